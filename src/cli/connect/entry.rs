@@ -1,0 +1,118 @@
+use std::fmt;
+
+/// The name of the server in every client.
+pub const SERVER: &str = "callboard";
+
+/// What clients know servers behind a URL by. None of them takes these beside a command.
+const REMOTE_KEYS: [&str; 6] = ["url", "httpUrl", "serverUrl", "headers", "http_headers", "bearer_token_env_var"];
+
+/// The settings of one server, in the order in which a new entry lists them.
+pub struct Entry(Vec<(&'static str, Setting, Rule)>);
+
+enum Rule {
+    Required,
+    /// Left as it is where it is set.
+    Suggested,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Setting {
+    Text(String),
+    List(Vec<String>),
+    Number(u32),
+}
+
+/// A configuration with the entry in it.
+pub struct Edited {
+    pub text: String,
+    /// The entry was not there before.
+    pub new: bool,
+    /// What differed.
+    pub changes: Vec<String>,
+}
+
+/// An entry in a file that keeps its form.
+pub trait Table {
+    /// In one line, for people.
+    fn shown(&self, key: &str) -> Option<String>;
+    fn holds(&self, key: &str, setting: &Setting) -> bool;
+    fn set(&mut self, key: &str, setting: &Setting);
+    fn remove(&mut self, key: &str);
+}
+
+impl Entry {
+    pub fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    pub fn require(mut self, key: &'static str, setting: impl Into<Setting>) -> Self {
+        self.0.push((key, setting.into(), Rule::Required));
+        self
+    }
+
+    pub fn suggest(mut self, key: &'static str, setting: impl Into<Setting>) -> Self {
+        self.0.push((key, setting.into(), Rule::Suggested));
+        self
+    }
+
+    pub fn required(&self) -> impl Iterator<Item = (&'static str, &Setting)> {
+        self.0.iter().filter(|(.., rule)| matches!(rule, Rule::Required)).map(|(key, setting, _)| (*key, setting))
+    }
+
+    /// Everything else in the table stays: it is the user's. Says what differed.
+    pub fn merge_into(&self, table: &mut impl Table) -> Vec<String> {
+        let mut changes = Vec::new();
+        for (key, setting, rule) in &self.0 {
+            let before = table.shown(key);
+            if table.holds(key, setting) || (before.is_some() && matches!(rule, Rule::Suggested)) {
+                continue;
+            }
+            table.set(key, setting);
+            changes.push(match before {
+                Some(before) => format!("{key}: {before}, now {setting}"),
+                None => format!("{key}: {setting} added"),
+            });
+        }
+        for key in REMOTE_KEYS {
+            if table.shown(key).is_some() {
+                table.remove(key);
+                changes.push(format!("{key}: removed"));
+            }
+        }
+        changes
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => write!(f, "{text:?}"),
+            Self::List(list) => write!(f, "{list:?}"),
+            Self::Number(number) => write!(f, "{number}"),
+        }
+    }
+}
+
+impl From<&str> for Setting {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Setting {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Vec<String>> for Setting {
+    fn from(list: Vec<String>) -> Self {
+        Self::List(list)
+    }
+}
+
+impl From<u32> for Setting {
+    fn from(number: u32) -> Self {
+        Self::Number(number)
+    }
+}

@@ -1,0 +1,64 @@
+use std::fs::Permissions;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use fs_err as fs;
+
+/// Bytes; far above any client's configuration.
+const LIMIT: u64 = 4 << 20;
+
+/// A client's configuration file, which may not exist yet.
+pub struct ConfigFile {
+    /// As asked for.
+    pub path: PathBuf,
+    /// Where it really is, behind symbolic links.
+    target: PathBuf,
+    pub text: String,
+    permissions: Option<Permissions>,
+}
+
+impl ConfigFile {
+    pub fn open(path: PathBuf) -> anyhow::Result<Self> {
+        let target = match fs::canonicalize(&path) {
+            Ok(target) => target,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                ensure!(!path.is_symlink(), "{} is a symbolic link to nothing", path.display());
+                return Ok(Self { target: path.clone(), path, text: String::new(), permissions: None });
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let metadata = fs::metadata(&target)?;
+        ensure!(metadata.is_file(), "{} is not a file", path.display());
+        Ok(Self { text: read(&target)?, permissions: Some(metadata.permissions()), path, target })
+    }
+
+    /// Whole or not at all: the client may be reading, and a crash must not leave it without configuration.
+    pub fn replace(&self, text: &str) -> anyhow::Result<()> {
+        let dir = self.target.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(dir)?;
+        let place = || format!("cannot write {}", self.target.display());
+        let mut file = tempfile::Builder::new()
+            .prefix(".callboard-")
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(dir)
+            .with_context(place)?;
+        file.write_all(text.as_bytes()).with_context(place)?;
+        if let Some(permissions) = &self.permissions {
+            file.as_file().set_permissions(permissions.clone()).with_context(place)?;
+        }
+        file.as_file().sync_all().with_context(place)?;
+        file.persist(&self.target).with_context(place)?;
+        fs::File::open(dir)?.sync_all().with_context(place)
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(LIMIT + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LIMIT {
+        bail!("{} has more than {LIMIT} bytes; nothing was written", path.display());
+    }
+    String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8; nothing was written", path.display()))
+}

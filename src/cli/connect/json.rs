@@ -1,0 +1,112 @@
+use anyhow::{Context, ensure};
+use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use serde_json::Value;
+
+use super::entry::{Edited, Entry, SERVER, Setting, Table};
+
+/// Windows editors write it and the clients skip it; JSON has no place for it.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// What a client's own parser takes. A file that the client cannot read is refused here, too.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Dialect {
+    Plain,
+    Comments,
+    TrailingCommas,
+}
+
+/// Puts the entry at `servers.callboard`; comments, order and layout of the rest stay.
+pub fn edit(text: &str, servers: &str, entry: &Entry, dialect: Dialect) -> anyhow::Result<Edited> {
+    let mark_len = text.len() - text.trim_start_matches(BYTE_ORDER_MARK).len();
+    let (mark, text) = text.split_at(mark_len);
+    let fresh = text.trim().is_empty();
+    let root = parse(if fresh { "" } else { text }, dialect)?;
+    let servers_object = root
+        .object_value_or_create()
+        .context("the top level is not an object")?
+        .object_value_or_create(servers)
+        .with_context(|| format!("`{servers}` is not an object"))?;
+    let new = servers_object.get(SERVER).is_none();
+    let mut server = servers_object
+        .object_value_or_create(SERVER)
+        .with_context(|| format!("`{servers}.{SERVER}` is not an object"))?;
+    let changes = entry.merge_into(&mut server);
+    let mut text = root.to_string();
+    if fresh {
+        text = format!("{}\n", text.trim_end());
+    }
+    ensure!(
+        is_in(entry, &text, servers, dialect)?,
+        "a key on the way to `{servers}.{SERVER}` is there twice, and the client reads the other one"
+    );
+    Ok(Edited { text: format!("{mark}{text}"), new, changes })
+}
+
+fn parse(text: &str, dialect: Dialect) -> anyhow::Result<CstRootNode> {
+    let options = ParseOptions {
+        allow_comments: dialect >= Dialect::Comments,
+        allow_trailing_commas: dialect >= Dialect::TrailingCommas,
+        allow_loose_object_property_names: false,
+        allow_missing_commas: false,
+        allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        allow_bare_decimal_point_numbers: false,
+        allow_non_finite_numbers: false,
+        allow_extended_string_escapes: false,
+    };
+    let reason = "it is not valid for this client";
+    // The tree keeps comments whatever the options say.
+    parse_to_ast(text, &CollectOptions::default(), &options).context(reason)?;
+    CstRootNode::parse(text, &options).context(reason)
+}
+
+/// Reads as clients do: the last of equal keys counts.
+fn is_in(entry: &Entry, text: &str, servers: &str, dialect: Dialect) -> anyhow::Result<bool> {
+    let value = parse(text, dialect)?.to_serde_value().unwrap_or_default();
+    let server = &value[servers][SERVER];
+    Ok(entry.required().all(|(key, setting)| server[key] == value_of(setting)))
+}
+
+impl Table for CstObject {
+    fn shown(&self, key: &str) -> Option<String> {
+        self.get(key)?.to_serde_value().map(|value| value.to_string())
+    }
+
+    fn holds(&self, key: &str, setting: &Setting) -> bool {
+        let value = self.get(key).and_then(|property| property.to_serde_value());
+        value == Some(value_of(setting))
+    }
+
+    fn set(&mut self, key: &str, setting: &Setting) {
+        match self.get(key) {
+            Some(property) => property.set_value(input_of(setting)),
+            None => {
+                self.append(key, input_of(setting));
+            }
+        }
+    }
+
+    fn remove(&mut self, key: &str) {
+        if let Some(property) = self.get(key) {
+            property.remove();
+        }
+    }
+}
+
+fn value_of(setting: &Setting) -> Value {
+    match setting {
+        Setting::Text(text) => Value::from(text.as_str()),
+        Setting::List(list) => Value::from(list.as_slice()),
+        Setting::Number(number) => Value::from(*number),
+    }
+}
+
+fn input_of(setting: &Setting) -> CstInputValue {
+    match setting {
+        Setting::Text(text) => CstInputValue::from(text.as_str()),
+        Setting::List(list) => CstInputValue::from(list.clone()),
+        Setting::Number(number) => CstInputValue::from(*number),
+    }
+}

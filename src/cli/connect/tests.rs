@@ -1,0 +1,314 @@
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use super::*;
+
+struct Project {
+    dir: tempfile::TempDir,
+}
+
+impl Project {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        fs::create_dir(dir.path().join("home")).expect("a home");
+        fs::create_dir(dir.path().join("project")).expect("a project");
+        Self { dir }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn file(&self, client: Client) -> PathBuf {
+        self.path("project").join(client.project_file())
+    }
+
+    fn write(&self, client: Client, text: &str) {
+        let file = self.file(client);
+        fs::create_dir_all(file.parent().expect("a parent")).expect("a directory");
+        fs::write(file, text).expect("a file");
+    }
+
+    fn read(&self, client: Client) -> String {
+        fs::read_to_string(self.file(client)).expect("a file")
+    }
+
+    fn connect(&self, client: Client) -> anyhow::Result<Connected> {
+        self.connect_with(args(client), None)
+    }
+
+    fn connect_with(&self, args: ConnectArgs, dir: Option<&Path>) -> anyhow::Result<Connected> {
+        let (project, home) = (self.path("project"), self.path("home"));
+        connect(&args, dir, &project, Some(&home), Path::new("/opt/callboard"))
+    }
+
+    /// Connects twice: the entry is added to `before`, giving `after`, and the second time nothing changes.
+    fn adds(&self, client: Client, before: &str, after: &str) {
+        self.write(client, before);
+        let first = self.connect(client).expect("connected");
+        assert_eq!(self.read(client), after);
+        assert_eq!((first.status, first.changes), (Status::Written, Vec::new()));
+        assert_eq!(self.connect(client).expect("connected").status, Status::Unchanged);
+        assert_eq!(self.read(client), after);
+    }
+
+    fn refuses(&self, client: Client, text: &str, reason: &str) {
+        self.write(client, text);
+        let error = format!("{:#}", self.connect(client).expect_err("refused"));
+        assert!(error.contains(reason), "{error}");
+        assert_eq!(self.read(client), text);
+    }
+}
+
+fn args(client: Client) -> ConnectArgs {
+    ConnectArgs { client, print: false, global: false, codex_home: None, config_home: None }
+}
+
+#[test]
+fn the_examples_are_what_print_prints() {
+    let examples = [
+        (Client::Claude, include_str!("../../../examples/clients/claude.mcp.json")),
+        (Client::Codex, include_str!("../../../examples/clients/codex.config.toml")),
+        (Client::Cursor, include_str!("../../../examples/clients/cursor.mcp.json")),
+        (Client::Gemini, include_str!("../../../examples/clients/gemini.settings.json")),
+        (Client::Vscode, include_str!("../../../examples/clients/vscode.mcp.json")),
+        (Client::Zed, include_str!("../../../examples/clients/zed.settings.json")),
+    ];
+    for (client, example) in examples {
+        let print = ConnectArgs { print: true, ..args(client) };
+        let printed = connect(&print, None, Path::new("/p"), None, Path::new("callboard")).expect("printed");
+        assert_eq!(format!("{printed}\n"), example, "{client:?}");
+    }
+}
+
+#[test]
+fn every_client_gets_a_new_file_once() {
+    for client in <Client as clap::ValueEnum>::value_variants() {
+        let project = Project::new();
+        let first = project.connect(*client).expect("connected");
+        assert_eq!(first.status, Status::Written);
+        assert_eq!(project.read(*client), first.config);
+        let mode = fs::metadata(&first.path).expect("metadata").permissions().mode();
+        assert_eq!(mode & 0o600, 0o600);
+        let second = project.connect(*client).expect("connected");
+        assert_eq!(second.status, Status::Unchanged);
+        assert!(second.to_string().starts_with("already configured"), "{second}");
+    }
+}
+
+#[test]
+fn print_writes_nothing() {
+    let project = Project::new();
+    let print = ConnectArgs { print: true, ..args(Client::Claude) };
+    project.connect_with(print, None).expect("printed");
+    assert!(!project.file(Client::Claude).exists());
+}
+
+#[test]
+fn comments_order_and_layout_of_the_rest_stay() {
+    Project::new().adds(
+        Client::Vscode,
+        r#"// servers of this project
+{
+    "inputs": [],   // none
+    "servers": {
+        /* of the team */
+        "other": { "type": "http", "url": "https://example.com/mcp" },
+    },
+    "z": 1, "a": 2,
+}
+"#,
+        r#"// servers of this project
+{
+    "inputs": [],   // none
+    "servers": {
+        /* of the team */
+        "other": { "type": "http", "url": "https://example.com/mcp" },
+        "callboard": {
+            "type": "stdio",
+            "command": "/opt/callboard",
+            "args": ["mcp", "--agent", "auto"]
+        },
+    },
+    "z": 1, "a": 2,
+}
+"#,
+    );
+}
+
+#[test]
+fn a_file_without_servers_gets_them() {
+    Project::new().adds(
+        Client::Gemini,
+        "{\n  // mine\n  \"theme\": \"x\"\n}",
+        r#"{
+  // mine
+  "theme": "x",
+  "mcpServers": {
+    "callboard": {
+      "command": "/opt/callboard",
+      "args": ["mcp", "--agent", "auto"]
+    }
+  }
+}"#,
+    );
+}
+
+#[test]
+fn codex_keeps_comments_and_other_servers() {
+    Project::new().adds(
+        Client::Codex,
+        "model = \"x\" # mine\n\n[mcp_servers.other]\ncommand = \"o\"\n\n# last words\n[tui]\ntheme = \"t\"\n",
+        r#"model = "x" # mine
+
+[mcp_servers.other]
+command = "o"
+
+[mcp_servers.callboard]
+command = "/opt/callboard"
+args = ["mcp", "--agent", "auto"]
+env_vars = ["COORDINATION_DIR"]
+startup_timeout_sec = 30
+tool_timeout_sec = 300
+
+# last words
+[tui]
+theme = "t"
+"#,
+    );
+}
+
+#[test]
+fn last_comments_stay_above_a_new_table() {
+    let project = Project::new();
+    project.write(Client::Codex, "a = 1\n\n# model = \"x\"\n");
+    project.connect(Client::Codex).expect("connected");
+    let text = project.read(Client::Codex);
+    assert!(text.starts_with("a = 1\n\n# model = \"x\"\n\n[mcp_servers.callboard]\n"), "{text}");
+}
+
+#[test]
+fn a_byte_order_mark_and_line_ends_stay() {
+    let project = Project::new();
+    project.write(Client::Vscode, "\u{feff}{\r\n\t\"a\": 1\r\n}\r\n");
+    project.connect(Client::Vscode).expect("connected");
+    let text = project.read(Client::Vscode);
+    assert!(text.starts_with("\u{feff}{\r\n\t\"a\": 1,\r\n\t\"servers\": {\r\n"), "{text:?}");
+    assert!(!text.replace("\r\n", "").contains('\n'), "{text:?}");
+}
+
+#[test]
+fn codex_inline_tables_stay_inline() {
+    let project = Project::new();
+    project.write(Client::Codex, "mcp_servers = { other = { command = \"o\" } }\n");
+    project.connect(Client::Codex).expect("connected");
+    let text = project.read(Client::Codex);
+    assert!(text.contains(", callboard = { command ="), "{text}");
+    assert_eq!(project.connect(Client::Codex).expect("connected").status, Status::Unchanged);
+}
+
+#[test]
+fn another_entry_is_updated_and_the_message_says_how() {
+    let project = Project::new();
+    project.write(
+        Client::Claude,
+        r#"{"mcpServers": {"callboard": {"type": "http", "url": "http://127.0.0.1:1/mcp", "env": {"A": "b"}}}}"#,
+    );
+    let connected = project.connect(Client::Claude).expect("connected");
+    let message = connected.to_string();
+    assert!(message.contains(r#"type: "http", now "stdio""#), "{message}");
+    assert!(message.contains("url: removed") && message.contains("approve"), "{message}");
+    let value: serde_json::Value = serde_json::from_str(&project.read(Client::Claude)).expect("JSON");
+    let entry = serde_json::json!({
+        "type": "stdio", "command": "/opt/callboard", "args": ["mcp", "--agent", "auto"], "env": {"A": "b"},
+    });
+    assert_eq!(value["mcpServers"]["callboard"], entry);
+}
+
+#[test]
+fn codex_limits_of_the_user_stay() {
+    let project = Project::new();
+    project
+        .write(Client::Codex, "[mcp_servers.callboard]\ncommand = \"old\" # here\nargs = []\ntool_timeout_sec = 900\n");
+    let connected = project.connect(Client::Codex).expect("connected");
+    assert_eq!(connected.changes[0], r#"command: "old", now "/opt/callboard""#);
+    let text = project.read(Client::Codex);
+    assert!(text.contains("command = \"/opt/callboard\" # here\n"), "{text}");
+    assert!(text.contains("tool_timeout_sec = 900"), "{text}");
+}
+
+#[test]
+fn what_the_client_cannot_read_is_refused_with_the_place() {
+    let project = Project::new();
+    project.refuses(Client::Cursor, "{\n  \"mcpServers\": {,}\n}", "on line 2 column 18");
+    project.refuses(Client::Claude, "{\n  // no comments here\n}", "on line 2");
+    project.refuses(Client::Gemini, "{\"a\": 1,}", "on line 1");
+    project.refuses(Client::Vscode, "{'servers': {}}", "on line 1");
+    project.refuses(Client::Zed, "[]", "top level");
+    project.refuses(Client::Zed, "{\"context_servers\": null}", "`context_servers` is not an object");
+    project.refuses(Client::Zed, "{\"context_servers\": {}, \"context_servers\": {}}", "twice");
+    project.refuses(Client::Codex, "model = \"x\"\n[mcp_servers\n", "line 2");
+    project.refuses(Client::Codex, "mcp_servers = 3\n", "not a table");
+}
+
+#[test]
+fn a_link_is_written_through_and_permissions_stay() {
+    let project = Project::new();
+    let real = project.path("dotfiles.json");
+    fs::write(&real, "{}").expect("a file");
+    fs::set_permissions(&real, std::fs::Permissions::from_mode(0o640)).expect("permissions");
+    symlink(&real, project.file(Client::Claude)).expect("a link");
+    project.connect(Client::Claude).expect("connected");
+    assert!(project.file(Client::Claude).is_symlink());
+    assert!(fs::read_to_string(&real).expect("a file").contains("callboard"));
+    let mode = fs::metadata(&real).expect("metadata").permissions().mode();
+    assert_eq!(mode & 0o777, 0o640);
+    let left = fs::read_dir(project.dir.path()).expect("a listing").count();
+    assert_eq!(left, 3, "home, project and the file, no temporary one");
+}
+
+#[test]
+fn a_link_to_nothing_is_refused() {
+    let project = Project::new();
+    symlink("/nowhere/at/all", project.file(Client::Claude)).expect("a link");
+    assert!(project.connect(Client::Claude).is_err());
+}
+
+#[test]
+fn a_named_board_is_written_as_an_absolute_path() {
+    let project = Project::new();
+    let connected = project.connect_with(args(Client::Zed), Some(Path::new("/b/.coordination"))).expect("connected");
+    assert!(connected.config.contains(r#"["mcp", "--agent", "auto", "--dir", "/b/.coordination"]"#));
+}
+
+#[test]
+fn global_writes_the_users_file_where_the_client_keeps_one() {
+    let project = Project::new();
+    let global = |client| ConnectArgs { global: true, ..args(client) };
+    let cursor = project.connect_with(global(Client::Cursor), None).expect("connected");
+    assert_eq!(cursor.path, project.path("home/.cursor/mcp.json"));
+    let codex_home = ConnectArgs { codex_home: Some(project.path("c")), ..global(Client::Codex) };
+    let codex = project.connect_with(codex_home, None).expect("connected");
+    assert_eq!(codex.path, project.path("c/config.toml"));
+    let claude = project.connect_with(global(Client::Claude), None).expect_err("refused");
+    assert!(claude.to_string().contains("claude mcp add --scope user"));
+}
+
+#[test]
+fn the_home_directory_is_no_project() {
+    let project = Project::new();
+    let home = project.path("home");
+    let refused = connect(&args(Client::Cursor), None, &home, Some(&home), Path::new("callboard"));
+    assert!(refused.expect_err("refused").to_string().contains("--global"));
+}
+
+#[test]
+fn the_bare_name_is_used_if_it_leads_to_this_executable() {
+    let project = Project::new();
+    let (bin, exe) = (project.path("bin"), project.path("exe"));
+    fs::create_dir(&bin).expect("a directory");
+    fs::write(&exe, "").expect("a file");
+    symlink(&exe, bin.join("callboard")).expect("a link");
+    assert_eq!(command(&exe, Some(bin.as_os_str())), Path::new("callboard"));
+    assert_eq!(command(&project.path("other"), Some(bin.as_os_str())), project.path("other"));
+    assert_eq!(command(&exe, None), exe);
+}

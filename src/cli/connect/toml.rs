@@ -1,0 +1,80 @@
+use anyhow::Context;
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table as TomlTable, TableLike, Value};
+
+use super::entry::{Edited, Entry, SERVER, Setting, Table};
+
+/// Puts the entry at `[servers.callboard]`; comments, order and layout of the rest stay.
+pub fn edit(text: &str, servers: &str, entry: &Entry) -> anyhow::Result<Edited> {
+    let mut document: DocumentMut = text.parse().context("it is not valid TOML")?;
+    let mut server_table = TomlTable::new();
+    if !document.contains_key(servers) {
+        keep_last_comments_above(&mut server_table, &mut document);
+    }
+    let servers_item = document.entry(servers).or_insert_with(without_header);
+    let empty =
+        if servers_item.is_inline_table() { Item::Value(InlineTable::new().into()) } else { Item::Table(server_table) };
+    let servers_table = servers_item.as_table_like_mut().with_context(|| format!("`{servers}` is not a table"))?;
+    let new = !servers_table.contains_key(SERVER);
+    let mut server = servers_table
+        .entry(SERVER)
+        .or_insert(empty)
+        .as_table_like_mut()
+        .with_context(|| format!("`{servers}.{SERVER}` is not a table"))?;
+    let changes = entry.merge_into(&mut server);
+    Ok(Edited { text: document.to_string(), new, changes })
+}
+
+/// Comments at the end of a file belong to no table and would move below a new one.
+fn keep_last_comments_above(table: &mut TomlTable, document: &mut DocumentMut) {
+    let comments = document.trailing().as_str().unwrap_or_default().trim_end();
+    if !comments.is_empty() {
+        table.decor_mut().set_prefix(format!("{comments}\n\n"));
+        document.set_trailing("");
+    }
+}
+
+fn without_header() -> Item {
+    let mut table = TomlTable::new();
+    table.set_implicit(true);
+    Item::Table(table)
+}
+
+impl Table for &mut dyn TableLike {
+    fn shown(&self, key: &str) -> Option<String> {
+        let item = self.get(key)?;
+        Some(match item.as_value() {
+            Some(value) => value.clone().decorated("", "").to_string(),
+            None => item.type_name().to_owned(),
+        })
+    }
+
+    fn holds(&self, key: &str, setting: &Setting) -> bool {
+        let Some(value) = self.get(key).and_then(Item::as_value) else {
+            return false;
+        };
+        match setting {
+            Setting::Text(text) => value.as_str() == Some(text),
+            Setting::Number(number) => value.as_integer() == Some(i64::from(*number)),
+            Setting::List(list) => value.as_array().is_some_and(|array| {
+                array.len() == list.len() && array.iter().zip(list).all(|(is, should)| is.as_str() == Some(should))
+            }),
+        }
+    }
+
+    fn set(&mut self, key: &str, setting: &Setting) {
+        let mut value = match setting {
+            Setting::Text(text) => Value::from(text),
+            Setting::List(list) => Value::from(Array::from_iter(list)),
+            Setting::Number(number) => Value::from(i64::from(*number)),
+        };
+        // A comment behind the old value belongs to its decor.
+        if let Some(before) = self.get(key).and_then(Item::as_value) {
+            *value.decor_mut() = before.decor().clone();
+        }
+        self.insert(key, Item::Value(value));
+    }
+
+    fn remove(&mut self, key: &str) {
+        TableLike::remove(*self, key);
+    }
+}

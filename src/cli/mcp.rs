@@ -1,0 +1,47 @@
+use std::process::ExitCode;
+
+use super::{Outcome, Session, runtime};
+use crate::mcp::serve_stdio;
+use crate::ops::Toolset;
+use crate::participant::{AgentChoice, CallError, Caller};
+use crate::state::id::AgentId;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Which tools to show; hidden ones can still be called
+    #[arg(long, value_enum, default_value = "core")]
+    toolset: Tools,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Tools {
+    /// What a worker needs
+    Worker,
+    /// And what a leader needs most
+    Core,
+    /// Everything
+    Full,
+}
+
+impl From<Tools> for Toolset {
+    fn from(tools: Tools) -> Self {
+        match tools {
+            Tools::Worker => Self::Worker,
+            Tools::Core => Self::Core,
+            Tools::Full => Self::Full,
+        }
+    }
+}
+
+pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+    let agent = match session.agent.as_deref() {
+        None => AgentChoice::None,
+        Some("auto") => AgentChoice::Auto,
+        Some(name) => AgentChoice::Named(AgentId::checked(name).map_err(CallError::Refused)?),
+    };
+    let caller = Caller { client: None, agent, place: session.place() };
+    let runtime = runtime()?;
+    let handle = session.participant(true);
+    runtime.block_on(serve_stdio(handle, caller, arguments.toolset.into()))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,145 @@
+//! Where time comes from. The core never asks; a participant does, once a batch.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::state::deadline::STEP;
+use crate::state::time::Timestamp;
+
+/// Two clocks: the one that people read, and the one in which work gets done.
+pub trait Clock: Send {
+    fn wall(&self) -> Timestamp;
+    /// Since some fixed moment; stands still while the machine sleeps.
+    fn monotonic(&self) -> Duration;
+}
+
+pub struct SystemClock {
+    start: Instant,
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self { start: Instant::now() }
+    }
+}
+
+impl Clock for SystemClock {
+    fn wall(&self) -> Timestamp {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp::from_millis(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.start.elapsed()
+    }
+}
+
+/// A clock that stands still until it is moved: for tests and simulation.
+#[derive(Clone, Default)]
+pub struct ManualClock(Arc<Mutex<(Timestamp, Duration)>>);
+
+impl ManualClock {
+    pub fn at(wall: Timestamp) -> Self {
+        Self(Arc::new(Mutex::new((wall, Duration::ZERO))))
+    }
+
+    /// Time passes.
+    pub fn advance(&self, span: Duration) {
+        self.step(span);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).1 += span;
+    }
+
+    /// The wall clock is set forward, or the machine slept.
+    pub fn step(&self, span: Duration) {
+        let mut times = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        times.0 = times.0 + i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
+    }
+}
+
+impl Clock for ManualClock {
+    fn wall(&self) -> Timestamp {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).1
+    }
+}
+
+/// The board's time as one participant reads it: never goes back, and notices when wall time jumps ahead.
+pub struct BoardClock {
+    clock: Box<dyn Clock>,
+    wall: Timestamp,
+    monotonic: Duration,
+    now: Timestamp,
+    stepped: i64,
+}
+
+impl BoardClock {
+    pub fn new(clock: Box<dyn Clock>) -> Self {
+        let (wall, monotonic) = (clock.wall(), clock.monotonic());
+        Self { clock, wall, monotonic, now: wall, stepped: 0 }
+    }
+
+    /// Now, at least `floor`. While the wall clock is behind, time passes as the monotonic clock says.
+    pub fn now(&mut self, floor: Timestamp) -> Timestamp {
+        let (wall, monotonic) = (self.clock.wall(), self.clock.monotonic());
+        let passed = i64::try_from((monotonic.saturating_sub(self.monotonic)).as_millis()).unwrap_or(0);
+        let gap = wall.since(self.wall) - passed;
+        if gap > STEP {
+            self.stepped += gap;
+        }
+        self.now = wall.max(floor).max(self.now + passed);
+        (self.wall, self.monotonic) = (wall, monotonic);
+        self.now
+    }
+
+    /// By how many milliseconds the wall clock has jumped ahead since this was last asked.
+    pub fn take_step(&mut self) -> Option<i64> {
+        let stepped = std::mem::take(&mut self.stepped);
+        (stepped > 0).then_some(stepped)
+    }
+
+    pub fn has_stepped(&self) -> bool {
+        self.stepped > 0
+    }
+
+    /// Another participant has recorded the jump that this one would.
+    pub fn forget_step(&mut self) {
+        self.now(Timestamp::default());
+        self.stepped = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: i64 = 1_000_000_000;
+
+    fn board_clock() -> (ManualClock, BoardClock) {
+        let manual = ManualClock::at(Timestamp::from_millis(START));
+        (manual.clone(), BoardClock::new(Box::new(manual)))
+    }
+
+    #[test]
+    fn a_sleeping_machine_is_a_step_and_passing_time_is_none() {
+        let (manual, mut clock) = board_clock();
+        manual.advance(Duration::from_secs(3_600));
+        clock.now(Timestamp::default());
+        assert_eq!(clock.take_step(), None);
+        manual.step(Duration::from_secs(3_600));
+        clock.now(Timestamp::default());
+        assert_eq!(clock.take_step(), Some(3_600_000));
+        assert_eq!(clock.take_step(), None);
+    }
+
+    #[test]
+    fn time_passes_while_the_wall_clock_is_behind_the_board() {
+        let (manual, mut clock) = board_clock();
+        let ahead = Timestamp::from_millis(START + 900_000);
+        assert_eq!(clock.now(ahead), ahead);
+        manual.advance(Duration::from_secs(10));
+        assert_eq!(clock.now(ahead), ahead + 10_000);
+    }
+}

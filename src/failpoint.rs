@@ -1,0 +1,79 @@
+//! Places where a test makes the process die or an operation fail. Release builds have none.
+//!
+//! `CALLBOARD_FAILPOINT=name` kills the process with SIGKILL at the first hit of `name`, `name:N` at the N-th, and
+//! `name:N:error` makes that hit fail with EIO instead.
+
+use std::io;
+
+#[cfg(not(debug_assertions))]
+#[inline(always)]
+pub fn hit(_name: &str) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(debug_assertions)]
+pub fn hit(name: &str) -> io::Result<()> {
+    use std::sync::OnceLock;
+    static ARMED: OnceLock<Option<armed::Failpoint>> = OnceLock::new();
+    let armed = ARMED.get_or_init(|| armed::Failpoint::parse(&std::env::var("CALLBOARD_FAILPOINT").ok()?));
+    armed.as_ref().map_or(Ok(()), |failpoint| failpoint.hit(name))
+}
+
+#[cfg(debug_assertions)]
+mod armed {
+    use std::io;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use rustix::process::{Signal, getpid, kill_process};
+
+    pub struct Failpoint {
+        name: String,
+        at: u64,
+        fails: bool,
+        hits: AtomicU64,
+    }
+
+    impl Failpoint {
+        /// `None` for what is not `name[:N[:error]]`.
+        pub fn parse(text: &str) -> Option<Self> {
+            let mut parts = text.split(':');
+            let name = parts.next().filter(|name| !name.is_empty())?.to_owned();
+            let at = parts.next().map_or(Some(1), |number| number.parse().ok())?;
+            let fails = match parts.next() {
+                None => false,
+                Some("error") => true,
+                Some(_) => return None,
+            };
+            Some(Self { name, at, fails, hits: AtomicU64::new(0) })
+        }
+
+        pub fn hit(&self, name: &str) -> io::Result<()> {
+            if name != self.name || self.hits.fetch_add(1, Ordering::SeqCst) + 1 != self.at {
+                return Ok(());
+            }
+            if !self.fails {
+                kill_process(getpid(), Signal::KILL)?;
+            }
+            Err(io::Error::from(rustix::io::Errno::IO))
+        }
+    }
+}
+
+#[cfg(all(test, debug_assertions))]
+mod tests {
+    use super::armed::Failpoint;
+
+    #[test]
+    fn only_the_named_hit_fails() {
+        let failpoint = Failpoint::parse("before-commit:2:error").expect("a failpoint");
+        let fails = ["before-commit", "after-commit", "before-commit", "before-commit"].map(|name| failpoint.hit(name));
+        assert_eq!(fails.map(|hit| hit.is_err()), [false, false, true, false]);
+    }
+
+    #[test]
+    fn what_is_not_a_failpoint_arms_nothing() {
+        for text in ["", "x:y", "x:1:explode", ":1"] {
+            assert!(Failpoint::parse(text).is_none(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What kind of file system a path is on. SQLite's write-ahead log and OS file locks need one whose locks and mapped
+//! memory every participant sees, so `doctor` warns of the others.
+
+use std::path::Path;
+
+use rustix::fs::{StatFs, statfs};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileSystem {
+    /// As the kernel calls it, or the number of a type not known here.
+    pub name: String,
+    pub class: Class,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    Local,
+    /// Other machines may have it mounted, too.
+    Network,
+    /// Shared between a virtual machine and its host, each with its own locks and page cache.
+    CrossKernel,
+    /// Gone after a restart.
+    Memory,
+    Unknown,
+}
+
+/// The file system of `path`, or of its nearest ancestor that exists.
+pub fn kind(path: &Path) -> FileSystem {
+    let name = path
+        .ancestors()
+        .find_map(|existing| Some(name(existing, &statfs(existing).ok()?)))
+        .unwrap_or_else(|| "unknown".to_owned());
+    FileSystem { class: class(&name), name }
+}
+
+fn class(name: &str) -> Class {
+    match name {
+        "ext" | "xfs" | "btrfs" | "zfs" | "f2fs" | "overlay" | "exfat" | "vfat" | "wslfs" | "fuseblk" | "apfs"
+        | "hfs" | "ufs" | "ffs" | "msdos" => Class::Local,
+        "nfs" | "smb" | "cifs" | "smb2" | "smbfs" | "ceph" | "afs" | "afpfs" | "webdav" | "fuse.sshfs"
+        | "fuse.rclone" | "fuse.s3fs" | "fuse.glusterfs" => Class::Network,
+        // WSL shows the Windows drives as 9p or virtiofs.
+        "9p" | "p9fs" | "virtiofs" | "AppleVirtIOFS" | "vboxsf" | "vmhgfs" | "fuse.vmhgfs-fuse" | "fuse.grpcfuse" => {
+            Class::CrossKernel
+        }
+        "tmpfs" | "ramfs" | "mfs" => Class::Memory,
+        _ => Class::Unknown,
+    }
+}
+
+/// From statfs(2) and the kernel's linux/magic.h.
+#[cfg(target_os = "linux")]
+#[rustfmt::skip]
+const MAGIC: &[(u32, &str)] = &[
+    (0x0000_EF53, "ext"), (0x5846_5342, "xfs"), (0x9123_683E, "btrfs"), (0x2FC1_2FC1, "zfs"), (0xF2F5_2010, "f2fs"),
+    (0x794C_7630, "overlay"), (0x2011_BAB0, "exfat"), (0x0000_4D44, "vfat"), (0x5346_4846, "wslfs"),
+    (0x0000_6969, "nfs"), (0x0000_517B, "smb"), (0xFF53_4D42, "cifs"), (0xFE53_4D42, "smb2"), (0x00C3_6400, "ceph"),
+    (0x6B41_4653, "afs"), (0x0102_1997, "9p"), (0x786F_4256, "vboxsf"), (0xBACB_ACBC, "vmhgfs"),
+    (0x0102_1994, "tmpfs"), (0x8584_58F6, "ramfs"), (0x6573_5546, "fuse"),
+];
+
+#[cfg(target_os = "linux")]
+fn name(path: &Path, stats: &StatFs) -> String {
+    // The field's type differs by platform, the numbers have 32 bits.
+    let magic = stats.f_type as u32;
+    match MAGIC.iter().find(|(number, _)| *number == magic) {
+        Some((_, "fuse")) => mounted_as(path).unwrap_or_else(|| "fuse".to_owned()),
+        Some((_, name)) => (*name).to_owned(),
+        None => format!("{magic:#x}"),
+    }
+}
+
+/// Many file systems share the number of FUSE; the mount table has the name, in the field behind ` - `.
+#[cfg(target_os = "linux")]
+fn mounted_as(path: &Path) -> Option<String> {
+    let device = rustix::fs::stat(path).ok()?.st_dev;
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    let device = format!("{major}:{minor}");
+    let table = fs_err::read_to_string("/proc/self/mountinfo").ok()?;
+    let mount = table.lines().find(|line| line.split(' ').nth(2) == Some(&device))?;
+    Some(mount.split_once(" - ")?.1.split(' ').next()?.to_owned())
+}
+
+#[cfg(any(target_vendor = "apple", target_os = "freebsd", target_os = "dragonfly", target_os = "openbsd"))]
+fn name(_path: &Path, stats: &StatFs) -> String {
+    let bytes = stats.f_fstypename.iter().map(|byte| byte.to_ne_bytes()[0]);
+    String::from_utf8_lossy(&bytes.take_while(|byte| *byte != 0).collect::<Vec<u8>>()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_and_other_kernels_are_told_from_local_disks() {
+        assert_eq!(class("ext"), Class::Local);
+        assert_eq!(class("fuse.sshfs"), Class::Network);
+        assert_eq!(class("9p"), Class::CrossKernel);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn proc_is_not_a_place_for_a_board() {
+        assert_eq!(kind(Path::new("/proc/self")).class, Class::Unknown);
+    }
+
+    #[test]
+    fn a_path_that_does_not_exist_is_on_its_ancestors_file_system() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        assert_eq!(kind(&dir.path().join("a/b/c")), kind(dir.path()));
+    }
+}

@@ -1,0 +1,311 @@
+//! The journal of one machine: `journal.db`, SQLite with a write-ahead log.
+//!
+//! Format 1: `meta` holds `board_id` and `format`; `events` has one row for each event, its `body` the event's JSON and
+//! its `hash` as [`Row::hash`] says. While a process has the file open, nothing in it but SQLite may open it: closing
+//! another handle would drop SQLite's locks.
+
+use fs_err::os::unix::fs::OpenOptionsExt;
+use std::cell::Cell;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fs_err as fs;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior, params};
+
+use super::chain::{Hash, Link, Row, damaged};
+use super::{AppendError, BatchId, Journal, JournalError, check_sequence};
+use crate::failpoint;
+use crate::state::event::Recorded;
+
+pub const FILE_NAME: &str = "journal.db";
+pub const FORMAT: u32 = 1;
+
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+const SCHEMA: &str = "
+    CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+    CREATE TABLE events(
+        seq INTEGER PRIMARY KEY,
+        batch_id TEXT NOT NULL,
+        v INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        at_ms INTEGER NOT NULL,
+        participant TEXT NOT NULL,
+        agent TEXT,
+        idem_key TEXT,
+        idem_params TEXT,
+        body TEXT NOT NULL,
+        hash BLOB NOT NULL
+    ) STRICT;
+    CREATE INDEX events_batch ON events(batch_id);
+    CREATE INDEX events_idem ON events(idem_key) WHERE idem_key IS NOT NULL;";
+
+const HEAD: &str = "SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1";
+
+const INSERT: &str = "
+    INSERT INTO events(seq, batch_id, v, kind, at_ms, participant, agent, idem_key, idem_params, body, hash)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+
+const READ: &str = "
+    SELECT seq, batch_id, v, kind, at_ms, participant, agent, idem_key, idem_params, body, hash
+    FROM events WHERE seq > ?1 ORDER BY seq LIMIT ?2";
+
+const KEYED: &str = "
+    SELECT seq, batch_id, v, kind, at_ms, participant, agent, idem_key, idem_params, body, hash,
+        (SELECT hash FROM events AS previous WHERE previous.seq = events.seq - 1)
+    FROM events WHERE idem_key IS NOT NULL ORDER BY seq DESC LIMIT ?1";
+
+#[derive(Debug)]
+pub struct SqliteJournal {
+    connection: Connection,
+    /// The newest event that this process has read or written. What comes after it must be chained to it, so a history
+    /// that was exchanged under a running process is noticed.
+    last: Cell<Option<Link>>,
+}
+
+impl SqliteJournal {
+    /// Opens the journal in `dir`; [`JournalError::NotFound`] when there is none.
+    pub fn open(dir: &Path) -> Result<Self, JournalError> {
+        let path = dir.join(FILE_NAME);
+        match fs::symlink_metadata(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(JournalError::NotFound { path }),
+            found => found?,
+        };
+        let connection = connect(&path).map_err(|error| unreadable(&path, error))?;
+        let journal = Self { connection, last: Cell::new(None) };
+        journal.check_format().map_err(|error| unreadable(&path, error))?;
+        Ok(journal)
+    }
+
+    /// Makes the journal of a new board, readable by its owner only. The caller holds the board's lock.
+    pub fn create(dir: &Path, board_id: &str) -> Result<Self, JournalError> {
+        let path = dir.join(FILE_NAME);
+        if fs::symlink_metadata(&path).is_ok() {
+            return Err(JournalError::Exists { path });
+        }
+        // Under another name until it is whole: a crash leaves no journal without tables.
+        let unfinished = dir.join(format!(".{FILE_NAME}.{}.tmp", std::process::id()));
+        remove_database(&unfinished)?;
+        fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished)?;
+        initialise(&unfinished, board_id)?;
+        set_orphans_aside(dir)?;
+        fs::rename(&unfinished, &path)?;
+        fs::File::open(dir)?.sync_all()?;
+        Self::open(dir)
+    }
+
+    fn check_format(&self) -> Result<(), JournalError> {
+        let found = self.meta("format")?.and_then(|format| format.parse().ok()).unwrap_or(0);
+        match found {
+            1..=FORMAT => Ok(()),
+            0 => Err(damaged(0, "the journal does not say its format")),
+            found => Err(JournalError::NewerFormat { found, supported: FORMAT }),
+        }
+    }
+
+    fn meta(&self, key: &str) -> Result<Option<String>, JournalError> {
+        let mut statement = self.connection.prepare_cached("SELECT value FROM meta WHERE key = ?1")?;
+        Ok(statement.query_row([key], |row| row.get(0)).optional()?)
+    }
+
+    /// The link of event `after`, from memory or from the file.
+    fn link_at(&self, after: u64) -> Result<Link, JournalError> {
+        if after == 0 {
+            return Ok(Link::ROOT);
+        }
+        if let Some(last) = self.last.get().filter(|last| last.seq == after) {
+            return Ok(last);
+        }
+        let mut statement = self.connection.prepare_cached("SELECT seq, hash FROM events WHERE seq = ?1")?;
+        let link = statement.query_row([after.cast_signed()], read_link).optional()?;
+        link.ok_or_else(|| damaged(after, "it is missing"))
+    }
+
+    /// Remembers `link` unless a later one is known.
+    fn remember(&self, link: Link) {
+        if self.last.get().is_none_or(|last| last.seq < link.seq) {
+            self.last.set(Some(link));
+        }
+    }
+}
+
+impl Journal for SqliteJournal {
+    fn head(&self) -> Result<u64, JournalError> {
+        Ok(head(&self.connection)?.seq)
+    }
+
+    fn append(&mut self, expected: u64, batch: &BatchId, events: &[Recorded]) -> Result<(), AppendError> {
+        check_sequence(expected, events).map_err(AppendError::Failed)?;
+        let rows = events.iter().map(|recorded| Row::of(recorded, batch)).collect::<Result<Vec<_>, _>>();
+        let rows = rows.map_err(AppendError::Failed)?;
+        let known = self.last.get();
+        // Dropped before its COMMIT, the transaction rolls back.
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
+        let mut link = head(&transaction).map_err(failed)?;
+        if link.seq != expected {
+            return Err(AppendError::Conflict { head: link.seq });
+        }
+        if known.is_some_and(|known| known.seq == link.seq && known != link) {
+            return Err(AppendError::Failed(damaged(link.seq, "it is not the event that this process knows")));
+        }
+        for row in &rows {
+            link = insert(&transaction, row, &link).map_err(failed)?;
+        }
+        failpoint::hit("before-commit").map_err(failed)?;
+        failpoint::hit("commit").map_err(unknown)?;
+        transaction.commit().map_err(unknown)?;
+        failpoint::hit("after-commit").map_err(unknown)?;
+        self.last.set(Some(link));
+        Ok(())
+    }
+
+    fn read_from(&self, after: u64, limit: usize) -> Result<Vec<Recorded>, JournalError> {
+        let mut link = self.link_at(after)?;
+        let mut statement = self.connection.prepare_cached(READ)?;
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let mut rows = statement.query(params![after.cast_signed(), limit])?;
+        let mut events = Vec::new();
+        while let Some(row) = rows.next()? {
+            let (row, hash) = read_row(row)?;
+            link = row.verify(&link, &hash)?;
+            events.push(row.recorded()?);
+        }
+        self.remember(link);
+        Ok(events)
+    }
+
+    fn holds_batch(&self, batch: &BatchId) -> Result<bool, JournalError> {
+        let mut statement = self.connection.prepare_cached("SELECT 1 FROM events WHERE batch_id = ?1 LIMIT 1")?;
+        Ok(statement.exists([batch.as_str()])?)
+    }
+
+    fn keyed(&self, newest: usize) -> Result<Vec<Recorded>, JournalError> {
+        let mut statement = self.connection.prepare_cached(KEYED)?;
+        let mut rows = statement.query([i64::try_from(newest).unwrap_or(i64::MAX)])?;
+        let mut events = Vec::new();
+        while let Some(row) = rows.next()? {
+            let previous: Option<Hash> = row.get(11)?;
+            let (row, hash) = read_row(row)?;
+            let hash_before = previous.unwrap_or(Link::ROOT.hash);
+            row.verify(&Link { seq: row.seq.wrapping_sub(1), hash: hash_before }, &hash)?;
+            events.push(row.recorded()?);
+        }
+        events.reverse();
+        Ok(events)
+    }
+
+    fn board_id(&self) -> Result<Option<String>, JournalError> {
+        self.meta("board_id")
+    }
+}
+
+fn connect(path: &Path) -> Result<Connection, rusqlite::Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    connection.execute_batch(
+        "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON; PRAGMA foreign_keys = ON;",
+    )?;
+    Ok(connection)
+}
+
+fn unreadable(path: &Path, error: impl Into<JournalError>) -> JournalError {
+    match error.into() {
+        JournalError::Sqlite(source) => JournalError::Unreadable { path: path.to_owned(), source },
+        other => other,
+    }
+}
+
+fn initialise(path: &Path, board_id: &str) -> Result<(), JournalError> {
+    let mut connection = connect(path)?;
+    let transaction = connection.transaction()?;
+    transaction.execute_batch(SCHEMA)?;
+    let meta = "INSERT INTO meta(key, value) VALUES ('board_id', ?1), ('format', ?2)";
+    transaction.execute(meta, params![board_id, FORMAT.to_string()])?;
+    transaction.commit()?;
+    // The last connection takes the write-ahead log into the file, so that the file alone is the journal.
+    connection.close().map_err(|(_, error)| error.into())
+}
+
+fn remove_database(path: &Path) -> io::Result<()> {
+    for path in [path.to_owned(), beside(path, "-wal"), beside(path, "-shm")] {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// SQLite would take the log of a journal that was deleted for the new one's. It may hold the only copy of events.
+fn set_orphans_aside(dir: &Path) -> io::Result<()> {
+    for orphan in ["-wal", "-shm"].map(|suffix| beside(&dir.join(FILE_NAME), suffix)) {
+        if fs::symlink_metadata(&orphan).is_ok() {
+            let mut free = (1..).map(|n: u32| beside(&orphan, &format!(".orphaned-{n}")));
+            fs::rename(&orphan, free.find(|path| fs::symlink_metadata(path).is_err()).unwrap_or_default())?;
+        }
+    }
+    Ok(())
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn head(connection: &Connection) -> Result<Link, rusqlite::Error> {
+    let link = connection.prepare_cached(HEAD)?.query_row([], read_link).optional()?;
+    Ok(link.unwrap_or(Link::ROOT))
+}
+
+fn read_link(row: &rusqlite::Row<'_>) -> Result<Link, rusqlite::Error> {
+    Ok(Link { seq: row.get::<_, i64>(0)?.cast_unsigned(), hash: row.get(1)? })
+}
+
+fn read_row(row: &rusqlite::Row<'_>) -> Result<(Row, Vec<u8>), rusqlite::Error> {
+    let columns = Row {
+        seq: row.get::<_, i64>(0)?.cast_unsigned(),
+        batch_id: row.get(1)?,
+        v: row.get(2)?,
+        kind: row.get(3)?,
+        at_ms: row.get(4)?,
+        participant: row.get(5)?,
+        agent: row.get(6)?,
+        idem_key: row.get(7)?,
+        idem_params: row.get(8)?,
+        body: row.get(9)?,
+    };
+    Ok((columns, row.get(10)?))
+}
+
+fn insert(connection: &Connection, row: &Row, previous: &Link) -> Result<Link, rusqlite::Error> {
+    let hash = row.hash(&previous.hash);
+    connection.prepare_cached(INSERT)?.execute(params![
+        row.seq.cast_signed(),
+        row.batch_id,
+        row.v,
+        row.kind,
+        row.at_ms,
+        row.participant,
+        row.agent,
+        row.idem_key,
+        row.idem_params,
+        row.body,
+        hash
+    ])?;
+    Ok(Link { seq: row.seq, hash })
+}
+
+fn failed(error: impl Into<JournalError>) -> AppendError {
+    AppendError::Failed(error.into())
+}
+
+fn unknown(error: impl Into<JournalError>) -> AppendError {
+    AppendError::Unknown(error.into())
+}
+
+#[cfg(test)]
+mod tests;

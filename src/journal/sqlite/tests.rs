@@ -1,0 +1,266 @@
+use std::path::Path;
+use std::process::Command;
+
+use super::*;
+use crate::journal::memory::MemoryJournal;
+use crate::state::event::{Event, Idempotency};
+use crate::state::id::{AgentId, ParticipantId};
+use crate::state::time::Timestamp;
+
+fn plan(seq: u64, goal: &str, key: Option<&str>) -> Recorded {
+    Recorded {
+        seq,
+        at: Timestamp::from_millis(1_000 * seq.cast_signed()),
+        participant: ParticipantId::trusted("p-1"),
+        actor: Some(AgentId::trusted("a1")),
+        idempotency: key.map(|key| Idempotency { key: key.to_owned(), params: "abc".to_owned() }),
+        event: Event::PlanSet { goal: goal.to_owned(), master_plan: None },
+    }
+}
+
+fn batch(id: &str) -> BatchId {
+    BatchId::new(id)
+}
+
+/// A journal of three events in two batches, the first and the last with a key.
+fn sample() -> (tempfile::TempDir, SqliteJournal) {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let mut journal = SqliteJournal::create(dir.path(), "board-1").expect("a journal");
+    journal.append(0, &batch("b1"), &[plan(1, "one", Some("k1")), plan(2, "two", None)]).expect("two events");
+    journal.append(2, &batch("b2"), &[plan(3, "three", Some("k2"))]).expect("one event");
+    (dir, journal)
+}
+
+/// What another program did to the file.
+fn tamper(dir: &Path, sql: &str) {
+    let connection = Connection::open(dir.join(FILE_NAME)).expect("a database");
+    connection.execute_batch(sql).expect("a change");
+}
+
+fn fails_at(result: Result<Vec<Recorded>, JournalError>) -> u64 {
+    match result {
+        Err(JournalError::Damaged { seq, .. }) => seq,
+        other => panic!("not damaged: {other:?}"),
+    }
+}
+
+fn behaves_as_a_journal(mut journal: impl Journal, mut other: impl Journal) {
+    assert_eq!(journal.head().unwrap(), 0);
+    assert_eq!(journal.read_from(0, 10).unwrap(), []);
+    let events = [plan(1, "one", Some("k1")), plan(2, "two", None), plan(3, "three", Some("k2"))];
+    journal.append(0, &batch("b1"), &events[..2]).unwrap();
+    let conflict = other.append(0, &batch("b2"), &[plan(1, "late", None)]);
+    assert!(matches!(conflict, Err(AppendError::Conflict { head: 2 })), "{conflict:?}");
+    other.append(2, &batch("b3"), &events[2..]).unwrap();
+
+    assert_eq!(journal.head().unwrap(), 3);
+    assert_eq!(journal.read_from(0, 10).unwrap(), events);
+    assert_eq!(journal.read_from(1, 1).unwrap(), events[1..2]);
+    assert_eq!(journal.read_from(3, 10).unwrap(), []);
+    assert!(journal.read_from(4, 10).is_err(), "the journal has no event 4");
+    assert_eq!(journal.keyed(10).unwrap(), [events[0].clone(), events[2].clone()]);
+    assert_eq!(journal.keyed(1).unwrap(), events[2..]);
+    assert_eq!(["b1", "b2", "b3"].map(|id| journal.holds_batch(&batch(id)).unwrap()), [true, false, true]);
+    assert_eq!(journal.board_id().unwrap().as_deref(), Some("board-1"));
+    let gap = journal.append(3, &batch("b4"), &[plan(5, "gap", None)]);
+    assert!(matches!(gap, Err(AppendError::Failed(JournalError::OutOfOrder { seq: 4, found: 5 }))), "{gap:?}");
+}
+
+#[test]
+fn two_processes_share_one_sequence() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = SqliteJournal::create(dir.path(), "board-1").unwrap();
+    behaves_as_a_journal(first, SqliteJournal::open(dir.path()).unwrap());
+}
+
+#[test]
+fn memory_keeps_the_same_contract() {
+    let journal = MemoryJournal::new("board-1");
+    behaves_as_a_journal(journal.clone(), journal);
+}
+
+#[test]
+fn the_file_is_its_owners_alone_and_survives_reopening() {
+    use std::os::unix::fs::PermissionsExt;
+    let (dir, journal) = sample();
+    for name in ["journal.db", "journal.db-wal", "journal.db-shm"] {
+        let mode = fs::metadata(dir.path().join(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+    drop(journal);
+    assert_eq!(SqliteJournal::open(dir.path()).unwrap().read_from(0, 10).unwrap().len(), 3);
+}
+
+#[test]
+fn an_absent_journal_is_not_found_and_a_present_one_not_made_again() {
+    let dir = tempfile::tempdir().unwrap();
+    assert!(matches!(SqliteJournal::open(dir.path()), Err(JournalError::NotFound { .. })));
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "opening makes nothing");
+    SqliteJournal::create(dir.path(), "board-1").unwrap();
+    assert!(matches!(SqliteJournal::create(dir.path(), "board-2"), Err(JournalError::Exists { .. })));
+}
+
+#[test]
+fn the_log_of_a_deleted_journal_is_kept_and_not_taken_for_the_new_ones() {
+    let (dir, journal) = sample();
+    let log = dir.path().join("journal.db-wal");
+    let bytes = fs::read(&log).unwrap();
+    drop(journal);
+    fs::remove_file(dir.path().join(FILE_NAME)).unwrap();
+    fs::write(&log, &bytes).unwrap();
+    assert_eq!(SqliteJournal::create(dir.path(), "board-2").unwrap().head().unwrap(), 0);
+    assert_eq!(fs::read(dir.path().join("journal.db-wal.orphaned-1")).unwrap(), bytes);
+}
+
+#[test]
+fn every_changed_column_is_damage() {
+    let changes = [
+        "batch_id = 'b9'",
+        "v = 2",
+        "kind = 'paused'",
+        "at_ms = at_ms + 1",
+        "participant = 'p-2'",
+        "agent = NULL",
+        "agent = ''",
+        "idem_key = 'k9'",
+        "idem_params = ''",
+        "body = replace(body, 'two', 'tow')",
+        "hash = zeroblob(32)",
+    ];
+    for change in changes {
+        let (dir, journal) = sample();
+        tamper(dir.path(), &format!("UPDATE events SET {change} WHERE seq = 2"));
+        drop(journal);
+        let journal = SqliteJournal::open(dir.path()).unwrap();
+        assert_eq!(fails_at(journal.read_from(0, 10)), 2, "{change}");
+        assert_eq!(fails_at(journal.read_from(1, 10)), 2, "{change}");
+    }
+}
+
+#[test]
+fn a_missing_event_is_damage() {
+    let (dir, journal) = sample();
+    drop(journal);
+    tamper(dir.path(), "DELETE FROM events WHERE seq = 2");
+    let journal = SqliteJournal::open(dir.path()).unwrap();
+    assert_eq!(fails_at(journal.read_from(0, 10)), 2);
+    assert_eq!(fails_at(journal.read_from(2, 10)), 2);
+}
+
+#[test]
+fn a_history_exchanged_under_a_running_process_is_noticed() {
+    let (dir, mut journal) = sample();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mut other = SqliteJournal::create(elsewhere.path(), "board-1").unwrap();
+    other.append(0, &batch("x"), &[plan(1, "1", None), plan(2, "2", None), plan(3, "3", None)]).unwrap();
+    other.append(3, &batch("y"), &[plan(4, "4", None)]).unwrap();
+    drop(other);
+    let path = elsewhere.path().join(FILE_NAME);
+    let copy = "DELETE FROM events; INSERT INTO events SELECT * FROM other.events WHERE seq <=";
+    tamper(dir.path(), &format!("ATTACH '{}' AS other; {copy} 3", path.display()));
+    let refused = journal.append(3, &batch("b3"), &[plan(4, "four", None)]);
+    assert!(matches!(refused, Err(AppendError::Failed(JournalError::Damaged { seq: 3, .. }))), "{refused:?}");
+    tamper(dir.path(), &format!("ATTACH '{}' AS other; {copy} 4", path.display()));
+    assert_eq!(fails_at(journal.read_from(3, 10)), 4);
+}
+
+#[test]
+fn an_event_of_a_newer_callboard_is_told_from_damage() {
+    for (v, body) in [(1, r#"{"kind":"teleported","task":"t1"}"#), (2, r#"{"kind":"plan_set","goal":"x"}"#)] {
+        let (dir, journal) = sample();
+        let mut row = Row::of(&plan(4, "four", None), &batch("b3")).unwrap();
+        row.v = v;
+        row.body = body.to_owned();
+        row.kind = "teleported".to_owned();
+        let other = SqliteJournal::open(dir.path()).unwrap();
+        insert(&other.connection, &row, &head(&other.connection).unwrap()).unwrap();
+        let newer = journal.read_from(3, 10).unwrap_err();
+        assert!(matches!(&newer, JournalError::UnknownKind { seq: 4, .. }), "{newer}");
+        assert!(newer.to_string().contains("restart"), "{newer}");
+    }
+}
+
+#[test]
+fn a_newer_format_is_refused_and_what_is_no_database_unreadable() {
+    let (dir, journal) = sample();
+    drop(journal);
+    tamper(dir.path(), "UPDATE meta SET value = '2' WHERE key = 'format'");
+    let newer = SqliteJournal::open(dir.path()).unwrap_err();
+    assert!(matches!(newer, JournalError::NewerFormat { found: 2, supported: 1 }), "{newer}");
+    fs::write(dir.path().join(FILE_NAME), "not a database ".repeat(1000)).unwrap();
+    let unreadable = SqliteJournal::open(dir.path()).unwrap_err();
+    assert!(matches!(unreadable, JournalError::Unreadable { .. }), "{unreadable}");
+}
+
+#[test]
+fn a_failure_before_the_commit_leaves_nothing_and_the_journal_usable() {
+    let (dir, mut journal) = sample();
+    tamper(dir.path(), "CREATE TRIGGER full BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'full'); END");
+    let failed = journal.append(3, &batch("b3"), &[plan(4, "four", None)]);
+    assert!(matches!(failed, Err(AppendError::Failed(JournalError::Sqlite(_)))), "{failed:?}");
+    tamper(dir.path(), "DROP TRIGGER full");
+    assert!(!journal.holds_batch(&batch("b3")).unwrap());
+    journal.append(3, &batch("b4"), &[plan(4, "four", None)]).unwrap();
+    assert_eq!(journal.read_from(0, 10).unwrap().len(), 4);
+}
+
+#[test]
+fn bodies_come_back_as_they_were() {
+    let (_dir, mut journal) = sample();
+    for (seq, number) in (4..).zip(["31.245270191439438", "121.48791951161945", "-0.0", "18446744073709551615"]) {
+        let mut event = plan(seq, "numbers", None);
+        let task = format!(
+            r#"{{"kind":"tasks_created","tasks":[{{"id":"t","description":"","priority":5,
+            "max_attempts":3,"context":{{"metadata":{{"number":{number}}}}}}}]}}"#
+        );
+        event.event = serde_json::from_str(&task).unwrap();
+        journal.append(seq - 1, &batch(number), &[event.clone()]).unwrap();
+        assert_eq!(journal.read_from(seq - 1, 1).unwrap(), [event]);
+    }
+}
+
+/// Runs `append_as_a_child` in a process of its own.
+fn child(dir: &Path, failpoint: &str) -> std::process::ExitStatus {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "journal::sqlite::tests::append_as_a_child", "--ignored", "--nocapture"])
+        .env("CALLBOARD_FAILPOINT", failpoint)
+        .env("CALLBOARD_TEST_DIR", dir)
+        .output()
+        .unwrap()
+        .status
+}
+
+#[test]
+#[ignore = "the process that `child` starts"]
+fn append_as_a_child() {
+    let dir = std::env::var("CALLBOARD_TEST_DIR").unwrap();
+    let mut journal = SqliteJournal::open(Path::new(&dir)).unwrap();
+    let appended = journal.append(3, &batch("b3"), &[plan(4, "four", None), plan(5, "five", None)]);
+    let code = match appended {
+        Ok(()) => 10,
+        Err(AppendError::Conflict { .. }) => 11,
+        Err(AppendError::Failed(_)) => 12,
+        Err(AppendError::Unknown(_)) => 13,
+    };
+    std::process::exit(code);
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn a_batch_is_whole_or_absent_whenever_the_process_dies() {
+    let cases = [
+        ("before-commit", None, false),
+        ("before-commit:1:error", Some(12), false),
+        ("commit:1:error", Some(13), false),
+        ("after-commit", None, true),
+        ("after-commit:1:error", Some(13), true),
+        ("before-commit:2", Some(10), true),
+    ];
+    for (failpoint, code, written) in cases {
+        let (dir, _journal) = sample();
+        assert_eq!(child(dir.path(), failpoint).code(), code, "{failpoint}");
+        let journal = SqliteJournal::open(dir.path()).unwrap();
+        assert_eq!(journal.holds_batch(&batch("b3")).unwrap(), written, "{failpoint}");
+        assert_eq!(journal.read_from(0, 10).unwrap().len(), if written { 5 } else { 3 }, "{failpoint}");
+    }
+}

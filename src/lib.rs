@@ -1,0 +1,52 @@
+//! callboard: the coordination server for AI coding agents. Any number of agents share one task queue and one agent
+//! registry; every acknowledged operation is durable, and `.coordination/mcp-state.json` shows the whole state.
+//!
+//! # The shape
+//!
+//! There is no daemon. Every process (an IDE's `callboard mcp`, a command of the CLI) is a *participant*: it holds a
+//! replica of the [`state`] in memory, and the exclusive append to the [`journal`] decides who wins.
+//!
+//! A call comes in through [`mcp`] or [`cli`], is looked up in the list of [`ops`], and goes to the participant's writer.
+//! The writer takes the board's lock, catches up with what others appended, lets the operation *decide* on events,
+//! *applies* them, appends them to the journal in one durable transaction, replaces the state file ([`statefile`]), frees
+//! the lock, and only then answers; refusals wait for their batch, too.
+//!
+//! # Where a change goes
+//!
+//! | to change | look at |
+//! |---|---|
+//! | a rule, a status, a limit | [`state`]: pure; `guard`, `claim`, `graph`, `deadline`, `limit`, and `apply` for what events mean |
+//! | what a tool takes, decides or answers | its file in [`ops`]; a new one is one file and one line in the list |
+//! | how calls become durable, waiting, presence | [`participant`]: `writer` (the loop), `board` (start, catch-up), `directory` |
+//! | what is on disk | [`journal`] (events in SQLite), [`statefile`] (the projection and older formats) |
+//! | what MCP clients see | [`mcp`] |
+//! | what a person types | [`cli`]: one file per command |
+//! | where the board is | [`location`], [`worktree`] |
+//!
+//! Imports go one way: `cli`, `mcp` → `participant` → `ops` → `state`; `journal` and `statefile` know `state` only.
+//!
+//! # Invariants
+//!
+//! `State::check` asserts these after every step in tests:
+//!
+//! 1. One live attempt per held task, and its agent lists the task as current; nobody else does.
+//! 2. A task is `claimed` or `in_progress` if and only if a lease exists.
+//! 3. The dependency graph has no cycle and no missing id (the stub of a retired task counts).
+//! 4. Replaying the journal gives the same state, byte for byte, as the state file shows.
+//! 5. `seq` rises by one per event; the state file's `seq` never goes backwards.
+//! 6. The ready index equals the definition of ready.
+//! 7. Every counter equals what the events say.
+
+pub mod cli;
+pub mod clock;
+pub mod config;
+pub mod failpoint;
+pub mod filesystem;
+pub mod journal;
+pub mod location;
+pub mod mcp;
+pub mod ops;
+pub mod participant;
+pub mod state;
+pub mod statefile;
+pub mod worktree;

@@ -1,0 +1,7 @@
+use std::process::ExitCode;
+
+use callboard::cli;
+
+fn main() -> ExitCode {
+    cli::main()
+}

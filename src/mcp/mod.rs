@@ -1,0 +1,81 @@
+//! MCP over standard input and output: every operation is a tool, and a few reads are resources.
+//!
+//! Both eras live on one connection: 2026-07-28, where each request carries its version and client in `_meta`, and
+//! the handshake of 2025-11-25 and before. Nothing about a caller is kept from one request to the next, except the
+//! client's name from that handshake.
+
+mod prompts;
+mod resources;
+mod server;
+mod stdio;
+
+use std::io;
+use std::pin::pin;
+use std::time::Duration;
+
+use rmcp::service::serve_directly;
+use tokio::select;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::ops::Toolset;
+use crate::participant::{Caller, Handle};
+
+pub use server::Server;
+use stdio::Stdio;
+
+/// For calls in flight when the input ends: a script may write its requests, close its end and read on.
+const ANSWER_GRACE: Duration = Duration::from_millis(300);
+const CLOSE_GRACE: Duration = Duration::from_millis(250);
+
+/// Serves until the client closes standard input or a signal asks to end, then for less than a second more.
+///
+/// # Errors
+/// When signals cannot be listened for, the threads cannot be started, or the session's own task fails.
+pub async fn serve_stdio(handle: Handle, caller: Caller, toolset: Toolset) -> io::Result<()> {
+    let interruption = interruption()?;
+    let ended = CancellationToken::new();
+    let stdio = Stdio::open(ended.clone())?;
+    // Without rmcp's opening phase: that one ends the process over an early notification, and holds a client that
+    // once spoke without a handshake to it for ever. `Stdio` and `Server::initialize` do the rest of its work.
+    let session = serve_directly(Server::new(handle, caller, toolset), stdio, None);
+    let calls = session.cancellation_token();
+    let mut session = pin!(session.waiting());
+    let deadline = async {
+        select! {
+            () = ended.cancelled() => {}
+            () = interruption => ended.cancel(),
+        }
+        sleep(ANSWER_GRACE).await;
+    };
+    select! {
+        quit = &mut session => return quit.map(drop).map_err(io::Error::from),
+        () = deadline => calls.cancel(),
+    }
+    if timeout(CLOSE_GRACE, session).await.is_err() {
+        tracing::warn!("the client did not read its last answers");
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn interruption() -> io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+#[cfg(not(unix))]
+fn interruption() -> io::Result<impl Future<Output = ()>> {
+    let mut interrupt = tokio::signal::windows::ctrl_c()?;
+    Ok(async move {
+        interrupt.recv().await;
+    })
+}

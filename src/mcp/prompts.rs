@@ -1,0 +1,95 @@
+//! Prompts: what a person picks to make an agent a worker of the board, or its leader.
+
+use rmcp::ErrorData;
+use rmcp::model::{GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role};
+
+struct Template {
+    name: &'static str,
+    title: &'static str,
+    description: &'static str,
+    argument: Argument,
+    text: &'static str,
+}
+
+/// Stands in the text as `{name}`.
+struct Argument {
+    name: &'static str,
+    description: &'static str,
+    /// What an argument that is not given becomes; `None` when it must be given.
+    default: Option<&'static str>,
+}
+
+static TEMPLATES: [Template; 2] = [
+    Template {
+        name: "work",
+        title: "Work on the board",
+        description: "Take tasks from the board and do them until none is left",
+        argument: Argument {
+            name: "agent_id",
+            description: "The name to work under; without it the board gives one",
+            default: Some("none given: leave it out when you register, and keep the id that the reply names"),
+        },
+        text: include_str!("prompts/work.md"),
+    },
+    Template {
+        name: "lead",
+        title: "Lead a goal",
+        description: "Plan a goal into tasks, put them on the board and see them through",
+        argument: Argument { name: "goal", description: "What is to be reached", default: None },
+        text: include_str!("prompts/lead.md"),
+    },
+];
+
+pub fn list() -> Vec<Prompt> {
+    TEMPLATES.iter().map(Template::prompt).collect()
+}
+
+pub fn get(name: &str, arguments: &JsonObject) -> Result<GetPromptResult, ErrorData> {
+    let Some(template) = TEMPLATES.iter().find(|template| template.name == name) else {
+        let names = TEMPLATES.each_ref().map(|template| template.name).join(", ");
+        return Err(ErrorData::invalid_params(format!("there is no prompt `{name}`, only {names}"), None));
+    };
+    let text = template.fill(arguments)?;
+    let message = PromptMessage::new_text(Role::User, text);
+    Ok(GetPromptResult::new(vec![message]).with_description(template.description))
+}
+
+impl Template {
+    fn prompt(&self) -> Prompt {
+        let argument = PromptArgument::new(self.argument.name)
+            .with_description(self.argument.description)
+            .with_required(self.argument.default.is_none());
+        Prompt::new(self.name, Some(self.description), Some(vec![argument])).with_title(self.title)
+    }
+
+    fn fill(&self, arguments: &JsonObject) -> Result<String, ErrorData> {
+        let Argument { name, default, .. } = self.argument;
+        let value = match arguments.get(name) {
+            Some(value) => value.as_str().filter(|value| !value.trim().is_empty()).or(default),
+            None => default,
+        };
+        let Some(value) = value else {
+            let text = format!("the prompt `{}` needs the argument `{name}`, a text", self.name);
+            return Err(ErrorData::invalid_params(text, None));
+        };
+        Ok(self.text.replace(&format!("{{{name}}}"), value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_template_holds_its_argument() {
+        for template in &TEMPLATES {
+            assert!(template.text.contains(&format!("{{{}}}", template.argument.name)), "{}", template.name);
+        }
+    }
+
+    #[test]
+    fn argument_that_is_required_and_missing_is_named_in_the_refusal() {
+        let refusal = get("lead", &JsonObject::new()).unwrap_err();
+        assert!(refusal.message.contains("`goal`"), "{}", refusal.message);
+    }
+}

@@ -1,0 +1,204 @@
+//! The board as an MCP server: what rmcp asks for, answered from the list of operations. Knows no transport.
+
+use std::sync::Arc;
+
+use rmcp::model::{
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod, CompleteRequestParams,
+    CompleteResult, ContentBlock, CustomRequest, CustomResult, ErrorCode, ErrorData, GetPromptRequestParams,
+    GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents, ServerCapabilities,
+    ServerConfig, Tool, ToolAnnotations,
+};
+use rmcp::service::RequestContext;
+use rmcp::{RoleServer, ServerHandler};
+use serde_json::{Value, json};
+use tokio::select;
+
+use super::{prompts, resources};
+use crate::ops::{self, Entry, Toolset};
+use crate::participant::{CallError, Caller, Handle};
+
+/// Clients cut it at 2 kB, one of them at 512 characters: the loop stands in its first lines.
+const INSTRUCTIONS: &str = include_str!("prompts/instructions.md");
+
+/// The lists last as long as the process, but another version may answer at the same address later.
+const LIST_TTL_MS: u64 = 300_000;
+
+const METHODS_WITH_PARAMS: [&str; 9] = [
+    "initialize",
+    "server/discover",
+    "tools/list",
+    "tools/call",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+    "prompts/list",
+    "prompts/get",
+];
+
+type Request = RequestContext<RoleServer>;
+type Page = Option<PaginatedRequestParams>;
+type Answer<T> = Result<T, ErrorData>;
+
+#[derive(Clone)]
+pub struct Server {
+    handle: Handle,
+    caller: Caller,
+    tools: Arc<[Tool]>,
+}
+
+impl Server {
+    /// The toolset hides tools, it does not forbid them: a call by name reaches every operation.
+    pub fn new(handle: Handle, caller: Caller, toolset: Toolset) -> Self {
+        let shown = ops::all().iter().filter(|entry| entry.toolset <= toolset);
+        let tools = shown.map(|entry| tool(entry, !caller.names_agent())).collect();
+        Self { handle, caller, tools }
+    }
+
+    /// The call lasts as long as somebody waits for it; the outer error is for when nobody does. Cancellation is looked
+    /// at first, so that a claim called off never takes a task.
+    async fn call(&self, name: &str, arguments: Value, request: &Request) -> Answer<Result<Value, CallError>> {
+        let mut caller = self.caller.clone();
+        if let Some(client) = request.client_info() {
+            caller.client = Some(client.name);
+        }
+        select! {
+            biased;
+            () = request.ct.cancelled() => Err(ErrorData::internal_error("the request was cancelled", None)),
+            outcome = self.handle.call(name, arguments, &caller) => Ok(outcome),
+        }
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().enable_prompts().build();
+        let callboard = Implementation::new("callboard", env!("CARGO_PKG_VERSION")).with_title("Callboard");
+        ServerConfig::new(capabilities).with_server_info(callboard).with_instructions(INSTRUCTIONS)
+    }
+
+    /// Remembers the version agreed on, where rmcp's own remembers the one asked for.
+    async fn initialize(&self, mut client: InitializeRequestParams, request: Request) -> Answer<InitializeResult> {
+        let result = self.negotiate_initialize(&client)?;
+        client.protocol_version = result.protocol_version.clone();
+        request.peer.set_peer_info(client);
+        Ok(result)
+    }
+
+    async fn list_tools(&self, page: Page, request: Request) -> Answer<ListToolsResult> {
+        refuse_cursor(page)?;
+        let mut result = ListToolsResult::with_all_items(self.tools.to_vec());
+        (result.ttl_ms, result.cache_scope) = list_caching(&request);
+        Ok(result)
+    }
+
+    async fn call_tool(&self, call: CallToolRequestParams, request: Request) -> Answer<CallToolResponse> {
+        let arguments = Value::Object(call.arguments.unwrap_or_default());
+        match self.call(&call.name, arguments, &request).await? {
+            Ok(reply) => Ok(CallToolResult::structured(reply).into()),
+            Err(error @ CallError::UnknownOperation(_)) => Err(ErrorData::invalid_params(error.message(), None)),
+            Err(error) => Ok(refused(&error).into()),
+        }
+    }
+
+    async fn list_resources(&self, page: Page, request: Request) -> Answer<ListResourcesResult> {
+        refuse_cursor(page)?;
+        let mut result = ListResourcesResult::with_all_items(resources::list());
+        (result.ttl_ms, result.cache_scope) = list_caching(&request);
+        Ok(result)
+    }
+
+    async fn list_resource_templates(&self, page: Page, request: Request) -> Answer<ListResourceTemplatesResult> {
+        refuse_cursor(page)?;
+        let mut result = ListResourceTemplatesResult::with_all_items(resources::templates());
+        (result.ttl_ms, result.cache_scope) = list_caching(&request);
+        Ok(result)
+    }
+
+    async fn read_resource(&self, read: ReadResourceRequestParams, request: Request) -> Answer<ReadResourceResponse> {
+        let uri = read.uri;
+        let not_found = |text: String| ErrorData::resource_not_found(text, Some(json!({"uri": uri})));
+        let Some((operation, arguments)) = resources::operation(&uri) else {
+            return Err(not_found(format!("there is no resource `{uri}`; ask resources/list")));
+        };
+        match self.call(operation, arguments, &request).await? {
+            Ok(reply) => {
+                let content = ResourceContents::text(reply.to_string(), uri).with_mime_type(resources::JSON);
+                Ok(ReadResourceResult::new(vec![content]).into())
+            }
+            Err(error @ CallError::Refused(_)) => Err(not_found(error.message())),
+            Err(error) => Err(ErrorData::internal_error(error.message(), Some(error.data()))),
+        }
+    }
+
+    async fn list_prompts(&self, page: Page, request: Request) -> Answer<ListPromptsResult> {
+        refuse_cursor(page)?;
+        let mut result = ListPromptsResult::with_all_items(prompts::list());
+        (result.ttl_ms, result.cache_scope) = list_caching(&request);
+        Ok(result)
+    }
+
+    async fn get_prompt(&self, prompt: GetPromptRequestParams, _: Request) -> Answer<GetPromptResponse> {
+        let arguments = prompt.arguments.unwrap_or_default();
+        prompts::get(&prompt.name, &arguments).map(Into::into)
+    }
+
+    /// rmcp answers with an empty list although completions are not declared.
+    async fn complete(&self, _: CompleteRequestParams, _: Request) -> Answer<CompleteResult> {
+        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
+    }
+
+    /// rmcp takes a known method with wrong params for a method of somebody else's.
+    async fn on_custom_request(&self, custom: CustomRequest, _: Request) -> Answer<CustomResult> {
+        let method = custom.method;
+        if METHODS_WITH_PARAMS.contains(&method.as_str()) {
+            return Err(ErrorData::invalid_params(format!("the params are not those of {method}"), None));
+        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{method}`"), None))
+    }
+}
+
+fn tool(entry: &Entry, agent_required: bool) -> Tool {
+    let annotations = ToolAnnotations::new()
+        .read_only(entry.annotations.read_only)
+        .destructive(entry.annotations.destructive)
+        .idempotent(entry.annotations.idempotent)
+        .open_world(false);
+    Tool::new(entry.name, entry.description, entry.input_schema(agent_required)).with_annotations(annotations)
+}
+
+fn refused(error: &CallError) -> CallToolResult {
+    let mut result = CallToolResult::error(vec![ContentBlock::text(error.message())]);
+    // Before 2026-07-28 structured content is an object or nothing.
+    result.structured_content = Some(error.data()).filter(Value::is_object);
+    result
+}
+
+/// No list has a second page, so no cursor is one of ours.
+fn refuse_cursor(page: Page) -> Answer<()> {
+    match page.and_then(|page| page.cursor) {
+        Some(_) => Err(ErrorData::invalid_params("unknown cursor: the list has one page", None)),
+        None => Ok(()),
+    }
+}
+
+/// How long, and by whom, a list may be kept; revisions before 2026-07-28 know no such fields.
+fn list_caching(request: &Request) -> (Option<u64>, Option<CacheScope>) {
+    let is_modern = request.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
+    is_modern.then_some((LIST_TTL_MS, CacheScope::Public)).unzip()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::INSTRUCTIONS;
+
+    #[test]
+    fn instructions_tell_the_loop_in_what_every_client_reads() {
+        assert!(INSTRUCTIONS.len() <= 2_000, "{} bytes", INSTRUCTIONS.len());
+        let start: String = INSTRUCTIONS.chars().take(512).collect();
+        let steps = ["register_agent", "claim_task", "heartbeat", "complete_task", "finished"];
+        let places: Vec<_> = steps.iter().map(|step| start.find(step).unwrap_or_else(|| panic!("{step}"))).collect();
+        assert!(places.is_sorted(), "{places:?}");
+    }
+}

@@ -1,0 +1,85 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{Annotations, Call, Operation, Prepared, Toolset, WRITE, find};
+use crate::state::State;
+use crate::state::limit;
+use crate::state::refusal::Refusal;
+
+pub struct ApplyBatch;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    operations: Vec<Item>,
+    idempotency_key: Option<String>,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Item {
+    name: String,
+    #[serde(default)]
+    arguments: Map<String, Value>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Reply {
+    success: bool,
+    applied: usize,
+    items_written: usize,
+    /// Durable writes that the same calls would have taken, less the one that was
+    writes_saved: usize,
+    /// The reply of each operation
+    results: Vec<Map<String, Value>>,
+}
+
+impl Operation for ApplyBatch {
+    const NAME: &'static str = "apply_batch";
+    const DESCRIPTION: &'static str = "Do several writing operations in one durable write, all or none.";
+    const ANNOTATIONS: Annotations = WRITE;
+    const TOOLSET: Toolset = Toolset::Full;
+    type Params = Params;
+    type Reply = Reply;
+
+    fn idempotency_key(params: &Params) -> Option<&str> {
+        params.idempotency_key.as_deref()
+    }
+
+    fn steps(params: &Params) -> Result<Option<Vec<Box<dyn Prepared>>>, Refusal> {
+        if params.operations.is_empty() {
+            return Err(Refusal::Empty { what: "operations" });
+        }
+        limit::BATCH.check(params.operations.len())?;
+        let steps = params.operations.iter().enumerate().map(|(index, item)| {
+            step(item).map_err(|refusal| Refusal::BatchItem { index, name: name(item), refusal: Box::new(refusal) })
+        });
+        steps.collect::<Result<_, _>>().map(Some)
+    }
+
+    fn reply(params: &Params, _: &State, call: &Call) -> Result<Reply, Refusal> {
+        Ok(Reply {
+            success: true,
+            applied: if call.repeated { 0 } else { params.operations.len() },
+            items_written: call.events,
+            writes_saved: if call.repeated { 0 } else { params.operations.len() - 1 },
+            results: Vec::new(),
+        })
+    }
+}
+
+fn step(item: &Item) -> Result<Box<dyn Prepared>, Refusal> {
+    let entry = find(&item.name).filter(|entry| !entry.annotations.read_only && entry.name != ApplyBatch::NAME);
+    let entry = entry.ok_or_else(|| Refusal::NotInBatch { name: name(item) })?;
+    let prepared = entry.prepare(Value::Object(item.arguments.clone()))?;
+    if prepared.idempotency_key().is_some() {
+        return Err(Refusal::KeyOfItem);
+    }
+    Ok(prepared)
+}
+
+/// Short enough to repeat in a message.
+fn name(item: &Item) -> String {
+    item.name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').take(limit::ID.max).collect()
+}

@@ -1,0 +1,71 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{AgentArgument, Annotations, Call, DESTRUCTIVE, Decision, Operation, Toolset, input};
+use crate::state::State;
+use crate::state::event::Event;
+use crate::state::id::TaskId;
+use crate::state::refusal::Refusal;
+use crate::state::task::TaskStatus;
+
+pub struct CancelTask;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    agent_id: Option<String>,
+    task_id: String,
+    reason: Option<String>,
+    /// If it is held, ask its agent to stop instead
+    #[serde(default)]
+    ask_owner: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Reply {
+    success: bool,
+    status: TaskStatus,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    asked_owner: bool,
+}
+
+impl Operation for CancelTask {
+    const NAME: &'static str = "cancel_task";
+    const DESCRIPTION: &'static str = "Leaders: end a task that is not to be done.";
+    const ANNOTATIONS: Annotations = DESTRUCTIVE;
+    const TOOLSET: Toolset = Toolset::Core;
+    const AGENT: AgentArgument = AgentArgument::Optional;
+    type Params = Params;
+    type Reply = Reply;
+
+    fn agent_id(params: &Params) -> Option<&str> {
+        params.agent_id.as_deref()
+    }
+
+    fn decide(params: &Params, state: &State, call: &Call) -> Decision {
+        state.leads(call.actor.as_ref(), "cancel a task")?;
+        let id = TaskId::checked(&params.task_id)?;
+        let task = state.known_task(&id)?;
+        let reason = input::checked_reason(params.reason.as_ref())?;
+        match task.status {
+            TaskStatus::Cancelled => Ok(Vec::new()),
+            TaskStatus::Done | TaskStatus::Obsolete => Err(Refusal::WrongStatus {
+                task: id,
+                status: task.status,
+                action: "cancelled",
+                next: "it is over already".to_owned(),
+            }
+            .into()),
+            status if status.is_held() && params.ask_owner => Ok(match task.stop_requested {
+                Some(_) => Vec::new(),
+                None => vec![Event::StopRequested { task: id, reason }],
+            }),
+            _ => Ok(vec![Event::Cancelled { task: id, reason }]),
+        }
+    }
+
+    fn reply(params: &Params, state: &State, _: &Call) -> Result<Reply, Refusal> {
+        let task = state.known_task(&TaskId::checked(&params.task_id)?)?;
+        Ok(Reply { success: true, status: task.status, asked_owner: task.stop_requested.is_some() })
+    }
+}

@@ -1,0 +1,300 @@
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Toolset};
+use crate::state::State;
+use crate::state::agent::Agent;
+use crate::state::claim::{EmptyHanded, Verdict};
+use crate::state::event::Event;
+use crate::state::id::{AgentId, TaskId};
+use crate::state::lease_end;
+use crate::state::limit;
+use crate::state::refusal::Refusal;
+use crate::state::task::{Attempt, Task, TaskStatus};
+use crate::state::time::Timestamp;
+
+pub struct ClaimTask;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    agent_id: Option<String>,
+    /// This one and no other
+    task_id: Option<String>,
+    /// Only at or below a path such as P1.M2
+    scope: Option<String>,
+    /// 0 to 50: wait that long for a task
+    #[serde(default)]
+    wait_seconds: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Reply {
+    Claimed(Box<Claimed>),
+    Holding { success: bool, message: &'static str, holding: Vec<Held>, next: &'static str },
+    Empty(Box<Empty>),
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Claimed {
+    success: bool,
+    task: Task,
+    attempt: u32,
+    lease_until: Timestamp,
+    /// You had claimed it before and not begun
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    already: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    handoff: Option<Handoff>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Held {
+    task: TaskId,
+    attempt: u32,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Empty {
+    success: bool,
+    message: String,
+    #[serde(flatten)]
+    why: EmptyHanded,
+    next: &'static str,
+}
+
+/// What others leave to whoever takes the task: at most 2 kB.
+#[derive(Default, Serialize, JsonSchema)]
+pub struct Handoff {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    dependencies: Vec<Inherited>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_attempt: Option<LastAttempt>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    discoveries: Vec<String>,
+    more: &'static str,
+}
+
+/// What a dependency came to.
+#[derive(Serialize, JsonSchema)]
+struct Inherited {
+    task: TaskId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branch: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    commit: Option<String>,
+}
+
+/// What the agent before left.
+#[derive(Serialize, JsonSchema)]
+struct LastAttempt {
+    agent: AgentId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worktree: Option<String>,
+}
+
+/// Budget of the handoff, in bytes.
+const DEPENDENCIES_SHOWN: usize = 5;
+const OUTPUT_SHOWN: usize = 200;
+const NAME_SHOWN: usize = 40;
+const ERROR_SHOWN: usize = 150;
+const NOTE_SHOWN: usize = 150;
+const WORKTREE_SHOWN: usize = 80;
+const DISCOVERIES_SHOWN: usize = 2;
+const DISCOVERY_SHOWN: usize = 140;
+/// Discoveries that are looked through for some on the task's tags, newest first.
+const DISCOVERIES_LOOKED_AT: usize = 200;
+
+impl Operation for ClaimTask {
+    const NAME: &'static str = "claim_task";
+    const DESCRIPTION: &'static str = "Get the next task for you, with what earlier work left. When there is none, `verdict` and `next` say what to do.";
+    const ANNOTATIONS: Annotations = REPEATABLE;
+    const TOOLSET: Toolset = Toolset::Worker;
+    const AGENT: AgentArgument = AgentArgument::Required;
+    type Params = Params;
+    type Reply = Reply;
+
+    fn agent_id(params: &Params) -> Option<&str> {
+        params.agent_id.as_deref()
+    }
+
+    fn wait_seconds(params: &Params) -> u64 {
+        params.wait_seconds
+    }
+
+    fn waits(params: &Params, state: &State, call: &Call) -> bool {
+        let decided = Self::decide(params, state, call).is_ok_and(|events| events.is_empty());
+        let agent = call.agent().ok().and_then(|id| state.agent(id));
+        decided
+            && params.task_id.is_none()
+            && agent.is_some_and(|agent| {
+                agent.has_room()
+                    && state.unacted_claim(agent).is_none()
+                    && state.empty_handed(agent, call.now).verdict == Verdict::Wait
+            })
+    }
+
+    fn decide(params: &Params, state: &State, call: &Call) -> Decision {
+        limit::WAIT.check(params.wait_seconds as usize)?;
+        check_scope(params.scope.as_deref())?;
+        let agent = state.known_agent(call.agent()?)?;
+        state.may_claim(agent)?;
+        if let Some(task) = state.unacted_claim(agent)
+            && params.task_id.as_deref().is_none_or(|wanted| wanted == task.id.as_str())
+        {
+            return Ok(Vec::new());
+        }
+        let own =
+            params.task_id.as_deref().is_some_and(|id| agent.current_tasks.iter().any(|held| held.as_str() == id));
+        if own || !agent.has_room() || state.board().paused.is_some() {
+            return Ok(Vec::new());
+        }
+        let task = match &params.task_id {
+            Some(id) => Some(state.pick_named(agent, &TaskId::checked(id)?, call.now)?),
+            None => state.pick(agent, params.scope.as_deref()),
+        };
+        Ok(task.map(|task| claimed(task, agent, call)).into_iter().collect())
+    }
+
+    fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
+        let agent = state.known_agent(call.agent()?)?;
+        let wanted = |task: &&Arc<Task>| params.task_id.as_deref().is_none_or(|id| id == task.id.as_str());
+        if let Some(task) = state.unacted_claim(agent).filter(wanted)
+            && let Some(attempt) = task.open_attempt()
+        {
+            return Ok(Reply::Claimed(Box::new(Claimed {
+                success: true,
+                task: task.brief(),
+                attempt: attempt.number,
+                lease_until: attempt.lease_until,
+                already: call.events == 0,
+                handoff: handoff(task, state),
+            })));
+        }
+        let own =
+            params.task_id.as_deref().is_some_and(|id| agent.current_tasks.iter().any(|held| held.as_str() == id));
+        if own || !agent.has_room() {
+            return Ok(holding(agent, state));
+        }
+        let why = state.empty_handed(agent, call.now);
+        let (message, next) = advice(&why);
+        Ok(Reply::Empty(Box::new(Empty { success: false, message, why, next })))
+    }
+}
+
+fn check_scope(scope: Option<&str>) -> Result<(), Refusal> {
+    let Some(scope) = scope.filter(|scope| *scope != "all") else { return Ok(()) };
+    let mut levels = ["P", "M", "T", "S"].into_iter();
+    let is_path = scope.split('.').all(|part| {
+        let number = levels.next().and_then(|level| part.strip_prefix(level));
+        number.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit()))
+    });
+    if is_path { Ok(()) } else { Err(Refusal::BadPath { given: scope.chars().take(limit::ID.max).collect() }) }
+}
+
+fn claimed(task: &Task, agent: &Agent, call: &Call) -> Event {
+    let present = call.presence.is_some() || agent.is_present();
+    Event::Claimed {
+        task: task.id.clone(),
+        agent: agent.id.clone(),
+        attempt: task.attempt + 1,
+        lease_until: lease_end(task, present, call.policy.lease_millis(present), call.now),
+        through: call.presence.map(|participant| participant.id.clone()),
+        place: call.place.clone(),
+    }
+}
+
+fn holding(agent: &Agent, state: &State) -> Reply {
+    let held = |id: &TaskId| {
+        let attempt = state.task(id).map_or(0, |task| task.attempt);
+        Held { task: id.clone(), attempt }
+    };
+    Reply::Holding {
+        success: false,
+        message: "you hold work already",
+        holding: agent.current_tasks.iter().map(held).collect(),
+        next: "continue or complete it; a subagent registers its own agent_id",
+    }
+}
+
+fn advice(why: &EmptyHanded) -> (String, &'static str) {
+    match why.verdict {
+        Verdict::Finished => ("every task is finished".to_owned(), "stop; there is nothing left to do"),
+        Verdict::Wait => {
+            let text = format!("no task is ready: {} held, {} blocked", why.held, why.blocked);
+            (text, "call claim_task again with wait_seconds: 50")
+        }
+        Verdict::Stuck => (
+            format!("{} tasks are blocked and nothing is running", why.blocked),
+            "stop, and tell your leader: see blocked_by_failure in get_status",
+        ),
+        Verdict::Unsuited => {
+            (format!("ready tasks demand {}", why.missing.join(", ")), "register again with what you can do, or stop")
+        }
+        Verdict::Paused => ("claims are paused".to_owned(), "finish what you hold and stop"),
+    }
+}
+
+fn handoff(task: &Task, state: &State) -> Option<Handoff> {
+    let dependencies = task.dependencies.iter().take(DEPENDENCIES_SHOWN).filter_map(|id| inherited(state.task(id)?));
+    let ended = task.attempts.iter().rev().find(|attempt| attempt.outcome.is_some());
+    let handoff = Handoff {
+        dependencies: dependencies.collect(),
+        last_attempt: ended.map(last_attempt),
+        discoveries: discoveries(task, state),
+        more: "get_task",
+    };
+    let is_empty = handoff.dependencies.is_empty() && handoff.last_attempt.is_none() && handoff.discoveries.is_empty();
+    (!is_empty).then_some(handoff)
+}
+
+fn inherited(task: &Arc<Task>) -> Option<Inherited> {
+    let result = task.result.as_ref().filter(|_| task.status == TaskStatus::Done)?;
+    Some(Inherited {
+        task: task.id.clone(),
+        output: result.output.as_deref().map(|text| shortened(text, OUTPUT_SHOWN)),
+        branch: result.branch.as_deref().map(|text| shortened(text, NAME_SHOWN)),
+        commit: result.commit.as_deref().map(|text| shortened(text, NAME_SHOWN)),
+    })
+}
+
+fn last_attempt(attempt: &Attempt) -> LastAttempt {
+    LastAttempt {
+        agent: attempt.agent.clone(),
+        error: attempt.error.as_ref().map(|error| shortened(&error.message, ERROR_SHOWN)),
+        note: attempt.note.as_deref().map(|text| shortened(text, NOTE_SHOWN)),
+        worktree: attempt.place.worktree.as_deref().map(|text| shortened(text, WORKTREE_SHOWN)),
+    }
+}
+
+fn discoveries(task: &Task, state: &State) -> Vec<String> {
+    let newest = state.discoveries().rev().take(DISCOVERIES_LOOKED_AT);
+    let related = newest.filter(|one| one.tags.iter().any(|tag| task.tags.contains(tag)));
+    related.take(DISCOVERIES_SHOWN).map(|one| shortened(&one.content, DISCOVERY_SHOWN)).collect()
+}
+
+/// At most `bytes` of `text` as JSON, cut between characters.
+fn shortened(text: &str, bytes: usize) -> String {
+    let mut size = 0;
+    let kept: String = text
+        .chars()
+        .take_while(|c| {
+            size += match c {
+                '"' | '\\' | '\n' | '\t' | '\r' => 2,
+                c if c.is_control() => 6,
+                c => c.len_utf8(),
+            };
+            size <= bytes - '…'.len_utf8()
+        })
+        .collect();
+    if kept.len() == text.len() { kept } else { format!("{kept}…") }
+}

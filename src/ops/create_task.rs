@@ -1,0 +1,54 @@
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::input::{self, TaskInput};
+use super::{Annotations, Call, Decision, Operation, Toolset, WRITE};
+use crate::state::event::Event;
+use crate::state::id::TaskId;
+use crate::state::limit;
+use crate::state::refusal::Refusal;
+use crate::state::task::Task;
+use crate::state::{Created, State};
+
+pub struct CreateTask;
+
+#[derive(Serialize, JsonSchema)]
+pub struct Reply {
+    success: bool,
+    task: Task,
+}
+
+impl Operation for CreateTask {
+    const NAME: &'static str = "create_task";
+    const DESCRIPTION: &'static str = "Add one task to the queue. It becomes claimable when its dependencies are done.";
+    const ANNOTATIONS: Annotations = WRITE;
+    const TOOLSET: Toolset = Toolset::Core;
+    type Params = TaskInput;
+    type Reply = Reply;
+
+    fn idempotency_key(params: &TaskInput) -> Option<&str> {
+        params.idempotency_key.as_deref()
+    }
+
+    fn decide(params: &TaskInput, state: &State, call: &Call) -> Decision {
+        limit::TASKS.check(state.live_tasks() + 1)?;
+        let tasks = input::new_tasks(std::iter::once(params), call.seed)?;
+        state.check_new(&tasks)?;
+        Ok(vec![Event::TasksCreated { tasks }])
+    }
+
+    fn reply(_: &TaskInput, state: &State, call: &Call) -> Result<Reply, Refusal> {
+        let created = created_tasks(call);
+        let id = created.first().ok_or(Refusal::Empty { what: "what the call created" })?;
+        Ok(Reply { success: true, task: state.known_task(id)?.brief() })
+    }
+}
+
+/// The tasks that the call created, in its order.
+pub fn created_tasks(call: &Call) -> Vec<TaskId> {
+    let created = call.created.iter().filter_map(|created| match created {
+        Created::Tasks(tasks) => Some(tasks.as_slice()),
+        Created::Discovery(_) => None,
+    });
+    created.flatten().cloned().collect()
+}

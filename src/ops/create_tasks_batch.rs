@@ -1,0 +1,61 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::create_task::created_tasks;
+use super::input::{self, TaskInput};
+use super::{Annotations, Call, Decision, Operation, Toolset, WRITE};
+use crate::state::State;
+use crate::state::event::Event;
+use crate::state::id::TaskId;
+use crate::state::limit;
+use crate::state::refusal::Refusal;
+
+pub struct CreateTasksBatch;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    /// Each as for create_task
+    #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
+    tasks: Vec<TaskInput>,
+    idempotency_key: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Reply {
+    success: bool,
+    created: usize,
+    task_ids: Vec<TaskId>,
+}
+
+impl Operation for CreateTasksBatch {
+    const NAME: &'static str = "create_tasks_batch";
+    const DESCRIPTION: &'static str = "Add many tasks in one write, all or none. Dependencies name tasks by id, or by position in the batch: #0 is the first.";
+    const ANNOTATIONS: Annotations = WRITE;
+    const TOOLSET: Toolset = Toolset::Core;
+    type Params = Params;
+    type Reply = Reply;
+
+    fn idempotency_key(params: &Params) -> Option<&str> {
+        params.idempotency_key.as_deref()
+    }
+
+    fn decide(params: &Params, state: &State, call: &Call) -> Decision {
+        if params.tasks.is_empty() {
+            return Err(Refusal::Empty { what: "tasks" }.into());
+        }
+        limit::BATCH.check(params.tasks.len())?;
+        limit::TASKS.check(state.live_tasks() + params.tasks.len())?;
+        if params.tasks.iter().any(|task| task.idempotency_key.is_some()) {
+            return Err(Refusal::KeyOfItem.into());
+        }
+        let tasks = input::new_tasks(params.tasks.iter(), call.seed)?;
+        state.check_new(&tasks)?;
+        Ok(vec![Event::TasksCreated { tasks }])
+    }
+
+    fn reply(_: &Params, _: &State, call: &Call) -> Result<Reply, Refusal> {
+        let task_ids = created_tasks(call);
+        Ok(Reply { success: true, created: task_ids.len(), task_ids })
+    }
+}

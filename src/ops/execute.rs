@@ -1,0 +1,254 @@
+//! One call against the state: identity, renewal, decision, events, answer. Pure; the writer makes it durable.
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::{AgentArgument, Call, DefaultAgent, Prepared};
+use crate::state::agent::{Participant, Role};
+use crate::state::event::{Event, Idempotency, Recorded};
+use crate::state::guard::HUMAN;
+use crate::state::id::{AgentId, Chance};
+use crate::state::limit;
+use crate::state::refusal::Refusal;
+use crate::state::{ApplyError, Created, Envelope, State};
+
+pub struct Executed {
+    pub events: Vec<Recorded>,
+    pub answer: Result<Value, Refusal>,
+    /// Who acted.
+    pub actor: Option<AgentId>,
+}
+
+/// Decides, applies and answers. On an error the state is as it was.
+pub fn execute(state: &mut State, prepared: &dyn Prepared, call: Call<'_>) -> Result<Executed, ApplyError> {
+    let start = state.savepoint();
+    let mut run = Run { state, call, events: Vec::new(), key: None };
+    match run.operation(prepared) {
+        Ok(answer) => Ok(Executed { events: run.events, answer, actor: run.call.actor }),
+        Err(error) => {
+            run.state.rollback(start);
+            Err(error)
+        }
+    }
+}
+
+/// Whether the caller would rather wait than have the answer that `state` gives now.
+pub fn waits(state: &State, prepared: &dyn Prepared, mut call: Call<'_>) -> bool {
+    if prepared.wait_seconds() == 0 {
+        return false;
+    }
+    match identify(state, prepared, &call) {
+        Ok(actor) => {
+            call.actor = actor;
+            prepared.waits(state, &call)
+        }
+        Err(_) => false,
+    }
+}
+
+struct Run<'s, 'c> {
+    state: &'s mut State,
+    call: Call<'c>,
+    events: Vec<Recorded>,
+    key: Option<Idempotency>,
+}
+
+type Answer = Result<Value, Refusal>;
+
+impl Run<'_, '_> {
+    fn operation(&mut self, prepared: &dyn Prepared) -> Result<Answer, ApplyError> {
+        match identify(self.state, prepared, &self.call) {
+            Ok(actor) => self.call.actor = actor,
+            Err(refusal) => return Ok(Err(refusal)),
+        }
+        match self.known_key(prepared) {
+            Ok(key) => self.key = key,
+            Err(refusal) => return Ok(Err(refusal)),
+        }
+        self.renew(prepared)?;
+        let answer = if self.call.repeated { prepared.reply(self.state, &self.call) } else { self.decide(prepared)? };
+        Ok(answer.map(|value| self.addressed(value)))
+    }
+
+    fn decide(&mut self, prepared: &dyn Prepared) -> Result<Answer, ApplyError> {
+        match prepared.steps() {
+            Ok(None) => self.single(prepared),
+            Ok(Some(steps)) => self.batch(prepared, &steps),
+            Err(refusal) => Ok(Err(refusal)),
+        }
+    }
+
+    fn single(&mut self, prepared: &dyn Prepared) -> Result<Answer, ApplyError> {
+        match prepared.decide(self.state, &self.call) {
+            Ok(events) => {
+                for event in events {
+                    self.record(event)?;
+                }
+                Ok(prepared.reply(self.state, &self.call))
+            }
+            Err(rejected) => {
+                for event in rejected.keep {
+                    self.record(event)?;
+                }
+                Ok(Err(rejected.refusal))
+            }
+        }
+    }
+
+    /// All steps, or none: a refused one takes back those before it.
+    fn batch(&mut self, prepared: &dyn Prepared, steps: &[Box<dyn Prepared>]) -> Result<Answer, ApplyError> {
+        let (savepoint, recorded) = (self.state.savepoint(), self.events.len());
+        let actor = self.call.actor.clone();
+        let mut chance = Chance::new(self.call.seed);
+        let mut results = Vec::with_capacity(steps.len());
+        for (index, step) in steps.iter().enumerate() {
+            self.call.seed = chance.next();
+            let answer = match identify(self.state, step.as_ref(), &self.call) {
+                Ok(actor) => {
+                    self.call.actor = actor;
+                    self.renew(step.as_ref())?;
+                    self.single(step.as_ref())?
+                }
+                Err(refusal) => Err(refusal),
+            };
+            match answer {
+                Ok(value) => results.push(value),
+                Err(refusal) => {
+                    self.state.rollback(savepoint);
+                    self.events.truncate(recorded);
+                    let (name, refusal) = (step.name().to_owned(), Box::new(refusal));
+                    return Ok(Err(Refusal::BatchItem { index, name, refusal }));
+                }
+            }
+        }
+        self.call.actor = actor;
+        self.call.events = self.events.len() - recorded;
+        Ok(prepared.reply(self.state, &self.call).map(|mut reply| {
+            reply["results"] = Value::from(results);
+            reply
+        }))
+    }
+
+    fn record(&mut self, event: Event) -> Result<(), ApplyError> {
+        match &event {
+            Event::TasksCreated { tasks } => {
+                self.call.created.push(Created::Tasks(tasks.iter().map(|task| task.id.clone()).collect()));
+            }
+            Event::DiscoveryAdded { discovery, .. } => self.call.created.push(Created::Discovery(discovery.clone())),
+            _ => {}
+        }
+        let envelope = Envelope {
+            at: self.call.now,
+            participant: self.call.participant.clone(),
+            actor: Some(self.call.actor.clone().unwrap_or_else(|| AgentId::trusted(HUMAN))),
+            idempotency: self.key.clone(),
+        };
+        self.events.push(self.state.record(event, &envelope)?);
+        self.call.events += 1;
+        Ok(())
+    }
+
+    /// Any call that names an agent renews its leases, and its presence through a living process begins with the first.
+    fn renew(&mut self, prepared: &dyn Prepared) -> Result<(), ApplyError> {
+        let Some(agent) = self.call.actor.clone().filter(|_| !prepared.annotations().read_only) else { return Ok(()) };
+        // The key belongs to what the operation itself records.
+        let key = self.key.take();
+        if let Some(participant) = self.call.presence
+            && self.state.participant(&participant.id).is_none()
+        {
+            let joined = Participant { joined_at: self.call.now, ..participant.clone() };
+            self.record(Event::ParticipantJoined { participant: joined })?;
+        }
+        let implied = prepared.agent_argument() == AgentArgument::Required && prepared.name() != "register_agent";
+        let stands_for = *self.call.default_agent != DefaultAgent::None && prepared.agent_id().is_none();
+        if stands_for && self.state.agent(&agent).is_none() && implied {
+            self.record(super::register_agent::unasked(&agent))?;
+        }
+        let through = self.call.presence.map(|participant| &participant.id);
+        if let Some(seen) = self.state.seen(&agent, through, self.call.policy, self.call.now) {
+            self.record(seen)?;
+            self.call.renewed = true;
+        }
+        self.call.events = 0;
+        self.key = key;
+        Ok(())
+    }
+
+    /// The call's idempotency key; when it was used before, `created` and `repeated` say so.
+    fn known_key(&mut self, prepared: &dyn Prepared) -> Result<Option<Idempotency>, Refusal> {
+        let Some(key) = prepared.idempotency_key() else { return Ok(None) };
+        limit::IDEMPOTENCY_KEY.check_text(key)?;
+        let actor = self.call.actor.as_ref().map_or(HUMAN, AgentId::as_str);
+        let params = Sha256::digest(prepared.params().to_string().as_bytes());
+        let params = params[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+        let idempotency = Idempotency { key: format!("{actor}/{}/{key}", prepared.name()), params };
+        if let Some(known) = self.state.remembered().get(&idempotency.key) {
+            if known.params != idempotency.params {
+                return Err(Refusal::KeyReused { key: key.to_owned() });
+            }
+            self.call.created.clone_from(&known.created);
+            self.call.repeated = true;
+        }
+        Ok(Some(idempotency))
+    }
+
+    /// Every reply to an agent repeats its id, and brings what a leader asks of it.
+    fn addressed(&self, mut reply: Value) -> Value {
+        let (Some(agent), Some(fields)) = (&self.call.actor, reply.as_object_mut()) else { return reply };
+        if self.call.repeated {
+            fields.insert("already".to_owned(), Value::Bool(true));
+        }
+        fields.insert("agent_id".to_owned(), Value::from(agent.as_str()));
+        let held = self.state.agent(agent).map(|agent| agent.current_tasks.clone()).unwrap_or_default();
+        let stops: Vec<_> = held
+            .iter()
+            .filter_map(|id| {
+                let request = self.state.task(id)?.stop_requested.as_ref()?;
+                Some(json!({"task": id, "reason": request.reason}))
+            })
+            .collect();
+        if !stops.is_empty() {
+            fields.insert("stop_requested".to_owned(), Value::from(stops));
+        }
+        reply
+    }
+}
+
+/// The agent that the call is made for.
+fn identify(state: &State, prepared: &dyn Prepared, call: &Call<'_>) -> Result<Option<AgentId>, Refusal> {
+    if let Some(given) = prepared.agent_id() {
+        return AgentId::checked(given).map(Some);
+    }
+    match (prepared.agent_argument(), call.default_agent) {
+        (AgentArgument::None, _) | (AgentArgument::Optional, DefaultAgent::None) => Ok(None),
+        (_, DefaultAgent::Named(agent)) => Ok(Some(agent.clone())),
+        (_, DefaultAgent::Auto { prefix }) => Ok(Some(free_slot(state, prefix, call))),
+        // `register_agent` makes a name up.
+        (AgentArgument::Required, DefaultAgent::None) if prepared.name() == "register_agent" => {
+            Ok(Some(made_up(state, call.seed)))
+        }
+        (AgentArgument::Required, DefaultAgent::None) => Err(Refusal::Empty { what: "agent_id" }),
+    }
+}
+
+/// The lowest `<prefix>-N` that no other living process acts as.
+pub fn free_slot(state: &State, prefix: &str, call: &Call<'_>) -> AgentId {
+    let ours = call.presence.map(|participant| &participant.id);
+    let taken = |id: &AgentId| {
+        state.agent(id).is_some_and(|agent| {
+            agent.role != Role::Observer && agent.present_through.iter().any(|one| Some(one) != ours)
+        })
+    };
+    let slots = (1..).map(|number| AgentId::trusted(format!("{prefix}-{number}")));
+    slots.into_iter().find(|id| !taken(id)).unwrap_or_else(|| AgentId::trusted(prefix))
+}
+
+fn made_up(state: &State, seed: u64) -> AgentId {
+    let mut chance = Chance::new(seed);
+    let names = std::iter::repeat_with(move || chance.agent_name()).take(64).map(AgentId::trusted);
+    let mut suffixed = Chance::new(!seed);
+    names
+        .into_iter()
+        .find(|id| state.agent(id).is_none())
+        .unwrap_or_else(|| AgentId::trusted(format!("agent-{}", suffixed.base32(8))))
+}

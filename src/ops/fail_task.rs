@@ -1,0 +1,80 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{AgentArgument, Annotations, Call, Decision, Operation, Toolset, WRITE, input};
+use crate::state::State;
+use crate::state::event::Event;
+use crate::state::id::TaskId;
+use crate::state::limit;
+use crate::state::refusal::Refusal;
+use crate::state::task::{AttemptError, TaskStatus};
+use crate::state::time::Timestamp;
+
+pub struct FailTask;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    agent_id: Option<String>,
+    task_id: String,
+    error: String,
+    /// false: nobody need try again
+    #[serde(default = "yes")]
+    retryable: bool,
+    /// timeout, transient, permanent, …
+    category: Option<String>,
+    attempt: Option<u32>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Reply {
+    success: bool,
+    status: TaskStatus,
+    attempts_left: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_at: Option<Timestamp>,
+}
+
+impl Operation for FailTask {
+    const NAME: &'static str = "fail_task";
+    const DESCRIPTION: &'static str =
+        "Give your task up with the error. It is tried again later while attempts remain, unless retryable is false.";
+    const ANNOTATIONS: Annotations = WRITE;
+    const TOOLSET: Toolset = Toolset::Worker;
+    const AGENT: AgentArgument = AgentArgument::Required;
+    type Params = Params;
+    type Reply = Reply;
+
+    fn agent_id(params: &Params) -> Option<&str> {
+        params.agent_id.as_deref()
+    }
+
+    fn decide(params: &Params, state: &State, call: &Call) -> Decision {
+        let id = TaskId::checked(&params.task_id)?;
+        state.own_attempt(call.agent()?, &id, params.attempt)?;
+        let message = input::checked_text("error", &limit::ERROR, &params.error)?;
+        let category = params.category.as_deref().unwrap_or("error");
+        let category = input::checked_text("category", &limit::LABEL, category)?;
+        let task = state.known_task(&id)?;
+        let again = params.retryable && task.attempts_used() < task.max_attempts;
+        let retry_at = again.then(|| call.now + call.policy.backoff_millis(task.attempts_used()));
+        Ok(vec![Event::Failed { task: id, error: AttemptError { category, message }, retry_at }])
+    }
+
+    fn reply(params: &Params, state: &State, _: &Call) -> Result<Reply, Refusal> {
+        let task = state.known_task(&TaskId::checked(&params.task_id)?)?;
+        Ok(Reply {
+            success: true,
+            status: task.status,
+            attempts_left: match task.status {
+                TaskStatus::Available => task.max_attempts.saturating_sub(task.attempts_used()),
+                _ => 0,
+            },
+            retry_at: task.not_before,
+        })
+    }
+}

@@ -1,0 +1,60 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::get_status::is_quiet;
+use super::{Annotations, Call, Operation, READ, Toolset, input};
+use crate::state::State;
+use crate::state::agent::Agent;
+use crate::state::id::AgentId;
+use crate::state::refusal::Refusal;
+
+pub struct GetAgents;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    /// 200 unless given
+    limit: Option<u32>,
+    /// `next` of the page before
+    after: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Reply {
+    agents: Vec<Item>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<AgentId>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Item {
+    #[serde(flatten)]
+    agent: Agent,
+    /// A process that it acts through lives
+    present: bool,
+    /// It holds a task, lives, and has not called for the length of a lease
+    quiet: bool,
+}
+
+impl Operation for GetAgents {
+    const NAME: &'static str = "get_agents";
+    const DESCRIPTION: &'static str = "List the agents: roles, current tasks, presence, counters.";
+    const ANNOTATIONS: Annotations = READ;
+    const TOOLSET: Toolset = Toolset::Full;
+    type Params = Params;
+    type Reply = Reply;
+
+    fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
+        let size = input::page(params.limit, 200)?;
+        let after = params.after.as_deref().unwrap_or_default();
+        let mut rest = state.agents().filter(|agent| agent.id.as_str() > after);
+        let item = |agent: &std::sync::Arc<Agent>| Item {
+            agent: Agent::clone(agent),
+            present: agent.is_present(),
+            quiet: is_quiet(agent, call),
+        };
+        let agents: Vec<_> = rest.by_ref().take(size).map(item).collect();
+        let next = rest.next().and_then(|_| Some(agents.last()?.agent.id.clone()));
+        Ok(Reply { agents, next })
+    }
+}

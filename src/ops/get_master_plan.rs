@@ -1,0 +1,40 @@
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Annotations, Call, Operation, READ, Toolset};
+use crate::state::State;
+use crate::state::refusal::Refusal;
+use crate::state::time::Timestamp;
+
+pub struct GetMasterPlan;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Reply {
+    goal: Arc<str>,
+    master_plan: Arc<str>,
+    created_at: Timestamp,
+}
+
+impl Operation for GetMasterPlan {
+    const NAME: &'static str = "get_master_plan";
+    const DESCRIPTION: &'static str = "Read the goal and the master plan.";
+    const ANNOTATIONS: Annotations = READ;
+    const TOOLSET: Toolset = Toolset::Core;
+    type Params = Params;
+    type Reply = Reply;
+
+    fn reply(_: &Params, state: &State, _: &Call) -> Result<Reply, Refusal> {
+        let board = state.board();
+        Ok(Reply {
+            goal: Arc::clone(&board.goal),
+            master_plan: Arc::clone(&board.master_plan),
+            created_at: board.created_at,
+        })
+    }
+}

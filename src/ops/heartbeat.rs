@@ -1,0 +1,85 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Toolset};
+use crate::state::State;
+use crate::state::event::Event;
+use crate::state::id::TaskId;
+use crate::state::limit;
+use crate::state::refusal::Refusal;
+use crate::state::time::{SECOND, Timestamp};
+
+pub struct Heartbeat;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    agent_id: Option<String>,
+    task_id: Option<String>,
+    /// Where you are, for whoever takes the task next
+    note: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Reply {
+    success: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task_id: Option<TaskId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lease_until: Option<Timestamp>,
+}
+
+impl Operation for Heartbeat {
+    const NAME: &'static str = "heartbeat";
+    const DESCRIPTION: &'static str =
+        "Say that you are alive, at milestones of long work, with a note on where you are.";
+    const ANNOTATIONS: Annotations = REPEATABLE;
+    const TOOLSET: Toolset = Toolset::Worker;
+    const AGENT: AgentArgument = AgentArgument::Required;
+    type Params = Params;
+    type Reply = Reply;
+
+    fn agent_id(params: &Params) -> Option<&str> {
+        params.agent_id.as_deref()
+    }
+
+    fn decide(params: &Params, state: &State, call: &Call) -> Decision {
+        let agent = call.agent()?;
+        let known = state.known_agent(agent)?;
+        let mut events = Vec::new();
+        // A renewal is recorded for any call after a while; for a heartbeat after a second.
+        if !call.renewed && call.now.since(known.last_heartbeat) >= SECOND {
+            let present = call.presence.is_some() || known.is_present();
+            events.push(Event::AgentSeen {
+                agent: agent.clone(),
+                through: call.presence.map(|participant| participant.id.clone()),
+                lease_millis: call.policy.lease_millis(present),
+            });
+        }
+        if let Some(note) = &params.note {
+            limit::NOTE.check_text(note)?;
+        }
+        if let Some(task) = noted_task(params, state, call)? {
+            let attempt = state.own_attempt(agent, &task, None)?;
+            if !attempt.acted || params.note.is_some() && params.note != attempt.note {
+                events.push(Event::Noted { task, note: params.note.clone() });
+            }
+        }
+        Ok(events)
+    }
+
+    fn reply(_: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
+        let task_id = state.known_agent(call.agent()?)?.current_task.clone();
+        let attempt = task_id.as_ref().and_then(|id| state.task(id)?.open_attempt());
+        Ok(Reply { success: true, lease_until: attempt.map(|attempt| attempt.lease_until), task_id })
+    }
+}
+
+/// The named task; for a note without one the current task.
+fn noted_task(params: &Params, state: &State, call: &Call) -> Result<Option<TaskId>, Refusal> {
+    match (&params.task_id, &params.note) {
+        (Some(id), _) => TaskId::checked(id).map(Some),
+        (None, Some(_)) => Ok(state.known_agent(call.agent()?)?.current_task.clone()),
+        (None, None) => Ok(None),
+    }
+}

@@ -1,0 +1,49 @@
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Annotations, Call, Decision, Operation, REPEATABLE, Toolset, input};
+use crate::state::State;
+use crate::state::event::Event;
+use crate::state::limit;
+use crate::state::refusal::Refusal;
+use crate::state::time::Timestamp;
+
+pub struct InitCoordination;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    goal: String,
+    master_plan: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Reply {
+    success: bool,
+    goal: Arc<str>,
+    created_at: Timestamp,
+}
+
+impl Operation for InitCoordination {
+    const NAME: &'static str = "init_coordination";
+    const DESCRIPTION: &'static str = "Set the goal and the master plan. Tasks and agents stay.";
+    const ANNOTATIONS: Annotations = REPEATABLE;
+    const TOOLSET: Toolset = Toolset::Core;
+    type Params = Params;
+    type Reply = Reply;
+
+    fn decide(params: &Params, _: &State, _: &Call) -> Decision {
+        let goal = input::checked_text("goal", &limit::GOAL, &params.goal)?;
+        if let Some(plan) = &params.master_plan {
+            limit::MASTER_PLAN.check_text(plan)?;
+        }
+        Ok(vec![Event::PlanSet { goal, master_plan: params.master_plan.clone() }])
+    }
+
+    fn reply(_: &Params, state: &State, _: &Call) -> Result<Reply, Refusal> {
+        let board = state.board();
+        Ok(Reply { success: true, goal: Arc::clone(&board.goal), created_at: board.created_at })
+    }
+}

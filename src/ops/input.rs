@@ -1,0 +1,194 @@
+//! Parameters that several operations share, and their checks.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::state::agent::Demands;
+use crate::state::event::NewTask;
+use crate::state::id::{Chance, TaskId};
+use crate::state::limit;
+use crate::state::refusal::Refusal;
+use crate::state::task::{Context, DEFAULT_MAX_ATTEMPTS, DEFAULT_PRIORITY, TaskResult};
+use crate::state::time::Timestamp;
+
+/// A task as whoever plans it writes it.
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TaskInput {
+    pub description: String,
+    /// 1 (first) to 10
+    #[serde(default = "default_priority")]
+    pub priority: i64,
+    /// Ids that must be done first
+    #[serde(default)]
+    pub dependencies: Vec<String>,
+    #[serde(default)]
+    pub context_files: Vec<String>,
+    pub hints: Option<String>,
+    /// Made up when left out
+    pub id: Option<String>,
+    pub title: Option<String>,
+    #[serde(default)]
+    pub tags: Vec<String>,
+    pub demands: Option<Demands>,
+    pub max_attempts: Option<u32>,
+    /// Repeating a call with it creates nothing
+    pub idempotency_key: Option<String>,
+}
+
+fn default_priority() -> i64 {
+    i64::from(DEFAULT_PRIORITY)
+}
+
+/// The tasks of one call as they will be recorded. A dependency `#N` is the N-th task of the same call, from 0.
+pub fn new_tasks<'a>(
+    inputs: impl ExactSizeIterator<Item = &'a TaskInput> + Clone,
+    seed: u64,
+) -> Result<Vec<NewTask>, Refusal> {
+    let mut chance = Chance::new(seed);
+    let ids = inputs.clone().map(|input| match &input.id {
+        Some(id) => TaskId::checked(id),
+        None => Ok(TaskId::trusted(format!("task-{}", chance.base32(6)))),
+    });
+    let ids = ids.collect::<Result<Vec<_>, _>>()?;
+    inputs.zip(&ids).map(|(input, id)| new_task(input, id, &ids)).collect()
+}
+
+fn new_task(input: &TaskInput, id: &TaskId, ids: &[TaskId]) -> Result<NewTask, Refusal> {
+    let unknown = |dependency: &str| Refusal::UnknownDependency { task: id.clone(), dependency: dependency.to_owned() };
+    let resolve = |dependency: &String| match dependency.strip_prefix('#') {
+        Some(position) => {
+            let found = position.parse::<usize>().ok().and_then(|position| ids.get(position));
+            found.cloned().ok_or_else(|| unknown(dependency))
+        }
+        None => TaskId::checked(dependency).map_err(|_| unknown(&dependency.chars().take(64).collect::<String>())),
+    };
+    limit::DEPENDENCIES.check(input.dependencies.len())?;
+    let context = context(&input.context_files, input.hints.as_deref(), Map::new())?;
+    Ok(NewTask {
+        id: id.clone(),
+        title: checked_title(input.title.as_deref())?,
+        description: checked_description(&input.description)?,
+        priority: checked_priority(input.priority)?,
+        dependencies: unique(input.dependencies.iter().map(resolve))?,
+        context: Some(context).filter(|context| !context.is_empty()),
+        path: None,
+        demands: checked_demands(input.demands.as_ref())?,
+        tags: checked_labels(&input.tags)?,
+        max_attempts: checked_attempts(input.max_attempts)?.unwrap_or(DEFAULT_MAX_ATTEMPTS),
+        not_before: None::<Timestamp>,
+        timeout_seconds: None,
+        silent_minutes: None,
+    })
+}
+
+/// In the order given, each once.
+pub fn unique(ids: impl Iterator<Item = Result<TaskId, Refusal>>) -> Result<Vec<TaskId>, Refusal> {
+    let mut seen = BTreeSet::new();
+    let ids = ids.collect::<Result<Vec<_>, _>>()?;
+    Ok(ids.into_iter().filter(|id| seen.insert(id.clone())).collect())
+}
+
+pub fn context(files: &[String], hints: Option<&str>, metadata: Map<String, Value>) -> Result<Context, Refusal> {
+    let files = checked_files(files)?;
+    if let Some(hints) = hints {
+        limit::HINTS.check_text(hints)?;
+    }
+    Ok(Context { files, hints: hints.map(str::to_owned), parent_task: None, metadata })
+}
+
+pub fn checked_files(files: &[String]) -> Result<Vec<String>, Refusal> {
+    limit::FILES.check(files.len())?;
+    for file in files {
+        limit::PATH.check_text(file)?;
+    }
+    Ok(files.to_vec())
+}
+
+pub fn checked_description(text: &str) -> Result<String, Refusal> {
+    checked_text("description", &limit::DESCRIPTION, text)
+}
+
+/// Not empty, and within its limit.
+pub fn checked_text(what: &'static str, limit: &limit::Limit, text: &str) -> Result<String, Refusal> {
+    if text.trim().is_empty() {
+        return Err(Refusal::Empty { what });
+    }
+    limit.check_text(text)?;
+    Ok(text.to_owned())
+}
+
+pub fn checked_title(title: Option<&str>) -> Result<Option<String>, Refusal> {
+    title.map(|title| checked_text("title", &limit::TITLE, title)).transpose()
+}
+
+pub fn checked_reason(reason: Option<&String>) -> Result<Option<String>, Refusal> {
+    reason.map(|reason| limit::REASON.check_text(reason).map(|()| reason.clone())).transpose()
+}
+
+pub fn checked_priority(given: i64) -> Result<u8, Refusal> {
+    match u8::try_from(given) {
+        Ok(priority @ 1..=10) => Ok(priority),
+        _ => Err(Refusal::BadPriority { given }),
+    }
+}
+
+pub fn checked_attempts(given: Option<u32>) -> Result<Option<u32>, Refusal> {
+    if given == Some(0) {
+        return Err(Refusal::Empty { what: "max_attempts" });
+    }
+    limit::ATTEMPTS.check(given.unwrap_or_default() as usize)?;
+    Ok(given)
+}
+
+/// In the order given, each once.
+pub fn checked_labels(labels: &[String]) -> Result<Vec<String>, Refusal> {
+    limit::LABELS.check(labels.len())?;
+    let mut seen = BTreeSet::new();
+    for label in labels {
+        checked_text("tag or capability", &limit::LABEL, label)?;
+    }
+    Ok(labels.iter().filter(|label| seen.insert(*label)).cloned().collect())
+}
+
+pub fn checked_demands(demands: Option<&Demands>) -> Result<Demands, Refusal> {
+    let Some(demands) = demands else { return Ok(Demands::default()) };
+    limit::LABELS.check(demands.capabilities.len() + demands.tags.len())?;
+    let properties = [&demands.hostname, &demands.project_dir, &demands.profile, &demands.kind];
+    for label in demands.capabilities.iter().chain(&demands.tags).chain(properties.into_iter().flatten()) {
+        checked_text("demand", &limit::LABEL, label)?;
+    }
+    Ok(demands.clone())
+}
+
+pub fn checked_result(result: TaskResult) -> Result<TaskResult, Refusal> {
+    if let Some(output) = &result.output {
+        limit::OUTPUT.check_text(output)?;
+    }
+    for name in result.branch.iter().chain(&result.commit) {
+        limit::PATH.check_text(name)?;
+    }
+    if let Some(data) = &result.data {
+        limit::DATA.check(data.to_string().len())?;
+    }
+    checked_files(&result.files_modified)?;
+    checked_files(&result.files_created)?;
+    Ok(result)
+}
+
+/// How many entries a page may have: `given`, else `default`.
+pub fn page(given: Option<u32>, default: usize) -> Result<usize, Refusal> {
+    let size = given.map_or(default, |given| given as usize);
+    limit::PAGE.check(size)?;
+    Ok(size.max(1))
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Success {
+    pub success: bool,
+}
+
+pub const SUCCESS: Success = Success { success: true };

@@ -1,0 +1,366 @@
+//! Operations: what the board can be asked. One operation is one file; from the list here come the MCP tools, the
+//! methods, `callboard call`, the schemas and the README's table.
+
+mod add_discovery;
+mod apply_batch;
+mod cancel_task;
+mod claim_task;
+mod complete_task;
+mod create_task;
+mod create_tasks_batch;
+mod execute;
+mod fail_task;
+mod get_agents;
+mod get_all_tasks;
+mod get_discoveries;
+mod get_master_plan;
+mod get_results;
+mod get_status;
+mod get_task;
+mod heartbeat;
+mod init_coordination;
+mod input;
+mod pause;
+mod register_agent;
+mod release_task;
+mod resume;
+mod retry_task;
+mod schema;
+mod start_task;
+mod update_task;
+mod wait_for_events;
+
+pub use execute::{Executed, execute, waits};
+pub use get_status::Reply as StatusReply;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use crate::state::agent::Participant;
+use crate::state::event::{Event, Recorded};
+use crate::state::id::{AgentId, ParticipantId};
+use crate::state::limit;
+use crate::state::policy::Policy;
+use crate::state::refusal::Refusal;
+use crate::state::task::Place;
+use crate::state::time::Timestamp;
+use crate::state::{Created, State};
+
+/// One thing that the board can be asked.
+pub trait Operation: 'static {
+    const NAME: &'static str;
+    /// One or two sentences for a model: what it does and when to call it.
+    const DESCRIPTION: &'static str;
+    const ANNOTATIONS: Annotations;
+    const TOOLSET: Toolset;
+    const AGENT: AgentArgument = AgentArgument::None;
+
+    type Params: DeserializeOwned + JsonSchema + Serialize + Send + Sync + 'static;
+    type Reply: Serialize + JsonSchema;
+
+    /// The events that follow from the call. Reads decide nothing.
+    fn decide(_params: &Self::Params, _state: &State, _call: &Call) -> Decision {
+        Ok(Vec::new())
+    }
+
+    /// The answer, from the state in which the events are applied.
+    fn reply(params: &Self::Params, state: &State, call: &Call) -> Result<Self::Reply, Refusal>;
+
+    fn agent_id(_params: &Self::Params) -> Option<&str> {
+        None
+    }
+
+    fn idempotency_key(_params: &Self::Params) -> Option<&str> {
+        None
+    }
+
+    /// How long the caller would wait for a better answer, and whether this state has none yet.
+    fn wait_seconds(_params: &Self::Params) -> u64 {
+        0
+    }
+
+    fn waits(_params: &Self::Params, _state: &State, _call: &Call) -> bool {
+        false
+    }
+
+    /// The operations that this one consists of, to be done one after another or not at all.
+    fn steps(_params: &Self::Params) -> Result<Option<Vec<Box<dyn Prepared>>>, Refusal> {
+        Ok(None)
+    }
+}
+
+pub type Decision = Result<Vec<Event>, Rejected>;
+
+/// A refusal, and what is to be kept of the call all the same.
+#[derive(Debug)]
+pub struct Rejected {
+    pub refusal: Refusal,
+    pub keep: Vec<Event>,
+}
+
+impl From<Refusal> for Rejected {
+    fn from(refusal: Refusal) -> Self {
+        Self { refusal, keep: Vec::new() }
+    }
+}
+
+/// What an operation may know beside its parameters and the state.
+pub struct Call<'a> {
+    pub now: Timestamp,
+    pub policy: &'a Policy,
+    /// Chance, as an argument.
+    pub seed: u64,
+    pub participant: &'a ParticipantId,
+    /// The living process that the agent acts through; none for one-shot commands and HTTP.
+    pub presence: Option<&'a Participant>,
+    pub place: &'a Place,
+    pub history: &'a dyn History,
+    /// Who an omitted `agent_id` stands for.
+    pub default_agent: &'a DefaultAgent,
+    /// The acting agent; none is the person whose board it is.
+    pub actor: Option<AgentId>,
+    /// What the call has created, now or when its idempotency key was first used.
+    pub created: Vec<Created>,
+    /// The call had been answered before.
+    pub repeated: bool,
+    /// The renewal of the agent's leases was recorded with this call.
+    pub renewed: bool,
+    /// How many events the operation itself has caused.
+    pub events: usize,
+}
+
+impl Call<'_> {
+    /// The acting agent, for operations that cannot do without.
+    pub fn agent(&self) -> Result<&AgentId, Refusal> {
+        self.actor.as_ref().ok_or(Refusal::Empty { what: "agent_id" })
+    }
+
+    /// A path in the caller's worktree relative to its root, so that one file in five worktrees is one path.
+    pub fn relative(&self, path: &str) -> String {
+        let inside = self.place.worktree.as_deref().and_then(|root| path.strip_prefix(root)?.strip_prefix('/'));
+        inside.unwrap_or(path).to_owned()
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum DefaultAgent {
+    /// `agent_id` is required.
+    #[default]
+    None,
+    Named(AgentId),
+    /// The lowest free `<prefix>-N`.
+    Auto {
+        prefix: String,
+    },
+}
+
+/// The past, for the few operations that read it.
+pub trait History {
+    /// Up to `limit` events after `seq`.
+    fn events_after(&self, seq: u64, limit: usize) -> Result<Vec<Recorded>, String>;
+}
+
+/// Hints to clients; see the MCP specification. Nothing here reaches beyond the board, so `openWorldHint` is false.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Annotations {
+    pub read_only: bool,
+    pub destructive: bool,
+    pub idempotent: bool,
+}
+
+pub const READ: Annotations = Annotations { read_only: true, destructive: false, idempotent: true };
+pub const WRITE: Annotations = Annotations { read_only: false, destructive: false, idempotent: false };
+pub const REPEATABLE: Annotations = Annotations { read_only: false, destructive: false, idempotent: true };
+pub const DESTRUCTIVE: Annotations = Annotations { read_only: false, destructive: true, idempotent: true };
+
+/// Each holds the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Toolset {
+    Worker,
+    Core,
+    Full,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AgentArgument {
+    None,
+    Optional,
+    Required,
+}
+
+/// An operation without its types, for the list.
+pub struct Entry {
+    pub name: &'static str,
+    pub description: &'static str,
+    pub annotations: Annotations,
+    pub toolset: Toolset,
+    pub agent: AgentArgument,
+    params_schema: fn() -> Map<String, Value>,
+    reply_schema: fn() -> Map<String, Value>,
+    prepare: fn(Value) -> Result<Box<dyn Prepared>, Refusal>,
+}
+
+impl Entry {
+    const fn of<O: Operation>() -> Self {
+        Self {
+            name: O::NAME,
+            description: O::DESCRIPTION,
+            annotations: O::ANNOTATIONS,
+            toolset: O::TOOLSET,
+            agent: O::AGENT,
+            params_schema: schema::of::<O::Params>,
+            reply_schema: schema::of::<O::Reply>,
+            prepare: prepare::<O>,
+        }
+    }
+
+    /// JSON Schema of the arguments. `agent_id` is required of agents unless the process stands for one.
+    pub fn input_schema(&self, agent_required: bool) -> Map<String, Value> {
+        let mut schema = (self.params_schema)();
+        if agent_required && self.agent == AgentArgument::Required {
+            schema::require(&mut schema, "agent_id");
+        }
+        schema
+    }
+
+    pub fn output_schema(&self) -> Map<String, Value> {
+        (self.reply_schema)()
+    }
+
+    /// Both schemas, as `schemas/` and `callboard call --schema` show them.
+    pub fn schema(&self) -> Value {
+        json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "title": self.name,
+            "description": self.description,
+            "type": "object",
+            "properties": {"arguments": self.input_schema(true), "reply": self.output_schema()},
+        })
+    }
+
+    pub fn prepare(&self, arguments: Value) -> Result<Box<dyn Prepared>, Refusal> {
+        (self.prepare)(arguments)
+    }
+}
+
+/// The largest arguments that are read, in bytes.
+pub const LARGEST_INPUT: u64 = limit::ARGUMENTS.max as u64;
+
+/// In the order in which clients are shown them.
+pub fn all() -> &'static [Entry] {
+    const ALL: &[Entry] = &[
+        Entry::of::<register_agent::RegisterAgent>(),
+        Entry::of::<claim_task::ClaimTask>(),
+        Entry::of::<start_task::StartTask>(),
+        Entry::of::<complete_task::CompleteTask>(),
+        Entry::of::<fail_task::FailTask>(),
+        Entry::of::<release_task::ReleaseTask>(),
+        Entry::of::<heartbeat::Heartbeat>(),
+        Entry::of::<add_discovery::AddDiscovery>(),
+        Entry::of::<get_task::GetTask>(),
+        Entry::of::<init_coordination::InitCoordination>(),
+        Entry::of::<create_task::CreateTask>(),
+        Entry::of::<create_tasks_batch::CreateTasksBatch>(),
+        Entry::of::<get_status::GetStatus>(),
+        Entry::of::<get_all_tasks::GetAllTasks>(),
+        Entry::of::<get_results::GetResults>(),
+        Entry::of::<get_discoveries::GetDiscoveries>(),
+        Entry::of::<get_master_plan::GetMasterPlan>(),
+        Entry::of::<update_task::UpdateTask>(),
+        Entry::of::<cancel_task::CancelTask>(),
+        Entry::of::<retry_task::RetryTask>(),
+        Entry::of::<wait_for_events::WaitForEvents>(),
+        Entry::of::<get_agents::GetAgents>(),
+        Entry::of::<pause::PauseBoard>(),
+        Entry::of::<resume::ResumeBoard>(),
+        Entry::of::<apply_batch::ApplyBatch>(),
+    ];
+    ALL
+}
+
+pub fn find(name: &str) -> Option<&'static Entry> {
+    all().iter().find(|entry| entry.name == name)
+}
+
+/// A call whose arguments have been read.
+pub trait Prepared: Send + Sync {
+    fn name(&self) -> &'static str;
+    fn annotations(&self) -> Annotations;
+    fn agent_argument(&self) -> AgentArgument;
+    fn agent_id(&self) -> Option<&str>;
+    fn idempotency_key(&self) -> Option<&str>;
+    /// The parameters without the key, for telling whether a repeated call is the same call.
+    fn params(&self) -> Value;
+    fn wait_seconds(&self) -> u64;
+    fn waits(&self, state: &State, call: &Call) -> bool;
+    fn steps(&self) -> Result<Option<Vec<Box<dyn Prepared>>>, Refusal>;
+    fn decide(&self, state: &State, call: &Call) -> Decision;
+    fn reply(&self, state: &State, call: &Call) -> Result<Value, Refusal>;
+}
+
+struct Parsed<O: Operation>(O::Params);
+
+fn prepare<O: Operation>(arguments: Value) -> Result<Box<dyn Prepared>, Refusal> {
+    let arguments = if arguments.is_null() { Value::Object(Map::new()) } else { arguments };
+    match serde_json::from_value(arguments) {
+        Ok(params) => Ok(Box::new(Parsed::<O>(params))),
+        Err(error) => Err(Refusal::BadArguments {
+            operation: O::NAME,
+            detail: error.to_string(),
+            expected: schema::summary(&schema::of::<O::Params>()),
+        }),
+    }
+}
+
+impl<O: Operation> Prepared for Parsed<O> {
+    fn name(&self) -> &'static str {
+        O::NAME
+    }
+
+    fn annotations(&self) -> Annotations {
+        O::ANNOTATIONS
+    }
+
+    fn agent_argument(&self) -> AgentArgument {
+        O::AGENT
+    }
+
+    fn agent_id(&self) -> Option<&str> {
+        O::agent_id(&self.0)
+    }
+
+    fn idempotency_key(&self) -> Option<&str> {
+        O::idempotency_key(&self.0)
+    }
+
+    fn params(&self) -> Value {
+        let mut params = serde_json::to_value(&self.0).unwrap_or_default();
+        if let Some(params) = params.as_object_mut() {
+            params.remove("idempotency_key");
+        }
+        params
+    }
+
+    fn wait_seconds(&self) -> u64 {
+        O::wait_seconds(&self.0)
+    }
+
+    fn waits(&self, state: &State, call: &Call) -> bool {
+        O::waits(&self.0, state, call)
+    }
+
+    fn steps(&self) -> Result<Option<Vec<Box<dyn Prepared>>>, Refusal> {
+        O::steps(&self.0)
+    }
+
+    fn decide(&self, state: &State, call: &Call) -> Decision {
+        O::decide(&self.0, state, call)
+    }
+
+    fn reply(&self, state: &State, call: &Call) -> Result<Value, Refusal> {
+        let reply = O::reply(&self.0, state, call)?;
+        Ok(serde_json::to_value(reply).unwrap_or_default())
+    }
+}

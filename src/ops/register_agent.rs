@@ -1,0 +1,128 @@
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::execute::free_slot;
+use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Toolset, input};
+use crate::state::State;
+use crate::state::agent::{Agent, Properties, Role};
+use crate::state::event::Event;
+use crate::state::guard::HUMAN;
+use crate::state::id::AgentId;
+use crate::state::limit;
+use crate::state::refusal::Refusal;
+
+pub struct RegisterAgent;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    /// Your name; made up when left out
+    agent_id: Option<String>,
+    role: Role,
+    #[serde(default)]
+    capabilities: Vec<String>,
+    #[serde(default)]
+    tags: Vec<String>,
+    properties: Option<Properties>,
+    max_concurrent: Option<u32>,
+    /// Take the id from another process
+    #[serde(default)]
+    takeover: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Reply {
+    success: bool,
+    agent: Agent,
+}
+
+impl Operation for RegisterAgent {
+    const NAME: &'static str = "register_agent";
+    const DESCRIPTION: &'static str = "Join the board, once, before anything else. Again is reconnecting: claims stay.";
+    const ANNOTATIONS: Annotations = REPEATABLE;
+    const TOOLSET: Toolset = Toolset::Worker;
+    const AGENT: AgentArgument = AgentArgument::Required;
+    type Params = Params;
+    type Reply = Reply;
+
+    fn agent_id(params: &Params) -> Option<&str> {
+        params.agent_id.as_deref()
+    }
+
+    fn decide(params: &Params, state: &State, call: &Call) -> Decision {
+        let agent = call.agent()?;
+        if params.agent_id.as_deref() == Some(HUMAN) {
+            return Err(Refusal::BadId {
+                what: "agent id `human` is the person's; another",
+                suggestion: "worker-1".to_owned(),
+            }
+            .into());
+        }
+        if state.agent(agent).is_none() {
+            limit::AGENTS.check(state.agents().count() + 1)?;
+        }
+        if !params.takeover {
+            refuse_if_elsewhere(agent, state, call)?;
+        }
+        let max_concurrent = params.max_concurrent.unwrap_or(1);
+        limit::HELD.check(max_concurrent as usize)?;
+        let registered = Event::AgentRegistered {
+            agent: agent.clone(),
+            role: params.role,
+            capabilities: input::checked_labels(&params.capabilities)?.into_iter().collect(),
+            tags: input::checked_labels(&params.tags)?.into_iter().collect(),
+            properties: checked_properties(params.properties.as_ref())?,
+            max_concurrent: max_concurrent.max(1),
+            takeover: params.takeover,
+        };
+        let seen = call.presence.map(|participant| Event::AgentSeen {
+            agent: agent.clone(),
+            through: Some(participant.id.clone()),
+            lease_millis: call.policy.lease_millis(true),
+        });
+        Ok(std::iter::once(registered).chain(seen).collect())
+    }
+
+    fn reply(_: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
+        Ok(Reply { success: true, agent: Agent::clone(state.known_agent(call.agent()?)?) })
+    }
+}
+
+/// An id that acts through another living process is that process's.
+pub fn refuse_if_elsewhere(id: &AgentId, state: &State, call: &Call) -> Result<(), Refusal> {
+    let Some(agent) = state.agent(id) else { return Ok(()) };
+    let ours = call.presence.map(|participant| &participant.id);
+    let others = agent.present_through.iter().filter(|one| Some(*one) != ours);
+    match others.filter_map(|one| state.participant(one)).next() {
+        Some(other) => Err(Refusal::AgentInUse {
+            agent: id.clone(),
+            pid: other.pid,
+            worktree: other.worktree.clone(),
+            free: free_slot(state, id.as_str(), call),
+        }),
+        None => Ok(()),
+    }
+}
+
+fn checked_properties(properties: Option<&Properties>) -> Result<Properties, Refusal> {
+    let properties = properties.cloned().unwrap_or_default();
+    for value in properties.values().into_iter().flatten() {
+        limit::PATH.check_text(value)?;
+    }
+    Ok(properties)
+}
+
+/// The registration of an agent that its process stands for and that did not register itself.
+pub fn unasked(agent: &AgentId) -> Event {
+    Event::AgentRegistered {
+        agent: agent.clone(),
+        role: if agent.as_str() == HUMAN { Role::Leader } else { Role::Worker },
+        capabilities: BTreeSet::new(),
+        tags: BTreeSet::new(),
+        properties: Properties::default(),
+        max_concurrent: 1,
+        takeover: false,
+    }
+}

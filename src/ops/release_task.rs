@@ -1,0 +1,51 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::input::{self, SUCCESS, Success};
+use super::{AgentArgument, Annotations, Call, Decision, Operation, Toolset, WRITE};
+use crate::state::State;
+use crate::state::event::Event;
+use crate::state::guard::not_held;
+use crate::state::id::TaskId;
+use crate::state::refusal::Refusal;
+
+pub struct ReleaseTask;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    agent_id: Option<String>,
+    task_id: String,
+    /// For whoever takes it next
+    reason: Option<String>,
+    attempt: Option<u32>,
+}
+
+impl Operation for ReleaseTask {
+    const NAME: &'static str = "release_task";
+    const DESCRIPTION: &'static str = "Put a task back unfinished, because you cannot do it. It costs no attempt.";
+    const ANNOTATIONS: Annotations = WRITE;
+    const TOOLSET: Toolset = Toolset::Worker;
+    const AGENT: AgentArgument = AgentArgument::Optional;
+    type Params = Params;
+    type Reply = Success;
+
+    fn agent_id(params: &Params) -> Option<&str> {
+        params.agent_id.as_deref()
+    }
+
+    fn decide(params: &Params, state: &State, call: &Call) -> Decision {
+        let task = TaskId::checked(&params.task_id)?;
+        if state.leads(call.actor.as_ref(), "release another's task").is_ok() {
+            let held = state.known_task(&task)?;
+            held.open_attempt().ok_or_else(|| not_held(held))?;
+        } else {
+            state.own_attempt(call.agent()?, &task, params.attempt)?;
+        }
+        Ok(vec![Event::Released { task, reason: input::checked_reason(params.reason.as_ref())? }])
+    }
+
+    fn reply(_: &Params, _: &State, _: &Call) -> Result<Success, Refusal> {
+        Ok(SUCCESS)
+    }
+}

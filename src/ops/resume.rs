@@ -1,0 +1,39 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::input::{SUCCESS, Success};
+use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Toolset};
+use crate::state::State;
+use crate::state::event::Event;
+use crate::state::refusal::Refusal;
+
+pub struct ResumeBoard;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    agent_id: Option<String>,
+}
+
+impl Operation for ResumeBoard {
+    const NAME: &'static str = "resume";
+    const DESCRIPTION: &'static str = "Leaders: allow claims again.";
+    const ANNOTATIONS: Annotations = REPEATABLE;
+    const TOOLSET: Toolset = Toolset::Full;
+    const AGENT: AgentArgument = AgentArgument::Optional;
+    type Params = Params;
+    type Reply = Success;
+
+    fn agent_id(params: &Params) -> Option<&str> {
+        params.agent_id.as_deref()
+    }
+
+    fn decide(_: &Params, state: &State, call: &Call) -> Decision {
+        state.leads(call.actor.as_ref(), "resume the board")?;
+        Ok(state.board().paused.as_ref().map(|_| Event::Resumed {}).into_iter().collect())
+    }
+
+    fn reply(_: &Params, _: &State, _: &Call) -> Result<Success, Refusal> {
+        Ok(SUCCESS)
+    }
+}

@@ -1,0 +1,86 @@
+//! JSON Schema of parameters and replies, in the plain form that every client reads.
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::{Transform, transform_subschemas};
+use schemars::{JsonSchema, Schema};
+use serde_json::{Map, Value};
+
+pub fn of<T: JsonSchema>() -> Map<String, Value> {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = settings.with_transform(Plain).into_generator().into_root_schema_for::<T>();
+    schema.remove("title");
+    let mut map = schema.as_object().cloned().unwrap_or_default();
+    // Clients refuse a tool whose arguments are not an object, also when it takes none.
+    map.entry("type").or_insert_with(|| Value::from("object"));
+    map.remove("description");
+    map
+}
+
+pub fn require(schema: &mut Map<String, Value>, name: &str) {
+    let required = schema.entry("required").or_insert_with(|| Value::Array(Vec::new()));
+    if let Some(required) = required.as_array_mut()
+        && !required.iter().any(|known| known == name)
+    {
+        required.insert(0, Value::from(name));
+    }
+}
+
+/// The arguments as a reader of an error message wants them: `task_id, output, files_modified?`.
+pub fn summary(schema: &Map<String, Value>) -> String {
+    let required = schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let names = properties.into_iter().flat_map(Map::keys).map(|name| {
+        let optional = !required.iter().any(|one| one == name);
+        format!("{name}{}", if optional { "?" } else { "" })
+    });
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// Without `format: uint32`, nullable type arrays and `default: null`, which clients warn about and models pay for.
+#[derive(Clone)]
+struct Plain;
+
+impl Transform for Plain {
+    fn transform(&mut self, schema: &mut Schema) {
+        let is_number = matches!(schema.get("type").and_then(Value::as_str), Some("integer" | "number"));
+        if is_number || schema.get("format").and_then(Value::as_str).is_some_and(|format| format.starts_with("uint")) {
+            schema.remove("format");
+        }
+        if schema.get("default").is_some_and(is_blank) {
+            schema.remove("default");
+        }
+        if let Some(Value::Array(types)) = schema.get("type")
+            && let Some(only) = types.iter().find(|one| *one != "null").cloned()
+        {
+            schema.insert("type".to_owned(), only);
+            schema.remove("format");
+        }
+        if let Some(Value::Array(variants)) = schema.get("anyOf")
+            && let [Value::Object(only), Value::Object(null)] = variants.as_slice()
+            && null.get("type").is_some_and(|kind| kind == "null")
+        {
+            let only = only.clone();
+            schema.remove("anyOf");
+            for (key, value) in only {
+                schema.insert(key, value);
+            }
+        }
+        if let Some(Value::Array(values)) = schema.get_mut("enum") {
+            values.retain(|value| !value.is_null());
+        }
+        transform_subschemas(self, schema);
+    }
+}
+
+fn is_blank(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Bool(value) => !value,
+        Value::Number(_) | Value::String(_) => false,
+    }
+}

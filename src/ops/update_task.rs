@@ -1,0 +1,127 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Toolset, input};
+use crate::state::State;
+use crate::state::agent::Demands;
+use crate::state::event::{Event, TaskChange};
+use crate::state::id::TaskId;
+use crate::state::limit;
+use crate::state::refusal::Refusal;
+use crate::state::task::{Context, Task};
+
+pub struct UpdateTask;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    agent_id: Option<String>,
+    task_id: String,
+    title: Option<String>,
+    description: Option<String>,
+    priority: Option<i64>,
+    dependencies: Option<Vec<String>>,
+    context_files: Option<Vec<String>>,
+    hints: Option<String>,
+    /// In place of the old
+    metadata: Option<Map<String, Value>>,
+    tags: Option<Vec<String>>,
+    demands: Option<Demands>,
+    max_attempts: Option<u32>,
+    /// Longest that one attempt may take
+    timeout_seconds: Option<u32>,
+    /// Longest without a call while the agent's process lives
+    silent_minutes: Option<u32>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Reply {
+    success: bool,
+    task: Task,
+}
+
+impl Operation for UpdateTask {
+    const NAME: &'static str = "update_task";
+    const DESCRIPTION: &'static str = "Change fields of an unfinished task; those left out stay.";
+    const ANNOTATIONS: Annotations = REPEATABLE;
+    const TOOLSET: Toolset = Toolset::Full;
+    const AGENT: AgentArgument = AgentArgument::Optional;
+    type Params = Params;
+    type Reply = Reply;
+
+    fn agent_id(params: &Params) -> Option<&str> {
+        params.agent_id.as_deref()
+    }
+
+    fn decide(params: &Params, state: &State, call: &Call) -> Decision {
+        let id = TaskId::checked(&params.task_id)?;
+        let task = state.known_task(&id)?;
+        if state.leads(call.actor.as_ref(), "change another's task").is_err() {
+            state.own_attempt(call.agent()?, &id, None)?;
+        }
+        if !task.status.is_unfinished() {
+            return Err(Refusal::WrongStatus {
+                task: id,
+                status: task.status,
+                action: "changed",
+                next: "retry_task it first, or create a new one".to_owned(),
+            }
+            .into());
+        }
+        let change = change(params, task)?;
+        if let Some(dependencies) = &change.dependencies {
+            state.check_dependencies(&id, dependencies)?;
+            let held = task.status.is_held();
+            let waiting_for: Vec<_> = dependencies.iter().filter(|id| held && !state.is_done(id)).cloned().collect();
+            if !waiting_for.is_empty() {
+                return Err(Refusal::NotReady { task: id, waiting_for }.into());
+            }
+        }
+        if change == TaskChange::default() {
+            return Ok(Vec::new());
+        }
+        Ok(vec![Event::TaskUpdated { task: id, change }])
+    }
+
+    fn reply(params: &Params, state: &State, _: &Call) -> Result<Reply, Refusal> {
+        Ok(Reply { success: true, task: state.known_task(&TaskId::checked(&params.task_id)?)?.brief() })
+    }
+}
+
+fn change(params: &Params, task: &Task) -> Result<TaskChange, Refusal> {
+    for span in [params.timeout_seconds, params.silent_minutes].into_iter().flatten() {
+        limit::SPAN.check(span as usize)?;
+    }
+    Ok(TaskChange {
+        title: input::checked_title(params.title.as_deref())?,
+        description: params.description.as_deref().map(input::checked_description).transpose()?,
+        priority: params.priority.map(input::checked_priority).transpose()?,
+        dependencies: params.dependencies.as_deref().map(dependencies).transpose()?,
+        context: context(params, task)?,
+        tags: params.tags.as_deref().map(input::checked_labels).transpose()?,
+        demands: params.demands.as_ref().map(|demands| input::checked_demands(Some(demands))).transpose()?,
+        max_attempts: input::checked_attempts(params.max_attempts)?,
+        timeout_seconds: params.timeout_seconds,
+        silent_minutes: params.silent_minutes,
+    })
+}
+
+fn dependencies(ids: &[String]) -> Result<Vec<TaskId>, Refusal> {
+    limit::DEPENDENCIES.check(ids.len())?;
+    input::unique(ids.iter().map(|id| TaskId::checked(id)))
+}
+
+/// The task's context with what the call says of it.
+fn context(params: &Params, task: &Task) -> Result<Option<Context>, Refusal> {
+    if params.context_files.is_none() && params.hints.is_none() && params.metadata.is_none() {
+        return Ok(None);
+    }
+    let old = task.context.clone().unwrap_or_default();
+    let files = params.context_files.as_ref().unwrap_or(&old.files);
+    let hints = params.hints.as_ref().or(old.hints.as_ref());
+    let metadata = params.metadata.clone().unwrap_or(old.metadata);
+    limit::METADATA.check(serde_json::to_string(&metadata).unwrap_or_default().len())?;
+    let new = input::context(files, hints.map(String::as_str), metadata)?;
+    Ok(Some(Context { parent_task: old.parent_task, ..new }))
+}

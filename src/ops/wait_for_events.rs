@@ -1,0 +1,78 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Annotations, Call, Operation, READ, Toolset, input};
+use crate::state::State;
+use crate::state::event::Recorded;
+use crate::state::id::TaskId;
+use crate::state::limit;
+use crate::state::refusal::Refusal;
+
+pub struct WaitForEvents;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    /// `next_seq` of the last reply
+    #[serde(default)]
+    since_seq: u64,
+    #[serde(default)]
+    kinds: Vec<String>,
+    task_id: Option<String>,
+    /// 0 to 50
+    #[serde(default)]
+    wait_seconds: u64,
+    /// 50 unless given
+    limit: Option<u32>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Reply {
+    #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
+    events: Vec<Recorded>,
+    next_seq: u64,
+    /// There is more after `next_seq` now
+    more: bool,
+}
+
+/// Events that one call looks at, so that a rare kind does not read the whole journal at once.
+const LOOKED_AT: usize = 5_000;
+
+impl Operation for WaitForEvents {
+    const NAME: &'static str = "wait_for_events";
+    const DESCRIPTION: &'static str = "Leaders: what happened since a seq, or wait for it. Workers wait in claim_task.";
+    const ANNOTATIONS: Annotations = READ;
+    const TOOLSET: Toolset = Toolset::Core;
+    type Params = Params;
+    type Reply = Reply;
+
+    fn wait_seconds(params: &Params) -> u64 {
+        params.wait_seconds
+    }
+
+    fn waits(params: &Params, state: &State, call: &Call) -> bool {
+        if params.since_seq >= state.seq() {
+            return true;
+        }
+        Self::reply(params, state, call).is_ok_and(|reply| reply.events.is_empty() && !reply.more)
+    }
+
+    fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
+        limit::WAIT.check(params.wait_seconds as usize)?;
+        let size = input::page(params.limit, 50)?;
+        let task = params.task_id.as_deref().map(TaskId::checked).transpose()?;
+        let wanted = |recorded: &Recorded| {
+            let kind = params.kinds.is_empty() || params.kinds.iter().any(|kind| kind == recorded.event.kind());
+            kind && task.as_ref().is_none_or(|task| recorded.event.tasks().contains(&task))
+        };
+        let looked_at = call.history.events_after(params.since_seq, LOOKED_AT);
+        let looked_at = looked_at.map_err(|detail| Refusal::HistoryUnread { detail })?;
+        let mut next_seq = looked_at.last().map_or(params.since_seq.min(state.seq()), |last| last.seq);
+        let mut events: Vec<_> = looked_at.into_iter().filter(wanted).collect();
+        if events.len() > size {
+            events.truncate(size);
+            next_seq = events.last().map_or(next_seq, |last| last.seq);
+        }
+        Ok(Reply { events, next_seq, more: next_seq < state.seq() })
+    }
+}

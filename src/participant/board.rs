@@ -1,0 +1,315 @@
+//! The board on disk as one process holds it: lock, journal, state file; how it is made, loaded and caught up with.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use super::directory::{self, BoardLock, DirectoryError, JOURNAL};
+use crate::config::{self, Config, ConfigError};
+use crate::journal::sqlite::SqliteJournal;
+use crate::journal::{AppendError, BatchId, Journal, JournalError};
+use crate::ops::History;
+use crate::state::document::Document;
+use crate::state::event::{Event, Recorded};
+use crate::state::id::ParticipantId;
+use crate::state::limit::KEYS_REMEMBERED;
+use crate::state::time::Timestamp;
+use crate::state::{ApplyError, Envelope, State};
+use crate::statefile::{self, Found, LoadError, Projection};
+
+/// Why the board cannot be used, and what to do about it.
+#[derive(Debug, Error)]
+pub enum BoardError {
+    #[error("no board in {}; make one with `callboard init GOAL`, or with the first writing call", dir.display())]
+    Absent { dir: PathBuf },
+    #[error("{0}")]
+    Forbidden(String),
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    #[error(transparent)]
+    StateFile(#[from] LoadError),
+    #[error("the journal does not fit the state: {0}; nothing was changed; run `callboard doctor`")]
+    Inconsistent(#[from] ApplyError),
+    #[error(
+        "{} is at event {file} but the journal ends at {head}: the journal has lost its end. Nothing was touched; \
+         keep both files and run `callboard doctor`", path.display()
+    )]
+    JournalBehind { path: PathBuf, file: u64, head: u64 },
+    #[error(
+        "{} is not readable ({reason}) and there is no journal to rebuild it from; restore one of the two, or move the \
+         file away to start anew", path.display()
+    )]
+    NothingSound { path: PathBuf, reason: String },
+    #[error("nothing was changed: {0}")]
+    NotWritten(JournalError),
+    #[error("whether the call was done is unknown ({0}); ask again, with the same idempotency_key if there was one")]
+    Unknown(JournalError),
+    #[error("the board's lock has been held by {} for {seconds} s; nothing was changed; try again", holder_text(*holder))]
+    Locked { holder: Option<u32>, seconds: u64 },
+    #[error("{0}; this process only reads from here on: restart it with the newer callboard")]
+    Outdated(String),
+    #[error("{waiting} calls are waiting already; try again in a moment")]
+    Overloaded { waiting: usize },
+    #[error("this process's board has ended; restart the process")]
+    Ended,
+    #[error("{action}: {source}")]
+    Io { action: String, source: io::Error },
+}
+
+impl BoardError {
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Absent { .. } => "no_board",
+            Self::Forbidden(_) => "board_forbidden",
+            Self::Directory(DirectoryError::Replaced { .. }) => "board_replaced",
+            Self::Directory(_) => "bad_directory",
+            Self::Config(_) => "bad_config",
+            Self::Journal(_) | Self::Inconsistent(_) => "journal_unusable",
+            Self::StateFile(_) | Self::NothingSound { .. } => "state_file_unusable",
+            Self::JournalBehind { .. } => "journal_behind",
+            Self::NotWritten(_) => "not_written",
+            Self::Unknown(_) => "unknown_outcome",
+            Self::Locked { .. } => "locked",
+            Self::Outdated(_) => "outdated",
+            Self::Overloaded { .. } => "overloaded",
+            Self::Ended => "ended",
+            Self::Io { .. } => "io",
+        }
+    }
+}
+
+fn holder_text(holder: Option<u32>) -> String {
+    holder.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
+}
+
+pub struct Board {
+    pub state: State,
+    pub config: Config,
+    pub lock: BoardLock,
+    dir: PathBuf,
+    journal: SqliteJournal,
+    projection: Projection,
+    /// The journal has events that this build does not know.
+    outdated: Option<String>,
+}
+
+/// Events read from the journal in one go.
+const READ_AT_ONCE: usize = 4_096;
+
+impl Board {
+    pub fn exists(dir: &Path) -> bool {
+        dir.join(JOURNAL).exists()
+    }
+
+    /// Loads the board that is there.
+    pub fn open(dir: &Path) -> Result<Self, BoardError> {
+        directory::inspect(dir)?;
+        let mut lock = BoardLock::open(dir)?;
+        lock.settle_journal();
+        Self::load(dir, lock)
+    }
+
+    /// Makes the board, unless somebody else has made it meanwhile.
+    pub fn create(dir: &Path, participant: &ParticipantId, board_id: &str, now: Timestamp) -> Result<Self, BoardError> {
+        directory::prepare(dir)?;
+        let lock = BoardLock::open(dir)?;
+        lock.handle().and_then(|file| file.lock()).map_err(|source| io_error("cannot lock", dir, source))?;
+        let made = match Self::exists(dir) {
+            true => Ok(()),
+            false => Self::begin(dir, participant, board_id, now),
+        };
+        lock.release();
+        made?;
+        Self::open(dir)
+    }
+
+    /// The journal and its first event: a new board, or the state file that lies there.
+    fn begin(dir: &Path, participant: &ParticipantId, board_id: &str, now: Timestamp) -> Result<(), BoardError> {
+        let first = match statefile::load(dir)? {
+            None => Event::BoardCreated { board_id: board_id.to_owned() },
+            Some(Found::Foreign { document, notes }) => {
+                notes.iter().for_each(|note| tracing::warn!("state file: {note}"));
+                imported("option-b", *document, board_id)
+            }
+            Some(Found::Sound(document)) => imported("callboard", *document, board_id),
+            Some(Found::Unsound { reason }) => {
+                return Err(BoardError::NothingSound { path: dir.join(statefile::FILE_NAME), reason });
+            }
+        };
+        let envelope = Envelope { at: now, participant: participant.clone(), actor: None, idempotency: None };
+        let mut state = State::new();
+        let first = state.record(first, &envelope)?;
+        if matches!(first.event, Event::Imported { .. }) {
+            keep_copy(dir).map_err(|source| io_error("cannot copy the state file in", dir, source))?;
+        }
+        let mut journal = SqliteJournal::create(dir, board_id)?;
+        journal.append(0, &BatchId::new(format!("{participant}/0")), &[first]).map_err(append_error)
+    }
+
+    fn load(dir: &Path, lock: BoardLock) -> Result<Self, BoardError> {
+        let config = config::load(dir)?;
+        let journal = SqliteJournal::open(dir)?;
+        let state = starting_state(dir, &journal)?;
+        let projection = Projection::new(dir);
+        let mut board = Self { state, config, lock, dir: dir.to_owned(), journal, projection, outdated: None };
+        for recorded in board.journal.keyed(KEYS_REMEMBERED)? {
+            if recorded.seq <= board.state.seq() {
+                board.state.remember(&recorded);
+            }
+        }
+        board.catch_up()?;
+        Ok(board)
+    }
+
+    /// Applies what others have appended. Answers whether one of it was a clock step.
+    pub fn catch_up(&mut self) -> Result<bool, BoardError> {
+        let mut stepped = false;
+        loop {
+            let events = match self.journal.read_from(self.state.seq(), READ_AT_ONCE) {
+                Ok(events) => events,
+                Err(error @ JournalError::UnknownKind { .. }) => {
+                    self.outdated = Some(error.to_string());
+                    return Ok(stepped);
+                }
+                Err(error) => return Err(error.into()),
+            };
+            for recorded in &events {
+                stepped |= matches!(recorded.event, Event::ClockStepped { .. });
+                self.state.apply(recorded)?;
+                self.state.settle();
+            }
+            if events.len() < READ_AT_ONCE {
+                return Ok(stepped);
+            }
+        }
+    }
+
+    /// Whether this process may still write.
+    pub fn check_writable(&self) -> Result<(), BoardError> {
+        match &self.outdated {
+            Some(message) => Err(BoardError::Outdated(message.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes what was applied since `expected` durable. On an error it is for the caller to take it back.
+    pub fn append(&mut self, expected: u64, batch: &BatchId, events: &[Recorded]) -> Result<(), BoardError> {
+        match self.journal.append(expected, batch, events) {
+            Ok(()) => Ok(()),
+            Err(AppendError::Unknown(error)) => self.look_for(batch, error),
+            Err(error) => Err(append_error(error)),
+        }
+    }
+
+    /// COMMIT failed, which does not say that nothing was written: the journal itself knows.
+    fn look_for(&mut self, batch: &BatchId, error: JournalError) -> Result<(), BoardError> {
+        let found = SqliteJournal::open(&self.dir).and_then(|journal| {
+            self.journal = journal;
+            self.journal.holds_batch(batch)
+        });
+        match found {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(BoardError::NotWritten(error)),
+            Err(_) => Err(BoardError::Unknown(error)),
+        }
+    }
+
+    /// Brings the state file to the head, if it is behind.
+    pub fn project(&mut self) -> io::Result<()> {
+        let (board_id, seq) = (&self.state.board().board_id, self.state.seq());
+        match statefile::seq_of(&self.dir) {
+            Ok(Some(shown)) if shown.board_id == *board_id && shown.seq == seq => Ok(()),
+            _ => self.projection.write(&self.state).map(drop),
+        }
+    }
+
+    /// The state and the journal at once, for an operation that changes the one and may read the other.
+    pub fn split(&mut self) -> (&mut State, JournalHistory<'_>, &Config) {
+        (&mut self.state, JournalHistory(&self.journal), &self.config)
+    }
+}
+
+pub struct JournalHistory<'a>(&'a SqliteJournal);
+
+impl History for JournalHistory<'_> {
+    fn events_after(&self, seq: u64, limit: usize) -> Result<Vec<Recorded>, String> {
+        self.0.read_from(seq, limit).map_err(|error| error.to_string())
+    }
+}
+
+/// No history, where there is no board yet.
+pub struct NoHistory;
+
+impl History for NoHistory {
+    fn events_after(&self, _: u64, _: usize) -> Result<Vec<Recorded>, String> {
+        Ok(Vec::new())
+    }
+}
+
+/// The state to replay the journal's tail on: the state file's if it is sound and this board's, else the empty one.
+fn starting_state(dir: &Path, journal: &SqliteJournal) -> Result<State, BoardError> {
+    let board_id = journal.board_id()?;
+    match statefile::load(dir)? {
+        None => Ok(State::new()),
+        Some(Found::Sound(document)) if Some(&document.board.board_id) == board_id.as_ref() => {
+            let (file, head) = (document.board.seq, journal.head()?);
+            if file > head {
+                return Err(BoardError::JournalBehind { path: dir.join(statefile::FILE_NAME), file, head });
+            }
+            Ok(State::from_document(*document))
+        }
+        Some(found) => {
+            let reason = match found {
+                Found::Unsound { reason } => reason,
+                _ => "it is the state of another board".to_owned(),
+            };
+            let kept = statefile::set_aside(dir, "quarantined");
+            let kept = kept.map_err(|source| io_error("cannot move the damaged state file aside in", dir, source))?;
+            tracing::warn!(kept = %kept.display(), %reason, "the state file was not used; rebuilt from the journal");
+            Ok(State::new())
+        }
+    }
+}
+
+/// What was imported stays beside the board as it was.
+fn keep_copy(dir: &Path) -> io::Result<()> {
+    let mut original = fs_err::File::open(dir.join(statefile::FILE_NAME))?;
+    let mut options = fs_err::OpenOptions::new();
+    let options = fs_err::os::unix::fs::OpenOptionsExt::mode(options.write(true).create_new(true), 0o600);
+    let copy = (1..).map(|number| options.open(dir.join(format!("{}.imported-{number}", statefile::FILE_NAME))));
+    let taken = |copy: &io::Result<_>| copy.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists);
+    for mut copy in copy.skip_while(taken).take(1) {
+        io::copy(&mut original, copy.as_mut().map_err(|error| io::Error::from(error.kind()))?)?;
+    }
+    Ok(())
+}
+
+/// Presence does not carry over: the processes are not ours.
+fn imported(source: &str, mut document: Document, board_id: &str) -> Event {
+    document.board.board_id = board_id.to_owned();
+    document.participants.clear();
+    for agent in document.agents.values_mut() {
+        agent.present_through.clear();
+    }
+    Event::Imported { source: source.to_owned(), document: Box::new(document) }
+}
+
+fn append_error(error: AppendError) -> BoardError {
+    match error {
+        AppendError::Conflict { head } => {
+            let detail = format!("another process appended event {head} without the board's lock");
+            BoardError::Io { action: "cannot append to the journal".to_owned(), source: io::Error::other(detail) }
+        }
+        AppendError::Failed(error) => BoardError::NotWritten(error),
+        AppendError::Unknown(error) => BoardError::Unknown(error),
+    }
+}
+
+fn io_error(action: &str, dir: &Path, source: io::Error) -> BoardError {
+    BoardError::Io { action: format!("{action} {}", dir.display()), source }
+}

@@ -1,0 +1,196 @@
+//! The board's directory: made private, and looked at before it is trusted.
+
+use std::fs::{File, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+pub const JOURNAL: &str = "journal.db";
+const LOCK: &str = "lock";
+const RUN: &str = "run";
+
+#[derive(Debug, Error)]
+pub enum DirectoryError {
+    #[error("{} is {what}, so it is not used as a board; {remedy}", path.display())]
+    Unsafe { path: PathBuf, what: &'static str, remedy: &'static str },
+    #[error("{action}: {source}; check the disk and the permissions, then try again")]
+    Failed { action: String, source: io::Error },
+    #[error("the board in {} was removed or replaced while this process ran; restart the process", path.display())]
+    Replaced { path: PathBuf },
+}
+
+fn failed(action: &str, path: &Path) -> impl FnOnce(io::Error) -> DirectoryError {
+    let action = format!("cannot {action} {}", path.display());
+    move |source| DirectoryError::Failed { action, source }
+}
+
+/// Which file it is, whatever its name: device and inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity(u64, u64);
+
+impl Identity {
+    fn at(path: &Path) -> Option<Self> {
+        let metadata = std::fs::symlink_metadata(path).ok()?;
+        Some(Self(metadata.dev(), metadata.ino()))
+    }
+}
+
+/// Makes the directory if there is none, private to its owner and ignored by git.
+pub fn prepare(path: &Path) -> Result<(), DirectoryError> {
+    match std::fs::symlink_metadata(path) {
+        Ok(_) => inspect(path)?,
+        Err(_) => {
+            let mut builder = std::fs::DirBuilder::new();
+            builder.recursive(true).mode(0o700).create(path).map_err(failed("make the directory", path))?;
+        }
+    }
+    let run = path.join(RUN);
+    match std::fs::DirBuilder::new().mode(0o700).create(&run) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(failed("make the directory", &run)(error));
+        }
+        _ => {}
+    }
+    let ignore = path.join(".gitignore");
+    if !ignore.exists() {
+        fs_err::write(&ignore, "*\n").map_err(failed("write", &ignore))?;
+    }
+    Ok(())
+}
+
+/// Refuses a directory that others could tamper with.
+pub fn inspect(path: &Path) -> Result<(), DirectoryError> {
+    let metadata = std::fs::symlink_metadata(path).map_err(failed("look at", path))?;
+    let refuse = |what, remedy| Err(DirectoryError::Unsafe { path: path.to_owned(), what, remedy });
+    if metadata.is_symlink() {
+        return refuse("a symbolic link", "name its target with --dir");
+    }
+    if !metadata.is_dir() {
+        return refuse("not a directory", "move it away or choose another with --dir");
+    }
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        return refuse("owned by another user", "choose another with --dir, or run as its owner");
+    }
+    if metadata.mode() & 0o002 != 0 {
+        return refuse("writable by everybody", "run `chmod 700` on it");
+    }
+    Ok(())
+}
+
+/// The board's lock: whoever holds it may append to the journal and replace the state file.
+pub struct BoardLock {
+    dir: PathBuf,
+    file: File,
+    lock: Identity,
+    journal: Option<Identity>,
+}
+
+impl BoardLock {
+    /// Opens the lock file, which is never unlinked.
+    pub fn open(dir: &Path) -> Result<Self, DirectoryError> {
+        let path = dir.join(LOCK);
+        let mut options = std::fs::OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let file = options.custom_flags(no_follow()).open(&path).map_err(failed("open", &path))?;
+        let metadata = file.metadata().map_err(failed("look at", &path))?;
+        let lock = Identity(metadata.dev(), metadata.ino());
+        Ok(Self { dir: dir.to_owned(), file, lock, journal: None })
+    }
+
+    /// Another handle of the same lock, for the thread that waits for it.
+    pub fn handle(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// Takes the lock if nobody has it.
+    pub fn try_acquire(&self) -> io::Result<bool> {
+        match self.file.try_lock() {
+            Ok(()) => Ok(true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    pub fn release(&self) {
+        if let Err(error) = self.file.unlock() {
+            tracing::error!(%error, "the board's lock could not be released");
+        }
+    }
+
+    /// Says who holds the lock, for whoever waits in vain.
+    pub fn sign(&mut self, pid: u32) -> io::Result<()> {
+        self.file.seek(SeekFrom::Start(0))?;
+        self.file.write_all(format!("{pid:<10}\n").as_bytes())
+    }
+
+    pub fn holder(&self) -> Option<u32> {
+        let mut text = String::new();
+        File::open(self.dir.join(LOCK)).ok()?.take(64).read_to_string(&mut text).ok()?;
+        text.trim().parse().ok()
+    }
+
+    /// Remembers which file the journal is.
+    pub fn settle_journal(&mut self) {
+        self.journal = Identity::at(&self.dir.join(JOURNAL));
+    }
+
+    /// The lock and the journal must still be the files at their paths, or writing would go nowhere.
+    pub fn verify(&self) -> Result<(), DirectoryError> {
+        let lock = Identity::at(&self.dir.join(LOCK));
+        let journal = Identity::at(&self.dir.join(JOURNAL));
+        if lock == Some(self.lock) && (self.journal.is_none() || journal == self.journal) {
+            return Ok(());
+        }
+        Err(DirectoryError::Replaced { path: self.dir.clone() })
+    }
+}
+
+/// The living proof of a process: a locked file that the kernel frees when the process ends.
+pub struct PresenceLock {
+    path: PathBuf,
+    _file: File,
+}
+
+impl PresenceLock {
+    /// Under the board's lock, so that nobody takes a new file for a dead process's.
+    pub fn acquire(dir: &Path, participant: &str) -> Result<Self, DirectoryError> {
+        let path = dir.join(RUN).join(participant);
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(0o600).custom_flags(no_follow());
+        let file = options.open(&path).map_err(failed("open", &path))?;
+        file.lock().map_err(failed("lock", &path))?;
+        Ok(Self { path, _file: file })
+    }
+}
+
+impl Drop for PresenceLock {
+    fn drop(&mut self) {
+        drop(std::fs::remove_file(&self.path));
+    }
+}
+
+/// Whether the process that holds this presence lock lives. Asks with a shared lock, so that two may ask at once.
+pub fn is_present(dir: &Path, participant: &str) -> bool {
+    let Some(path) = presence_file(dir, participant) else { return false };
+    let Ok(file) = std::fs::OpenOptions::new().read(true).custom_flags(no_follow()).open(path) else { return false };
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
+/// The process is gone for good.
+pub fn clear_presence(dir: &Path, participant: &str) {
+    if let Some(path) = presence_file(dir, participant) {
+        drop(std::fs::remove_file(path));
+    }
+}
+
+/// None for an id that no participant gives itself: it came with a foreign state and is no file name.
+fn presence_file(dir: &Path, participant: &str) -> Option<PathBuf> {
+    let is_name = participant.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    (is_name && !participant.is_empty()).then(|| dir.join(RUN).join(participant))
+}
+
+fn no_follow() -> i32 {
+    i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or_default()
+}

@@ -1,0 +1,37 @@
+//! The thread that waits for the board's lock, so that reads go on meanwhile.
+
+use std::fs::File;
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
+
+use super::writer::Message;
+
+pub struct Locker {
+    requests: Sender<()>,
+    /// Asked, and not answered yet.
+    pub waiting: bool,
+}
+
+impl Locker {
+    pub fn spawn(lock: File, writer: SyncSender<Message>) -> io::Result<Self> {
+        let (requests, receiver) = channel();
+        std::thread::Builder::new().name("locker".to_owned()).spawn(move || wait(&lock, &receiver, &writer))?;
+        Ok(Self { requests, waiting: false })
+    }
+
+    /// The writer will be sent `Locked` once the lock is ours.
+    pub fn request(&mut self) {
+        if !self.waiting {
+            self.waiting = self.requests.send(()).is_ok();
+        }
+    }
+}
+
+fn wait(lock: &File, requests: &Receiver<()>, writer: &SyncSender<Message>) {
+    while requests.recv().is_ok() {
+        let acquired = lock.lock();
+        if writer.send(Message::Locked(acquired)).is_err() {
+            return;
+        }
+    }
+}

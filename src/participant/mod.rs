@@ -1,0 +1,197 @@
+//! A participant: one process's replica of the board, and the one way in which calls reach it.
+//!
+//! [`spawn`] starts the writer's thread; every call goes to it through a [`Handle`] and comes back when what it did is
+//! durable and shown in the state file.
+
+mod board;
+pub mod directory;
+mod locker;
+mod writer;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use thiserror::Error;
+use tokio::sync::{oneshot, watch};
+
+pub use board::BoardError;
+
+use crate::clock::Clock;
+use crate::ops::{self, DefaultAgent, Prepared};
+use crate::state::id::AgentId;
+use crate::state::refusal::Refusal;
+use crate::state::task::Place;
+use writer::{Message, Writer};
+
+/// Calls that wait for the writer's thread; more are refused.
+const QUEUE: usize = 1_024;
+
+pub struct Options {
+    pub dir: PathBuf,
+    /// Agents that act through this process are present while it lives.
+    pub lasting: bool,
+    /// Why the board must not be made here, if it must not.
+    pub forbidden: Option<String>,
+    pub clock: Box<dyn Clock>,
+    /// Seed of ids; equal seeds give equal ids.
+    pub seed: u64,
+    pub worktree: Option<String>,
+}
+
+/// A way to call the board; clones share one replica.
+#[derive(Clone)]
+pub struct Handle {
+    sender: SyncSender<Message>,
+    seq: Arc<watch::Sender<u64>>,
+    _last: Arc<Stop>,
+}
+
+/// Dropped with the last handle.
+struct Stop(SyncSender<Message>);
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        // A full queue means that calls are in flight, whose futures hold handles.
+        drop(self.0.try_send(Message::Stop));
+    }
+}
+
+/// On whose behalf a call is made.
+#[derive(Clone, Debug, Default)]
+pub struct Caller {
+    /// What the client calls itself.
+    pub client: Option<String>,
+    pub agent: AgentChoice,
+    pub place: Place,
+}
+
+/// Who acts when a call names nobody.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum AgentChoice {
+    #[default]
+    None,
+    Named(AgentId),
+    /// A name from the client, the worktree and the lowest free number.
+    Auto,
+}
+
+impl Caller {
+    /// The process stands for an agent, so that calls need not name one.
+    pub fn names_agent(&self) -> bool {
+        self.agent != AgentChoice::None
+    }
+
+    fn default_agent(&self) -> DefaultAgent {
+        match &self.agent {
+            AgentChoice::None => DefaultAgent::None,
+            AgentChoice::Named(agent) => DefaultAgent::Named(agent.clone()),
+            AgentChoice::Auto => DefaultAgent::Auto { prefix: self.prefix() },
+        }
+    }
+
+    fn prefix(&self) -> String {
+        const LONGEST: usize = 24;
+        let worktree = self.place.worktree.as_deref().and_then(|path| path.rsplit('/').next());
+        let parts = [self.client.as_deref().unwrap_or("agent"), worktree.unwrap_or_default()];
+        let slugs = parts.iter().map(|part| {
+            let slug: String = part
+                .chars()
+                .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
+                .take(LONGEST)
+                .collect();
+            slug.trim_matches('-').to_owned()
+        });
+        let named: Vec<_> = slugs.filter(|slug| !slug.is_empty()).collect();
+        if named.is_empty() { "agent".to_owned() } else { named.join("-") }
+    }
+}
+
+/// Why a call has no reply.
+#[derive(Debug, Error)]
+pub enum CallError {
+    #[error("there is no operation `{0}`")]
+    UnknownOperation(String),
+    /// The caller can mend it.
+    #[error("{0}")]
+    Refused(Refusal),
+    /// The board cannot be used as it is.
+    #[error("{0}")]
+    Failed(Arc<BoardError>),
+}
+
+impl CallError {
+    pub fn message(&self) -> String {
+        self.to_string()
+    }
+
+    /// The same for programs: `code`, `message`, and what the message names.
+    pub fn data(&self) -> Value {
+        let mut data = match self {
+            Self::UnknownOperation(name) => json!({"code": "unknown_operation", "operation": name}),
+            Self::Refused(refusal) => serde_json::to_value(refusal).unwrap_or_default(),
+            Self::Failed(error) => json!({"code": error.code()}),
+        };
+        data["message"] = Value::from(self.message());
+        data
+    }
+}
+
+impl From<BoardError> for CallError {
+    fn from(error: BoardError) -> Self {
+        Self::Failed(Arc::new(error))
+    }
+}
+
+impl From<Refusal> for CallError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+/// Starts the thread that keeps this process's replica. It ends when the last handle is gone.
+pub fn spawn(options: Options) -> Handle {
+    let (sender, receiver) = sync_channel(QUEUE);
+    let seq = Arc::new(watch::Sender::new(0));
+    let writer = Writer::new(options, sender.clone(), Arc::clone(&seq));
+    let started = std::thread::Builder::new().name("writer".to_owned()).spawn(move || writer.run(&receiver));
+    if let Err(error) = started {
+        // The receiver is gone with the thread, so every call will say that the writer has ended.
+        tracing::error!(%error, "the writer's thread could not be started");
+    }
+    let last = Arc::new(Stop(sender.clone()));
+    Handle { sender, seq, _last: last }
+}
+
+/// A call on its way to the writer and back.
+pub(crate) struct Queued {
+    prepared: Box<dyn Prepared>,
+    default_agent: DefaultAgent,
+    place: Place,
+    /// Nobody waits for the reply any more once this is closed.
+    reply: oneshot::Sender<Result<Value, CallError>>,
+    entered: Instant,
+}
+
+impl Handle {
+    /// Does one operation. Dropping the future takes the call back unless it is being done already.
+    pub async fn call(&self, name: &str, arguments: Value, caller: &Caller) -> Result<Value, CallError> {
+        let entry = ops::find(name).ok_or_else(|| CallError::UnknownOperation(name.chars().take(64).collect()))?;
+        let prepared = entry.prepare(arguments)?;
+        let (reply, answer) = oneshot::channel();
+        let default_agent = caller.default_agent();
+        let queued = Queued { prepared, default_agent, place: caller.place.clone(), reply, entered: Instant::now() };
+        self.sender.try_send(Message::Call(queued)).map_err(|error| match error {
+            TrySendError::Full(_) => BoardError::Overloaded { waiting: QUEUE },
+            TrySendError::Disconnected(_) => BoardError::Ended,
+        })?;
+        answer.await.map_err(|_| BoardError::Ended)?
+    }
+
+    /// The `seq` of the newest event that this replica knows; changes wake whoever waits on it.
+    pub fn seq(&self) -> watch::Receiver<u64> {
+        self.seq.subscribe()
+    }
+}

@@ -1,0 +1,546 @@
+//! The loop that owns the replica: one thread, one commit path for every operation.
+//!
+//! Writing calls gather while the lock is waited for and are committed together. Reads are answered from the replica after
+//! catching up. Calls that would rather wait are parked and looked at again whenever something changes.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::time::{Duration, Instant};
+
+use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use serde_json::Value;
+use tokio::sync::{oneshot, watch};
+
+use super::board::{Board, BoardError, NoHistory};
+use super::directory::{PresenceLock, clear_presence, is_present};
+use super::locker::Locker;
+use super::{CallError, Options, Queued};
+use crate::clock::BoardClock;
+use crate::journal::BatchId;
+use crate::ops::{self, AgentArgument, Call, DefaultAgent, History, Prepared};
+use crate::state::agent::Participant;
+use crate::state::deadline::{STEP, clock_stepped};
+use crate::state::event::{Event, Recorded};
+use crate::state::id::{AgentId, Chance, ParticipantId};
+use crate::state::policy::Policy;
+use crate::state::refusal::Refusal;
+use crate::state::time::Timestamp;
+use crate::state::{ApplyError, Envelope, State};
+
+/// Calls committed together.
+const BATCH: usize = 64;
+/// A caller gives up when the lock has not come for so long.
+const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+/// How often a process that outlives its calls looks whether the others live.
+const PRESENCE_CHECK: Duration = Duration::from_secs(1);
+/// Behind the file system's notifications, which are hints.
+const POLL_WHILE_PARKED: Duration = Duration::from_millis(250);
+
+pub(crate) enum Message {
+    Call(Queued),
+    /// The board's lock is ours.
+    Locked(io::Result<()>),
+    /// Something in the directory has changed.
+    Changed,
+    Stop,
+}
+
+type Answer = Result<Value, CallError>;
+type Answers = Vec<(oneshot::Sender<Answer>, Answer)>;
+
+struct Parked {
+    call: Queued,
+    until: Instant,
+}
+
+pub(crate) struct Writer {
+    dir: PathBuf,
+    forbidden: Option<String>,
+    participant: Participant,
+    lasting: bool,
+    clock: BoardClock,
+    chance: Chance,
+    board: Option<Board>,
+    locker: Option<Locker>,
+    presence: Option<PresenceLock>,
+    watcher: Option<RecommendedWatcher>,
+    queue: VecDeque<Queued>,
+    parked: Vec<Parked>,
+    /// Names that stand for `auto`, once they are taken.
+    auto: HashMap<String, AgentId>,
+    last_reap: Option<Instant>,
+    batches: u64,
+    sender: SyncSender<Message>,
+    published: Arc<watch::Sender<u64>>,
+}
+
+impl Writer {
+    pub fn new(options: Options, sender: SyncSender<Message>, published: Arc<watch::Sender<u64>>) -> Self {
+        let mut chance = Chance::new(options.seed);
+        let participant = Participant {
+            id: ParticipantId::trusted(format!("p-{}", chance.base32(10))),
+            pid: std::process::id(),
+            worktree: options.worktree,
+            joined_at: Timestamp::default(),
+        };
+        Self {
+            dir: options.dir,
+            forbidden: options.forbidden,
+            participant,
+            lasting: options.lasting,
+            clock: BoardClock::new(options.clock),
+            chance,
+            board: None,
+            locker: None,
+            presence: None,
+            watcher: None,
+            queue: VecDeque::new(),
+            parked: Vec::new(),
+            auto: HashMap::new(),
+            last_reap: None,
+            batches: 0,
+            sender,
+            published,
+        }
+    }
+
+    pub fn run(mut self, messages: &Receiver<Message>) {
+        loop {
+            let received = match self.patience() {
+                Some(patience) => messages.recv_timeout(patience),
+                None => messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            match received {
+                Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(message) => self.take(message),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            // Whatever else has come meanwhile goes into the same batch.
+            for message in messages.try_iter().take(BATCH) {
+                match message {
+                    Message::Stop => return,
+                    message => self.take(message),
+                }
+            }
+            self.tend();
+        }
+    }
+
+    /// How long nothing needs to be looked at, if no message comes.
+    fn patience(&mut self) -> Option<Duration> {
+        let mut patience = if self.lasting && self.board.is_some() { Some(PRESENCE_CHECK) } else { None };
+        if !self.parked.is_empty() || !self.queue.is_empty() {
+            patience = Some(POLL_WHILE_PARKED);
+        }
+        let deadline = self.board.as_ref().and_then(|board| board.state.next_deadline())?;
+        let now = self.clock.now(Timestamp::default());
+        let until = Duration::from_millis(u64::try_from(deadline.since(now)).unwrap_or(0).max(1));
+        patience.map(|patience| patience.min(until))
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Call(call) if call.prepared.annotations().read_only => self.read(call, true),
+            Message::Call(call) => self.queue.push_back(call),
+            Message::Locked(acquired) => self.locked(acquired),
+            Message::Changed | Message::Stop => {}
+        }
+    }
+
+    /// What is due: waiting calls, deadlines, the lock.
+    fn tend(&mut self) {
+        let listened_to = !self.parked.is_empty() || self.published.receiver_count() > 0;
+        if listened_to && let Err(error) = self.catch_up() {
+            tracing::warn!(%error, "the board could not be read");
+        }
+        self.unpark();
+        let time_has_come = self.lasting && self.time_has_come();
+        if self.queue.is_empty() && !time_has_come {
+            return;
+        }
+        if let Err(error) = self.open(true) {
+            return self.refuse_queue(error);
+        }
+        self.seek_lock();
+        self.give_up_on_lock();
+    }
+
+    /// Whether time alone has brought something that must be recorded.
+    fn time_has_come(&mut self) -> bool {
+        let now = self.clock.now(Timestamp::default());
+        let Some(board) = &self.board else { return false };
+        let someone_died = self.last_reap.is_none_or(|last| last.elapsed() >= PRESENCE_CHECK) && {
+            let mut others = board.state.participants().filter(|one| one.id != self.participant.id);
+            let died = others.any(|one| !is_present(&self.dir, one.id.as_str()));
+            if !died {
+                self.last_reap = Some(Instant::now());
+            }
+            died
+        };
+        someone_died || self.clock.has_stepped() || !board.state.expire(now).is_empty()
+    }
+
+    /// Loads the board if there is one; makes it if `create` says so.
+    fn open(&mut self, create: bool) -> Result<(), Arc<BoardError>> {
+        if self.board.is_some() {
+            return Ok(());
+        }
+        let exists = Board::exists(&self.dir);
+        if let Some(reason) = &self.forbidden {
+            return Err(Arc::new(BoardError::Forbidden(reason.clone())));
+        }
+        if !exists && !create {
+            return Err(Arc::new(BoardError::Absent { dir: self.dir.clone() }));
+        }
+        let opened = if exists {
+            Board::open(&self.dir)
+        } else {
+            let board_id = format!("board-{}", self.chance.base32(10));
+            let now = self.clock.now(Timestamp::default());
+            Board::create(&self.dir, &self.participant.id, &board_id, now)
+        };
+        let board = opened.map_err(Arc::new)?;
+        let handle = board.lock.handle().and_then(|lock| Locker::spawn(lock, self.sender.clone()));
+        let action = "cannot wait for the board's lock".to_owned();
+        self.locker = Some(handle.map_err(|source| Arc::new(BoardError::Io { action, source }))?);
+        self.published.send_replace(board.state.seq());
+        self.board = Some(board);
+        if self.lasting {
+            self.watch();
+        }
+        Ok(())
+    }
+
+    /// Other processes' commits wake this one. Hints only: there is a poll behind them.
+    fn watch(&mut self) {
+        let sender = self.sender.clone();
+        let hint = move |event: notify::Result<notify::Event>| {
+            if event.is_ok_and(|event| !event.kind.is_access()) {
+                // A full queue is looked at soon anyway.
+                drop(sender.try_send(Message::Changed));
+            }
+        };
+        let watcher = notify::recommended_watcher(hint).and_then(|mut watcher| {
+            watcher.watch(&self.dir, RecursiveMode::NonRecursive)?;
+            Ok(watcher)
+        });
+        match watcher {
+            Ok(watcher) => self.watcher = Some(watcher),
+            Err(error) => tracing::warn!(%error, "changes are found by polling only"),
+        }
+    }
+
+    fn catch_up(&mut self) -> Result<(), BoardError> {
+        let Some(board) = &mut self.board else { return Ok(()) };
+        let before = board.state.seq();
+        if board.catch_up()? {
+            self.clock.forget_step();
+        }
+        let now = self.clock.now(board.state.board().last_activity);
+        board.state.wake(now);
+        if board.state.seq() != before {
+            self.published.send_replace(board.state.seq());
+        }
+        Ok(())
+    }
+
+    /// Answers from the replica, after catching up; without a board, from the empty state.
+    fn read(&mut self, call: Queued, may_wait: bool) {
+        let answer = match self.open(false) {
+            Ok(()) => self.catch_up().map_err(Arc::new).map_err(CallError::Failed),
+            Err(error) if matches!(*error, BoardError::Absent { .. }) => Ok(()),
+            Err(error) => Err(CallError::Failed(error)),
+        };
+        if let Err(error) = answer {
+            return answer_one(call.reply, Err(error));
+        }
+        if may_wait && self.would_wait(&call) {
+            return self.park(call);
+        }
+        let executed = self.with_call(&call, |state, prepared, call| ops::execute(state, prepared, call));
+        let answer = match executed {
+            Ok(executed) => executed.answer.map_err(CallError::Refused),
+            Err(error) => Err(CallError::Failed(Arc::new(error.into()))),
+        };
+        answer_one(call.reply, answer);
+    }
+
+    fn would_wait(&mut self, call: &Queued) -> bool {
+        self.with_call(call, |state, prepared, call| ops::waits(state, prepared, call))
+    }
+
+    /// Runs `operate` with everything that the core may know.
+    fn with_call<T>(&mut self, call: &Queued, operate: impl FnOnce(&mut State, &dyn Prepared, Call) -> T) -> T {
+        let default_agent = self.resolved(&call.default_agent);
+        let seed = self.chance.next();
+        let (mut empty, policy) = (State::new(), Policy::default());
+        let (state, history, policy): (&mut State, Box<dyn History + '_>, &Policy) = match &mut self.board {
+            Some(board) => {
+                let (state, history, config) = board.split();
+                (state, Box::new(history), &config.policy)
+            }
+            None => (&mut empty, Box::new(NoHistory), &policy),
+        };
+        let context = Call {
+            now: self.clock.now(state.board().last_activity),
+            policy,
+            seed,
+            participant: &self.participant.id,
+            presence: self.lasting.then_some(&self.participant),
+            place: &call.place,
+            history: history.as_ref(),
+            default_agent: &default_agent,
+            actor: None,
+            created: Vec::new(),
+            repeated: false,
+            renewed: false,
+            events: 0,
+        };
+        operate(state, call.prepared.as_ref(), context)
+    }
+
+    fn resolved(&self, default_agent: &DefaultAgent) -> DefaultAgent {
+        match default_agent {
+            DefaultAgent::Auto { prefix } => match self.auto.get(prefix) {
+                Some(agent) => DefaultAgent::Named(agent.clone()),
+                None => default_agent.clone(),
+            },
+            other => other.clone(),
+        }
+    }
+
+    fn park(&mut self, call: Queued) {
+        let until = call.entered + Duration::from_secs(call.prepared.wait_seconds());
+        let waiter = |call: &Queued| {
+            let agent = call.prepared.agent_id().map(str::to_owned);
+            (call.prepared.name(), agent, call.default_agent.clone())
+        };
+        let newer = waiter(&call);
+        if call.prepared.agent_argument() == AgentArgument::Required {
+            let (older, rest) = self.parked.drain(..).partition(|parked| waiter(&parked.call) == newer);
+            self.parked = rest;
+            older.into_iter().for_each(supersede);
+        }
+        self.parked.push(Parked { call, until });
+    }
+
+    /// Parked calls whose time is up, or for which something has come.
+    fn unpark(&mut self) {
+        for parked in std::mem::take(&mut self.parked) {
+            if parked.call.reply.is_closed() {
+                continue;
+            }
+            if Instant::now() < parked.until && self.would_wait(&parked.call) {
+                self.parked.push(parked);
+            } else if parked.call.prepared.annotations().read_only {
+                self.read(parked.call, false);
+            } else {
+                self.queue.push_back(parked.call);
+            }
+        }
+    }
+
+    /// Commits at once when the lock is free, else asks the locker for it.
+    fn seek_lock(&mut self) {
+        let (Some(board), Some(locker)) = (&self.board, &mut self.locker) else { return };
+        if locker.waiting {
+            return;
+        }
+        match board.lock.try_acquire() {
+            Ok(true) => self.commit(),
+            Ok(false) => locker.request(),
+            Err(source) => self.refuse_queue(Arc::new(lock_error(source))),
+        }
+    }
+
+    fn locked(&mut self, acquired: io::Result<()>) {
+        if let Some(locker) = &mut self.locker {
+            locker.waiting = false;
+        }
+        match acquired {
+            Ok(()) => self.commit(),
+            Err(source) => self.refuse_queue(Arc::new(lock_error(source))),
+        }
+    }
+
+    fn give_up_on_lock(&mut self) {
+        let Some(board) = &self.board else { return };
+        let seconds = LOCK_PATIENCE.as_secs();
+        while self.queue.front().is_some_and(|call| call.entered.elapsed() > LOCK_PATIENCE + waited(call)) {
+            let Some(call) = self.queue.pop_front() else { return };
+            let error = BoardError::Locked { holder: board.lock.holder(), seconds };
+            answer_one(call.reply, Err(CallError::Failed(Arc::new(error))));
+        }
+    }
+
+    fn refuse_queue(&mut self, error: Arc<BoardError>) {
+        for call in self.queue.drain(..) {
+            answer_one(call.reply, Err(CallError::Failed(Arc::clone(&error))));
+        }
+    }
+
+    /// With the lock: one batch. Answers leave when the lock is free again.
+    fn commit(&mut self) {
+        let mut answers = Answers::new();
+        let committed = self.commit_batch(&mut answers);
+        if let Some(board) = &self.board {
+            board.lock.release();
+            self.published.send_if_modified(|seq| std::mem::replace(seq, board.state.seq()) != board.state.seq());
+        }
+        if let Err(error) = committed {
+            let error = Arc::new(error);
+            answers.iter_mut().for_each(|(_, answer)| *answer = Err(CallError::Failed(Arc::clone(&error))));
+            self.refuse_queue(error);
+        }
+        for (reply, answer) in answers {
+            answer_one(reply, answer);
+        }
+    }
+
+    fn commit_batch(&mut self, answers: &mut Answers) -> Result<(), BoardError> {
+        let Some(board) = &mut self.board else { return Ok(()) };
+        board.lock.verify()?;
+        board.lock.sign(self.participant.pid).map_err(lock_error)?;
+        self.catch_up()?;
+        let Some(board) = &mut self.board else { return Ok(()) };
+        board.check_writable()?;
+        let (before, savepoint) = (board.state.seq(), board.state.savepoint());
+        let mut events = Vec::new();
+        let recorded = self.record_batch(&mut events, answers);
+        let Some(board) = &mut self.board else { return Ok(()) };
+        self.batches += 1;
+        let batch = BatchId::new(format!("{}/{}", self.participant.id, self.batches));
+        let written = match recorded {
+            Ok(()) if events.is_empty() => Ok(()),
+            Ok(()) => board.append(before, &batch, &events),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = written {
+            board.state.rollback(savepoint);
+            return Err(error);
+        }
+        board.state.settle();
+        if let Err(error) = board.project() {
+            warn(answers, &format!("done and in the journal, but mcp-state.json could not be written: {error}"));
+        }
+        Ok(())
+    }
+
+    /// What time has brought, then the calls, each seeing what the one before did.
+    fn record_batch(&mut self, events: &mut Vec<Recorded>, answers: &mut Answers) -> Result<(), BoardError> {
+        self.ensure_presence()?;
+        self.record_time(events)?;
+        for _ in 0..BATCH {
+            let Some(call) = self.queue.pop_front() else { return Ok(()) };
+            if call.reply.is_closed() {
+                continue;
+            }
+            if call.entered.elapsed() < waited(&call) && self.would_wait(&call) {
+                self.park(call);
+                continue;
+            }
+            let executed = self.with_call(&call, |state, prepared, call| ops::execute(state, prepared, call));
+            let answer = match executed {
+                Ok(executed) => {
+                    if let (DefaultAgent::Auto { prefix }, Some(actor)) = (&call.default_agent, &executed.actor)
+                        && call.prepared.agent_id().is_none()
+                    {
+                        self.auto.insert(prefix.clone(), actor.clone());
+                    }
+                    events.extend(executed.events);
+                    executed.answer.map_err(CallError::Refused)
+                }
+                Err(error) => Err(CallError::Failed(Arc::new(error.into()))),
+            };
+            answers.push((call.reply, answer));
+        }
+        Ok(())
+    }
+
+    fn ensure_presence(&mut self) -> Result<(), BoardError> {
+        let Some(board) = &self.board else { return Ok(()) };
+        let missing = self.presence.is_none() || board.state.participant(&self.participant.id).is_none();
+        if self.lasting && missing {
+            // Dropped first: it removes its file.
+            self.presence = None;
+            self.presence = Some(PresenceLock::acquire(&self.dir, self.participant.id.as_str())?);
+        }
+        Ok(())
+    }
+
+    fn record_time(&mut self, events: &mut Vec<Recorded>) -> Result<(), ApplyError> {
+        let Some(board) = &mut self.board else { return Ok(()) };
+        let last_activity = board.state.board().last_activity;
+        let at = self.clock.now(last_activity);
+        let envelope = Envelope { at, participant: self.participant.id.clone(), actor: None, idempotency: None };
+        let gone = gone(&board.state, &self.dir, &self.participant.id, &mut self.last_reap);
+        let nobody_ran = !gone.is_empty() && gone.len() == board.state.participants().count();
+        let idle = at.since(last_activity);
+        let unattended = (nobody_ran && idle > STEP).then_some(idle);
+        let (state, _, config) = board.split();
+        let mut record = |state: &mut State, event: Event| -> Result<(), ApplyError> {
+            events.push(state.record(event, &envelope)?);
+            Ok(())
+        };
+        if let Some(gap) = self.clock.take_step().into_iter().chain(unattended).max() {
+            record(state, clock_stepped(gap, at))?;
+        }
+        for participant in &gone {
+            record(state, state.participant_gone(participant, &config.policy, at))?;
+            clear_presence(&self.dir, participant.id.as_str());
+        }
+        for expired in state.expire(at) {
+            record(state, expired)?;
+        }
+        if let Some(retired) = state.retire_surplus(&config.policy) {
+            record(state, retired)?;
+        }
+        Ok(())
+    }
+}
+
+/// Participants whose process is dead, looked for once a while.
+fn gone(
+    state: &State,
+    dir: &std::path::Path,
+    own: &ParticipantId,
+    last_reap: &mut Option<Instant>,
+) -> Vec<Arc<Participant>> {
+    if last_reap.is_some_and(|last| last.elapsed() < PRESENCE_CHECK) {
+        return Vec::new();
+    }
+    *last_reap = Some(Instant::now());
+    let others = state.participants().filter(|one| one.id != *own);
+    others.filter(|one| !is_present(dir, one.id.as_str())).cloned().collect()
+}
+
+/// How long the call was ready to wait for a better answer.
+fn waited(call: &Queued) -> Duration {
+    Duration::from_secs(call.prepared.wait_seconds())
+}
+
+fn supersede(parked: Parked) {
+    let agent = AgentId::trusted(parked.call.prepared.agent_id().unwrap_or("of this process"));
+    answer_one(parked.call.reply, Err(CallError::Refused(Refusal::Superseded { agent })));
+}
+
+fn warn(answers: &mut Answers, warning: &str) {
+    tracing::error!("{warning}");
+    for (_, answer) in answers {
+        if let Ok(Value::Object(reply)) = answer {
+            reply.insert("warning".to_owned(), Value::from(warning));
+        }
+    }
+}
+
+fn lock_error(source: io::Error) -> BoardError {
+    BoardError::Io { action: "cannot take the board's lock".to_owned(), source }
+}
+
+/// Whoever asked may have gone.
+fn answer_one(reply: oneshot::Sender<Answer>, answer: Answer) {
+    drop(reply.send(answer));
+}

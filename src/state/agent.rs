@@ -1,0 +1,170 @@
+//! An agent, what it offers, and what a task may demand of it.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::id::{AgentId, DiscoveryId, ParticipantId, TaskId};
+use super::time::Timestamp;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    Leader,
+    Worker,
+    Observer,
+}
+
+impl Role {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Leader => "leader",
+            Self::Worker => "worker",
+            Self::Observer => "observer",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Agent {
+    pub id: AgentId,
+    pub role: Role,
+    pub last_heartbeat: Timestamp,
+    /// The newest of `current_tasks`.
+    #[serde(default)]
+    pub current_task: Option<TaskId>,
+    #[serde(default)]
+    pub tasks_completed: u64,
+    #[serde(default)]
+    pub tasks_failed: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub current_tasks: Vec<TaskId>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub capabilities: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub tags: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "Properties::is_empty")]
+    pub properties: Properties,
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub max_concurrent: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registered_at: Option<Timestamp>,
+    /// The living processes that it has acted through: its presence.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub present_through: BTreeSet<ParticipantId>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(number: &u32) -> bool {
+    *number == 1
+}
+
+impl Agent {
+    pub fn is_present(&self) -> bool {
+        !self.present_through.is_empty()
+    }
+
+    pub fn has_room(&self) -> bool {
+        self.current_tasks.len() < self.max_concurrent as usize
+    }
+}
+
+/// What an agent says of the machine it runs on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Properties {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hostname: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_dir: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none", rename = "type")]
+    pub kind: Option<String>,
+}
+
+impl Properties {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub fn values(&self) -> [&Option<String>; 4] {
+        [&self.hostname, &self.project_dir, &self.profile, &self.kind]
+    }
+}
+
+/// What an agent must offer to be given a task: every capability and tag, and equal properties.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Demands {
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub capabilities: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub tags: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hostname: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_dir: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none", rename = "type")]
+    pub kind: Option<String>,
+}
+
+impl Demands {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub fn met_by(&self, agent: &Agent) -> bool {
+        self.capabilities.is_subset(&agent.capabilities)
+            && self.tags.is_subset(&agent.tags)
+            && self.unequal_to(&agent.properties).next().is_none()
+    }
+
+    /// What `agent` lacks, as a person would say it.
+    pub fn missing_from(&self, agent: &Agent) -> Vec<String> {
+        let labels = self.capabilities.difference(&agent.capabilities).chain(self.tags.difference(&agent.tags));
+        let unequal = self.unequal_to(&agent.properties).map(|(name, demanded)| format!("{name}={demanded}"));
+        labels.cloned().chain(unequal).collect()
+    }
+
+    fn unequal_to<'a>(&'a self, offered: &'a Properties) -> impl Iterator<Item = (&'static str, &'a String)> {
+        let demanded = [
+            ("hostname", &self.hostname),
+            ("project_dir", &self.project_dir),
+            ("profile", &self.profile),
+            ("type", &self.kind),
+        ];
+        demanded
+            .into_iter()
+            .zip(offered.values())
+            .filter(|((_, demanded), offered)| demanded != offered)
+            .filter_map(|((name, demanded), _)| Some((name, demanded.as_ref()?)))
+    }
+}
+
+/// Something worth knowing that an agent found out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Discovery {
+    pub id: DiscoveryId,
+    pub agent_id: AgentId,
+    pub content: String,
+    #[serde(default)]
+    pub tags: Vec<String>,
+    pub created_at: Timestamp,
+}
+
+/// A process that agents act through and that outlives one call: `mcp` over stdio.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Participant {
+    pub id: ParticipantId,
+    pub pid: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<String>,
+    pub joined_at: Timestamp,
+}

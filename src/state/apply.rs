@@ -1,0 +1,487 @@
+//! Event to state. Deterministic: reads nothing but the state and the event.
+
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use super::agent::{Agent, Discovery};
+use super::document::{Board, Pause, Retired};
+use super::event::{Event, NewTask, Recorded, TaskChange};
+use super::id::{AgentId, ParticipantId, TaskId};
+use super::limit::ATTEMPTS_KEPT;
+use super::task::{Attempt, AttemptError, Outcome, StopRequest, Task, TaskResult, TaskStatus};
+use super::time::{MINUTE, SECOND, Timestamp};
+use super::{State, Undo};
+
+/// An event that does not fit the state: the journal is not the one that the state came from, or it is damaged.
+#[derive(Debug, Error, PartialEq)]
+pub enum ApplyError {
+    #[error("event {found} cannot follow event {head}")]
+    OutOfOrder { head: u64, found: u64 },
+    #[error("event {seq} ({kind}) names {what}, which the state does not have")]
+    Missing { seq: u64, kind: &'static str, what: String },
+}
+
+/// What an `edit_…` did not find.
+struct Absent(String);
+
+impl State {
+    pub fn apply(&mut self, recorded: &Recorded) -> Result<(), ApplyError> {
+        if recorded.seq != self.seq() + 1 {
+            return Err(ApplyError::OutOfOrder { head: self.seq(), found: recorded.seq });
+        }
+        let savepoint = self.savepoint();
+        let applied = self.apply_event(recorded).and_then(|()| self.apply_envelope(recorded));
+        applied.map_err(|Absent(what)| {
+            self.rollback(savepoint);
+            ApplyError::Missing { seq: recorded.seq, kind: recorded.event.kind(), what }
+        })
+    }
+
+    fn apply_envelope(&mut self, recorded: &Recorded) -> Result<(), Absent> {
+        self.edit_board(|board| {
+            board.seq = recorded.seq;
+            board.last_activity = recorded.at;
+        });
+        if let Some(actor) = recorded.actor.as_ref().filter(|id| self.agents.contains_key(*id)) {
+            self.edit_agent(actor, |agent| agent.last_heartbeat = recorded.at)?;
+        }
+        if self.remembered.note(recorded)
+            && let Some(idempotency) = &recorded.idempotency
+        {
+            self.undo.push(Undo::Remembered(idempotency.key.clone()));
+        }
+        Ok(())
+    }
+
+    fn apply_event(&mut self, recorded: &Recorded) -> Result<(), Absent> {
+        let at = recorded.at;
+        match &recorded.event {
+            Event::BoardCreated { board_id } => self.edit_board(|board| {
+                board.board_id.clone_from(board_id);
+                board.created_at = at;
+            }),
+            Event::Imported { document, .. } => {
+                // Only ever the first event, so there is nothing that an undo could miss.
+                let undo = std::mem::take(&mut self.undo);
+                *self = Self::from_document((**document).clone());
+                self.undo = undo;
+                self.edit_board(|board| board.seq = 0);
+            }
+            Event::PlanSet { goal, master_plan } => self.edit_board(|board| {
+                board.goal = Arc::from(goal.as_str());
+                if let Some(plan) = master_plan {
+                    board.master_plan = Arc::from(plan.as_str());
+                }
+            }),
+            Event::TasksCreated { tasks } => {
+                for task in tasks {
+                    let ordinal = self.take_ordinal();
+                    self.put_task(ordinal, Some(Arc::new(created(task, at))));
+                }
+            }
+            Event::TaskUpdated { task, change } => self.edit_task(task, |task| change_task(task, change))?,
+            Event::AgentRegistered { agent, role, capabilities, tags, properties, max_concurrent, takeover } => {
+                let known = self.agents.get(agent).map(|known| Agent::clone(known));
+                let mut agent = known.unwrap_or_else(|| new_agent(agent, at));
+                agent.role = *role;
+                agent.capabilities.clone_from(capabilities);
+                agent.tags.clone_from(tags);
+                agent.properties.clone_from(properties);
+                agent.max_concurrent = *max_concurrent;
+                agent.last_heartbeat = at;
+                if *takeover {
+                    agent.present_through.clear();
+                }
+                self.put_agent(agent);
+            }
+            Event::AgentSeen { agent, through, lease_millis } => {
+                self.see(agent, through.as_ref(), *lease_millis, at)?
+            }
+            Event::Noted { task, note } => self.edit_open_attempt(task, |_, attempt| {
+                attempt.acted = true;
+                if note.is_some() {
+                    attempt.note.clone_from(note);
+                }
+            })?,
+            Event::ParticipantJoined { participant } => {
+                let old = self.participants.insert(participant.id.clone(), Arc::new(participant.clone()));
+                self.undo.push(Undo::Participant(participant.id.clone(), old));
+            }
+            Event::ParticipantGone { participant, grace_until } => self.lose(participant, *grace_until)?,
+            Event::ClockStepped { gap_millis, grace_until } => self.step_clock(*gap_millis, *grace_until)?,
+            Event::Claimed { task, agent, attempt, lease_until, through, place } => {
+                let opened = Attempt {
+                    number: *attempt,
+                    agent: agent.clone(),
+                    participant: through.clone(),
+                    place: place.clone(),
+                    claimed_at: at,
+                    lease_until: *lease_until,
+                    stepped: false,
+                    acted: false,
+                    started_at: None,
+                    ended_at: None,
+                    outcome: None,
+                    error: None,
+                    note: None,
+                    late_result: None,
+                };
+                self.edit_task(task, |task| claim(task, opened))?;
+                self.edit_agent(agent, |agent| {
+                    agent.current_tasks.push(task.clone());
+                    agent.current_task = Some(task.clone());
+                    agent.present_through.extend(through.clone());
+                })?;
+            }
+            Event::Started { task } => {
+                self.edit_open_attempt(task, |task, attempt| {
+                    attempt.acted = true;
+                    attempt.started_at = Some(at);
+                    *task = Some(TaskStatus::InProgress);
+                })?;
+                self.edit_task(task, |task| task.started_at = Some(at))?;
+            }
+            Event::Completed { task, attempt, result } => {
+                let agent = self.agent_of(task, *attempt)?;
+                self.end_attempt(task, Outcome::Done, None, at)?;
+                self.edit_task(task, |task| complete(task, *attempt, result, at))?;
+                self.edit_agent(&agent, |agent| agent.tasks_completed += 1)?;
+            }
+            Event::LateResultKept { task, attempt, result } => self.edit_task(task, |task| {
+                if let Some(late) = task.attempts.iter_mut().find(|one| one.number == *attempt) {
+                    late.late_result = Some(result.clone());
+                }
+            })?,
+            Event::Failed { task, error, retry_at } => {
+                let agent = self.end_attempt(task, Outcome::Failed, Some(error), at)?;
+                self.edit_task(task, |task| match retry_at {
+                    Some(_) => make_available(task, *retry_at),
+                    None => give_up(task, error.message.clone(), at),
+                })?;
+                if let Some(agent) = agent {
+                    self.edit_agent(&agent, |agent| agent.tasks_failed += 1)?;
+                }
+            }
+            Event::Released { task, reason } => {
+                let error = reason
+                    .as_ref()
+                    .map(|reason| AttemptError { category: "released".to_owned(), message: reason.clone() });
+                self.end_attempt(task, Outcome::Released, error.as_ref(), at)?;
+                self.edit_task(task, |task| {
+                    task.uncounted += 1;
+                    make_available(task, None);
+                })?;
+            }
+            Event::LeaseExpired { task, counted, gave_up, .. } => {
+                self.end_attempt(task, Outcome::Expired, None, at)?;
+                self.edit_task(task, |task| {
+                    task.uncounted += u32::from(!counted);
+                    if *gave_up {
+                        let error = format!("gave up after {} attempts", task.attempts_used());
+                        give_up(task, error, at);
+                    } else {
+                        make_available(task, None);
+                    }
+                })?;
+            }
+            Event::StopRequested { task, reason } => self.edit_task(task, |task| {
+                task.stop_requested = Some(StopRequest { reason: reason.clone(), at });
+            })?,
+            Event::Cancelled { task, reason } => {
+                self.end_attempt(task, Outcome::Cancelled, None, at)?;
+                self.edit_task(task, |task| {
+                    make_available(task, None);
+                    task.status = TaskStatus::Cancelled;
+                    task.completed_at = Some(at);
+                    task.result = reason.clone().map(|reason| TaskResult { error: Some(reason), ..Default::default() });
+                })?;
+            }
+            Event::Retried { task } => self.edit_task(task, |task| {
+                make_available(task, None);
+                task.uncounted = task.attempt;
+                task.result = None;
+                task.completed_at = None;
+            })?,
+            Event::DiscoveryAdded { discovery, agent, content, tags } => {
+                let ordinal = self.take_ordinal();
+                let found = Discovery {
+                    id: discovery.clone(),
+                    agent_id: agent.clone(),
+                    content: content.clone(),
+                    tags: tags.clone(),
+                    created_at: at,
+                };
+                self.discoveries.insert(ordinal, Arc::new(found));
+                self.undo.push(Undo::Discovery(ordinal));
+            }
+            Event::Paused { reason } => {
+                self.edit_board(|board| board.paused = Some(Pause { reason: reason.clone(), at }));
+            }
+            Event::Resumed {} => self.edit_board(|board| board.paused = None),
+            Event::TasksRetired { tasks } => {
+                for task in tasks {
+                    self.retire(task, recorded.seq)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn edit_task(&mut self, id: &TaskId, edit: impl FnOnce(&mut Task)) -> Result<(), Absent> {
+        let ordinal = *self.ordinals.get(id).ok_or_else(|| Absent(format!("task {id}")))?;
+        let mut task = Task::clone(&self.tasks[&ordinal]);
+        edit(&mut task);
+        self.put_task(ordinal, Some(Arc::new(task)));
+        Ok(())
+    }
+
+    /// `edit` may set the status of the task, which it cannot reach beside its attempt.
+    fn edit_open_attempt(
+        &mut self,
+        id: &TaskId,
+        edit: impl FnOnce(&mut Option<TaskStatus>, &mut Attempt),
+    ) -> Result<(), Absent> {
+        let mut found = false;
+        self.edit_task(id, |task| {
+            let mut status = None;
+            if let Some(attempt) = task.open_attempt_mut() {
+                found = true;
+                edit(&mut status, attempt);
+            }
+            task.status = status.unwrap_or(task.status);
+        })?;
+        if found { Ok(()) } else { Err(Absent(format!("an open attempt of task {id}"))) }
+    }
+
+    fn edit_agent(&mut self, id: &AgentId, edit: impl FnOnce(&mut Agent)) -> Result<(), Absent> {
+        let agent = self.agents.get(id).ok_or_else(|| Absent(format!("agent {id}")))?;
+        let mut agent = Agent::clone(agent);
+        edit(&mut agent);
+        self.put_agent(agent);
+        Ok(())
+    }
+
+    fn agent_of(&self, task: &TaskId, attempt: u32) -> Result<AgentId, Absent> {
+        let found = self.task(task).and_then(|task| task.attempts.iter().find(|one| one.number == attempt));
+        found.map(|attempt| attempt.agent.clone()).ok_or_else(|| Absent(format!("attempt {attempt} of task {task}")))
+    }
+
+    /// Closes the open attempt, if there is one, and takes the task off its agent's list. Answers whose it was.
+    fn end_attempt(
+        &mut self,
+        id: &TaskId,
+        outcome: Outcome,
+        error: Option<&AttemptError>,
+        at: Timestamp,
+    ) -> Result<Option<AgentId>, Absent> {
+        let mut owner = None;
+        self.edit_task(id, |task| {
+            if let Some(attempt) = task.open_attempt_mut() {
+                attempt.outcome = Some(outcome);
+                attempt.ended_at = Some(at);
+                attempt.error = error.cloned();
+                owner = Some(attempt.agent.clone());
+            }
+            task.stop_requested = None;
+        })?;
+        if let Some(agent) = &owner {
+            self.edit_agent(agent, |agent| {
+                agent.current_tasks.retain(|held| held != id);
+                agent.current_task = agent.current_tasks.last().cloned();
+            })?;
+        }
+        Ok(owner)
+    }
+
+    fn see(
+        &mut self,
+        id: &AgentId,
+        through: Option<&ParticipantId>,
+        lease_millis: i64,
+        at: Timestamp,
+    ) -> Result<(), Absent> {
+        self.edit_agent(id, |agent| {
+            agent.last_heartbeat = at;
+            agent.present_through.extend(through.cloned());
+        })?;
+        let agent = Arc::clone(&self.agents[id]);
+        for task in &agent.current_tasks {
+            let present = agent.is_present();
+            self.edit_task(task, |task| {
+                let until = lease_end(task, present, lease_millis, at);
+                if let Some(attempt) = task.open_attempt_mut() {
+                    attempt.lease_until = until;
+                    attempt.stepped = false;
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    fn lose(&mut self, participant: &ParticipantId, grace_until: Timestamp) -> Result<(), Absent> {
+        let old = self.participants.remove(participant);
+        self.undo.push(Undo::Participant(participant.clone(), old));
+        let there: Vec<_> =
+            self.agents.values().filter(|agent| agent.present_through.contains(participant)).cloned().collect();
+        for agent in there {
+            self.edit_agent(&agent.id, |agent| {
+                agent.present_through.remove(participant);
+            })?;
+            if agent.present_through.len() > 1 {
+                continue;
+            }
+            for task in &agent.current_tasks {
+                self.edit_open_attempt(task, |_, attempt| attempt.lease_until = attempt.lease_until.min(grace_until))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn step_clock(&mut self, gap_millis: i64, grace_until: Timestamp) -> Result<(), Absent> {
+        self.edit_board(|board: &mut Board| board.grace_until = Some(grace_until));
+        let held: Vec<_> =
+            self.tasks.values().filter(|task| task.status.is_held()).map(|task| task.id.clone()).collect();
+        for task in held {
+            self.edit_open_attempt(&task, |_, attempt| {
+                attempt.lease_until = (attempt.lease_until + gap_millis).max(grace_until);
+                attempt.stepped = true;
+            })?;
+        }
+        Ok(())
+    }
+
+    fn retire(&mut self, task: &Task, seq: u64) -> Result<(), Absent> {
+        let ordinal = *self.ordinals.get(&task.id).ok_or_else(|| Absent(format!("task {}", task.id)))?;
+        let stub = Retired {
+            path: task.path.clone(),
+            status: task.status,
+            attempt: task.attempt,
+            agent: task.claimed_by.clone(),
+            content_hash: super::deadline::content_hash(task),
+            seq,
+        };
+        self.retired.insert(task.id.clone(), Arc::new(stub));
+        self.undo.push(Undo::Retired(task.id.clone()));
+        self.put_task(ordinal, None);
+        self.edit_board(|board| match task.status {
+            TaskStatus::Done => board.archived.done += 1,
+            TaskStatus::Cancelled => board.archived.cancelled += 1,
+            _ => board.archived.obsolete += 1,
+        });
+        Ok(())
+    }
+}
+
+/// When a lease of `lease_millis` from `at` ends: the task may have its own span of silence and bound of an attempt.
+pub fn lease_end(task: &Task, present: bool, lease_millis: i64, at: Timestamp) -> Timestamp {
+    let own = task.silent_minutes.filter(|_| present).map(|minutes| i64::from(minutes) * MINUTE);
+    let until = at + own.unwrap_or(lease_millis);
+    let claimed_at = task.open_attempt().map_or(at, |attempt| attempt.claimed_at);
+    match task.timeout_seconds {
+        Some(seconds) => until.min(claimed_at + i64::from(seconds) * SECOND),
+        None => until,
+    }
+}
+
+fn new_agent(id: &AgentId, at: Timestamp) -> Agent {
+    Agent {
+        id: id.clone(),
+        role: super::agent::Role::Worker,
+        last_heartbeat: at,
+        current_task: None,
+        tasks_completed: 0,
+        tasks_failed: 0,
+        current_tasks: Vec::new(),
+        capabilities: Default::default(),
+        tags: Default::default(),
+        properties: Default::default(),
+        max_concurrent: 1,
+        registered_at: Some(at),
+        present_through: Default::default(),
+    }
+}
+
+fn created(new: &NewTask, at: Timestamp) -> Task {
+    let new = new.clone();
+    Task {
+        id: new.id,
+        title: new.title,
+        description: new.description,
+        status: TaskStatus::Available,
+        priority: new.priority,
+        claimed_by: None,
+        dependencies: new.dependencies,
+        context: new.context,
+        result: None,
+        created_at: at,
+        claimed_at: None,
+        started_at: None,
+        completed_at: None,
+        path: new.path,
+        demands: new.demands,
+        tags: new.tags,
+        not_before: new.not_before,
+        timeout_seconds: new.timeout_seconds,
+        silent_minutes: new.silent_minutes,
+        stop_requested: None,
+        attempt: 0,
+        max_attempts: new.max_attempts,
+        uncounted: 0,
+        attempts: Vec::new(),
+    }
+}
+
+fn change_task(task: &mut Task, change: &TaskChange) {
+    let change = change.clone();
+    task.title = change.title.or(task.title.take());
+    task.description = change.description.unwrap_or_else(|| std::mem::take(&mut task.description));
+    task.priority = change.priority.unwrap_or(task.priority);
+    task.dependencies = change.dependencies.unwrap_or_else(|| std::mem::take(&mut task.dependencies));
+    task.context = change.context.or(task.context.take());
+    task.tags = change.tags.unwrap_or_else(|| std::mem::take(&mut task.tags));
+    task.demands = change.demands.unwrap_or_else(|| std::mem::take(&mut task.demands));
+    task.max_attempts = change.max_attempts.unwrap_or(task.max_attempts);
+    task.timeout_seconds = change.timeout_seconds.or(task.timeout_seconds);
+    task.silent_minutes = change.silent_minutes.or(task.silent_minutes);
+}
+
+fn claim(task: &mut Task, attempt: Attempt) {
+    task.status = TaskStatus::Claimed;
+    task.claimed_by = Some(attempt.agent.clone());
+    task.claimed_at = Some(attempt.claimed_at);
+    task.started_at = None;
+    task.not_before = None;
+    task.attempt = attempt.number;
+    task.attempts.push(attempt);
+    let surplus = task.attempts.len().saturating_sub(ATTEMPTS_KEPT);
+    task.attempts.drain(..surplus);
+}
+
+fn complete(task: &mut Task, attempt: u32, result: &TaskResult, at: Timestamp) {
+    if let Some(completed) = task.attempts.iter_mut().find(|one| one.number == attempt) {
+        completed.outcome = Some(Outcome::Done);
+        completed.ended_at = Some(at);
+        task.claimed_by = Some(completed.agent.clone());
+        task.claimed_at = Some(completed.claimed_at);
+        task.started_at = completed.started_at;
+    }
+    task.status = TaskStatus::Done;
+    task.not_before = None;
+    task.completed_at = Some(at);
+    task.result = Some(result.clone());
+}
+
+fn make_available(task: &mut Task, not_before: Option<Timestamp>) {
+    task.status = TaskStatus::Available;
+    task.claimed_by = None;
+    task.claimed_at = None;
+    task.started_at = None;
+    task.not_before = not_before;
+}
+
+fn give_up(task: &mut Task, error: String, at: Timestamp) {
+    task.status = TaskStatus::Failed;
+    task.completed_at = Some(at);
+    task.result = Some(TaskResult { error: Some(error), ..Default::default() });
+}

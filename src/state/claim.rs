@@ -1,0 +1,185 @@
+//! Which task an agent is given, and why it is given none.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::State;
+use super::agent::{Agent, Role};
+use super::guard::held_by_other;
+use super::id::TaskId;
+use super::refusal::Refusal;
+use super::task::{Task, TaskStatus};
+use super::time::{SECOND, Timestamp};
+
+/// What an agent that got nothing should make of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Nothing is left to do.
+    Finished,
+    /// Something may become ready: ask again.
+    Wait,
+    /// Nothing can become ready by itself.
+    Stuck,
+    /// There is ready work, but not for this agent.
+    Unsuited,
+    /// Claims are paused.
+    Paused,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EmptyHanded {
+    pub verdict: Verdict,
+    /// Available, but a dependency is not done.
+    pub blocked: usize,
+    /// Available, but not before a time.
+    pub waiting_retry: usize,
+    pub demands_unmet: usize,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
+    pub held: usize,
+    /// Seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<u64>,
+}
+
+/// Seconds between two polls of an agent that could wait instead.
+const POLL: u64 = 30;
+/// Missing demands that are named.
+const MISSING_NAMED: usize = 5;
+
+impl State {
+    /// The ready task for `agent`: lowest priority number, then oldest; what it has failed before comes last. Looks at one
+    /// task of each demand set, and passes over only what the agent failed or what lies outside `scope`.
+    pub fn pick(&self, agent: &Agent, scope: Option<&str>) -> Option<&Arc<Task>> {
+        let first_fit = |unfailed: bool| {
+            let runs = self.index.ready_for(agent);
+            let heads = runs.filter_map(|mut run| {
+                run.find(|(_, ordinal)| {
+                    let task = &self.tasks[ordinal];
+                    in_scope(task, scope) && !(unfailed && task.was_failed_by(&agent.id))
+                })
+            });
+            heads.min().map(|(_, ordinal)| &self.tasks[&ordinal])
+        };
+        first_fit(true).or_else(|| first_fit(false))
+    }
+
+    /// The named task, or why it cannot be claimed.
+    pub fn pick_named(&self, agent: &Agent, id: &TaskId, now: Timestamp) -> Result<&Arc<Task>, Refusal> {
+        let task = self.known_task(id)?;
+        if let Some(open) = task.open_attempt() {
+            return Err(held_by_other(task, open));
+        }
+        if task.status != TaskStatus::Available {
+            return Err(Refusal::WrongStatus {
+                task: id.clone(),
+                status: task.status,
+                action: "claimed",
+                next: "claim another with claim_task".to_owned(),
+            });
+        }
+        let waiting_for: Vec<_> = task.dependencies.iter().filter(|id| !self.is_done(id)).cloned().collect();
+        if !waiting_for.is_empty() {
+            return Err(Refusal::NotReady { task: id.clone(), waiting_for });
+        }
+        if let Some(until) = task.not_before.filter(|until| *until > now) {
+            return Err(Refusal::TooEarly { task: id.clone(), until });
+        }
+        let missing = task.demands.missing_from(agent);
+        if missing.is_empty() {
+            return Ok(task);
+        }
+        Err(Refusal::DemandsUnmet { task: id.clone(), agent: agent.id.clone(), missing })
+    }
+
+    /// May take tasks at all.
+    pub fn may_claim(&self, agent: &Agent) -> Result<(), Refusal> {
+        if agent.role == Role::Observer {
+            return Err(Refusal::Observer { agent: agent.id.clone() });
+        }
+        Ok(())
+    }
+
+    /// The claim that `agent` got and has not acted on: its reply may have been lost.
+    pub fn unacted_claim(&self, agent: &Agent) -> Option<&Arc<Task>> {
+        let newest = self.task(agent.current_task.as_ref()?)?;
+        newest.open_attempt().filter(|attempt| !attempt.acted)?;
+        Some(newest)
+    }
+
+    pub fn ready_count(&self) -> usize {
+        self.index.ready_count()
+    }
+
+    pub fn delayed_count(&self) -> usize {
+        self.index.delayed_count()
+    }
+
+    /// Available tasks that wait for a dependency.
+    pub fn blocked_count(&self) -> usize {
+        self.count(TaskStatus::Available) - self.ready_count() - self.delayed_count()
+    }
+
+    pub fn held_count(&self) -> usize {
+        self.count(TaskStatus::Claimed) + self.count(TaskStatus::InProgress)
+    }
+
+    pub fn is_ready(&self, id: &TaskId) -> bool {
+        self.ordinals.get(id).is_some_and(|ordinal| self.index.is_ready(*ordinal))
+    }
+
+    /// Why `agent` gets nothing.
+    pub fn empty_handed(&self, agent: &Agent, now: Timestamp) -> EmptyHanded {
+        let mut missing = BTreeSet::new();
+        let mut demands_unmet = 0;
+        for (demands, tasks) in self.index.unmet_by(agent) {
+            demands_unmet += tasks;
+            missing.extend(demands.missing_from(agent).into_iter().take(MISSING_NAMED));
+        }
+        let verdict = self.verdict(demands_unmet);
+        let next_retry =
+            self.index.next_delayed().map(|until| (until.since(now) as u64).div_ceil(SECOND as u64).max(1));
+        let retry_after = match verdict {
+            Verdict::Wait => Some(next_retry.unwrap_or(POLL).min(POLL)),
+            _ => None,
+        };
+        EmptyHanded {
+            verdict,
+            blocked: self.blocked_count(),
+            waiting_retry: self.delayed_count(),
+            demands_unmet,
+            missing: missing.into_iter().take(MISSING_NAMED).collect(),
+            held: self.held_count(),
+            retry_after,
+        }
+    }
+
+    fn verdict(&self, demands_unmet: usize) -> Verdict {
+        if self.board().paused.is_some() {
+            return Verdict::Paused;
+        }
+        let nothing_was_planned = self.live_tasks() == 0 && self.board().archived.total() == 0;
+        if self.held_count() > 0 || self.delayed_count() > 0 || nothing_was_planned {
+            return Verdict::Wait;
+        }
+        if demands_unmet > 0 {
+            return Verdict::Unsuited;
+        }
+        match self.count(TaskStatus::Available) {
+            0 => Verdict::Finished,
+            _ if self.ready_count() > 0 => Verdict::Wait,
+            _ => Verdict::Stuck,
+        }
+    }
+}
+
+/// `scope` is `all` or a path: the task stands at it or below it.
+pub fn in_scope(task: &Task, scope: Option<&str>) -> bool {
+    let Some(scope) = scope.filter(|scope| *scope != "all") else { return true };
+    let Some(path) = task.path.as_deref() else { return false };
+    path.strip_prefix(scope).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}

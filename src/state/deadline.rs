@@ -1,0 +1,70 @@
+//! What time alone brings: leases that end and finished tasks that retire. Time is an argument.
+
+use sha2::{Digest, Sha256};
+
+use super::State;
+use super::agent::Participant;
+use super::event::Event;
+use super::id::TaskId;
+use super::policy::Policy;
+use super::task::Task;
+use super::time::{MINUTE, Timestamp};
+
+/// How long nothing expires after the clock has stepped.
+pub const GRACE_AFTER_STEP: i64 = 10 * MINUTE;
+/// Wall time against time in which agents could act: a larger difference is an event.
+pub const STEP: i64 = MINUTE;
+
+impl State {
+    /// Leases whose end has come.
+    pub fn expire(&self, now: Timestamp) -> Vec<Event> {
+        let ended = self.index.leases_ended(now).filter_map(|ordinal| self.tasks.get(&ordinal));
+        ended.filter_map(|task| lease_expired(task)).collect()
+    }
+
+    /// The next moment at which `expire` or `wake` has something to do.
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        self.index.next_lease_end().into_iter().chain(self.index.next_delayed()).min()
+    }
+
+    /// The oldest finished tasks beyond `keep_finished`, a tenth of it at a time, unless an unfinished task needs them.
+    pub fn retire_surplus(&self, policy: &Policy) -> Option<Event> {
+        let keep = policy.keep_finished as usize;
+        let surplus = self.index.finished().len().saturating_sub(keep);
+        if surplus <= keep / 10 {
+            return None;
+        }
+        let oldest = self.index.finished().filter_map(|ordinal| self.tasks.get(&ordinal));
+        let tasks: Vec<Task> =
+            oldest.filter(|task| !self.is_needed(&task.id)).take(surplus).map(|task| Task::clone(task)).collect();
+        (!tasks.is_empty()).then_some(Event::TasksRetired { tasks })
+    }
+
+    fn is_needed(&self, id: &TaskId) -> bool {
+        let dependents = self.index.dependents(id);
+        dependents.iter().filter_map(|ordinal| self.tasks.get(ordinal)).any(|task| !task.status.may_retire())
+    }
+
+    /// `participant` is dead: its agents have the grace to come back.
+    pub fn participant_gone(&self, participant: &Participant, policy: &Policy, now: Timestamp) -> Event {
+        let grace_until = (now + policy.grace_millis()).max(self.board().grace_until.unwrap_or_default());
+        Event::ParticipantGone { participant: participant.id.clone(), grace_until }
+    }
+}
+
+fn lease_expired(task: &Task) -> Option<Event> {
+    let attempt = task.open_attempt()?;
+    let counted = !attempt.stepped;
+    let gave_up = counted && task.attempts_used() >= task.max_attempts;
+    Some(Event::LeaseExpired { task: task.id.clone(), attempt: attempt.number, counted, gave_up })
+}
+
+pub fn clock_stepped(gap_millis: i64, now: Timestamp) -> Event {
+    Event::ClockStepped { gap_millis, grace_until: now + GRACE_AFTER_STEP }
+}
+
+/// First 16 hex digits of the SHA-256 of the task's JSON.
+pub fn content_hash(task: &Task) -> String {
+    let json = serde_json::to_vec(task).unwrap_or_default();
+    Sha256::digest(json)[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,88 @@
+//! The whole state as one document: what `mcp-state.json` holds, and what an import carries.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::agent::{Agent, Discovery, Participant};
+use super::id::{AgentId, ParticipantId, TaskId};
+use super::task::{Task, TaskStatus};
+use super::time::Timestamp;
+
+pub const SCHEMA_VERSION: u32 = 1;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Document {
+    #[serde(flatten)]
+    pub board: Board,
+    /// In order of creation.
+    pub tasks: Vec<Task>,
+    pub agents: BTreeMap<AgentId, Agent>,
+    pub discoveries: Vec<Discovery>,
+    #[serde(default)]
+    pub participants: BTreeMap<ParticipantId, Participant>,
+    #[serde(default)]
+    pub retired: BTreeMap<TaskId, Retired>,
+}
+
+/// What is said once of the whole board.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Board {
+    pub schema_version: u32,
+    pub board_id: String,
+    /// The last event that is in the state.
+    pub seq: u64,
+    #[serde(default)]
+    pub goal: Arc<str>,
+    #[serde(default)]
+    pub master_plan: Arc<str>,
+    pub created_at: Timestamp,
+    pub last_activity: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<Pause>,
+    /// No lease ends before this because of a process that died: the clock has stepped lately.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grace_until: Option<Timestamp>,
+    #[serde(default)]
+    pub archived: Archived,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Pause {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    pub at: Timestamp,
+}
+
+/// How many retired tasks there are of each status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Archived {
+    #[serde(default)]
+    pub done: u64,
+    #[serde(default)]
+    pub cancelled: u64,
+    #[serde(default)]
+    pub obsolete: u64,
+}
+
+impl Archived {
+    pub fn total(&self) -> u64 {
+        self.done + self.cancelled + self.obsolete
+    }
+}
+
+/// What stays of a task that has left the live state; the whole of it is in the journal's event `seq`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Retired {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    pub status: TaskStatus,
+    pub attempt: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
+    /// First 16 hex digits of the SHA-256 of the task's JSON.
+    pub content_hash: String,
+    pub seq: u64,
+}

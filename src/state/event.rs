@@ -1,0 +1,289 @@
+//! What happened. An event is journal line, feed item, audit entry and replay unit at once: `State::apply` reads nothing
+//! but the state and the event, so everything that follows from policy, clock or chance stands in it.
+//!
+//! A change of an event's meaning is a new version; old ones load for ever.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::agent::{Demands, Participant, Properties, Role};
+use super::document::Document;
+use super::id::{AgentId, DiscoveryId, ParticipantId, TaskId};
+use super::task::{AttemptError, Context, Place, Task, TaskResult};
+use super::time::Timestamp;
+
+/// The version of the events that this build writes.
+pub const VERSION: u32 = 1;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Event {
+    BoardCreated {
+        board_id: String,
+    },
+    /// A state file without a journal became the beginning of one.
+    Imported {
+        source: String,
+        document: Box<Document>,
+    },
+    PlanSet {
+        goal: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        master_plan: Option<String>,
+    },
+    /// In an order in which every dependency exists before its dependent or stands in the same event.
+    TasksCreated {
+        tasks: Vec<NewTask>,
+    },
+    TaskUpdated {
+        task: TaskId,
+        change: TaskChange,
+    },
+    /// Anew, or again: counters and claims stay.
+    AgentRegistered {
+        agent: AgentId,
+        role: Role,
+        #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+        capabilities: BTreeSet<String>,
+        #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+        tags: BTreeSet<String>,
+        #[serde(default, skip_serializing_if = "Properties::is_empty")]
+        properties: Properties,
+        max_concurrent: u32,
+        /// Presence in other processes ends: this one has taken the id over.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        takeover: bool,
+    },
+    /// An agent was heard of: its leases now last `lease_millis` from here.
+    AgentSeen {
+        agent: AgentId,
+        /// The living process it acted through, when there is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        through: Option<ParticipantId>,
+        lease_millis: i64,
+    },
+    /// What an agent says of a task it holds, for whoever takes the task next.
+    Noted {
+        task: TaskId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
+    },
+    ParticipantJoined {
+        participant: Participant,
+    },
+    /// Its presence lock was found free. Agents that were present through it alone have until `grace_until`.
+    ParticipantGone {
+        participant: ParticipantId,
+        grace_until: Timestamp,
+    },
+    /// Wall time ran ahead of the time that agents could act in: every open deadline moves by `gap_millis`.
+    ClockStepped {
+        gap_millis: i64,
+        grace_until: Timestamp,
+    },
+    Claimed {
+        task: TaskId,
+        agent: AgentId,
+        attempt: u32,
+        lease_until: Timestamp,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        through: Option<ParticipantId>,
+        #[serde(flatten)]
+        place: Place,
+    },
+    Started {
+        task: TaskId,
+    },
+    /// Also late, by the agent of the last, expired attempt.
+    Completed {
+        task: TaskId,
+        attempt: u32,
+        result: TaskResult,
+    },
+    /// A result of an attempt that is over and was followed by another.
+    LateResultKept {
+        task: TaskId,
+        attempt: u32,
+        result: TaskResult,
+    },
+    Failed {
+        task: TaskId,
+        error: AttemptError,
+        /// The task becomes available again, then; else it stays failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_at: Option<Timestamp>,
+    },
+    Released {
+        task: TaskId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    LeaseExpired {
+        task: TaskId,
+        attempt: u32,
+        /// Against `max_attempts`.
+        counted: bool,
+        /// The task has used up its attempts and is failed.
+        gave_up: bool,
+    },
+    StopRequested {
+        task: TaskId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    Cancelled {
+        task: TaskId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    Retried {
+        task: TaskId,
+    },
+    DiscoveryAdded {
+        discovery: DiscoveryId,
+        agent: AgentId,
+        content: String,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tags: Vec<String>,
+    },
+    Paused {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    Resumed {},
+    /// Finished tasks leave the live state; this event keeps them whole.
+    TasksRetired {
+        tasks: Vec<Task>,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NewTask {
+    pub id: TaskId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    pub description: String,
+    pub priority: u8,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependencies: Vec<TaskId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<Context>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    #[serde(default, skip_serializing_if = "Demands::is_empty")]
+    pub demands: Demands,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    pub max_attempts: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silent_minutes: Option<u32>,
+}
+
+/// New values of the fields that change; the others stay.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TaskChange {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dependencies: Option<Vec<TaskId>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<Context>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub demands: Option<Demands>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_attempts: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silent_minutes: Option<u32>,
+}
+
+/// An event with its place in history.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Recorded {
+    pub seq: u64,
+    pub at: Timestamp,
+    /// The process that wrote it.
+    pub participant: ParticipantId,
+    /// Who acted: an agent, `human`, or nobody when time did it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor: Option<AgentId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency: Option<Idempotency>,
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// A caller's name for one creating call, so that a repeated call creates nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Idempotency {
+    /// `<actor>/<operation>/<key>`.
+    pub key: String,
+    /// Of the parameters: the same key with others is refused.
+    pub params: String,
+}
+
+impl Event {
+    /// The value of the `kind` column.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::BoardCreated { .. } => "board_created",
+            Self::Imported { .. } => "imported",
+            Self::PlanSet { .. } => "plan_set",
+            Self::TasksCreated { .. } => "tasks_created",
+            Self::TaskUpdated { .. } => "task_updated",
+            Self::AgentRegistered { .. } => "agent_registered",
+            Self::AgentSeen { .. } => "agent_seen",
+            Self::Noted { .. } => "noted",
+            Self::ParticipantJoined { .. } => "participant_joined",
+            Self::ParticipantGone { .. } => "participant_gone",
+            Self::ClockStepped { .. } => "clock_stepped",
+            Self::Claimed { .. } => "claimed",
+            Self::Started { .. } => "started",
+            Self::Completed { .. } => "completed",
+            Self::LateResultKept { .. } => "late_result_kept",
+            Self::Failed { .. } => "failed",
+            Self::Released { .. } => "released",
+            Self::LeaseExpired { .. } => "lease_expired",
+            Self::StopRequested { .. } => "stop_requested",
+            Self::Cancelled { .. } => "cancelled",
+            Self::Retried { .. } => "retried",
+            Self::DiscoveryAdded { .. } => "discovery_added",
+            Self::Paused { .. } => "paused",
+            Self::Resumed {} => "resumed",
+            Self::TasksRetired { .. } => "tasks_retired",
+        }
+    }
+
+    /// The tasks that it is about, for filters.
+    pub fn tasks(&self) -> Vec<&TaskId> {
+        match self {
+            Self::TasksCreated { tasks } => tasks.iter().map(|task| &task.id).collect(),
+            Self::TasksRetired { tasks } => tasks.iter().map(|task| &task.id).collect(),
+            Self::TaskUpdated { task, .. }
+            | Self::Noted { task, .. }
+            | Self::Claimed { task, .. }
+            | Self::Started { task }
+            | Self::Completed { task, .. }
+            | Self::LateResultKept { task, .. }
+            | Self::Failed { task, .. }
+            | Self::Released { task, .. }
+            | Self::LeaseExpired { task, .. }
+            | Self::StopRequested { task, .. }
+            | Self::Cancelled { task, .. }
+            | Self::Retried { task } => vec![task],
+            _ => Vec::new(),
+        }
+    }
+}

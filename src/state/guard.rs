@@ -1,0 +1,110 @@
+//! Who may do what to a task: the questions that operations ask before they decide.
+
+use std::sync::Arc;
+
+use super::State;
+use super::agent::{Agent, Role};
+use super::event::Event;
+use super::id::{AgentId, ParticipantId, TaskId};
+use super::policy::Policy;
+use super::refusal::Refusal;
+use super::task::{Attempt, Task, TaskStatus};
+use super::time::{SECOND, Timestamp};
+
+/// Who acts when no agent is named: the person whose board it is, a leader.
+pub const HUMAN: &str = "human";
+
+impl State {
+    pub fn known_task(&self, id: &TaskId) -> Result<&Arc<Task>, Refusal> {
+        if let Some(task) = self.task(id) {
+            return Ok(task);
+        }
+        match self.retired_task(id) {
+            Some(stub) => Err(Refusal::WrongStatus {
+                task: id.clone(),
+                status: stub.status,
+                action: "changed",
+                next: "it has retired; read it with get_task".to_owned(),
+            }),
+            None => Err(Refusal::UnknownTask { task: id.clone() }),
+        }
+    }
+
+    pub fn known_agent(&self, id: &AgentId) -> Result<&Arc<Agent>, Refusal> {
+        self.agent(id).ok_or_else(|| Refusal::UnknownAgent { agent: id.clone() })
+    }
+
+    /// `actor` is a leader, or nobody that the board knows: the person whose board it is.
+    pub fn leads(&self, actor: Option<&AgentId>, action: &'static str) -> Result<(), Refusal> {
+        let Some(id) = actor.filter(|id| id.as_str() != HUMAN) else { return Ok(()) };
+        let agent = self.known_agent(id)?;
+        if agent.role == Role::Leader {
+            return Ok(());
+        }
+        Err(Refusal::NotLeader { agent: id.clone(), role: agent.role, action })
+    }
+
+    /// The open attempt of `task`, if it is `agent`'s and the one that `given` names.
+    pub fn own_attempt(&self, agent: &AgentId, id: &TaskId, given: Option<u32>) -> Result<&Attempt, Refusal> {
+        self.known_agent(agent)?;
+        let task = self.known_task(id)?;
+        let Some(open) = task.open_attempt() else { return Err(not_held(task)) };
+        if open.agent != *agent {
+            return Err(held_by_other(task, open));
+        }
+        match given {
+            Some(number) if number != open.number => Err(Refusal::AttemptOver {
+                task: id.clone(),
+                given: number,
+                current: open.number,
+                holder: Some(open.agent.clone()),
+                kept: false,
+            }),
+            _ => Ok(open),
+        }
+    }
+
+    /// The event that renews `agent`'s leases and its presence, when enough has changed to be worth recording.
+    pub fn seen(
+        &self,
+        agent: &AgentId,
+        through: Option<&ParticipantId>,
+        policy: &Policy,
+        now: Timestamp,
+    ) -> Option<Event> {
+        const WORTH_RECORDING: i64 = 20 * SECOND;
+        let known = self.agent(agent)?;
+        let joins = through.is_some_and(|one| !known.present_through.contains(one));
+        let lease_millis = policy.lease_millis(through.is_some() || known.is_present());
+        let shrunk = known
+            .current_tasks
+            .iter()
+            .filter_map(|id| self.task(id)?.open_attempt())
+            .any(|attempt| attempt.stepped || attempt.lease_until.since(now) < lease_millis - lease_millis / 10);
+        let due = joins || now.since(known.last_heartbeat) >= WORTH_RECORDING || shrunk && !self.is_fresh(known, now);
+        due.then(|| Event::AgentSeen { agent: agent.clone(), through: through.cloned(), lease_millis })
+    }
+
+    /// Seen this very second: a lease that is short all the same is short by the task's own bound.
+    fn is_fresh(&self, agent: &Agent, now: Timestamp) -> bool {
+        now.since(agent.last_heartbeat) < SECOND
+    }
+}
+
+pub fn not_held(task: &Task) -> Refusal {
+    let next = match task.status {
+        TaskStatus::Available => "claim it with claim_task {task_id}",
+        TaskStatus::Failed | TaskStatus::Cancelled => "a leader can retry_task it",
+        _ => "claim another with claim_task",
+    };
+    Refusal::NotHeld { task: task.id.clone(), status: task.status, next }
+}
+
+pub fn held_by_other(task: &Task, open: &Attempt) -> Refusal {
+    Refusal::HeldByOther {
+        task: task.id.clone(),
+        holder: open.agent.clone(),
+        attempt: open.number,
+        lease_until: open.lease_until,
+    }
+}

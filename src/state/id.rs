@@ -1,0 +1,135 @@
+//! Names of things. An id is data that agents write: it is checked once, here, and never used as a path.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::limit;
+use super::refusal::Refusal;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $what:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+        #[serde(transparent)]
+        #[schemars(transparent)]
+        pub struct $name(#[schemars(with = "String")] Arc<str>);
+
+        impl $name {
+            /// An id that came from the board itself: the journal, the state file, or made up here.
+            pub fn trusted(id: impl AsRef<str>) -> Self {
+                Self(Arc::from(id.as_ref()))
+            }
+
+            /// An id that somebody wrote. 1 to 64 letters, digits and `. _ : @ + -`, a letter or digit first.
+            pub fn checked(id: &str) -> Result<Self, Refusal> {
+                check($what, id)?;
+                Ok(Self(Arc::from(id)))
+            }
+
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+    };
+}
+
+id!(
+    /// `task-` and 6 to 8 lower-case base32 digits, or given by whoever created it.
+    TaskId,
+    "task id"
+);
+id!(
+    /// Given by the agent, or made up and memorable: `swift-otter`.
+    AgentId,
+    "agent id"
+);
+id!(DiscoveryId, "discovery id");
+id!(
+    /// A process that takes part in the board: `p-` and eight base32 digits.
+    ParticipantId,
+    "participant id"
+);
+
+fn check(what: &'static str, id: &str) -> Result<(), Refusal> {
+    limit::ID.check(id.len())?;
+    let mut bytes = id.bytes();
+    let starts_well = bytes.next().is_some_and(|first| first.is_ascii_alphanumeric());
+    if starts_well && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"._:@+-".contains(&byte)) {
+        return Ok(());
+    }
+    Err(Refusal::BadId { what, suggestion: cleaned(id) })
+}
+
+/// The nearest acceptable id, for the error message.
+fn cleaned(id: &str) -> String {
+    let kept: String = id
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || "._:@+-".contains(c) { c } else { '-' })
+        .take(limit::ID.max)
+        .collect();
+    let trimmed = kept.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+    if trimmed.is_empty() { "worker-1".to_owned() } else { trimmed.to_owned() }
+}
+
+/// A stream of numbers from one seed (SplitMix64): chance is an argument of the core, and equal seeds give equal ids.
+#[derive(Clone, Debug)]
+pub struct Chance(u64);
+
+impl Chance {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// `len` lower-case base32 digits without the ones that are easily misread (i, l, o, u).
+    pub fn base32(&mut self, len: usize) -> String {
+        const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+        let bits = self.next();
+        (0..len).map(|i| char::from(DIGITS[(bits >> (5 * i)) as usize & 31])).collect()
+    }
+
+    /// A name that a person can tell from another and remember.
+    pub fn agent_name(&mut self) -> String {
+        const FIRST: [&str; 32] = [
+            "amber", "brave", "calm", "clear", "cool", "crisp", "deft", "eager", "fair", "fleet", "fresh", "glad",
+            "keen", "kind", "light", "lively", "loyal", "lucid", "mellow", "neat", "nimble", "noble", "patient",
+            "plucky", "proud", "quick", "quiet", "steady", "sunny", "swift", "tidy", "warm",
+        ];
+        const SECOND: [&str; 32] = [
+            "badger", "bison", "crane", "curlew", "dingo", "egret", "falcon", "ferret", "finch", "gecko", "heron",
+            "ibis", "jackal", "kestrel", "lark", "lemur", "lynx", "marten", "moose", "newt", "ocelot", "osprey",
+            "otter", "panda", "plover", "puffin", "robin", "seal", "stoat", "tapir", "vole", "wren",
+        ];
+        let bits = self.next();
+        format!("{}-{}", FIRST[bits as usize & 31], SECOND[(bits >> 5) as usize & 31])
+    }
+}

@@ -1,0 +1,173 @@
+//! What follows from the tasks and is kept up with every change, so that no operation scans them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::Ordinal;
+use super::agent::{Agent, Demands};
+use super::id::TaskId;
+use super::task::{Task, TaskStatus};
+use super::time::Timestamp;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Index {
+    by_status: [usize; 7],
+    /// Ready tasks per demand set, first to be claimed first: a claim looks at one task of each set it meets.
+    ready: BTreeMap<Arc<Demands>, BTreeSet<(u8, Ordinal)>>,
+    /// Ready but for `not_before`.
+    delayed: BTreeSet<(Timestamp, Ordinal)>,
+    slots: HashMap<Ordinal, Slot>,
+    dependents: HashMap<TaskId, BTreeSet<Ordinal>>,
+    leases: BTreeSet<(Timestamp, Ordinal)>,
+    /// Done, cancelled and obsolete tasks, oldest first.
+    finished: BTreeSet<(Timestamp, Ordinal)>,
+    /// Up to when `not_before` has been looked at.
+    awake_until: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Slot {
+    Ready(Arc<Demands>, u8),
+    Delayed(Timestamp),
+}
+
+impl Index {
+    pub fn count(&self, status: TaskStatus) -> usize {
+        self.by_status[status as usize]
+    }
+
+    pub fn replace(&mut self, ordinal: Ordinal, old: Option<&Task>, new: Option<&Task>) {
+        if let Some(task) = old {
+            self.by_status[task.status as usize] -= 1;
+            self.leases.remove(&(lease_end(task), ordinal));
+            self.finished.remove(&(finish(task), ordinal));
+            for id in &task.dependencies {
+                self.remove_dependent(id, ordinal);
+            }
+        }
+        if let Some(task) = new {
+            self.by_status[task.status as usize] += 1;
+            if task.open_attempt().is_some() {
+                self.leases.insert((lease_end(task), ordinal));
+            }
+            if task.status.may_retire() {
+                self.finished.insert((finish(task), ordinal));
+            }
+            for id in &task.dependencies {
+                self.dependents.entry(id.clone()).or_default().insert(ordinal);
+            }
+        }
+    }
+
+    fn remove_dependent(&mut self, id: &TaskId, ordinal: Ordinal) {
+        if let Some(dependents) = self.dependents.get_mut(id) {
+            dependents.remove(&ordinal);
+            if dependents.is_empty() {
+                self.dependents.remove(id);
+            }
+        }
+    }
+
+    /// `task` is the task when nothing but time stands between it and a claim, else none.
+    pub fn place(&mut self, ordinal: Ordinal, task: Option<&Task>) {
+        match self.slots.remove(&ordinal) {
+            Some(Slot::Ready(demands, priority)) => self.remove_ready(&demands, priority, ordinal),
+            Some(Slot::Delayed(until)) => drop(self.delayed.remove(&(until, ordinal))),
+            None => {}
+        }
+        let Some(task) = task else { return };
+        let slot = match task.not_before {
+            Some(until) if until > self.awake_until => {
+                self.delayed.insert((until, ordinal));
+                Slot::Delayed(until)
+            }
+            _ => {
+                let demands = self.interned(&task.demands);
+                self.ready.entry(Arc::clone(&demands)).or_default().insert((task.priority, ordinal));
+                Slot::Ready(demands, task.priority)
+            }
+        };
+        self.slots.insert(ordinal, slot);
+    }
+
+    fn interned(&self, demands: &Demands) -> Arc<Demands> {
+        match self.ready.get_key_value(demands) {
+            Some((known, _)) => Arc::clone(known),
+            None => Arc::new(demands.clone()),
+        }
+    }
+
+    fn remove_ready(&mut self, demands: &Arc<Demands>, priority: u8, ordinal: Ordinal) {
+        if let Some(set) = self.ready.get_mut(demands) {
+            set.remove(&(priority, ordinal));
+            if set.is_empty() {
+                self.ready.remove(demands);
+            }
+        }
+    }
+
+    /// Delayed tasks whose time has come by `now`, which becomes the index's idea of now.
+    pub fn due(&mut self, now: Timestamp) -> Vec<Ordinal> {
+        self.awake_until = self.awake_until.max(now);
+        self.delayed.range(..=(self.awake_until, Ordinal::MAX)).map(|(_, ordinal)| *ordinal).collect()
+    }
+
+    pub fn awake_until(&self) -> Timestamp {
+        self.awake_until
+    }
+
+    pub fn dependents(&self, id: &TaskId) -> Vec<Ordinal> {
+        self.dependents.get(id).map(|set| set.iter().copied().collect()).unwrap_or_default()
+    }
+
+    /// Ready tasks that `agent` may be given, in the order in which it would be: one run per demand set it meets.
+    pub fn ready_for<'a>(
+        &'a self,
+        agent: &'a Agent,
+    ) -> impl Iterator<Item = impl Iterator<Item = (u8, Ordinal)> + 'a> + 'a {
+        let met = self.ready.iter().filter(|(demands, _)| demands.met_by(agent));
+        met.map(|(_, set)| set.iter().copied())
+    }
+
+    /// Demand sets of ready tasks that `agent` does not meet, with how many tasks have each.
+    pub fn unmet_by<'a>(&'a self, agent: &'a Agent) -> impl Iterator<Item = (&'a Demands, usize)> + 'a {
+        let unmet = self.ready.iter().filter(|(demands, _)| !demands.met_by(agent));
+        unmet.map(|(demands, set)| (demands.as_ref(), set.len()))
+    }
+
+    pub fn is_ready(&self, ordinal: Ordinal) -> bool {
+        matches!(self.slots.get(&ordinal), Some(Slot::Ready(..)))
+    }
+
+    pub fn ready_count(&self) -> usize {
+        self.ready.values().map(BTreeSet::len).sum()
+    }
+
+    pub fn delayed_count(&self) -> usize {
+        self.delayed.len()
+    }
+
+    pub fn next_delayed(&self) -> Option<Timestamp> {
+        self.delayed.first().map(|(until, _)| *until)
+    }
+
+    pub fn next_lease_end(&self) -> Option<Timestamp> {
+        self.leases.first().map(|(until, _)| *until)
+    }
+
+    pub fn leases_ended(&self, now: Timestamp) -> impl Iterator<Item = Ordinal> + '_ {
+        self.leases.range(..=(now, Ordinal::MAX)).map(|(_, ordinal)| *ordinal)
+    }
+
+    pub fn finished(&self) -> impl ExactSizeIterator<Item = Ordinal> + '_ {
+        self.finished.iter().map(|(_, ordinal)| *ordinal)
+    }
+}
+
+fn lease_end(task: &Task) -> Timestamp {
+    task.open_attempt().map(|attempt| attempt.lease_until).unwrap_or_default()
+}
+
+fn finish(task: &Task) -> Timestamp {
+    task.completed_at.unwrap_or(task.created_at)
+}

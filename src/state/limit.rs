@@ -1,0 +1,64 @@
+//! Every limit of the board, in one table. Over a limit is a refusal that names the limit and the actual size.
+
+use super::refusal::Refusal;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limit {
+    pub what: &'static str,
+    pub max: usize,
+    pub unit: &'static str,
+}
+
+macro_rules! limits {
+    ($($name:ident = $what:literal, $max:expr, $unit:literal;)*) => {
+        $(pub const $name: Limit = Limit { what: $what, max: $max, unit: $unit };)*
+        pub const ALL: &[Limit] = &[$($name),*];
+    };
+}
+
+limits! {
+    ID = "id", 64, "bytes";
+    GOAL = "goal", 8 * 1024, "bytes";
+    MASTER_PLAN = "master_plan", 256 * 1024, "bytes";
+    TITLE = "title", 200, "bytes";
+    DESCRIPTION = "description", 16 * 1024, "bytes";
+    HINTS = "hints", 16 * 1024, "bytes";
+    OUTPUT = "output", 64 * 1024, "bytes";
+    DATA = "data", 64 * 1024, "bytes";
+    METADATA = "metadata", 16 * 1024, "bytes";
+    ERROR = "error", 16 * 1024, "bytes";
+    NOTE = "note", 2 * 1024, "bytes";
+    REASON = "reason", 2 * 1024, "bytes";
+    CONTENT = "discovery content", 16 * 1024, "bytes";
+    LABEL = "tag, capability or property", 100, "bytes";
+    LABELS = "tags or capabilities of one thing", 50, "entries";
+    PATH = "file path", 1024, "bytes";
+    FILES = "files of one task", 500, "entries";
+    DEPENDENCIES = "dependencies of one task", 200, "entries";
+    BATCH = "tasks or operations in one batch", 5_000, "entries";
+    TASKS = "live tasks", 1_000_000, "entries";
+    AGENTS = "agents", 10_000, "entries";
+    DISCOVERIES = "discoveries", 20_000, "entries";
+    ATTEMPTS = "max_attempts", 100, "attempts";
+    HELD = "max_concurrent", 100, "tasks";
+    PAGE = "page size (limit)", 1_000, "entries";
+    WAIT = "wait_seconds", 50, "seconds";
+    SPAN = "timeout_seconds or silent_minutes", 10_000_000, "units";
+    IDEMPOTENCY_KEY = "idempotency_key", 200, "bytes";
+    ARGUMENTS = "arguments of one call", 16 * 1024 * 1024, "bytes";
+}
+
+/// Attempts kept with a live task; older ones are in the journal.
+pub const ATTEMPTS_KEPT: usize = 20;
+/// Idempotency keys that are remembered; the oldest is forgotten first.
+pub const KEYS_REMEMBERED: usize = 10_000;
+
+impl Limit {
+    pub fn check(&self, actual: usize) -> Result<(), Refusal> {
+        if actual <= self.max { Ok(()) } else { Err(Refusal::OverLimit { limit: *self, actual }) }
+    }
+
+    pub fn check_text(&self, text: &str) -> Result<(), Refusal> {
+        self.check(text.len())
+    }
+}

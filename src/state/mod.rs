@@ -1,0 +1,339 @@
+//! The pure core: what the board knows, every rule and every limit. No I/O, no clock, no async.
+//!
+//! Operations decide on a `&State` and return events; [`State::record`] applies them. What `apply` needs stands in the
+//! event, so that replaying a journal gives the same state on every machine.
+
+pub mod agent;
+mod apply;
+mod check;
+pub mod claim;
+pub mod deadline;
+pub mod document;
+pub mod event;
+mod graph;
+pub mod guard;
+pub mod id;
+mod index;
+pub mod limit;
+pub mod policy;
+pub mod refusal;
+mod remembered;
+pub mod task;
+pub mod time;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use agent::{Agent, Discovery, Participant};
+pub use apply::{ApplyError, lease_end};
+use document::{Archived, Board, Document, Retired, SCHEMA_VERSION};
+use event::{Event, Idempotency, Recorded};
+use id::{AgentId, DiscoveryId, ParticipantId, TaskId};
+use index::Index;
+pub use remembered::{Created, Remembered};
+use task::{Task, TaskStatus};
+use time::Timestamp;
+
+/// Place in the order of creation.
+type Ordinal = u64;
+
+#[derive(Clone, Debug)]
+pub struct State {
+    board: Arc<Board>,
+    tasks: BTreeMap<Ordinal, Arc<Task>>,
+    ordinals: HashMap<TaskId, Ordinal>,
+    agents: BTreeMap<AgentId, Arc<Agent>>,
+    discoveries: BTreeMap<Ordinal, Arc<Discovery>>,
+    participants: BTreeMap<ParticipantId, Arc<Participant>>,
+    retired: BTreeMap<TaskId, Arc<Retired>>,
+    remembered: Remembered,
+    index: Index,
+    next_ordinal: Ordinal,
+    /// What `rollback` puts back, oldest first; empty after `settle`.
+    undo: Vec<Undo>,
+}
+
+#[derive(Clone, Debug)]
+enum Undo {
+    Board(Arc<Board>),
+    Task(Ordinal, Option<Arc<Task>>),
+    Agent(AgentId, Option<Arc<Agent>>),
+    Discovery(Ordinal),
+    Participant(ParticipantId, Option<Arc<Participant>>),
+    Retired(TaskId),
+    Remembered(String),
+}
+
+/// How far `rollback` goes back.
+#[derive(Clone, Copy, Debug)]
+pub struct Savepoint(usize);
+
+/// Who acts, when, and under which key: what an event's envelope says.
+#[derive(Clone, Debug)]
+pub struct Envelope {
+    pub at: Timestamp,
+    pub participant: ParticipantId,
+    pub actor: Option<AgentId>,
+    pub idempotency: Option<Idempotency>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl State {
+    /// The state before the first event.
+    pub fn new() -> Self {
+        let board = Board {
+            schema_version: SCHEMA_VERSION,
+            board_id: String::new(),
+            seq: 0,
+            goal: Arc::from(""),
+            master_plan: Arc::from(""),
+            created_at: Timestamp::default(),
+            last_activity: Timestamp::default(),
+            paused: None,
+            grace_until: None,
+            archived: Archived::default(),
+        };
+        Self {
+            board: Arc::new(board),
+            tasks: BTreeMap::new(),
+            ordinals: HashMap::new(),
+            agents: BTreeMap::new(),
+            discoveries: BTreeMap::new(),
+            participants: BTreeMap::new(),
+            retired: BTreeMap::new(),
+            remembered: Remembered::default(),
+            index: Index::default(),
+            next_ordinal: 0,
+            undo: Vec::new(),
+        }
+    }
+
+    pub fn from_document(document: Document) -> Self {
+        let mut state = Self::new();
+        state.board = Arc::new(document.board);
+        state.retired = document.retired.into_iter().map(|(id, retired)| (id, Arc::new(retired))).collect();
+        for task in document.tasks {
+            let ordinal = state.take_ordinal();
+            state.put_task(ordinal, Some(Arc::new(task)));
+        }
+        state.agents = document.agents.into_iter().map(|(id, agent)| (id, Arc::new(agent))).collect();
+        for discovery in document.discoveries {
+            let ordinal = state.take_ordinal();
+            state.discoveries.insert(ordinal, Arc::new(discovery));
+        }
+        state.participants = document.participants.into_iter().map(|(id, one)| (id, Arc::new(one))).collect();
+        state.settle();
+        state
+    }
+
+    pub fn to_document(&self) -> Document {
+        Document {
+            board: Board::clone(&self.board),
+            tasks: self.tasks.values().map(|task| Task::clone(task)).collect(),
+            agents: self.agents.iter().map(|(id, agent)| (id.clone(), Agent::clone(agent))).collect(),
+            discoveries: self.discoveries.values().map(|one| Discovery::clone(one)).collect(),
+            participants: self.participants.iter().map(|(id, one)| (id.clone(), Participant::clone(one))).collect(),
+            retired: self.retired.iter().map(|(id, one)| (id.clone(), Retired::clone(one))).collect(),
+        }
+    }
+
+    pub fn board(&self) -> &Board {
+        &self.board
+    }
+
+    pub fn seq(&self) -> u64 {
+        self.board.seq
+    }
+
+    /// In order of creation.
+    pub fn tasks(&self) -> impl DoubleEndedIterator<Item = &Arc<Task>> {
+        self.tasks.values()
+    }
+
+    pub fn task(&self, id: &TaskId) -> Option<&Arc<Task>> {
+        self.tasks.get(self.ordinals.get(id)?)
+    }
+
+    /// Tasks after `id` in order of creation; from the start when `id` is not among them.
+    pub fn tasks_after(&self, id: Option<&TaskId>) -> impl Iterator<Item = &Arc<Task>> {
+        let start = id.and_then(|id| self.ordinals.get(id)).map_or(0, |ordinal| ordinal + 1);
+        self.tasks.range(start..).map(|(_, task)| task)
+    }
+
+    pub fn retired(&self) -> impl Iterator<Item = (&TaskId, &Arc<Retired>)> {
+        self.retired.iter()
+    }
+
+    pub fn retired_task(&self, id: &TaskId) -> Option<&Arc<Retired>> {
+        self.retired.get(id)
+    }
+
+    pub fn agents(&self) -> impl Iterator<Item = &Arc<Agent>> {
+        self.agents.values()
+    }
+
+    pub fn agent(&self, id: &AgentId) -> Option<&Arc<Agent>> {
+        self.agents.get(id)
+    }
+
+    /// Oldest first.
+    pub fn discoveries(&self) -> impl DoubleEndedIterator<Item = &Arc<Discovery>> + ExactSizeIterator {
+        self.discoveries.values()
+    }
+
+    pub fn discovery(&self, id: &DiscoveryId) -> Option<&Arc<Discovery>> {
+        self.discoveries.values().rev().find(|one| one.id == *id)
+    }
+
+    pub fn participants(&self) -> impl Iterator<Item = &Arc<Participant>> {
+        self.participants.values()
+    }
+
+    pub fn participant(&self, id: &ParticipantId) -> Option<&Arc<Participant>> {
+        self.participants.get(id)
+    }
+
+    /// Takes the idempotency key of an event that is in the state already.
+    pub fn remember(&mut self, recorded: &Recorded) {
+        self.remembered.note(recorded);
+    }
+
+    pub fn remembered(&self) -> &Remembered {
+        &self.remembered
+    }
+
+    pub fn count(&self, status: TaskStatus) -> usize {
+        self.index.count(status)
+    }
+
+    pub fn live_tasks(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// The dependency is done, be it live or retired.
+    pub fn is_done(&self, id: &TaskId) -> bool {
+        self.status_of(id) == Some(TaskStatus::Done)
+    }
+
+    pub fn status_of(&self, id: &TaskId) -> Option<TaskStatus> {
+        self.task(id).map(|task| task.status).or_else(|| Some(self.retired.get(id)?.status))
+    }
+
+    /// Appends `event` to the history and applies it.
+    pub fn record(&mut self, event: Event, envelope: &Envelope) -> Result<Recorded, ApplyError> {
+        let recorded = Recorded {
+            seq: self.seq() + 1,
+            at: envelope.at.max(self.board.last_activity),
+            participant: envelope.participant.clone(),
+            actor: envelope.actor.clone(),
+            idempotency: envelope.idempotency.clone(),
+            event,
+        };
+        self.apply(&recorded)?;
+        Ok(recorded)
+    }
+
+    pub fn savepoint(&self) -> Savepoint {
+        Savepoint(self.undo.len())
+    }
+
+    /// Takes back everything since `savepoint`.
+    pub fn rollback(&mut self, savepoint: Savepoint) {
+        while self.undo.len() > savepoint.0 {
+            let Some(undo) = self.undo.pop() else { break };
+            match undo {
+                Undo::Board(board) => self.board = board,
+                Undo::Task(ordinal, task) => self.swap_task(ordinal, task),
+                Undo::Agent(id, agent) => restore(&mut self.agents, id, agent),
+                Undo::Discovery(ordinal) => drop(self.discoveries.remove(&ordinal)),
+                Undo::Participant(id, participant) => restore(&mut self.participants, id, participant),
+                Undo::Retired(id) => drop(self.retired.remove(&id)),
+                Undo::Remembered(key) => self.remembered.forget(&key),
+            }
+        }
+    }
+
+    /// What was recorded is durable: nothing before this can be taken back.
+    pub fn settle(&mut self) {
+        self.undo.clear();
+    }
+
+    /// Delayed tasks whose time has come become ready. Derived, so no event.
+    pub fn wake(&mut self, now: Timestamp) {
+        for ordinal in self.index.due(now) {
+            self.refresh(ordinal);
+        }
+    }
+
+    fn take_ordinal(&mut self) -> Ordinal {
+        self.next_ordinal += 1;
+        self.next_ordinal
+    }
+
+    fn put_task(&mut self, ordinal: Ordinal, task: Option<Arc<Task>>) {
+        let old = self.tasks.get(&ordinal).cloned();
+        self.undo.push(Undo::Task(ordinal, old));
+        self.swap_task(ordinal, task);
+    }
+
+    /// Every change of a task goes through here, so that the indexes follow.
+    fn swap_task(&mut self, ordinal: Ordinal, new: Option<Arc<Task>>) {
+        let old = match &new {
+            Some(task) => {
+                self.ordinals.insert(task.id.clone(), ordinal);
+                self.tasks.insert(ordinal, Arc::clone(task))
+            }
+            None => self.tasks.remove(&ordinal),
+        };
+        if let (Some(old), None) = (&old, &new) {
+            self.ordinals.remove(&old.id);
+        }
+        self.index.replace(ordinal, old.as_deref(), new.as_deref());
+        self.refresh(ordinal);
+        let done = |task: &Option<Arc<Task>>| task.as_ref().is_some_and(|task| task.status == TaskStatus::Done);
+        if done(&old) != done(&new)
+            && let Some(id) = new.as_ref().or(old.as_ref()).map(|task| task.id.clone())
+        {
+            for dependent in self.index.dependents(&id) {
+                self.refresh(dependent);
+            }
+        }
+    }
+
+    /// Puts the task where the definition of ready says.
+    fn refresh(&mut self, ordinal: Ordinal) {
+        let place = match self.tasks.get(&ordinal) {
+            Some(task) if self.is_unblocked(task) => Some(Arc::clone(task)),
+            _ => None,
+        };
+        self.index.place(ordinal, place.as_deref());
+    }
+
+    /// Available and every dependency done: ready, or only waiting for its time.
+    fn is_unblocked(&self, task: &Task) -> bool {
+        task.status == TaskStatus::Available && task.dependencies.iter().all(|id| self.is_done(id))
+    }
+
+    fn put_agent(&mut self, agent: Agent) {
+        let id = agent.id.clone();
+        let old = self.agents.insert(id.clone(), Arc::new(agent));
+        self.undo.push(Undo::Agent(id, old));
+    }
+
+    fn edit_board(&mut self, edit: impl FnOnce(&mut Board)) {
+        self.undo.push(Undo::Board(Arc::clone(&self.board)));
+        edit(Arc::make_mut(&mut self.board));
+    }
+}
+
+fn restore<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: Option<V>) {
+    match value {
+        Some(value) => map.insert(key, value),
+        None => map.remove(&key),
+    };
+}

@@ -1,0 +1,52 @@
+//! What an owner may set in `config.toml`. `apply` never reads it: what follows from it stands in the events.
+
+use serde::Deserialize;
+
+use super::time::{MINUTE, SECOND};
+
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Policy {
+    /// How long a claim lasts without a call, for an agent without a living process.
+    pub lease_minutes: u32,
+    /// How long a claim lasts without a call while the agent's process lives.
+    pub silent_minutes: u32,
+    /// How long an agent whose process has died may take to come back.
+    pub grace_seconds: u32,
+    /// First pause before a failed task is tried again; it doubles with every attempt.
+    pub retry_seconds: u32,
+    /// The longest such pause.
+    pub retry_cap_seconds: u32,
+    /// Finished tasks kept in the live state; older ones retire to the journal.
+    pub keep_finished: u32,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            lease_minutes: 30,
+            silent_minutes: 240,
+            grace_seconds: 60,
+            retry_seconds: 30,
+            retry_cap_seconds: 3_600,
+            keep_finished: 2_000,
+        }
+    }
+}
+
+impl Policy {
+    pub fn lease_millis(&self, present: bool) -> i64 {
+        i64::from(if present { self.silent_minutes } else { self.lease_minutes }) * MINUTE
+    }
+
+    pub fn grace_millis(&self) -> i64 {
+        i64::from(self.grace_seconds) * SECOND
+    }
+
+    /// The pause before attempt `failed + 1`: `retry_seconds`·2ⁿ, capped.
+    pub fn backoff_millis(&self, failed: u32) -> i64 {
+        let doublings = failed.saturating_sub(1).min(20);
+        let seconds = (u64::from(self.retry_seconds) << doublings).min(u64::from(self.retry_cap_seconds));
+        i64::try_from(seconds).unwrap_or(i64::MAX / SECOND) * SECOND
+    }
+}

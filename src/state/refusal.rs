@@ -1,0 +1,144 @@
+//! Why the board says no. Every message names the thing and the way out; the codes of the wire are the variants' names.
+
+use serde::{Serialize, Serializer};
+use thiserror::Error;
+
+use super::agent::Role;
+use super::id::{AgentId, TaskId};
+use super::limit::Limit;
+use super::task::TaskStatus;
+use super::time::Timestamp;
+
+#[derive(Clone, Debug, PartialEq, Error, Serialize)]
+#[serde(tag = "code", rename_all = "snake_case")]
+pub enum Refusal {
+    #[error("{detail}; {operation} takes: {expected}")]
+    BadArguments { operation: &'static str, detail: String, expected: String },
+    #[error(
+        "{what} must be 1 to 64 letters, digits and . _ : @ + -, a letter or digit first; for example `{suggestion}`"
+    )]
+    BadId { what: &'static str, suggestion: String },
+    #[error("{what} must not be empty")]
+    Empty { what: &'static str },
+    #[error("priority must be 1 (first) to 10 (last), not {given}")]
+    BadPriority { given: i64 },
+    #[error("path `{given}` has no form like P1, P1.M2, P1.M2.T3 or P1.M2.T3.S4")]
+    BadPath { given: String },
+    #[error("{} is over its limit: {actual} {}, at most {}; make it smaller or split it", limit.what, limit.unit, limit.max)]
+    OverLimit {
+        #[serde(serialize_with = "limit_as_fields", flatten)]
+        limit: Limit,
+        actual: usize,
+    },
+    #[error("no task `{task}`; see get_all_tasks for those there are")]
+    UnknownTask { task: TaskId },
+    #[error("task `{task}` exists already; choose another id or leave it out")]
+    TaskExists { task: TaskId },
+    #[error(
+        "task `{task}` depends on `{dependency}`, which does not exist; create it first, or name a task of the same batch by its id or position (#0 is the first)"
+    )]
+    UnknownDependency { task: TaskId, dependency: String },
+    #[error("these dependencies form a cycle: {}; leave one of them out", cycle_text(cycle))]
+    DependencyCycle { cycle: Vec<TaskId> },
+    #[error("no agent `{agent}`; call register_agent first")]
+    UnknownAgent { agent: AgentId },
+    #[error(
+        "agent id `{agent}` is in use by process {pid}{}; register as `{free}`, or pass takeover: true if that process is yours and obsolete",
+        in_worktree(worktree)
+    )]
+    AgentInUse {
+        agent: AgentId,
+        pid: u32,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        worktree: Option<String>,
+        free: AgentId,
+    },
+    #[error("agent `{agent}` is {}; only a leader may {action}", with_article(*role))]
+    NotLeader { agent: AgentId, role: Role, action: &'static str },
+    #[error("agent `{agent}` is an observer and takes no tasks; register as worker or leader to claim")]
+    Observer { agent: AgentId },
+    #[error(
+        "task `{task}` is held by `{holder}` (attempt {attempt}) until {lease_until}; claim another with claim_task"
+    )]
+    HeldByOther { task: TaskId, holder: AgentId, attempt: u32, lease_until: Timestamp },
+    #[error("task `{task}` is {status} and held by nobody; {next}")]
+    NotHeld { task: TaskId, status: TaskStatus, next: &'static str },
+    #[error("attempt {given} of task `{task}` is over; the current one is {current}{}; your result was {}; claim other work with claim_task", held_by(holder), kept_text(*kept))]
+    AttemptOver {
+        task: TaskId,
+        given: u32,
+        current: u32,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        holder: Option<AgentId>,
+        kept: bool,
+    },
+    #[error("task `{task}` is {status}, so it cannot be {action}; {next}")]
+    WrongStatus { task: TaskId, status: TaskStatus, action: &'static str, next: String },
+    #[error("task `{task}` is not ready: it waits for {}; claim another with claim_task", tasks_text(waiting_for))]
+    NotReady { task: TaskId, waiting_for: Vec<TaskId> },
+    #[error("task `{task}` is not tried again before {until}; claim another with claim_task")]
+    TooEarly { task: TaskId, until: Timestamp },
+    #[error("task `{task}` demands {}, which agent `{agent}` has not; register again with it, or claim another", missing.join(", "))]
+    DemandsUnmet { task: TaskId, agent: AgentId, missing: Vec<String> },
+    #[error("idempotency_key `{key}` was used with other parameters; choose a new key for a new call")]
+    KeyReused { key: String },
+    #[error("idempotency_key belongs to the whole batch, not to one of its tasks; move it out of `tasks`")]
+    KeyOfItem,
+    #[error("operation `{name}` cannot be part of a batch; call it by itself")]
+    NotInBatch { name: String },
+    #[error("the history could not be read ({detail}); see `callboard doctor`")]
+    HistoryUnread { detail: String },
+    #[error("operation {index} ({name}) was refused, so nothing of the batch was done: {refusal}")]
+    BatchItem { index: usize, name: String, refusal: Box<Refusal> },
+    #[error("the claim was superseded: agent `{agent}` waits in a newer claim_task")]
+    Superseded { agent: AgentId },
+}
+
+impl Refusal {
+    /// The code on the wire: the variant's name in snake case.
+    pub fn code(&self) -> String {
+        let value = serde_json::to_value(self).unwrap_or_default();
+        value["code"].as_str().unwrap_or("refused").to_owned()
+    }
+}
+
+fn limit_as_fields<S: Serializer>(limit: &Limit, serializer: S) -> Result<S::Ok, S::Error> {
+    use serde::ser::SerializeMap;
+    let mut map = serializer.serialize_map(Some(3))?;
+    map.serialize_entry("what", limit.what)?;
+    map.serialize_entry("limit", &limit.max)?;
+    map.serialize_entry("unit", limit.unit)?;
+    map.end()
+}
+
+fn cycle_text(cycle: &[TaskId]) -> String {
+    let names: Vec<_> = cycle.iter().map(TaskId::as_str).collect();
+    names.join(" -> ")
+}
+
+/// At most five, so that the message stays readable.
+fn tasks_text(tasks: &[TaskId]) -> String {
+    let named: Vec<_> = tasks.iter().take(5).map(|task| format!("`{task}`")).collect();
+    let more = tasks.len().saturating_sub(5);
+    if more == 0 { named.join(", ") } else { format!("{} and {more} more", named.join(", ")) }
+}
+
+fn in_worktree(worktree: &Option<String>) -> String {
+    worktree.as_ref().map(|path| format!(" in {path}")).unwrap_or_default()
+}
+
+fn held_by(holder: &Option<AgentId>) -> String {
+    holder.as_ref().map(|agent| format!(", by `{agent}`")).unwrap_or_default()
+}
+
+fn kept_text(kept: bool) -> &'static str {
+    if kept { "kept with the old attempt but not taken" } else { "not taken" }
+}
+
+fn with_article(role: Role) -> &'static str {
+    match role {
+        Role::Leader => "a leader",
+        Role::Worker => "a worker",
+        Role::Observer => "an observer",
+    }
+}

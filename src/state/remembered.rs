@@ -1,0 +1,59 @@
+//! The newest idempotency keys and what their calls created. Not part of the document: the journal has them as a column.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::event::{Event, Recorded};
+use super::id::{DiscoveryId, TaskId};
+use super::limit::KEYS_REMEMBERED;
+
+#[derive(Clone, Debug, Default)]
+pub struct Remembered {
+    calls: HashMap<String, Call>,
+    order: VecDeque<String>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub params: String,
+    pub created: Vec<Created>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Created {
+    Tasks(Vec<TaskId>),
+    Discovery(DiscoveryId),
+}
+
+impl Remembered {
+    pub fn get(&self, key: &str) -> Option<&Call> {
+        self.calls.get(key)
+    }
+
+    /// Answers whether the key is new. The events of one batch share a key.
+    pub fn note(&mut self, recorded: &Recorded) -> bool {
+        let Some(idempotency) = &recorded.idempotency else { return false };
+        let created = match &recorded.event {
+            Event::TasksCreated { tasks } => Some(Created::Tasks(tasks.iter().map(|task| task.id.clone()).collect())),
+            Event::DiscoveryAdded { discovery, .. } => Some(Created::Discovery(discovery.clone())),
+            _ => None,
+        };
+        if let Some(call) = self.calls.get_mut(&idempotency.key) {
+            call.created.extend(created);
+            return false;
+        }
+        let call = Call { params: idempotency.params.clone(), created: created.into_iter().collect() };
+        self.calls.insert(idempotency.key.clone(), call);
+        self.order.push_back(idempotency.key.clone());
+        if self.order.len() > KEYS_REMEMBERED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.calls.remove(&oldest);
+        }
+        true
+    }
+
+    pub fn forget(&mut self, key: &str) {
+        self.calls.remove(key);
+        self.order.retain(|known| known != key);
+    }
+}

@@ -1,0 +1,262 @@
+//! A task and its attempts, in the shape in which replies and the state file show them.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::agent::Demands;
+use super::id::{AgentId, ParticipantId, TaskId};
+use super::time::Timestamp;
+
+pub const DEFAULT_PRIORITY: u8 = 5;
+pub const DEFAULT_MAX_ATTEMPTS: u32 = 3;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskStatus {
+    Available,
+    Claimed,
+    InProgress,
+    Done,
+    Failed,
+    Cancelled,
+    Obsolete,
+}
+
+impl TaskStatus {
+    pub const ALL: [Self; 7] =
+        [Self::Available, Self::Claimed, Self::InProgress, Self::Done, Self::Failed, Self::Cancelled, Self::Obsolete];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Available => "available",
+            Self::Claimed => "claimed",
+            Self::InProgress => "in_progress",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Obsolete => "obsolete",
+        }
+    }
+
+    /// Somebody holds it.
+    pub fn is_held(self) -> bool {
+        matches!(self, Self::Claimed | Self::InProgress)
+    }
+
+    /// Work may still happen on it without a leader's doing.
+    pub fn is_unfinished(self) -> bool {
+        matches!(self, Self::Available | Self::Claimed | Self::InProgress)
+    }
+
+    /// May retire from the live state. Failed tasks stay: they need somebody's attention.
+    pub fn may_retire(self) -> bool {
+        matches!(self, Self::Done | Self::Cancelled | Self::Obsolete)
+    }
+}
+
+impl fmt::Display for TaskStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Task {
+    pub id: TaskId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    pub description: String,
+    pub status: TaskStatus,
+    pub priority: u8,
+    #[serde(default)]
+    pub claimed_by: Option<AgentId>,
+    #[serde(default)]
+    pub dependencies: Vec<TaskId>,
+    #[serde(default)]
+    pub context: Option<Context>,
+    #[serde(default)]
+    pub result: Option<TaskResult>,
+    pub created_at: Timestamp,
+    #[serde(default)]
+    pub claimed_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    #[serde(default)]
+    pub completed_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    #[serde(default, skip_serializing_if = "Demands::is_empty")]
+    pub demands: Demands,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Timestamp>,
+    /// Longest an attempt may take from its claim, whatever the agent says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u32>,
+    /// In place of the policy's `silent_minutes`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silent_minutes: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_requested: Option<StopRequest>,
+    /// Number of the current or last attempt: the fence of the lease.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub attempt: u32,
+    #[serde(default = "default_max_attempts")]
+    pub max_attempts: u32,
+    /// Attempts that do not count against `max_attempts`: ended by a clock step, released, or before a retry.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub uncounted: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<Attempt>,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+fn default_max_attempts() -> u32 {
+    DEFAULT_MAX_ATTEMPTS
+}
+
+impl Task {
+    /// The attempt that holds the lease, while the task is held.
+    pub fn open_attempt(&self) -> Option<&Attempt> {
+        self.attempts.last().filter(|attempt| attempt.outcome.is_none())
+    }
+
+    pub fn open_attempt_mut(&mut self) -> Option<&mut Attempt> {
+        self.attempts.last_mut().filter(|attempt| attempt.outcome.is_none())
+    }
+
+    /// Attempts that count against `max_attempts`.
+    pub fn attempts_used(&self) -> u32 {
+        self.attempt.saturating_sub(self.uncounted)
+    }
+
+    /// Without its attempts, for lists.
+    pub fn brief(&self) -> Self {
+        Self { attempts: Vec::new(), ..self.clone() }
+    }
+
+    /// What a person would call it: the title, or the first line of the description.
+    pub fn headline(&self) -> &str {
+        let text = self.title.as_deref().unwrap_or(&self.description);
+        text.lines().next().unwrap_or_default()
+    }
+
+    pub fn was_failed_by(&self, agent: &AgentId) -> bool {
+        self.attempts.iter().any(|attempt| attempt.outcome == Some(Outcome::Failed) && attempt.agent == *agent)
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Context {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hints: Option<String>,
+    /// As older state files have it; kept, not interpreted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_task: Option<String>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
+}
+
+impl Context {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskResult {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files_modified: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files_created: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StopRequest {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    pub at: Timestamp,
+}
+
+/// One agent's go at a task, opened by a claim.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Attempt {
+    pub number: u32,
+    pub agent: AgentId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub participant: Option<ParticipantId>,
+    #[serde(flatten)]
+    pub place: Place,
+    pub claimed_at: Timestamp,
+    /// While the attempt is open: when its lease ends unless the agent is heard of.
+    pub lease_until: Timestamp,
+    /// The deadline was moved by a clock step and not renewed since: its expiry does not count.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub stepped: bool,
+    /// The agent has done something about the task since the claim, so it knows of the claim.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub acted: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<AttemptError>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// A result that came after another attempt had begun: kept, not taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late_result: Option<TaskResult>,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// Where an attempt is worked on, as the agent's own process read it from git.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Place {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Done,
+    Failed,
+    Expired,
+    Released,
+    Cancelled,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AttemptError {
+    pub category: String,
+    pub message: String,
+}

@@ -1,0 +1,204 @@
+//! `mcp-state.json`: the whole live state, for anyone who opens the file. The journal is the truth and this its picture.
+//!
+//! Format 1 is the pretty JSON of a [`Document`](crate::state::document::Document) with a `checksum` behind `seq`: the
+//! sum modulo 2^128 of one number for the header (every field before `tasks` but the checksum) and one for each entity.
+//! The number is the first 16 bytes, big-endian, of the SHA-256 of section, key and compact JSON with a NUL byte behind
+//! the first two; the sections are the field names and `board`. A list's entity and the header have an empty key.
+
+mod fragment;
+mod load;
+mod older;
+
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use fs_err::os::unix::fs::OpenOptionsExt;
+use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
+use std::os::unix::fs::MetadataExt;
+
+use crate::state::State;
+use crate::state::agent::{Agent, Discovery, Participant};
+use crate::state::document::{Retired, SCHEMA_VERSION};
+use crate::state::id::{AgentId, DiscoveryId, ParticipantId, TaskId};
+use crate::state::task::Task;
+use fragment::{Section, Shape, sum_of};
+pub use load::{Found, LoadError, load};
+
+pub const FILE_NAME: &str = "mcp-state.json";
+
+/// The header's first fields lie within this many bytes.
+const HEAD_BYTES: u64 = 4096;
+
+const NO_CHECKSUM: &str = "00000000000000000000000000000000";
+
+/// Writes the file, and keeps the text of every entity so that an operation costs what it changed.
+#[derive(Debug)]
+pub struct Projection {
+    dir: PathBuf,
+    tasks: Section<TaskId, Task>,
+    agents: Section<AgentId, Agent>,
+    discoveries: Section<DiscoveryId, Discovery>,
+    participants: Section<ParticipantId, Participant>,
+    retired: Section<TaskId, Retired>,
+    text: Vec<u8>,
+}
+
+impl Projection {
+    pub fn new(dir: impl Into<PathBuf>) -> Self {
+        Self {
+            dir: dir.into(),
+            tasks: Section::new("tasks", Shape::List),
+            agents: Section::new("agents", Shape::Map),
+            discoveries: Section::new("discoveries", Shape::List),
+            participants: Section::new("participants", Shape::Map),
+            retired: Section::new("retired", Shape::Map),
+            text: Vec::new(),
+        }
+    }
+
+    /// Replaces the file by `state`. A reader sees the old file or the new one; nothing is synced to the disk.
+    pub fn write(&mut self, state: &State) -> io::Result<FileIdentity> {
+        self.render(state)?;
+        let unfinished = self.dir.join(format!(".{FILE_NAME}.{}.tmp", std::process::id()));
+        let written = replace(&unfinished, &self.dir.join(FILE_NAME), &self.text);
+        if written.is_err() {
+            // The error that matters is the first one.
+            let _ = fs::remove_file(&unfinished);
+        }
+        written
+    }
+
+    fn render(&mut self, state: &State) -> io::Result<()> {
+        let text = &mut self.text;
+        text.clear();
+        let place = write_header(text, state)?;
+        let sums = [
+            sum_of("board", "", state.board())?,
+            self.tasks.write(text, state.tasks().map(|task| (&task.id, task)))?,
+            self.agents.write(text, state.agents().map(|agent| (&agent.id, agent)))?,
+            self.discoveries.write(text, state.discoveries().map(|one| (&one.id, one)))?,
+            self.participants.write(text, state.participants().map(|one| (&one.id, one)))?,
+            self.retired.write(text, state.retired())?,
+        ];
+        text.extend_from_slice(b"\n}");
+        let checksum = sums.into_iter().fold(0, u128::wrapping_add);
+        text[place..place + NO_CHECKSUM.len()].copy_from_slice(hex(checksum).as_bytes());
+        Ok(())
+    }
+}
+
+/// Everything before `tasks`, and where in it the checksum belongs.
+fn write_header(text: &mut Vec<u8>, state: &State) -> io::Result<usize> {
+    let board = serde_json::to_string_pretty(state.board())?;
+    // A line break in the text is never inside a string, so this is the field.
+    let seq = format!("\n  \"seq\": {},", state.seq());
+    let (before, after) = board.split_once(&seq).ok_or_else(|| io::Error::other("the board has no seq"))?;
+    text.extend_from_slice(before.as_bytes());
+    text.extend_from_slice(seq.as_bytes());
+    text.extend_from_slice(b"\n  \"checksum\": \"");
+    let place = text.len();
+    text.extend_from_slice(NO_CHECKSUM.as_bytes());
+    text.extend_from_slice(b"\",");
+    text.extend_from_slice(after.strip_suffix("\n}").unwrap_or(after).as_bytes());
+    Ok(place)
+}
+
+fn hex(checksum: u128) -> String {
+    format!("{checksum:032x}")
+}
+
+fn replace(unfinished: &Path, path: &Path, text: &[u8]) -> io::Result<FileIdentity> {
+    match fs::remove_file(unfinished) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    // A new file: nobody else has it open, and it is no link to another.
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(unfinished)?;
+    file.write_all(text)?;
+    let identity = FileIdentity::from(&file.metadata()?);
+    fs::rename(unfinished, path)?;
+    Ok(identity)
+}
+
+/// Tells whether the file is still the one that was written last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileIdentity {
+    pub dev: u64,
+    pub ino: u64,
+    pub size: u64,
+    pub mtime_ns: i64,
+}
+
+impl FileIdentity {
+    /// Of the file in `dir`; `None` when there is none.
+    pub fn of(dir: &Path) -> io::Result<Option<Self>> {
+        match fs::symlink_metadata(dir.join(FILE_NAME)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            metadata => Ok(Some(Self::from(&metadata?))),
+        }
+    }
+}
+
+impl From<&std::fs::Metadata> for FileIdentity {
+    fn from(metadata: &std::fs::Metadata) -> Self {
+        let mtime_ns = metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec());
+        Self { dev: metadata.dev(), ino: metadata.ino(), size: metadata.size(), mtime_ns }
+    }
+}
+
+/// What the head of the file says of itself, unverified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    pub board_id: String,
+    pub seq: u64,
+}
+
+/// Reads the head of the file in `dir` only. `None` when there is no file, or none that a [`Projection`] wrote.
+pub fn seq_of(dir: &Path) -> io::Result<Option<Head>> {
+    let Some(file) = open_regular(&dir.join(FILE_NAME))? else { return Ok(None) };
+    let mut head = Vec::new();
+    file.take(HEAD_BYTES).read_to_end(&mut head)?;
+    Ok(parse_head(&head))
+}
+
+fn parse_head(head: &[u8]) -> Option<Head> {
+    let start = format!("{{\n  \"schema_version\": {SCHEMA_VERSION},\n  \"board_id\": ");
+    let rest = head.strip_prefix(start.as_bytes())?;
+    let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<String>();
+    let board_id = values.next()?.ok()?;
+    let rest = rest[values.byte_offset()..].strip_prefix(b",\n  \"seq\": ")?;
+    let digits = rest.split(|byte| *byte == b',').next().filter(|digits| digits.len() < rest.len())?;
+    Some(Head { board_id, seq: std::str::from_utf8(digits).ok()?.parse().ok()? })
+}
+
+/// Neither follows a link nor waits for the other end of a pipe.
+fn open_regular(path: &Path) -> io::Result<Option<fs::File>> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = match fs::OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file?,
+    };
+    if !file.metadata()?.is_file() {
+        let reason = format!("{} is not a regular file", path.display());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+    }
+    Ok(Some(file))
+}
+
+/// Renames the file in `dir` to `mcp-state.json.<suffix>-N` with the first free N, and says to what.
+pub fn set_aside(dir: &Path, suffix: &str) -> io::Result<PathBuf> {
+    let mut number: u64 = 1;
+    loop {
+        let aside = dir.join(format!("{FILE_NAME}.{suffix}-{number}"));
+        if fs::symlink_metadata(&aside).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            fs::rename(dir.join(FILE_NAME), &aside)?;
+            return Ok(aside);
+        }
+        number += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests;

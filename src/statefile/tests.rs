@@ -1,0 +1,305 @@
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use super::*;
+use crate::state::Envelope;
+use crate::state::document::Document;
+use crate::state::event::Event;
+use crate::state::time::Timestamp;
+
+/// One event a line; the time moves on by a second for each.
+const HISTORY: &str = r#"
+    {"kind":"board_created","board_id":"board-7"}
+    {"kind":"plan_set","goal":"A \"goal\"","master_plan":"line\nline ü\n  \"seq\": 9,\n"}
+    {"kind":"participant_joined","participant":{"id":"p-1","pid":7,"joined_at":"2026-03-01T12:00:00Z"}}
+    {"kind":"agent_registered","agent":"a2","role":"worker","max_concurrent":1}
+    {"kind":"agent_registered","agent":"a1","role":"leader","max_concurrent":2,"tags":["gpu"]}
+    {"kind":"tasks_created","tasks":[{"id":"t1","description":"one","priority":1,"max_attempts":3},{"id":"t2","description":"two","priority":5,"max_attempts":3,"dependencies":["t1"],"context":{"files":["a.rs"],"metadata":{"n":31.245270191439438,"m":-0.0,"empty":[]}}}]}
+    {"kind":"claimed","task":"t1","agent":"a2","attempt":1,"lease_until":"2026-03-01T13:00:00Z","through":"p-1","branch":"main"}
+    {"kind":"started","task":"t1"}
+    {"kind":"discovery_added","discovery":"d1","agent":"a2","content":"tab\tand\u001bescape","tags":["x"]}
+    {"kind":"completed","task":"t1","attempt":1,"result":{"output":"done","data":{"k":[1,2.5]}}}
+    {"kind":"claimed","task":"t2","agent":"a1","attempt":1,"lease_until":"2026-03-01T13:00:00Z"}
+    {"kind":"paused","reason":"lunch"}
+    {"kind":"released","task":"t2"}
+    {"kind":"participant_gone","participant":"p-1","grace_until":"2026-03-01T12:02:00Z"}
+    {"kind":"resumed"}
+    {"kind":"paused"}
+    {"kind":"cancelled","task":"t2","reason":"no"}"#;
+
+fn record(state: &mut State, event: &str) {
+    let event: Event = serde_json::from_str(event.trim()).expect("an event");
+    let at = Timestamp::from_millis(1_772_366_400_000) + state.seq().cast_signed() * 1_000;
+    let participant = ParticipantId::trusted("p-1");
+    state.record(event, &Envelope { at, participant, actor: None, idempotency: None }).expect("a change");
+}
+
+fn events() -> impl Iterator<Item = &'static str> {
+    HISTORY.trim().lines()
+}
+
+fn retire_first_task(state: &mut State) {
+    let task = state.tasks().next().map(|task| serde_json::to_string(&**task).unwrap()).unwrap();
+    record(state, &format!(r#"{{"kind":"tasks_retired","tasks":[{task}]}}"#));
+}
+
+fn sample() -> State {
+    let mut state = State::new();
+    events().take(16).for_each(|event| record(&mut state, event));
+    retire_first_task(&mut state);
+    state
+}
+
+fn dir() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary directory")
+}
+
+fn text(state: &State) -> Vec<u8> {
+    let mut projection = Projection::new("nowhere");
+    projection.render(state).expect("a text");
+    projection.text
+}
+
+fn sound(document: Document) -> Found {
+    Found::Sound(Box::new(document))
+}
+
+#[test]
+fn every_state_of_a_history_comes_back_as_it_was() {
+    let dir = dir();
+    let mut projection = Projection::new(dir.path());
+    let mut state = State::new();
+    let mut step = |state: &State| {
+        let identity = projection.write(state).unwrap();
+        assert_eq!(FileIdentity::of(dir.path()).unwrap(), Some(identity));
+        assert_eq!(load(dir.path()).unwrap(), Some(sound(state.to_document())), "at event {}", state.seq());
+        let written = fs::read(dir.path().join(FILE_NAME)).unwrap();
+        assert_eq!(written, text(state), "kept fragments and new ones are the same at event {}", state.seq());
+        let head = Head { board_id: state.board().board_id.clone(), seq: state.seq() };
+        assert_eq!(seq_of(dir.path()).unwrap(), Some(head));
+    };
+    step(&state);
+    for event in events() {
+        record(&mut state, event);
+        step(&state);
+        state.settle();
+    }
+    let savepoint = state.savepoint();
+    retire_first_task(&mut state);
+    step(&state);
+    state.rollback(savepoint);
+    step(&state);
+    retire_first_task(&mut state);
+    retire_first_task(&mut state);
+    step(&state);
+}
+
+#[test]
+fn the_file_is_the_pretty_document_and_a_checksum() {
+    let state = sample();
+    let text = String::from_utf8(text(&state)).unwrap();
+    let lines: Vec<_> = text.lines().filter(|line| !line.starts_with("  \"checksum\": \"")).collect();
+    assert_eq!(lines.join("\n"), serde_json::to_string_pretty(&state.to_document()).unwrap());
+    assert_eq!(text.lines().count(), lines.len() + 1);
+    assert!(text.lines().nth(4).is_some_and(|line| line.starts_with("  \"checksum\"")), "{text}");
+}
+
+#[test]
+fn entities_that_are_gone_are_forgotten() {
+    let mut state = sample();
+    let mut projection = Projection::new("nowhere");
+    projection.render(&state).unwrap();
+    record(&mut state, r#"{"kind":"cancelled","task":"t2"}"#);
+    retire_first_task(&mut state);
+    projection.render(&state).unwrap();
+    assert_eq!((projection.tasks.len(), projection.retired.len()), (0, 2));
+}
+
+#[test]
+fn no_flipped_bit_changes_what_is_read() {
+    let state = sample();
+    let bytes = text(&state);
+    let original = sound(state.to_document());
+    let mut flipped = bytes.clone();
+    for at in 0..bytes.len() {
+        for bit in 0..8 {
+            flipped[at] ^= 1 << bit;
+            match load::recognise(&flipped) {
+                Ok(Found::Unsound { .. }) | Err(LoadError::Newer { .. }) => {}
+                other => assert_eq!(other.unwrap(), original, "byte {at}, bit {bit}"),
+            }
+            flipped[at] = bytes[at];
+        }
+    }
+}
+
+#[test]
+fn a_truncated_file_is_unsound() {
+    let bytes = text(&sample());
+    for length in 0..bytes.len() {
+        let found = load::recognise(&bytes[..length]).unwrap();
+        assert!(matches!(found, Found::Unsound { .. }), "{length} bytes: {found:?}");
+    }
+}
+
+#[test]
+fn a_consistent_file_with_impossible_entities_is_unsound() {
+    let mut document = sample().to_document();
+    document.tasks.push(document.tasks[0].clone());
+    let found = load::recognise(&text(&State::from_document(document))).unwrap();
+    assert!(matches!(&found, Found::Unsound { reason } if reason.contains("t2 is there twice")), "{found:?}");
+    let mut document = sample().to_document();
+    let agent = document.agents.pop_last().unwrap().1;
+    document.agents.insert(AgentId::trusted("b"), agent);
+    let checksum = hex(load::checksum_of(&document).unwrap());
+    let mut file = serde_json::to_value(&document).unwrap();
+    file["checksum"] = checksum.into();
+    let found = load::recognise(&serde_json::to_vec(&file).unwrap()).unwrap();
+    assert!(matches!(&found, Found::Unsound { reason } if reason.contains("another id inside")), "{found:?}");
+}
+
+#[test]
+fn a_reformatted_file_is_sound_and_one_of_a_newer_schema_is_refused() {
+    let state = sample();
+    let mut file: serde_json::Value = serde_json::from_slice(&text(&state)).unwrap();
+    assert_eq!(load::recognise(&serde_json::to_vec(&file).unwrap()).unwrap(), sound(state.to_document()));
+    file["schema_version"] = 2.into();
+    file["tasks"] = "elsewhere".into();
+    let newer = load::recognise(&serde_json::to_vec(&file).unwrap()).unwrap_err();
+    assert!(matches!(newer, LoadError::Newer { found: 2, supported: 1 }), "{newer}");
+}
+
+#[test]
+fn what_is_no_state_file_is_unsound() {
+    for text in ["", "[]", "{}", "null", "{\"schema_version\":0}", "{\"tasks\":[],\"checksum\":\"x\"}", "{\"tasks\":7}"]
+    {
+        let found = load::recognise(text.as_bytes()).unwrap();
+        assert!(matches!(found, Found::Unsound { .. }), "{text}: {found:?}");
+    }
+}
+
+#[test]
+fn the_first_version_still_loads() {
+    let Found::Sound(document) = load::recognise(include_bytes!("../../tests/data/state-v1.json")).unwrap() else {
+        panic!("the file is not sound");
+    };
+    assert_eq!(State::from_document((*document).clone()).check(), Vec::<String>::new());
+    assert_eq!(*document, sample().to_document());
+}
+
+#[test]
+fn no_file_is_nothing() {
+    let dir = dir();
+    assert_eq!(load(dir.path()).unwrap(), None);
+    assert_eq!(seq_of(dir.path()).unwrap(), None);
+    assert_eq!(FileIdentity::of(dir.path()).unwrap(), None);
+}
+
+#[test]
+fn links_pipes_and_directories_are_refused_at_once() {
+    let dir = dir();
+    let path = dir.path().join(FILE_NAME);
+    let refused = || {
+        assert!(matches!(load(dir.path()), Err(LoadError::Io { .. })));
+        assert!(seq_of(dir.path()).is_err());
+    };
+    fs::write(dir.path().join("elsewhere"), text(&sample())).unwrap();
+    symlink(dir.path().join("elsewhere"), &path).unwrap();
+    refused();
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    refused();
+    fs::remove_dir(&path).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+    assert!(made.success());
+    refused();
+}
+
+#[test]
+fn an_endless_file_is_refused() {
+    let dir = dir();
+    fs::File::create(dir.path().join(FILE_NAME)).unwrap().set_len(load::MAX_BYTES + 1).unwrap();
+    assert!(matches!(load(dir.path()), Err(LoadError::TooLarge { .. })));
+}
+
+#[test]
+fn a_write_follows_no_link_and_leaves_nothing_behind() {
+    let dir = dir();
+    let victim = dir.path().join("victim");
+    fs::write(&victim, "untouched").unwrap();
+    symlink(&victim, dir.path().join(format!(".{FILE_NAME}.{}.tmp", std::process::id()))).unwrap();
+    symlink(&victim, dir.path().join(FILE_NAME)).unwrap();
+    Projection::new(dir.path()).write(&sample()).unwrap();
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "untouched");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+    let mode = fs::symlink_metadata(dir.path().join(FILE_NAME)).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn a_failed_write_leaves_the_file_and_no_litter() {
+    let dir = dir();
+    fs::create_dir_all(dir.path().join(FILE_NAME).join("in the way")).unwrap();
+    assert!(Projection::new(dir.path()).write(&sample()).is_err());
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn an_unknown_head_is_nothing() {
+    let text = text(&sample());
+    assert_eq!(parse_head(&text[..200]), Some(Head { board_id: "board-7".to_owned(), seq: 17 }));
+    let seq_ends = text.windows(4).position(|window| window == b" 17,").unwrap() + 3;
+    assert_eq!(parse_head(&text[..seq_ends]), None, "the number may go on");
+    assert_eq!(parse_head(include_bytes!("../../tests/data/option-b/mcp-state.json")), None);
+}
+
+#[test]
+fn files_set_aside_replace_none_before() {
+    let dir = dir();
+    for number in 1..=3 {
+        fs::write(dir.path().join(FILE_NAME), number.to_string()).unwrap();
+        let aside = set_aside(dir.path(), "quarantined").unwrap();
+        assert_eq!(aside, dir.path().join(format!("mcp-state.json.quarantined-{number}")));
+        assert_eq!(fs::read_to_string(aside).unwrap(), number.to_string());
+    }
+    assert!(set_aside(dir.path(), "quarantined").is_err());
+}
+
+#[test]
+#[ignore]
+fn generate() {
+    fs::write("tests/data/state-v1.json", text(&sample())).unwrap();
+}
+
+#[test]
+#[ignore]
+fn timing() {
+    for n in [100usize, 1_000, 10_000, 100_000] {
+        let mut state = State::new();
+        record(&mut state, r#"{"kind":"board_created","board_id":"b"}"#);
+        record(&mut state, r#"{"kind":"agent_registered","agent":"a2","role":"worker","max_concurrent":1}"#);
+        let tasks: Vec<_> = (0..n).map(|i| format!(r#"{{"id":"task-{i:06}","description":"Do the thing number {i}, carefully","priority":5,"max_attempts":3}}"#)).collect();
+        record(&mut state, &format!(r#"{{"kind":"tasks_created","tasks":[{}]}}"#, tasks.join(",")));
+        let dir = dir();
+        let mut projection = Projection::new(dir.path());
+        let start = std::time::Instant::now();
+        let id = projection.write(&state).unwrap();
+        let first = start.elapsed();
+        let mut times = Vec::new();
+        for i in 0..30 {
+            record(
+                &mut state,
+                &format!(
+                    r#"{{"kind":"claimed","task":"task-{i:06}","agent":"a2","attempt":1,"lease_until":"2026-03-01T13:00:00Z"}}"#
+                ),
+            );
+            state.settle();
+            let start = std::time::Instant::now();
+            projection.write(&state).unwrap();
+            times.push(start.elapsed());
+        }
+        times.sort();
+        let start = std::time::Instant::now();
+        let _ = load(dir.path()).unwrap();
+        println!("{n}: {} bytes, first {first:?}, next p50 {:?}, load {:?}", id.size, times[15], start.elapsed());
+    }
+}

@@ -1,0 +1,323 @@
+//! What git's own files say about a working directory, read without running git: hosts start servers with a bare
+//! environment, and a claim records branch and head each time. Formats: gitrepository-layout(5).
+//!
+//! Everything read here may be garbage or hostile. Reads are bounded, and what does not parse is absent.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+
+/// Bytes; larger files are not git's.
+const FILE_LIMIT: u64 = 1 << 20;
+/// Bytes; about half a million refs.
+const PACKED_REFS_LIMIT: u64 = 64 << 20;
+/// As in git: a longer chain of symbolic refs is a loop.
+const SYMBOLIC_REF_DEPTH: usize = 5;
+
+/// A checkout and what is checked out in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Worktree {
+    pub root: PathBuf,
+    /// Without `refs/heads/`; absent on a detached head.
+    pub branch: Option<String>,
+    /// 40 or 64 hexadecimal digits; absent before the first commit.
+    pub head: Option<String>,
+}
+
+impl Worktree {
+    /// The worktree that `cwd` is in; none outside a repository and inside a bare one.
+    pub fn at(cwd: &Path) -> Option<Self> {
+        let repository = Repository::containing(cwd)?;
+        let target = read_small(&repository.git_dir.join("HEAD"));
+        Some(Self {
+            branch: target.as_deref().and_then(branch_name).map(str::to_owned),
+            head: target.and_then(|target| repository.resolve(target)),
+            root: repository.root?,
+        })
+    }
+}
+
+/// Where a repository's files are, seen from one of its worktrees. Paths are canonical.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repository {
+    /// Toplevel of the worktree; absent in a bare repository.
+    pub root: Option<PathBuf>,
+    /// Holds this worktree's `HEAD`.
+    git_dir: PathBuf,
+    /// Holds what all worktrees share; equal to `git_dir` outside linked worktrees.
+    common_dir: PathBuf,
+}
+
+impl Repository {
+    pub fn containing(cwd: &Path) -> Option<Self> {
+        let cwd = fs::canonicalize(cwd).ok()?;
+        cwd.ancestors().find_map(Self::at_root)
+    }
+
+    /// The directory that stands for the repository in all its worktrees: the main worktree's root. A bare repository
+    /// has none; there it is the parent of a hidden directory (`project/.bare` beside `project/main`), otherwise the
+    /// repository itself, whose parent may hold other projects.
+    ///
+    /// The main worktree of a repository made with `--separate-git-dir` cannot be found from its linked worktrees.
+    pub fn main_root(&self) -> PathBuf {
+        match &self.root {
+            Some(root) if self.git_dir == self.common_dir => root.clone(),
+            _ => main_root_of(&self.common_dir),
+        }
+    }
+
+    fn at_root(dir: &Path) -> Option<Self> {
+        let dot_git = dir.join(".git");
+        if dot_git.is_file() {
+            return Some(Self::of_git_file(dir, dot_git));
+        }
+        if is_git_dir(&dot_git) {
+            return Some(Self::new(Some(dir), fs::canonicalize(&dot_git).ok()?));
+        }
+        is_git_dir(dir).then(|| Self::new(worktree_around(dir), dir.to_owned()))
+    }
+
+    /// A linked worktree or a submodule. A `.git` file that leads nowhere still marks a toplevel.
+    fn of_git_file(dir: &Path, dot_git: PathBuf) -> Self {
+        let git_dir = read_small(&dot_git)
+            .and_then(|text| Some(dir.join(text.strip_prefix("gitdir:")?.trim())))
+            .and_then(|path| fs::canonicalize(path).ok())
+            .filter(|path| path.join("HEAD").is_file());
+        Self::new(Some(dir), git_dir.unwrap_or(dot_git))
+    }
+
+    fn new(root: Option<&Path>, git_dir: PathBuf) -> Self {
+        let common_dir = read_small(&git_dir.join("commondir"))
+            .and_then(|text| fs::canonicalize(git_dir.join(text.trim_end())).ok())
+            .filter(|path| is_git_dir(path));
+        Self { root: root.map(Path::to_owned), common_dir: common_dir.unwrap_or_else(|| git_dir.clone()), git_dir }
+    }
+
+    fn resolve(&self, mut target: String) -> Option<String> {
+        for _ in 0..SYMBOLIC_REF_DEPTH {
+            let Some(name) = ref_name(&target) else {
+                return object_id(target.trim_end());
+            };
+            target = match self.loose_ref(name) {
+                Some(next) => next,
+                None => return packed_ref(&self.common_dir.join("packed-refs"), name),
+            };
+        }
+        None
+    }
+
+    fn loose_ref(&self, name: &str) -> Option<String> {
+        let dir = if name.starts_with("refs/heads/") { &self.common_dir } else { &self.git_dir };
+        read_small(&dir.join(name))
+    }
+}
+
+fn is_git_dir(path: &Path) -> bool {
+    path.join("HEAD").is_file() && path.join("objects").is_dir() && path.join("refs").is_dir()
+}
+
+/// The root when `git_dir` is an ordinary `.git`: hooks run in there.
+fn worktree_around(git_dir: &Path) -> Option<&Path> {
+    git_dir.parent().filter(|_| git_dir.ends_with(".git"))
+}
+
+fn main_root_of(common_dir: &Path) -> PathBuf {
+    let hidden = common_dir.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    match (core_worktree(common_dir), common_dir.parent()) {
+        (Some(worktree), _) => worktree,
+        (None, Some(parent)) if hidden => parent.to_owned(),
+        _ => common_dir.to_owned(),
+    }
+}
+
+/// `core.worktree`: the way back from a submodule's git directory to its checkout.
+fn core_worktree(common_dir: &Path) -> Option<PathBuf> {
+    let config = read_small(&common_dir.join("config"))?;
+    let mut section = "";
+    let value = config.lines().map(str::trim).find_map(|line| {
+        if line.starts_with('[') {
+            section = line;
+        }
+        let (key, value) = line.split_once('=')?;
+        let found = section.eq_ignore_ascii_case("[core]") && key.trim_end().eq_ignore_ascii_case("worktree");
+        found.then(|| value.trim())
+    })?;
+    let worktree = fs::canonicalize(common_dir.join(value)).ok()?;
+    worktree.is_dir().then_some(worktree)
+}
+
+fn branch_name(head: &str) -> Option<&str> {
+    ref_name(head)?.strip_prefix("refs/heads/")
+}
+
+/// The name in `ref: NAME`, if it is one that may be used as a path below a git directory.
+fn ref_name(text: &str) -> Option<&str> {
+    let name = text.strip_prefix("ref:")?.trim();
+    let plain = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.contains(['\\', '\0', ':']);
+    (name.starts_with("refs/") && name.split('/').all(plain)).then_some(name)
+}
+
+fn object_id(text: &str) -> Option<String> {
+    let hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    (hex && matches!(text.len(), 40 | 64)).then(|| text.to_owned())
+}
+
+fn packed_ref(path: &Path, name: &str) -> Option<String> {
+    let file = path.is_file().then(|| fs::File::open(path).ok())??;
+    BufReader::new(file.take(PACKED_REFS_LIMIT)).split(b'\n').map_while(Result::ok).find_map(|line| {
+        let (id, packed) = std::str::from_utf8(&line).ok()?.split_once(' ')?;
+        (packed == name).then(|| object_id(id))
+    })?
+}
+
+fn read_small(path: &Path) -> Option<String> {
+    let metadata = fs::metadata(path).ok()?;
+    if !metadata.is_file() || metadata.len() > FILE_LIMIT {
+        return None;
+    }
+    let mut text = String::new();
+    let file = fs::File::open(path).ok()?;
+    file.take(FILE_LIMIT).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OLD: &str = "1111111111111111111111111111111111111111";
+    const NEW: &str = "2222222222222222222222222222222222222222";
+
+    struct Disk(tempfile::TempDir);
+
+    impl Disk {
+        fn new() -> Self {
+            Self(tempfile::tempdir().expect("a temporary directory"))
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            let base = fs::canonicalize(self.0.path()).expect("canonical");
+            base.join(name)
+        }
+
+        fn file(&self, name: &str, text: &str) -> &Self {
+            let path = self.path(name);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
+            fs::write(path, text).expect("a file");
+            self
+        }
+
+        fn git_dir(&self, name: &str, head: &str) -> &Self {
+            fs::create_dir_all(self.path(name).join("objects")).expect("objects");
+            fs::create_dir_all(self.path(name).join("refs/heads")).expect("refs");
+            self.file(&format!("{name}/HEAD"), head)
+        }
+
+        /// A worktree `name` whose repository is the git directory `common`.
+        fn linked(&self, common: &str, name: &str, head: &str) -> &Self {
+            let git_dir = format!("{common}/worktrees/{name}");
+            self.file(&format!("{git_dir}/HEAD"), head)
+                .file(&format!("{git_dir}/commondir"), "../..\n")
+                .file(&format!("{name}/.git"), &format!("gitdir: ../{git_dir}\n"))
+        }
+
+        fn main_root(&self, cwd: &str) -> PathBuf {
+            let repository = Repository::containing(&self.path(cwd)).expect("a repository");
+            repository.main_root()
+        }
+
+        fn at(&self, cwd: &str) -> Worktree {
+            Worktree::at(&self.path(cwd)).expect("a worktree")
+        }
+    }
+
+    #[test]
+    fn branch_and_head_come_from_a_loose_ref_before_packed_refs() {
+        let disk = Disk::new();
+        disk.git_dir("p/.git", "ref: refs/heads/feat/x\n")
+            .file("p/.git/packed-refs", &format!("# pack-refs with: peeled\n{OLD} refs/heads/feat/x\n"))
+            .file("p/src/a.rs", "");
+        let seen = disk.at("p/src");
+        assert_eq!((seen.root, seen.branch.as_deref()), (disk.path("p"), Some("feat/x")));
+        assert_eq!(seen.head.as_deref(), Some(OLD));
+        disk.file("p/.git/refs/heads/feat/x", &format!("{NEW}\n"));
+        assert_eq!(disk.at("p").head.as_deref(), Some(NEW));
+    }
+
+    #[test]
+    fn a_detached_head_has_no_branch() {
+        let disk = Disk::new();
+        disk.git_dir("p/.git", &format!("{OLD}\n"));
+        let seen = disk.at("p");
+        assert_eq!((seen.branch, seen.head.as_deref()), (None, Some(OLD)));
+    }
+
+    #[test]
+    fn linked_worktrees_share_the_main_root_and_keep_their_branch() {
+        let disk = Disk::new();
+        disk.git_dir("p/.git", "ref: refs/heads/main\n")
+            .linked("p/.git", "w", "ref: refs/heads/topic\n")
+            .file("p/.git/refs/heads/topic", NEW);
+        assert_eq!(disk.main_root("w"), disk.path("p"));
+        assert_eq!(disk.main_root("p"), disk.path("p"));
+        assert_eq!(disk.main_root("p/.git/worktrees/w"), disk.path("p"));
+        let seen = disk.at("w");
+        assert_eq!((seen.root, seen.branch.as_deref()), (disk.path("w"), Some("topic")));
+        assert_eq!(seen.head.as_deref(), Some(NEW));
+    }
+
+    #[test]
+    fn a_submodule_and_its_linked_worktree_belong_to_the_submodule() {
+        let disk = Disk::new();
+        disk.git_dir("p/.git", "ref: refs/heads/main\n")
+            .git_dir("p/.git/modules/sub", "ref: refs/heads/main\n")
+            .file("p/.git/modules/sub/config", "[core]\n\tbare = false\n\tworktree = ../../../sub\n")
+            .file("p/sub/.git", "gitdir: ../.git/modules/sub\n")
+            .linked("p/.git/modules/sub", "w", "ref: refs/heads/topic\n");
+        assert_eq!(disk.main_root("p/sub"), disk.path("p/sub"));
+        assert_eq!(disk.main_root("w"), disk.path("p/sub"));
+    }
+
+    #[test]
+    fn a_bare_repository_stands_for_itself_and_a_hidden_one_for_its_parent() {
+        let disk = Disk::new();
+        disk.git_dir("x.git", "ref: refs/heads/main\n")
+            .linked("x.git", "w", "ref: refs/heads/topic\n")
+            .git_dir("p/.bare", "ref: refs/heads/main\n")
+            .file("p/.git", "gitdir: ./.bare\n")
+            .linked("p/.bare", "v", "ref: refs/heads/topic\n");
+        assert_eq!(disk.main_root("w"), disk.path("x.git"));
+        assert_eq!(disk.main_root("x.git/refs"), disk.path("x.git"));
+        assert_eq!(Worktree::at(&disk.path("x.git")), None);
+        assert_eq!(disk.main_root("v"), disk.path("p"));
+        assert_eq!(disk.main_root("p"), disk.path("p"));
+    }
+
+    #[test]
+    fn garbage_is_absent_and_never_followed() {
+        let disk = Disk::new();
+        disk.git_dir("p/.git", "");
+        for head in ["ref: refs/heads/../../../../etc/passwd", "ref: refs/heads/.invalid", "ref: ", "ref: HEAD", "zz"] {
+            disk.file("p/.git/HEAD", head);
+            assert_eq!((disk.at("p").branch, disk.at("p").head), (None, None), "{head}");
+        }
+        disk.file("p/.git/HEAD", "ref: refs/heads/a").file("p/.git/refs/heads/a", "ref: refs/heads/a");
+        assert_eq!(disk.at("p").head, None);
+        fs::remove_file(disk.path("p/.git/refs/heads/a")).expect("removed");
+        fs::write(disk.path("p/.git/packed-refs"), b"\xff\xfe\n\n refs/heads/a\nx refs/heads/a\n").expect("written");
+        assert_eq!(disk.at("p").head, None);
+        fs::write(disk.path("p/.git/HEAD"), vec![b'a'; 2 << 20]).expect("written");
+        assert_eq!(disk.at("p").head, None);
+    }
+
+    #[test]
+    fn a_git_file_that_leads_nowhere_still_marks_a_root() {
+        let disk = Disk::new();
+        disk.git_dir("p/.git", "ref: refs/heads/main\n")
+            .file("p/w/.git", "gitdir: /nowhere/at/all\n")
+            .file("p/w/src/a.rs", "");
+        assert_eq!(disk.main_root("p/w/src"), disk.path("p/w"));
+        assert_eq!(disk.at("p/w").head, None);
+    }
+}
