@@ -80,6 +80,12 @@ impl SqliteJournal {
 
     /// Makes the journal of a new board, readable by its owner only. The caller holds the board's lock.
     pub fn create(dir: &Path, board_id: &str) -> Result<Self, JournalError> {
+        Self::create_with(dir, board_id, &BatchId::new(""), &[])
+    }
+
+    /// The same with its first events: whoever finds the journal finds them in it.
+    pub fn create_with(dir: &Path, board_id: &str, batch: &BatchId, events: &[Recorded]) -> Result<Self, JournalError> {
+        check_sequence(0, events)?;
         let path = dir.join(FILE_NAME);
         if fs::symlink_metadata(&path).is_ok() {
             return Err(JournalError::Exists { path });
@@ -88,7 +94,8 @@ impl SqliteJournal {
         let unfinished = dir.join(format!(".{FILE_NAME}.{}.tmp", std::process::id()));
         remove_database(&unfinished)?;
         fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished)?;
-        initialise(&unfinished, board_id)?;
+        initialise(&unfinished, board_id, batch, events)?;
+        failpoint::hit("create")?;
         set_orphans_aside(dir)?;
         fs::rename(&unfinished, &path)?;
         fs::File::open(dir)?.sync_all()?;
@@ -218,12 +225,16 @@ fn unreadable(path: &Path, error: impl Into<JournalError>) -> JournalError {
     }
 }
 
-fn initialise(path: &Path, board_id: &str) -> Result<(), JournalError> {
+fn initialise(path: &Path, board_id: &str, batch: &BatchId, events: &[Recorded]) -> Result<(), JournalError> {
     let mut connection = connect(path)?;
     let transaction = connection.transaction()?;
     transaction.execute_batch(SCHEMA)?;
     let meta = "INSERT INTO meta(key, value) VALUES ('board_id', ?1), ('format', ?2)";
     transaction.execute(meta, params![board_id, FORMAT.to_string()])?;
+    let mut link = Link::ROOT;
+    for recorded in events {
+        link = insert(&transaction, &Row::of(recorded, batch)?, &link)?;
+    }
     transaction.commit()?;
     // The last connection takes the write-ahead log into the file, so that the file alone is the journal.
     connection.close().map_err(|(_, error)| error.into())

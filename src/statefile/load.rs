@@ -44,19 +44,25 @@ pub enum LoadError {
 /// Reads and verifies the file in `dir`; `None` when there is none.
 pub fn load(dir: &Path) -> Result<Option<Found>, LoadError> {
     let path = dir.join(FILE_NAME);
-    let bytes = read(&path).map_err(|source| LoadError::Io { path: path.clone(), source })?;
-    match bytes {
-        None => Ok(None),
-        Some(bytes) if bytes.len() as u64 > MAX_BYTES => Err(LoadError::TooLarge { path, max: MAX_BYTES }),
-        Some(bytes) => recognise(&bytes).map(Some),
+    match read(&path) {
+        Ok(None) => Ok(None),
+        Ok(Some(bytes)) => recognise(&bytes).map(Some),
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Err(LoadError::TooLarge { path, max: MAX_BYTES }),
+        Err(source) => Err(LoadError::Io { path, source }),
     }
 }
 
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let Some(file) = open_regular(path)? else { return Ok(None) };
     let mut bytes = Vec::new();
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-    Ok(Some(bytes))
+    // It may grow while it is read.
+    if file.metadata()?.len() <= MAX_BYTES {
+        file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 <= MAX_BYTES {
+            return Ok(Some(bytes));
+        }
+    }
+    Err(io::ErrorKind::FileTooLarge.into())
 }
 
 /// The fields that tell whose file it is.

@@ -10,13 +10,13 @@ mod load;
 mod older;
 
 use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
-use std::os::unix::fs::MetadataExt;
 
 use crate::state::State;
 use crate::state::agent::{Agent, Discovery, Participant};
@@ -192,11 +192,14 @@ pub fn set_aside(dir: &Path, suffix: &str) -> io::Result<PathBuf> {
     let mut number: u64 = 1;
     loop {
         let aside = dir.join(format!("{FILE_NAME}.{suffix}-{number}"));
-        if fs::symlink_metadata(&aside).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
-            fs::rename(dir.join(FILE_NAME), &aside)?;
-            return Ok(aside);
+        match fs::symlink_metadata(&aside) {
+            Ok(_) => number += 1,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                fs::rename(dir.join(FILE_NAME), &aside)?;
+                return Ok(aside);
+            }
+            Err(error) => return Err(error),
         }
-        number += 1;
     }
 }
 
