@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::ops::Toolset;
 use crate::participant::{Caller, Handle};
 
-pub use server::Server;
+pub use server::{Server, tool_list};
 use stdio::Stdio;
 
 /// For calls in flight when the input ends: a script may write its requests, close its end and read on.

@@ -51,8 +51,7 @@ pub struct Server {
 impl Server {
     /// The toolset hides tools, it does not forbid them: a call by name reaches every operation.
     pub fn new(handle: Handle, caller: Caller, toolset: Toolset) -> Self {
-        let shown = ops::all().iter().filter(|entry| entry.toolset <= toolset);
-        let tools = shown.map(|entry| tool(entry, !caller.names_agent())).collect();
+        let tools = tool_list(toolset, !caller.names_agent()).into();
         Self { handle, caller, tools }
     }
 
@@ -157,6 +156,12 @@ impl ServerHandler for Server {
         }
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{method}`"), None))
     }
+}
+
+/// The tools that `tools/list` shows, in a stable order.
+pub fn tool_list(toolset: Toolset, agent_required: bool) -> Vec<Tool> {
+    let shown = ops::all().iter().filter(|entry| entry.toolset <= toolset);
+    shown.map(|entry| tool(entry, agent_required)).collect()
 }
 
 fn tool(entry: &Entry, agent_required: bool) -> Tool {

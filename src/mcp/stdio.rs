@@ -30,7 +30,7 @@ const MAX_IN_FLIGHT: usize = 256;
 const QUEUE: usize = 8;
 
 /// A message, or the answer to a line that is none.
-type Incoming = Result<ClientJsonRpcMessage, JsonRpcError>;
+type Incoming = Result<ClientJsonRpcMessage, Box<JsonRpcError>>;
 
 pub struct Stdio {
     input: mpsc::Receiver<Incoming>,
@@ -98,7 +98,7 @@ impl Stdio {
         let JsonRpcMessage::Request(JsonRpcRequest { id, request, .. }) = &mut message else {
             return Ok(message);
         };
-        let place = self.place_for(request).map_err(|error| JsonRpcError::new(Some(id.clone()), error))?;
+        let place = self.place_for(request).map_err(|error| Box::new(JsonRpcError::new(Some(id.clone()), error)))?;
         // It goes where the request goes, and is free again when that is dropped.
         request.extensions_mut().insert(Arc::new(place));
         if matches!(request, ClientRequest::InitializeRequest(_)) {
@@ -204,7 +204,7 @@ fn parse(line: &[u8]) -> Option<Incoming> {
         Ok(value) => value,
         Err(error) => {
             let error = ErrorData::parse_error(format!("not JSON: {error}"), None);
-            return Some(Err(JsonRpcError::new(None, error)));
+            return Some(Err(Box::new(JsonRpcError::new(None, error))));
         }
     };
     if value.is_array() {
@@ -219,8 +219,8 @@ fn parse(line: &[u8]) -> Option<Incoming> {
     }
 }
 
-fn invalid_request(id: Option<RequestId>, text: String) -> JsonRpcError {
-    JsonRpcError::new(id, ErrorData::invalid_request(text, None))
+fn invalid_request(id: Option<RequestId>, text: String) -> Box<JsonRpcError> {
+    Box::new(JsonRpcError::new(id, ErrorData::invalid_request(text, None)))
 }
 
 /// With `"id": null` where the id is unknown, as JSON-RPC 2.0 has it; rmcp leaves the field out.

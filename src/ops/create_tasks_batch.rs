@@ -15,8 +15,6 @@ pub struct CreateTasksBatch;
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// Each as for create_task
-    #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     tasks: Vec<TaskInput>,
     idempotency_key: Option<String>,
 }

@@ -102,7 +102,7 @@ impl Run<'_, '_> {
         let mut chance = Chance::new(self.call.seed);
         let mut results = Vec::with_capacity(steps.len());
         for (index, step) in steps.iter().enumerate() {
-            self.call.seed = chance.next();
+            self.call.seed = chance.draw();
             let answer = match identify(self.state, step.as_ref(), &self.call) {
                 Ok(actor) => {
                     self.call.actor = actor;

@@ -92,6 +92,13 @@ pub fn unique(ids: impl Iterator<Item = Result<TaskId, Refusal>>) -> Result<Vec<
     Ok(ids.into_iter().filter(|id| seen.insert(id.clone())).collect())
 }
 
+pub fn checked_metadata(metadata: Map<String, Value>) -> Result<Map<String, Value>, Refusal> {
+    let metadata = Value::Object(metadata);
+    limit::METADATA.check(metadata.to_string().len())?;
+    limit::DEPTH.check(depth(&metadata))?;
+    Ok(if let Value::Object(fields) = metadata { fields } else { Map::new() })
+}
+
 pub fn context(files: &[String], hints: Option<&str>, metadata: Map<String, Value>) -> Result<Context, Refusal> {
     let files = checked_files(files)?;
     if let Some(hints) = hints {
@@ -173,10 +180,20 @@ pub fn checked_result(result: TaskResult) -> Result<TaskResult, Refusal> {
     }
     if let Some(data) = &result.data {
         limit::DATA.check(data.to_string().len())?;
+        limit::DEPTH.check(depth(data))?;
     }
     checked_files(&result.files_modified)?;
     checked_files(&result.files_created)?;
     Ok(result)
+}
+
+/// Readers of the state file stop at some depth, and this lies some levels down in it.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or_default(),
+        _ => 0,
+    }
 }
 
 /// How many entries a page may have: `given`, else `default`.

@@ -245,6 +245,14 @@ impl Entry {
     }
 }
 
+/// JSON Schema of what is not an operation's: the state file.
+pub fn schema_of<T: JsonSchema>(title: &str) -> Value {
+    let mut schema = schema::of::<T>();
+    schema.insert("$schema".to_owned(), Value::from("https://json-schema.org/draft/2020-12/schema"));
+    schema.insert("title".to_owned(), Value::from(title));
+    Value::Object(schema)
+}
+
 /// The largest arguments that are read, in bytes.
 pub const LARGEST_INPUT: u64 = limit::ARGUMENTS.max as u64;
 

@@ -120,8 +120,7 @@ fn context(params: &Params, task: &Task) -> Result<Option<Context>, Refusal> {
     let old = task.context.clone().unwrap_or_default();
     let files = params.context_files.as_ref().unwrap_or(&old.files);
     let hints = params.hints.as_ref().or(old.hints.as_ref());
-    let metadata = params.metadata.clone().unwrap_or(old.metadata);
-    limit::METADATA.check(serde_json::to_string(&metadata).unwrap_or_default().len())?;
+    let metadata = input::checked_metadata(params.metadata.clone().unwrap_or(old.metadata))?;
     let new = input::context(files, hints.map(String::as_str), metadata)?;
     Ok(Some(Context { parent_task: old.parent_task, ..new }))
 }

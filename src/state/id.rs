@@ -102,7 +102,7 @@ impl Chance {
         Self(seed)
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -113,7 +113,7 @@ impl Chance {
     /// `len` lower-case base32 digits without the ones that are easily misread (i, l, o, u).
     pub fn base32(&mut self, len: usize) -> String {
         const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-        let bits = self.next();
+        let bits = self.draw();
         (0..len).map(|i| char::from(DIGITS[(bits >> (5 * i)) as usize & 31])).collect()
     }
 
@@ -129,7 +129,7 @@ impl Chance {
             "ibis", "jackal", "kestrel", "lark", "lemur", "lynx", "marten", "moose", "newt", "ocelot", "osprey",
             "otter", "panda", "plover", "puffin", "robin", "seal", "stoat", "tapir", "vole", "wren",
         ];
-        let bits = self.next();
+        let bits = self.draw();
         format!("{}-{}", FIRST[bits as usize & 31], SECOND[(bits >> 5) as usize & 31])
     }
 }
