@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt;
-use rustix::fs::OFlags;
+use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
 use serde::{Deserialize, Serialize};
 
 use crate::state::State;
@@ -61,7 +61,8 @@ impl Projection {
     /// Replaces the file by `state`. A reader sees the old file or the new one; nothing is synced to the disk.
     pub fn write(&mut self, state: &State) -> io::Result<FileIdentity> {
         self.render(state)?;
-        let unfinished = self.dir.join(format!(".{FILE_NAME}.{}.tmp", std::process::id()));
+        // One name is enough: whoever writes has the board's lock.
+        let unfinished = self.dir.join(format!(".{FILE_NAME}.tmp"));
         let written = replace(&unfinished, &self.dir.join(FILE_NAME), &self.text);
         if written.is_err() {
             // The error that matters is the first one.
@@ -118,8 +119,18 @@ fn replace(unfinished: &Path, path: &Path, text: &[u8]) -> io::Result<FileIdenti
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(unfinished)?;
     file.write_all(text)?;
     let identity = FileIdentity::from(&file.metadata()?);
-    fs::rename(unfinished, path)?;
+    exchange(unfinished, path)?;
     Ok(identity)
+}
+
+/// Puts `new` in the place of `old`. Where names can be exchanged the old file is then removed, and what of it had not
+/// reached the disk never will: to rename over a file makes ext4 write the new one out, which the next commit waits for.
+fn exchange(new: &Path, old: &Path) -> io::Result<()> {
+    match renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE) {
+        Ok(()) => fs::remove_file(new),
+        // No old file yet, or a file system or system without the call.
+        Err(_) => fs::rename(new, old),
+    }
 }
 
 /// Tells whether the file is still the one that was written last.
