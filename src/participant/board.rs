@@ -147,14 +147,22 @@ impl Board {
         if matches!(first.event, Event::Imported { .. }) {
             keep_copy(dir).map_err(|source| io_error("cannot copy the state file in", dir, source))?;
         }
-        let mut journal = SqliteJournal::create(dir, board_id)?;
-        journal.append(0, &BatchId::new(format!("{participant}/0")), &[first]).map_err(append_error)
+        SqliteJournal::create_with(dir, board_id, &BatchId::new(format!("{participant}/0")), &[first])?;
+        // What was imported is another board's file until it is replaced.
+        Projection::new(dir)
+            .write(&state)
+            .map(drop)
+            .map_err(|source| io_error("cannot write the state file in", dir, source))
     }
 
     fn load(dir: &Path, lock: BoardLock) -> Result<Self, BoardError> {
         let config = config::load(dir)?;
         let journal = SqliteJournal::open(dir)?;
         let state = starting_state(dir, &journal)?;
+        if let Some(before) = state.seq().checked_sub(1) {
+            // Nothing reads the event that the state file ends with, and what comes next is chained to it.
+            journal.read_from(before, 1)?;
+        }
         let projection = Projection::new(dir);
         let mut board = Self { state, config, lock, dir: dir.to_owned(), journal, projection, outdated: None };
         for recorded in board.journal.keyed(KEYS_REMEMBERED)? {
@@ -248,6 +256,14 @@ pub struct NoHistory;
 impl History for NoHistory {
     fn events_after(&self, _: u64, _: usize) -> Result<Vec<Recorded>, String> {
         Ok(Vec::new())
+    }
+}
+
+/// What a state file without a journal says, for whoever only looks; the first write will import it.
+pub fn before_first_write(dir: &Path) -> State {
+    match statefile::load(dir) {
+        Ok(Some(Found::Foreign { document, .. } | Found::Sound(document))) => State::from_document(*document),
+        _ => State::new(),
     }
 }
 

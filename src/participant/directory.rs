@@ -46,18 +46,20 @@ pub fn prepare(path: &Path) -> Result<(), DirectoryError> {
             builder.recursive(true).mode(0o700).create(path).map_err(failed("make the directory", path))?;
         }
     }
-    let run = path.join(RUN);
-    match std::fs::DirBuilder::new().mode(0o700).create(&run) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(failed("make the directory", &run)(error));
-        }
-        _ => {}
-    }
+    make_run(path)?;
     let ignore = path.join(".gitignore");
     if !ignore.exists() {
         fs_err::write(&ignore, "*\n").map_err(failed("write", &ignore))?;
     }
     Ok(())
+}
+
+fn make_run(dir: &Path) -> Result<(), DirectoryError> {
+    let run = dir.join(RUN);
+    match std::fs::DirBuilder::new().mode(0o700).create(&run) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed("make the directory", &run)(error)),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses a directory that others could tamper with.
@@ -156,6 +158,7 @@ pub struct PresenceLock {
 impl PresenceLock {
     /// Under the board's lock, so that nobody takes a new file for a dead process's.
     pub fn acquire(dir: &Path, participant: &str) -> Result<Self, DirectoryError> {
+        make_run(dir)?;
         let path = dir.join(RUN).join(participant);
         let mut options = std::fs::OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(0o600).custom_flags(no_follow());

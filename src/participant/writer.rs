@@ -14,7 +14,7 @@ use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 
-use super::board::{Board, BoardError, NoHistory};
+use super::board::{self, Board, BoardError, NoHistory};
 use super::directory::{PresenceLock, clear_presence, is_present};
 use super::locker::Locker;
 use super::{CallError, Options, Queued};
@@ -38,6 +38,8 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 const PRESENCE_CHECK: Duration = Duration::from_secs(1);
 /// Behind the file system's notifications, which are hints.
 const POLL_WHILE_PARKED: Duration = Duration::from_millis(250);
+/// A deadline that has come but cannot be recorded, because the lock or the disk is not ours, is not asked for all the time.
+const SHORTEST_PATIENCE: Duration = Duration::from_millis(20);
 
 pub(crate) enum Message {
     Call(Queued),
@@ -131,14 +133,21 @@ impl Writer {
 
     /// How long nothing needs to be looked at, if no message comes.
     fn patience(&mut self) -> Option<Duration> {
-        let mut patience = if self.lasting && self.board.is_some() { Some(PRESENCE_CHECK) } else { None };
-        if !self.parked.is_empty() || !self.queue.is_empty() {
-            patience = Some(POLL_WHILE_PARKED);
+        let board = self.board.as_ref()?;
+        let waits_for_lock = self.locker.as_ref().is_some_and(|locker| locker.waiting);
+        if !self.queue.is_empty() && !waits_for_lock {
+            return Some(Duration::ZERO);
         }
-        let deadline = self.board.as_ref().and_then(|board| board.state.next_deadline())?;
+        let awaited = !self.parked.is_empty() || !self.queue.is_empty();
+        let patience = match (awaited, self.lasting) {
+            (true, _) => POLL_WHILE_PARKED,
+            (false, true) => PRESENCE_CHECK,
+            (false, false) => return None,
+        };
+        let deadline = board.state.next_deadline();
         let now = self.clock.now(Timestamp::default());
-        let until = Duration::from_millis(u64::try_from(deadline.since(now)).unwrap_or(0).max(1));
-        patience.map(|patience| patience.min(until))
+        let until = deadline.map(|at| Duration::from_millis(u64::try_from(at.since(now)).unwrap_or(0)));
+        Some(until.map_or(patience, |until| until.clamp(SHORTEST_PATIENCE, patience)))
     }
 
     fn take(&mut self, message: Message) {
@@ -235,6 +244,7 @@ impl Writer {
 
     fn catch_up(&mut self) -> Result<(), BoardError> {
         let Some(board) = &mut self.board else { return Ok(()) };
+        board.lock.verify()?;
         let before = board.state.seq();
         if board.catch_up()? {
             self.clock.forget_step();
@@ -275,14 +285,18 @@ impl Writer {
     /// Runs `operate` with everything that the core may know.
     fn with_call<T>(&mut self, call: &Queued, operate: impl FnOnce(&mut State, &dyn Prepared, Call) -> T) -> T {
         let default_agent = self.resolved(&call.default_agent);
-        let seed = self.chance.next();
-        let (mut empty, policy) = (State::new(), Policy::default());
+        let seed = self.chance.draw();
+        let mut shown = State::new();
+        let policy = Policy::default();
+        if self.board.is_none() {
+            shown = board::before_first_write(&self.dir);
+        }
         let (state, history, policy): (&mut State, Box<dyn History + '_>, &Policy) = match &mut self.board {
             Some(board) => {
                 let (state, history, config) = board.split();
                 (state, Box::new(history), &config.policy)
             }
-            None => (&mut empty, Box::new(NoHistory), &policy),
+            None => (&mut shown, Box::new(NoHistory), &policy),
         };
         let context = Call {
             now: self.clock.now(state.board().last_activity),
@@ -402,7 +416,6 @@ impl Writer {
 
     fn commit_batch(&mut self, answers: &mut Answers) -> Result<(), BoardError> {
         let Some(board) = &mut self.board else { return Ok(()) };
-        board.lock.verify()?;
         board.lock.sign(self.participant.pid).map_err(lock_error)?;
         self.catch_up()?;
         let Some(board) = &mut self.board else { return Ok(()) };
