@@ -3,7 +3,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Toolset};
+use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Toolset, input};
 use crate::state::State;
 use crate::state::agent::Agent;
 use crate::state::claim::{EmptyHanded, Verdict};
@@ -145,7 +145,7 @@ impl Operation for ClaimTask {
 
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
         limit::WAIT.check(params.wait_seconds as usize)?;
-        check_scope(params.scope.as_deref())?;
+        input::check_scope(params.scope.as_deref())?;
         let agent = state.known_agent(call.agent()?)?;
         state.may_claim(agent)?;
         if let Some(task) = state.unacted_claim(agent)
@@ -189,16 +189,6 @@ impl Operation for ClaimTask {
         let (message, next) = advice(&why);
         Ok(Reply::Empty(Box::new(Empty { success: false, message, why, next })))
     }
-}
-
-fn check_scope(scope: Option<&str>) -> Result<(), Refusal> {
-    let Some(scope) = scope.filter(|scope| *scope != "all") else { return Ok(()) };
-    let mut levels = ["P", "M", "T", "S"].into_iter();
-    let is_path = scope.split('.').all(|part| {
-        let number = levels.next().and_then(|level| part.strip_prefix(level));
-        number.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit()))
-    });
-    if is_path { Ok(()) } else { Err(Refusal::BadPath { given: scope.chars().take(limit::ID.max).collect() }) }
 }
 
 fn claimed(task: &Task, agent: &Agent, call: &Call) -> Event {

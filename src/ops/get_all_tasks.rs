@@ -69,6 +69,7 @@ impl Operation for GetAllTasks {
     type Reply = Reply;
 
     fn reply(params: &Params, state: &State, _: &Call) -> Result<Reply, Refusal> {
+        input::check_scope(params.scope.as_deref())?;
         let size = input::page(params.limit, 200)?;
         let after = params.after.as_deref().map(TaskId::checked).transpose()?;
         let mut wanted = state

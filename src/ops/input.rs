@@ -31,6 +31,8 @@ pub struct TaskInput {
     /// Made up when left out
     pub id: Option<String>,
     pub title: Option<String>,
+    /// Such as P1.M2.T3
+    pub path: Option<String>,
     #[serde(default)]
     pub tags: Vec<String>,
     pub demands: Option<Demands>,
@@ -67,6 +69,7 @@ fn new_task(input: &TaskInput, id: &TaskId, ids: &[TaskId]) -> Result<NewTask, R
         None => TaskId::checked(dependency).map_err(|_| unknown(&dependency.chars().take(64).collect::<String>())),
     };
     limit::DEPENDENCIES.check(input.dependencies.len())?;
+    input.path.as_deref().map_or(Ok(()), check_path)?;
     let context = context(&input.context_files, input.hints.as_deref(), Map::new())?;
     Ok(NewTask {
         id: id.clone(),
@@ -75,7 +78,7 @@ fn new_task(input: &TaskInput, id: &TaskId, ids: &[TaskId]) -> Result<NewTask, R
         priority: checked_priority(input.priority)?,
         dependencies: unique(input.dependencies.iter().map(resolve))?,
         context: Some(context).filter(|context| !context.is_empty()),
-        path: None,
+        path: input.path.clone(),
         demands: checked_demands(input.demands.as_ref())?,
         tags: checked_labels(&input.tags)?,
         max_attempts: checked_attempts(input.max_attempts)?.unwrap_or(DEFAULT_MAX_ATTEMPTS),
@@ -194,6 +197,23 @@ fn depth(value: &Value) -> usize {
         Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or_default(),
         _ => 0,
     }
+}
+
+/// `all`, or a path: P1, P1.M2, P1.M2.T3, P1.M2.T3.S4.
+pub fn check_scope(scope: Option<&str>) -> Result<(), Refusal> {
+    scope.filter(|scope| *scope != "all").map_or(Ok(()), check_path)
+}
+
+fn check_path(path: &str) -> Result<(), Refusal> {
+    let mut levels = ["P", "M", "T", "S"].into_iter();
+    let is_path = path.split('.').all(|part| {
+        let number = levels.next().and_then(|level| part.strip_prefix(level));
+        number.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit()))
+    });
+    if is_path && path.len() <= limit::ID.max {
+        return Ok(());
+    }
+    Err(Refusal::BadPath { given: path.chars().filter(|c| !c.is_control()).take(limit::ID.max).collect() })
 }
 
 /// How many entries a page may have: `given`, else `default`.

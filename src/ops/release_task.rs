@@ -38,7 +38,8 @@ impl Operation for ReleaseTask {
         let task = TaskId::checked(&params.task_id)?;
         if state.leads(call.actor.as_ref(), "release another's task").is_ok() {
             let held = state.known_task(&task)?;
-            held.open_attempt().ok_or_else(|| not_held(held))?;
+            let open = held.open_attempt().ok_or_else(|| not_held(held))?;
+            state.own_attempt(&open.agent, &task, params.attempt)?;
         } else {
             state.own_attempt(call.agent()?, &task, params.attempt)?;
         }

@@ -45,7 +45,7 @@ impl Operation for UpdateTask {
     const NAME: &'static str = "update_task";
     const DESCRIPTION: &'static str = "Change fields of an unfinished task; those left out stay.";
     const ANNOTATIONS: Annotations = REPEATABLE;
-    const TOOLSET: Toolset = Toolset::Full;
+    const TOOLSET: Toolset = Toolset::Core;
     const AGENT: AgentArgument = AgentArgument::Optional;
     type Params = Params;
     type Reply = Reply;
