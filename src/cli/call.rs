@@ -1,9 +1,9 @@
-use std::io::Read;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use serde_json::{Map, Value};
 
-use super::{Outcome, Session, usage_error};
+use super::{Outcome, Session, read_input, usage_error};
 use crate::ops;
 
 #[derive(clap::Args)]
@@ -30,12 +30,8 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
 }
 
 fn object(text: &str) -> anyhow::Result<Map<String, Value>> {
-    let mut input = String::new();
-    if text == "-" {
-        std::io::stdin().lock().take(ops::LARGEST_INPUT).read_to_string(&mut input)?;
-    }
-    let text = if text == "-" { &input } else { text };
-    match serde_json::from_str(text) {
+    let text = if text == "-" { read_input(text) } else { text.to_owned() };
+    match serde_json::from_str(&text) {
         Ok(object) => Ok(object),
         Err(error) => usage_error(format!("the arguments are not a JSON object: {error}")),
     }
@@ -48,7 +44,10 @@ fn list(session: &Session) -> Outcome {
         });
         session.print_json(&Value::Array(names.collect()))?;
     } else {
-        ops::all().iter().for_each(|entry| println!("{:20} {}", entry.name, entry.description));
+        let mut out = io::stdout().lock();
+        for entry in ops::all() {
+            writeln!(out, "{:20} {}", entry.name, entry.description)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

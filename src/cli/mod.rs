@@ -1,12 +1,31 @@
 //! The command line: one file per command. Commands act as `human`, a leader, unless `--agent` says otherwise.
 
+mod add;
+mod agents;
 mod call;
+mod cancel;
+mod claim;
+mod complete;
+mod completions;
 mod connect;
+mod doctor;
+mod fail;
+mod heartbeat;
+mod init;
 mod mcp;
+mod pause;
+mod print;
+mod release;
+mod resume;
+mod retry;
+mod show;
+mod start;
+mod status;
+mod tasks;
 
 use std::env;
-use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, IsTerminal, Read, Write};
+use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
@@ -15,9 +34,11 @@ use tracing_subscriber::EnvFilter;
 
 use crate::clock::SystemClock;
 use crate::location::{Location, Start};
+use crate::ops::LARGEST_INPUT;
 use crate::participant::{self, AgentChoice, CallError, Caller, Handle, Options};
 use crate::state::guard::HUMAN;
 use crate::state::id::AgentId;
+use crate::state::limit;
 use crate::state::task::Place;
 use crate::worktree::{Repository, Worktree};
 
@@ -63,12 +84,48 @@ enum LogFormat {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Set the goal, make the board, and say how agents use it
+    Init(init::Arguments),
+    /// Add a task, or many
+    Add(add::Arguments),
+    /// Show counts, progress and what is stuck
+    Status,
+    /// List the tasks
+    Tasks(tasks::Arguments),
+    /// List the agents
+    Agents,
+    /// Show everything about a task
+    Show(show::Arguments),
+    /// Take a task
+    Claim(claim::Arguments),
+    /// Say that you have begun on a task
+    Start(start::Arguments),
+    /// Finish your task with its result
+    Complete(complete::Arguments),
+    /// Give your task up with the error
+    Fail(fail::Arguments),
+    /// Put tasks back unfinished
+    Release(release::Arguments),
+    /// End a task that is not to be done
+    Cancel(cancel::Arguments),
+    /// Make failed or cancelled tasks available again
+    Retry(retry::Arguments),
+    /// Say that you are alive, and where you are
+    Heartbeat(heartbeat::Arguments),
+    /// Stop all claims
+    Pause(pause::Arguments),
+    /// Allow claims again
+    Resume,
+    /// Check the board, its files and this machine; changes nothing
+    Doctor,
     /// Serve MCP on standard input and output, for an IDE or agent to start
     Mcp(mcp::Arguments),
     /// Call any operation by name
     Call(call::Arguments),
     /// Write the configuration that lets a client start `callboard mcp`
     Connect(connect::ConnectArgs),
+    /// Print a shell's completion script
+    Completions(completions::Arguments),
 }
 
 /// What commands need: where the board is, how to call it, how to print.
@@ -91,6 +148,8 @@ pub fn main() -> ExitCode {
     let json = arguments.json;
     match run(arguments) {
         Ok(code) => code,
+        // Whoever read our output has enough of it.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => report(&error, json),
     }
 }
@@ -98,9 +157,27 @@ pub fn main() -> ExitCode {
 fn run(arguments: Arguments) -> Outcome {
     let session = Session::new(&arguments)?;
     match arguments.command {
+        Command::Init(arguments) => init::run(&session, arguments),
+        Command::Add(arguments) => add::run(&session, arguments),
+        Command::Status => status::run(&session),
+        Command::Tasks(arguments) => tasks::run(&session, arguments),
+        Command::Agents => agents::run(&session),
+        Command::Show(arguments) => show::run(&session, arguments),
+        Command::Claim(arguments) => claim::run(&session, arguments),
+        Command::Start(arguments) => start::run(&session, arguments),
+        Command::Complete(arguments) => complete::run(&session, arguments),
+        Command::Fail(arguments) => fail::run(&session, arguments),
+        Command::Release(arguments) => release::run(&session, arguments),
+        Command::Cancel(arguments) => cancel::run(&session, arguments),
+        Command::Retry(arguments) => retry::run(&session, arguments),
+        Command::Heartbeat(arguments) => heartbeat::run(&session, arguments),
+        Command::Pause(arguments) => pause::run(&session, arguments),
+        Command::Resume => resume::run(&session),
+        Command::Doctor => doctor::run(&session),
         Command::Mcp(arguments) => mcp::run(&session, arguments),
         Command::Call(arguments) => call::run(&session, arguments),
         Command::Connect(arguments) => session.connect(&arguments),
+        Command::Completions(arguments) => completions::run(&arguments),
     }
 }
 
@@ -114,20 +191,44 @@ fn start_log(format: LogFormat) {
     }
 }
 
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
 /// The error on standard error, as text or, with `--json`, as the object that programs get.
 fn report(error: &anyhow::Error, json: bool) -> ExitCode {
     let call = error.downcast_ref::<CallError>();
-    if json {
+    let text = if json {
         let data = call.map_or_else(|| json!({"code": "failed", "message": format!("{error:#}")}), CallError::data);
-        eprintln!("{}", json!({"error": data}));
+        print::harmless_json(&json!({"error": data}).to_string())
     } else {
-        eprintln!("callboard: {error:#}");
-    }
+        format!("callboard: {}", print::harmless(&format!("{error:#}")))
+    };
+    say(&text);
     ExitCode::from(match call {
         Some(CallError::Refused(_)) => REFUSED,
         Some(CallError::UnknownOperation(_)) => USAGE,
         Some(CallError::Failed(_)) | None => FAILED,
     })
+}
+
+/// On standard error, which may be closed.
+fn say(text: &str) {
+    drop(writeln!(io::stderr().lock(), "{text}"));
+}
+
+/// The text of a file that was named on the command line; `-` is standard input.
+pub fn read_input(name: &str) -> String {
+    let mut text = String::new();
+    let read = match name {
+        "-" => io::stdin().lock().take(LARGEST_INPUT + 1).read_to_string(&mut text),
+        path => fs_err::File::open(path).and_then(|file| file.take(LARGEST_INPUT + 1).read_to_string(&mut text)),
+    };
+    match read {
+        Ok(size) if size as u64 > LARGEST_INPUT => usage_error(format!("{name} has more than {LARGEST_INPUT} bytes")),
+        Ok(_) => text,
+        Err(error) => usage_error(format!("cannot read {name}: {error}")),
+    }
 }
 
 /// A command line that clap could not know to be wrong.
@@ -199,6 +300,48 @@ impl Session {
         Ok(runtime()?.block_on(handle.call(operation, arguments, &caller))?)
     }
 
+    /// All pages of a list operation as one reply; `list` is the field with the items.
+    fn every_page(&self, operation: &str, list: &str, query: &Value) -> anyhow::Result<Value> {
+        let (caller, handle, runtime) = (self.caller()?, self.participant(false), runtime()?);
+        let (mut query, mut items) = (query.clone(), Vec::new());
+        query["limit"] = Value::from(limit::PAGE.max);
+        loop {
+            let mut page = runtime.block_on(handle.call(operation, query.clone(), &caller))?;
+            items.append(page[list].as_array_mut().unwrap_or(&mut Vec::new()));
+            match page["next"].take() {
+                Value::Null => return Ok(json!({list: items})),
+                next => query["after"] = next,
+            }
+        }
+    }
+
+    /// Paths as the board keeps them: relative to the worktree's root, whatever directory the command was run in.
+    fn project_paths(&self, given: &[String]) -> Vec<String> {
+        let root = self.place().worktree;
+        let relative = |path: &String| {
+            let inside = without_dots(&self.cwd.join(path)).strip_prefix(root.as_deref()?).ok()?.to_str()?.to_owned();
+            Some(inside).filter(|inside| !inside.is_empty())
+        };
+        given.iter().map(|path| relative(path).unwrap_or_else(|| path.clone())).collect()
+    }
+
+    /// The reply as JSON, or what `write` makes of it for people.
+    fn show(&self, reply: &Value, write: impl FnOnce(&mut print::Page)) -> anyhow::Result<()> {
+        if self.json {
+            return Ok(self.print_json(reply)?);
+        }
+        let mut page = print::Page::new(self.coloured());
+        write(&mut page);
+        for stop in reply["stop_requested"].as_array().into_iter().flatten() {
+            let (task, reason) = (print::text(&stop["task"]), print::text(&stop["reason"]));
+            page.marked("stop requested:", print::Tone::Bad, format_args!("{task} {reason}"));
+        }
+        if let Some(warning) = reply["warning"].as_str() {
+            say(&format!("callboard: {}", print::harmless(warning)));
+        }
+        Ok(page.print()?)
+    }
+
     fn connect(&self, arguments: &connect::ConnectArgs) -> Outcome {
         let root = Repository::containing(&self.cwd).and_then(|repository| repository.root);
         let root = root.unwrap_or_else(|| self.cwd.clone());
@@ -207,7 +350,7 @@ impl Session {
         if self.json {
             self.print_json(&serde_json::to_value(connected)?)?;
         } else {
-            println!("{connected}");
+            writeln!(io::stdout().lock(), "{connected}")?;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -215,12 +358,8 @@ impl Session {
     /// Pretty on a terminal, one line for programs.
     pub fn print_json(&self, value: &Value) -> io::Result<()> {
         let mut out = io::stdout().lock();
-        if out.is_terminal() {
-            serde_json::to_writer_pretty(&mut out, value)?;
-        } else {
-            serde_json::to_writer(&mut out, value)?;
-        }
-        writeln!(out)
+        let json = if out.is_terminal() { serde_json::to_string_pretty(value)? } else { value.to_string() };
+        writeln!(out, "{}", print::harmless_json(&json))
     }
 
     pub fn coloured(&self) -> bool {
@@ -232,6 +371,18 @@ impl Session {
     }
 }
 
+/// `a/../b` is `b`, without asking the disk.
+fn without_dots(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut path, component| {
+        match component {
+            Component::ParentDir => drop(path.pop()),
+            Component::CurDir => {}
+            other => path.push(other),
+        }
+        path
+    })
+}
+
 pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
@@ -240,4 +391,36 @@ pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
 fn seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_and_option_has_one_line_of_help() {
+        fn check(command: &clap::Command) {
+            let helps = command
+                .get_arguments()
+                .filter(|one| !one.is_hide_set())
+                .map(|one| (one.get_id().as_str(), one.get_help()));
+            for (name, help) in helps.chain([(command.get_name(), command.get_about())]) {
+                let help = help.map(ToString::to_string).unwrap_or_default();
+                assert!(!help.is_empty() && !help.contains('\n'), "{} {name}: {help:?}", command.get_name());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&Arguments::command());
+    }
+
+    #[test]
+    fn dots_go_without_asking_the_disk() {
+        assert_eq!(without_dots(Path::new("/a/./b/../c")), Path::new("/a/c"));
+        assert_eq!(without_dots(Path::new("/../a")), Path::new("/a"));
+    }
 }

@@ -1,0 +1,86 @@
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::{Outcome, Session, print, read_input, usage_error};
+use crate::state::task::DEFAULT_PRIORITY;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// What is to be done, for somebody who knows nothing else
+    #[arg(required_unless_present = "batch")]
+    description: Option<String>,
+    /// 1 (first) to 10 (last)
+    #[arg(long, value_name = "N", default_value_t = i64::from(DEFAULT_PRIORITY), allow_negative_numbers = true)]
+    priority: i64,
+    /// A task that must be done first; may be repeated
+    #[arg(long, value_name = "ID")]
+    after: Vec<String>,
+    /// A file to read before starting; may be repeated
+    #[arg(long, value_name = "PATH")]
+    file: Vec<String>,
+    /// What helps to do it
+    #[arg(long, value_name = "TEXT")]
+    hint: Option<String>,
+    /// A short name
+    #[arg(long)]
+    title: Option<String>,
+    /// A tag of the task; may be repeated
+    #[arg(long)]
+    tag: Vec<String>,
+    /// A capability that its agent must have; may be repeated
+    #[arg(long, value_name = "NAME")]
+    capability: Vec<String>,
+    /// The task's id; made up when left out
+    #[arg(long)]
+    id: Option<String>,
+    /// Idempotency key: repeating the command with it adds nothing
+    #[arg(long)]
+    key: Option<String>,
+    /// Add the tasks of a JSON array, or of an object with `tasks`; `-` is standard input
+    #[arg(long, value_name = "FILE", conflicts_with_all = [
+        "description", "priority", "after", "file", "hint", "title", "tag", "capability", "id",
+    ])]
+    batch: Option<String>,
+}
+
+pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+    let reply = match &arguments.batch {
+        Some(file) => session.call("create_tasks_batch", batch(&read_input(file), arguments.key.as_deref()))?,
+        None => session.call("create_task", task(session, arguments))?,
+    };
+    session.show(&reply, |page| match reply["task_ids"].as_array() {
+        Some(ids) => ids.iter().for_each(|id| page.line(print::text(id))),
+        None => page.line(print::text(&reply["task"]["id"])),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn task(session: &Session, arguments: Arguments) -> Value {
+    let demands = (!arguments.capability.is_empty()).then(|| json!({"capabilities": arguments.capability}));
+    json!({
+        "description": arguments.description.unwrap_or_default(),
+        "priority": arguments.priority,
+        "dependencies": arguments.after,
+        "context_files": session.project_paths(&arguments.file),
+        "hints": arguments.hint,
+        "title": arguments.title,
+        "tags": arguments.tag,
+        "demands": demands,
+        "id": arguments.id,
+        "idempotency_key": arguments.key,
+    })
+}
+
+fn batch(text: &str, key: Option<&str>) -> Value {
+    let mut batch = match serde_json::from_str(text) {
+        Ok(tasks @ Value::Array(_)) => json!({"tasks": tasks}),
+        Ok(batch @ Value::Object(_)) => batch,
+        Ok(_) => usage_error("the batch is neither a JSON array of tasks nor an object with `tasks`"),
+        Err(error) => usage_error(format!("the batch is not JSON: {error}")),
+    };
+    if let Some(key) = key {
+        batch["idempotency_key"] = Value::from(key);
+    }
+    batch
+}

@@ -1,0 +1,50 @@
+use std::process::ExitCode;
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::print::{Column, Page, Tone};
+use super::{Outcome, Session};
+use crate::state::agent::Agent;
+
+/// One of `get_agents`.
+#[derive(Deserialize)]
+struct Item {
+    #[serde(flatten)]
+    agent: Agent,
+    present: bool,
+    quiet: bool,
+}
+
+pub fn run(session: &Session) -> Outcome {
+    let reply = session.every_page("get_agents", "agents", &json!({}))?;
+    let agents: Vec<Item> = serde_json::from_value(reply["agents"].clone())?;
+    session.show(&reply, |page| {
+        if agents.is_empty() {
+            page.line("no agents");
+            return;
+        }
+        let rows: Vec<_> = agents.iter().map(|item| row(page, item)).collect();
+        page.table(["id", "role", "presence", "task", "last heartbeat", "done", "failed"], rows.into_iter());
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(page: &Page, item: &Item) -> [Column; 7] {
+    let agent = &item.agent;
+    let presence = match (item.present, item.quiet) {
+        (_, true) => Column::toned("quiet", Tone::Busy),
+        (true, false) => Column::toned("present", Tone::Good),
+        (false, false) => Column::toned("away", Tone::Over),
+    };
+    let tasks: Vec<_> = agent.current_tasks.iter().map(ToString::to_string).collect();
+    [
+        agent.id.as_str().into(),
+        agent.role.as_str().into(),
+        presence,
+        tasks.join(", ").into(),
+        page.when(agent.last_heartbeat).into(),
+        agent.tasks_completed.into(),
+        agent.tasks_failed.into(),
+    ]
+}

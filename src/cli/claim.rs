@@ -1,0 +1,74 @@
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::print::{Page, Tone, text};
+use super::{Outcome, Session};
+use crate::state::limit;
+use crate::state::task::Task;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// This task and no other
+    id: Option<String>,
+    /// Wait that long for a task
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=limit::WAIT.max as u64))]
+    wait: u64,
+    /// Only at or below this path
+    #[arg(long, value_name = "PATH")]
+    scope: Option<String>,
+}
+
+pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+    let query = json!({"task_id": arguments.id, "wait_seconds": arguments.wait, "scope": arguments.scope});
+    let reply = session.call("claim_task", query)?;
+    if reply["success"] != true {
+        session.show(&reply, |page| empty_handed(page, &reply))?;
+        return Ok(ExitCode::from(super::REFUSED));
+    }
+    let task: Task = serde_json::from_value(reply["task"].clone())?;
+    session.show(&reply, |page| claimed(page, &reply, &task))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn empty_handed(page: &mut Page, reply: &Value) {
+    page.line(text(&reply["message"]));
+    for held in reply["holding"].as_array().into_iter().flatten() {
+        page.line(format_args!("{} (attempt {})", text(&held["task"]), held["attempt"]));
+    }
+    page.field("next", text(&reply["next"]));
+}
+
+fn claimed(page: &mut Page, reply: &Value, task: &Task) {
+    let already = if reply["already"] == true { " before" } else { "" };
+    let attempt = format_args!("{}{already}, attempt {} of {}", task.id, task.attempt, task.max_attempts);
+    page.marked("claimed", Tone::Busy, attempt);
+    page.field("title", task.title.as_deref().unwrap_or_default());
+    page.field("description", &task.description);
+    if let Some(context) = &task.context {
+        page.field("files", context.files.join(", "));
+        page.field("hints", context.hints.as_deref().unwrap_or_default());
+    }
+    handoff(page, &reply["handoff"]);
+    if let Ok(until) = serde_json::from_value(reply["lease_until"].clone()) {
+        let until = page.when(until);
+        page.field("lease ends", until);
+    }
+    page.field("next", format_args!("callboard complete {} 'what was done'", task.id));
+}
+
+fn handoff(page: &mut Page, handoff: &Value) {
+    for one in handoff["dependencies"].as_array().into_iter().flatten() {
+        let parts = ["task", "branch", "commit", "output"].map(|field| text(&one[field]));
+        let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        page.field("builds on", parts.join(" "));
+    }
+    let last = &handoff["last_attempt"];
+    page.field("last attempt by", text(&last["agent"]));
+    page.field("its error", text(&last["error"]));
+    page.field("its note", text(&last["note"]));
+    page.field("its worktree", text(&last["worktree"]));
+    for discovery in handoff["discoveries"].as_array().into_iter().flatten() {
+        page.field("discovery", text(discovery));
+    }
+}

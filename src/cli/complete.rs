@@ -1,0 +1,42 @@
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use super::{Outcome, Session, read_input};
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The task that you hold
+    id: String,
+    /// What was done, for whoever builds on it; `-` reads it from standard input
+    #[arg(default_value = "")]
+    output: String,
+    /// A file that was changed; may be repeated
+    #[arg(long, value_name = "PATH")]
+    file: Vec<String>,
+    /// A file that was made; may be repeated
+    #[arg(long, value_name = "PATH")]
+    created: Vec<String>,
+    /// The branch with the work [default: the worktree's]
+    #[arg(long)]
+    branch: Option<String>,
+    /// The commit with the work
+    #[arg(long)]
+    commit: Option<String>,
+}
+
+pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+    let output = if arguments.output == "-" { read_input("-") } else { arguments.output };
+    let result = json!({
+        "task_id": arguments.id,
+        "output": output,
+        "files_modified": session.project_paths(&arguments.file),
+        "files_created": session.project_paths(&arguments.created),
+        "branch": arguments.branch,
+        "commit": arguments.commit,
+    });
+    let reply = session.call("complete_task", result)?;
+    let already = if reply["already"] == true { " before" } else { "" };
+    session.show(&reply, |page| page.line(format_args!("completed {}{already}", arguments.id)))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,157 @@
+//! `callboard doctor`: looks at everything that a board needs, and changes nothing.
+
+mod files;
+mod journal;
+mod lock;
+
+use std::env::consts::{ARCH, OS};
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::ExitCode;
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::print::Tone;
+use super::{FAILED, Outcome, Session};
+use crate::filesystem::{self, Class};
+use crate::participant::directory;
+use crate::{config, journal::sqlite};
+
+#[derive(Serialize)]
+struct Check {
+    name: &'static str,
+    verdict: Verdict,
+    found: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Verdict {
+    Ok,
+    Warn,
+    Fail,
+}
+
+impl Check {
+    fn ok(name: &'static str, found: impl Into<String>) -> Self {
+        Self { name, verdict: Verdict::Ok, found: found.into(), fix: None }
+    }
+
+    fn warn(name: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { name, verdict: Verdict::Warn, found: found.into(), fix: Some(fix.into()) }
+    }
+
+    fn fail(name: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { name, verdict: Verdict::Fail, found: found.into(), fix: Some(fix.into()) }
+    }
+}
+
+pub fn run(session: &Session) -> Outcome {
+    let checks = checks(session);
+    let has_failed = checks.iter().any(|check| check.verdict == Verdict::Fail);
+    session.show(&json!({"healthy": !has_failed, "checks": checks}), |page| {
+        for check in &checks {
+            let (word, tone) = match check.verdict {
+                Verdict::Ok => ("ok  ", Tone::Good),
+                Verdict::Warn => ("warn", Tone::Busy),
+                Verdict::Fail => ("fail", Tone::Bad),
+            };
+            page.marked(word, tone, format_args!("{}: {}", check.name, check.found));
+            if let Some(fix) = &check.fix {
+                page.line(format_args!("     {fix}"));
+            }
+        }
+    })?;
+    Ok(ExitCode::from(if has_failed { FAILED } else { 0 }))
+}
+
+fn checks(session: &Session) -> Vec<Check> {
+    let dir = session.dir();
+    let mut checks = vec![location(session)];
+    let directory = directory(dir);
+    let usable = directory.verdict != Verdict::Fail && dir.is_dir();
+    checks.extend([directory, file_system(dir)]);
+    if usable {
+        checks.push(configuration(dir));
+        checks.extend(board(dir));
+    }
+    checks.push(versions());
+    checks
+}
+
+fn location(session: &Session) -> Check {
+    let place = format!("{} ({})", session.dir().display(), session.location.source);
+    match session.location.may_create() {
+        Ok(()) => Check::ok("place", place),
+        Err(error) => Check::fail("place", place, error.to_string()),
+    }
+}
+
+fn directory(dir: &Path) -> Check {
+    const NAME: &str = "directory";
+    match std::fs::symlink_metadata(dir) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Check::warn(NAME, "it does not exist", "`callboard init GOAL` makes it, and so does the first writing call")
+        }
+        Err(error) => Check::fail(NAME, error.to_string(), "see to the permissions of the directories above it"),
+        Ok(metadata) => match directory::inspect(dir) {
+            Err(error) => Check::fail(NAME, describe(&metadata), error.to_string()),
+            Ok(()) if metadata.mode() & 0o077 != 0 => {
+                let fix = format!("others can read the board; `chmod 700 {}`", dir.display());
+                Check::warn(NAME, describe(&metadata), fix)
+            }
+            Ok(()) => Check::ok(NAME, describe(&metadata)),
+        },
+    }
+}
+
+fn describe(metadata: &Metadata) -> String {
+    format!("mode {:03o}, owned by user {}", metadata.mode() & 0o777, metadata.uid())
+}
+
+fn file_system(dir: &Path) -> Check {
+    const NAME: &str = "file system";
+    let found = filesystem::kind(dir);
+    let why = match found.class {
+        Class::Local => return Check::ok(NAME, found.name),
+        Class::Network => "on a network only one machine may use the board",
+        Class::CrossKernel => "a virtual machine and its host must not use the board at once",
+        Class::Memory => "the board will be gone after a restart",
+        Class::Unknown => "locks and mapped memory may not work on it",
+    };
+    Check::warn(NAME, found.name, format!("{why}; a local disk is safe: move the board with --dir or COORDINATION_DIR"))
+}
+
+fn configuration(dir: &Path) -> Check {
+    match config::load(dir) {
+        Ok(_) if dir.join(config::FILE).exists() => Check::ok(config::FILE, "read"),
+        Ok(_) => Check::ok(config::FILE, "none, so the defaults hold"),
+        Err(error) => Check::fail(config::FILE, "not usable", error.to_string()),
+    }
+}
+
+/// What is read while nobody writes, and then what follows from it.
+fn board(dir: &Path) -> Vec<Check> {
+    let (lock_check, locked) = lock::acquire(dir);
+    let Some(locked) = locked else { return vec![lock_check, files::participants(dir)] };
+    let copied = journal::copy(dir);
+    let shown = crate::statefile::seq_of(dir);
+    let leftovers = files::leftovers(dir);
+    drop(locked);
+    let (journal_checks, journal) = journal::examine(dir, copied);
+    let mut checks = vec![lock_check];
+    checks.extend(journal_checks);
+    checks.push(files::state(dir, shown, &journal));
+    checks.extend([files::participants(dir), leftovers]);
+    checks
+}
+
+fn versions() -> Check {
+    let (ours, sqlite) = (env!("CARGO_PKG_VERSION"), rusqlite::version());
+    let format = sqlite::FORMAT;
+    Check::ok("versions", format!("callboard {ours}, SQLite {sqlite}, journal format {format}, {ARCH}-{OS}"))
+}

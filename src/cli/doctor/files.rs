@@ -1,0 +1,111 @@
+//! The state file, the living processes' files, and what crashes have left.
+
+use std::io;
+use std::path::Path;
+
+use super::Check;
+use super::journal::Examined;
+use crate::participant::directory;
+use crate::statefile::{self, FILE_NAME, Found, Head};
+
+/// `shown` is the head of the file as it was while nobody wrote.
+pub fn state(dir: &Path, shown: io::Result<Option<Head>>, journal: &Examined) -> Check {
+    let document = match statefile::load(dir) {
+        Ok(None) => return missing(journal),
+        Ok(Some(Found::Sound(document))) => document,
+        Ok(Some(Found::Foreign { document, .. })) => {
+            let found = format!("of the broker before callboard, {} tasks", document.tasks.len());
+            return match journal {
+                Examined::None => Check::warn(FILE_NAME, found, "the first writing call imports it and keeps a copy"),
+                _ => Check::warn(FILE_NAME, found, "the next call keeps it as *.quarantined-N and writes ours anew"),
+            };
+        }
+        Ok(Some(Found::Unsound { reason })) => return unsound(&reason, journal),
+        Err(error) => return Check::fail(FILE_NAME, "cannot be used", error.to_string()),
+    };
+    let file = shown.ok().flatten().map_or(document.board.seq, |head| head.seq);
+    match journal {
+        Examined::None => {
+            Check::warn(FILE_NAME, "sound, but there is no journal", "the next writing call starts one from it")
+        }
+        Examined::Unreadable => Check::ok(FILE_NAME, format!("sound, at event {file}")),
+        Examined::Sound { board_id, .. } if board_id.as_deref() != Some(&document.board.board_id) => {
+            Check::warn(FILE_NAME, "of another board", "the next call keeps it as *.quarantined-N and writes ours anew")
+        }
+        Examined::Sound { head, .. } => at(file, *head),
+    }
+}
+
+fn at(file: u64, head: u64) -> Check {
+    if file > head {
+        let found = format!("at event {file}, but the journal ends at {head}: it has lost its end");
+        let fix = "stop all agents and keep a copy of the directory; then move journal.db and journal.db-wal away to go \
+                   on from the state file, or the state file to go on from the journal";
+        return Check::fail(FILE_NAME, found, fix);
+    }
+    if file < head {
+        let found = format!("sound, but at event {file} of {head}");
+        return Check::warn(
+            FILE_NAME,
+            found,
+            "a process was ended before it could write it; the next writing call does",
+        );
+    }
+    Check::ok(FILE_NAME, format!("sound, at event {file} like the journal"))
+}
+
+fn missing(journal: &Examined) -> Check {
+    match journal {
+        Examined::None => Check::ok(FILE_NAME, "none; the first writing call makes it"),
+        Examined::Sound { .. } => Check::warn(FILE_NAME, "missing", "the next writing call makes it from the journal"),
+        Examined::Unreadable => Check::fail(FILE_NAME, "missing", "restore journal or state file from a backup"),
+    }
+}
+
+fn unsound(reason: &str, journal: &Examined) -> Check {
+    let found = format!("not as it was written: {reason}");
+    match journal {
+        Examined::Sound { .. } => {
+            Check::warn(FILE_NAME, found, "the next call keeps it as *.quarantined-N and rebuilds it from the journal")
+        }
+        _ => {
+            Check::fail(FILE_NAME, found, "restore journal or state file from a backup, or move it away to start anew")
+        }
+    }
+}
+
+pub fn participants(dir: &Path) -> Check {
+    let (present, gone): (Vec<_>, Vec<_>) =
+        names(&dir.join("run")).into_iter().partition(|name| directory::is_present(dir, name));
+    let found = match present.as_slice() {
+        [] => "none".to_owned(),
+        _ => format!("{} ({})", present.len(), present.join(", ")),
+    };
+    match gone.len() {
+        0 => Check::ok("living processes", found),
+        // An agent's leases end a while after its process; that is how it should be.
+        count => Check::ok("living processes", format!("{found}; {count} ended without goodbye, to be cleared")),
+    }
+}
+
+/// Nobody writes now, so an unfinished file will stay unfinished.
+pub fn leftovers(dir: &Path) -> Check {
+    let is_unfinished = |name: &String| name.starts_with('.') && name.ends_with(".tmp");
+    let is_evidence = |name: &String| ["quarantined-", "rejected-", "orphaned-"].iter().any(|mark| name.contains(mark));
+    let names = names(dir);
+    let unfinished: Vec<_> = names.iter().filter(|name| is_unfinished(name)).cloned().collect();
+    let evidence: Vec<_> = names.iter().filter(|name| is_evidence(name)).cloned().collect();
+    match (unfinished.is_empty(), evidence.is_empty()) {
+        (true, true) => Check::ok("leftovers", "none"),
+        (false, _) => Check::warn("leftovers", unfinished.join(", "), "a process was ended while writing; remove them"),
+        _ => Check::warn("leftovers", evidence.join(", "), "kept because they were damaged; look, then remove them"),
+    }
+}
+
+/// Sorted; none when the directory cannot be read.
+fn names(dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut names: Vec<_> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}

@@ -1,0 +1,144 @@
+//! The journal, from a copy: SQLite would make files beside the one it opens.
+
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use super::Check;
+use crate::clock::{Clock, SystemClock};
+use crate::journal::sqlite::{FILE_NAME, SqliteJournal};
+use crate::journal::{Journal, JournalError};
+use crate::state::event::Recorded;
+use crate::state::time::{SECOND, Timestamp};
+use crate::state::{ApplyError, State};
+
+const NAME: &str = "journal";
+const READ_AT_ONCE: usize = 4_096;
+const KEEP: &str = "stop all agents and keep a copy of the directory; if the state file below is sound, move journal.db \
+                    and journal.db-wal away, and the next writing call starts a new journal from the state file";
+
+pub struct Copy {
+    dir: TempDir,
+    bytes: u64,
+}
+
+/// What the journal says.
+pub enum Examined {
+    None,
+    Unreadable,
+    Sound { board_id: Option<String>, head: u64 },
+}
+
+/// The caller holds the lock. The log comes first: what a checkpoint meanwhile moves from it to the database is the same
+/// content, so that a log over a newer database is as good.
+pub fn copy(dir: &Path) -> io::Result<Option<Copy>> {
+    let temporary = tempfile::Builder::new().prefix("callboard-doctor-").tempdir()?;
+    let mut bytes = 0;
+    for (name, is_journal) in [(format!("{FILE_NAME}-wal"), false), (FILE_NAME.to_owned(), true)] {
+        match regular(&dir.join(&name)).and_then(|path| std::fs::copy(path, temporary.path().join(&name))) {
+            Ok(size) => bytes += size,
+            Err(error) if error.kind() == ErrorKind::NotFound && is_journal => return Ok(None),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Some(Copy { dir: temporary, bytes }))
+}
+
+fn regular(path: &Path) -> io::Result<PathBuf> {
+    match std::fs::symlink_metadata(path)?.is_file() {
+        true => Ok(path.to_owned()),
+        false => Err(io::Error::new(ErrorKind::InvalidInput, format!("{} is not a regular file", path.display()))),
+    }
+}
+
+pub fn examine(dir: &Path, copied: io::Result<Option<Copy>>) -> (Vec<Check>, Examined) {
+    let copy = match copied {
+        Ok(Some(copy)) => copy,
+        Ok(None) => return (vec![Check::ok(NAME, "none; the first writing call makes it")], Examined::None),
+        Err(error) => {
+            let fix = format!("see to the permissions in {} and the space for temporary files", dir.display());
+            return (vec![Check::fail(NAME, format!("cannot be copied: {error}"), fix)], Examined::Unreadable);
+        }
+    };
+    match read(&copy) {
+        Ok(found) => {
+            let text = format!("{} events in {}, hash chain verified", found.head, size(copy.bytes));
+            let checks = vec![Check::ok(NAME, text), replay(&found), clock(found.last)];
+            (checks, Examined::Sound { board_id: found.board_id, head: found.head })
+        }
+        Err(error) => (vec![fault(error)], Examined::Unreadable),
+    }
+}
+
+struct Found {
+    board_id: Option<String>,
+    head: u64,
+    last: Option<Timestamp>,
+    replayed: Result<State, ApplyError>,
+}
+
+fn read(copy: &Copy) -> Result<Found, JournalError> {
+    let journal = SqliteJournal::open(copy.dir.path())?;
+    let mut found = Found { board_id: journal.board_id()?, head: 0, last: None, replayed: Ok(State::new()) };
+    loop {
+        let events = journal.read_from(found.head, READ_AT_ONCE)?;
+        let Some(last) = events.last() else { return Ok(found) };
+        (found.head, found.last) = (last.seq, Some(last.at));
+        found.replayed = found.replayed.and_then(|state| replayed(state, &events));
+    }
+}
+
+fn replayed(mut state: State, events: &[Recorded]) -> Result<State, ApplyError> {
+    for recorded in events {
+        state.apply(recorded)?;
+        state.settle();
+    }
+    Ok(state)
+}
+
+/// Whether the events make a state, and one that keeps the invariants.
+fn replay(found: &Found) -> Check {
+    const REPORT: &str = "this is a defect of callboard, please report it; the board goes on from the state file";
+    match &found.replayed {
+        Err(error) => Check::fail("replay", error.to_string(), REPORT),
+        Ok(state) => match state.check().as_slice() {
+            [] => Check::ok("replay", format!("{} tasks, every invariant holds", state.live_tasks())),
+            wrong => Check::fail("replay", wrong.join("; "), REPORT),
+        },
+    }
+}
+
+fn clock(last: Option<Timestamp>) -> Check {
+    let now = SystemClock::default().wall();
+    let behind = last.map_or(0, |last| last.since(now)) / SECOND;
+    match behind {
+        0 => Check::ok("clock", format!("{now}, not behind the last event")),
+        _ => Check::warn(
+            "clock",
+            format!("{behind} s behind the last event"),
+            "set this machine's clock; until it has caught up, time on the board goes on from the last event",
+        ),
+    }
+}
+
+fn fault(error: JournalError) -> Check {
+    match error {
+        JournalError::Unreadable { source, .. } => Check::fail(NAME, format!("not readable: {source}"), KEEP),
+        JournalError::Sqlite(source) => Check::fail(NAME, format!("not readable: {source}"), KEEP),
+        JournalError::Damaged { seq, detail } => Check::fail(NAME, format!("event {seq} is damaged: {detail}"), KEEP),
+        JournalError::NewerFormat { .. } | JournalError::UnknownKind { .. } => {
+            Check::fail(NAME, "written by a newer callboard", error.to_string())
+        }
+        _ => Check::fail(NAME, "cannot be examined", error.to_string()),
+    }
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..10_000 => format!("{bytes} bytes"),
+        10_000..10_000_000 => format!("{} kB", bytes / 1_000),
+        _ => format!("{} MB", bytes / 1_000_000),
+    }
+}

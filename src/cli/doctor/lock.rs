@@ -1,0 +1,60 @@
+//! The board's lock, shared and for a moment: while it is held nobody writes.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::fs::OFlags;
+
+use super::Check;
+
+const NAME: &str = "lock";
+/// As long as a call would wait.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Nobody writes while this lives.
+pub struct Locked(#[expect(dead_code, reason = "closing it releases the lock")] Option<File>);
+
+pub fn acquire(dir: &Path) -> (Check, Option<Locked>) {
+    let path = dir.join("lock");
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = match OpenOptions::new().read(true).custom_flags(flags).open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return (Check::ok(NAME, "no process has used the board yet"), Some(Locked(None)));
+        }
+        Err(error) => {
+            let fix = format!("make {} a regular file that you own", path.display());
+            return (Check::fail(NAME, format!("cannot be opened: {error}"), fix), None);
+        }
+    };
+    wait(file)
+}
+
+fn wait(file: File) -> (Check, Option<Locked>) {
+    let start = Instant::now();
+    loop {
+        match file.try_lock_shared() {
+            Ok(()) => return (Check::ok(NAME, "free"), Some(Locked(Some(file)))),
+            Err(TryLockError::Error(error)) => {
+                let fix = "this file system has no file locks; move the board to a local disk";
+                return (Check::fail(NAME, format!("cannot be locked: {error}"), fix), None);
+            }
+            Err(TryLockError::WouldBlock) if start.elapsed() >= PATIENCE => return (held(file), None),
+            Err(TryLockError::WouldBlock) => sleep(Duration::from_millis(10)),
+        }
+    }
+}
+
+fn held(file: File) -> Check {
+    let mut pid = String::new();
+    let holder = match file.take(64).read_to_string(&mut pid) {
+        Ok(_) if !pid.trim().is_empty() => format!("process {}", pid.trim()),
+        _ => "a process".to_owned(),
+    };
+    let found = format!("held by {holder} for {} s, so journal and state file were not looked at", PATIENCE.as_secs());
+    Check::fail(NAME, found, format!("see what {holder} does; if it hangs, end it: the lock goes with it"))
+}

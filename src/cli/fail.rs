@@ -1,0 +1,38 @@
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use super::print::text;
+use super::{Outcome, Session};
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The task that you hold
+    id: String,
+    /// What was tried and what happened
+    error: String,
+    /// Nobody need try again
+    #[arg(long)]
+    permanent: bool,
+    /// Kind of error: timeout, transient, permanent, …
+    #[arg(long)]
+    category: Option<String>,
+}
+
+pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+    let failure = json!({
+        "task_id": arguments.id,
+        "error": arguments.error,
+        "retryable": !arguments.permanent,
+        "category": arguments.category,
+    });
+    let reply = session.call("fail_task", failure)?;
+    session.show(&reply, |page| match serde_json::from_value(reply["retry_at"].clone()) {
+        Ok(time) => {
+            let (when, left) = (page.when(time), &reply["attempts_left"]);
+            page.line(format_args!("{} is tried again {when}; attempts left: {left}", arguments.id));
+        }
+        Err(_) => page.line(format_args!("{} is {} now", arguments.id, text(&reply["status"]))),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,17 @@
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use super::{Outcome, Session};
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Why, for the agents
+    reason: Option<String>,
+}
+
+pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+    let reply = session.call("pause", json!({"reason": arguments.reason}))?;
+    session.show(&reply, |page| page.line("claims are paused; `callboard resume` allows them again"))?;
+    Ok(ExitCode::SUCCESS)
+}

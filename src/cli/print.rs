@@ -1,0 +1,245 @@
+//! How commands write for people: one page of text, tables, colours, times, and nothing that a terminal would obey.
+
+use std::fmt::{self, Write as _};
+use std::io::{self, Write as _};
+
+use clap::builder::styling::{AnsiColor, Style};
+use comfy_table::{Cell, Color, ContentArrangement, Row, Table, presets};
+use serde_json::Value;
+
+use crate::clock::{Clock, SystemClock};
+use crate::state::task::TaskStatus;
+use crate::state::time::{MINUTE, Timestamp};
+
+/// Longest headline in a table, in characters.
+const HEADLINE: usize = 80;
+
+/// What a command prints for people, put together before anything is written.
+pub struct Page {
+    text: String,
+    coloured: bool,
+    now: Timestamp,
+}
+
+impl Page {
+    pub fn new(coloured: bool) -> Self {
+        Self { text: String::new(), coloured, now: SystemClock::default().wall() }
+    }
+
+    pub fn line(&mut self, line: impl fmt::Display) {
+        self.text.push_str(&harmless(&line.to_string()));
+        self.text.push('\n');
+    }
+
+    /// `name` and what it is, when there is something; further lines are indented.
+    pub fn field(&mut self, name: &str, value: impl fmt::Display) {
+        let value = harmless(value.to_string().trim_end());
+        if !value.is_empty() {
+            let name = self.paint(&format!("{name}:"), AnsiColor::BrightBlack.on_default());
+            let _ = writeln!(self.text, "{name} {}", value.replace('\n', "\n  "));
+        }
+    }
+
+    /// A line that begins with a coloured word.
+    pub fn marked(&mut self, word: &str, tone: Tone, rest: impl fmt::Display) {
+        let word = self.paint(word, tone.style());
+        let _ = writeln!(self.text, "{word} {}", harmless(&rest.to_string()));
+    }
+
+    /// Rows under a header. Cells hold one line each.
+    pub fn table<const N: usize>(&mut self, header: [&str; N], rows: impl Iterator<Item = [Column; N]>) {
+        let mut table = Table::new();
+        table.style_text_only();
+        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+        if self.coloured {
+            table.enforce_styling();
+        } else if table.width().is_some() {
+            let width = table.width();
+            table.force_no_tty();
+            width.map(|width| table.set_width(width));
+        }
+        table.set_header(header.map(|name| Cell::new(name.to_uppercase())));
+        table.add_rows(rows.map(|cells| Row::from(cells.map(Column::cell))));
+        table.column_iter_mut().for_each(|column| _ = column.set_padding((0, 2)));
+        for line in table.lines() {
+            self.text.push_str(line.trim_end());
+            self.text.push('\n');
+        }
+    }
+
+    /// `3 min ago`, `in 2 h`.
+    pub fn when(&self, time: Timestamp) -> String {
+        let (ahead, span) = (time > self.now, time.since(self.now).max(self.now.since(time)));
+        let text = match (span, (span + MINUTE / 2) / MINUTE) {
+            (0..5_000, _) => return "just now".to_owned(),
+            (5_000..MINUTE, _) => format!("{} s", (span + 500) / 1_000),
+            (_, minutes @ 0..=59) => format!("{minutes} min"),
+            (_, minutes @ 60..=2_880) => format!("{} h", (minutes + 30) / 60),
+            (_, minutes) => format!("{} days", (minutes + 720) / 1_440),
+        };
+        if ahead { format!("in {text}") } else { format!("{text} ago") }
+    }
+
+    pub fn print(&self) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        out.write_all(self.text.as_bytes())?;
+        out.flush()
+    }
+
+    fn paint(&self, text: &str, style: Style) -> String {
+        if self.coloured { format!("{style}{text}{style:#}") } else { text.to_owned() }
+    }
+}
+
+/// What a word means, for its colour.
+#[derive(Clone, Copy)]
+pub enum Tone {
+    Plain,
+    Good,
+    Busy,
+    Waiting,
+    Bad,
+    Over,
+}
+
+impl Tone {
+    pub fn of(status: TaskStatus) -> Self {
+        match status {
+            TaskStatus::Available => Self::Waiting,
+            TaskStatus::Claimed | TaskStatus::InProgress => Self::Busy,
+            TaskStatus::Done => Self::Good,
+            TaskStatus::Failed => Self::Bad,
+            TaskStatus::Cancelled | TaskStatus::Obsolete => Self::Over,
+        }
+    }
+
+    fn style(self) -> Style {
+        match self {
+            Self::Plain => Style::new(),
+            Self::Good => AnsiColor::Green.on_default(),
+            Self::Busy => AnsiColor::Yellow.on_default(),
+            Self::Waiting => AnsiColor::Cyan.on_default(),
+            Self::Bad => AnsiColor::Red.on_default(),
+            Self::Over => AnsiColor::BrightBlack.on_default(),
+        }
+    }
+
+    fn colour(self) -> Color {
+        match self {
+            Self::Plain => Color::Reset,
+            Self::Good => Color::DarkGreen,
+            Self::Busy => Color::DarkYellow,
+            Self::Waiting => Color::DarkCyan,
+            Self::Bad => Color::DarkRed,
+            Self::Over => Color::DarkGrey,
+        }
+    }
+}
+
+/// One cell of a table.
+pub struct Column(String, Tone);
+
+impl Column {
+    pub fn toned(text: impl fmt::Display, tone: Tone) -> Self {
+        Self(text.to_string(), tone)
+    }
+
+    fn cell(self) -> Cell {
+        let cell = Cell::new(headline(&self.0));
+        match self.1 {
+            Tone::Plain => cell,
+            tone => cell.fg(tone.colour()),
+        }
+    }
+}
+
+impl<T: fmt::Display> From<T> for Column {
+    fn from(text: T) -> Self {
+        Self::toned(text, Tone::Plain)
+    }
+}
+
+/// The first line, cut to what a table can hold.
+pub fn headline(text: &str) -> String {
+    let line = harmless(text.lines().next().unwrap_or_default());
+    match line.char_indices().nth(HEADLINE) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+/// A piece of a reply as text: a string without its quotes, nothing for what is not there.
+pub fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(text).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}
+
+/// `text` with every character replaced that a terminal would obey instead of show. Line breaks stay.
+///
+/// Agents write what is printed here; see CVE-2021-42574 for what bidirectional controls can hide.
+pub fn harmless(text: &str) -> String {
+    let shown = text.chars().map(|c| match c {
+        '\n' => '\n',
+        '\t' => ' ',
+        c if is_obeyed(c) => char::REPLACEMENT_CHARACTER,
+        c => c,
+    });
+    shown.collect()
+}
+
+/// JSON with the same characters escaped. Outside of strings it has none of them.
+pub fn harmless_json(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c != '\n' && is_obeyed(c) {
+            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| _ = write!(escaped, "\\u{unit:04x}"));
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
+}
+
+fn is_obeyed(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(c, '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_replaced() {
+        assert_eq!(
+            harmless("a\x1b[2Jb\u{9b}c\u{202e}d\r\x07\te\nf"),
+            "a\u{fffd}[2Jb\u{fffd}c\u{fffd}d\u{fffd}\u{fffd} e\nf"
+        );
+        assert_eq!(harmless("naïve 日本 👩‍💻"), "naïve 日本 👩‍💻");
+    }
+
+    #[test]
+    fn escaped_json_says_the_same() {
+        let value = serde_json::json!({"a": "\u{9b}2J\u{202e}\x1b\u{e0041}\u{7f}"});
+        let json = harmless_json(&value.to_string());
+        assert!(json.chars().all(|c| !is_obeyed(c)), "{json}");
+        assert_eq!(serde_json::from_str::<Value>(&json).expect("JSON"), value);
+    }
+
+    #[test]
+    fn times_are_told_from_now() {
+        let page = Page { text: String::new(), coloured: false, now: Timestamp::from_millis(100_000_000_000) };
+        let told = |millis: i64| page.when(page.now + millis);
+        assert_eq!(told(0), "just now");
+        assert_eq!(told(-42_000), "42 s ago");
+        assert_eq!(told(-3 * MINUTE), "3 min ago");
+        assert_eq!(told(30 * MINUTE), "in 30 min");
+        assert_eq!(told(-47 * 60 * MINUTE), "47 h ago");
+        assert_eq!(told(-49 * 60 * MINUTE), "2 days ago");
+    }
+}

@@ -1,0 +1,116 @@
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::print::{Page, Tone, text};
+use super::{Outcome, Session};
+use crate::state::task::{Attempt, Context, Task, TaskResult};
+use crate::state::time::Timestamp;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The task
+    id: String,
+}
+
+pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+    let reply = session.call("get_task", json!({"task_id": arguments.id}))?;
+    let task: Task = serde_json::from_value(reply["task"].clone())?;
+    session.show(&reply, |page| {
+        summary(page, &reply, &task);
+        write_context(page, task.context.as_ref());
+        times(page, &task);
+        if let Some(result) = &task.result {
+            page.line("\nresult");
+            write_result(page, result);
+        }
+        task.attempts.iter().for_each(|attempt| write_attempt(page, attempt));
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn summary(page: &mut Page, reply: &Value, task: &Task) {
+    let is = match (reply["retired"] == true, reply["ready"] == true) {
+        (true, _) => ", retired",
+        (_, true) => ", ready",
+        _ => "",
+    };
+    page.marked(task.status.as_str(), Tone::of(task.status), format_args!("{}{is}", task.id));
+    page.field("title", task.title.as_deref().unwrap_or_default());
+    page.field("description", &task.description);
+    page.field("priority", task.priority);
+    page.field("path", task.path.as_deref().unwrap_or_default());
+    page.field("tags", task.tags.join(", "));
+    page.field("held by", task.claimed_by.as_ref().map(ToString::to_string).unwrap_or_default());
+    page.field("attempt", format_args!("{}, at most {}", task.attempt, task.max_attempts));
+    if !task.demands.is_empty() {
+        page.field("demands", serde_json::to_value(&task.demands).unwrap_or_default());
+    }
+    let dependencies: Vec<_> = task.dependencies.iter().map(ToString::to_string).collect();
+    page.field("after", dependencies.join(", "));
+    for one in reply["waits_for"].as_array().into_iter().flatten() {
+        page.field("waits for", format_args!("{} ({})", text(&one["task"]), text(&one["status"])));
+    }
+    if let Some(stop) = &task.stop_requested {
+        let when = page.when(stop.at);
+        page.field("stop requested", format_args!("{when} {}", stop.reason.as_deref().unwrap_or_default()));
+    }
+}
+
+fn write_context(page: &mut Page, context: Option<&Context>) {
+    let Some(context) = context else { return };
+    page.field("files", context.files.join(", "));
+    page.field("hints", context.hints.as_deref().unwrap_or_default());
+    if !context.metadata.is_empty() {
+        page.field("metadata", Value::Object(context.metadata.clone()));
+    }
+}
+
+fn times(page: &mut Page, task: &Task) {
+    let times = [
+        ("created", Some(task.created_at)),
+        ("claimed", task.claimed_at),
+        ("started", task.started_at),
+        ("completed", task.completed_at),
+        ("not before", task.not_before),
+    ];
+    for (name, time) in times {
+        time_field(page, name, time);
+    }
+}
+
+fn time_field(page: &mut Page, name: &str, time: Option<Timestamp>) {
+    if let Some(time) = time {
+        let told = page.when(time);
+        page.field(name, format_args!("{told} ({time})"));
+    }
+}
+
+fn write_result(page: &mut Page, result: &TaskResult) {
+    page.field("output", result.output.as_deref().unwrap_or_default());
+    page.field("error", result.error.as_deref().unwrap_or_default());
+    page.field("modified", result.files_modified.join(", "));
+    page.field("created", result.files_created.join(", "));
+    page.field("branch", result.branch.as_deref().unwrap_or_default());
+    page.field("commit", result.commit.as_deref().unwrap_or_default());
+    page.field("data", result.data.as_ref().map(Value::to_string).unwrap_or_default());
+}
+
+fn write_attempt(page: &mut Page, attempt: &Attempt) {
+    page.line(format_args!("\nattempt {} by {}", attempt.number, attempt.agent));
+    match attempt.outcome {
+        Some(outcome) => page.field("outcome", text(&json!(outcome))),
+        None => time_field(page, "lease ends", Some(attempt.lease_until)),
+    }
+    time_field(page, "claimed", Some(attempt.claimed_at));
+    time_field(page, "ended", attempt.ended_at);
+    if let Some(error) = &attempt.error {
+        page.field("error", format_args!("{}: {}", error.category, error.message));
+    }
+    page.field("note", attempt.note.as_deref().unwrap_or_default());
+    page.field("worktree", attempt.place.worktree.as_deref().unwrap_or_default());
+    page.field("branch", attempt.place.branch.as_deref().unwrap_or_default());
+    if let Some(late) = &attempt.late_result {
+        page.field("late result", late.output.as_deref().unwrap_or("without output"));
+    }
+}

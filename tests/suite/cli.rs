@@ -1,0 +1,513 @@
+//! The commands, through the binary: what people and scripts see, and the exit codes.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::SystemTime;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const REFUSED: i32 = 1;
+const USAGE: i32 = 2;
+const FAILED: i32 = 3;
+
+/// A project directory with nothing in it, and a home directory.
+struct Project {
+    base: TempDir,
+}
+
+struct Ran {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl Project {
+    fn new() -> Self {
+        let base = tempfile::tempdir().expect("a temporary directory");
+        for dir in ["home", "project"] {
+            std::fs::create_dir(base.path().join(dir)).expect("a directory");
+        }
+        Self { base }
+    }
+
+    fn with_tasks(tasks: &Value) -> Self {
+        let project = Self::new();
+        assert_eq!(project.fed(&["add", "--batch", "-"], &tasks.to_string()).code, 0);
+        project
+    }
+
+    fn dir(&self, name: &str) -> PathBuf {
+        self.base.path().join(name)
+    }
+
+    fn board(&self) -> PathBuf {
+        self.dir("project/.coordination")
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_callboard"));
+        command.args(arguments).current_dir(self.dir("project")).env("HOME", self.dir("home"));
+        for name in ["COORDINATION_DIR", "WORKSPACE_FOLDER_PATHS", "CALLBOARD_LOG", "NO_COLOR"] {
+            command.env_remove(name);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        Ran::of(&mut self.command(arguments))
+    }
+
+    /// With `input` on standard input.
+    fn fed(&self, arguments: &[&str], input: &str) -> Ran {
+        let mut child = self.command(arguments).stdin(Stdio::piped()).spawn().expect("started");
+        // A command that refuses early does not read all of it.
+        drop(child.stdin.take().expect("piped").write_all(input.as_bytes()));
+        Ran::from(child.wait_with_output().expect("ended"))
+    }
+
+    /// What a command that must succeed prints.
+    fn says(&self, arguments: &[&str]) -> String {
+        let ran = self.run(arguments);
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{arguments:?}: {}", ran.out);
+        ran.out
+    }
+
+    /// What a command that must succeed prints with `--json`.
+    fn json(&self, arguments: &[&str]) -> Value {
+        serde_json::from_str(&self.says(&[arguments, &["--json"]].concat())).expect("JSON")
+    }
+
+    fn status_of(&self, task: &str) -> Value {
+        self.json(&["show", task])["task"]["status"].take()
+    }
+}
+
+impl Ran {
+    fn of(command: &mut Command) -> Self {
+        Self::from(command.output().expect("started"))
+    }
+
+    /// Failed with `code`, naming each of `parts` on standard error.
+    fn fails(&self, code: i32, parts: &[&str]) {
+        assert_eq!(self.code, code, "{}{}", self.out, self.err);
+        contains(&self.err, parts);
+    }
+}
+
+impl From<std::process::Output> for Ran {
+    fn from(output: std::process::Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+        Self { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
+    }
+}
+
+#[track_caller]
+fn contains(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "no {part:?} in {text}");
+    }
+}
+
+#[test]
+fn init_says_where_the_board_is_and_what_agents_need() {
+    let project = Project::new();
+    let plan = project.fed(&["init", "ship it", "--plan", "-"], "first this, then that");
+    assert_eq!(plan.code, 0);
+    contains(&plan.out, &["project/.coordination", "AGENTS.md", "claim_task", "callboard connect claude"]);
+    let kept = project.json(&["call", "get_master_plan"]);
+    assert_eq!((&kept["goal"], &kept["master_plan"]), (&json!("ship it"), &json!("first this, then that")));
+    assert_eq!(project.json(&["init", "again"])["goal"], "again");
+    project.run(&["init", "x", "--plan", "missing.md"]).fails(USAGE, &["cannot read missing.md"]);
+    project.run(&["init", " "]).fails(REFUSED, &["goal must not be empty"]);
+}
+
+#[test]
+fn no_board_is_made_in_the_home_directory() {
+    let project = Project::new();
+    let ran = Ran::of(project.command(&["init", "x"]).current_dir(project.dir("home")));
+    ran.fails(FAILED, &["home directory", "--dir"]);
+    assert!(!project.dir("home/.coordination").exists());
+}
+
+#[test]
+fn reading_makes_no_board() {
+    let project = Project::new();
+    project.says(&["doctor"]);
+    for arguments in [&["status"][..], &["tasks"], &["agents"], &["show", "a"]] {
+        project.run(arguments);
+        assert!(!project.board().exists(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_task_goes_from_added_to_done() {
+    let project = Project::new();
+    let arguments = ["add", "Write it", "--id", "a", "--title", "Writing", "--priority", "2", "--tag", "docs"];
+    assert_eq!(project.says(&arguments), "a\n");
+    let arguments = ["add", "Check it", "--id", "b", "--after", "a", "--file", "x.md", "--hint", "read x.md first"];
+    assert_eq!(project.json(&arguments)["task"]["dependencies"], json!(["a"]));
+    contains(
+        &project.says(&["--agent", "w", "claim", "--wait", "1"]),
+        &["claimed a", "Write it", "callboard complete a"],
+    );
+    assert_eq!(project.json(&["--agent", "w", "claim"])["already"], true);
+    assert_eq!(project.says(&["--agent", "w", "start", "a"]), "started a\n");
+    let beat = project.says(&["--agent", "w", "heartbeat", "--task", "a", "--note", "half of it"]);
+    contains(&beat, &["the lease of a ends in 30 min"]);
+    let output = [
+        "--agent",
+        "w",
+        "complete",
+        "a",
+        "-",
+        "--file",
+        "x.md",
+        "--created",
+        "y.md",
+        "--branch",
+        "t",
+        "--commit",
+        "c0",
+    ];
+    assert_eq!(project.fed(&output, "written and read").out, "completed a\n");
+    let task = &project.json(&["show", "a"])["task"];
+    let result = json!({"output": "written and read", "files_modified": ["x.md"], "files_created": ["y.md"], "branch": "t", "commit": "c0"});
+    assert_eq!((&task["status"], &task["result"], &task["priority"]), (&json!("done"), &result, &json!(2)));
+    let shown = project.says(&["show", "a"]);
+    contains(&shown, &["done a", "title: Writing", "attempt 1 by w", "note: half of it", "created: just now"]);
+    contains(
+        &project.says(&["--agent", "v", "claim", "b"]),
+        &["claimed b", "builds on: a t c0 written and read", "files: x.md"],
+    );
+    let again = project.run(&["--agent", "w", "complete", "a", "written and read"]);
+    assert_eq!((again.code, again.out.as_str()), (0, "completed a before\n"));
+}
+
+#[test]
+fn a_repeated_add_with_a_key_adds_nothing() {
+    let project = Project::new();
+    let id = project.says(&["add", "once", "--key", "k"]);
+    assert_eq!(project.says(&["add", "once", "--key", "k"]), id);
+    assert_eq!(project.json(&["status"])["total_tasks"], 1);
+    project.run(&["add", "twice", "--key", "k"]).fails(REFUSED, &["idempotency_key `k`"]);
+}
+
+#[test]
+fn a_capability_is_demanded() {
+    let project = Project::new();
+    project.says(&["add", "train", "--capability", "gpu"]);
+    let claim = project.run(&["--agent", "w", "--json", "claim"]);
+    let reply: Value = serde_json::from_str(&claim.out).expect("JSON");
+    assert_eq!((claim.code, &reply["verdict"], &reply["missing"]), (REFUSED, &json!("unsuited"), &json!(["gpu"])));
+}
+
+#[test]
+fn a_claim_without_a_task_exits_with_1_and_says_what_next() {
+    let project = Project::with_tasks(&json!([{"id": "a", "description": "a"}, {"id": "b", "description": "b"}]));
+    project.says(&["claim", "a"]);
+    project.says(&["start", "a"]);
+    let holding = project.run(&["claim"]);
+    assert_eq!((holding.code, holding.err.as_str()), (REFUSED, ""));
+    contains(&holding.out, &["you hold work already", "a (attempt 1)", "next: continue or complete it"]);
+    project.says(&["complete", "a"]);
+    project.says(&["cancel", "b"]);
+    let finished = project.run(&["claim", "--json"]);
+    let reply: Value = serde_json::from_str(&finished.out).expect("JSON");
+    assert_eq!((finished.code, &reply["success"], &reply["verdict"]), (REFUSED, &json!(false), &json!("finished")));
+    project.run(&["claim", "--wait", "51"]).fails(USAGE, &["51"]);
+    project.run(&["claim", "--scope", "nowhere"]).fails(REFUSED, &["path `nowhere`"]);
+}
+
+#[test]
+fn failed_tasks_can_be_retried() {
+    let project = Project::with_tasks(&json!([{"id": "a", "description": "a"}, {"id": "b", "description": "b"}]));
+    project.says(&["claim", "a"]);
+    contains(&project.says(&["fail", "a", "no network"]), &["a is tried again in ", " s; attempts left: 2"]);
+    contains(&project.says(&["show", "a"]), &["outcome: failed", "error: error: no network"]);
+    project.says(&["claim", "b"]);
+    let failed = project.says(&["fail", "b", "cannot work", "--permanent", "--category", "permanent"]);
+    assert_eq!(failed, "b is failed now\n");
+    assert_eq!(project.says(&["retry", "a", "b"]), "available again: a\navailable again: b\n");
+    assert_eq!(project.status_of("b"), "available");
+    project.says(&["claim", "b"]);
+    project.says(&["complete", "b", "worked"]);
+    project.run(&["retry", "a", "b"]).fails(REFUSED, &["task `b` is done"]);
+}
+
+#[test]
+fn tasks_are_cancelled_or_their_agent_is_asked() {
+    let project = Project::with_tasks(&json!([{"id": "a", "description": "a"}]));
+    project.says(&["--agent", "w", "claim"]);
+    contains(&project.says(&["cancel", "a", "--ask-owner", "--reason", "too late"]), &["the agent of a is told"]);
+    contains(&project.says(&["--agent", "w", "heartbeat"]), &["stop requested: a too late"]);
+    assert_eq!(project.says(&["cancel", "a"]), "cancelled a\n");
+    assert_eq!(project.status_of("a"), "cancelled");
+}
+
+#[test]
+fn tasks_are_released_by_name_by_agent_and_all_at_once() {
+    let tasks: Value = ["a", "b", "c"].iter().map(|id| json!({"id": id, "description": id})).collect();
+    let project = Project::with_tasks(&tasks);
+    for agent in ["u", "v", "w"] {
+        project.says(&["--agent", agent, "claim"]);
+    }
+    assert_eq!(project.says(&["--agent", "u", "release", "a", "--reason", "not mine"]), "released a\n");
+    project.run(&["--agent", "u", "release", "b"]).fails(REFUSED, &["held by `v`"]);
+    assert_eq!(project.says(&["--agent", "v", "release"]), "released b\n");
+    assert_eq!(project.says(&["--agent", "v", "release"]), "v holds no task\n");
+    project.says(&["--agent", "v", "claim"]);
+    assert_eq!(project.json(&["release", "--all"])["applied"], 2);
+    assert_eq!(project.json(&["release", "--all"])["applied"], 0);
+    assert_eq!(project.json(&["status"])["tasks"]["available"], 3);
+    project.run(&["release"]).fails(USAGE, &["--all"]);
+    project.run(&["release", "a", "--all"]).fails(USAGE, &["--all"]);
+}
+
+#[test]
+fn a_paused_board_gives_nothing_out() {
+    let project = Project::with_tasks(&json!([{"description": "a"}]));
+    project.says(&["pause", "the build is broken"]);
+    contains(&project.says(&["status"]), &["paused: the build is broken"]);
+    contains(&project.run(&["claim"]).out, &["claims are paused"]);
+    project.says(&["resume"]);
+    project.says(&["claim"]);
+}
+
+#[test]
+fn status_counts_and_names_what_is_stuck() {
+    let tasks = json!([{"id": "a", "description": "a"}, {"id": "b", "description": "b", "dependencies": ["a"]}]);
+    let project = Project::with_tasks(&tasks);
+    project.says(&["--agent", "w", "claim"]);
+    project.says(&["--agent", "w", "fail", "a", "no", "--permanent"]);
+    let status = project.says(&["status"]);
+    contains(
+        &status,
+        &["0 % of 2 tasks", "1 blocked", "1 failed", "agents: 1", "deadlocked:", "blocked: b waits for a"],
+    );
+    let agents = project.says(&["agents"]);
+    contains(&agents, &["PRESENCE", "w   worker  away", "just now"]);
+    assert_eq!(project.json(&["agents"])["agents"][0]["tasks_failed"], 1);
+}
+
+#[test]
+fn bad_input_is_refused_and_named() {
+    let project = Project::with_tasks(&json!([{"id": "a", "description": "a"}]));
+    project.run(&["show", "nothing"]).fails(REFUSED, &["callboard: no task `nothing`"]);
+    project.run(&["add", "x", "--priority", "11"]).fails(REFUSED, &["priority must be 1 (first) to 10 (last), not 11"]);
+    project.run(&["add", "x", "--priority", "-1"]).fails(REFUSED, &["not -1"]);
+    project.run(&["add", ""]).fails(REFUSED, &["description must not be empty"]);
+    project.run(&["add"]).fails(USAGE, &["DESCRIPTION"]);
+    project.run(&["add", "x", "--after", "nothing"]).fails(REFUSED, &["`nothing`, which does not exist"]);
+    project.run(&["--agent", "no spaces", "claim"]).fails(REFUSED, &["agent id must be"]);
+    project.run(&["tasks", "--status", "open"]).fails(USAGE, &["in_progress"]);
+    project.run(&["frobnicate"]).fails(USAGE, &["frobnicate"]);
+    project.run(&["call", "frobnicate"]).fails(USAGE, &["no operation `frobnicate`"]);
+    let error = project.run(&["complete", "a", "--json"]).err;
+    let error: Value = serde_json::from_str(&error).expect("JSON");
+    assert_eq!((&error["error"]["code"], &error["error"]["task"]), (&json!("not_held"), &json!("a")));
+}
+
+#[test]
+fn a_batch_is_added_whole_or_not_at_all() {
+    let project = Project::new();
+    let add = |batch: &str| project.fed(&["add", "--batch", "-"], batch);
+    let cycle = json!([{"id": "a", "description": "a", "dependencies": ["b"]}, {"id": "b", "description": "b", "dependencies": ["a"]}]);
+    add(&cycle.to_string()).fails(REFUSED, &["cycle", "a -> b"]);
+    add("[{").fails(USAGE, &["the batch is not JSON"]);
+    add("7").fails(USAGE, &["neither"]);
+    add("{}").fails(REFUSED, &["tasks"]);
+    let chain =
+        json!({"tasks": [{"id": "a", "description": "a"}, {"id": "b", "description": "b", "dependencies": ["#0"]}]});
+    std::fs::write(project.dir("project/plan.json"), chain.to_string()).expect("written");
+    assert_eq!(project.says(&["add", "--batch", "plan.json", "--key", "plan"]), "a\nb\n");
+    assert_eq!(project.says(&["add", "--batch", "plan.json", "--key", "plan"]), "a\nb\n");
+    project.run(&["add", "x", "--batch", "plan.json"]).fails(USAGE, &["--batch"]);
+}
+
+fn many_tasks() -> Project {
+    Project::with_tasks(&(0..1_100).map(|n| json!({"id": format!("t{n}"), "description": "one of many"})).collect())
+}
+
+#[test]
+fn a_long_list_is_shown_by_pages_or_whole() {
+    let project = many_tasks();
+    let first = project.says(&["tasks"]);
+    assert_eq!(first.lines().count(), 202);
+    contains(&first, &["ID", "t199", "the first 200; --all shows the rest"]);
+    assert_eq!(project.says(&["tasks", "--all"]).lines().count(), 1_101);
+    assert_eq!(project.json(&["tasks", "--all"])["tasks"].as_array().map(Vec::len), Some(1_100));
+    assert_eq!(project.json(&["tasks"])["next"], "t199");
+    assert_eq!(project.says(&["tasks", "--status", "done"]), "no tasks\n");
+}
+
+#[test]
+fn a_closed_pipe_ends_every_command_quietly() {
+    let project = many_tasks();
+    let commands: [&[&str]; 8] = [
+        &["tasks", "--all"],
+        &["tasks", "--json"],
+        &["status"],
+        &["doctor"],
+        &["call"],
+        &["completions", "bash"],
+        &["connect", "claude", "--print"],
+        &["call", "get_all_tasks"],
+    ];
+    for arguments in commands {
+        let mut child = project.command(arguments).spawn().expect("started");
+        drop(child.stdout.take());
+        let ran = Ran::from(child.wait_with_output().expect("ended"));
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{arguments:?}");
+    }
+}
+
+#[test]
+fn what_agents_write_cannot_steer_a_terminal() {
+    let evil = "\u{1b}[2J\u{9b}31m\u{202e}cod\u{7}\rx";
+    let project = Project::new();
+    project.says(&["add", evil, "--id", "a", "--title", evil, "--hint", evil, "--tag", evil]);
+    project.says(&["--agent", "w", "claim"]);
+    project.says(&["--agent", "w", "heartbeat", "--note", evil]);
+    let refused = project.run(&["call", "create_task", &json!({"description": "x", evil: 1}).to_string()]);
+    refused.fails(REFUSED, &["create_task takes"]);
+    project.says(&["pause", evil]);
+    let mut printed = vec![refused.err];
+    for arguments in [&["tasks"][..], &["show", "a"], &["status"], &["agents"], &["doctor"]] {
+        printed.push(project.says(arguments));
+        printed.push(project.says(&[arguments, &["--json"]].concat()));
+    }
+    printed.push(project.run(&["--agent", "w", "claim"]).out);
+    project.says(&["--agent", "w", "complete", "a", evil]);
+    printed.push(project.says(&["show", "a"]));
+    for text in printed {
+        let obeyed = text.chars().find(|c| c.is_control() && *c != '\n' || *c == '\u{202e}');
+        assert_eq!(obeyed, None, "{text:?}");
+    }
+    assert_eq!(project.json(&["show", "a"])["task"]["description"], evil);
+}
+
+#[test]
+fn colours_are_for_terminals_and_for_those_who_ask() {
+    let project = Project::with_tasks(&json!([{"description": "a"}]));
+    for arguments in [&["tasks"][..], &["doctor"]] {
+        assert!(!project.says(arguments).contains('\u{1b}'));
+        assert!(project.says(&[arguments, &["--color", "always"]].concat()).contains('\u{1b}'));
+        assert!(!project.says(&[arguments, &["--color", "never"]].concat()).contains('\u{1b}'));
+        let wanted = Ran::of(project.command(&[arguments, &["--color", "always"]].concat()).env("NO_COLOR", "1"));
+        assert!(wanted.out.contains('\u{1b}'), "{}", wanted.out);
+    }
+}
+
+/// Every file of the board with its size, time and content.
+fn files(dir: &Path) -> BTreeMap<PathBuf, (SystemTime, Vec<u8>)> {
+    let mut files = BTreeMap::new();
+    for entry in std::fs::read_dir(dir).expect("a directory").flatten() {
+        let metadata = entry.metadata().expect("metadata");
+        if metadata.is_dir() {
+            files.append(&mut self::files(&entry.path()));
+        } else {
+            let content = std::fs::read(entry.path()).expect("read");
+            files.insert(entry.path(), (metadata.modified().expect("a time"), content));
+        }
+    }
+    files
+}
+
+fn verdict<'a>(report: &'a Value, name: &str) -> &'a str {
+    let checks = report["checks"].as_array().expect("checks");
+    let check = checks.iter().find(|check| check["name"] == name);
+    check.and_then(|check| check["verdict"].as_str()).unwrap_or_else(|| panic!("no {name} in {report}"))
+}
+
+#[test]
+fn the_doctor_changes_nothing() {
+    let project = Project::with_tasks(&json!([{"description": "a"}]));
+    let before = files(&project.board());
+    let report = project.json(&["doctor"]);
+    assert_eq!(files(&project.board()), before);
+    assert_eq!(report["healthy"], true);
+    for name in
+        ["place", "directory", "config.toml", "lock", "journal", "replay", "clock", "mcp-state.json", "versions"]
+    {
+        assert_eq!(verdict(&report, name), "ok", "{report}");
+    }
+}
+
+#[test]
+fn the_doctor_finds_a_damaged_journal() {
+    let project = Project::with_tasks(&json!([{"description": "a"}]));
+    for suffix in ["-wal", "-shm"] {
+        drop(std::fs::remove_file(project.board().join(format!("journal.db{suffix}"))));
+    }
+    std::fs::write(project.board().join("journal.db"), vec![b'x'; 10_000]).expect("written");
+    let ran = project.run(&["doctor", "--json"]);
+    let report: Value = serde_json::from_str(&ran.out).expect("JSON");
+    assert_eq!((ran.code, verdict(&report, "journal"), verdict(&report, "mcp-state.json")), (FAILED, "fail", "ok"));
+    project.run(&["status"]).fails(FAILED, &["journal.db"]);
+}
+
+#[test]
+fn the_doctor_warns_of_what_mends_itself() {
+    let project = Project::with_tasks(&json!([{"description": "a"}]));
+    let state = project.board().join("mcp-state.json");
+    std::fs::write(&state, "{}").expect("written");
+    std::fs::write(project.board().join(".mcp-state.json.tmp"), "").expect("written");
+    let report = project.json(&["doctor"]);
+    assert_eq!((verdict(&report, "mcp-state.json"), verdict(&report, "leftovers")), ("warn", "warn"));
+    std::fs::remove_file(&state).expect("removed");
+    assert_eq!(verdict(&project.json(&["doctor"]), "mcp-state.json"), "warn");
+}
+
+#[test]
+fn the_doctor_refuses_what_others_can_write_and_bad_configuration() {
+    use std::os::unix::fs::PermissionsExt;
+    let project = Project::with_tasks(&json!([{"description": "a"}]));
+    std::fs::write(project.board().join("config.toml"), "[policy]\nlease_hours = 1\n").expect("written");
+    let ran = project.run(&["doctor"]);
+    assert_eq!(ran.code, FAILED);
+    contains(&ran.out, &["fail config.toml", "lease_hours"]);
+    std::fs::set_permissions(project.board(), std::fs::Permissions::from_mode(0o777)).expect("changed");
+    contains(&project.run(&["doctor"]).out, &["fail directory: mode 777", "chmod 700"]);
+}
+
+#[test]
+fn the_doctor_names_a_held_lock() {
+    let project = Project::with_tasks(&json!([{"description": "a"}]));
+    let lock = std::fs::File::open(project.board().join("lock")).expect("opened");
+    lock.lock().expect("locked");
+    let ran = project.run(&["doctor"]);
+    assert_eq!(ran.code, FAILED);
+    contains(&ran.out, &["fail lock: held by process"]);
+}
+
+#[test]
+fn paths_are_kept_relative_to_the_worktree() {
+    let project = Project::new();
+    for dir in ["project/.git/objects", "project/.git/refs", "project/src"] {
+        std::fs::create_dir_all(project.dir(dir)).expect("a directory");
+    }
+    std::fs::write(project.dir("project/.git/HEAD"), "ref: refs/heads/main\n").expect("written");
+    let arguments = ["add", "x", "--id", "a", "--file", "lib.rs", "--file", "../README.md", "--file", "/etc/hosts"];
+    let ran = Ran::of(project.command(&arguments).current_dir(project.dir("project/src")));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let files = &project.json(&["show", "a"])["task"]["context"]["files"];
+    assert_eq!(files, &json!(["src/lib.rs", "README.md", "/etc/hosts"]));
+}
+
+#[test]
+fn completions_know_the_commands() {
+    let project = Project::new();
+    for shell in ["bash", "zsh", "fish"] {
+        contains(&project.says(&["completions", shell]), &["callboard", "claim", "permanent"]);
+    }
+}
+
+#[test]
+fn the_server_ends_with_its_input() {
+    let project = Project::new();
+    assert_eq!(project.run(&["mcp", "--agent", "auto"]).code, 0);
+}

@@ -1,0 +1,13 @@
+mod cli;
+mod clients;
+mod contract;
+mod crashes;
+mod generated;
+mod harness;
+mod model;
+mod participants;
+mod processes;
+mod rules;
+mod tidy;
+mod wire;
+mod world;
