@@ -126,11 +126,13 @@ fn replace(unfinished: &Path, path: &Path, text: &[u8]) -> io::Result<FileIdenti
 /// Puts `new` in the place of `old`. Where names can be exchanged the old file is then removed, and what of it had not
 /// reached the disk never will: to rename over a file makes ext4 write the new one out, which the next commit waits for.
 fn exchange(new: &Path, old: &Path) -> io::Result<()> {
-    match renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE) {
-        Ok(()) => fs::remove_file(new),
-        // No old file yet, or a file system or system without the call.
-        Err(_) => fs::rename(new, old),
+    // Not a directory, which could be exchanged but not removed.
+    let replaceable = fs::symlink_metadata(old).is_ok_and(|metadata| !metadata.is_dir());
+    if replaceable && renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE).is_ok() {
+        return fs::remove_file(new);
     }
+    // No old file yet, or a file system or system without the call.
+    fs::rename(new, old)
 }
 
 /// Tells whether the file is still the one that was written last.
