@@ -1,7 +1,7 @@
 //! The journal of one machine: `journal.db`, SQLite with a write-ahead log.
 //!
 //! Format 1: `meta` holds `board_id` and `format`; `events` has one row for each event, its `body` the event's JSON and
-//! its `hash` as [`Row::hash`] says. While a process has the file open, nothing in it but SQLite may open it: closing
+//! its `hash` as `chain.rs` says. While a process has the file open, nothing in it but SQLite may open it: closing
 //! another handle would drop SQLite's locks.
 
 use fs_err::os::unix::fs::OpenOptionsExt;

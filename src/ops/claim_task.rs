@@ -103,8 +103,12 @@ struct LastAttempt {
 }
 
 /// Budget of the handoff, in bytes.
+const HANDOFF: usize = 2_000;
 const DEPENDENCIES_SHOWN: usize = 5;
 const OUTPUT_SHOWN: usize = 200;
+/// Of an output, when all of 200 would not fit.
+const OUTPUT_AT_LEAST: usize = 40;
+/// A branch, or a whole object id of git.
 const NAME_SHOWN: usize = 40;
 const ERROR_SHOWN: usize = 150;
 const NOTE_SHOWN: usize = 150;
@@ -234,8 +238,22 @@ fn advice(why: &EmptyHanded) -> (String, &'static str) {
     }
 }
 
+/// With as much of the outputs as fits the budget.
 fn handoff(task: &Task, state: &State) -> Option<Handoff> {
-    let dependencies = task.dependencies.iter().take(DEPENDENCIES_SHOWN).filter_map(|id| inherited(state.task(id)?));
+    let mut output_shown = OUTPUT_SHOWN;
+    loop {
+        let handoff = handoff_with(task, state, output_shown)?;
+        let size = serde_json::to_string(&handoff).unwrap_or_default().len();
+        if size <= HANDOFF || output_shown <= OUTPUT_AT_LEAST {
+            return Some(handoff);
+        }
+        output_shown = (output_shown - 20).max(OUTPUT_AT_LEAST);
+    }
+}
+
+fn handoff_with(task: &Task, state: &State, output_shown: usize) -> Option<Handoff> {
+    let dependencies = task.dependencies.iter().take(DEPENDENCIES_SHOWN);
+    let dependencies = dependencies.filter_map(|id| inherited(state.task(id)?, output_shown));
     let ended = task.attempts.iter().rev().find(|attempt| attempt.outcome.is_some());
     let handoff = Handoff {
         dependencies: dependencies.collect(),
@@ -247,11 +265,11 @@ fn handoff(task: &Task, state: &State) -> Option<Handoff> {
     (!is_empty).then_some(handoff)
 }
 
-fn inherited(task: &Arc<Task>) -> Option<Inherited> {
+fn inherited(task: &Arc<Task>, output_shown: usize) -> Option<Inherited> {
     let result = task.result.as_ref().filter(|_| task.status == TaskStatus::Done)?;
     Some(Inherited {
         task: task.id.clone(),
-        output: result.output.as_deref().map(|text| shortened(text, OUTPUT_SHOWN)),
+        output: result.output.as_deref().map(|text| shortened(text, output_shown)),
         branch: result.branch.as_deref().map(|text| shortened(text, NAME_SHOWN)),
         commit: result.commit.as_deref().map(|text| shortened(text, NAME_SHOWN)),
     })
@@ -275,16 +293,19 @@ fn discoveries(task: &Task, state: &State) -> Vec<String> {
 /// At most `bytes` of `text` as JSON, cut between characters.
 fn shortened(text: &str, bytes: usize) -> String {
     let mut size = 0;
-    let kept: String = text
-        .chars()
-        .take_while(|c| {
-            size += match c {
-                '"' | '\\' | '\n' | '\t' | '\r' => 2,
-                c if c.is_control() => 6,
-                c => c.len_utf8(),
-            };
-            size <= bytes - '…'.len_utf8()
-        })
-        .collect();
-    if kept.len() == text.len() { kept } else { format!("{kept}…") }
+    let mut cut = 0;
+    for (start, c) in text.char_indices() {
+        size += match c {
+            '"' | '\\' | '\n' | '\t' | '\r' => 2,
+            c if c.is_control() => 6,
+            c => c.len_utf8(),
+        };
+        if size > bytes {
+            return format!("{}…", &text[..cut]);
+        }
+        if size <= bytes - '…'.len_utf8() {
+            cut = start + c.len_utf8();
+        }
+    }
+    text.to_owned()
 }

@@ -1,6 +1,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::get_task::retired;
 use super::input::{self, TaskInput};
 use super::{Annotations, Call, Decision, Operation, Toolset, WRITE};
 use crate::state::event::Event;
@@ -40,7 +41,12 @@ impl Operation for CreateTask {
     fn reply(_: &TaskInput, state: &State, call: &Call) -> Result<Reply, Refusal> {
         let created = created_tasks(call);
         let id = created.first().ok_or(Refusal::Empty { what: "what the call created" })?;
-        Ok(Reply { success: true, task: state.known_task(id)?.brief() })
+        // A repeated call may come when the task has retired.
+        let task = match state.task(id) {
+            Some(task) => task.brief(),
+            None => retired(id, state, call)?.brief(),
+        };
+        Ok(Reply { success: true, task })
     }
 }
 

@@ -103,6 +103,7 @@ impl Run<'_, '_> {
         let mut results = Vec::with_capacity(steps.len());
         for (index, step) in steps.iter().enumerate() {
             self.call.seed = chance.draw();
+            self.call.created.clear();
             let answer = match identify(self.state, step.as_ref(), &self.call) {
                 Ok(actor) => {
                     self.call.actor = actor;
@@ -112,8 +113,9 @@ impl Run<'_, '_> {
                 Err(refusal) => Err(refusal),
             };
             match answer {
-                Ok(value) => results.push(value),
+                Ok(value) => results.push(self.addressed(value)),
                 Err(refusal) => {
+                    self.call.actor = actor;
                     self.state.rollback(savepoint);
                     self.events.truncate(recorded);
                     let (name, refusal) = (step.name().to_owned(), Box::new(refusal));
@@ -151,6 +153,7 @@ impl Run<'_, '_> {
     /// Any call that names an agent renews its leases, and its presence through a living process begins with the first.
     fn renew(&mut self, prepared: &dyn Prepared) -> Result<(), ApplyError> {
         let Some(agent) = self.call.actor.clone().filter(|_| !prepared.annotations().read_only) else { return Ok(()) };
+        self.call.renewed = false;
         // The key belongs to what the operation itself records.
         let key = self.key.take();
         if let Some(participant) = self.call.presence
@@ -165,7 +168,10 @@ impl Run<'_, '_> {
             self.record(super::register_agent::unasked(&agent))?;
         }
         let through = self.call.presence.map(|participant| &participant.id);
-        if let Some(seen) = self.state.seen(&agent, through, self.call.policy, self.call.now) {
+        // A registration may be refused because the agent is another process's: it renews for itself.
+        if prepared.name() != "register_agent"
+            && let Some(seen) = self.state.seen(&agent, through, self.call.policy, self.call.now)
+        {
             self.record(seen)?;
             self.call.renewed = true;
         }
@@ -194,10 +200,11 @@ impl Run<'_, '_> {
 
     /// Every reply to an agent repeats its id, and brings what a leader asks of it.
     fn addressed(&self, mut reply: Value) -> Value {
-        let (Some(agent), Some(fields)) = (&self.call.actor, reply.as_object_mut()) else { return reply };
+        let Some(fields) = reply.as_object_mut() else { return reply };
         if self.call.repeated {
             fields.insert("already".to_owned(), Value::Bool(true));
         }
+        let Some(agent) = &self.call.actor else { return reply };
         fields.insert("agent_id".to_owned(), Value::from(agent.as_str()));
         let held = self.state.agent(agent).map(|agent| agent.current_tasks.clone()).unwrap_or_default();
         let stops: Vec<_> = held

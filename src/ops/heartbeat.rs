@@ -18,6 +18,7 @@ pub struct Params {
     task_id: Option<String>,
     /// Where you are, for whoever takes the task next
     note: Option<String>,
+    attempt: Option<u32>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -60,7 +61,7 @@ impl Operation for Heartbeat {
             limit::NOTE.check_text(note)?;
         }
         if let Some(task) = noted_task(params, state, call)? {
-            let attempt = state.own_attempt(agent, &task, None)?;
+            let attempt = state.own_attempt(agent, &task, params.attempt)?;
             if !attempt.acted || params.note.is_some() && params.note != attempt.note {
                 events.push(Event::Noted { task, note: params.note.clone() });
             }

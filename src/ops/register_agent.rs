@@ -77,10 +77,11 @@ impl Operation for RegisterAgent {
             max_concurrent: max_concurrent.max(1),
             takeover: params.takeover,
         };
-        let seen = call.presence.map(|participant| Event::AgentSeen {
+        let renews = call.presence.is_some() || state.agent(agent).is_some();
+        let seen = renews.then(|| Event::AgentSeen {
             agent: agent.clone(),
-            through: Some(participant.id.clone()),
-            lease_millis: call.policy.lease_millis(true),
+            through: call.presence.map(|participant| participant.id.clone()),
+            lease_millis: call.policy.lease_millis(call.presence.is_some()),
         });
         Ok(std::iter::once(registered).chain(seen).collect())
     }

@@ -45,6 +45,10 @@ struct Plain;
 
 impl Transform for Plain {
     fn transform(&mut self, schema: &mut Schema) {
+        // Some clients read only objects: `{}` for `true`.
+        if schema.as_bool() == Some(true) {
+            schema.ensure_object();
+        }
         let is_number = matches!(schema.get("type").and_then(Value::as_str), Some("integer" | "number"));
         if is_number || schema.get("format").and_then(Value::as_str).is_some_and(|format| format.starts_with("uint")) {
             schema.remove("format");

@@ -158,7 +158,16 @@ impl Board {
     fn load(dir: &Path, lock: BoardLock) -> Result<Self, BoardError> {
         let config = config::load(dir)?;
         let journal = SqliteJournal::open(dir)?;
-        let state = starting_state(dir, &journal)?;
+        let mut rebuilt = false;
+        let state = match starting_state(dir, &journal)? {
+            Ok(state) => state,
+            Err(_) => {
+                // Under the lock, and looked at again: another process may have rebuilt it meanwhile.
+                lock.handle().and_then(|file| file.lock()).map_err(|source| io_error("cannot lock", dir, source))?;
+                rebuilt = true;
+                starting_state(dir, &journal)?.or_else(|reason| set_aside(dir, &reason))?
+            }
+        };
         if let Some(before) = state.seq().checked_sub(1) {
             // Nothing reads the event that the state file ends with, and what comes next is chained to it.
             journal.read_from(before, 1)?;
@@ -171,6 +180,14 @@ impl Board {
             }
         }
         board.catch_up()?;
+        if rebuilt {
+            if board.outdated.is_none()
+                && let Err(error) = board.project()
+            {
+                tracing::warn!(%error, "the state file could not be written anew");
+            }
+            board.lock.release();
+        }
         Ok(board)
     }
 
@@ -267,29 +284,30 @@ pub fn before_first_write(dir: &Path) -> State {
     }
 }
 
-/// The state to replay the journal's tail on: the state file's if it is sound and this board's, else the empty one.
-fn starting_state(dir: &Path, journal: &SqliteJournal) -> Result<State, BoardError> {
+/// The state to replay the journal's tail on: the state file's if it is sound and this board's, the empty one if there is
+/// no file, else why the file cannot be used.
+fn starting_state(dir: &Path, journal: &SqliteJournal) -> Result<Result<State, String>, BoardError> {
     let board_id = journal.board_id()?;
     match statefile::load(dir)? {
-        None => Ok(State::new()),
+        None => Ok(Ok(State::new())),
         Some(Found::Sound(document)) if Some(&document.board.board_id) == board_id.as_ref() => {
             let (file, head) = (document.board.seq, journal.head()?);
             if file > head {
                 return Err(BoardError::JournalBehind { path: dir.join(statefile::FILE_NAME), file, head });
             }
-            Ok(State::from_document(*document))
+            Ok(Ok(State::from_document(*document)))
         }
-        Some(found) => {
-            let reason = match found {
-                Found::Unsound { reason } => reason,
-                _ => "it is the state of another board".to_owned(),
-            };
-            let kept = statefile::set_aside(dir, "quarantined");
-            let kept = kept.map_err(|source| io_error("cannot move the damaged state file aside in", dir, source))?;
-            tracing::warn!(kept = %kept.display(), %reason, "the state file was not used; rebuilt from the journal");
-            Ok(State::new())
-        }
+        Some(Found::Unsound { reason }) => Ok(Err(reason)),
+        Some(_) => Ok(Err("it is the state of another board".to_owned())),
     }
+}
+
+/// With the board's lock: the damaged file is kept, and the journal is replayed from its start.
+fn set_aside(dir: &Path, reason: &str) -> Result<State, BoardError> {
+    let kept = statefile::set_aside(dir, "quarantined");
+    let kept = kept.map_err(|source| io_error("cannot move the damaged state file aside in", dir, source))?;
+    tracing::warn!(kept = %kept.display(), %reason, "the state file was not used; rebuilt from the journal");
+    Ok(State::new())
 }
 
 /// What was imported stays beside the board as it was.

@@ -119,6 +119,7 @@ impl State {
                     claimed_at: at,
                     lease_until: *lease_until,
                     stepped: false,
+                    stepped_millis: 0,
                     acted: false,
                     started_at: None,
                     ended_at: None,
@@ -346,6 +347,7 @@ impl State {
             self.edit_open_attempt(&task, |_, attempt| {
                 attempt.lease_until = (attempt.lease_until + gap_millis).max(grace_until);
                 attempt.stepped = true;
+                attempt.stepped_millis = attempt.stepped_millis.saturating_add(gap_millis);
             })?;
         }
         Ok(())
@@ -377,7 +379,7 @@ impl State {
 pub fn lease_end(task: &Task, present: bool, lease_millis: i64, at: Timestamp) -> Timestamp {
     let own = task.silent_minutes.filter(|_| present).map(|minutes| i64::from(minutes) * MINUTE);
     let until = at + own.unwrap_or(lease_millis);
-    let claimed_at = task.open_attempt().map_or(at, |attempt| attempt.claimed_at);
+    let claimed_at = task.open_attempt().map_or(at, |attempt| attempt.claimed_at + attempt.stepped_millis);
     match task.timeout_seconds {
         Some(seconds) => until.min(claimed_at + i64::from(seconds) * SECOND),
         None => until,

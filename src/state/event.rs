@@ -214,7 +214,8 @@ pub struct TaskChange {
 pub struct Recorded {
     pub seq: u64,
     pub at: Timestamp,
-    /// The process that wrote it.
+    /// The process that wrote it; `participant` is a field of some events.
+    #[serde(rename = "writer")]
     pub participant: ParticipantId,
     /// Who acted: an agent, `human`, or nobody when time did it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

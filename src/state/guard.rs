@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::State;
 use super::agent::{Agent, Role};
 use super::event::Event;
 use super::id::{AgentId, ParticipantId, TaskId};
@@ -10,6 +9,7 @@ use super::policy::Policy;
 use super::refusal::Refusal;
 use super::task::{Attempt, Task, TaskStatus};
 use super::time::{SECOND, Timestamp};
+use super::{State, lease_end};
 
 /// Who acts when no agent is named: the person whose board it is, a leader.
 pub const HUMAN: &str = "human";
@@ -75,19 +75,17 @@ impl State {
         const WORTH_RECORDING: i64 = 20 * SECOND;
         let known = self.agent(agent)?;
         let joins = through.is_some_and(|one| !known.present_through.contains(one));
-        let lease_millis = policy.lease_millis(through.is_some() || known.is_present());
-        let shrunk = known
-            .current_tasks
-            .iter()
-            .filter_map(|id| self.task(id)?.open_attempt())
-            .any(|attempt| attempt.stepped || attempt.lease_until.since(now) < lease_millis - lease_millis / 10);
-        let due = joins || now.since(known.last_heartbeat) >= WORTH_RECORDING || shrunk && !self.is_fresh(known, now);
+        let present = through.is_some() || known.is_present();
+        let lease_millis = policy.lease_millis(present);
+        let grows = |task: &Arc<Task>| {
+            let until = lease_end(task, present, lease_millis, now);
+            let worth = |open: &Attempt| open.stepped || until.since(open.lease_until) > lease_millis / 10;
+            task.open_attempt().is_some_and(worth)
+        };
+        let due = joins
+            || now.since(known.last_heartbeat) >= WORTH_RECORDING
+            || known.current_tasks.iter().filter_map(|id| self.task(id)).any(grows);
         due.then(|| Event::AgentSeen { agent: agent.clone(), through: through.cloned(), lease_millis })
-    }
-
-    /// Seen this very second: a lease that is short all the same is short by the task's own bound.
-    fn is_fresh(&self, agent: &Agent, now: Timestamp) -> bool {
-        now.since(agent.last_heartbeat) < SECOND
     }
 }
 

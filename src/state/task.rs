@@ -212,6 +212,9 @@ pub struct Attempt {
     /// The deadline was moved by a clock step and not renewed since: its expiry does not count.
     #[serde(default, skip_serializing_if = "is_false")]
     pub stepped: bool,
+    /// How far the clock has stepped since the claim: no part of the task's `timeout_seconds`.
+    #[serde(default, skip_serializing_if = "is_no_time")]
+    pub stepped_millis: i64,
     /// The agent has done something about the task since the claim, so it knows of the claim.
     #[serde(default, skip_serializing_if = "is_false")]
     pub acted: bool,
@@ -228,6 +231,10 @@ pub struct Attempt {
     /// A result that came after another attempt had begun: kept, not taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late_result: Option<TaskResult>,
+}
+
+fn is_no_time(millis: &i64) -> bool {
+    *millis == 0
 }
 
 fn is_false(value: &bool) -> bool {
