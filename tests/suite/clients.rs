@@ -1,0 +1,79 @@
+//! The SDKs that clients are built with drive `callboard mcp` on stdio; the drivers are in tests/clients.
+//!
+//! They run where there is a Python with `mcp` (`CALLBOARD_PYTHON`, else `python3`) and a Node with the packages of
+//! tests/clients/package.json (`CALLBOARD_NODE`, else `node`; `CALLBOARD_NODE_MODULES`). Elsewhere they are skipped with
+//! the reason, unless `CALLBOARD_REQUIRE` names `python` or `node`.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::harness::available;
+
+#[test]
+fn python_sdk_drives_the_contract_in_both_eras() {
+    let python = env::var("CALLBOARD_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let probe = "import mcp; from mcp import Client, MCPError, StdioServerParameters";
+    match probed(Command::new(&python).args(["-c", probe])) {
+        Ok(_) => drive(Command::new(python).arg(driver("python_stdio.py"))),
+        Err(reason) => skip("python", &format!("{python} has no `mcp` 2: {reason}")),
+    }
+}
+
+#[test]
+fn typescript_sdks_drive_the_contract_in_both_eras() {
+    let node = env::var("CALLBOARD_NODE").unwrap_or_else(|_| "node".to_owned());
+    let modules = env::var_os("CALLBOARD_NODE_MODULES");
+    let modules = modules.map_or_else(|| driver("node_modules"), PathBuf::from);
+    let version = match probed(Command::new(&node).arg("--version")) {
+        Ok(version) => version,
+        Err(reason) => return skip("node", &format!("{node} does not run: {reason}")),
+    };
+    let major = version.trim_start_matches('v').split('.').next().and_then(|major| major.parse::<u32>().ok());
+    if major.is_none_or(|major| major < 22) {
+        return skip("node", &format!("{node} is {version}, not 22 or newer"));
+    }
+    for package in ["client", "sdk"] {
+        if !modules.join("@modelcontextprotocol").join(package).is_dir() {
+            return skip("node", &format!("{} has no @modelcontextprotocol/{package}", modules.display()));
+        }
+    }
+    drive(Command::new(node).arg(driver("typescript_stdio.mjs")).env("CALLBOARD_NODE_MODULES", modules));
+}
+
+fn driver(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients").join(name)
+}
+
+/// What the command prints when it succeeds, or the last line of what it complains about.
+fn probed(command: &mut Command) -> Result<String, String> {
+    let output = command.output().map_err(|error| error.to_string())?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    }
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    Err(complaint.lines().last().unwrap_or("it says nothing").to_owned())
+}
+
+/// Runs the driver on boards of its own and shows what passed.
+fn drive(command: &mut Command) {
+    let home = TempDir::new().unwrap();
+    command
+        .arg(env!("CARGO_BIN_EXE_callboard"))
+        .arg(home.path())
+        .env("HOME", home.path())
+        .env_remove("COORDINATION_DIR");
+    let output = command.output().unwrap();
+    let (passed, log) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    println!("{passed}");
+    assert!(output.status.success(), "{}\n{passed}\n{log}", output.status);
+    // Three modes at least, seven parts each.
+    let parts = passed.lines().filter(|line| line.starts_with("PASS ")).count();
+    assert!(parts >= 21, "only {parts} parts ran:\n{passed}\n{log}");
+}
+
+fn skip(need: &str, reason: &str) {
+    assert!(!available(need, Some(reason)));
+}
