@@ -158,7 +158,7 @@ impl Board {
     fn load(dir: &Path, lock: BoardLock) -> Result<Self, BoardError> {
         let config = config::load(dir)?;
         let journal = SqliteJournal::open(dir)?;
-        let mut rebuilt = false;
+        let (mut rebuilt, mut outdated) = (false, None);
         let state = match starting_state(dir, &journal)? {
             Ok(state) => state,
             Err(_) => {
@@ -169,11 +169,14 @@ impl Board {
             }
         };
         if let Some(before) = state.seq().checked_sub(1) {
-            // Nothing reads the event that the state file ends with, and what comes next is chained to it.
-            journal.read_from(before, 1)?;
+            // Nothing else reads the event that the state file ends with, and what comes next is chained to it.
+            match journal.read_from(before, 1) {
+                Err(error @ JournalError::UnknownKind { .. }) => outdated = Some(error.to_string()),
+                read => drop(read?),
+            }
         }
         let projection = Projection::new(dir);
-        let mut board = Self { state, config, lock, dir: dir.to_owned(), journal, projection, outdated: None };
+        let mut board = Self { state, config, lock, dir: dir.to_owned(), journal, projection, outdated };
         for recorded in board.journal.keyed(KEYS_REMEMBERED)? {
             if recorded.seq <= board.state.seq() {
                 board.state.remember(&recorded);
@@ -193,13 +196,18 @@ impl Board {
 
     /// Applies what others have appended. Answers whether one of it was a clock step.
     pub fn catch_up(&mut self) -> Result<bool, BoardError> {
-        let mut stepped = false;
+        let (mut stepped, mut at_once) = (false, READ_AT_ONCE);
         loop {
-            let events = match self.journal.read_from(self.state.seq(), READ_AT_ONCE) {
+            let events = match self.journal.read_from(self.state.seq(), at_once) {
                 Ok(events) => events,
-                Err(error @ JournalError::UnknownKind { .. }) => {
-                    self.outdated = Some(error.to_string());
-                    return Ok(stepped);
+                Err(JournalError::UnknownKind { seq, kind, v }) => {
+                    self.outdated = Some(JournalError::UnknownKind { seq, kind, v }.to_string());
+                    // What stands before it can still be read.
+                    at_once = usize::try_from(seq - 1 - self.state.seq()).unwrap_or(READ_AT_ONCE);
+                    if at_once == 0 {
+                        return Ok(stepped);
+                    }
+                    continue;
                 }
                 Err(error) => return Err(error.into()),
             };
@@ -208,7 +216,7 @@ impl Board {
                 self.state.apply(recorded)?;
                 self.state.settle();
             }
-            if events.len() < READ_AT_ONCE {
+            if events.len() < at_once {
                 return Ok(stepped);
             }
         }

@@ -1,0 +1,387 @@
+//! A board in a directory of its own, real processes on it, and what the tests ask of both.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use callboard::journal::Journal;
+use callboard::journal::sqlite::SqliteJournal;
+use callboard::state::State;
+use callboard::state::event::Recorded;
+use callboard::statefile::{self, Found};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+pub const STATE_FILE: &str = statefile::FILE_NAME;
+/// Nothing here takes that long unless it hangs.
+pub const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Asks until there is an answer; the only place where a test waits for what it cannot be told of.
+#[track_caller]
+pub fn until<T>(patience: Duration, what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(start.elapsed() < patience, "not within {patience:?}: {what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The size of a test by its environment variable.
+pub fn size(variable: &str, everyday: usize) -> usize {
+    std::env::var(variable).map_or(everyday, |text| text.parse().unwrap())
+}
+
+/// Whether what `CALLBOARD_REQUIRE` may name is here; a reason is printed when not, or fails the test when required.
+pub fn available(what: &str, missing: Option<&str>) -> bool {
+    let Some(reason) = missing else { return true };
+    let required = std::env::var("CALLBOARD_REQUIRE").is_ok_and(|names| names.split([',', ' ']).any(|one| one == what));
+    assert!(!required, "{what} is required: {reason}");
+    println!("skipped: {reason}");
+    false
+}
+
+pub struct Board {
+    base: TempDir,
+    dir: PathBuf,
+}
+
+/// What a one-shot command left.
+pub struct Finished {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Finished {
+    /// The reply that it printed.
+    #[track_caller]
+    pub fn value(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|_| panic!("{} {} {}", self.status, self.stdout, self.stderr))
+    }
+
+    /// The code of the error that it printed.
+    #[track_caller]
+    pub fn code(&self) -> String {
+        let line = self.stderr.lines().find(|line| line.starts_with("{\"error\"")).unwrap_or_default();
+        let error: Value = serde_json::from_str(line).unwrap_or_default();
+        error["error"]["code"].as_str().unwrap_or_else(|| panic!("{} {}", self.stdout, self.stderr)).to_owned()
+    }
+}
+
+impl Board {
+    pub fn new() -> Self {
+        let base = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let dir = base.path().join("board");
+        Self { base, dir }
+    }
+
+    pub fn with_policy(policy: &str) -> Self {
+        let board = Self::new();
+        board.make_dir();
+        fs::write(board.dir.join("config.toml"), format!("[policy]\n{policy}\n")).unwrap();
+        board
+    }
+
+    pub fn make_dir(&self) {
+        fs::DirBuilder::new().mode(0o700).create(&self.dir).unwrap();
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Beside the board.
+    pub fn base(&self) -> &Path {
+        self.base.path()
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_callboard"));
+        command.env("COORDINATION_DIR", &self.dir).env("HOME", self.base()).current_dir(self.base());
+        command.env_remove("CALLBOARD_FAILPOINT").stdin(Stdio::null());
+        command
+    }
+
+    pub fn finish(&self, command: &mut Command) -> Finished {
+        let output = command.output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Finished { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+
+    /// `callboard call`, with errors as JSON.
+    pub fn cli(&self, operation: &str, arguments: Value) -> Finished {
+        self.finish(self.command().args(["--json", "call", operation, &arguments.to_string()]))
+    }
+
+    #[track_caller]
+    pub fn cli_ok(&self, operation: &str, arguments: Value) -> Value {
+        let finished = self.cli(operation, arguments);
+        assert!(finished.status.success(), "{operation}: {} {}", finished.stdout, finished.stderr);
+        finished.value()
+    }
+
+    pub fn mcp(&self) -> Client {
+        self.mcp_with(&[])
+    }
+
+    pub fn mcp_with(&self, environment: &[(&str, &str)]) -> Client {
+        let mut command = self.command();
+        command.arg("mcp").envs(environment.iter().copied());
+        Client::start(&mut command)
+    }
+
+    /// The state file as a reader finds it.
+    #[track_caller]
+    pub fn document(&self) -> Value {
+        serde_json::from_slice(&fs::read(self.file(STATE_FILE)).unwrap()).unwrap()
+    }
+
+    #[track_caller]
+    pub fn task(&self, id: &str) -> Value {
+        let document = self.document();
+        let task = document["tasks"].as_array().unwrap().iter().find(|task| task["id"] == id);
+        task.unwrap_or_else(|| panic!("no task {id}")).clone()
+    }
+
+    pub fn tasks(&self) -> BTreeMap<String, Value> {
+        let document = self.document();
+        let tasks = document["tasks"].as_array().unwrap().iter();
+        tasks.map(|task| (task["id"].as_str().unwrap().to_owned(), task.clone())).collect()
+    }
+
+    /// Every event, verified along the chain.
+    pub fn events(&self) -> Vec<Recorded> {
+        SqliteJournal::open(&self.dir).unwrap().read_from(0, usize::MAX).unwrap()
+    }
+
+    /// What the journal says: the state of a process that starts from nothing else.
+    pub fn replay(&self) -> State {
+        let mut state = State::new();
+        for recorded in self.events() {
+            state.apply(&recorded).unwrap();
+            state.settle();
+        }
+        assert_eq!(state.check(), Vec::<String>::new());
+        state
+    }
+
+    #[track_caller]
+    pub fn assert_file_is_the_replay(&self) {
+        let Some(Found::Sound(document)) = statefile::load(&self.dir).unwrap() else { panic!("the file is not sound") };
+        assert!(*document == self.replay().to_document(), "the state file is not what the journal says");
+    }
+}
+
+/// An MCP client of 2026-07-28 and its server process on standard input and output.
+pub struct Client {
+    process: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+    answered: BTreeMap<u64, Value>,
+    last_id: u64,
+}
+
+/// A tool's result.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    pub value: Value,
+    pub is_error: bool,
+    pub text: String,
+}
+
+impl Reply {
+    /// Of a refusal or failure; empty for a success.
+    pub fn code(&self) -> &str {
+        if self.is_error { self.value["code"].as_str().unwrap_or("?") } else { "" }
+    }
+
+    #[track_caller]
+    pub fn ok(self) -> Value {
+        assert!(!self.is_error, "{}", self.text);
+        self.value
+    }
+}
+
+impl Client {
+    pub fn start(command: &mut Command) -> Self {
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let input = process.stdin.take();
+        let output = BufReader::new(process.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        Self { process, input, lines, answered: BTreeMap::new(), last_id: 0 }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    fn write(&mut self, message: &Value) {
+        // Whether the process still lives is seen by whoever waits for the reply.
+        let _ = self.input.as_mut().unwrap().write_all(format!("{message}\n").as_bytes());
+    }
+
+    /// Sends a call without waiting for its reply.
+    pub fn send(&mut self, tool: &str, arguments: Value) -> u64 {
+        self.last_id += 1;
+        let params = json!({"name": tool, "arguments": arguments, "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        }});
+        self.write(&json!({"jsonrpc": "2.0", "id": self.last_id, "method": "tools/call", "params": params}));
+        self.last_id
+    }
+
+    pub fn cancel(&mut self, id: u64) {
+        let params = json!({"requestId": id});
+        self.write(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
+    }
+
+    /// The reply to call `id`; none when the process died first.
+    #[track_caller]
+    pub fn reply(&mut self, id: u64) -> Option<Reply> {
+        let end = Instant::now() + PATIENCE;
+        while !self.answered.contains_key(&id) {
+            match self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(line) => {
+                    // Half a line is what a killed process leaves.
+                    let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
+                    self.answered.insert(message["id"].as_u64().unwrap(), message);
+                }
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => panic!("no reply to call {id}"),
+            }
+        }
+        let message = self.answered.remove(&id)?;
+        let result = &message["result"];
+        assert!(result.is_object(), "{message}");
+        Some(Reply {
+            value: result["structuredContent"].clone(),
+            is_error: result["isError"] == true,
+            text: result["content"][0]["text"].as_str().unwrap_or_default().to_owned(),
+        })
+    }
+
+    #[track_caller]
+    pub fn try_call(&mut self, tool: &str, arguments: Value) -> Option<Reply> {
+        let id = self.send(tool, arguments);
+        self.reply(id)
+    }
+
+    #[track_caller]
+    pub fn call(&mut self, tool: &str, arguments: Value) -> Reply {
+        self.try_call(tool, arguments).unwrap_or_else(|| panic!("the process died of {tool}"))
+    }
+
+    /// The reply of a call that must succeed.
+    #[track_caller]
+    pub fn ok(&mut self, tool: &str, arguments: Value) -> Value {
+        self.call(tool, arguments).ok()
+    }
+
+    #[track_caller]
+    pub fn register(&mut self, agent: &str) {
+        self.ok("register_agent", json!({"agent_id": agent, "role": "worker", "takeover": true}));
+    }
+
+    /// Leaves a claim waiting, known to be under way because a later call was answered.
+    #[track_caller]
+    pub fn wait_in_claim(&mut self, agent: &str) -> u64 {
+        let id = self.send("claim_task", json!({"agent_id": agent, "wait_seconds": 50}));
+        self.ok("get_status", json!({}));
+        assert!(!self.answered.contains_key(&id), "{:?}", self.answered[&id]);
+        id
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.process), signal).unwrap();
+    }
+
+    /// SIGKILL, and the end of it.
+    pub fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    pub fn close_input(&mut self) {
+        self.input = None;
+    }
+
+    /// How the process ended and how long that took.
+    #[track_caller]
+    pub fn ends_within(&mut self, patience: Duration) -> (ExitStatus, Duration) {
+        let start = Instant::now();
+        let status = until(patience, "the process ends", || self.process.try_wait().unwrap());
+        (status, start.elapsed())
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// What somebody saw who read the state file all the time.
+#[derive(Debug, Default)]
+pub struct Seen {
+    pub reads: u64,
+    pub bad: Vec<String>,
+    pub last_seq: u64,
+}
+
+pub struct Reader {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Seen>,
+}
+
+impl Reader {
+    pub fn of(board: &Board) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (path, stopped) = (board.file(STATE_FILE), Arc::clone(&stop));
+        let thread = thread::spawn(move || {
+            let mut seen = Seen::default();
+            while !stopped.load(Ordering::Relaxed) {
+                look(&path, &mut seen);
+            }
+            seen
+        });
+        Self { stop, thread }
+    }
+
+    pub fn stop(self) -> Seen {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
+}
+
+fn look(path: &Path, seen: &mut Seen) {
+    let read = fs::read(path).map_err(|error| error.to_string());
+    let parsed = read.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).map_err(|error| error.to_string()));
+    match parsed.map(|document| document["seq"].as_u64()) {
+        Ok(Some(seq)) if seq >= seen.last_seq => seen.last_seq = seq,
+        Ok(seq) => seen.bad.push(format!("seq {seq:?} after {}", seen.last_seq)),
+        // Before the first write there is no file.
+        Err(_) if seen.last_seq == 0 && !path.exists() => return,
+        Err(error) => seen.bad.push(error),
+    }
+    seen.reads += 1;
+}

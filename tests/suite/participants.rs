@@ -1,0 +1,249 @@
+//! What happens to agents whose processes die, fall silent or lose their replies.
+
+use std::time::{Duration, Instant};
+
+use callboard::clock::ManualClock;
+use callboard::participant::{self, Caller, Handle, Options};
+use callboard::state::event::Event;
+use callboard::state::time::Timestamp;
+use serde_json::{Value, json};
+
+use crate::harness::{Board, PATIENCE, until};
+
+const SHORT_GRACE: &str = "grace_seconds = 1";
+const GRACE: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
+
+#[test]
+fn task_of_a_killed_agent_goes_to_one_that_waits_and_its_late_result_is_kept() {
+    let board = Board::with_policy(SHORT_GRACE);
+    let (mut dead, mut heir) = (board.mcp(), board.mcp());
+    dead.register("dead");
+    heir.register("heir");
+    let id = dead.ok("create_task", json!({"description": "d"}))["task"]["id"].as_str().unwrap().to_owned();
+    dead.ok("claim_task", json!({"agent_id": "dead"}));
+    dead.ok("start_task", json!({"agent_id": "dead", "task_id": id}));
+    let waiting = heir.wait_in_claim("heir");
+    let start = Instant::now();
+    dead.kill();
+    let claim = heir.reply(waiting).unwrap().ok();
+    let took = start.elapsed();
+    assert_eq!((&claim["success"], &claim["attempt"]), (&json!(true), &json!(2)), "{claim}");
+    assert!(took < GRACE + Duration::from_secs(2), "{took:?}");
+    println!("a killed agent's task was another's after {} ms (grace 1000 ms)", took.as_millis());
+
+    let late = json!({"agent_id": "dead", "task_id": id, "output": "late", "attempt": 1});
+    let refused = board.cli("complete_task", late);
+    assert_eq!(refused.status.code(), Some(1), "{}", refused.stderr);
+    assert_eq!(refused.code(), "attempt_over");
+    assert_eq!(board.task(&id)["attempts"][0]["late_result"]["output"], "late");
+    assert_eq!(board.task(&id)["claimed_by"], "heir");
+    heir.ok("complete_task", json!({"agent_id": "heir", "task_id": id, "output": "mine"}));
+    assert_eq!(board.task(&id)["result"]["output"], "mine");
+    board.assert_file_is_the_replay();
+}
+
+#[test]
+fn late_result_of_a_killed_agent_is_taken_when_nobody_took_the_task() {
+    let board = Board::with_policy(SHORT_GRACE);
+    let (mut dead, mut leader) = (board.mcp(), board.mcp());
+    leader.ok("init_coordination", json!({"goal": "g"}));
+    dead.register("dead");
+    let id = dead.ok("create_task", json!({"description": "d"}))["task"]["id"].as_str().unwrap().to_owned();
+    dead.ok("claim_task", json!({"agent_id": "dead"}));
+    dead.kill();
+    until(PATIENCE, "the lease ends", || {
+        let task = leader.ok("get_task", json!({"task_id": id}))["task"].take();
+        (task["status"] == "available").then_some(())
+    });
+    let mut again = board.mcp();
+    again.ok("complete_task", json!({"agent_id": "dead", "task_id": id, "output": "late", "attempt": 1}));
+    let task = board.task(&id);
+    assert_eq!((&task["status"], &task["result"]["output"]), (&json!("done"), &json!("late")));
+    board.assert_file_is_the_replay();
+}
+
+#[test]
+fn claim_whose_reply_was_lost_is_answered_again_to_the_next_process() {
+    let board = Board::new();
+    let mut first = board.mcp();
+    first.register("a");
+    let id = first.ok("create_task", json!({"description": "d"}))["task"]["id"].as_str().unwrap().to_owned();
+    first.send("claim_task", json!({"agent_id": "a"}));
+    until(PATIENCE, "the claim is made", || (board.task(&id)["status"] == "claimed").then_some(()));
+    first.kill();
+    let mut second = board.mcp();
+    for _ in 0..2 {
+        let claim = second.ok("claim_task", json!({"agent_id": "a"}));
+        assert_eq!(claim["already"], true, "{claim}");
+        assert_eq!((&claim["task"]["id"], &claim["attempt"]), (&json!(id), &json!(1)));
+    }
+}
+
+#[test]
+fn waiting_claim_is_answered_when_another_process_adds_a_task() {
+    let board = Board::new();
+    let (mut worker, mut leader) = (board.mcp(), board.mcp());
+    worker.register("w");
+    let mut latencies = Vec::new();
+    for round in 0..9 {
+        let waiting = worker.wait_in_claim("w");
+        let task = leader.ok("create_task", json!({"description": format!("round {round}")}))["task"]["id"].take();
+        let start = Instant::now();
+        let claim = worker.reply(waiting).unwrap().ok();
+        latencies.push(start.elapsed());
+        assert_eq!(claim["task"]["id"], task, "{claim}");
+        worker.ok("complete_task", json!({"agent_id": "w", "task_id": task, "output": "o"}));
+        // A finished board would not let the next claim wait.
+        if round == 0 {
+            leader.register("keeper");
+            leader.ok("create_task", json!({"description": "held throughout", "id": "held"}));
+            leader.ok("claim_task", json!({"agent_id": "keeper", "task_id": "held"}));
+        }
+    }
+    latencies.sort_unstable();
+    let (median, worst) = (latencies[latencies.len() / 2], latencies[latencies.len() - 1]);
+    println!("waiting claim answered after another process's task: median {median:?}, worst {worst:?}");
+    assert!(worst < Duration::from_secs(5), "{latencies:?}");
+}
+
+#[test]
+fn claim_that_has_waited_its_time_is_answered_empty_handed_on_an_idle_board() {
+    let board = Board::new();
+    let mut worker = board.mcp();
+    worker.register("w");
+    let start = Instant::now();
+    let reply = worker.ok("claim_task", json!({"agent_id": "w", "wait_seconds": 1}));
+    let took = start.elapsed();
+    assert_eq!((&reply["success"], &reply["verdict"]), (&json!(false), &json!("wait")), "{reply}");
+    assert!(took >= Duration::from_secs(1) && took < Duration::from_secs(5), "{took:?}");
+}
+
+#[test]
+fn claim_that_was_cancelled_takes_no_task() {
+    let board = Board::new();
+    let (mut gone, mut other) = (board.mcp(), board.mcp());
+    gone.register("gone");
+    let waiting = gone.wait_in_claim("gone");
+    gone.cancel(waiting);
+    gone.ok("get_status", json!({}));
+    let id = other.ok("create_task", json!({"description": "d"}))["task"]["id"].take();
+    gone.ok("get_status", json!({}));
+    other.register("other");
+    let claim = other.ok("claim_task", json!({"agent_id": "other", "wait_seconds": 5}));
+    assert_eq!((&claim["task"]["id"], &claim["attempt"]), (&id, &json!(1)), "{claim}");
+}
+
+#[test]
+fn end_of_input_ends_a_waiting_claim_without_a_task() {
+    let board = Board::new();
+    let (mut gone, mut other) = (board.mcp(), board.mcp());
+    gone.register("gone");
+    gone.wait_in_claim("gone");
+    gone.close_input();
+    let (status, took) = gone.ends_within(PATIENCE);
+    assert!(status.success() && took < Duration::from_secs(1), "{status} after {took:?}");
+    println!("end of input with a waiting claim: ended after {} ms", took.as_millis());
+    let id = other.ok("create_task", json!({"description": "d"}))["task"]["id"].as_str().unwrap().to_owned();
+    assert_eq!(board.task(&id)["status"], "available");
+}
+
+/// A participant in this process, whose time the test moves.
+struct Inside {
+    clock: ManualClock,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Inside {
+    fn new() -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        Self { clock: ManualClock::at(Timestamp::from_millis(1_800_000_000_000)), runtime }
+    }
+
+    fn participant(&self, board: &Board, lasting: bool, seed: u64) -> Handle {
+        participant::spawn(Options {
+            dir: board.dir().to_owned(),
+            lasting,
+            forbidden: None,
+            clock: Box::new(self.clock.clone()),
+            seed,
+            worktree: None,
+        })
+    }
+
+    #[track_caller]
+    fn ok(&self, handle: &Handle, tool: &str, arguments: Value) -> Value {
+        let called = self.runtime.block_on(handle.call(tool, arguments, &Caller::default()));
+        called.unwrap_or_else(|error| panic!("{tool}: {error}"))
+    }
+
+    /// An agent that has claimed the board's only task.
+    fn claim(&self, handle: &Handle) -> String {
+        self.ok(handle, "register_agent", json!({"agent_id": "a", "role": "worker"}));
+        let id = self.ok(handle, "create_task", json!({"description": "d"}))["task"]["id"].take();
+        self.ok(handle, "claim_task", json!({"agent_id": "a"}));
+        id.as_str().unwrap().to_owned()
+    }
+
+    /// A write by somebody else, with which is recorded what time has brought.
+    fn write(&self, handle: &Handle) {
+        self.ok(handle, "init_coordination", json!({"goal": "time has passed"}));
+    }
+}
+
+#[test]
+fn silent_agent_whose_process_lives_keeps_its_task_and_is_shown_as_quiet() {
+    let (board, inside) = (Board::new(), Inside::new());
+    let (living, other) = (inside.participant(&board, true, 1), inside.participant(&board, false, 2));
+    let id = inside.claim(&living);
+    inside.clock.advance(29 * MINUTE);
+    inside.write(&other);
+    assert!(inside.ok(&other, "get_status", json!({})).get("quiet").is_none());
+    inside.clock.advance(2 * MINUTE);
+    inside.write(&other);
+    assert_eq!(inside.ok(&other, "get_status", json!({}))["quiet"], json!(["a"]));
+    let agent = inside.ok(&other, "get_agents", json!({}))["agents"][0].take();
+    assert_eq!((&agent["present"], &agent["quiet"]), (&json!(true), &json!(true)), "{agent}");
+    let task = board.task(&id);
+    assert_eq!((&task["status"], &task["claimed_by"]), (&json!("claimed"), &json!("a")));
+    inside.clock.advance(240 * MINUTE);
+    inside.write(&other);
+    assert_eq!(board.task(&id)["status"], "available", "silent_minutes are over");
+    drop(living);
+}
+
+#[test]
+fn silent_agent_without_a_living_process_loses_its_task() {
+    let (board, inside) = (Board::new(), Inside::new());
+    let passing = inside.participant(&board, false, 1);
+    let id = inside.claim(&passing);
+    inside.clock.advance(29 * MINUTE);
+    inside.write(&passing);
+    assert_eq!(board.task(&id)["status"], "claimed");
+    inside.clock.advance(2 * MINUTE);
+    inside.write(&passing);
+    let task = board.task(&id);
+    assert_eq!((&task["status"], &task["attempts"][0]["outcome"]), (&json!("available"), &json!("expired")), "{task}");
+}
+
+#[test]
+fn clock_that_steps_by_hours_ends_no_lease_and_the_expiry_after_it_is_not_counted() {
+    let (board, inside) = (Board::new(), Inside::new());
+    let passing = inside.participant(&board, false, 1);
+    let id = inside.claim(&passing);
+    inside.clock.step(5 * 60 * MINUTE);
+    inside.write(&passing);
+    assert_eq!(board.task(&id)["status"], "claimed");
+    inside.clock.advance(31 * MINUTE);
+    inside.write(&passing);
+    assert_eq!(board.task(&id)["status"], "available");
+    let counted: Vec<_> = board
+        .events()
+        .iter()
+        .filter_map(|recorded| match recorded.event {
+            Event::LeaseExpired { counted, .. } => Some(counted),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(counted, [false]);
+}

@@ -1,0 +1,239 @@
+//! Many processes on one board: nobody is refused because of another, and the state file is whole at every moment.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::Write;
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use callboard::state::event::Event;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::harness::{Board, Client, PATIENCE, Reader, STATE_FILE, size, until};
+
+const PROCESSES: usize = 8;
+const TASKS: usize = 400;
+/// Of one `create_tasks_batch`.
+const BATCH: usize = 100;
+
+/// Claims and completes until nothing is left; the ids of its tasks, and the codes of what was refused.
+fn work(mut client: Client, agent: &str) -> (Vec<String>, Vec<String>) {
+    let (mut claimed, mut refused) = (Vec::new(), Vec::new());
+    client.register(agent);
+    loop {
+        let reply = client.call("claim_task", json!({"agent_id": agent, "wait_seconds": 5}));
+        if reply.is_error {
+            refused.push(reply.text);
+            continue;
+        }
+        if reply.value["success"] == false {
+            match reply.value["verdict"].as_str() {
+                Some("finished") => return (claimed, refused),
+                Some("wait") => continue,
+                _ => panic!("{}", reply.value),
+            }
+        }
+        let id = reply.value["task"]["id"].as_str().unwrap().to_owned();
+        let start = claimed.len().is_multiple_of(3).then_some("start_task");
+        for tool in start.into_iter().chain(["complete_task"]) {
+            let mut arguments = json!({"agent_id": agent, "task_id": id});
+            if tool == "complete_task" {
+                arguments["output"] = json!(format!("{id} by {agent}"));
+            }
+            let reply = client.call(tool, arguments);
+            if reply.is_error {
+                refused.push(reply.text);
+            }
+        }
+        claimed.push(id);
+    }
+}
+
+#[test]
+fn eight_processes_do_four_hundred_tasks_once_each_under_a_readers_eyes() {
+    let board = Board::new();
+    let mut leader = board.mcp();
+    for batch in 0..TASKS / BATCH {
+        let task = |number: usize| json!({"description": format!("task {number} of batch {batch}")});
+        leader.ok("create_tasks_batch", json!({"tasks": (0..BATCH).map(task).collect::<Vec<_>>()}));
+    }
+    let reader = Reader::of(&board);
+    let start = Instant::now();
+    let done: Vec<_> = thread::scope(|scope| {
+        let spawn = |number| {
+            let client = board.mcp();
+            scope.spawn(move || work(client, &format!("worker-{number}")))
+        };
+        let workers: Vec<_> = (0..PROCESSES).map(spawn).collect();
+        workers.into_iter().map(|worker| worker.join().unwrap()).collect()
+    });
+    let took = start.elapsed();
+    let seen = reader.stop();
+    let refused: Vec<_> = done.iter().flat_map(|(_, refused)| refused).collect();
+    let claims: Vec<_> = done.iter().flat_map(|(claimed, _)| claimed).collect();
+    let distinct: BTreeSet<_> = claims.iter().collect();
+    println!(
+        "{PROCESSES} processes, {} claims of {} tasks in {:.1} s, {} refusals; {} reads of the state file, {} bad, last seq {}",
+        claims.len(),
+        distinct.len(),
+        took.as_secs_f64(),
+        refused.len(),
+        seen.reads,
+        seen.bad.len(),
+        seen.last_seq
+    );
+    assert_eq!(refused, [""; 0]);
+    assert_eq!((claims.len(), distinct.len()), (TASKS, TASKS));
+    assert_eq!(seen.bad, [""; 0]);
+    assert!(seen.reads > 0);
+    let mut completed = BTreeMap::<String, usize>::new();
+    for recorded in board.events() {
+        if let Event::Completed { task, .. } = recorded.event {
+            *completed.entry(task.as_str().to_owned()).or_default() += 1;
+        }
+    }
+    assert!(completed.len() == TASKS && completed.values().all(|times| *times == 1));
+    assert!(board.tasks().values().all(|task| task["status"] == "done"));
+    board.assert_file_is_the_replay();
+}
+
+#[test]
+fn fifty_processes_that_start_at_once_make_one_board() {
+    const STARTERS: usize = 50;
+    let rounds = size("CALLBOARD_RACES", 2);
+    let start = Instant::now();
+    for _ in 0..rounds {
+        let board = Board::new();
+        let barrier = Barrier::new(STARTERS);
+        thread::scope(|scope| {
+            for number in 0..STARTERS {
+                let (board, barrier) = (&board, &barrier);
+                scope.spawn(move || {
+                    barrier.wait();
+                    let task = json!({"description": "d", "id": format!("task-{number}")});
+                    board.cli_ok("create_task", task);
+                });
+            }
+        });
+        let events = board.events();
+        let boards = events.iter().filter(|one| matches!(one.event, Event::BoardCreated { .. })).count();
+        assert_eq!((boards, board.tasks().len()), (1, STARTERS));
+        board.assert_file_is_the_replay();
+    }
+    println!("{STARTERS} processes at once, {rounds} rounds in {:.1} s: one board each", start.elapsed().as_secs_f64());
+}
+
+#[test]
+fn held_lock_is_named_after_five_seconds_and_reads_go_on() {
+    let board = Board::new();
+    let mut client = board.mcp();
+    client.ok("create_task", json!({"description": "before"}));
+    let mut lock = File::options().write(true).open(board.file("lock")).unwrap();
+    lock.lock().unwrap();
+    let pid = std::process::id();
+    lock.write_all(format!("{pid:<10}\n").as_bytes()).unwrap();
+    let start = Instant::now();
+    let waiting = client.send("create_task", json!({"description": "in vain"}));
+    for _ in 0..5 {
+        let asked = Instant::now();
+        client.ok("get_status", json!({}));
+        assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+    }
+    let refused = client.reply(waiting).unwrap();
+    let took = start.elapsed();
+    assert_eq!(refused.code(), "locked", "{}", refused.text);
+    assert!(refused.text.contains(&format!("process {pid}")), "{}", refused.text);
+    assert!(took >= Duration::from_secs(5) && took < Duration::from_secs(8), "{took:?}");
+    lock.unlock().unwrap();
+    client.ok("create_task", json!({"description": "after"}));
+    assert_eq!(board.document()["tasks"].as_array().unwrap().len(), 2);
+    board.assert_file_is_the_replay();
+}
+
+#[test]
+fn terminated_under_load_a_process_ends_in_time_and_what_it_acknowledged_stays() {
+    let mut worst = Duration::ZERO;
+    for _ in 0..size("CALLBOARD_RACES", 3) {
+        let board = Board::new();
+        let mut clients: Vec<_> = (0..3).map(|_| board.mcp()).collect();
+        let mut sent = Vec::new();
+        for (number, client) in clients.iter_mut().enumerate() {
+            client.ok("init_coordination", json!({"goal": "load"}));
+            let create = |call| json!({"description": "d", "id": format!("task-{number}-{call}")});
+            sent.push((0..100).map(|call| client.send("create_task", create(call))).collect::<Vec<_>>());
+        }
+        // Under way: the first of them was answered.
+        let first = clients[0].reply(sent[0][0]).unwrap();
+        clients.iter().for_each(|client| client.signal(Signal::TERM));
+        let start = Instant::now();
+        let mut acknowledged = vec![first.ok()["task"]["id"].clone()];
+        for (client, sent) in clients.iter_mut().zip(&sent) {
+            let (status, _) = client.ends_within(PATIENCE);
+            let took = start.elapsed();
+            assert!(status.success() && took < Duration::from_secs(5), "{status} after {took:?}");
+            worst = worst.max(took);
+            for id in sent {
+                let reply = client.reply(*id).filter(|reply| !reply.is_error);
+                acknowledged.extend(reply.map(|reply| reply.value["task"]["id"].clone()));
+            }
+        }
+        // The next write finds whatever a process was ended in.
+        board.cli_ok("init_coordination", json!({"goal": "after"}));
+        let tasks = board.tasks();
+        let lost: Vec<_> = acknowledged.iter().filter(|id| !tasks.contains_key(id.as_str().unwrap())).collect();
+        assert_eq!(lost, [&Value::Null; 0]);
+        board.assert_file_is_the_replay();
+    }
+    println!("SIGTERM under load: ended after at most {} ms", worst.as_millis());
+}
+
+/// A process that has a board, on which there is one task.
+fn settled(board: &Board) -> Client {
+    let mut client = board.mcp();
+    client.ok("create_task", json!({"description": "d"}));
+    client
+}
+
+#[test]
+fn nothing_is_acknowledged_once_the_directory_is_gone() {
+    let board = Board::new();
+    let mut client = settled(&board);
+    until(PATIENCE, "the directory is deleted", || fs::remove_dir_all(board.dir()).ok());
+    for _ in 0..3 {
+        assert_eq!(client.call("create_task", json!({"description": "d"})).code(), "board_replaced");
+    }
+    assert!(!board.dir().exists(), "nobody made it anew");
+    board.cli_ok("create_task", json!({"description": "on a new board", "id": "new"}));
+    let refused = client.call("create_task", json!({"description": "d"}));
+    assert_eq!(refused.code(), "board_replaced");
+    assert!(refused.text.contains("restart"), "{}", refused.text);
+    assert_eq!(board.tasks().keys().collect::<Vec<_>>(), ["new"]);
+}
+
+#[test]
+fn nothing_is_acknowledged_once_the_journal_is_gone() {
+    let board = Board::new();
+    let mut client = settled(&board);
+    let file = fs::read(board.file(STATE_FILE)).unwrap();
+    fs::remove_file(board.file("journal.db")).unwrap();
+    for _ in 0..3 {
+        assert_eq!(client.call("create_task", json!({"description": "d"})).code(), "board_replaced");
+    }
+    assert_eq!(fs::read(board.file(STATE_FILE)).unwrap(), file);
+    assert!(!board.file("journal.db").exists());
+}
+
+#[test]
+fn nothing_is_acknowledged_by_a_busy_process_after_the_directory_was_deleted() {
+    let board = Board::new();
+    let mut client = settled(&board);
+    let mut sent: Vec<_> = (0..200).map(|_| client.send("create_task", json!({"description": "before"}))).collect();
+    client.reply(sent.remove(0)).unwrap().ok();
+    until(PATIENCE, "the directory is deleted", || fs::remove_dir_all(board.dir()).ok());
+    let after: Vec<_> = (0..20).map(|_| client.send("create_task", json!({"description": "after"}))).collect();
+    for id in after {
+        assert_eq!(client.reply(id).unwrap().code(), "board_replaced");
+    }
+}
