@@ -1,0 +1,806 @@
+//! The rules of the board once more, as plainly as they can be written: lists that are searched from end to end, no
+//! index, no event. Random histories must leave the board and this model in agreement after every step.
+//!
+//! Every step begins half a minute after the one before, so that each call of a known agent renews its leases; what
+//! happens within half a minute is in `rules`.
+
+use callboard::state::task::{Outcome, TaskStatus};
+use callboard::state::time::{MINUTE, SECOND};
+use proptest::prelude::*;
+use proptest::sample::{Index, subsequence};
+use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
+use serde_json::{Value, json};
+
+use super::world::{Answered, World, holds};
+
+const STEP: i64 = 30 * SECOND;
+/// The last two live in processes.
+const AGENTS: [&str; 4] = ["a1", "a2", "b1", "c1"];
+const HOMES: [Option<&str>; 4] = [None, None, Some("b"), Some("c")];
+const TASKS: usize = 12;
+
+prop_state_machine! {
+    #![proptest_config(ProptestConfig {
+        cases: cases(),
+        failure_persistence: None,
+        max_shrink_iters: 20_000,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn board_and_model_agree(sequential 1..60 => Board);
+}
+
+/// CI asks for 10,000.
+fn cases() -> u32 {
+    std::env::var("CALLBOARD_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(256)
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Create(Draft),
+    CreateBatch(Vec<Draft>),
+    Register { agent: usize, gpu: bool, max_concurrent: usize },
+    Claim { agent: usize, named: Option<Index> },
+    Start { agent: usize, task: Index, attempt: Given },
+    Complete { agent: usize, task: Index, attempt: Given },
+    Fail { agent: usize, task: Index, attempt: Given, retryable: bool },
+    Release { agent: Option<usize>, task: Index, attempt: Given },
+    Heartbeat { agent: usize, note: bool },
+    Cancel { by: Option<usize>, task: Index, ask_owner: bool },
+    Retry { task: Index },
+    Priority { task: Index, priority: u8 },
+    Dependencies { task: Index, on: Vec<usize> },
+    Pause,
+    Resume,
+    TimePasses { minutes: i64 },
+    MachineSleeps { minutes: i64 },
+    ProcessDies { agent: usize },
+}
+
+#[derive(Clone, Debug)]
+struct Draft {
+    priority: u8,
+    on: Vec<usize>,
+    gpu: bool,
+    max_attempts: u32,
+}
+
+/// Which attempt a call names.
+#[derive(Clone, Copy, Debug)]
+enum Given {
+    Left,
+    Current,
+    Before,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Model {
+    now: i64,
+    tasks: Vec<Task>,
+    agents: [Option<Agent>; 4],
+    paused: bool,
+    grace_until: i64,
+    /// What the last step must have been answered: a refusal's code, or a part of the reply.
+    answer: Option<Result<Value, &'static str>>,
+}
+
+#[derive(Clone, Debug)]
+struct Task {
+    status: TaskStatus,
+    priority: u8,
+    on: Vec<usize>,
+    gpu: bool,
+    attempt: u32,
+    uncounted: u32,
+    max_attempts: u32,
+    not_before: Option<i64>,
+    stop_requested: bool,
+    attempts: Vec<Attempt>,
+}
+
+#[derive(Clone, Debug)]
+struct Attempt {
+    agent: usize,
+    outcome: Option<Outcome>,
+    acted: bool,
+    lease_until: i64,
+    stepped: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Agent {
+    gpu: bool,
+    max_concurrent: usize,
+    present: bool,
+    holding: Vec<usize>,
+    completed: u64,
+    failed: u64,
+}
+
+fn id(task: usize) -> String {
+    format!("t{task}")
+}
+
+impl Task {
+    fn open(&self) -> Option<&Attempt> {
+        self.attempts.last().filter(|one| one.outcome.is_none())
+    }
+
+    fn used(&self) -> u32 {
+        self.attempt - self.uncounted
+    }
+
+    fn to_queue(&mut self, not_before: Option<i64>) {
+        self.status = TaskStatus::Available;
+        self.not_before = not_before;
+    }
+}
+
+impl Model {
+    fn given(&self, task: usize, given: Given) -> Option<u32> {
+        let current = self.tasks.get(task).map_or(1, |task| task.attempt);
+        match given {
+            Given::Left => None,
+            Given::Current => Some(current),
+            Given::Before => Some(current.saturating_sub(1)),
+        }
+    }
+
+    fn index(&self, task: &Index) -> usize {
+        if self.tasks.is_empty() { 0 } else { task.index(self.tasks.len()) }
+    }
+
+    fn done(&self, task: usize) -> bool {
+        self.tasks[task].status == TaskStatus::Done
+    }
+
+    fn unblocked(&self, task: &Task) -> bool {
+        task.status == TaskStatus::Available && task.on.iter().all(|on| self.done(*on))
+    }
+
+    fn delayed(&self, task: &Task) -> bool {
+        task.not_before.is_some_and(|until| until > self.now)
+    }
+
+    /// Whether `from` depends on `to`, through whatever many others.
+    fn leads_to(&self, from: usize, to: usize) -> bool {
+        from == to || self.tasks[from].on.iter().any(|on| self.leads_to(*on, to))
+    }
+
+    fn end(&mut self, task: usize, outcome: Outcome) {
+        let task_ended = &mut self.tasks[task];
+        task_ended.stop_requested = false;
+        let Some(open) = task_ended.attempts.last_mut().filter(|one| one.outcome.is_none()) else { return };
+        open.outcome = Some(outcome);
+        let holder = self.agents[open.agent].as_mut().expect("holders are registered");
+        holder.holding.retain(|held| *held != task);
+    }
+
+    fn time_passes(&mut self, millis: i64) {
+        self.now += millis;
+        for number in 0..self.tasks.len() {
+            let Some(open) = self.tasks[number].open().filter(|one| one.lease_until <= self.now).cloned() else {
+                continue;
+            };
+            self.end(number, Outcome::Expired);
+            let task = &mut self.tasks[number];
+            let gave_up = !open.stepped && task.used() >= task.max_attempts;
+            task.uncounted += u32::from(open.stepped);
+            task.to_queue(None);
+            if gave_up {
+                task.status = TaskStatus::Failed;
+            }
+        }
+    }
+
+    fn held(&mut self) -> impl Iterator<Item = &mut Attempt> {
+        self.tasks.iter_mut().filter_map(|task| task.attempts.last_mut().filter(|one| one.outcome.is_none()))
+    }
+
+    fn machine_sleeps(&mut self, millis: i64) {
+        let grace = self.now + millis + 10 * MINUTE;
+        self.grace_until = grace;
+        for attempt in self.held() {
+            attempt.lease_until = (attempt.lease_until + millis).max(grace);
+            attempt.stepped = true;
+        }
+        self.time_passes(millis);
+    }
+
+    fn process_dies(&mut self, number: usize) {
+        let until = (self.now + MINUTE).max(self.grace_until);
+        let Some(agent) = self.agents[number].as_mut().filter(|agent| agent.present) else { return };
+        agent.present = false;
+        for attempt in self.held().filter(|one| one.agent == number) {
+            attempt.lease_until = attempt.lease_until.min(until);
+        }
+    }
+
+    /// Any call that names an agent renews its leases.
+    fn seen(&mut self, number: usize) {
+        let Some(agent) = self.agents[number].as_mut() else { return };
+        agent.present |= HOMES[number].is_some();
+        let until = self.now + if agent.present { 240 * MINUTE } else { 30 * MINUTE };
+        for attempt in self.held().filter(|one| one.agent == number) {
+            attempt.lease_until = until;
+            attempt.stepped = false;
+        }
+    }
+
+    fn create(&mut self, drafts: &[Draft]) -> Result<Value, &'static str> {
+        for draft in drafts {
+            let known = self.tasks.len();
+            self.tasks.push(Task {
+                status: TaskStatus::Available,
+                priority: draft.priority,
+                on: draft.known(known),
+                gpu: draft.gpu,
+                attempt: 0,
+                uncounted: 0,
+                max_attempts: draft.max_attempts,
+                not_before: None,
+                stop_requested: false,
+                attempts: Vec::new(),
+            });
+        }
+        Ok(json!({"success": true}))
+    }
+
+    fn own(&self, agent: usize, task: usize, given: Option<u32>) -> Result<(), &'static str> {
+        if self.agents[agent].is_none() {
+            return Err("unknown_agent");
+        }
+        let Some(known) = self.tasks.get(task) else { return Err("unknown_task") };
+        match known.open() {
+            None => Err("not_held"),
+            Some(open) if open.agent != agent => Err("held_by_other"),
+            Some(_) if given.is_some_and(|given| given != known.attempt) => Err("attempt_over"),
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn open_mut(&mut self, task: usize) -> &mut Attempt {
+        self.tasks[task].attempts.last_mut().expect("the task is held")
+    }
+
+    fn claim(&mut self, number: usize, named: Option<usize>) -> Result<Value, &'static str> {
+        let Some(agent) = self.agents[number].clone() else { return Err("unknown_agent") };
+        let unacted = agent.holding.last().filter(|task| self.tasks[**task].open().is_some_and(|one| !one.acted));
+        if let Some(task) = unacted.filter(|task| named.is_none_or(|named| named == **task)) {
+            return Ok(json!({"success": true, "already": true, "task": {"id": id(*task)}}));
+        }
+        if agent.holding.len() >= agent.max_concurrent || named.is_some_and(|named| agent.holding.contains(&named)) {
+            let holding: Vec<_> = agent.holding.iter().map(|held| json!({"task": id(*held)})).collect();
+            return Ok(json!({"success": false, "holding": holding}));
+        }
+        if self.paused {
+            return Ok(json!({"success": false, "verdict": "paused"}));
+        }
+        let chosen = match named {
+            Some(task) => Some(self.claimable(&agent, task)?),
+            None => self.choice(number, &agent),
+        };
+        let Some(task) = chosen else { return Ok(self.empty_handed(&agent)) };
+        let lease = if agent.present { 240 * MINUTE } else { 30 * MINUTE };
+        let lease_until = self.now + lease;
+        let claimed = &mut self.tasks[task];
+        claimed.status = TaskStatus::Claimed;
+        claimed.attempt += 1;
+        claimed.not_before = None;
+        claimed.attempts.push(Attempt { agent: number, outcome: None, acted: false, lease_until, stepped: false });
+        let reply = json!({"success": true, "task": {"id": id(task)}, "attempt": claimed.attempt, "already": null});
+        self.agents[number].as_mut().expect("registered").holding.push(task);
+        Ok(reply)
+    }
+
+    fn claimable(&self, agent: &Agent, task: usize) -> Result<usize, &'static str> {
+        let Some(known) = self.tasks.get(task) else { return Err("unknown_task") };
+        if known.open().is_some() {
+            Err("held_by_other")
+        } else if known.status != TaskStatus::Available {
+            Err("wrong_status")
+        } else if !self.unblocked(known) {
+            Err("not_ready")
+        } else if self.delayed(known) {
+            Err("too_early")
+        } else if known.gpu && !agent.gpu {
+            Err("demands_unmet")
+        } else {
+            Ok(task)
+        }
+    }
+
+    /// Not failed by this agent before, lowest priority number, oldest.
+    fn choice(&self, number: usize, agent: &Agent) -> Option<usize> {
+        let ready = (0..self.tasks.len()).filter(|task| self.claimable(agent, *task).is_ok());
+        ready.min_by_key(|task| {
+            let one = &self.tasks[*task];
+            let failed = one.attempts.iter().any(|one| one.agent == number && one.outcome == Some(Outcome::Failed));
+            (failed, one.priority, *task)
+        })
+    }
+
+    fn empty_handed(&self, agent: &Agent) -> Value {
+        let count = |wanted: &dyn Fn(&Task) -> bool| self.tasks.iter().filter(|task| wanted(task)).count();
+        let held = count(&|task| task.open().is_some());
+        let waiting_retry = count(&|task| self.unblocked(task) && self.delayed(task));
+        let unmet = count(&|task| self.unblocked(task) && !self.delayed(task) && task.gpu && !agent.gpu);
+        let blocked = count(&|task| task.status == TaskStatus::Available && !self.unblocked(task));
+        let verdict = if held + waiting_retry > 0 || self.tasks.is_empty() {
+            "wait"
+        } else if unmet > 0 {
+            "unsuited"
+        } else if blocked > 0 {
+            "stuck"
+        } else {
+            "finished"
+        };
+        json!({
+            "success": false, "verdict": verdict, "blocked": blocked, "waiting_retry": waiting_retry,
+            "demands_unmet": unmet, "held": held,
+        })
+    }
+
+    fn start(&mut self, agent: usize, task: usize, given: Option<u32>) -> Result<Value, &'static str> {
+        self.own(agent, task, given)?;
+        self.open_mut(task).acted = true;
+        self.tasks[task].status = TaskStatus::InProgress;
+        Ok(json!({"attempt": self.tasks[task].attempt}))
+    }
+
+    fn complete(&mut self, agent: usize, task: usize, given: Option<u32>) -> Result<Value, &'static str> {
+        if self.agents[agent].is_none() {
+            return Err("unknown_agent");
+        }
+        let Some(known) = self.tasks.get(task) else { return Err("unknown_task") };
+        let matches = |number: usize| given.is_none_or(|given| given as usize == number + 1);
+        let last = known.attempts.len().wrapping_sub(1);
+        let own_last = known.attempts.last().is_some_and(|one| one.agent == agent) && matches(last);
+        if known.status == TaskStatus::Done && own_last {
+            return Ok(json!({"already": true}));
+        }
+        let mut own =
+            known.attempts.iter().enumerate().rev().filter(|(number, one)| one.agent == agent && matches(*number));
+        let late = own.find(|(_, one)| one.outcome == Some(Outcome::Expired)).map(|(number, _)| number);
+        let in_time = known.open().is_some() && own_last;
+        if !in_time && !(known.status == TaskStatus::Available && late == Some(last)) {
+            return Err(match (late, known.open()) {
+                (Some(_), _) => "attempt_over",
+                (None, Some(open)) if open.agent != agent => "held_by_other",
+                (None, Some(_)) => "attempt_over",
+                (None, None) => "not_held",
+            });
+        }
+        self.end(task, Outcome::Done);
+        let done = &mut self.tasks[task];
+        done.attempts[last].outcome = Some(Outcome::Done);
+        done.status = TaskStatus::Done;
+        done.not_before = None;
+        self.agents[agent].as_mut().expect("registered").completed += 1;
+        Ok(json!({"success": true, "already": null}))
+    }
+
+    fn fail(&mut self, agent: usize, task: usize, given: Option<u32>, again: bool) -> Result<Value, &'static str> {
+        self.own(agent, task, given)?;
+        self.end(task, Outcome::Failed);
+        self.agents[agent].as_mut().expect("registered").failed += 1;
+        let now = self.now;
+        let failed = &mut self.tasks[task];
+        if again && failed.used() < failed.max_attempts {
+            let pause = (30 * SECOND * 2_i64.pow(failed.used() - 1)).min(60 * MINUTE);
+            failed.to_queue(Some(now + pause));
+        } else {
+            failed.status = TaskStatus::Failed;
+        }
+        Ok(json!({"status": self.tasks[task].status}))
+    }
+
+    fn release(&mut self, by: Option<usize>, task: usize, given: Option<u32>) -> Result<Value, &'static str> {
+        match by {
+            Some(agent) => self.own(agent, task, given)?,
+            None => match self.tasks.get(task) {
+                None => return Err("unknown_task"),
+                Some(known) if known.open().is_none() => return Err("not_held"),
+                Some(known) if given.is_some_and(|given| given != known.attempt) => return Err("attempt_over"),
+                Some(_) => {}
+            },
+        }
+        self.end(task, Outcome::Released);
+        self.tasks[task].uncounted += 1;
+        self.tasks[task].to_queue(None);
+        Ok(json!({"success": true}))
+    }
+
+    fn cancel(&mut self, by: Option<usize>, task: usize, ask_owner: bool) -> Result<Value, &'static str> {
+        if let Some(worker) = by {
+            return Err(if self.agents[worker].is_some() { "not_leader" } else { "unknown_agent" });
+        }
+        let Some(known) = self.tasks.get_mut(task) else { return Err("unknown_task") };
+        match known.status {
+            TaskStatus::Cancelled => {}
+            TaskStatus::Done | TaskStatus::Obsolete => return Err("wrong_status"),
+            TaskStatus::Claimed | TaskStatus::InProgress if ask_owner => known.stop_requested = true,
+            _ => {
+                self.end(task, Outcome::Cancelled);
+                self.tasks[task].to_queue(None);
+                self.tasks[task].status = TaskStatus::Cancelled;
+            }
+        }
+        Ok(json!({"status": self.tasks[task].status}))
+    }
+
+    fn retry(&mut self, task: usize) -> Result<Value, &'static str> {
+        let Some(known) = self.tasks.get_mut(task) else { return Err("unknown_task") };
+        match known.status {
+            TaskStatus::Available if known.not_before.is_none() => {}
+            TaskStatus::Available | TaskStatus::Failed | TaskStatus::Cancelled => {
+                known.uncounted = known.attempt;
+                known.to_queue(None);
+            }
+            _ => return Err("wrong_status"),
+        }
+        Ok(json!({"success": true}))
+    }
+
+    fn depend(&mut self, task: usize, on: &[usize]) -> Result<Value, &'static str> {
+        let on: Vec<_> = on.iter().copied().filter(|on| *on < self.tasks.len()).collect();
+        let known = self.unfinished(task)?;
+        if on.iter().any(|on| self.leads_to(*on, task)) {
+            return Err("dependency_cycle");
+        }
+        if known.open().is_some() && !on.iter().all(|on| self.done(*on)) {
+            return Err("not_ready");
+        }
+        self.tasks[task].on = on;
+        Ok(json!({"success": true}))
+    }
+
+    fn unfinished(&self, task: usize) -> Result<&Task, &'static str> {
+        let Some(known) = self.tasks.get(task) else { return Err("unknown_task") };
+        match known.status {
+            TaskStatus::Available | TaskStatus::Claimed | TaskStatus::InProgress => Ok(known),
+            _ => Err("wrong_status"),
+        }
+    }
+
+    fn acting(&self, step: &Step) -> Option<usize> {
+        match step {
+            Step::Register { agent, .. }
+            | Step::Claim { agent, .. }
+            | Step::Start { agent, .. }
+            | Step::Complete { agent, .. }
+            | Step::Fail { agent, .. }
+            | Step::Heartbeat { agent, .. } => Some(*agent),
+            Step::Release { agent, .. } => *agent,
+            Step::Cancel { by, .. } => *by,
+            _ => None,
+        }
+    }
+
+    fn act(&mut self, step: &Step) -> Option<Result<Value, &'static str>> {
+        Some(match step {
+            Step::Create(draft) => self.create(std::slice::from_ref(draft)),
+            Step::CreateBatch(drafts) => self.create(drafts),
+            Step::Register { agent, gpu, max_concurrent } => {
+                let new = || Agent {
+                    gpu: false,
+                    max_concurrent: 1,
+                    present: HOMES[*agent].is_some(),
+                    holding: Vec::new(),
+                    completed: 0,
+                    failed: 0,
+                };
+                let known = self.agents[*agent].get_or_insert_with(new);
+                (known.gpu, known.max_concurrent) = (*gpu, *max_concurrent);
+                Ok(json!({"agent_id": AGENTS[*agent]}))
+            }
+            Step::Claim { agent, named } => self.claim(*agent, named.as_ref().map(|named| self.index(named))),
+            Step::Start { agent, task, attempt } => {
+                let task = self.index(task);
+                self.start(*agent, task, self.given(task, *attempt))
+            }
+            Step::Complete { agent, task, attempt } => {
+                let task = self.index(task);
+                self.complete(*agent, task, self.given(task, *attempt))
+            }
+            Step::Fail { agent, task, attempt, retryable } => {
+                let task = self.index(task);
+                self.fail(*agent, task, self.given(task, *attempt), *retryable)
+            }
+            Step::Release { agent, task, attempt } => {
+                let task = self.index(task);
+                self.release(*agent, task, self.given(task, *attempt))
+            }
+            Step::Heartbeat { agent, note } => match &self.agents[*agent] {
+                None => Err("unknown_agent"),
+                Some(known) => {
+                    let newest = known.holding.last().copied();
+                    if let Some(task) = newest.filter(|_| *note) {
+                        self.open_mut(task).acted = true;
+                    }
+                    Ok(json!({"task_id": newest.map(id)}))
+                }
+            },
+            Step::Cancel { by, task, ask_owner } => self.cancel(*by, self.index(task), *ask_owner),
+            Step::Retry { task } => self.retry(self.index(task)),
+            Step::Priority { task, priority } => {
+                let task = self.index(task);
+                let changed = self.unfinished(task).map(|_| json!({"task": {"priority": priority}}));
+                if changed.is_ok() {
+                    self.tasks[task].priority = *priority;
+                }
+                changed
+            }
+            Step::Dependencies { task, on } => self.depend(self.index(task), on),
+            Step::Pause | Step::Resume => {
+                self.paused = matches!(step, Step::Pause);
+                Ok(json!({"success": true}))
+            }
+            Step::TimePasses { minutes } => {
+                self.time_passes(minutes * MINUTE);
+                return None;
+            }
+            Step::MachineSleeps { minutes } => {
+                self.machine_sleeps(minutes * MINUTE);
+                return None;
+            }
+            Step::ProcessDies { agent } => {
+                self.process_dies(*agent);
+                return None;
+            }
+        })
+    }
+}
+
+impl Draft {
+    /// Of the tasks before it.
+    fn known(&self, before: usize) -> Vec<usize> {
+        self.on.iter().copied().filter(|on| *on < before).collect()
+    }
+
+    fn input(&self, number: usize, dependencies: Vec<String>) -> Value {
+        let demands = if self.gpu { json!({"capabilities": ["gpu"]}) } else { json!({}) };
+        json!({
+            "id": id(number), "description": "work", "priority": self.priority, "dependencies": dependencies,
+            "demands": demands, "max_attempts": self.max_attempts,
+        })
+    }
+}
+
+struct Steps;
+
+impl ReferenceStateMachine for Steps {
+    type State = Model;
+    type Transition = Step;
+
+    fn init_state() -> BoxedStrategy<Model> {
+        Just(Model::default()).boxed()
+    }
+
+    fn transitions(_: &Model) -> BoxedStrategy<Step> {
+        let agent = || 0..AGENTS.len();
+        let task = any::<Index>;
+        let given = || prop_oneof![6 => Just(Given::Left), 2 => Just(Given::Current), 1 => Just(Given::Before)];
+        prop_oneof![
+            4 => draft().prop_map(Step::Create),
+            2 => prop::collection::vec(draft(), 1..4).prop_map(Step::CreateBatch),
+            6 => (agent(), any::<bool>(), 1..3_usize)
+                .prop_map(|(agent, gpu, max_concurrent)| Step::Register { agent, gpu, max_concurrent }),
+            16 => (agent(), prop::option::weighted(0.2, task())).prop_map(|(agent, named)| Step::Claim { agent, named }),
+            5 => (agent(), task(), given()).prop_map(|(agent, task, attempt)| Step::Start { agent, task, attempt }),
+            9 => (agent(), task(), given()).prop_map(|(agent, task, attempt)| Step::Complete { agent, task, attempt }),
+            7 => (agent(), task(), given(), prop::bool::weighted(0.8))
+                .prop_map(|(agent, task, attempt, retryable)| Step::Fail { agent, task, attempt, retryable }),
+            3 => (prop::option::weighted(0.8, agent()), task(), given())
+                .prop_map(|(agent, task, attempt)| Step::Release { agent, task, attempt }),
+            4 => (agent(), any::<bool>()).prop_map(|(agent, note)| Step::Heartbeat { agent, note }),
+            3 => (prop::option::weighted(0.2, agent()), task(), any::<bool>())
+                .prop_map(|(by, task, ask_owner)| Step::Cancel { by, task, ask_owner }),
+            3 => task().prop_map(|task| Step::Retry { task }),
+            2 => (task(), 1..=10_u8).prop_map(|(task, priority)| Step::Priority { task, priority }),
+            4 => (task(), dependencies()).prop_map(|(task, on)| Step::Dependencies { task, on }),
+            1 => Just(Step::Pause),
+            3 => Just(Step::Resume),
+            4 => prop_oneof![Just(1_i64), 20..40_i64, Just(239), 200..300_i64].prop_map(|minutes| Step::TimePasses { minutes }),
+            1 => (2..400_i64).prop_map(|minutes| Step::MachineSleeps { minutes }),
+            2 => (2..4_usize).prop_map(|agent| Step::ProcessDies { agent }),
+        ]
+        .boxed()
+    }
+
+    fn preconditions(state: &Model, step: &Step) -> bool {
+        let room = TASKS - state.tasks.len().min(TASKS);
+        match step {
+            Step::Create(_) => room > 0,
+            Step::CreateBatch(drafts) => drafts.len() <= room,
+            _ => true,
+        }
+    }
+
+    fn apply(mut state: Model, step: &Step) -> Model {
+        state.time_passes(STEP);
+        if let Some(agent) = state.acting(step) {
+            state.seen(agent);
+        }
+        state.answer = state.act(step);
+        state
+    }
+}
+
+fn dependencies() -> impl Strategy<Value = Vec<usize>> {
+    subsequence((0..TASKS).collect::<Vec<_>>(), 0..3)
+}
+
+fn draft() -> impl Strategy<Value = Draft> {
+    let on = prop_oneof![2 => Just(Vec::new()), 1 => dependencies()];
+    let priority = prop_oneof![3 => Just(5), 1 => 1..=10_u8];
+    (priority, on, prop::bool::weighted(0.25), 1..4_u32).prop_map(|(priority, on, gpu, max_attempts)| Draft {
+        priority,
+        on,
+        gpu,
+        max_attempts,
+    })
+}
+
+struct Board;
+
+impl StateMachineTest for Board {
+    type SystemUnderTest = World;
+    type Reference = Steps;
+
+    fn init_test(_: &Model) -> World {
+        let mut world = World::new();
+        world.replays_seldom = true;
+        world.now = callboard::state::time::Timestamp::from_millis(START);
+        AGENTS
+            .iter()
+            .zip(HOMES)
+            .for_each(|(agent, home)| home.into_iter().for_each(|home| world.lives_in(agent, home)));
+        world
+    }
+
+    fn apply(mut world: World, model: &Model, step: Step) -> World {
+        world.at(STEP);
+        let answer = performed(&mut world, model, &step);
+        match (answer, &model.answer) {
+            (Some(answer), Some(Ok(reply))) => drop(answer.replies(reply.clone())),
+            (Some(answer), Some(Err(code))) => drop(answer.refuses(code)),
+            (answer, expected) => assert!(answer.is_none() && expected.is_none()),
+        }
+        world
+    }
+
+    fn check_invariants(world: &World, model: &Model) {
+        for (number, expected) in model.tasks.iter().enumerate() {
+            compare_task(world, number, expected);
+        }
+        for (number, expected) in model.agents.iter().enumerate() {
+            compare_agent(world, number, expected.as_ref());
+        }
+        assert_eq!(world.state.board().paused.is_some(), model.paused);
+    }
+
+    fn teardown(world: World, _: Model) {
+        world.check();
+    }
+}
+
+/// The model's zero.
+const START: i64 = 1_772_366_400_000;
+
+fn performed(
+    world: &mut World,
+    model: &Model,
+    step: &Step,
+) -> Option<Result<Value, callboard::state::refusal::Refusal>> {
+    let named = |task: &Index| id(model.index(task));
+    let with_attempt = |task: &Index, attempt: &Given, mut more: Value| {
+        more["task_id"] = Value::from(named(task));
+        // The model has moved on: what the step named is what it found.
+        let found = model.tasks.get(model.index(task)).map_or(1, |task| task.attempt);
+        match attempt {
+            Given::Left => {}
+            Given::Current => more["attempt"] = Value::from(found),
+            Given::Before => more["attempt"] = Value::from(found.saturating_sub(1)),
+        }
+        more
+    };
+    match model.acting(step) {
+        Some(agent) => {
+            if let Some(home) = HOMES[agent] {
+                world.lives_in(AGENTS[agent], home);
+            }
+            world.by(AGENTS[agent])
+        }
+        None => world.nobody(),
+    };
+    let (name, arguments) = match step {
+        Step::Create(draft) => {
+            let number = model.tasks.len() - 1;
+            let on = draft.known(number).into_iter().map(id).collect();
+            ("create_task", draft.input(number, on))
+        }
+        Step::CreateBatch(drafts) => {
+            let first = model.tasks.len() - drafts.len();
+            let input = |(position, draft): (usize, &Draft)| {
+                let on = draft.known(first + position).into_iter();
+                let on = on.map(|on| if on >= first { format!("#{}", on - first) } else { id(on) });
+                draft.input(first + position, on.collect())
+            };
+            ("create_tasks_batch", json!({"tasks": drafts.iter().enumerate().map(input).collect::<Vec<_>>()}))
+        }
+        Step::Register { gpu, max_concurrent, .. } => {
+            let capabilities = if *gpu { json!(["gpu"]) } else { json!([]) };
+            let fields = json!({"role": "worker", "capabilities": capabilities, "max_concurrent": max_concurrent});
+            ("register_agent", fields)
+        }
+        Step::Claim { named: Some(task), .. } => ("claim_task", json!({"task_id": named(task)})),
+        Step::Claim { named: None, .. } => ("claim_task", json!({})),
+        Step::Start { task, attempt, .. } => ("start_task", with_attempt(task, attempt, json!({}))),
+        Step::Complete { task, attempt, .. } => {
+            ("complete_task", with_attempt(task, attempt, json!({"output": "made"})))
+        }
+        Step::Fail { task, attempt, retryable, .. } => {
+            ("fail_task", with_attempt(task, attempt, json!({"error": "broken", "retryable": retryable})))
+        }
+        Step::Release { task, attempt, .. } => ("release_task", with_attempt(task, attempt, json!({}))),
+        Step::Heartbeat { note: true, .. } => ("heartbeat", json!({"note": "half way"})),
+        Step::Heartbeat { note: false, .. } => ("heartbeat", json!({})),
+        Step::Cancel { task, ask_owner, .. } => {
+            ("cancel_task", json!({"task_id": named(task), "ask_owner": ask_owner}))
+        }
+        Step::Retry { task } => ("retry_task", json!({"task_id": named(task)})),
+        Step::Priority { task, priority } => ("update_task", json!({"task_id": named(task), "priority": priority})),
+        Step::Dependencies { task, on } => {
+            let on: Vec<_> = on.iter().filter(|on| **on < model.tasks.len()).map(|on| id(*on)).collect();
+            ("update_task", json!({"task_id": named(task), "dependencies": on}))
+        }
+        Step::Pause => ("pause", json!({})),
+        Step::Resume => ("resume", json!({})),
+        Step::TimePasses { minutes } => {
+            world.at(minutes * MINUTE);
+            return None;
+        }
+        Step::MachineSleeps { minutes } => {
+            world.sleeps(minutes * MINUTE);
+            return None;
+        }
+        Step::ProcessDies { agent } => {
+            let home = HOMES[*agent].expect("it lives in a process");
+            world.lives_in(AGENTS[*agent], home);
+            world.kill(home);
+            return None;
+        }
+    };
+    Some(world.call(name, arguments))
+}
+
+fn compare_task(world: &World, number: usize, expected: &Task) {
+    let task = world.read(&id(number));
+    let open = expected.open();
+    assert_eq!(task.status, expected.status, "status of {}", task.id);
+    assert_eq!(task.attempt, expected.attempt, "attempt of {}", task.id);
+    assert_eq!(task.attempts_used(), expected.used(), "attempts used of {}", task.id);
+    assert_eq!(task.priority, expected.priority);
+    assert_eq!(task.stop_requested.is_some(), expected.stop_requested, "stop of {}", task.id);
+    assert_eq!(task.not_before.map(|until| until.millis() - START), expected.not_before, "pause of {}", task.id);
+    let lease = |attempt: &callboard::state::task::Attempt| attempt.lease_until.millis() - START;
+    assert_eq!(task.open_attempt().map(lease), open.map(|one| one.lease_until), "lease of {}", task.id);
+    assert_eq!(task.open_attempt().map(|one| one.acted), open.map(|one| one.acted), "{} acted on", task.id);
+    let outcomes: Vec<_> = task.attempts.iter().map(|one| (one.agent.as_str(), one.outcome)).collect();
+    let wanted: Vec<_> = expected.attempts.iter().map(|one| (AGENTS[one.agent], one.outcome)).collect();
+    assert!(wanted.ends_with(&outcomes), "attempts of {}: {outcomes:?}, not {wanted:?}", task.id);
+    let on: Vec<_> = expected.on.iter().map(|on| id(*on)).collect();
+    assert!(holds(&json!(task.dependencies), &json!(on)), "dependencies of {}", task.id);
+}
+
+fn compare_agent(world: &World, number: usize, expected: Option<&Agent>) {
+    let agent = world.state.agent(&callboard::state::id::AgentId::trusted(AGENTS[number]));
+    let shown = agent.map(|one| (json!(one.current_tasks), one.is_present(), one.tasks_completed, one.tasks_failed));
+    let wanted = expected.map(|one| {
+        let holding: Vec<_> = one.holding.iter().map(|held| id(*held)).collect();
+        (json!(holding), one.present, one.completed, one.failed)
+    });
+    assert_eq!(shown, wanted, "agent {}", AGENTS[number]);
+}

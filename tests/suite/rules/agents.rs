@@ -1,0 +1,117 @@
+//! Who acts: names, slots, registration, takeover.
+
+use callboard::ops::DefaultAgent;
+use callboard::state::id::AgentId;
+use callboard::state::task::TaskStatus;
+use callboard::state::time::MINUTE;
+use serde_json::json;
+
+use super::super::world::{Answered, World};
+
+#[test]
+fn auto_takes_the_lowest_slot_that_no_living_process_acts_as() {
+    let mut world = World::new().task("t").task("u").task("v");
+    world.default_agent = DefaultAgent::Auto { prefix: "claude-main".to_owned() };
+    world.through("p1").call("claim_task", json!({})).replies(json!({"agent_id": "claude-main-1", "success": true}));
+    world.through("p2").call("claim_task", json!({})).replies(json!({"agent_id": "claude-main-2", "success": true}));
+    world.through("p1").call("claim_task", json!({})).replies(json!({"agent_id": "claude-main-1", "already": true}));
+    world.nobody().kill("p1");
+    world.through("p3").call("claim_task", json!({})).replies(json!({"agent_id": "claude-main-1", "already": true}));
+}
+
+#[test]
+fn named_process_needs_no_agent_id_and_no_registration() {
+    let mut world = World::new().task("t");
+    world.default_agent = DefaultAgent::Named(AgentId::trusted("scout"));
+    world.call("claim_task", json!({})).replies(json!({"agent_id": "scout", "task": {"id": "t"}}));
+    world.call("cancel_task", json!({"task_id": "t"})).refuses("not_leader");
+    world.by("unregistered").call("claim_task", json!({})).refuses("unknown_agent");
+}
+
+#[test]
+fn the_person_leads() {
+    let mut world = World::new().agent("a1").task("t").claimed("a1", "t");
+    world.default_agent = DefaultAgent::Named(AgentId::trusted("human"));
+    world.nobody().call("release_task", json!({"task_id": "t"})).replies(json!({"agent_id": "human"}));
+    world.call("cancel_task", json!({"task_id": "t"})).replies(json!({"status": "cancelled"}));
+}
+
+#[test]
+fn agent_id_of_another_living_process_is_refused_and_can_be_taken_over() {
+    let mut world = World::new().agent_in("a1", "ide").task("t").claimed("a1", "t");
+    let register = json!({"agent_id": "a1", "role": "worker"});
+    let message = world.nobody().through("second").call("register_agent", register.clone()).refuses("agent_in_use");
+    for part in ["`a1`", "process 1000", "/work/ide", "register as `a1-", "takeover: true"] {
+        assert!(message.contains(part), "{message}");
+    }
+    world.nobody().call("register_agent", register.clone()).refuses("agent_in_use");
+    let takeover = json!({"agent_id": "a1", "role": "worker", "takeover": true});
+    let taken = json!({"agent": {"current_tasks": ["t"], "present_through": ["p-second"]}});
+    world.through("second").call("register_agent", takeover).replies(taken);
+    world.kill("ide").at(2 * MINUTE);
+    assert_eq!(world.status("t"), TaskStatus::Claimed, "it lives in the second process now");
+    world.kill("second");
+    world.nobody().call("register_agent", register).replies(json!({"agent": {"id": "a1"}}));
+}
+
+#[test]
+fn refused_registration_lends_the_agent_no_presence() {
+    let mut world = World::new().agent_in("a1", "ide").task("t").claimed("a1", "t");
+    let register = json!({"agent_id": "a1", "role": "worker"});
+    world.at(MINUTE).nobody().through("second").call("register_agent", register).refuses("agent_in_use");
+    world.kill("ide").at(MINUTE);
+    assert_eq!(world.status("t"), TaskStatus::Available, "the second process never acted as a1");
+}
+
+#[test]
+fn takeover_by_a_one_shot_command_leaves_a_lease_without_presence() {
+    let mut world = World::new().agent_in("a1", "ide").task("t").claimed("a1", "t");
+    let takeover = json!({"agent_id": "a1", "role": "worker", "takeover": true});
+    world.at(MINUTE).nobody().call("register_agent", takeover).expect("taken over");
+    assert!(world.agents_present().is_empty());
+    assert_eq!(world.lease("t"), 30 * MINUTE);
+}
+
+#[test]
+fn registering_again_keeps_claims_and_counters() {
+    let mut world = World::new().agent("a1").task("t").task("u").claimed("a1", "t");
+    world.complete("a1", "t");
+    world.claim("a1", "u");
+    world.call("register_agent", json!({"role": "leader", "capabilities": ["gpu"]})).replies(json!({
+        "agent": {"role": "leader", "capabilities": ["gpu"], "current_task": "u", "tasks_completed": 1},
+    }));
+}
+
+#[test]
+fn registration_without_an_id_makes_one_up() {
+    let mut world = World::new();
+    let names: Vec<_> = (0..3)
+        .map(|_| world.call("register_agent", json!({"role": "worker"})).expect("registered")["agent_id"].clone())
+        .collect();
+    assert!(names.iter().all(|name| name.as_str().is_some_and(|name| name.contains('-'))), "{names:?}");
+    assert_eq!(world.state.agents().count(), 3);
+}
+
+#[test]
+fn every_reply_to_an_agent_repeats_its_id() {
+    let mut world = World::new().agent("a1").task("t");
+    let calls = [
+        ("register_agent", json!({"role": "leader"})),
+        ("claim_task", json!({})),
+        ("claim_task", json!({})),
+        ("start_task", json!({"task_id": "t"})),
+        ("claim_task", json!({})),
+        ("heartbeat", json!({})),
+        ("add_discovery", json!({"content": "x"})),
+        ("update_task", json!({"task_id": "t", "priority": 1})),
+        ("complete_task", json!({"task_id": "t", "output": "x"})),
+        ("complete_task", json!({"task_id": "t", "output": "x"})),
+        ("claim_task", json!({})),
+        ("pause", json!({})),
+        ("claim_task", json!({})),
+        ("resume", json!({})),
+    ];
+    for (name, arguments) in calls {
+        world.call(name, arguments).replies(json!({"agent_id": "a1"}));
+    }
+}

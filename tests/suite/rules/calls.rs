@@ -1,0 +1,335 @@
+//! What a call may look like: bad input, limits, idempotency keys, batches, pages.
+
+use callboard::ops::DefaultAgent;
+use callboard::state::policy::Policy;
+use callboard::state::task::TaskStatus;
+use callboard::state::time::SECOND;
+use serde_json::{Value, json};
+
+use super::super::world::{Answered, World};
+
+#[test]
+fn bad_input_is_refused_by_name_with_a_way_out_and_records_nothing() {
+    let long = "x".repeat(16 * 1024 + 1);
+    let many: Vec<String> = (0..201).map(|number| format!("d{number}")).collect();
+    let labels: Vec<String> = (0..51).map(|number| format!("l{number}")).collect();
+    let cases: Vec<(&str, Value, &str, &[&str])> = vec![
+        (
+            "create_task",
+            json!({"description": "x", "dependencies": ["nope"]}),
+            "unknown_dependency",
+            &["`nope`", "create it first"],
+        ),
+        ("create_task", json!({"description": "x", "dependencies": ["#1"]}), "unknown_dependency", &["`#1`", "#0"]),
+        (
+            "create_task",
+            json!({"description": "x", "id": "s", "dependencies": ["s"]}),
+            "dependency_cycle",
+            &["s -> s", "leave one"],
+        ),
+        ("create_task", json!({"description": "x", "id": "t"}), "task_exists", &["`t`", "another id"]),
+        ("create_task", json!({"description": "x", "id": "a b"}), "bad_id", &["task id", "`a-b`"]),
+        ("create_task", json!({"description": " \n"}), "empty", &["description"]),
+        ("create_task", json!({"description": "x", "title": ""}), "empty", &["title"]),
+        ("create_task", json!({"description": "x", "max_attempts": 0}), "empty", &["max_attempts"]),
+        ("create_task", json!({"description": "x", "tags": [""]}), "empty", &["tag"]),
+        ("create_task", json!({"description": long}), "over_limit", &["description", "16385 bytes", "at most 16384"]),
+        ("create_task", json!({"description": "x", "hints": long}), "over_limit", &["hints", "16385", "16384"]),
+        ("create_task", json!({"description": "x", "title": "x".repeat(201)}), "over_limit", &["title", "201", "200"]),
+        ("create_task", json!({"description": "x", "id": "x".repeat(65)}), "over_limit", &["id", "65", "64"]),
+        (
+            "create_task",
+            json!({"description": "x", "dependencies": many}),
+            "over_limit",
+            &["dependencies", "201", "200"],
+        ),
+        ("create_task", json!({"description": "x", "tags": labels}), "over_limit", &["tags", "51", "50"]),
+        (
+            "create_task",
+            json!({"description": "x", "max_attempts": 101}),
+            "over_limit",
+            &["max_attempts", "101", "100"],
+        ),
+        (
+            "create_task",
+            json!({"description": "x", "idempotency_key": "k".repeat(201)}),
+            "over_limit",
+            &["idempotency_key", "201", "200"],
+        ),
+        ("create_task", json!({"description": "x", "priority": 0}), "bad_priority", &["1 (first) to 10", "not 0"]),
+        ("create_task", json!({"description": "x", "priority": 11}), "bad_priority", &["not 11"]),
+        ("create_task", json!({"description": "x", "priority": -1}), "bad_priority", &["not -1"]),
+        (
+            "create_task",
+            json!({"description": "x", "prio": 1}),
+            "bad_arguments",
+            &["prio", "create_task takes", "priority?"],
+        ),
+        (
+            "create_task",
+            json!({"description": "x", "priority": "high"}),
+            "bad_arguments",
+            &["high", "create_task takes"],
+        ),
+        ("create_task", json!({}), "bad_arguments", &["description", "create_task takes"]),
+        ("create_task", json!(["x"]), "bad_arguments", &["create_task takes"]),
+        (
+            "create_task",
+            json!({"description": "x", "demands": {"gpu": true}}),
+            "bad_arguments",
+            &["gpu", "create_task"],
+        ),
+        ("create_tasks_batch", json!({"tasks": []}), "empty", &["tasks"]),
+        (
+            "create_tasks_batch",
+            json!({"tasks": [{"description": "x", "idempotency_key": "k"}]}),
+            "key_of_item",
+            &["batch"],
+        ),
+        (
+            "create_tasks_batch",
+            json!({"tasks": [{"id": "p", "description": "x", "dependencies": ["#1"]}, {"id": "q", "description": "x", "dependencies": ["p"]}]}),
+            "dependency_cycle",
+            &["p -> q -> p"],
+        ),
+        (
+            "create_tasks_batch",
+            json!({"tasks": [{"id": "p", "description": "x"}, {"id": "p", "description": "x"}]}),
+            "task_exists",
+            &["`p`"],
+        ),
+        (
+            "create_tasks_batch",
+            json!({"tasks": [{"id": "p", "description": "x"}, {"description": "x", "dependencies": ["#2"]}]}),
+            "unknown_dependency",
+            &["#2"],
+        ),
+        (
+            "register_agent",
+            json!({"agent_id": "b", "role": "boss"}),
+            "bad_arguments",
+            &["boss", "leader", "worker", "observer"],
+        ),
+        ("register_agent", json!({"agent_id": "human", "role": "worker"}), "bad_id", &["human", "worker-1"]),
+        ("register_agent", json!({"agent_id": "../x", "role": "worker"}), "bad_id", &["agent id"]),
+        (
+            "register_agent",
+            json!({"agent_id": "b", "role": "worker", "max_concurrent": 101}),
+            "over_limit",
+            &["max_concurrent", "101", "100"],
+        ),
+        ("start_task", json!({"agent_id": "a1", "task_id": "nope"}), "unknown_task", &["`nope`", "get_all_tasks"]),
+        ("complete_task", json!({"agent_id": "a1", "task_id": "nope", "output": ""}), "unknown_task", &["`nope`"]),
+        ("start_task", json!({"agent_id": "nope", "task_id": "t"}), "unknown_agent", &["`nope`", "register_agent"]),
+        ("add_discovery", json!({"agent_id": "nope", "content": "x"}), "unknown_agent", &["`nope`"]),
+        ("add_discovery", json!({"agent_id": "a1", "content": ""}), "empty", &["content"]),
+        ("claim_task", json!({"agent_id": "a1", "wait_seconds": 51}), "over_limit", &["wait_seconds", "51", "50"]),
+        ("heartbeat", json!({"agent_id": "a1", "note": "n".repeat(2_049)}), "over_limit", &["note", "2049", "2048"]),
+        ("init_coordination", json!({"goal": ""}), "empty", &["goal"]),
+        ("init_coordination", json!({"goal": "g".repeat(8_193)}), "over_limit", &["goal", "8193", "8192"]),
+        ("pause", json!({"reason": "r".repeat(2_049)}), "over_limit", &["reason", "2049"]),
+        ("get_all_tasks", json!({"limit": 1_001}), "over_limit", &["page", "1001", "1000"]),
+        ("get_task", json!({"task_id": "nope"}), "unknown_task", &["`nope`"]),
+        ("get_results", json!({"task_ids": ["nope"]}), "unknown_task", &["`nope`"]),
+        ("apply_batch", json!({"operations": []}), "empty", &["operations"]),
+    ];
+    let mut world = World::new().task("t").agent("a1");
+    let seq = world.state.seq();
+    for (operation, arguments, code, parts) in cases {
+        let shown: String = arguments.to_string().chars().take(120).collect();
+        let message = world.nobody().call(operation, arguments).refuses(code);
+        for part in parts {
+            assert!(message.contains(part), "{operation} {shown}: {message:?} does not say {part:?}");
+        }
+        assert!(message.len() < 600, "{message}");
+        assert_eq!(world.state.seq(), seq, "{operation} {shown} recorded something");
+    }
+}
+
+#[test]
+fn results_over_their_limit_are_refused_with_the_task_still_held() {
+    let mut world = World::new().agent("a1").task("t").claimed("a1", "t");
+    let files: Vec<String> = (0..501).map(|number| format!("f{number}")).collect();
+    let cases = [
+        (json!({"output": "x".repeat(65_537)}), "65537 bytes, at most 65536"),
+        (json!({"output": "", "files_modified": files}), "501 entries, at most 500"),
+        (json!({"output": "", "branch": "b".repeat(1_025)}), "1025 bytes, at most 1024"),
+        (json!({"output": "", "data": "d".repeat(65_536)}), "65538 bytes, at most 65536"),
+    ];
+    for (mut arguments, sizes) in cases {
+        arguments["task_id"] = json!("t");
+        let message = world.call("complete_task", arguments).refuses("over_limit");
+        assert!(message.contains(sizes), "{message}");
+    }
+    assert_eq!(world.status("t"), TaskStatus::Claimed);
+}
+
+#[test]
+fn repeated_key_creates_nothing_and_answers_the_same_ids() {
+    let mut world = World::new().agent("a1");
+    let calls = [
+        ("create_task", json!({"description": "x", "idempotency_key": "k"}), "/task/id"),
+        (
+            "create_tasks_batch",
+            json!({"tasks": [{"description": "x"}, {"description": "y"}], "idempotency_key": "k"}),
+            "/task_ids",
+        ),
+        ("add_discovery", json!({"content": "x", "idempotency_key": "k"}), "/discovery/id"),
+    ];
+    for (operation, arguments, ids) in calls {
+        let first = world.call(operation, arguments.clone()).replies(json!({"already": null}));
+        let seq = world.state.seq();
+        let again = world.at(SECOND).call(operation, arguments.clone()).replies(json!({"already": true}));
+        assert_eq!(again.pointer(ids), first.pointer(ids));
+        assert_eq!(world.state.seq(), seq, "{operation}");
+        let mut others = arguments;
+        others["tags"] = json!(["z"]);
+        if operation == "create_tasks_batch" {
+            others = json!({"tasks": [{"description": "other"}], "idempotency_key": "k"});
+        }
+        assert!(world.call(operation, others).refuses("key_reused").contains("`k`"));
+    }
+    let mut world = world.agent("a2");
+    let other = json!({"content": "other", "idempotency_key": "k"});
+    world.call("add_discovery", other).replies(json!({"already": null, "agent_id": "a2"}));
+}
+
+#[test]
+fn repeated_key_is_answered_also_when_the_task_has_retired() {
+    let mut world = World::with_policy(Policy { keep_finished: 0, ..Policy::default() }).agent("a1");
+    let create = json!({"id": "t", "description": "x", "idempotency_key": "k"});
+    world.call("create_task", create.clone()).expect("created");
+    world.claim("a1", "t");
+    world.complete("a1", "t");
+    world.at(SECOND);
+    assert_eq!(world.state.live_tasks(), 0);
+    world.call("create_task", create).replies(json!({"already": true, "task": {"id": "t"}}));
+}
+
+#[test]
+fn key_is_remembered_for_ten_thousand_others() {
+    let mut world = World::new().agent("a1");
+    world.policy.keep_finished = 1_000_000;
+    let add = |number: usize| json!({"content": "x", "idempotency_key": format!("k{number}")});
+    for number in 0..10_000 {
+        world.call("add_discovery", add(number)).expect("added");
+    }
+    world.call("add_discovery", add(0)).replies(json!({"already": true}));
+    world.call("add_discovery", add(10_000)).replies(json!({"already": null}));
+    world.call("add_discovery", add(1)).replies(json!({"already": true}));
+    world.call("add_discovery", add(0)).replies(json!({"already": null}));
+}
+
+#[test]
+fn batch_names_tasks_by_position_or_id() {
+    let mut world = World::new();
+    let tasks = json!([
+        {"description": "last", "dependencies": ["#1", "second"]},
+        {"description": "first"},
+        {"id": "second", "description": "second", "dependencies": ["#1"]},
+    ]);
+    let reply = world.call("create_tasks_batch", json!({"tasks": tasks})).replies(json!({"created": 3}));
+    let ids: Vec<_> = reply["task_ids"].as_array().expect("ids").iter().map(|id| id.as_str().expect("text")).collect();
+    let last = world.read(ids[0]);
+    assert_eq!(last.dependencies.iter().map(|id| id.as_str()).collect::<Vec<_>>(), [ids[1], "second"]);
+    assert_eq!(world.state.ready_count(), 1);
+}
+
+#[test]
+fn apply_batch_does_all_or_nothing_and_says_which_was_refused() {
+    let mut world = World::new().agent("a1").task("t");
+    let operations = json!([
+        {"name": "create_task", "arguments": {"id": "u", "description": "x"}},
+        {"name": "claim_task", "arguments": {"agent_id": "a1", "task_id": "t"}},
+        {"name": "start_task", "arguments": {"agent_id": "a1", "task_id": "u"}},
+    ]);
+    let seq = world.state.seq();
+    let message = world.nobody().call("apply_batch", json!({"operations": operations})).refuses("batch_item");
+    assert!(message.contains("operation 2 (start_task)") && message.contains("task `u`"), "{message}");
+    assert_eq!((world.state.seq(), world.state.live_tasks()), (seq, 1));
+    let mut good = operations;
+    good[2]["arguments"]["task_id"] = json!("t");
+    let reply = world.call("apply_batch", json!({"operations": good})).replies(json!({
+        "applied": 3, "items_written": 3, "writes_saved": 2,
+    }));
+    assert_eq!((&reply["results"][0]["task"]["id"], &reply["results"][2]["attempt"]), (&json!("u"), &json!(1)));
+    assert_eq!(reply["results"][1]["agent_id"], "a1");
+    assert_eq!(world.status("t"), TaskStatus::InProgress);
+}
+
+#[test]
+fn each_result_of_apply_batch_shows_what_that_operation_created() {
+    let mut world = World::new().agent("a1");
+    let create = |id: &str| json!({"name": "create_task", "arguments": {"id": id, "description": "x"}});
+    let add = |content: &str| json!({"name": "add_discovery", "arguments": {"agent_id": "a1", "content": content}});
+    let several = json!({"name": "create_tasks_batch", "arguments": {"tasks": [{"description": "x"}]}});
+    let operations = json!([create("t"), create("u"), several, add("first"), add("second")]);
+    let reply = world.call("apply_batch", json!({"operations": operations})).expect("applied");
+    assert_eq!(reply["results"][0]["task"]["id"], "t");
+    assert_eq!(reply["results"][1]["task"]["id"], "u");
+    assert_eq!(reply["results"][2]["created"], 1);
+    assert_eq!(reply["results"][4]["discovery"]["content"], "second");
+}
+
+#[test]
+fn apply_batch_refuses_what_has_no_place_in_it() {
+    let mut world = World::new();
+    let seq = world.state.seq();
+    let cases = [
+        (json!({"name": "get_status"}), "not_in_batch"),
+        (json!({"name": "apply_batch", "arguments": {"operations": []}}), "not_in_batch"),
+        (json!({"name": "rm -rf"}), "not_in_batch"),
+        (json!({"name": "create_task", "arguments": {"description": "x", "idempotency_key": "k"}}), "key_of_item"),
+        (json!({"name": "create_task", "arguments": {"descriptio": "x"}}), "bad_arguments"),
+    ];
+    for (item, inner) in cases {
+        let operations = json!([{"name": "create_task", "arguments": {"description": "x"}}, item]);
+        let answer = world.call("apply_batch", json!({"operations": operations}));
+        let refusal = answer.expect_err("refused");
+        assert!(refusal.to_string().starts_with("operation 1 ("), "{refusal}");
+        assert_eq!(serde_json::to_value(&refusal).expect("a refusal")["refusal"]["code"], inner);
+    }
+    assert_eq!(world.state.seq(), seq);
+}
+
+#[test]
+fn refused_batch_was_made_by_nobody_in_it() {
+    let mut world = World::new().agent("a1");
+    world.default_agent = DefaultAgent::Auto { prefix: "claude-main".to_owned() };
+    let operations = json!([{"name": "start_task", "arguments": {"agent_id": "a1", "task_id": "nope"}}]);
+    let executed = world.nobody().executed("apply_batch", json!({"operations": operations}));
+    assert!(executed.answer.is_err());
+    assert_eq!(executed.actor, None, "or the process would take `auto` for a1 from now on");
+}
+
+#[test]
+fn repeated_apply_batch_does_nothing() {
+    let mut world = World::new();
+    let batch = json!({
+        "operations": [{"name": "create_task", "arguments": {"id": "t", "description": "x"}}], "idempotency_key": "k",
+    });
+    world.call("apply_batch", batch.clone()).replies(json!({"applied": 1, "already": null}));
+    let seq = world.state.seq();
+    world.call("apply_batch", batch).replies(json!({"applied": 0, "already": true}));
+    assert_eq!(world.state.seq(), seq);
+}
+
+#[test]
+fn events_are_paged_without_gap_or_repeat() {
+    let mut world = World::new().agent("a1");
+    for number in 0..23 {
+        world.create(&format!("t{number}"), json!({}));
+    }
+    let (mut since, mut seen) = (0, Vec::new());
+    loop {
+        let reply = world.call("wait_for_events", json!({"since_seq": since, "limit": 4})).expect("a page");
+        seen.extend(reply["events"].as_array().expect("events").iter().map(|event| event["seq"].as_u64()));
+        since = reply["next_seq"].as_u64().expect("a place");
+        if reply["more"] == false {
+            break;
+        }
+    }
+    assert_eq!(seen, (1..=world.state.seq()).map(Some).collect::<Vec<_>>());
+    let filtered = json!({"kinds": ["tasks_created"], "task_id": "t7"});
+    world.call("wait_for_events", filtered).replies(json!({"events": [{"kind": "tasks_created"}], "more": false}));
+}

@@ -1,0 +1,236 @@
+//! Which task an agent is given, what comes with it, and why it is given none.
+
+use callboard::state::time::{MINUTE, SECOND};
+use serde_json::json;
+
+use super::super::world::{Answered, World};
+
+#[test]
+fn claims_go_by_priority_then_age() {
+    let mut world = World::new()
+        .agent_with("a1", json!({"max_concurrent": 9}))
+        .task_with("low", json!({"priority": 9}))
+        .task("old")
+        .task("new")
+        .task_with("first", json!({"priority": 1}));
+    for expected in ["first", "old", "new", "low"] {
+        let reply = world.next("a1");
+        assert_eq!(reply["task"]["id"], expected);
+        world.by("a1").call("start_task", json!({"task_id": expected})).expect("started");
+    }
+}
+
+#[test]
+fn task_that_the_agent_failed_before_comes_last_for_it_alone() {
+    let mut world = World::new().agent("a1").agent("a2").task_with("failed", json!({"priority": 1})).task("other");
+    world.claim("a1", "failed");
+    world.call("fail_task", json!({"task_id": "failed", "error": "x"})).expect("failed");
+    world.at(MINUTE);
+    assert_eq!(world.next("a1")["task"]["id"], "other");
+    assert_eq!(world.next("a2")["task"]["id"], "failed");
+    world.call("release_task", json!({"task_id": "failed"})).expect("released");
+    world.complete("a1", "other");
+    assert_eq!(world.next("a1")["task"]["id"], "failed", "when there is nothing else");
+}
+
+#[test]
+fn demands_must_all_be_met() {
+    let demands = [
+        (json!({"capabilities": ["gpu"]}), json!({"capabilities": ["gpu", "rust"]}), "gpu"),
+        (json!({"tags": ["eu"]}), json!({"tags": ["eu"]}), "eu"),
+        (json!({"hostname": "h1"}), json!({"properties": {"hostname": "h1"}}), "hostname=h1"),
+        (json!({"project_dir": "/p"}), json!({"properties": {"project_dir": "/p"}}), "project_dir=/p"),
+        (json!({"profile": "x"}), json!({"properties": {"profile": "x"}}), "profile=x"),
+        (json!({"type": "claude"}), json!({"properties": {"type": "claude"}}), "type=claude"),
+    ];
+    for (demanded, offered, missing) in demands {
+        let mut world =
+            World::new().task_with("t", json!({"demands": demanded})).agent("plain").agent_with("able", offered);
+        let named = world.by("plain").call("claim_task", json!({"task_id": "t"})).refuses("demands_unmet");
+        assert!(named.contains(missing), "{named}");
+        world.by("plain").call("claim_task", json!({})).replies(json!({
+            "success": false, "verdict": "unsuited", "demands_unmet": 1, "missing": [missing], "agent_id": "plain",
+        }));
+        assert_eq!(world.next("able")["task"]["id"], "t");
+    }
+}
+
+#[test]
+fn scope_is_a_path_prefix_and_nothing_else() {
+    let mut world = World::new().agent("a1").task("t");
+    world.by("a1").call("claim_task", json!({"scope": "P1.M2"})).replies(json!({"success": false, "verdict": "wait"}));
+    for bad in ["p1", "P1.T2", "P1.M2.T3.S4.X5", "P", "../etc", ""] {
+        let message = world.call("claim_task", json!({"scope": bad})).refuses("bad_path");
+        assert!(message.contains("P1.M2.T3.S4"), "{message}");
+    }
+    world.call("claim_task", json!({"scope": "all"})).replies(json!({"task": {"id": "t"}}));
+}
+
+#[test]
+fn failed_attempts_wait_30_seconds_doubled_each_time_up_to_an_hour() {
+    let mut world = World::new().agent("a1").task_with("t", json!({"max_attempts": 12}));
+    for pause in [30, 60, 120, 240, 480, 960, 1_920, 3_600, 3_600] {
+        world.claim("a1", "t");
+        world.call("fail_task", json!({"task_id": "t", "error": "x"})).replies(json!({"status": "available"}));
+        let until = world.read("t").not_before.expect("a pause");
+        assert_eq!(until.since(world.now), pause * SECOND);
+        world.at(pause * SECOND - 1);
+        let message = world.call("claim_task", json!({"task_id": "t"})).refuses("too_early");
+        assert!(message.contains(&until.to_string()), "{message}");
+        world.call("claim_task", json!({})).replies(json!({"verdict": "wait", "waiting_retry": 1, "retry_after": 1}));
+        world.at(1);
+    }
+}
+
+#[test]
+fn claim_that_was_not_acted_on_is_given_again() {
+    let mut world = World::new().agent("a1").task("t").task("u");
+    let first = world.next("a1");
+    let again = world.next("a1");
+    assert_eq!((&again["already"], &again["task"], &again["attempt"]), (&json!(true), &first["task"], &json!(1)));
+    world.call("claim_task", json!({"task_id": "t"})).replies(json!({"already": true}));
+    world.call("heartbeat", json!({})).replies(json!({"task_id": "t"}));
+    world.call("claim_task", json!({})).replies(json!({"already": true}));
+    world.call("start_task", json!({"task_id": "t"})).expect("started");
+    world.call("claim_task", json!({})).replies(json!({
+        "success": false, "holding": [{"task": "t", "attempt": 1}],
+        "next": "continue or complete it; a subagent registers its own agent_id",
+    }));
+}
+
+#[test]
+fn heartbeat_about_a_task_shows_that_its_claim_arrived() {
+    for arguments in [json!({"task_id": "t"}), json!({"note": "reading"}), json!({"task_id": "t", "note": "reading"})] {
+        let mut world = World::new().agent("a1").task("t").claimed("a1", "t");
+        world.call("heartbeat", arguments).expect("alive");
+        world.call("claim_task", json!({})).replies(json!({"holding": [{"task": "t", "attempt": 1}]}));
+    }
+}
+
+#[test]
+fn agent_holds_at_most_max_concurrent() {
+    let mut world = World::new().agent_with("a1", json!({"max_concurrent": 2})).task("t").task("u").task("v");
+    for task in ["t", "u"] {
+        world.claim("a1", task);
+        world.call("start_task", json!({"task_id": task})).expect("started");
+    }
+    let holding = json!([{"task": "t", "attempt": 1}, {"task": "u", "attempt": 1}]);
+    world.call("claim_task", json!({})).replies(json!({"success": false, "holding": holding}));
+    world.call("claim_task", json!({"task_id": "v"})).replies(json!({"holding": holding}));
+    world.complete("a1", "t");
+    world.claim("a1", "v");
+}
+
+#[test]
+fn empty_handed_agent_is_told_why() {
+    let mut world = World::new().agent("a1").agent("a2");
+    world.by("a1").call("claim_task", json!({})).replies(json!({"verdict": "wait", "held": 0, "retry_after": 30}));
+    world.create("t", json!({"max_attempts": 1}));
+    world.create("u", json!({"dependencies": ["t"]}));
+    world.claim("a1", "t");
+    let waiting = json!({"verdict": "wait", "blocked": 1, "held": 1, "waiting_retry": 0, "demands_unmet": 0});
+    world.by("a2").call("claim_task", json!({})).replies(waiting);
+    world.by("a1").call("fail_task", json!({"task_id": "t", "error": "x"})).replies(json!({"status": "failed"}));
+    world
+        .by("a2")
+        .call("claim_task", json!({}))
+        .replies(json!({"verdict": "stuck", "blocked": 1, "retry_after": null}));
+    world.call("get_status", json!({})).replies(json!({
+        "blocked_by_failure": [{"task": "u", "by": ["t"]}], "queue": {"deadlocked": true, "blocked": 1},
+    }));
+    world.nobody().call("pause", json!({})).expect("paused");
+    world
+        .by("a2")
+        .call("claim_task", json!({}))
+        .replies(json!({"verdict": "paused", "next": "finish what you hold and stop"}));
+    world.nobody().call("resume", json!({})).expect("resumed");
+    world.nobody().call("cancel_task", json!({"task_id": "u"})).expect("cancelled");
+    world.by("a2").call("claim_task", json!({})).replies(json!({"verdict": "finished", "agent_id": "a2"}));
+}
+
+#[test]
+fn observers_and_strangers_claim_nothing() {
+    let mut world = World::new().agent_with("watcher", json!({"role": "observer"})).task("t");
+    let message = world.by("watcher").call("claim_task", json!({})).refuses("observer");
+    assert!(message.contains("`watcher`") && message.contains("register"), "{message}");
+    let message = world.by("stranger").call("claim_task", json!({})).refuses("unknown_agent");
+    assert!(message.contains("`stranger`") && message.contains("register_agent"), "{message}");
+    let message = world.nobody().call("claim_task", json!({})).refuses("empty");
+    assert!(message.contains("agent_id"), "{message}");
+}
+
+#[test]
+fn waiting_is_for_those_to_whom_something_may_come() {
+    let mut world = World::new().agent("a1").agent("a2").task("t");
+    let wait = json!({"wait_seconds": 50});
+    assert!(!world.by("a1").waits("claim_task", wait.clone()), "there is a task");
+    world.claim("a1", "t");
+    assert!(!world.by("a1").waits("claim_task", wait.clone()), "it has a claim");
+    assert!(world.by("a2").waits("claim_task", wait.clone()));
+    assert!(!world.by("a2").waits("claim_task", json!({})));
+    world.complete("a1", "t");
+    assert!(!world.by("a2").waits("claim_task", wait), "all is finished");
+    let seq = world.state.seq();
+    assert!(world.nobody().waits("wait_for_events", json!({"since_seq": seq, "wait_seconds": 1})));
+    assert!(!world.nobody().waits("wait_for_events", json!({"since_seq": seq - 1, "wait_seconds": 1})));
+}
+
+#[test]
+fn claim_costs_at_most_600_bytes_beside_the_text_of_the_task() {
+    let (task, agent) = ("t".repeat(64), "a".repeat(64));
+    let mut world = World::new().agent(&agent).task_with(&task, json!({"priority": 10, "title": "T", "hints": "h"}));
+    world
+        .nobody()
+        .call("update_task", json!({"task_id": task, "timeout_seconds": 86_400, "silent_minutes": 600}))
+        .expect("updated");
+    for _ in 0..2 {
+        let mut reply = world.next(&agent);
+        let text = reply["task"].as_object_mut().expect("a task");
+        for field in ["id", "description", "title", "context"] {
+            text.remove(field);
+        }
+        assert!(reply.to_string().len() <= 600, "{} bytes: {reply}", reply.to_string().len());
+    }
+}
+
+#[test]
+fn handoff_is_at_most_two_kilobytes_in_the_worst_case() {
+    let nasty = "\"\\\n\u{1}é漢🦀\t".repeat(4_000);
+    let upto = |bytes: usize| nasty.chars().take(bytes / 3).collect::<String>();
+    let ids: Vec<String> = (0..6).map(|number| format!("{number}{}", "d".repeat(63))).collect();
+    let agent = "a".repeat(64);
+    let mut world = World::new().agent(&agent);
+    for id in &ids {
+        world.create(id, json!({}));
+        world.claim(&agent, id);
+        let result = json!({
+            "task_id": id, "output": upto(64 * 1_024), "branch": "b".repeat(1_024), "commit": "c".repeat(1_024),
+        });
+        world.by(&agent).call("complete_task", result).expect("done");
+    }
+    for _ in 0..5 {
+        world.call("add_discovery", json!({"content": upto(16 * 1_024), "tags": ["x"]})).expect("added");
+    }
+    world.create("t", json!({"dependencies": ids, "tags": ["x"]}));
+    world.place.worktree = Some(format!("/{}", "w\"".repeat(500)));
+    world.claim(&agent, "t");
+    world.by(&agent).call("heartbeat", json!({"note": upto(2_000)})).expect("noted");
+    world.call("fail_task", json!({"task_id": "t", "error": upto(16 * 1_024)})).expect("failed");
+    world.at(MINUTE);
+    let reply = world.next(&agent);
+    let handoff = reply["handoff"].to_string();
+    assert!(handoff.len() <= 2_048, "{} bytes: {handoff}", handoff.len());
+    assert_eq!(reply["handoff"]["dependencies"].as_array().map(Vec::len), Some(5));
+    let outputs = reply["handoff"]["dependencies"].as_array().expect("dependencies").iter();
+    assert!(outputs.clone().all(|one| one["output"].as_str().is_some_and(|text| text.len() > 10)), "{handoff}");
+}
+
+#[test]
+fn handoff_gives_the_whole_of_what_is_short() {
+    let mut world = World::new().agent("a1").task("a").task_with("b", json!({"dependencies": ["a"]}));
+    world.claim("a1", "a");
+    let result = json!({"task_id": "a", "output": "x".repeat(200), "branch": "fix/login", "commit": "c".repeat(40)});
+    world.by("a1").call("complete_task", result).expect("done");
+    let inherited = json!([{"task": "a", "output": "x".repeat(200), "branch": "fix/login", "commit": "c".repeat(40)}]);
+    world.by("a1").call("claim_task", json!({})).replies(json!({"handoff": {"dependencies": inherited}}));
+}

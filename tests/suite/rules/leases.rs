@@ -1,0 +1,168 @@
+//! How long a claim lasts: presence, renewal, death, and clocks that jump.
+
+use callboard::state::task::TaskStatus;
+use callboard::state::time::{MINUTE, SECOND};
+use serde_json::json;
+
+use super::super::world::{Answered, World};
+use super::HOUR;
+
+#[test]
+fn lease_without_presence_lasts_lease_minutes() {
+    let mut world = World::new().agent("a1").task("t").claimed("a1", "t");
+    assert_eq!(world.lease("t"), 30 * MINUTE);
+    world.at(30 * MINUTE - 1);
+    assert_eq!(world.status("t"), TaskStatus::Claimed);
+    world.at(1);
+    assert_eq!(world.status("t"), TaskStatus::Available);
+    assert_eq!(world.read("t").claimed_by, None);
+}
+
+#[test]
+fn lease_with_presence_lasts_silent_minutes_and_the_agent_is_shown_as_quiet() {
+    let mut world = World::new().agent_in("a1", "ide").task("t").claimed("a1", "t");
+    assert_eq!(world.lease("t"), 240 * MINUTE);
+    world.at(30 * MINUTE).call("get_status", json!({})).replies(json!({"quiet": null}));
+    world.at(1).call("get_status", json!({})).replies(json!({"quiet": ["a1"]}));
+    world.call("get_agents", json!({})).replies(json!({"agents": [{"id": "a1", "quiet": true, "present": true}]}));
+    world.at(210 * MINUTE - 2);
+    assert_eq!(world.status("t"), TaskStatus::Claimed);
+    world.at(1);
+    assert_eq!(world.status("t"), TaskStatus::Available);
+}
+
+#[test]
+fn any_call_that_names_the_agent_renews_its_leases() {
+    let calls = [
+        ("heartbeat", json!({})),
+        ("add_discovery", json!({"content": "x"})),
+        ("claim_task", json!({})),
+        ("start_task", json!({"task_id": "t"})),
+        ("start_task", json!({"task_id": "nope"})),
+        ("register_agent", json!({"role": "worker"})),
+        ("cancel_task", json!({"task_id": "t"})),
+    ];
+    for (name, arguments) in calls {
+        let mut world = World::new().agent("a1").task("t").claimed("a1", "t");
+        world.at(29 * MINUTE);
+        drop(world.by("a1").call(name, arguments));
+        assert_eq!(world.lease("t"), 30 * MINUTE, "after {name}");
+    }
+}
+
+#[test]
+fn calls_in_quick_succession_record_no_renewal() {
+    let mut world = World::new().agent("a1").task("t").claimed("a1", "t");
+    world.call("start_task", json!({"task_id": "t"})).expect("started");
+    let seq = world.state.seq();
+    for _ in 0..5 {
+        world.at(SECOND).call("claim_task", json!({})).replies(json!({"success": false}));
+    }
+    assert_eq!(world.state.seq(), seq);
+}
+
+#[test]
+fn agent_that_acts_every_half_second_keeps_its_lease() {
+    let mut world = World::new().agent("a1").task("t").claimed("a1", "t");
+    for step in 0..4_000 {
+        world.at(SECOND / 2).call("add_discovery", json!({"content": format!("x{step}")})).expect("added");
+    }
+    assert_eq!(world.status("t"), TaskStatus::Claimed);
+}
+
+#[test]
+fn task_may_say_its_own_silence_and_bound() {
+    let mut world = World::new().agent_in("a1", "ide").task("t").task("u");
+    world.nobody().call("update_task", json!({"task_id": "t", "silent_minutes": 600})).expect("updated");
+    world.nobody().call("update_task", json!({"task_id": "u", "timeout_seconds": 600})).expect("updated");
+    world.claim("a1", "t");
+    assert_eq!(world.lease("t"), 600 * MINUTE);
+    world.complete("a1", "t");
+    world.claim("a1", "u");
+    assert_eq!(world.lease("u"), 10 * MINUTE);
+    world.at(9 * MINUTE).by("a1").call("heartbeat", json!({"task_id": "u"})).expect("alive");
+    assert_eq!(world.lease("u"), MINUTE, "whatever the agent says");
+    world.at(MINUTE);
+    assert_eq!(world.status("u"), TaskStatus::Available);
+}
+
+#[test]
+fn agent_of_a_dead_process_has_the_grace_to_come_back() {
+    let dead = || {
+        let mut world = World::new().agent_in("a1", "ide").task("t").claimed("a1", "t");
+        world.at(MINUTE).kill("ide");
+        assert!(world.agents_present().is_empty());
+        assert_eq!(world.lease("t"), MINUTE);
+        world
+    };
+    let mut world = dead();
+    world.at(MINUTE);
+    assert_eq!(world.status("t"), TaskStatus::Available);
+    let mut world = dead();
+    world.lives_in("a1", "restarted");
+    world.at(59 * SECOND).by("a1").call("heartbeat", json!({})).expect("alive");
+    assert_eq!(world.lease("t"), 240 * MINUTE);
+    let mut world = dead();
+    world.at(59 * SECOND).by("a1").call("heartbeat", json!({})).expect("alive");
+    assert_eq!(world.lease("t"), 30 * MINUTE, "by a one-shot command");
+}
+
+#[test]
+fn agent_that_acts_in_the_second_after_its_process_died_keeps_its_task() {
+    let mut world = World::new().agent_in("a1", "ide").task("t").claimed("a1", "t");
+    world.at(100).kill("ide").at(100).by("a1").call("start_task", json!({"task_id": "t"})).expect("started");
+    world.at(2 * MINUTE);
+    assert_eq!(world.status("t"), TaskStatus::InProgress);
+}
+
+#[test]
+fn agent_is_present_while_any_of_its_processes_lives() {
+    let mut world = World::new().agent_in("a1", "ide").task("t").claimed("a1", "t");
+    world.by("a1").through("second").call("heartbeat", json!({})).expect("alive");
+    world.kill("ide").at(2 * MINUTE);
+    assert_eq!(world.status("t"), TaskStatus::Claimed);
+    world.kill("second").at(MINUTE);
+    assert_eq!(world.status("t"), TaskStatus::Available);
+}
+
+#[test]
+fn clock_step_moves_deadlines_and_its_expiries_do_not_count() {
+    let mut world = World::new().agent("a1").task_with("t", json!({"max_attempts": 1})).claimed("a1", "t");
+    world.at(25 * MINUTE).sleeps(8 * HOUR);
+    assert_eq!(world.lease("t"), 10 * MINUTE, "the rest was less than the grace");
+    world.at(10 * MINUTE);
+    assert_eq!((world.status("t"), world.read("t").attempts_used()), (TaskStatus::Available, 0));
+    world.claim("a1", "t");
+    world.sleeps(8 * HOUR);
+    assert_eq!(world.lease("t"), 30 * MINUTE);
+    world.at(MINUTE).by("a1").call("heartbeat", json!({})).expect("alive");
+    world.at(30 * MINUTE);
+    assert_eq!(world.status("t"), TaskStatus::Failed, "once renewed, an expiry counts");
+}
+
+#[test]
+fn process_found_dead_after_a_clock_step_has_the_grace_of_the_step() {
+    let mut world = World::new().agent_in("a1", "ide").task("t").claimed("a1", "t");
+    world.sleeps(HOUR).kill("ide");
+    assert_eq!(world.lease("t"), 10 * MINUTE);
+}
+
+#[test]
+fn timeout_of_an_attempt_does_not_run_while_the_machine_sleeps() {
+    let mut world = World::new().agent_in("a1", "ide").task("t");
+    world.nobody().call("update_task", json!({"task_id": "t", "timeout_seconds": 3_600})).expect("updated");
+    world.claim("a1", "t");
+    world.at(10 * MINUTE).sleeps(8 * HOUR);
+    assert_eq!(world.lease("t"), 50 * MINUTE);
+    world.at(MINUTE).by("a1").call("start_task", json!({"task_id": "t"})).expect("started");
+    assert_eq!(world.lease("t"), 49 * MINUTE);
+    world.at(SECOND);
+    assert_eq!(world.status("t"), TaskStatus::InProgress);
+}
+
+#[test]
+fn death_of_a_process_lengthens_no_lease() {
+    let mut world = World::new().agent_in("a1", "ide").task("t").claimed("a1", "t");
+    world.at(240 * MINUTE - SECOND).kill("ide");
+    assert_eq!(world.lease("t"), SECOND);
+}

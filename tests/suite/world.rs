@@ -1,0 +1,460 @@
+//! A board without disk, processes or clock: the core and its operations, with time and chance moved by hand.
+//!
+//! After every step it asserts the invariants, and that replaying what was recorded gives the same state.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use callboard::ops::{Call, DefaultAgent, Executed, History, execute, find, waits};
+use callboard::state::agent::Participant;
+use callboard::state::deadline::clock_stepped;
+use callboard::state::event::{Event, Recorded};
+use callboard::state::id::{AgentId, ParticipantId, TaskId};
+use callboard::state::policy::Policy;
+use callboard::state::refusal::Refusal;
+use callboard::state::task::{Attempt, Place, Task, TaskStatus};
+use callboard::state::time::{SECOND, Timestamp};
+use callboard::state::{Envelope, State};
+use serde_json::{Value, json};
+
+/// Events up to which every step replays the whole history; beyond, one step in `SPARSE` does.
+const REPLAYED_ALWAYS: usize = 150;
+const SPARSE: u64 = 256;
+/// One step in so many is first done on the state and taken back.
+const REHEARSED: u64 = 3;
+
+pub struct World {
+    pub state: State,
+    pub policy: Policy,
+    pub now: Timestamp,
+    pub default_agent: DefaultAgent,
+    pub place: Place,
+    /// Replays are left to `check`: for long random histories.
+    pub replays_seldom: bool,
+    past: Past,
+    /// Applied event by event, as another process would.
+    replica: State,
+    seed: u64,
+    steps: u64,
+    one_shot: ParticipantId,
+    /// Processes by name, and which of them agents act through.
+    processes: BTreeMap<String, Participant>,
+    homes: BTreeMap<String, String>,
+    dead: Vec<ParticipantId>,
+    stepped: Option<i64>,
+    acting: Option<String>,
+    acting_process: Option<String>,
+}
+
+#[derive(Default)]
+struct Past(Vec<Recorded>);
+
+impl History for Past {
+    fn events_after(&self, seq: u64, limit: usize) -> Result<Vec<Recorded>, String> {
+        Ok(self.0.iter().filter(|recorded| recorded.seq > seq).take(limit).cloned().collect())
+    }
+}
+
+impl World {
+    /// A board without tasks and agents, at noon of the first of March 2026.
+    pub fn new() -> Self {
+        let mut world = Self {
+            state: State::new(),
+            policy: Policy::default(),
+            now: Timestamp::from_millis(1_772_366_400_000),
+            default_agent: DefaultAgent::None,
+            place: Place::default(),
+            replays_seldom: false,
+            past: Past::default(),
+            replica: State::new(),
+            seed: 0,
+            steps: 0,
+            one_shot: ParticipantId::trusted("p-oneshot"),
+            processes: BTreeMap::new(),
+            homes: BTreeMap::new(),
+            dead: Vec::new(),
+            stepped: None,
+            acting: None,
+            acting_process: None,
+        };
+        let created = Event::BoardCreated { board_id: "board-test".to_owned() };
+        let recorded = world.state.record(created, &world.envelope()).expect("a board can be created");
+        world.keep(vec![recorded]);
+        world
+    }
+
+    pub fn with_policy(policy: Policy) -> Self {
+        Self { policy, ..Self::new() }
+    }
+
+    /// With a task of that id.
+    pub fn task(self, id: &str) -> Self {
+        self.task_with(id, json!({}))
+    }
+
+    pub fn task_with(mut self, id: &str, more: Value) -> Self {
+        self.create(id, more);
+        self
+    }
+
+    /// With a registered worker that acts from now on.
+    pub fn agent(self, id: &str) -> Self {
+        self.agent_with(id, json!({}))
+    }
+
+    pub fn agent_with(mut self, id: &str, more: Value) -> Self {
+        self.by(id).call("register_agent", merged(json!({"role": "worker"}), more)).expect("the agent registers");
+        self
+    }
+
+    /// With a registered worker that acts through a living process of that name.
+    pub fn agent_in(mut self, id: &str, process: &str) -> Self {
+        self.lives_in(id, process);
+        self.agent(id)
+    }
+
+    /// `agent` has claimed `task`.
+    pub fn claimed(mut self, agent: &str, task: &str) -> Self {
+        self.claim(agent, task);
+        self
+    }
+
+    pub fn create(&mut self, id: &str, more: Value) -> Value {
+        let fields = merged(json!({"id": id, "description": format!("do {id}")}), more);
+        self.call("create_task", fields).expect("the task is created")
+    }
+
+    pub fn claim(&mut self, agent: &str, task: &str) -> Value {
+        self.by(agent).call("claim_task", json!({"task_id": task})).replies(json!({"success": true}))
+    }
+
+    /// Whatever is next for `agent`.
+    pub fn next(&mut self, agent: &str) -> Value {
+        self.by(agent).call("claim_task", json!({})).expect("a claim is answered")
+    }
+
+    pub fn complete(&mut self, agent: &str, task: &str) -> Value {
+        self.by(agent)
+            .call("complete_task", json!({"task_id": task, "output": "made"}))
+            .replies(json!({"success": true}))
+    }
+
+    /// Names who acts: their `agent_id` is part of the following calls.
+    pub fn by(&mut self, agent: &str) -> &mut Self {
+        self.acting = Some(agent.to_owned());
+        self.acting_process = None;
+        self
+    }
+
+    /// The person whose board it is, or whoever `default_agent` says.
+    pub fn nobody(&mut self) -> &mut Self {
+        self.acting = None;
+        self.acting_process = None;
+        self
+    }
+
+    /// The following calls come through that process, whoever acts.
+    pub fn through(&mut self, process: &str) -> &mut Self {
+        self.acting_process = Some(self.process(process));
+        self
+    }
+
+    pub fn lives_in(&mut self, agent: &str, process: &str) {
+        let process = self.process(process);
+        self.homes.insert(agent.to_owned(), process);
+    }
+
+    fn process(&mut self, name: &str) -> String {
+        let number = self.processes.len() as u32;
+        self.processes.entry(name.to_owned()).or_insert_with(|| Participant {
+            id: ParticipantId::trusted(format!("p-{name}")),
+            pid: 1_000 + number,
+            worktree: Some(format!("/work/{name}")),
+            joined_at: Timestamp::default(),
+        });
+        name.to_owned()
+    }
+
+    /// The process dies. Its agents act without one until they are given another.
+    pub fn kill(&mut self, process: &str) -> &mut Self {
+        let died = self.processes.remove(process).expect("the process lives");
+        self.homes.retain(|_, home| home != process);
+        self.dead.push(died.id);
+        self.tick()
+    }
+
+    /// Time passes.
+    pub fn at(&mut self, millis: i64) -> &mut Self {
+        self.now = self.now + millis;
+        self.tick()
+    }
+
+    /// The machine sleeps.
+    pub fn sleeps(&mut self, millis: i64) -> &mut Self {
+        self.now = self.now + millis;
+        self.stepped = Some(millis);
+        self.tick()
+    }
+
+    /// What time has brought, as the writer records it before it looks at calls.
+    pub fn tick(&mut self) -> &mut Self {
+        self.state.wake(self.now);
+        let recorded = self.record_time();
+        self.keep(recorded);
+        self.stepped = None;
+        self.dead.clear();
+        self
+    }
+
+    fn record_time(&mut self) -> Vec<Recorded> {
+        let envelope = self.envelope();
+        let mut recorded = Vec::new();
+        let mut record = |state: &mut State, event: Event| {
+            recorded.push(state.record(event, &envelope).expect("what time brings fits the state"));
+        };
+        if let Some(gap) = self.stepped {
+            record(&mut self.state, clock_stepped(gap, self.now));
+        }
+        for dead in &self.dead {
+            if let Some(participant) = self.state.participant(dead).cloned() {
+                let gone = self.state.participant_gone(&participant, &self.policy, self.now);
+                record(&mut self.state, gone);
+            }
+        }
+        for expired in self.state.expire(self.now) {
+            record(&mut self.state, expired);
+        }
+        if let Some(retired) = self.state.retire_surplus(&self.policy) {
+            record(&mut self.state, retired);
+        }
+        recorded
+    }
+
+    fn envelope(&self) -> Envelope {
+        Envelope { at: self.now, participant: self.one_shot.clone(), actor: None, idempotency: None }
+    }
+
+    pub fn call(&mut self, name: &str, arguments: Value) -> Result<Value, Refusal> {
+        self.executed(name, arguments).answer
+    }
+
+    /// The call and who acted in it. A read must record nothing, and a refusal nothing but a renewal and a late result.
+    pub fn executed(&mut self, name: &str, arguments: Value) -> Executed {
+        self.tick();
+        let (seed, seq) = (self.seed, self.state.seq());
+        self.seed += 1;
+        if self.steps.is_multiple_of(if self.is_short() { REHEARSED } else { SPARSE }) {
+            self.rehearse(name, &arguments, seed);
+        }
+        let executed = match self.run(name, arguments, seed) {
+            Ok(executed) => executed,
+            Err(refusal) => Executed { events: Vec::new(), answer: Err(refusal), actor: None },
+        };
+        let kinds: Vec<_> = executed.events.iter().map(|recorded| recorded.event.kind()).collect();
+        if find(name).is_some_and(|entry| entry.annotations.read_only) {
+            assert!(kinds.is_empty(), "{name} only reads and recorded {kinds:?}");
+        }
+        if let Err(refusal) = &executed.answer {
+            let unasked = ["agent_seen", "participant_joined", "agent_registered", "late_result_kept"];
+            assert!(kinds.iter().all(|kind| unasked.contains(kind)), "{refusal} recorded {kinds:?}");
+        }
+        assert_eq!(self.state.seq(), seq + executed.events.len() as u64, "seq rises by one per event");
+        self.keep(executed.events.clone());
+        executed
+    }
+
+    /// Whether the caller would be parked.
+    pub fn waits(&mut self, name: &str, arguments: Value) -> bool {
+        self.tick();
+        let prepared = self.prepared(name, arguments).expect("the arguments are good");
+        self.with_call(0, |state, call| waits(state, prepared.as_ref(), call))
+    }
+
+    fn run(&mut self, name: &str, arguments: Value, seed: u64) -> Result<Executed, Refusal> {
+        let prepared = self.prepared(name, arguments)?;
+        Ok(self.with_call(seed, |state, call| execute(state, prepared.as_ref(), call).expect("events fit the state")))
+    }
+
+    fn prepared(&self, name: &str, mut arguments: Value) -> Result<Box<dyn callboard::ops::Prepared>, Refusal> {
+        let entry = find(name).unwrap_or_else(|| panic!("no operation {name}"));
+        let takes_agent = entry.agent != callboard::ops::AgentArgument::None;
+        if let (Some(agent), Some(fields), true) = (&self.acting, arguments.as_object_mut(), takes_agent) {
+            fields.entry("agent_id").or_insert_with(|| Value::from(agent.as_str()));
+        }
+        entry.prepare(arguments)
+    }
+
+    fn with_call<T>(&mut self, seed: u64, operate: impl FnOnce(&mut State, Call) -> T) -> T {
+        let home = self.acting_process.as_ref().or_else(|| self.homes.get(self.acting.as_ref()?));
+        let presence = home.and_then(|name| self.processes.get(name));
+        let call = Call {
+            now: self.now,
+            policy: &self.policy,
+            seed,
+            participant: presence.map_or(&self.one_shot, |participant| &participant.id),
+            presence,
+            place: &self.place,
+            history: &self.past,
+            default_agent: &self.default_agent,
+            actor: None,
+            created: Vec::new(),
+            repeated: false,
+            renewed: false,
+            events: 0,
+        };
+        operate(&mut self.state, call)
+    }
+
+    /// Does the call and takes it back: nothing of it may be left.
+    fn rehearse(&mut self, name: &str, arguments: &Value, seed: u64) {
+        let (before, savepoint) = (self.state.to_document(), self.state.savepoint());
+        drop(self.run(name, arguments.clone(), seed));
+        self.state.rollback(savepoint);
+        assert_eq!(self.state.to_document(), before, "{name} {arguments} left something behind when it was taken back");
+        assert_eq!(self.state.check(), Vec::<String>::new(), "{name} {arguments}, taken back");
+    }
+
+    fn keep(&mut self, recorded: Vec<Recorded>) {
+        self.state.settle();
+        self.steps += 1;
+        for event in &recorded {
+            self.replica.apply(&through_json(event)).expect("what was recorded can be replayed");
+        }
+        self.replica.settle();
+        self.past.0.extend(recorded);
+        if self.replays_seldom {
+            assert_eq!(self.state.check(), Vec::<String>::new());
+        } else if self.is_short() || self.steps.is_multiple_of(SPARSE) {
+            self.check();
+        }
+    }
+
+    fn is_short(&self) -> bool {
+        self.past.0.len() <= REPLAYED_ALWAYS
+    }
+
+    /// Every invariant that can be seen from outside.
+    pub fn check(&self) {
+        assert_eq!(self.state.check(), Vec::<String>::new());
+        let document = self.state.to_document();
+        assert_eq!(self.replica.to_document(), document, "another process has another state");
+        let mut replayed = State::new();
+        for recorded in &self.past.0 {
+            replayed.apply(recorded).expect("what was recorded can be replayed");
+        }
+        replayed.wake(self.state.board().last_activity);
+        assert_eq!(replayed.to_document(), document, "the replay of the whole history differs");
+        assert_eq!(replayed.check(), Vec::<String>::new());
+        let text = serde_json::to_string(&document).expect("a document can be written");
+        let read = serde_json::from_str(&text).expect("and read");
+        let mut loaded = State::from_document(read);
+        loaded.wake(self.now);
+        assert_eq!(loaded.to_document(), document, "the state read from its file differs");
+        assert_eq!(loaded.check(), Vec::<String>::new());
+        assert_eq!(loaded.expire(self.now + 1_000 * SECOND), self.state.expire(self.now + 1_000 * SECOND));
+        self.check_agents_counters();
+    }
+
+    fn check_agents_counters(&self) {
+        for agent in self.state.agents() {
+            let done = self.past.0.iter().filter(|one| self.ended_by(one, "completed") == Some(&agent.id)).count();
+            let failed = self.past.0.iter().filter(|one| self.ended_by(one, "failed") == Some(&agent.id)).count();
+            assert_eq!((agent.tasks_completed, agent.tasks_failed), (done as u64, failed as u64), "of {}", agent.id);
+        }
+    }
+
+    /// Only an agent itself completes and fails its tasks.
+    fn ended_by<'a>(&self, recorded: &'a Recorded, kind: &str) -> Option<&'a AgentId> {
+        recorded.actor.as_ref().filter(|_| recorded.event.kind() == kind)
+    }
+
+    pub fn read(&self, id: &str) -> Task {
+        Task::clone(self.state.task(&TaskId::trusted(id)).unwrap_or_else(|| panic!("task {id} is live")))
+    }
+
+    pub fn status(&self, id: &str) -> TaskStatus {
+        self.read(id).status
+    }
+
+    /// The current or last attempt.
+    pub fn attempt(&self, id: &str) -> Attempt {
+        self.read(id).attempts.last().expect("the task was claimed").clone()
+    }
+
+    /// Milliseconds until the lease ends.
+    pub fn lease(&self, id: &str) -> i64 {
+        let task = self.read(id);
+        let open = task.open_attempt().unwrap_or_else(|| panic!("task {id} is held"));
+        open.lease_until.millis() - self.now.millis()
+    }
+
+    pub fn kinds(&self) -> Vec<&'static str> {
+        self.past.0.iter().map(|recorded| recorded.event.kind()).collect()
+    }
+
+    pub fn count_of(&self, kind: &str) -> usize {
+        self.kinds().into_iter().filter(|one| *one == kind).count()
+    }
+
+    pub fn agents_present(&self) -> BTreeSet<String> {
+        let present = self.state.agents().filter(|agent| agent.is_present());
+        present.map(|agent| agent.id.to_string()).collect()
+    }
+}
+
+/// As the journal keeps it: the event as JSON beside its envelope.
+fn through_json(recorded: &Recorded) -> Recorded {
+    let body = serde_json::to_string(&recorded.event).expect("an event can be written");
+    Recorded { event: serde_json::from_str(&body).expect("and read"), ..recorded.clone() }
+}
+
+fn merged(mut base: Value, more: Value) -> Value {
+    if let (Some(base), Value::Object(more)) = (base.as_object_mut(), more) {
+        base.extend(more);
+    }
+    base
+}
+
+/// What a call must have been answered.
+pub trait Answered {
+    /// Holds at least what `subset` says.
+    fn replies(self, subset: Value) -> Value;
+    /// With that code; answers the message.
+    fn refuses(self, code: &str) -> String;
+}
+
+impl Answered for Result<Value, Refusal> {
+    #[track_caller]
+    fn replies(self, subset: Value) -> Value {
+        match self {
+            Ok(reply) => {
+                assert!(holds(&reply, &subset), "{reply}\ndoes not hold\n{subset}");
+                reply
+            }
+            Err(refusal) => panic!("refused: {refusal}"),
+        }
+    }
+
+    #[track_caller]
+    fn refuses(self, code: &str) -> String {
+        match self {
+            Ok(reply) => panic!("not refused: {reply}"),
+            Err(refusal) => {
+                assert_eq!(refusal.code(), code, "{refusal}");
+                refusal.to_string()
+            }
+        }
+    }
+}
+
+/// Objects may have more fields; `null` stands for an absent field.
+pub fn holds(value: &Value, subset: &Value) -> bool {
+    match (value, subset) {
+        (Value::Object(fields), Value::Object(wanted)) => {
+            wanted.iter().all(|(name, one)| holds(fields.get(name).unwrap_or(&Value::Null), one))
+        }
+        (Value::Array(items), Value::Array(wanted)) => {
+            items.len() == wanted.len() && items.iter().zip(wanted).all(|(item, one)| holds(item, one))
+        }
+        _ => value == subset,
+    }
+}
