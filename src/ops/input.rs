@@ -148,7 +148,7 @@ pub fn checked_priority(given: i64) -> Result<u8, Refusal> {
 
 pub fn checked_attempts(given: Option<u32>) -> Result<Option<u32>, Refusal> {
     if given == Some(0) {
-        return Err(Refusal::Empty { what: "max_attempts" });
+        return Err(Refusal::Zero { what: "max_attempts" });
     }
     limit::ATTEMPTS.check(given.unwrap_or_default() as usize)?;
     Ok(given)

@@ -90,8 +90,11 @@ impl Operation for UpdateTask {
 }
 
 fn change(params: &Params, task: &Task) -> Result<TaskChange, Refusal> {
-    for span in [params.timeout_seconds, params.silent_minutes].into_iter().flatten() {
-        limit::SPAN.check(span as usize)?;
+    for (what, span) in [("timeout_seconds", params.timeout_seconds), ("silent_minutes", params.silent_minutes)] {
+        limit::SPAN.check(span.unwrap_or_default() as usize)?;
+        if span == Some(0) {
+            return Err(Refusal::Zero { what });
+        }
     }
     Ok(TaskChange {
         title: input::checked_title(params.title.as_deref())?,

@@ -20,6 +20,8 @@ pub enum Refusal {
     BadId { what: &'static str, suggestion: String },
     #[error("{what} must not be empty")]
     Empty { what: &'static str },
+    #[error("{what} must be at least 1")]
+    Zero { what: &'static str },
     #[error("priority must be 1 (first) to 10 (last), not {given}")]
     BadPriority { given: i64 },
     #[error("path `{given}` has no form like P1, P1.M2, P1.M2.T3 or P1.M2.T3.S4")]

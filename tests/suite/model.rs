@@ -131,7 +131,7 @@ impl Task {
         self.attempt - self.uncounted
     }
 
-    fn to_queue(&mut self, not_before: Option<i64>) {
+    fn back_to_queue(&mut self, not_before: Option<i64>) {
         self.status = TaskStatus::Available;
         self.not_before = not_before;
     }
@@ -187,7 +187,7 @@ impl Model {
             let task = &mut self.tasks[number];
             let gave_up = !open.stepped && task.used() >= task.max_attempts;
             task.uncounted += u32::from(open.stepped);
-            task.to_queue(None);
+            task.back_to_queue(None);
             if gave_up {
                 task.status = TaskStatus::Failed;
             }
@@ -364,7 +364,7 @@ impl Model {
             known.attempts.iter().enumerate().rev().filter(|(number, one)| one.agent == agent && matches(*number));
         let late = own.find(|(_, one)| one.outcome == Some(Outcome::Expired)).map(|(number, _)| number);
         let in_time = known.open().is_some() && own_last;
-        if !in_time && !(known.status == TaskStatus::Available && late == Some(last)) {
+        if !(in_time || known.status == TaskStatus::Available && late == Some(last)) {
             return Err(match (late, known.open()) {
                 (Some(_), _) => "attempt_over",
                 (None, Some(open)) if open.agent != agent => "held_by_other",
@@ -389,7 +389,7 @@ impl Model {
         let failed = &mut self.tasks[task];
         if again && failed.used() < failed.max_attempts {
             let pause = (30 * SECOND * 2_i64.pow(failed.used() - 1)).min(60 * MINUTE);
-            failed.to_queue(Some(now + pause));
+            failed.back_to_queue(Some(now + pause));
         } else {
             failed.status = TaskStatus::Failed;
         }
@@ -408,7 +408,7 @@ impl Model {
         }
         self.end(task, Outcome::Released);
         self.tasks[task].uncounted += 1;
-        self.tasks[task].to_queue(None);
+        self.tasks[task].back_to_queue(None);
         Ok(json!({"success": true}))
     }
 
@@ -423,7 +423,7 @@ impl Model {
             TaskStatus::Claimed | TaskStatus::InProgress if ask_owner => known.stop_requested = true,
             _ => {
                 self.end(task, Outcome::Cancelled);
-                self.tasks[task].to_queue(None);
+                self.tasks[task].back_to_queue(None);
                 self.tasks[task].status = TaskStatus::Cancelled;
             }
         }
@@ -436,7 +436,7 @@ impl Model {
             TaskStatus::Available if known.not_before.is_none() => {}
             TaskStatus::Available | TaskStatus::Failed | TaskStatus::Cancelled => {
                 known.uncounted = known.attempt;
-                known.to_queue(None);
+                known.back_to_queue(None);
             }
             _ => return Err("wrong_status"),
         }

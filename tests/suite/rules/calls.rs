@@ -31,7 +31,7 @@ fn bad_input_is_refused_by_name_with_a_way_out_and_records_nothing() {
         ("create_task", json!({"description": "x", "id": "a b"}), "bad_id", &["task id", "`a-b`"]),
         ("create_task", json!({"description": " \n"}), "empty", &["description"]),
         ("create_task", json!({"description": "x", "title": ""}), "empty", &["title"]),
-        ("create_task", json!({"description": "x", "max_attempts": 0}), "empty", &["max_attempts"]),
+        ("create_task", json!({"description": "x", "max_attempts": 0}), "zero", &["max_attempts"]),
         ("create_task", json!({"description": "x", "tags": [""]}), "empty", &["tag"]),
         ("create_task", json!({"description": long}), "over_limit", &["description", "16385 bytes", "at most 16384"]),
         ("create_task", json!({"description": "x", "hints": long}), "over_limit", &["hints", "16385", "16384"]),
