@@ -8,6 +8,7 @@ pub mod directory;
 mod locker;
 mod writer;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
@@ -156,7 +157,13 @@ pub fn spawn(options: Options) -> Handle {
     let (sender, receiver) = sync_channel(QUEUE);
     let seq = Arc::new(watch::Sender::new(0));
     let writer = Writer::new(options, sender.clone(), Arc::clone(&seq));
-    let started = std::thread::Builder::new().name("writer".to_owned()).spawn(move || writer.run(&receiver));
+    let started = std::thread::Builder::new().name("writer".to_owned()).spawn(move || {
+        // It may hold the board's lock, which only the end of the process would free.
+        if catch_unwind(AssertUnwindSafe(|| writer.run(&receiver))).is_err() {
+            tracing::error!("the writer's thread panicked; what was acknowledged is in the journal");
+            std::process::abort();
+        }
+    });
     if let Err(error) = started {
         // The receiver is gone with the thread, so every call will say that the writer has ended.
         tracing::error!(%error, "the writer's thread could not be started");
