@@ -27,7 +27,8 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         return Ok(ExitCode::from(super::REFUSED));
     }
     let task: Task = serde_json::from_value(reply["task"].clone())?;
-    session.show(&reply, |page| claimed(page, &reply, &task))?;
+    let agent = session.agent.as_deref();
+    session.show(&reply, |page| claimed(page, &reply, &task, agent))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -36,12 +37,13 @@ fn empty_handed(page: &mut Page, reply: &Value) {
     for held in reply["holding"].as_array().into_iter().flatten() {
         page.line(format_args!("{} (attempt {})", text(&held["task"]), held["attempt"]));
     }
+    page.field("verdict", text(&reply["verdict"]));
     page.field("next", text(&reply["next"]));
 }
 
-fn claimed(page: &mut Page, reply: &Value, task: &Task) {
+fn claimed(page: &mut Page, reply: &Value, task: &Task, agent: Option<&str>) {
     let already = if reply["already"] == true { " before" } else { "" };
-    let attempt = format_args!("{}{already}, attempt {} of {}", task.id, task.attempt, task.max_attempts);
+    let attempt = format_args!("{}{already}, attempt {}", task.id, task.attempt);
     page.marked("claimed", Tone::Busy, attempt);
     page.field("title", task.title.as_deref().unwrap_or_default());
     page.field("description", &task.description);
@@ -54,7 +56,8 @@ fn claimed(page: &mut Page, reply: &Value, task: &Task) {
         let until = page.when(until);
         page.field("lease ends", until);
     }
-    page.field("next", format_args!("callboard complete {} 'what was done'", task.id));
+    let agent = agent.map(|agent| format!("--agent {agent} ")).unwrap_or_default();
+    page.field("next", format_args!("callboard {agent}complete {} 'what was done'", task.id));
 }
 
 fn handoff(page: &mut Page, handoff: &Value) {

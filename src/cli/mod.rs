@@ -284,12 +284,11 @@ impl Session {
 
     /// Commands act for a person.
     pub fn caller(&self) -> anyhow::Result<Caller> {
-        let agent = AgentId::checked(self.agent.as_deref().unwrap_or(HUMAN));
-        let agent = match agent {
-            Ok(agent) if agent.as_str() == HUMAN => AgentId::trusted(HUMAN),
-            Ok(agent) => agent,
-            Err(refusal) => return Err(CallError::Refused(refusal).into()),
-        };
+        let name = self.agent.as_deref().unwrap_or(HUMAN);
+        if name == "auto" {
+            usage_error("--agent auto is for `callboard mcp`; here, name the agent");
+        }
+        let agent = AgentId::checked(name).map_err(CallError::Refused)?;
         Ok(Caller { client: None, agent: AgentChoice::Named(agent), place: self.place() })
     }
 

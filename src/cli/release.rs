@@ -47,7 +47,10 @@ fn release_held(session: &Session, holder: Option<&str>, reason: Option<&str>) -
     };
     session.show(&reply, |page| {
         if held.is_empty() {
-            page.line(format_args!("{} no task", holder.map_or("nobody holds".to_owned(), |id| format!("{id} holds"))));
+            page.line(format_args!(
+                "{}",
+                holder.map_or("nobody holds a task".to_owned(), |id| format!("{id} holds no task"))
+            ));
         }
         held.iter().for_each(|task| page.line(format_args!("released {}", task.id)));
     })?;

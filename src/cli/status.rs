@@ -15,6 +15,10 @@ pub fn run(session: &Session) -> Outcome {
 }
 
 fn write(page: &mut Page, status: &Value) {
+    if status["seq"] == 0 && status["total_tasks"] == 0 {
+        page.line("no board here yet; make one with `callboard init GOAL`");
+        return;
+    }
     let (tasks, agents, queue) = (&status["tasks"], &status["agents"], &status["queue"]);
     page.field("goal", text(&status["goal"]));
     page.line(format_args!("{} of {} tasks", bar(status), status["total_tasks"]));

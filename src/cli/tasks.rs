@@ -42,7 +42,8 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
 
 fn row(task: &Task) -> [Column; 6] {
     let agent = task.claimed_by.as_ref().map(ToString::to_string).unwrap_or_default();
-    let attempt = if task.attempt == 0 { String::new() } else { format!("{}/{}", task.attempt, task.max_attempts) };
+    let attempt =
+        if task.attempt == 0 { String::new() } else { format!("{}/{}", task.attempts_used(), task.max_attempts) };
     [
         task.id.as_str().into(),
         Column::toned(task.status, Tone::of(task.status)),

@@ -152,7 +152,7 @@ fn a_task_goes_from_added_to_done() {
     assert_eq!(project.json(&arguments)["task"]["dependencies"], json!(["a"]));
     contains(
         &project.says(&["--agent", "w", "claim", "--wait", "1"]),
-        &["claimed a", "Write it", "callboard complete a"],
+        &["claimed a", "Write it", "callboard --agent w complete a"],
     );
     assert_eq!(project.json(&["--agent", "w", "claim"])["already"], true);
     assert_eq!(project.says(&["--agent", "w", "start", "a"]), "started a\n");
