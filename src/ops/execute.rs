@@ -34,7 +34,7 @@ pub fn execute(state: &mut State, prepared: &dyn Prepared, call: Call<'_>) -> Re
 
 /// Whether the caller would rather wait than have the answer that `state` gives now.
 pub fn waits(state: &State, prepared: &dyn Prepared, mut call: Call<'_>) -> bool {
-    if prepared.wait_seconds() == 0 {
+    if prepared.wait_seconds() == 0 || limit::WAIT.check(prepared.wait_seconds() as usize).is_err() {
         return false;
     }
     match identify(state, prepared, &call) {
@@ -227,14 +227,23 @@ fn identify(state: &State, prepared: &dyn Prepared, call: &Call<'_>) -> Result<O
         return AgentId::checked(given).map(Some);
     }
     match (prepared.agent_argument(), call.default_agent) {
+        // `register_agent` makes a name up.
+        (AgentArgument::Required, default) if prepared.name() == "register_agent" && stands_for_nobody(default) => {
+            Ok(Some(made_up(state, call.seed)))
+        }
         (AgentArgument::None, _) | (AgentArgument::Optional, DefaultAgent::None) => Ok(None),
         (_, DefaultAgent::Named(agent)) => Ok(Some(agent.clone())),
         (_, DefaultAgent::Auto { prefix }) => Ok(Some(free_slot(state, prefix, call))),
-        // `register_agent` makes a name up.
-        (AgentArgument::Required, DefaultAgent::None) if prepared.name() == "register_agent" => {
-            Ok(Some(made_up(state, call.seed)))
-        }
         (AgentArgument::Required, DefaultAgent::None) => Err(Refusal::Empty { what: "agent_id" }),
+    }
+}
+
+/// A person needs no registration, and registers agents.
+fn stands_for_nobody(default: &DefaultAgent) -> bool {
+    match default {
+        DefaultAgent::None => true,
+        DefaultAgent::Named(agent) => agent.as_str() == HUMAN,
+        DefaultAgent::Auto { .. } => false,
     }
 }
 

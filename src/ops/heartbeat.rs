@@ -69,8 +69,9 @@ impl Operation for Heartbeat {
         Ok(events)
     }
 
-    fn reply(_: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
-        let task_id = state.known_agent(call.agent()?)?.current_task.clone();
+    fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
+        let current = || Ok(state.known_agent(call.agent()?)?.current_task.clone());
+        let task_id = params.task_id.as_deref().map_or_else(current, |id| TaskId::checked(id).map(Some))?;
         let attempt = task_id.as_ref().and_then(|id| state.task(id)?.open_attempt());
         Ok(Reply { success: true, lease_until: attempt.map(|attempt| attempt.lease_until), task_id })
     }

@@ -216,10 +216,11 @@ impl Entry {
         }
     }
 
-    /// JSON Schema of the arguments. `agent_id` is required of agents unless the process stands for one.
+    /// JSON Schema of the arguments. `agent_id` is required of agents unless the process stands for one; registration
+    /// makes one up.
     pub fn input_schema(&self, agent_required: bool) -> Map<String, Value> {
         let mut schema = (self.params_schema)();
-        if agent_required && self.agent == AgentArgument::Required {
+        if agent_required && self.agent == AgentArgument::Required && self.name != register_agent::RegisterAgent::NAME {
             schema::require(&mut schema, "agent_id");
         }
         schema

@@ -54,11 +54,7 @@ impl Operation for RegisterAgent {
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
         let agent = call.agent()?;
         if params.agent_id.as_deref() == Some(HUMAN) {
-            return Err(Refusal::BadId {
-                what: "agent id `human` is the person's; another",
-                suggestion: "worker-1".to_owned(),
-            }
-            .into());
+            return Err(Refusal::ReservedId { agent: agent.clone() }.into());
         }
         if state.agent(agent).is_none() {
             limit::AGENTS.check(state.agents().count() + 1)?;

@@ -65,9 +65,11 @@ impl Operation for WaitForEvents {
             let kind = params.kinds.is_empty() || params.kinds.iter().any(|kind| kind == recorded.event.kind());
             kind && task.as_ref().is_none_or(|task| recorded.event.tasks().contains(&task))
         };
-        let looked_at = call.history.events_after(params.since_seq, LOOKED_AT);
+        // A seq from before the board was made anew may lie beyond its head.
+        let since = params.since_seq.min(state.seq());
+        let looked_at = call.history.events_after(since, LOOKED_AT);
         let looked_at = looked_at.map_err(|detail| Refusal::HistoryUnread { detail })?;
-        let mut next_seq = looked_at.last().map_or(params.since_seq.min(state.seq()), |last| last.seq);
+        let mut next_seq = looked_at.last().map_or(since, |last| last.seq);
         let mut events: Vec<_> = looked_at.into_iter().filter(wanted).collect();
         if events.len() > size {
             events.truncate(size);

@@ -18,6 +18,8 @@ pub enum Refusal {
         "{what} must be 1 to 64 letters, digits and . _ : @ + -, a letter or digit first; for example `{suggestion}`"
     )]
     BadId { what: &'static str, suggestion: String },
+    #[error("agent id `{agent}` stands for the person whose board it is; register another, or leave agent_id out")]
+    ReservedId { agent: AgentId },
     #[error("{what} must not be empty")]
     Empty { what: &'static str },
     #[error("{what} must be at least 1")]
@@ -55,7 +57,7 @@ pub enum Refusal {
         worktree: Option<String>,
         free: AgentId,
     },
-    #[error("agent `{agent}` is {}; only a leader may {action}", with_article(*role))]
+    #[error("agent `{agent}` is {}; only a leader may {action}; ask one, or register again with role leader", with_article(*role))]
     NotLeader { agent: AgentId, role: Role, action: &'static str },
     #[error("agent `{agent}` is an observer and takes no tasks; register as worker or leader to claim")]
     Observer { agent: AgentId },

@@ -110,7 +110,7 @@ fn bad_input_is_refused_by_name_with_a_way_out_and_records_nothing() {
             "bad_arguments",
             &["boss", "leader", "worker", "observer"],
         ),
-        ("register_agent", json!({"agent_id": "human", "role": "worker"}), "bad_id", &["human", "worker-1"]),
+        ("register_agent", json!({"agent_id": "human", "role": "worker"}), "reserved_id", &["human", "agent_id"]),
         ("register_agent", json!({"agent_id": "../x", "role": "worker"}), "bad_id", &["agent id"]),
         (
             "register_agent",
