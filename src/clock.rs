@@ -94,20 +94,16 @@ impl BoardClock {
         self.now
     }
 
-    /// By how many milliseconds the wall clock has jumped ahead since this was last asked.
-    pub fn take_step(&mut self) -> Option<i64> {
-        let stepped = std::mem::take(&mut self.stepped);
-        (stepped > 0).then_some(stepped)
+    /// By how many milliseconds the wall clock has jumped ahead, as far as nobody has recorded it.
+    pub fn step(&self) -> Option<i64> {
+        (self.stepped > 0).then_some(self.stepped)
     }
 
-    pub fn has_stepped(&self) -> bool {
-        self.stepped > 0
-    }
-
-    /// Another participant has recorded the jump that this one would.
-    pub fn forget_step(&mut self) {
+    /// So much of the jump is recorded, here or by another participant.
+    pub fn forget_step(&mut self, recorded: i64) {
         self.now(Timestamp::default());
-        self.stepped = 0;
+        let left = self.stepped - recorded;
+        self.stepped = if left > STEP { left } else { 0 };
     }
 }
 
@@ -127,11 +123,12 @@ mod tests {
         let (manual, mut clock) = board_clock();
         manual.advance(Duration::from_secs(3_600));
         clock.now(Timestamp::default());
-        assert_eq!(clock.take_step(), None);
+        assert_eq!(clock.step(), None);
         manual.step(Duration::from_secs(3_600));
         clock.now(Timestamp::default());
-        assert_eq!(clock.take_step(), Some(3_600_000));
-        assert_eq!(clock.take_step(), None);
+        assert_eq!(clock.step(), Some(3_600_000));
+        clock.forget_step(3_599_000);
+        assert_eq!(clock.step(), None);
     }
 
     #[test]

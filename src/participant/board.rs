@@ -194,9 +194,9 @@ impl Board {
         Ok(board)
     }
 
-    /// Applies what others have appended. Answers whether one of it was a clock step.
-    pub fn catch_up(&mut self) -> Result<bool, BoardError> {
-        let (mut stepped, mut at_once) = (false, READ_AT_ONCE);
+    /// Applies what others have appended. Answers by how many milliseconds they saw the clock step.
+    pub fn catch_up(&mut self) -> Result<i64, BoardError> {
+        let (mut stepped, mut at_once) = (0, READ_AT_ONCE);
         loop {
             let events = match self.journal.read_from(self.state.seq(), at_once) {
                 Ok(events) => events,
@@ -212,7 +212,9 @@ impl Board {
                 Err(error) => return Err(error.into()),
             };
             for recorded in &events {
-                stepped |= matches!(recorded.event, Event::ClockStepped { .. });
+                if let Event::ClockStepped { gap_millis, .. } = recorded.event {
+                    stepped += gap_millis;
+                }
                 self.state.apply(recorded)?;
                 self.state.settle();
             }
@@ -285,10 +287,17 @@ impl History for NoHistory {
 }
 
 /// What a state file without a journal says, for whoever only looks; the first write will import it.
-pub fn before_first_write(dir: &Path) -> State {
-    match statefile::load(dir) {
-        Ok(Some(Found::Foreign { document, .. } | Found::Sound(document))) => State::from_document(*document),
-        _ => State::new(),
+pub fn before_first_write(dir: &Path) -> Result<State, BoardError> {
+    if std::fs::symlink_metadata(dir).is_err() {
+        return Ok(State::new());
+    }
+    directory::inspect(dir)?;
+    match statefile::load(dir)? {
+        Some(Found::Foreign { document, .. } | Found::Sound(document)) => Ok(State::from_document(*document)),
+        Some(Found::Unsound { reason }) => {
+            Err(BoardError::NothingSound { path: dir.join(statefile::FILE_NAME), reason })
+        }
+        None => Ok(State::new()),
     }
 }
 

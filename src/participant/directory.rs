@@ -48,18 +48,29 @@ pub fn prepare(path: &Path) -> Result<(), DirectoryError> {
     }
     make_run(path)?;
     let ignore = path.join(".gitignore");
-    if !ignore.exists() {
-        fs_err::write(&ignore, "*\n").map_err(failed("write", &ignore))?;
+    // Only a new file: not through a link that lies there.
+    match std::fs::OpenOptions::new().write(true).create_new(true).open(&ignore) {
+        Ok(mut file) => file.write_all(b"*\n").map_err(failed("write", &ignore)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(failed("write", &ignore)(error)),
     }
-    Ok(())
 }
 
 fn make_run(dir: &Path) -> Result<(), DirectoryError> {
     let run = dir.join(RUN);
     match std::fs::DirBuilder::new().mode(0o700).create(&run) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed("make the directory", &run)(error)),
-        _ => Ok(()),
+        _ => inspect_run(dir),
     }
+}
+
+/// Files are made and removed in `run`, so it must not lead elsewhere.
+fn inspect_run(dir: &Path) -> Result<(), DirectoryError> {
+    let path = dir.join(RUN);
+    if std::fs::symlink_metadata(&path).is_ok_and(|metadata| !metadata.is_dir()) {
+        return Err(DirectoryError::Unsafe { path, what: "not a directory", remedy: "remove it" });
+    }
+    Ok(())
 }
 
 /// Refuses a directory that others could tamper with.
@@ -78,7 +89,7 @@ pub fn inspect(path: &Path) -> Result<(), DirectoryError> {
     if metadata.mode() & 0o002 != 0 {
         return refuse("writable by everybody", "run `chmod 700` on it");
     }
-    Ok(())
+    inspect_run(path)
 }
 
 /// The board's lock: whoever holds it may append to the journal and replace the state file.
@@ -174,11 +185,14 @@ impl Drop for PresenceLock {
     }
 }
 
-/// Whether the process that holds this presence lock lives. Asks with a shared lock, so that two may ask at once.
+/// Whether the process that holds this presence lock lives. Asks with a shared lock, so that two may ask at once. Only a
+/// lock that was got, or a file that is gone, proves its death: an error proves nothing.
 pub fn is_present(dir: &Path, participant: &str) -> bool {
     let Some(path) = presence_file(dir, participant) else { return false };
-    let Ok(file) = std::fs::OpenOptions::new().read(true).custom_flags(no_follow()).open(path) else { return false };
-    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+    match std::fs::OpenOptions::new().read(true).custom_flags(no_follow()).open(path) {
+        Ok(file) => file.try_lock_shared().is_err(),
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    }
 }
 
 /// The process is gone for good.
@@ -190,8 +204,9 @@ pub fn clear_presence(dir: &Path, participant: &str) {
 
 /// None for an id that no participant gives itself: it came with a foreign state and is no file name.
 fn presence_file(dir: &Path, participant: &str) -> Option<PathBuf> {
-    let is_name = participant.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    (is_name && !participant.is_empty()).then(|| dir.join(RUN).join(participant))
+    let digits = participant.strip_prefix("p-")?;
+    let is_name = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    is_name.then(|| dir.join(RUN).join(participant))
 }
 
 fn no_follow() -> i32 {

@@ -25,10 +25,12 @@ use crate::state::agent::Participant;
 use crate::state::deadline::{STEP, clock_stepped};
 use crate::state::event::{Event, Recorded};
 use crate::state::id::{AgentId, Chance, ParticipantId};
+use crate::state::limit;
 use crate::state::policy::Policy;
 use crate::state::refusal::Refusal;
 use crate::state::time::Timestamp;
 use crate::state::{ApplyError, Envelope, State};
+use crate::statefile;
 
 /// Calls committed together.
 const BATCH: usize = 64;
@@ -74,6 +76,10 @@ pub(crate) struct Writer {
     /// Names that stand for `auto`, once they are taken.
     auto: HashMap<String, AgentId>,
     last_reap: Option<Instant>,
+    /// When the replica last caught up without being asked.
+    last_look: Option<Instant>,
+    /// When time's events could not be recorded.
+    failed_at: Option<Instant>,
     batches: u64,
     sender: SyncSender<Message>,
     published: Arc<watch::Sender<u64>>,
@@ -103,6 +109,8 @@ impl Writer {
             parked: Vec::new(),
             auto: HashMap::new(),
             last_reap: None,
+            last_look: None,
+            failed_at: None,
             batches: 0,
             sender,
             published,
@@ -133,7 +141,7 @@ impl Writer {
 
     /// How long nothing needs to be looked at, if no message comes.
     fn patience(&mut self) -> Option<Duration> {
-        let board = self.board.as_ref()?;
+        let Some(board) = &self.board else { return (!self.parked.is_empty()).then_some(POLL_WHILE_PARKED) };
         let waits_for_lock = self.locker.as_ref().is_some_and(|locker| locker.waiting);
         if !self.queue.is_empty() && !waits_for_lock {
             return Some(Duration::ZERO);
@@ -161,12 +169,20 @@ impl Writer {
 
     /// What is due: waiting calls, deadlines, the lock.
     fn tend(&mut self) {
+        if self.board.is_none() && !self.parked.is_empty() && Board::exists(&self.dir) {
+            // Somebody has made the board that these calls wait for; what is wrong with it they are told when they end.
+            drop(self.open(false));
+        }
         let listened_to = !self.parked.is_empty() || self.published.receiver_count() > 0;
-        if listened_to && let Err(error) = self.catch_up() {
+        let looks = listened_to || self.lasting && is_past(self.last_look);
+        if looks {
+            self.last_look = Some(Instant::now());
+        }
+        if looks && let Err(error) = self.catch_up() {
             tracing::warn!(%error, "the board could not be read");
         }
         self.unpark();
-        let time_has_come = self.lasting && self.time_has_come();
+        let time_has_come = self.lasting && is_past(self.failed_at) && self.time_has_come();
         if self.queue.is_empty() && !time_has_come {
             return;
         }
@@ -181,7 +197,7 @@ impl Writer {
     fn time_has_come(&mut self) -> bool {
         let now = self.clock.now(Timestamp::default());
         let Some(board) = &self.board else { return false };
-        let someone_died = self.last_reap.is_none_or(|last| last.elapsed() >= PRESENCE_CHECK) && {
+        let someone_died = is_past(self.last_reap) && {
             let mut others = board.state.participants().filter(|one| one.id != self.participant.id);
             let died = others.any(|one| !is_present(&self.dir, one.id.as_str()));
             if !died {
@@ -189,7 +205,7 @@ impl Writer {
             }
             died
         };
-        someone_died || self.clock.has_stepped() || !board.state.expire(now).is_empty()
+        someone_died || self.clock.step().is_some() || !board.state.expire(now).is_empty()
     }
 
     /// Loads the board if there is one; makes it if `create` says so.
@@ -227,7 +243,8 @@ impl Writer {
     fn watch(&mut self) {
         let sender = self.sender.clone();
         let hint = move |event: notify::Result<notify::Event>| {
-            if event.is_ok_and(|event| !event.kind.is_access()) {
+            let replaced = |event: notify::Event| event.paths.iter().any(|path| path.ends_with(statefile::FILE_NAME));
+            if event.is_ok_and(|event| !event.kind.is_access() && replaced(event)) {
                 // A full queue is looked at soon anyway.
                 drop(sender.try_send(Message::Changed));
             }
@@ -246,8 +263,9 @@ impl Writer {
         let Some(board) = &mut self.board else { return Ok(()) };
         board.lock.verify()?;
         let before = board.state.seq();
-        if board.catch_up()? {
-            self.clock.forget_step();
+        let stepped = board.catch_up()?;
+        if stepped > 0 {
+            self.clock.forget_step(stepped);
         }
         let now = self.clock.now(board.state.board().last_activity);
         board.state.wake(now);
@@ -261,7 +279,9 @@ impl Writer {
     fn read(&mut self, call: Queued, may_wait: bool) {
         let answer = match self.open(false) {
             Ok(()) => self.catch_up().map_err(Arc::new).map_err(CallError::Failed),
-            Err(error) if matches!(*error, BoardError::Absent { .. }) => Ok(()),
+            Err(error) if matches!(*error, BoardError::Absent { .. }) => {
+                board::before_first_write(&self.dir).map(drop).map_err(CallError::from)
+            }
             Err(error) => Err(CallError::Failed(error)),
         };
         if let Err(error) = answer {
@@ -289,7 +309,7 @@ impl Writer {
         let mut shown = State::new();
         let policy = Policy::default();
         if self.board.is_none() {
-            shown = board::before_first_write(&self.dir);
+            shown = board::before_first_write(&self.dir).unwrap_or_default();
         }
         let (state, history, policy): (&mut State, Box<dyn History + '_>, &Policy) = match &mut self.board {
             Some(board) => {
@@ -316,18 +336,17 @@ impl Writer {
         operate(state, call.prepared.as_ref(), context)
     }
 
+    /// A name that `auto` has taken counts while no other process acts under it.
     fn resolved(&self, default_agent: &DefaultAgent) -> DefaultAgent {
-        match default_agent {
-            DefaultAgent::Auto { prefix } => match self.auto.get(prefix) {
-                Some(agent) => DefaultAgent::Named(agent.clone()),
-                None => default_agent.clone(),
-            },
-            other => other.clone(),
-        }
+        let DefaultAgent::Auto { prefix } = default_agent else { return default_agent.clone() };
+        let taken = self.auto.get(prefix).and_then(|id| self.board.as_ref()?.state.agent(id));
+        let ours = taken
+            .filter(|agent| agent.present_through.is_empty() || agent.present_through.contains(&self.participant.id));
+        ours.map_or_else(|| default_agent.clone(), |agent| DefaultAgent::Named(agent.id.clone()))
     }
 
     fn park(&mut self, call: Queued) {
-        let until = call.entered + Duration::from_secs(call.prepared.wait_seconds());
+        let until = call.entered + waited(&call);
         let waiter = |call: &Queued| {
             let agent = call.prepared.agent_id().map(str::to_owned);
             (call.prepared.name(), agent, call.default_agent.clone())
@@ -383,8 +402,10 @@ impl Writer {
     fn give_up_on_lock(&mut self) {
         let Some(board) = &self.board else { return };
         let seconds = LOCK_PATIENCE.as_secs();
-        while self.queue.front().is_some_and(|call| call.entered.elapsed() > LOCK_PATIENCE + waited(call)) {
-            let Some(call) = self.queue.pop_front() else { return };
+        let is_late = |call: &Queued| call.entered.elapsed() > LOCK_PATIENCE + waited(call);
+        let (late, rest): (VecDeque<_>, _) = self.queue.drain(..).partition(is_late);
+        self.queue = rest;
+        for call in late {
             let error = BoardError::Locked { holder: board.lock.holder(), seconds };
             answer_one(call.reply, Err(CallError::Failed(Arc::new(error))));
         }
@@ -404,6 +425,7 @@ impl Writer {
             board.lock.release();
             self.published.send_if_modified(|seq| std::mem::replace(seq, board.state.seq()) != board.state.seq());
         }
+        self.failed_at = committed.is_err().then(Instant::now);
         if let Err(error) = committed {
             let error = Arc::new(error);
             answers.iter_mut().for_each(|(_, answer)| *answer = Err(CallError::Failed(Arc::clone(&error))));
@@ -433,9 +455,14 @@ impl Writer {
         };
         if let Err(error) = written {
             board.state.rollback(savepoint);
+            // What time had brought is to be found again.
+            self.last_reap = None;
             return Err(error);
         }
         board.state.settle();
+        if let Some(stepped) = self.clock.step() {
+            self.clock.forget_step(stepped);
+        }
         if let Err(error) = board.project() {
             warn(answers, &format!("done and in the journal, but mcp-state.json could not be written: {error}"));
         }
@@ -498,7 +525,7 @@ impl Writer {
             events.push(state.record(event, &envelope)?);
             Ok(())
         };
-        if let Some(gap) = self.clock.take_step().into_iter().chain(unattended).max() {
+        if let Some(gap) = self.clock.step().into_iter().chain(unattended).max() {
             record(state, clock_stepped(gap, at))?;
         }
         for participant in &gone {
@@ -522,7 +549,7 @@ fn gone(
     own: &ParticipantId,
     last_reap: &mut Option<Instant>,
 ) -> Vec<Arc<Participant>> {
-    if last_reap.is_some_and(|last| last.elapsed() < PRESENCE_CHECK) {
+    if !is_past(*last_reap) {
         return Vec::new();
     }
     *last_reap = Some(Instant::now());
@@ -532,7 +559,12 @@ fn gone(
 
 /// How long the call was ready to wait for a better answer.
 fn waited(call: &Queued) -> Duration {
-    Duration::from_secs(call.prepared.wait_seconds())
+    Duration::from_secs(call.prepared.wait_seconds().min(limit::WAIT.max as u64))
+}
+
+/// What is looked at once a while is due.
+fn is_past(last: Option<Instant>) -> bool {
+    last.is_none_or(|last| last.elapsed() >= PRESENCE_CHECK)
 }
 
 fn supersede(parked: Parked) {

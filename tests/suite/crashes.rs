@@ -483,3 +483,30 @@ fn call_whose_state_file_cannot_be_written_is_done_with_a_warning_and_shown_late
     assert_eq!(board.tasks().into_keys().collect::<Vec<_>>(), ["after", "before", "unshown"]);
     board.assert_file_is_the_replay();
 }
+
+#[test]
+fn directory_whose_run_leads_elsewhere_is_refused_and_nothing_there_is_touched() {
+    let board = Board::new();
+    board.cli_ok("init_coordination", json!({"goal": "g"}));
+    let elsewhere = board.base().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    std::fs::remove_dir_all(board.file("run")).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, board.file("run")).unwrap();
+    let refused = board.cli("create_task", json!({"description": "d"}));
+    assert_eq!((refused.status.code(), refused.code().as_str()), (Some(3), "bad_directory"), "{}", refused.stderr);
+    assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 0);
+}
+
+#[test]
+fn damaged_state_file_without_a_journal_is_no_empty_board_to_readers() {
+    let board = Board::new();
+    board.make_dir();
+    std::fs::write(board.file("mcp-state.json"), "{bad").unwrap();
+    let refused = board.cli("get_status", json!({}));
+    assert_eq!(
+        (refused.status.code(), refused.code().as_str()),
+        (Some(3), "state_file_unusable"),
+        "{}",
+        refused.stderr
+    );
+}

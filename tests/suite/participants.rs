@@ -247,3 +247,50 @@ fn clock_that_steps_by_hours_ends_no_lease_and_the_expiry_after_it_is_not_counte
         .collect();
     assert_eq!(counted, [false]);
 }
+
+#[test]
+fn idle_process_notices_the_death_of_one_it_never_heard_of() {
+    let board = Board::with_policy(SHORT_GRACE);
+    let mut idle = board.mcp();
+    idle.ok("init_coordination", json!({"goal": "g"}));
+    let mut dead = board.mcp();
+    dead.register("dead");
+    let id = dead.ok("create_task", json!({"description": "d"}))["task"]["id"].as_str().unwrap().to_owned();
+    dead.ok("claim_task", json!({"agent_id": "dead"}));
+    dead.kill();
+    // Nobody calls: the state file alone shows it.
+    until(PATIENCE, "the task is available", || (board.task(&id)["status"] == "available").then_some(()));
+}
+
+#[test]
+fn waiting_for_events_ends_without_a_board_beyond_its_head_and_after_no_endless_time() {
+    let board = Board::new();
+    let mut leader = board.mcp();
+    let start = Instant::now();
+    let none = leader.ok("wait_for_events", json!({"wait_seconds": 1}));
+    assert_eq!(none["events"], json!([]));
+    assert!(start.elapsed() >= Duration::from_secs(1));
+    leader.ok("init_coordination", json!({"goal": "g"}));
+    let beyond = leader.ok("wait_for_events", json!({"since_seq": 99_999}));
+    assert_eq!((&beyond["events"], &beyond["next_seq"]), (&json!([]), &json!(2)), "{beyond}");
+    let endless = json!({"since_seq": 99_999, "wait_seconds": u64::MAX});
+    assert_eq!(leader.call("wait_for_events", endless).code(), "over_limit");
+    let endless = json!({"agent_id": "a", "wait_seconds": u64::MAX});
+    leader.register("a");
+    assert_eq!(leader.call("claim_task", endless).code(), "over_limit");
+}
+
+#[test]
+fn auto_shares_no_name_with_a_process_that_came_between() {
+    let board = Board::new();
+    let start = |dir: &Board| crate::harness::Client::start(dir.command().args(["mcp", "--agent", "auto"]));
+    let (mut first, mut second) = (start(&board), start(&board));
+    let id = first.ok("create_task", json!({"description": "d"}))["task"]["id"].as_str().unwrap().to_owned();
+    // Refused, and it registers nobody: the name is not taken by it.
+    first.call("update_task", json!({"task_id": id, "priority": 1}));
+    let claim = second.ok("claim_task", json!({}));
+    assert_eq!(claim["success"], true, "{claim}");
+    let other = first.ok("claim_task", json!({}));
+    assert_eq!(other["success"], false, "{other}");
+    assert_ne!(other["agent_id"], claim["agent_id"]);
+}
