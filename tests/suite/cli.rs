@@ -499,6 +499,34 @@ fn paths_are_kept_relative_to_the_worktree() {
 }
 
 #[test]
+fn five_worktrees_share_the_board_of_the_main_one() {
+    let project = Project::new();
+    let git = |arguments: &[&str]| {
+        let mut git = std::process::Command::new("git");
+        git.args(["-c", "user.name=n", "-c", "user.email=e@example.org", "-C"]).arg(project.dir("project"));
+        git.args(arguments).env("HOME", project.dir("home")).output().is_ok_and(|output| output.status.success())
+    };
+    if !git(&["init", "--quiet"]) {
+        println!("skipped: git is not installed");
+        return;
+    }
+    assert!(git(&["commit", "--quiet", "--allow-empty", "--message", "begin"]));
+    for name in ["w1", "w2", "w3", "w4", "w5"] {
+        assert!(git(&["worktree", "add", "--quiet", &format!("../{name}")]), "{name}");
+        let add = ["add", "x", "--id", name];
+        let ran = Ran::of(project.command(&add).current_dir(project.dir(name)));
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let claim = ["--agent", name, "claim", name];
+        let ran = Ran::of(project.command(&claim).current_dir(project.dir(name)));
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        assert!(!project.dir(name).join(".coordination").exists());
+        let attempt = project.json(&["show", name])["task"]["attempts"][0].take();
+        assert_eq!(attempt["branch"], name, "{attempt}");
+    }
+    assert_eq!(project.json(&["tasks"])["tasks"].as_array().map(Vec::len), Some(5));
+}
+
+#[test]
 fn completions_know_the_commands() {
     let project = Project::new();
     for shell in ["bash", "zsh", "fish"] {
