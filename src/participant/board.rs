@@ -211,10 +211,8 @@ impl Board {
                 }
                 Err(error) => return Err(error.into()),
             };
+            stepped += stepped_in(&events);
             for recorded in &events {
-                if let Event::ClockStepped { gap_millis, .. } = recorded.event {
-                    stepped += gap_millis;
-                }
                 self.state.apply(recorded)?;
                 self.state.settle();
             }
@@ -325,6 +323,15 @@ fn set_aside(dir: &Path, reason: &str) -> Result<State, BoardError> {
     let kept = kept.map_err(|source| io_error("cannot move the damaged state file aside in", dir, source))?;
     tracing::warn!(kept = %kept.display(), %reason, "the state file was not used; rebuilt from the journal");
     Ok(State::new())
+}
+
+/// By how many milliseconds the clock stepped in these events.
+pub fn stepped_in(events: &[Recorded]) -> i64 {
+    let steps = events.iter().filter_map(|recorded| match recorded.event {
+        Event::ClockStepped { gap_millis, .. } => Some(gap_millis),
+        _ => None,
+    });
+    steps.sum()
 }
 
 /// What was imported stays beside the board as it was.

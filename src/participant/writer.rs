@@ -460,8 +460,10 @@ impl Writer {
             return Err(error);
         }
         board.state.settle();
-        if let Some(stepped) = self.clock.step() {
-            self.clock.forget_step(stepped);
+        // Only what was recorded: the machine may have slept since.
+        let recorded = board::stepped_in(&events);
+        if recorded > 0 {
+            self.clock.forget_step(recorded);
         }
         if let Err(error) = board.project() {
             warn(answers, &format!("done and in the journal, but mcp-state.json could not be written: {error}"));
