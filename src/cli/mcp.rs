@@ -3,7 +3,7 @@ use std::process::ExitCode;
 use super::{Outcome, Session, runtime};
 use crate::mcp::serve_stdio;
 use crate::ops::Toolset;
-use crate::participant::{AgentChoice, CallError, Caller};
+use crate::participant::{AgentChoice, CallError, Caller, Stay};
 use crate::state::id::AgentId;
 
 #[derive(clap::Args)]
@@ -14,7 +14,7 @@ pub struct Arguments {
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
-enum Tools {
+pub enum Tools {
     /// What a worker needs
     Worker,
     /// And what a leader needs most
@@ -41,7 +41,7 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     };
     let caller = Caller { client: None, agent, place: session.place() };
     let runtime = runtime()?;
-    let handle = session.participant(true);
+    let handle = session.participant(Stay::Presence);
     runtime.block_on(serve_stdio(handle, caller, arguments.toolset.into()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -18,6 +18,7 @@ mod print;
 mod release;
 mod resume;
 mod retry;
+mod serve;
 mod show;
 mod start;
 mod status;
@@ -35,7 +36,7 @@ use tracing_subscriber::EnvFilter;
 use crate::clock::SystemClock;
 use crate::location::{Location, Start};
 use crate::ops::LARGEST_INPUT;
-use crate::participant::{self, AgentChoice, CallError, Caller, Handle, Options};
+use crate::participant::{self, AgentChoice, CallError, Caller, Handle, Options, Stay};
 use crate::state::guard::HUMAN;
 use crate::state::id::AgentId;
 use crate::state::limit;
@@ -120,6 +121,8 @@ enum Command {
     Doctor,
     /// Serve MCP on standard input and output, for an IDE or agent to start
     Mcp(mcp::Arguments),
+    /// Serve MCP and JSON-RPC over HTTP, for agents and scripts that reach this machine
+    Serve(serve::Arguments),
     /// Call any operation by name
     Call(call::Arguments),
     /// Write the configuration that lets a client start `callboard mcp`
@@ -175,6 +178,7 @@ fn run(arguments: Arguments) -> Outcome {
         Command::Resume => resume::run(&session),
         Command::Doctor => doctor::run(&session),
         Command::Mcp(arguments) => mcp::run(&session, arguments),
+        Command::Serve(arguments) => serve::run(&session, arguments),
         Command::Call(arguments) => call::run(&session, arguments),
         Command::Connect(arguments) => session.connect(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
@@ -265,10 +269,10 @@ impl Session {
     }
 
     /// A replica of the board in this process.
-    pub fn participant(&self, lasting: bool) -> Handle {
+    pub fn participant(&self, stay: Stay) -> Handle {
         participant::spawn(Options {
             dir: self.location.dir.clone(),
-            lasting,
+            stay,
             forbidden: self.location.may_create().err().map(|error| error.to_string()),
             clock: Box::new(SystemClock::default()),
             seed: seed(),
@@ -295,13 +299,13 @@ impl Session {
     /// One operation, from a command that does just that.
     pub fn call(&self, operation: &str, arguments: Value) -> anyhow::Result<Value> {
         let caller = self.caller()?;
-        let handle = self.participant(false);
+        let handle = self.participant(Stay::Brief);
         Ok(runtime()?.block_on(handle.call(operation, arguments, &caller))?)
     }
 
     /// All pages of a list operation as one reply; `list` is the field with the items.
     fn every_page(&self, operation: &str, list: &str, query: &Value) -> anyhow::Result<Value> {
-        let (caller, handle, runtime) = (self.caller()?, self.participant(false), runtime()?);
+        let (caller, handle, runtime) = (self.caller()?, self.participant(Stay::Brief), runtime()?);
         let (mut query, mut items) = (query.clone(), Vec::new());
         query["limit"] = Value::from(limit::PAGE.max);
         loop {

@@ -4,6 +4,7 @@
 //! the handshake of 2025-11-25 and before. Nothing about a caller is kept from one request to the next, except the
 //! client's name from that handshake.
 
+mod http;
 mod prompts;
 mod resources;
 mod server;
@@ -20,7 +21,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ops::Toolset;
 use crate::participant::{Caller, Handle};
+use crate::signal;
 
+pub use http::{Door, Handler};
 pub use server::{Server, tool_list};
 use stdio::Stdio;
 
@@ -33,7 +36,7 @@ const CLOSE_GRACE: Duration = Duration::from_millis(250);
 /// # Errors
 /// When signals cannot be listened for, the threads cannot be started, or the session's own task fails.
 pub async fn serve_stdio(handle: Handle, caller: Caller, toolset: Toolset) -> io::Result<()> {
-    let interruption = interruption()?;
+    let interruption = signal::interruption()?;
     let ended = CancellationToken::new();
     let stdio = Stdio::open(ended.clone())?;
     // Without rmcp's opening phase: that one ends the process over an early notification, and holds a client that
@@ -56,26 +59,4 @@ pub async fn serve_stdio(handle: Handle, caller: Caller, toolset: Toolset) -> io
         tracing::warn!("the client did not read its last answers");
     }
     Ok(())
-}
-
-#[cfg(unix)]
-fn interruption() -> io::Result<impl Future<Output = ()>> {
-    use tokio::signal::unix::{SignalKind, signal};
-
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    Ok(async move {
-        select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    })
-}
-
-#[cfg(not(unix))]
-fn interruption() -> io::Result<impl Future<Output = ()>> {
-    let mut interrupt = tokio::signal::windows::ctrl_c()?;
-    Ok(async move {
-        interrupt.recv().await;
-    })
 }

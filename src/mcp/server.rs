@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::http::request::Parts;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod, CompleteRequestParams,
     CompleteResult, ContentBlock, CustomRequest, CustomResult, ErrorCode, ErrorData, GetPromptRequestParams,
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 use tokio::select;
 
 use super::{prompts, resources};
+use crate::http::Hangup;
 use crate::ops::{self, Entry, Toolset};
 use crate::participant::{CallError, Caller, Handle};
 
@@ -58,13 +60,16 @@ impl Server {
     /// The call lasts as long as somebody waits for it; the outer error is for when nobody does. Cancellation is looked
     /// at first, so that a claim called off never takes a task.
     async fn call(&self, name: &str, arguments: Value, request: &Request) -> Answer<Result<Value, CallError>> {
-        let mut caller = self.caller.clone();
+        let http = request.extensions.get::<Parts>().map(|parts| &parts.extensions);
+        let mut caller = http.and_then(|http| http.get::<Caller>()).unwrap_or(&self.caller).clone();
         if let Some(client) = request.client_info() {
             caller.client = Some(client.name);
         }
+        let hangup = http.and_then(|http| http.get::<Hangup>()).map(|hangup| hangup.0.clone()).unwrap_or_default();
         select! {
             biased;
             () = request.ct.cancelled() => Err(ErrorData::internal_error("the request was cancelled", None)),
+            () = hangup.cancelled() => Err(ErrorData::internal_error("the caller has gone", None)),
             outcome = self.handle.call(name, arguments, &caller) => Ok(outcome),
         }
     }

@@ -32,6 +32,7 @@ mod wait_for_events;
 
 pub use execute::{Executed, execute, waits};
 pub use get_status::Reply as StatusReply;
+pub use wait_for_events::EventFilter;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -224,6 +225,11 @@ impl Entry {
             schema::require(&mut schema, "agent_id");
         }
         schema
+    }
+
+    /// The arguments' names, as a reader of an error message wants them.
+    pub fn arguments(&self) -> String {
+        schema::summary(&(self.params_schema)())
     }
 
     pub fn output_schema(&self) -> Map<String, Value> {

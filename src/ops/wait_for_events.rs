@@ -35,6 +35,25 @@ pub struct Reply {
     more: bool,
 }
 
+/// Which events somebody wants to hear of.
+#[derive(Clone, Debug, Default)]
+pub struct EventFilter {
+    /// Any, if there are none.
+    kinds: Vec<String>,
+    task: Option<TaskId>,
+}
+
+impl EventFilter {
+    pub fn checked(kinds: &[String], task: Option<&str>) -> Result<Self, Refusal> {
+        Ok(Self { kinds: kinds.to_vec(), task: task.map(TaskId::checked).transpose()? })
+    }
+
+    pub fn wants(&self, recorded: &Recorded) -> bool {
+        let kind = self.kinds.is_empty() || self.kinds.iter().any(|kind| kind == recorded.event.kind());
+        kind && self.task.as_ref().is_none_or(|task| recorded.event.tasks().contains(&task))
+    }
+}
+
 /// Events that one call looks at, so that a rare kind does not read the whole journal at once.
 const LOOKED_AT: usize = 5_000;
 
@@ -60,17 +79,13 @@ impl Operation for WaitForEvents {
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
         limit::WAIT.check(params.wait_seconds as usize)?;
         let size = input::page(params.limit, 50)?;
-        let task = params.task_id.as_deref().map(TaskId::checked).transpose()?;
-        let wanted = |recorded: &Recorded| {
-            let kind = params.kinds.is_empty() || params.kinds.iter().any(|kind| kind == recorded.event.kind());
-            kind && task.as_ref().is_none_or(|task| recorded.event.tasks().contains(&task))
-        };
+        let filter = EventFilter::checked(&params.kinds, params.task_id.as_deref())?;
         // A seq from before the board was made anew may lie beyond its head.
         let since = params.since_seq.min(state.seq());
         let looked_at = call.history.events_after(since, LOOKED_AT);
         let looked_at = looked_at.map_err(|detail| Refusal::HistoryUnread { detail })?;
         let mut next_seq = looked_at.last().map_or(since, |last| last.seq);
-        let mut events: Vec<_> = looked_at.into_iter().filter(wanted).collect();
+        let mut events: Vec<_> = looked_at.into_iter().filter(|recorded| filter.wants(recorded)).collect();
         if events.len() > size {
             events.truncate(size);
             next_seq = events.last().map_or(next_seq, |last| last.seq);

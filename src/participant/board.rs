@@ -98,6 +98,15 @@ pub struct Board {
     outdated: Option<String>,
 }
 
+/// What catching up with the journal has brought.
+#[derive(Default)]
+pub struct CaughtUp {
+    /// The last events, as many as are read in one go.
+    pub newest: Vec<Recorded>,
+    /// By how many milliseconds others saw the clock step.
+    pub stepped: i64,
+}
+
 /// Events read from the journal in one go.
 const READ_AT_ONCE: usize = 4_096;
 
@@ -194,9 +203,9 @@ impl Board {
         Ok(board)
     }
 
-    /// Applies what others have appended. Answers by how many milliseconds they saw the clock step.
-    pub fn catch_up(&mut self) -> Result<i64, BoardError> {
-        let (mut stepped, mut at_once) = (0, READ_AT_ONCE);
+    /// Applies what others have appended.
+    pub fn catch_up(&mut self) -> Result<CaughtUp, BoardError> {
+        let (mut caught_up, mut at_once) = (CaughtUp::default(), READ_AT_ONCE);
         loop {
             let events = match self.journal.read_from(self.state.seq(), at_once) {
                 Ok(events) => events,
@@ -205,19 +214,21 @@ impl Board {
                     // What stands before it can still be read.
                     at_once = usize::try_from(seq - 1 - self.state.seq()).unwrap_or(READ_AT_ONCE);
                     if at_once == 0 {
-                        return Ok(stepped);
+                        return Ok(caught_up);
                     }
                     continue;
                 }
                 Err(error) => return Err(error.into()),
             };
-            stepped += stepped_in(&events);
+            caught_up.stepped += stepped_in(&events);
             for recorded in &events {
                 self.state.apply(recorded)?;
                 self.state.settle();
             }
-            if events.len() < at_once {
-                return Ok(stepped);
+            let last = events.len() < at_once;
+            caught_up.newest = events;
+            if last {
+                return Ok(caught_up);
             }
         }
     }

@@ -5,6 +5,7 @@
 
 mod board;
 pub mod directory;
+mod feed;
 mod locker;
 mod writer;
 
@@ -19,12 +20,14 @@ use thiserror::Error;
 use tokio::sync::{oneshot, watch};
 
 pub use board::BoardError;
+pub use feed::{Item, Listener};
 
 use crate::clock::Clock;
-use crate::ops::{self, DefaultAgent, Prepared};
+use crate::ops::{self, DefaultAgent, EventFilter, Prepared};
 use crate::state::id::AgentId;
 use crate::state::refusal::Refusal;
 use crate::state::task::Place;
+use feed::Feed;
 use writer::{Message, Writer};
 
 /// Calls that wait for the writer's thread; more are refused.
@@ -32,8 +35,7 @@ const QUEUE: usize = 1_024;
 
 pub struct Options {
     pub dir: PathBuf,
-    /// Agents that act through this process are present while it lives.
-    pub lasting: bool,
+    pub stay: Stay,
     /// Why the board must not be made here, if it must not.
     pub forbidden: Option<String>,
     pub clock: Box<dyn Clock>,
@@ -42,12 +44,29 @@ pub struct Options {
     pub worktree: Option<String>,
 }
 
+/// How long the process is there, and what that says of the agents that act through it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stay {
+    /// For a call or a few.
+    Brief,
+    /// For callers who may be anywhere: its life says nothing of theirs.
+    Lasting,
+    /// Agents that act through it are present while it lives.
+    Presence,
+}
+
 /// A way to call the board; clones share one replica.
 #[derive(Clone)]
 pub struct Handle {
     sender: SyncSender<Message>,
-    seq: Arc<watch::Sender<u64>>,
+    feed: Arc<Feed>,
     _last: Arc<Stop>,
+}
+
+/// Past events, and where the journal ends.
+pub(crate) struct Past {
+    pub items: Vec<Arc<Item>>,
+    pub head: u64,
 }
 
 /// Dropped with the last handle.
@@ -155,8 +174,8 @@ impl From<Refusal> for CallError {
 /// Starts the thread that keeps this process's replica. It ends when the last handle is gone.
 pub fn spawn(options: Options) -> Handle {
     let (sender, receiver) = sync_channel(QUEUE);
-    let seq = Arc::new(watch::Sender::new(0));
-    let writer = Writer::new(options, sender.clone(), Arc::clone(&seq));
+    let feed = Arc::new(Feed::new());
+    let writer = Writer::new(options, sender.clone(), Arc::clone(&feed));
     let started = std::thread::Builder::new().name("writer".to_owned()).spawn(move || {
         // It may hold the board's lock, which only the end of the process would free.
         if catch_unwind(AssertUnwindSafe(|| writer.run(&receiver))).is_err() {
@@ -169,7 +188,7 @@ pub fn spawn(options: Options) -> Handle {
         tracing::error!(%error, "the writer's thread could not be started");
     }
     let last = Arc::new(Stop(sender.clone()));
-    Handle { sender, seq, _last: last }
+    Handle { sender, feed, _last: last }
 }
 
 /// A call on its way to the writer and back.
@@ -190,15 +209,36 @@ impl Handle {
         let (reply, answer) = oneshot::channel();
         let default_agent = caller.default_agent();
         let queued = Queued { prepared, default_agent, place: caller.place.clone(), reply, entered: Instant::now() };
-        self.sender.try_send(Message::Call(queued)).map_err(|error| match error {
+        self.send(Message::Call(queued))?;
+        answer.await.map_err(|_| BoardError::Ended)?
+    }
+
+    /// What happened after `since`, or from now on, for as long as the listener is asked.
+    pub async fn listen(&self, since: Option<u64>, filter: EventFilter) -> Result<Listener, CallError> {
+        Listener::new(self.clone(), since, filter).await
+    }
+
+    /// Calls that wait for a better answer get the one there is, now and from here on.
+    pub fn stop_waiting(&self) {
+        drop(self.sender.try_send(Message::StopWaiting));
+    }
+
+    /// Up to `limit` events after `seq`.
+    async fn history(&self, seq: u64, limit: usize) -> Result<Past, CallError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Message::History { seq, limit, reply })?;
+        answer.await.map_err(|_| BoardError::Ended)?
+    }
+
+    fn send(&self, message: Message) -> Result<(), BoardError> {
+        self.sender.try_send(message).map_err(|error| match error {
             TrySendError::Full(_) => BoardError::Overloaded { waiting: QUEUE },
             TrySendError::Disconnected(_) => BoardError::Ended,
-        })?;
-        answer.await.map_err(|_| BoardError::Ended)?
+        })
     }
 
     /// The `seq` of the newest event that this replica knows; changes wake whoever waits on it.
     pub fn seq(&self) -> watch::Receiver<u64> {
-        self.seq.subscribe()
+        self.feed.head()
     }
 }

@@ -12,12 +12,13 @@ use std::time::{Duration, Instant};
 
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use serde_json::Value;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
 use super::board::{self, Board, BoardError, NoHistory};
 use super::directory::{PresenceLock, clear_presence, is_present};
+use super::feed::{Feed, Item};
 use super::locker::Locker;
-use super::{CallError, Options, Queued};
+use super::{CallError, Options, Past, Queued, Stay};
 use crate::clock::BoardClock;
 use crate::journal::BatchId;
 use crate::ops::{self, AgentArgument, Call, DefaultAgent, History, Prepared};
@@ -45,10 +46,18 @@ const SHORTEST_PATIENCE: Duration = Duration::from_millis(20);
 
 pub(crate) enum Message {
     Call(Queued),
+    /// Up to `limit` events after `seq`.
+    History {
+        seq: u64,
+        limit: usize,
+        reply: oneshot::Sender<Result<Past, CallError>>,
+    },
     /// The board's lock is ours.
     Locked(io::Result<()>),
     /// Something in the directory has changed.
     Changed,
+    /// Calls that wait are answered now.
+    StopWaiting,
     Stop,
 }
 
@@ -64,7 +73,7 @@ pub(crate) struct Writer {
     dir: PathBuf,
     forbidden: Option<String>,
     participant: Participant,
-    lasting: bool,
+    stay: Stay,
     clock: BoardClock,
     chance: Chance,
     board: Option<Board>,
@@ -82,11 +91,13 @@ pub(crate) struct Writer {
     failed_at: Option<Instant>,
     batches: u64,
     sender: SyncSender<Message>,
-    published: Arc<watch::Sender<u64>>,
+    feed: Arc<Feed>,
+    /// No call waits for a better answer any more.
+    hurried: bool,
 }
 
 impl Writer {
-    pub fn new(options: Options, sender: SyncSender<Message>, published: Arc<watch::Sender<u64>>) -> Self {
+    pub fn new(options: Options, sender: SyncSender<Message>, feed: Arc<Feed>) -> Self {
         let mut chance = Chance::new(options.seed);
         let participant = Participant {
             id: ParticipantId::trusted(format!("p-{}", chance.base32(10))),
@@ -98,7 +109,7 @@ impl Writer {
             dir: options.dir,
             forbidden: options.forbidden,
             participant,
-            lasting: options.lasting,
+            stay: options.stay,
             clock: BoardClock::new(options.clock),
             chance,
             board: None,
@@ -113,7 +124,8 @@ impl Writer {
             failed_at: None,
             batches: 0,
             sender,
-            published,
+            feed,
+            hurried: false,
         }
     }
 
@@ -147,10 +159,10 @@ impl Writer {
             return Some(Duration::ZERO);
         }
         let awaited = !self.parked.is_empty() || !self.queue.is_empty();
-        let patience = match (awaited, self.lasting) {
+        let patience = match (awaited || self.feed.is_heard(), self.stay) {
             (true, _) => POLL_WHILE_PARKED,
-            (false, true) => PRESENCE_CHECK,
-            (false, false) => return None,
+            (false, Stay::Lasting | Stay::Presence) => PRESENCE_CHECK,
+            (false, Stay::Brief) => return None,
         };
         let deadline = board.state.next_deadline();
         let now = self.clock.now(Timestamp::default());
@@ -162,7 +174,9 @@ impl Writer {
         match message {
             Message::Call(call) if call.prepared.annotations().read_only => self.read(call, true),
             Message::Call(call) => self.queue.push_back(call),
+            Message::History { seq, limit, reply } => drop(reply.send(self.past(seq, limit))),
             Message::Locked(acquired) => self.locked(acquired),
+            Message::StopWaiting => self.hurried = true,
             Message::Changed | Message::Stop => {}
         }
     }
@@ -173,8 +187,9 @@ impl Writer {
             // Somebody has made the board that these calls wait for; what is wrong with it they are told when they end.
             drop(self.open(false));
         }
-        let listened_to = !self.parked.is_empty() || self.published.receiver_count() > 0;
-        let looks = listened_to || self.lasting && is_past(self.last_look);
+        let lasts = self.stay != Stay::Brief;
+        let listened_to = !self.parked.is_empty() || self.feed.is_heard();
+        let looks = listened_to || lasts && is_past(self.last_look);
         if looks {
             self.last_look = Some(Instant::now());
         }
@@ -182,7 +197,7 @@ impl Writer {
             tracing::warn!(%error, "the board could not be read");
         }
         self.unpark();
-        let time_has_come = self.lasting && is_past(self.failed_at) && self.time_has_come();
+        let time_has_come = lasts && is_past(self.failed_at) && self.time_has_come();
         if self.queue.is_empty() && !time_has_come {
             return;
         }
@@ -231,9 +246,9 @@ impl Writer {
         let handle = board.lock.handle().and_then(|lock| Locker::spawn(lock, self.sender.clone()));
         let action = "cannot wait for the board's lock".to_owned();
         self.locker = Some(handle.map_err(|source| Arc::new(BoardError::Io { action, source }))?);
-        self.published.send_replace(board.state.seq());
+        self.feed.publish(Vec::new(), board.state.seq());
         self.board = Some(board);
-        if self.lasting {
+        if self.stay != Stay::Brief {
             self.watch();
         }
         Ok(())
@@ -262,16 +277,13 @@ impl Writer {
     fn catch_up(&mut self) -> Result<(), BoardError> {
         let Some(board) = &mut self.board else { return Ok(()) };
         board.lock.verify()?;
-        let before = board.state.seq();
-        let stepped = board.catch_up()?;
-        if stepped > 0 {
-            self.clock.forget_step(stepped);
+        let caught_up = board.catch_up()?;
+        if caught_up.stepped > 0 {
+            self.clock.forget_step(caught_up.stepped);
         }
         let now = self.clock.now(board.state.board().last_activity);
         board.state.wake(now);
-        if board.state.seq() != before {
-            self.published.send_replace(board.state.seq());
-        }
+        self.feed.publish(caught_up.newest, board.state.seq());
         Ok(())
     }
 
@@ -298,8 +310,22 @@ impl Writer {
         answer_one(call.reply, answer);
     }
 
+    fn past(&mut self, seq: u64, limit: usize) -> Result<Past, CallError> {
+        match self.open(false) {
+            Ok(()) => self.catch_up()?,
+            Err(error) if matches!(*error, BoardError::Absent { .. }) => {}
+            Err(error) => return Err(CallError::Failed(error)),
+        }
+        let Some(board) = &mut self.board else { return Ok(Past { items: Vec::new(), head: 0 }) };
+        let (state, history, _) = board.split();
+        let head = state.seq();
+        let events = if seq < head { history.events_after(seq, limit) } else { Ok(Vec::new()) };
+        let events = events.map_err(|detail| Refusal::HistoryUnread { detail })?;
+        Ok(Past { items: events.into_iter().filter_map(Item::new).collect(), head })
+    }
+
     fn would_wait(&mut self, call: &Queued) -> bool {
-        self.with_call(call, |state, prepared, call| ops::waits(state, prepared, call))
+        !self.hurried && self.with_call(call, |state, prepared, call| ops::waits(state, prepared, call))
     }
 
     /// Runs `operate` with everything that the core may know.
@@ -323,7 +349,7 @@ impl Writer {
             policy,
             seed,
             participant: &self.participant.id,
-            presence: self.lasting.then_some(&self.participant),
+            presence: (self.stay == Stay::Presence).then_some(&self.participant),
             place: &call.place,
             history: history.as_ref(),
             default_agent: &default_agent,
@@ -423,29 +449,35 @@ impl Writer {
         let committed = self.commit_batch(&mut answers);
         if let Some(board) = &self.board {
             board.lock.release();
-            self.published.send_if_modified(|seq| std::mem::replace(seq, board.state.seq()) != board.state.seq());
         }
         self.failed_at = committed.is_err().then(Instant::now);
-        if let Err(error) = committed {
-            let error = Arc::new(error);
-            answers.iter_mut().for_each(|(_, answer)| *answer = Err(CallError::Failed(Arc::clone(&error))));
-            self.refuse_queue(error);
+        match committed {
+            Ok(events) => {
+                if let Some(board) = &self.board {
+                    self.feed.publish(events, board.state.seq());
+                }
+            }
+            Err(error) => {
+                let error = Arc::new(error);
+                answers.iter_mut().for_each(|(_, answer)| *answer = Err(CallError::Failed(Arc::clone(&error))));
+                self.refuse_queue(error);
+            }
         }
         for (reply, answer) in answers {
             answer_one(reply, answer);
         }
     }
 
-    fn commit_batch(&mut self, answers: &mut Answers) -> Result<(), BoardError> {
-        let Some(board) = &mut self.board else { return Ok(()) };
+    fn commit_batch(&mut self, answers: &mut Answers) -> Result<Vec<Recorded>, BoardError> {
+        let Some(board) = &mut self.board else { return Ok(Vec::new()) };
         board.lock.sign(self.participant.pid).map_err(lock_error)?;
         self.catch_up()?;
-        let Some(board) = &mut self.board else { return Ok(()) };
+        let Some(board) = &mut self.board else { return Ok(Vec::new()) };
         board.check_writable()?;
         let (before, savepoint) = (board.state.seq(), board.state.savepoint());
         let mut events = Vec::new();
         let recorded = self.record_batch(&mut events, answers);
-        let Some(board) = &mut self.board else { return Ok(()) };
+        let Some(board) = &mut self.board else { return Ok(Vec::new()) };
         self.batches += 1;
         let batch = BatchId::new(format!("{}/{}", self.participant.id, self.batches));
         let written = match recorded {
@@ -468,7 +500,7 @@ impl Writer {
         if let Err(error) = board.project() {
             warn(answers, &format!("done and in the journal, but mcp-state.json could not be written: {error}"));
         }
-        Ok(())
+        Ok(events)
     }
 
     /// What time has brought, then the calls, each seeing what the one before did.
@@ -505,7 +537,7 @@ impl Writer {
     fn ensure_presence(&mut self) -> Result<(), BoardError> {
         let Some(board) = &self.board else { return Ok(()) };
         let missing = self.presence.is_none() || board.state.participant(&self.participant.id).is_none();
-        if self.lasting && missing {
+        if self.stay == Stay::Presence && missing {
             // Dropped first: it removes its file.
             self.presence = None;
             self.presence = Some(PresenceLock::acquire(&self.dir, self.participant.id.as_str())?);

@@ -47,6 +47,12 @@ limits! {
     SPAN = "timeout_seconds or silent_minutes", 10_000_000, "units";
     IDEMPOTENCY_KEY = "idempotency_key", 200, "bytes";
     ARGUMENTS = "arguments of one call", 16 * 1024 * 1024, "bytes";
+    BODY = "body of one HTTP request or WebSocket message", 1024 * 1024, "bytes";
+    CONNECTIONS = "connections to one server", 4_096, "connections";
+    SESSIONS = "MCP sessions of one server, before 2026-07-28", 1_024, "sessions";
+    SUBSCRIPTIONS = "subscriptions on one connection", 16, "subscriptions";
+    RPC_BATCH = "calls in one JSON-RPC batch", 64, "calls";
+    WAITING = "calls that wait in one process", 8_192, "calls";
 }
 
 /// Attempts kept with a live task; older ones are in the journal.

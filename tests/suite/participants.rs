@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use callboard::clock::ManualClock;
-use callboard::participant::{self, Caller, Handle, Options};
+use callboard::participant::{self, Caller, Handle, Options, Stay};
 use callboard::state::event::Event;
 use callboard::state::time::Timestamp;
 use serde_json::{Value, json};
@@ -160,10 +160,10 @@ impl Inside {
         Self { clock: ManualClock::at(Timestamp::from_millis(1_800_000_000_000)), runtime }
     }
 
-    fn participant(&self, board: &Board, lasting: bool, seed: u64) -> Handle {
+    fn participant(&self, board: &Board, stay: Stay, seed: u64) -> Handle {
         participant::spawn(Options {
             dir: board.dir().to_owned(),
-            lasting,
+            stay,
             forbidden: None,
             clock: Box::new(self.clock.clone()),
             seed,
@@ -194,7 +194,7 @@ impl Inside {
 #[test]
 fn silent_agent_whose_process_lives_keeps_its_task_and_is_shown_as_quiet() {
     let (board, inside) = (Board::new(), Inside::new());
-    let (living, other) = (inside.participant(&board, true, 1), inside.participant(&board, false, 2));
+    let (living, other) = (inside.participant(&board, Stay::Presence, 1), inside.participant(&board, Stay::Brief, 2));
     let id = inside.claim(&living);
     inside.clock.advance(29 * MINUTE);
     inside.write(&other);
@@ -215,7 +215,7 @@ fn silent_agent_whose_process_lives_keeps_its_task_and_is_shown_as_quiet() {
 #[test]
 fn silent_agent_without_a_living_process_loses_its_task() {
     let (board, inside) = (Board::new(), Inside::new());
-    let passing = inside.participant(&board, false, 1);
+    let passing = inside.participant(&board, Stay::Brief, 1);
     let id = inside.claim(&passing);
     inside.clock.advance(29 * MINUTE);
     inside.write(&passing);
@@ -229,7 +229,7 @@ fn silent_agent_without_a_living_process_loses_its_task() {
 #[test]
 fn clock_that_steps_by_hours_ends_no_lease_and_the_expiry_after_it_is_not_counted() {
     let (board, inside) = (Board::new(), Inside::new());
-    let passing = inside.participant(&board, false, 1);
+    let passing = inside.participant(&board, Stay::Brief, 1);
     let id = inside.claim(&passing);
     inside.clock.step(5 * 60 * MINUTE);
     inside.write(&passing);

@@ -1,0 +1,95 @@
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde_json::json;
+
+use super::mcp::Tools;
+use super::{Outcome, Session};
+use crate::http::{self, Admission, Gate, MCP, RPC, Token};
+use crate::mcp::Server;
+use crate::participant::directory;
+use crate::participant::{Caller, Stay};
+use crate::signal;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Address and port; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8425")]
+    listen: SocketAddr,
+    /// Make a new token; whoever has the old one is shut out
+    #[arg(long)]
+    new_token: bool,
+    /// Listen beyond this machine, unencrypted, with the token as the only protection
+    #[arg(long)]
+    allow_remote: bool,
+    /// Take requests for this host name, too
+    #[arg(long, value_name = "NAME")]
+    allow_host: Vec<String>,
+    /// Take requests of web pages from this origin, as in https://example.org
+    #[arg(long, value_name = "ORIGIN")]
+    allow_origin: Vec<String>,
+    /// Which tools to show; hidden ones can still be called
+    #[arg(long, value_enum, default_value = "core")]
+    toolset: Tools,
+}
+
+pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+    session.location.may_create()?;
+    directory::prepare(session.dir())?;
+    allow_connections();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let interruption = signal::interruption()?;
+        let listener = http::listen(arguments.listen, arguments.allow_remote).await?;
+        let address = listener.local_addr()?;
+        let token = Token::open(session.dir(), arguments.new_token)?;
+        let admission = Admission::new(address, &arguments.allow_host, &arguments.allow_origin);
+        announce(session, address, &token)?;
+        let handle = session.participant(Stay::Lasting);
+        let server = Server::new(handle.clone(), Caller::default(), arguments.toolset.into());
+        http::serve(listener, handle, server, Gate { admission, token: Some(token) }, interruption).await?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// As many files as the system lets this process have: each connection is one.
+fn allow_connections() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+        tracing::debug!(%error, "the limit of open files stays as it is");
+    }
+}
+
+/// Where the server is, and what clients need to call it.
+fn announce(session: &Session, address: SocketAddr, token: &Token) -> io::Result<()> {
+    let url = format!("http://{address}");
+    let (mcp, rpc) = (format!("{url}{MCP}"), format!("{url}{RPC}"));
+    let file = token.path().display();
+    let mut out = io::stdout().lock();
+    if session.json {
+        let announced = json!({"url": url, "mcp": mcp, "rpc": rpc, "token": token.text(), "token_file": token.path()});
+        writeln!(out, "{announced}")?;
+        return out.flush();
+    }
+    let text = token.text();
+    let configuration = json!({"mcpServers": {"callboard": {
+        "type": "http", "url": mcp, "headers": {"Authorization": format!("Bearer {text}")},
+    }}});
+    write!(
+        out,
+        "serving the board in {dir}\n\
+         MCP       {mcp}\n\
+         JSON-RPC  {rpc}, also as a WebSocket\n\
+         token     {text}\n\
+        \x20         (from {file}; --new-token makes another)\n\n\
+         In the configuration of an MCP client:\n{configuration:#}\n\n\
+         From a shell:\n  \
+         export CALLBOARD_SERVER={url} CALLBOARD_TOKEN=\"$(cat {file})\"\n  \
+         callboard status\n\n\
+         `callboard connect CLIENT --url {mcp}` writes a client's configuration. Ctrl-C ends the server.\n",
+        dir = session.dir().display(),
+    )?;
+    out.flush()
+}

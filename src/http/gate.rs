@@ -1,0 +1,269 @@
+//! What every request passes before anything answers it: host, origin, token, form and size.
+//!
+//! A web page can make its visitor's browser send requests to this machine, under names that resolve to it: hence the
+//! lists of hosts and origins, also on loopback. Other users of the machine can connect, too: hence the token.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::time::timeout;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::strict;
+use super::token::Token;
+use crate::participant::{AgentChoice, Caller};
+use crate::state::id::AgentId;
+use crate::state::limit::{self, BODY};
+use crate::state::task::Place;
+
+/// For a body to arrive.
+const BODY_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Who calls, when the call itself names nobody; see [`CallerHeader`].
+pub const CALLER: &str = "callboard-caller";
+/// Paths that anybody on the machine may ask, which say nothing but whether the server works.
+pub const OPEN: [&str; 2] = ["/healthz", "/readyz"];
+pub const MCP: &str = "/mcp";
+pub const RPC: &str = "/rpc";
+
+/// Whom to let in.
+#[derive(Clone, Debug)]
+pub struct Admission {
+    /// Names of this machine, as clients write them in a URL.
+    pub hosts: Vec<String>,
+    /// `scheme://host:port` of web pages that may call.
+    pub origins: Vec<String>,
+}
+
+impl Admission {
+    /// This machine's own names, and those given.
+    pub fn new(address: SocketAddr, hosts: &[String], origins: &[String]) -> Self {
+        let mut names = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).to_vec();
+        if !address.ip().is_loopback() && !address.ip().is_unspecified() {
+            names.push(Self::host_of(address));
+        }
+        names.extend(hosts.iter().map(|host| host.to_ascii_lowercase()));
+        let own = names.iter().map(|name| format!("http://{name}:{}", address.port()));
+        let origins = own.chain(origins.iter().map(|origin| origin.to_ascii_lowercase())).collect();
+        Self { hosts: names, origins }
+    }
+
+    fn host_of(address: SocketAddr) -> String {
+        let text = address.to_string();
+        text.rsplit_once(':').map_or(text.clone(), |(host, _)| host.to_owned())
+    }
+
+    /// Exactly one host, and one of ours on any port: a tunnel may end at another.
+    fn knows_host(&self, request: &Request) -> bool {
+        let mut given = request.headers().get_all(HOST).iter();
+        let authority = match (given.next(), given.next()) {
+            (Some(host), None) => host.to_str().ok().and_then(|host| host.parse::<Authority>().ok()),
+            _ => None,
+        };
+        let known = |authority: &Authority| {
+            let host = authority.host().to_ascii_lowercase();
+            !authority.as_str().contains('@') && self.hosts.contains(&host)
+        };
+        authority.is_some_and(|authority| known(&authority)) && request.uri().authority().is_none_or(known)
+    }
+
+    /// No origin, or exactly one that is listed.
+    fn knows_origin(&self, headers: &HeaderMap) -> bool {
+        let mut given = headers.get_all(ORIGIN).iter();
+        match (given.next(), given.next()) {
+            (None, _) => true,
+            (Some(origin), None) => origin.to_str().is_ok_and(|origin| {
+                let origin = origin.to_ascii_lowercase();
+                self.origins.contains(&origin)
+            }),
+            _ => false,
+        }
+    }
+}
+
+pub struct Gate {
+    pub admission: Admission,
+    /// None lets everybody in, for conformance tests of the transport.
+    pub token: Option<Token>,
+}
+
+/// The caller is gone: whatever the call still waits for, nobody will read it.
+#[derive(Clone, Debug)]
+pub struct Hangup(pub CancellationToken);
+
+/// The content of the header [`CALLER`]: JSON, every field optional.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct CallerHeader {
+    agent: Option<String>,
+    worktree: Option<String>,
+    branch: Option<String>,
+    head: Option<String>,
+}
+
+/// Why a request was turned away, in words for whoever wrote the client.
+struct Turned(StatusCode, String);
+
+impl Turned {
+    fn away(status: StatusCode, why: impl fmt::Display) -> Self {
+        Self(status, why.to_string())
+    }
+}
+
+impl IntoResponse for Turned {
+    fn into_response(self) -> Response {
+        let Self(status, why) = self;
+        let error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": why}});
+        let mut response = (status, axum::Json(error)).into_response();
+        let headers = response.headers_mut();
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        // The rest of the request is not read.
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        response
+    }
+}
+
+/// The layer in front of everything.
+pub async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
+    let path = request.uri().path().to_owned();
+    match gate.admit(request).await {
+        Ok((request, hangup)) => {
+            let response = next.run(request).await;
+            response.map(|body| Body::new(Watched { body, hangup: Some(hangup) }))
+        }
+        Err(turned) => {
+            tracing::debug!(?path, status = turned.0.as_u16(), why = ?turned.1, "request turned away");
+            turned.into_response()
+        }
+    }
+}
+
+impl Gate {
+    async fn admit(&self, mut request: Request) -> Result<(Request, DropGuard), Turned> {
+        if !self.admission.knows_host(&request) {
+            let why = "the Host header names no host of this server; --allow-host NAME admits one";
+            return Err(Turned::away(StatusCode::FORBIDDEN, why));
+        }
+        if !self.admission.knows_origin(request.headers()) {
+            let why = "web pages of this Origin may not call; --allow-origin ORIGIN admits one";
+            return Err(Turned::away(StatusCode::FORBIDDEN, why));
+        }
+        let hangup = CancellationToken::new();
+        if OPEN.contains(&request.uri().path()) {
+            return Ok((request, hangup.drop_guard()));
+        }
+        if !self.token.as_ref().is_none_or(|token| bears(request.headers(), token)) {
+            let why = "the header `Authorization: Bearer TOKEN` is missing or wrong; the token is in serve.token, in the \
+                       board's directory";
+            return Err(Turned::away(StatusCode::UNAUTHORIZED, why));
+        }
+        let caller = caller(request.headers())?;
+        request.extensions_mut().insert(caller);
+        request.extensions_mut().insert(Hangup(hangup.clone()));
+        if request.method() == Method::POST {
+            request = checked(request).await?;
+        }
+        Ok((request, hangup.drop_guard()))
+    }
+}
+
+fn bears(headers: &HeaderMap, token: &Token) -> bool {
+    let mut given = headers.get_all(AUTHORIZATION).iter();
+    let (Some(authorization), None) = (given.next(), given.next()) else { return false };
+    let (scheme, presented) = authorization.as_bytes().split_at_checked("Bearer ".len()).unwrap_or_default();
+    scheme.eq_ignore_ascii_case(b"Bearer ") && token.accepts(presented)
+}
+
+fn caller(headers: &HeaderMap) -> Result<Caller, Turned> {
+    let wrong =
+        |why: String| Turned::away(StatusCode::BAD_REQUEST, format_args!("the header {CALLER} is wrong: {why}"));
+    let Some(header) = headers.get(CALLER) else { return Ok(Caller::default()) };
+    let given: CallerHeader = serde_json::from_slice(header.as_bytes()).map_err(|error| wrong(error.to_string()))?;
+    let agent = match &given.agent {
+        Some(agent) => AgentChoice::Named(AgentId::checked(agent).map_err(|refusal| wrong(refusal.to_string()))?),
+        None => AgentChoice::None,
+    };
+    for text in [&given.worktree, &given.branch, &given.head].into_iter().flatten() {
+        limit::PATH.check_text(text).map_err(|refusal| wrong(refusal.to_string()))?;
+    }
+    let place = Place { worktree: given.worktree, branch: given.branch, head: given.head };
+    Ok(Caller { client: None, agent, place })
+}
+
+/// The same request with its body read and looked at.
+async fn checked(request: Request) -> Result<Request, Turned> {
+    let json = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(is_json);
+    if !json {
+        let why = "the body must be JSON, sent as Content-Type: application/json";
+        return Err(Turned::away(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
+    }
+    let too_large = || {
+        let why = format!("the body has more than {} bytes; split the call into several", BODY.max);
+        Turned::away(StatusCode::PAYLOAD_TOO_LARGE, why)
+    };
+    let announced = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > BODY.max as u64) {
+        return Err(too_large());
+    }
+    let (parts, body) = request.into_parts();
+    let body = match timeout(BODY_PATIENCE, to_bytes(body, BODY.max)).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(_)) => return Err(too_large()),
+        Err(_) => return Err(Turned::away(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")),
+    };
+    if parts.uri.path() == MCP && body.trim_ascii_start().starts_with(b"[") {
+        return Err(Turned::away(StatusCode::BAD_REQUEST, "MCP knows no batches; send one message a request"));
+    }
+    strict::check(&body).map_err(|why| Turned::away(StatusCode::BAD_REQUEST, why))?;
+    Ok(Request::from_parts(parts, Body::from(body)))
+}
+
+fn is_json(content_type: &str) -> bool {
+    let essence = content_type.split(';').next().unwrap_or_default();
+    essence.trim().eq_ignore_ascii_case("application/json")
+}
+
+/// A response whose reader is watched: when it goes before the end, so does whatever works for it.
+struct Watched {
+    body: Body,
+    hangup: Option<DropGuard>,
+}
+
+impl HttpBody for Watched {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        if let Poll::Ready(None) = &polled
+            && let Some(hangup) = self.hangup.take()
+        {
+            drop(hangup.disarm());
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,116 @@
+//! JSON as strangers send it: no key twice in one object, and not nested without end.
+//!
+//! RFC 8259 leaves open what a repeated key means, so two readers of one message may see different things.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+
+/// Arrays and objects within each other.
+pub const MAX_DEPTH: usize = 64;
+
+/// What is wrong with the text, if something is.
+pub fn check(text: &[u8]) -> Result<(), String> {
+    let mut deserializer = serde_json::Deserializer::from_slice(text);
+    let checked = Level(0).deserialize(&mut deserializer).and_then(|()| deserializer.end());
+    checked.map_err(|error| error.to_string())
+}
+
+/// A value inside so many others.
+#[derive(Clone, Copy)]
+struct Level(usize);
+
+impl Level {
+    fn deeper<E: Error>(self) -> Result<Self, E> {
+        if self.0 == MAX_DEPTH {
+            return Err(E::custom(format_args!("nested deeper than {MAX_DEPTH} levels")));
+        }
+        Ok(Self(self.0 + 1))
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Level {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Level {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        let inner = self.deeper()?;
+        while items.next_element_seed(inner)?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+        let inner = self.deeper()?;
+        let mut keys = HashSet::new();
+        while let Some(key) = fields.next_key::<String>()? {
+            if keys.contains(&key) {
+                return Err(A::Error::custom(format_args!("the key {key:?} stands twice in one object")));
+            }
+            keys.insert(key);
+            fields.next_value_seed(inner)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_two_readers_may_read_differently_is_refused() {
+        let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        for (text, complaint) in [
+            (r#"{"a":1,"b":{"a":[{},{"c":null}]},"d":-1.5,"e":true}"#.to_owned(), ""),
+            (deep(MAX_DEPTH), ""),
+            (r#"{"a":1,"a":2}"#.to_owned(), "stands twice"),
+            (r#"[{"b":{"a":1,"\u0061":2}}]"#.to_owned(), "stands twice"),
+            (deep(MAX_DEPTH + 1), "nested deeper"),
+            (deep(100_000), "nested deeper"),
+            ("{} {}".to_owned(), "trailing"),
+            ("{".to_owned(), "EOF"),
+        ] {
+            let checked = check(text.as_bytes()).err().unwrap_or_default();
+            assert!(
+                checked.contains(complaint) && checked.is_empty() == complaint.is_empty(),
+                "{complaint}: {checked}"
+            );
+        }
+    }
+}

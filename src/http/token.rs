@@ -1,0 +1,150 @@
+//! The bearer token: 256 bits in a private file, which every server of the board reads and none sends anywhere.
+
+use std::fs::Metadata;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use subtle::ConstantTimeEq;
+use thiserror::Error;
+
+pub const FILE_NAME: &str = "serve.token";
+/// Hexadecimal digits of 256 bits.
+const DIGITS: usize = 64;
+
+#[derive(Debug, Error)]
+pub enum TokenError {
+    #[error("{} {what}; remove it and start again, or make a new one with --new-token", path.display())]
+    Unsafe { path: PathBuf, what: &'static str },
+    #[error("cannot {action} {}: {source}", path.display())]
+    Failed { action: &'static str, path: PathBuf, source: io::Error },
+}
+
+/// The file's token as last read. Another server may have replaced it, so the file is looked at before each comparison.
+pub struct Token {
+    path: PathBuf,
+    known: Mutex<Known>,
+}
+
+struct Known {
+    text: String,
+    version: Version,
+}
+
+/// Device, inode and time of the last change: another file, or another content.
+type Version = (u64, u64, i64, i64);
+
+fn version(metadata: &Metadata) -> Version {
+    (metadata.dev(), metadata.ino(), metadata.mtime(), metadata.mtime_nsec())
+}
+
+impl Token {
+    /// The board's token, made if there is none or a new one is asked for.
+    pub fn open(dir: &Path, new: bool) -> Result<Self, TokenError> {
+        let path = dir.join(FILE_NAME);
+        if new || std::fs::symlink_metadata(&path).is_err() {
+            make(&path, new)?;
+        }
+        let known = Mutex::new(read(&path)?);
+        Ok(Self { path, known })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn text(&self) -> String {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).text.clone()
+    }
+
+    /// Whether it is the token that stands in the file now. Takes as long for a wrong one as for the right one.
+    pub fn accepts(&self, presented: &[u8]) -> bool {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = std::fs::symlink_metadata(&self.path).map(|metadata| version(&metadata));
+        if current.ok() != Some(known.version) {
+            match read(&self.path) {
+                Ok(read) => *known = read,
+                Err(error) => {
+                    tracing::warn!(%error, "no token is accepted");
+                    return false;
+                }
+            }
+        }
+        known.text.as_bytes().ct_eq(presented).into()
+    }
+}
+
+/// Puts a whole file in place, so that nobody reads half a token; of two that start at once, one makes it.
+fn make(path: &Path, replace: bool) -> Result<(), TokenError> {
+    let failed = |action| move |source| TokenError::Failed { action, path: path.to_owned(), source };
+    let mut bytes = [0; DIGITS / 2];
+    getrandom::fill(&mut bytes).map_err(|error| failed("make a token for")(io::Error::other(error)))?;
+    let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let dir = path.parent().unwrap_or(Path::new("."));
+    // Readable by its owner alone from its first moment.
+    let mut file = tempfile::Builder::new().prefix(".serve-token-").tempfile_in(dir).map_err(failed("write"))?;
+    writeln!(file, "{text}").and_then(|()| file.as_file().sync_all()).map_err(failed("write"))?;
+    let placed = if replace { file.persist(path) } else { file.persist_noclobber(path) };
+    match placed {
+        Err(error) if replace || error.error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(failed("write")(error.error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn read(path: &Path) -> Result<Known, TokenError> {
+    let failed = |source| TokenError::Failed { action: "read", path: path.to_owned(), source };
+    let refuse = |what| Err(TokenError::Unsafe { path: path.to_owned(), what });
+    let no_follow = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or_default();
+    let file = std::fs::OpenOptions::new().read(true).custom_flags(no_follow).open(path).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    if !metadata.is_file() || metadata.uid() != rustix::process::geteuid().as_raw() {
+        return refuse("is not a file of yours");
+    }
+    if metadata.mode() & 0o077 != 0 {
+        return refuse("can be read by others");
+    }
+    let mut text = String::new();
+    file.take(DIGITS as u64 + 2).read_to_string(&mut text).map_err(failed)?;
+    let text = text.trim_end().to_owned();
+    if text.len() != DIGITS || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return refuse("does not hold a token");
+    }
+    Ok(Known { text, version: version(&metadata) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn token_is_kept_until_a_new_one_is_asked_for_which_others_then_take() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = Token::open(dir.path(), false).unwrap();
+        let old = first.text();
+        assert_eq!(Token::open(dir.path(), false).unwrap().text(), old);
+        assert!(first.accepts(old.as_bytes()));
+        let new = Token::open(dir.path(), true).unwrap().text();
+        assert_ne!(new, old);
+        assert!(!first.accepts(old.as_bytes()));
+        assert!(first.accepts(new.as_bytes()));
+        assert!(!first.accepts(&new.as_bytes()[1..]));
+        assert_eq!(std::fs::metadata(first.path()).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn token_that_others_could_know_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let token = Token::open(dir.path(), false).unwrap();
+        std::fs::set_permissions(token.path(), PermissionsExt::from_mode(0o644)).unwrap();
+        assert!(matches!(Token::open(dir.path(), false), Err(TokenError::Unsafe { .. })));
+        std::fs::remove_file(token.path()).unwrap();
+        std::os::unix::fs::symlink("/etc/hostname", token.path()).unwrap();
+        assert!(Token::open(dir.path(), false).is_err());
+        assert!(!token.accepts(token.text().as_bytes()), "the file is gone");
+    }
+}

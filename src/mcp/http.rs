@@ -1,0 +1,112 @@
+//! MCP over Streamable HTTP, both eras at one address.
+//!
+//! From 2026-07-28 on each request stands alone and is answered with JSON. Before, a client opens a session and its
+//! requests are answered as event streams. A session holds nothing but the client's subscriptions; one that the server
+//! has forgotten, because it was idle or because the server was started anew, goes on as if nothing had happened.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use rmcp::ServerHandler;
+use rmcp::model::{ClientCapabilities, Implementation, InitializeRequestParams};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::session::{SessionState, SessionStore, SessionStoreError};
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio_util::sync::CancellationToken;
+
+use crate::http::Admission;
+use crate::state::limit::{BODY, SESSIONS};
+
+/// Without a request or a notification a session is forgotten after so long.
+const IDLE: Duration = Duration::from_secs(60 * 60);
+/// Comments on idle event streams, by which either side finds out that the other is gone.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// The header by which a client names its session, and the form of the names: a UUID.
+const SESSION: &str = "mcp-session-id";
+const SESSION_LENGTH: usize = 36;
+const VERSION: &str = "mcp-protocol-version";
+/// The first revision without sessions; revisions are dates, which compare as texts do.
+const MODERN: &str = "2026-07-28";
+
+/// What can stand behind the door: this board, or the fixtures of a conformance test.
+pub trait Handler: ServerHandler + Clone + Sync {}
+
+impl<H: ServerHandler + Clone + Sync> Handler for H {}
+
+/// Takes requests under one path.
+pub struct Door<H: Handler> {
+    service: StreamableHttpService<H, LocalSessionManager>,
+    sessions: Arc<LocalSessionManager>,
+}
+
+impl<H: Handler> Clone for Door<H> {
+    fn clone(&self) -> Self {
+        Self { service: self.service.clone(), sessions: Arc::clone(&self.sessions) }
+    }
+}
+
+impl<H: Handler> Door<H> {
+    /// Cancelling `stop` ends what would go on without end.
+    pub fn new(handler: H, admission: &Admission, stop: CancellationToken) -> Self {
+        let mut sessions = LocalSessionManager::default();
+        sessions.session_config.keep_alive = Some(IDLE);
+        let sessions = Arc::new(sessions);
+        // Hosts and origins were looked at before; it does no harm to look again.
+        let mut config = StreamableHttpServerConfig::default()
+            .with_json_response(true)
+            .with_sse_keep_alive(Some(KEEP_ALIVE))
+            .with_max_request_body_bytes(BODY.max)
+            .with_cancellation_token(stop)
+            .with_allowed_hosts(&admission.hosts)
+            .with_allowed_origins(&admission.origins)
+            .enforce_origin_validation();
+        config.session_store = Some(Arc::new(Ended::default()));
+        let service = StreamableHttpService::new(move || Ok(handler.clone()), Arc::clone(&sessions), config);
+        Self { service, sessions }
+    }
+
+    pub async fn handle(&self, request: Request) -> Response {
+        let headers = request.headers();
+        let is_modern = headers.get(VERSION).is_some_and(|version| version.as_bytes() >= MODERN.as_bytes());
+        let opens = !is_modern && !headers.contains_key(SESSION);
+        if opens && self.sessions.sessions.read().await.len() >= SESSIONS.max {
+            let why = format!("{} sessions are open; end some (DELETE), or try again later", SESSIONS.max);
+            return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
+        }
+        self.service.handle(request).await.map(Body::new)
+    }
+}
+
+/// The sessions that their clients have ended. Every other name is good for a session, as if it had been kept: names are
+/// no secret and give no right, the token does.
+#[derive(Default)]
+struct Ended(Mutex<VecDeque<String>>);
+
+#[async_trait::async_trait]
+impl SessionStore for Ended {
+    async fn load(&self, session: &str) -> Result<Option<SessionState>, SessionStoreError> {
+        let is_name = session.len() == SESSION_LENGTH && session.bytes().all(|b| b == b'-' || b.is_ascii_hexdigit());
+        let ended = self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|ended| ended == session);
+        let client = Implementation::new("unknown", "0");
+        let params = InitializeRequestParams::new(ClientCapabilities::default(), client);
+        Ok((is_name && !ended).then(|| SessionState::new(params)))
+    }
+
+    async fn store(&self, _: &str, _: &SessionState) -> Result<(), SessionStoreError> {
+        Ok(())
+    }
+
+    async fn delete(&self, session: &str) -> Result<(), SessionStoreError> {
+        let mut ended = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        ended.push_back(session.chars().take(SESSION_LENGTH).collect());
+        if ended.len() > SESSIONS.max {
+            ended.pop_front();
+        }
+        Ok(())
+    }
+}

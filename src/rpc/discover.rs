@@ -1,0 +1,75 @@
+//! The OpenRPC document, generated from the list of operations; see <https://spec.open-rpc.org>.
+
+use serde_json::{Map, Value, json};
+
+use super::events::{EVENT, SUBSCRIBE, SubscribeParams, UNSUBSCRIBE};
+use super::{FAILED, REFUSED};
+use crate::ops::{self, Entry};
+
+const OPENRPC: &str = "1.3.2";
+
+pub fn document() -> Value {
+    let mut methods: Vec<_> = ops::all().iter().map(operation).collect();
+    methods.extend(subscription());
+    json!({
+        "openrpc": OPENRPC,
+        "info": {
+            "title": "callboard",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "One durable task queue and agent registry for AI coding agents.",
+        },
+        "methods": methods,
+        "components": {"errors": {
+            "refused": {"code": REFUSED, "message": "refused: error.data says why, and its message what to do"},
+            "failed": {"code": FAILED, "message": "the board cannot be used"},
+        }},
+    })
+}
+
+fn operation(entry: &Entry) -> Value {
+    let params = params(&entry.input_schema(true));
+    method(entry.name, entry.description, params, json!({"name": "reply", "schema": entry.output_schema()}))
+}
+
+fn subscription() -> [Value; 2] {
+    let schema = ops::schema_of::<SubscribeParams>(SUBSCRIBE);
+    let params = params(schema.as_object().unwrap_or(&Map::new()));
+    let id = json!({"name": "subscription", "schema": {"type": ["integer", "string"]}});
+    let subscribe = format!(
+        "WebSocket only. Every event after since_seq, once and in order, as a notification `{EVENT}` with the params \
+         subscription and result; a last one with error ends it."
+    );
+    let done = json!({"name": "ended", "schema": {"type": "boolean"}});
+    let unsubscribe = json!([{"name": "subscription", "required": true, "schema": id["schema"]}]);
+    let mut unsubscribe = method(UNSUBSCRIBE, "End a subscription.", unsubscribe, done);
+    // jsonrpsee takes the id in an array.
+    unsubscribe["paramStructure"] = json!("by-position");
+    [method(SUBSCRIBE, &subscribe, params, id), unsubscribe]
+}
+
+fn method(name: &str, description: &str, params: Value, result: Value) -> Value {
+    json!({
+        "name": name,
+        "description": description,
+        "paramStructure": "by-name",
+        "params": params,
+        "result": result,
+        "errors": [
+            {"$ref": "#/components/errors/refused"},
+            {"$ref": "#/components/errors/failed"},
+        ],
+    })
+}
+
+/// The properties of an object as parameters, the required ones first, as OpenRPC wants it.
+fn params(schema: &Map<String, Value>) -> Value {
+    let required = schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    let is_required = |name: &String| required.iter().any(|one| one == name);
+    let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let (first, then): (Vec<_>, Vec<_>) = properties.partition(|(name, _)| is_required(name));
+    let params = first
+        .into_iter()
+        .chain(then)
+        .map(|(name, schema)| json!({"name": name, "required": is_required(name), "schema": schema}));
+    Value::Array(params.collect())
+}

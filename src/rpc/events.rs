@@ -1,0 +1,103 @@
+//! `subscribe_events`: what happens on the board, as it happens. Each subscriber gets every event after its `since_seq`
+//! once and in order; who reads too slowly is told where to go on and ended.
+
+use std::time::Duration;
+
+use jsonrpsee::core::server::{SubscriptionCloseResponse, SubscriptionMessage};
+use jsonrpsee::server::{PendingSubscriptionSink, RegisterMethodError, SendTimeoutError};
+use jsonrpsee::types::Params;
+use jsonrpsee::{Extensions, RpcModule};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+use tokio::select;
+
+use super::{arguments, error_object};
+use crate::ops::EventFilter;
+use crate::participant::{CallError, Handle, Listener};
+use crate::state::refusal::Refusal;
+
+pub const SUBSCRIBE: &str = "subscribe_events";
+pub const UNSUBSCRIBE: &str = "unsubscribe_events";
+/// The method of the notifications.
+pub const EVENT: &str = "event";
+
+/// How long a subscriber's buffer may stay full.
+const READER_PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SubscribeParams {
+    /// Events after this one; from now on if left out
+    since_seq: Option<u64>,
+    /// Only these kinds
+    #[serde(default)]
+    kinds: Vec<String>,
+    /// Only of this task
+    task_id: Option<String>,
+}
+
+pub fn register(module: &mut RpcModule<Handle>) -> Result<(), RegisterMethodError> {
+    module.register_subscription(SUBSCRIBE, EVENT, UNSUBSCRIBE, subscribe).map(drop)
+}
+
+async fn subscribe(
+    params: Params<'static>,
+    pending: PendingSubscriptionSink,
+    handle: Arc<Handle>,
+    _: Extensions,
+) -> SubscriptionCloseResponse {
+    match listener(&params, &handle).await {
+        Ok(listener) => feed(pending, listener).await,
+        Err(error) => {
+            pending.reject(error_object(&error)).await;
+            SubscriptionCloseResponse::None
+        }
+    }
+}
+
+async fn listener(params: &Params<'_>, handle: &Handle) -> Result<Listener, CallError> {
+    let arguments = arguments(SUBSCRIBE, params)?;
+    let wanted: SubscribeParams = serde_json::from_value(arguments).map_err(|error| Refusal::BadArguments {
+        operation: SUBSCRIBE,
+        detail: error.to_string(),
+        expected: "since_seq?, kinds?, task_id?".to_owned(),
+    })?;
+    let filter = EventFilter::checked(&wanted.kinds, wanted.task_id.as_deref())?;
+    handle.listen(wanted.since_seq, filter).await
+}
+
+async fn feed(pending: PendingSubscriptionSink, mut listener: Listener) -> SubscriptionCloseResponse {
+    let Ok(sink) = pending.accept().await else { return SubscriptionCloseResponse::None };
+    loop {
+        let item = select! {
+            () = sink.closed() => return SubscriptionCloseResponse::None,
+            item = listener.next() => item,
+        };
+        let item = match item {
+            Ok(item) => item,
+            Err(error) => return ended(error.data()),
+        };
+        match sink.send_timeout(SubscriptionMessage::from(item.json.clone()), READER_PATIENCE).await {
+            Ok(()) => {}
+            Err(SendTimeoutError::Closed(_)) => return SubscriptionCloseResponse::None,
+            Err(SendTimeoutError::Timeout(_)) => {
+                let before = item.recorded.seq - 1;
+                return ended(json!({
+                    "code": "too_slow",
+                    "message": format!("events were not read in time; subscribe again with since_seq {before}"),
+                    "next_seq": before,
+                }));
+            }
+        }
+    }
+}
+
+/// The last notification of a subscription.
+fn ended(why: serde_json::Value) -> SubscriptionCloseResponse {
+    match serde_json::value::to_raw_value(&why) {
+        Ok(why) => SubscriptionCloseResponse::NotifErr(why.into()),
+        Err(_) => SubscriptionCloseResponse::None,
+    }
+}

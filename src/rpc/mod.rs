@@ -1,0 +1,130 @@
+//! JSON-RPC 2.0: every operation is a method of the same name, over HTTP and WebSocket. On a WebSocket one can also
+//! subscribe to what happens.
+
+mod discover;
+mod events;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use jsonrpsee::server::{
+    BatchRequestConfig, Methods, PingConfig, RegisterMethodError, Server, ServerConfig, ServerHandle, StopHandle,
+    TowerServiceBuilder, stop_channel,
+};
+use jsonrpsee::types::error::{INVALID_PARAMS_CODE, METHOD_NOT_FOUND_CODE};
+use jsonrpsee::types::{ErrorObjectOwned, Params};
+use jsonrpsee::{Extensions, RpcModule};
+use serde_json::{Map, Value};
+use tower::Service;
+use tower::layer::util::Identity;
+
+use crate::http;
+use crate::ops;
+use crate::participant::{CallError, Caller, Handle};
+use crate::state::limit;
+use crate::state::refusal::Refusal;
+
+/// Codes of errors that are not JSON-RPC's own. What happened, for programs, is `error.data.code`.
+pub const REFUSED: i32 = -32_000;
+pub const FAILED: i32 = -32_001;
+
+/// Messages that wait for one WebSocket's reader.
+const BUFFERED: u32 = 64;
+/// A WebSocket whose client answers no ping for so long is closed.
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+const PING_PATIENCE: Duration = Duration::from_secs(40);
+
+/// Takes requests under one path.
+#[derive(Clone)]
+pub struct Door {
+    server: TowerServiceBuilder<Identity, Identity>,
+    methods: Methods,
+    stopped: StopHandle,
+}
+
+impl Door {
+    /// Beside it, what ends its WebSockets.
+    ///
+    /// # Errors
+    /// When two operations have one name.
+    pub fn new(handle: Handle) -> Result<(Self, ServerHandle), RegisterMethodError> {
+        let connections = u32::try_from(limit::CONNECTIONS.max).unwrap_or(u32::MAX);
+        let body = u32::try_from(limit::BODY.max).unwrap_or(u32::MAX);
+        let config = ServerConfig::builder()
+            .max_connections(connections)
+            .max_request_body_size(body)
+            .max_response_body_size(u32::MAX)
+            .max_subscriptions_per_connection(limit::SUBSCRIPTIONS.max as u32)
+            .set_batch_request_config(BatchRequestConfig::Limit(limit::RPC_BATCH.max as u32))
+            .set_message_buffer_capacity(BUFFERED)
+            .enable_ws_ping(
+                PingConfig::new().ping_interval(PING_INTERVAL).inactive_limit(PING_PATIENCE).max_failures(1),
+            );
+        let (stopped, stop) = stop_channel();
+        let server = Server::builder().set_config(config.build()).to_service_builder();
+        Ok((Self { server, methods: methods(handle)?, stopped }, stop))
+    }
+
+    pub async fn handle(&self, request: Request) -> Response {
+        // One for each request, because jsonrpsee tells connections apart by it.
+        let mut server = self.server.clone().build(self.methods.clone(), self.stopped.clone());
+        match server.call(request).await {
+            Ok(response) => response.map(Body::new),
+            Err(error) => {
+                tracing::warn!(%error, "a JSON-RPC request failed");
+                StatusCode::INTERNAL_SERVER_ERROR.into_response()
+            }
+        }
+    }
+}
+
+fn methods(handle: Handle) -> Result<Methods, RegisterMethodError> {
+    let mut module = RpcModule::new(handle);
+    for entry in ops::all() {
+        module.register_async_method(entry.name, move |params, handle, extensions| async move {
+            call(entry.name, &params, &handle, &extensions).await.map_err(|error| error_object(&error))
+        })?;
+    }
+    events::register(&mut module)?;
+    let document = Arc::new(discover::document());
+    module.register_method("rpc.discover", move |_, _, _| document.as_ref().clone())?;
+    Ok(module.into())
+}
+
+async fn call(
+    operation: &'static str,
+    params: &Params<'_>,
+    handle: &Handle,
+    extensions: &Extensions,
+) -> Result<Value, CallError> {
+    let arguments = arguments(operation, params)?;
+    let caller = extensions.get::<Caller>().cloned().unwrap_or_default();
+    handle.call(operation, arguments, &caller).await
+}
+
+/// The parameters by name. What came over a WebSocket has passed no gate.
+fn arguments(operation: &'static str, params: &Params) -> Result<Value, Refusal> {
+    let text = params.as_str().unwrap_or("{}");
+    let parsed = http::check_json(text.as_bytes()).and_then(|()| {
+        let fields: Result<Map<String, Value>, _> = serde_json::from_str(text);
+        fields.map_err(|_| "params must be an object with the arguments by name".to_owned())
+    });
+    parsed.map(Value::Object).map_err(|detail| {
+        let expected = ops::find(operation).map(ops::Entry::arguments).unwrap_or_default();
+        Refusal::BadArguments { operation, detail, expected }
+    })
+}
+
+fn error_object(error: &CallError) -> ErrorObjectOwned {
+    let code = match error {
+        CallError::UnknownOperation(_) => METHOD_NOT_FOUND_CODE,
+        CallError::Refused(Refusal::BadArguments { .. }) => INVALID_PARAMS_CODE,
+        CallError::Refused(_) => REFUSED,
+        CallError::Failed(_) => FAILED,
+    };
+    ErrorObjectOwned::owned(code, error.message(), Some(error.data()))
+}
