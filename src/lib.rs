@@ -52,4 +52,5 @@ pub mod rpc;
 pub mod signal;
 pub mod state;
 pub mod statefile;
+pub mod strict;
 pub mod worktree;

@@ -39,7 +39,7 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         Some("auto") => AgentChoice::Auto,
         Some(name) => AgentChoice::Named(AgentId::checked(name).map_err(CallError::Refused)?),
     };
-    let caller = Caller { client: None, agent, place: session.place() };
+    let caller = Caller { agent, place: session.place(), ..Caller::default() };
     let runtime = runtime()?;
     let handle = session.participant(Stay::Presence);
     runtime.block_on(serve_stdio(handle, caller, arguments.toolset.into()))?;

@@ -212,7 +212,7 @@ fn report(error: &anyhow::Error, json: bool) -> ExitCode {
     ExitCode::from(match call {
         Some(CallError::Refused(_)) => REFUSED,
         Some(CallError::UnknownOperation(_)) => USAGE,
-        Some(CallError::Failed(_)) | None => FAILED,
+        Some(CallError::Failed(_) | CallError::Gone) | None => FAILED,
     })
 }
 
@@ -293,7 +293,7 @@ impl Session {
             usage_error("--agent auto is for `callboard mcp`; here, name the agent");
         }
         let agent = AgentId::checked(name).map_err(CallError::Refused)?;
-        Ok(Caller { client: None, agent: AgentChoice::Named(agent), place: self.place() })
+        Ok(Caller { agent: AgentChoice::Named(agent), place: self.place(), ..Caller::default() })
     }
 
     /// One operation, from a command that does just that.

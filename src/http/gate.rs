@@ -23,12 +23,12 @@ use serde_json::json;
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::strict;
 use super::token::Token;
 use crate::participant::{AgentChoice, Caller};
 use crate::state::id::AgentId;
 use crate::state::limit::{self, BODY};
 use crate::state::task::Place;
+use crate::strict;
 
 /// For a body to arrive.
 const BODY_PATIENCE: Duration = Duration::from_secs(30);
@@ -101,10 +101,6 @@ pub struct Gate {
     pub token: Option<Token>,
 }
 
-/// The caller is gone: whatever the call still waits for, nobody will read it.
-#[derive(Clone, Debug)]
-pub struct Hangup(pub CancellationToken);
-
 /// The content of the header [`CALLER`]: JSON, every field optional.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -143,9 +139,9 @@ impl IntoResponse for Turned {
 pub async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
     match gate.admit(request).await {
-        Ok((request, hangup)) => {
+        Ok((request, reader)) => {
             let response = next.run(request).await;
-            response.map(|body| Body::new(Watched { body, hangup: Some(hangup) }))
+            response.map(|body| Body::new(Watched { body, reader: Some(reader) }))
         }
         Err(turned) => {
             tracing::debug!(?path, status = turned.0.as_u16(), why = ?turned.1, "request turned away");
@@ -164,22 +160,21 @@ impl Gate {
             let why = "web pages of this Origin may not call; --allow-origin ORIGIN admits one";
             return Err(Turned::away(StatusCode::FORBIDDEN, why));
         }
-        let hangup = CancellationToken::new();
+        let gone = CancellationToken::new();
         if OPEN.contains(&request.uri().path()) {
-            return Ok((request, hangup.drop_guard()));
+            return Ok((request, gone.drop_guard()));
         }
         if !self.token.as_ref().is_none_or(|token| bears(request.headers(), token)) {
             let why = "the header `Authorization: Bearer TOKEN` is missing or wrong; the token is in serve.token, in the \
                        board's directory";
             return Err(Turned::away(StatusCode::UNAUTHORIZED, why));
         }
-        let caller = caller(request.headers())?;
+        let caller = Caller { gone: gone.clone(), ..caller(request.headers())? };
         request.extensions_mut().insert(caller);
-        request.extensions_mut().insert(Hangup(hangup.clone()));
         if request.method() == Method::POST {
             request = checked(request).await?;
         }
-        Ok((request, hangup.drop_guard()))
+        Ok((request, gone.drop_guard()))
     }
 }
 
@@ -203,7 +198,7 @@ fn caller(headers: &HeaderMap) -> Result<Caller, Turned> {
         limit::PATH.check_text(text).map_err(|refusal| wrong(refusal.to_string()))?;
     }
     let place = Place { worktree: given.worktree, branch: given.branch, head: given.head };
-    Ok(Caller { client: None, agent, place })
+    Ok(Caller { agent, place, ..Caller::default() })
 }
 
 /// The same request with its body read and looked at.
@@ -242,7 +237,7 @@ fn is_json(content_type: &str) -> bool {
 /// A response whose reader is watched: when it goes before the end, so does whatever works for it.
 struct Watched {
     body: Body,
-    hangup: Option<DropGuard>,
+    reader: Option<DropGuard>,
 }
 
 impl HttpBody for Watched {
@@ -252,9 +247,9 @@ impl HttpBody for Watched {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
         if let Poll::Ready(None) = &polled
-            && let Some(hangup) = self.hangup.take()
+            && let Some(reader) = self.reader.take()
         {
-            drop(hangup.disarm());
+            drop(reader.disarm());
         }
         polled
     }

@@ -4,7 +4,6 @@
 //! what is written must be read.
 
 mod gate;
-mod strict;
 mod token;
 
 use std::error::Error;
@@ -33,8 +32,7 @@ use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub use gate::{Admission, CALLER, Gate, Hangup, MCP, RPC};
-pub use strict::check as check_json;
+pub use gate::{Admission, CALLER, Gate, MCP, RPC};
 pub use token::{FILE_NAME as TOKEN_FILE, Token, TokenError};
 
 use crate::mcp;
@@ -114,7 +112,7 @@ pub async fn serve<H: mcp::Handler>(
     interruption: impl Future<Output = ()>,
 ) -> Result<(), RegisterMethodError> {
     let stop = CancellationToken::new();
-    let mcp = mcp::Door::new(handler, &gate.admission, stop.clone());
+    let mcp = mcp::Door::new(handler, &gate.admission.hosts, &gate.admission.origins, stop.clone());
     let (rpc, rpc_stop) = rpc::Door::new(handle.clone())?;
     let router = router(&handle, mcp, rpc, gate);
     let (connections, closing) = (TaskTracker::new(), CancellationToken::new());

@@ -19,7 +19,6 @@ use rmcp::transport::streamable_http_server::session::{SessionState, SessionStor
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
-use crate::http::Admission;
 use crate::state::limit::{BODY, SESSIONS};
 
 /// Without a request or a notification a session is forgotten after so long.
@@ -27,7 +26,7 @@ const IDLE: Duration = Duration::from_secs(60 * 60);
 /// Comments on idle event streams, by which either side finds out that the other is gone.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// The header by which a client names its session, and the form of the names: a UUID.
-const SESSION: &str = "mcp-session-id";
+pub const SESSION: &str = "mcp-session-id";
 const SESSION_LENGTH: usize = 36;
 const VERSION: &str = "mcp-protocol-version";
 /// The first revision without sessions; revisions are dates, which compare as texts do.
@@ -52,7 +51,7 @@ impl<H: Handler> Clone for Door<H> {
 
 impl<H: Handler> Door<H> {
     /// Cancelling `stop` ends what would go on without end.
-    pub fn new(handler: H, admission: &Admission, stop: CancellationToken) -> Self {
+    pub fn new(handler: H, hosts: &[String], origins: &[String], stop: CancellationToken) -> Self {
         let mut sessions = LocalSessionManager::default();
         sessions.session_config.keep_alive = Some(IDLE);
         let sessions = Arc::new(sessions);
@@ -62,8 +61,8 @@ impl<H: Handler> Door<H> {
             .with_sse_keep_alive(Some(KEEP_ALIVE))
             .with_max_request_body_bytes(BODY.max)
             .with_cancellation_token(stop)
-            .with_allowed_hosts(&admission.hosts)
-            .with_allowed_origins(&admission.origins)
+            .with_allowed_hosts(hosts)
+            .with_allowed_origins(origins)
             .enforce_origin_validation();
         config.session_store = Some(Arc::new(Ended::default()));
         let service = StreamableHttpService::new(move || Ok(handler.clone()), Arc::clone(&sessions), config);

@@ -4,11 +4,13 @@
 //! the handshake of 2025-11-25 and before. Nothing about a caller is kept from one request to the next, except the
 //! client's name from that handshake.
 
+mod completions;
 mod http;
 mod prompts;
 mod resources;
 mod server;
 mod stdio;
+mod subscriptions;
 
 use std::io;
 use std::pin::pin;

@@ -3,6 +3,8 @@
 use rmcp::ErrorData;
 use rmcp::model::{GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role};
 
+use crate::state::State;
+
 struct Template {
     name: &'static str,
     title: &'static str,
@@ -52,6 +54,15 @@ pub fn get(name: &str, arguments: &JsonObject) -> Result<GetPromptResult, ErrorD
     let text = template.fill(arguments)?;
     let message = PromptMessage::new_text(Role::User, text);
     Ok(GetPromptResult::new(vec![message]).with_description(template.description))
+}
+
+/// What can stand for an argument; none if nothing is known of it.
+pub fn values(name: &str, argument: &str, state: &State) -> Option<Vec<String>> {
+    let template = TEMPLATES.iter().find(|template| template.name == name && template.argument.name == argument)?;
+    match template.argument.name {
+        "agent_id" => Some(state.agents().map(|agent| agent.id.to_string()).collect()),
+        _ => None,
+    }
 }
 
 impl Template {

@@ -1,84 +1,198 @@
 //! Reads of the board under a URI, for clients that show or attach resources.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use rmcp::model::{Resource, ResourceTemplate};
 use serde_json::{Value, json};
+
+use crate::state::State;
+use crate::state::event::{Event, Recorded};
+use crate::state::id::TaskId;
 
 pub const JSON: &str = "application/json";
 
 const TASK: &str = "coordination://tasks/";
+const TAGGED: &str = "coordination://discoveries/";
+/// Unfinished tasks that are listed one by one; all are in `coordination://tasks`.
+const TASKS_LISTED: usize = 100;
 
 struct Read {
+    subject: Subject,
     uri: &'static str,
     title: &'static str,
     description: &'static str,
-    operation: &'static str,
 }
 
 static READS: [Read; 5] = [
     Read {
+        subject: Subject::Status,
         uri: "coordination://status",
         title: "Status",
         description: "Goal, counts of tasks and agents, and what is blocked",
-        operation: "get_status",
     },
     Read {
+        subject: Subject::Tasks,
         uri: "coordination://tasks",
         title: "Tasks",
         description: "Every task with its status, owner and dependencies",
-        operation: "get_all_tasks",
     },
     Read {
+        subject: Subject::Discoveries,
         uri: "coordination://discoveries",
         title: "Discoveries",
         description: "What agents found out and shared, newest included",
-        operation: "get_discoveries",
     },
     Read {
+        subject: Subject::MasterPlan,
         uri: "coordination://master-plan",
         title: "Master plan",
         description: "The goal and the plan in the leader's words",
-        operation: "get_master_plan",
     },
     Read {
+        subject: Subject::Agents,
         uri: "coordination://agents",
         title: "Agents",
         description: "Who is registered, alive, and working on what",
-        operation: "get_agents",
     },
 ];
 
-pub fn list() -> Vec<Resource> {
-    READS
-        .iter()
-        .map(|read| {
-            Resource::new(read.uri, name(read.uri))
-                .with_title(read.title)
-                .with_description(read.description)
-                .with_mime_type(JSON)
-        })
-        .collect()
+/// What a URI stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    Status,
+    Tasks,
+    Task(TaskId),
+    Discoveries,
+    /// Those with this tag.
+    Tagged(String),
+    MasterPlan,
+    Agents,
 }
+
+impl Subject {
+    pub fn of(uri: &str) -> Option<Self> {
+        if let Some(read) = READS.iter().find(|read| read.uri == uri) {
+            return Some(read.subject.clone());
+        }
+        if let Some(id) = uri.strip_prefix(TASK) {
+            return TaskId::checked(&decoded(id)?).ok().map(Self::Task);
+        }
+        let tag = decoded(uri.strip_prefix(TAGGED)?)?;
+        (!tag.is_empty()).then(|| Self::Tagged(tag.into_owned()))
+    }
+
+    /// The operation whose reply is the content, and its arguments.
+    pub fn operation(&self) -> (&'static str, Value) {
+        match self {
+            Self::Status => ("get_status", json!({})),
+            Self::Tasks => ("get_all_tasks", json!({})),
+            Self::Task(id) => ("get_task", json!({"task_id": id})),
+            Self::Discoveries => ("get_discoveries", json!({})),
+            Self::Tagged(tag) => ("get_discoveries", json!({"tags": [tag]})),
+            Self::MasterPlan => ("get_master_plan", json!({})),
+            Self::Agents => ("get_agents", json!({})),
+        }
+    }
+
+    /// Whether the content may differ after the event. That an agent was heard of again is no news to anybody.
+    pub fn is_touched_by(&self, recorded: &Recorded) -> bool {
+        let event = &recorded.event;
+        if matches!(event, Event::BoardCreated { .. } | Event::Imported { .. }) {
+            return true;
+        }
+        let of_tasks = event.tasks();
+        let seen = matches!(event, Event::AgentSeen { .. });
+        match self {
+            Self::Status => !seen,
+            Self::Tasks => !of_tasks.is_empty(),
+            Self::Task(id) => of_tasks.contains(&id),
+            Self::Discoveries => matches!(event, Event::DiscoveryAdded { .. }),
+            Self::Tagged(tag) => matches!(event, Event::DiscoveryAdded { tags, .. } if tags.contains(tag)),
+            Self::MasterPlan => matches!(event, Event::PlanSet { .. }),
+            Self::Agents => {
+                let of_agents = matches!(
+                    event,
+                    Event::AgentRegistered { .. } | Event::ParticipantJoined { .. } | Event::ParticipantGone { .. }
+                );
+                of_agents || !of_tasks.is_empty() && !matches!(event, Event::TasksCreated { .. })
+            }
+        }
+    }
+}
+
+/// Whether the list of resources differs after the event.
+pub fn is_list_changed_by(recorded: &Recorded) -> bool {
+    match &recorded.event {
+        Event::Failed { retry_at, .. } => retry_at.is_none(),
+        Event::LeaseExpired { gave_up, .. } => *gave_up,
+        event => matches!(
+            event,
+            Event::BoardCreated { .. }
+                | Event::Imported { .. }
+                | Event::TasksCreated { .. }
+                | Event::TaskUpdated { .. }
+                | Event::Completed { .. }
+                | Event::Cancelled { .. }
+                | Event::Retried { .. }
+        ),
+    }
+}
+
+/// The reads, then the first unfinished tasks.
+pub fn list(state: &State) -> Vec<Resource> {
+    let reads = READS.iter().map(|read| {
+        let name = read.uri.trim_start_matches("coordination://");
+        Resource::new(read.uri, name).with_title(read.title).with_description(read.description)
+    });
+    let unfinished = state.tasks().filter(|task| task.status.is_unfinished()).take(TASKS_LISTED);
+    let tasks = unfinished.map(|task| {
+        let title = task.headline().chars().take(80).collect::<String>();
+        let uri = format!("{TASK}{}", utf8_percent_encode(task.id.as_str(), PATH_SEGMENT));
+        Resource::new(uri, task.id.as_str()).with_title(title).with_description("A task that is not finished")
+    });
+    reads.chain(tasks).map(|resource| resource.with_mime_type(JSON)).collect()
+}
+
+/// Beside letters and digits a path's segment may hold these as they are; see RFC 3986.
+const PATH_SEGMENT: &percent_encoding::AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':').remove(b'@').remove(b'+');
 
 pub fn templates() -> Vec<ResourceTemplate> {
-    vec![
-        ResourceTemplate::new(format!("{TASK}{{id}}"), "task")
-            .with_title("Task")
-            .with_description("One task with its attempts and result")
-            .with_mime_type(JSON),
-    ]
+    let task = ResourceTemplate::new(template(TASK, ID), "task")
+        .with_title("Task")
+        .with_description("One task with its attempts and result");
+    let tagged = ResourceTemplate::new(template(TAGGED, TAG), "discoveries-by-tag")
+        .with_title("Discoveries by tag")
+        .with_description("Discoveries that carry the tag");
+    vec![task.with_mime_type(JSON), tagged.with_mime_type(JSON)]
 }
 
-/// The operation whose reply is the content, and its arguments.
-pub fn operation(uri: &str) -> Option<(&'static str, Value)> {
-    if let Some(id) = uri.strip_prefix(TASK).filter(|id| !id.is_empty()) {
-        return Some(("get_task", json!({"task_id": id})));
+/// The names that the templates give their blanks.
+const ID: &str = "id";
+const TAG: &str = "tag";
+
+fn template(prefix: &str, blank: &str) -> String {
+    format!("{prefix}{{{blank}}}")
+}
+
+/// What can stand in a template's blank; none if there is no such template or blank.
+pub fn values(template_uri: &str, blank: &str, state: &State) -> Option<Vec<String>> {
+    if template_uri == template(TASK, ID) && blank == ID {
+        // Unfinished tasks first: they are what one asks for.
+        let (unfinished, finished): (Vec<_>, Vec<_>) = state.tasks().partition(|task| task.status.is_unfinished());
+        return Some(unfinished.iter().chain(&finished).map(|task| task.id.to_string()).collect());
     }
-    let read = READS.iter().find(|read| read.uri == uri)?;
-    Some((read.operation, json!({})))
+    if template_uri == template(TAGGED, TAG) && blank == TAG {
+        let tags: BTreeSet<&String> = state.discoveries().flat_map(|discovery| &discovery.tags).collect();
+        return Some(tags.into_iter().cloned().collect());
+    }
+    None
 }
 
-fn name(uri: &'static str) -> &'static str {
-    uri.trim_start_matches("coordination://")
+fn decoded(text: &str) -> Option<Cow<'_, str>> {
+    percent_decode_str(text).decode_utf8().ok()
 }
 
 #[cfg(test)]
@@ -87,19 +201,38 @@ mod tests {
 
     #[test]
     fn every_resource_reads_an_operation_that_changes_nothing() {
-        let uris = READS.iter().map(|read| read.uri).chain(["coordination://tasks/task-1"]);
-        for uri in uris {
-            let (operation, _) = operation(uri).unwrap();
-            let entry = crate::ops::all().iter().find(|entry| entry.name == operation);
-            assert!(entry.is_some_and(|entry| entry.annotations.read_only), "{uri}: {operation}");
+        let uris = READS.iter().map(|read| read.uri);
+        for uri in uris.chain(["coordination://tasks/task-1", "coordination://discoveries/api"]) {
+            let (operation, _) = Subject::of(uri).unwrap().operation();
+            assert!(crate::ops::find(operation).is_some_and(|entry| entry.annotations.read_only), "{uri}: {operation}");
         }
     }
 
     #[test]
+    fn ids_may_be_written_with_escapes() {
+        let id = |uri: &str| match Subject::of(uri) {
+            Some(Subject::Task(id)) => id.to_string(),
+            other => panic!("{uri}: {other:?}"),
+        };
+        assert_eq!(id("coordination://tasks/a:b@c+d"), "a:b@c+d");
+        assert_eq!(id("coordination://tasks/a%3Ab%40c%2Bd"), "a:b@c+d");
+        assert_eq!(Subject::of("coordination://discoveries/a%20b"), Some(Subject::Tagged("a b".to_owned())));
+    }
+
+    #[test]
     fn unknown_uris_read_nothing() {
-        for uri in ["", "status", "coordination://", "coordination://tasks/", "coordination://statuses", "file:///etc"]
-        {
-            assert_eq!(operation(uri), None, "{uri}");
+        for uri in [
+            "",
+            "status",
+            "coordination://",
+            "coordination://tasks/",
+            "coordination://tasks/%FF",
+            "coordination://tasks/a%2Fb",
+            "coordination://discoveries/",
+            "coordination://statuses",
+            "file:///etc",
+        ] {
+            assert_eq!(Subject::of(uri), None, "{uri}");
         }
     }
 }

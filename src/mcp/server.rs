@@ -1,33 +1,42 @@
 //! The board as an MCP server: what rmcp asks for, answered from the list of operations. Knows no transport.
 
+use std::future::pending;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use axum::http::request::Parts;
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod, CompleteRequestParams,
-    CompleteResult, ContentBlock, CustomRequest, CustomResult, ErrorCode, ErrorData, GetPromptRequestParams,
-    GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
+    ContentBlock, CustomRequest, CustomResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse,
+    Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
     ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents, ServerCapabilities,
-    ServerConfig, Tool, ToolAnnotations,
+    ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, ToolAnnotations, UnsubscribeRequestParams,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::{Value, json};
 use tokio::select;
+use tokio::time::sleep;
 
-use super::{prompts, resources};
-use crate::http::Hangup;
+use super::resources::{self, Subject};
+use super::subscriptions::{self, Sessions};
+use super::{completions, prompts};
 use crate::ops::{self, Entry, Toolset};
 use crate::participant::{CallError, Caller, Handle};
+use crate::state::State;
 
 /// Clients cut it at 2 kB, one of them at 512 characters: the loop stands in its first lines.
 const INSTRUCTIONS: &str = include_str!("prompts/instructions.md");
 
 /// The lists last as long as the process, but another version may answer at the same address later.
 const LIST_TTL_MS: u64 = 300_000;
+/// Unless the client hears of changes.
+const TASKS_TTL_MS: u64 = 5_000;
 
-const METHODS_WITH_PARAMS: [&str; 9] = [
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
+
+const METHODS_WITH_PARAMS: [&str; 13] = [
     "initialize",
     "server/discover",
     "tools/list",
@@ -37,6 +46,10 @@ const METHODS_WITH_PARAMS: [&str; 9] = [
     "resources/read",
     "prompts/list",
     "prompts/get",
+    "completion/complete",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "subscriptions/listen",
 ];
 
 type Request = RequestContext<RoleServer>;
@@ -48,13 +61,14 @@ pub struct Server {
     handle: Handle,
     caller: Caller,
     tools: Arc<[Tool]>,
+    sessions: Sessions,
 }
 
 impl Server {
     /// The toolset hides tools, it does not forbid them: a call by name reaches every operation.
     pub fn new(handle: Handle, caller: Caller, toolset: Toolset) -> Self {
         let tools = tool_list(toolset, !caller.names_agent()).into();
-        Self { handle, caller, tools }
+        Self { handle, caller, tools, sessions: Sessions::default() }
     }
 
     /// The call lasts as long as somebody waits for it; the outer error is for when nobody does. Cancellation is looked
@@ -65,19 +79,45 @@ impl Server {
         if let Some(client) = request.client_info() {
             caller.client = Some(client.name);
         }
-        let hangup = http.and_then(|http| http.get::<Hangup>()).map(|hangup| hangup.0.clone()).unwrap_or_default();
         select! {
             biased;
             () = request.ct.cancelled() => Err(ErrorData::internal_error("the request was cancelled", None)),
-            () = hangup.cancelled() => Err(ErrorData::internal_error("the caller has gone", None)),
             outcome = self.handle.call(name, arguments, &caller) => Ok(outcome),
+            () = tell_progress(request) => Ok(Err(CallError::Gone)),
+        }
+    }
+
+    async fn look<T: Send + 'static>(&self, read: impl FnOnce(&State) -> T + Send + 'static) -> Answer<T> {
+        let looked = self.handle.look(read).await;
+        looked.map_err(|error| ErrorData::internal_error(error.message(), Some(error.data())))
+    }
+}
+
+/// Says now and then that the call is still waiting, to a client that has asked for it; ends when it cannot be told.
+async fn tell_progress(request: &Request) {
+    let Some(token) = request.meta.get_progress_token() else { return pending().await };
+    let start = Instant::now();
+    loop {
+        sleep(PROGRESS_INTERVAL).await;
+        let seconds = start.elapsed().as_secs();
+        let progress = ProgressNotificationParam::new(token.clone(), seconds as f64)
+            .with_message(format!("waiting for {seconds} s"));
+        if request.peer.notify_progress(progress).await.is_err() {
+            return;
         }
     }
 }
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().enable_prompts().build();
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_resources_subscribe()
+            .enable_resources_list_changed()
+            .enable_prompts()
+            .enable_completions()
+            .build();
         let callboard = Implementation::new("callboard", env!("CARGO_PKG_VERSION")).with_title("Callboard");
         ServerConfig::new(capabilities).with_server_info(callboard).with_instructions(INSTRUCTIONS)
     }
@@ -108,8 +148,10 @@ impl ServerHandler for Server {
 
     async fn list_resources(&self, page: Page, request: Request) -> Answer<ListResourcesResult> {
         refuse_cursor(page)?;
-        let mut result = ListResourcesResult::with_all_items(resources::list());
+        let mut result = ListResourcesResult::with_all_items(self.look(resources::list).await?);
+        // Its tasks come and go.
         (result.ttl_ms, result.cache_scope) = list_caching(&request);
+        result.ttl_ms = result.ttl_ms.map(|_| TASKS_TTL_MS);
         Ok(result)
     }
 
@@ -123,9 +165,10 @@ impl ServerHandler for Server {
     async fn read_resource(&self, read: ReadResourceRequestParams, request: Request) -> Answer<ReadResourceResponse> {
         let uri = read.uri;
         let not_found = |text: String| ErrorData::resource_not_found(text, Some(json!({"uri": uri})));
-        let Some((operation, arguments)) = resources::operation(&uri) else {
+        let Some(subject) = Subject::of(&uri) else {
             return Err(not_found(format!("there is no resource `{uri}`; ask resources/list")));
         };
+        let (operation, arguments) = subject.operation();
         match self.call(operation, arguments, &request).await? {
             Ok(reply) => {
                 let content = ResourceContents::text(reply.to_string(), uri).with_mime_type(resources::JSON);
@@ -148,9 +191,30 @@ impl ServerHandler for Server {
         prompts::get(&prompt.name, &arguments).map(Into::into)
     }
 
-    /// rmcp answers with an empty list although completions are not declared.
-    async fn complete(&self, _: CompleteRequestParams, _: Request) -> Answer<CompleteResult> {
-        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
+    async fn complete(&self, request: CompleteRequestParams, _: Request) -> Answer<CompleteResult> {
+        let completion = self.look(move |state| completions::complete(&request, state)).await?;
+        Ok(CompleteResult::new(completion))
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(subscriptions::accepted(requested))
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Answer<()> {
+        subscriptions::run(&self.handle, &context).await
+    }
+
+    async fn subscribe(&self, resource: SubscribeRequestParams, request: Request) -> Answer<()> {
+        self.sessions.subscribe(&self.handle, &resource.uri, &request.extensions, &request.peer).await
+    }
+
+    async fn unsubscribe(&self, resource: UnsubscribeRequestParams, request: Request) -> Answer<()> {
+        self.sessions.unsubscribe(&resource.uri, &request.extensions);
+        Ok(())
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        self.sessions.open(&self.handle, &context.extensions, &context.peer);
     }
 
     /// rmcp takes a known method with wrong params for a method of somebody else's.

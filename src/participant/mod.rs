@@ -17,13 +17,16 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use thiserror::Error;
+use tokio::select;
 use tokio::sync::{oneshot, watch};
+use tokio_util::sync::CancellationToken;
 
 pub use board::BoardError;
 pub use feed::{Item, Listener};
 
 use crate::clock::Clock;
 use crate::ops::{self, DefaultAgent, EventFilter, Prepared};
+use crate::state::State;
 use crate::state::id::AgentId;
 use crate::state::refusal::Refusal;
 use crate::state::task::Place;
@@ -86,6 +89,8 @@ pub struct Caller {
     pub client: Option<String>,
     pub agent: AgentChoice,
     pub place: Place,
+    /// Cancelled when nobody waits for the reply any more.
+    pub gone: CancellationToken,
 }
 
 /// Who acts when a call names nobody.
@@ -137,6 +142,8 @@ pub enum CallError {
     /// The caller can mend it.
     #[error("{0}")]
     Refused(Refusal),
+    #[error("the caller has gone")]
+    Gone,
     /// The board cannot be used as it is.
     #[error("{0}")]
     Failed(Arc<BoardError>),
@@ -152,6 +159,7 @@ impl CallError {
         let mut data = match self {
             Self::UnknownOperation(name) => json!({"code": "unknown_operation", "operation": name}),
             Self::Refused(refusal) => serde_json::to_value(refusal).unwrap_or_default(),
+            Self::Gone => json!({"code": "gone"}),
             Self::Failed(error) => json!({"code": error.code()}),
         };
         data["message"] = Value::from(self.message());
@@ -210,7 +218,11 @@ impl Handle {
         let default_agent = caller.default_agent();
         let queued = Queued { prepared, default_agent, place: caller.place.clone(), reply, entered: Instant::now() };
         self.send(Message::Call(queued))?;
-        answer.await.map_err(|_| BoardError::Ended)?
+        select! {
+            biased;
+            () = caller.gone.cancelled() => Err(CallError::Gone),
+            answer = answer => answer.map_err(|_| BoardError::Ended)?,
+        }
     }
 
     /// What happened after `since`, or from now on, for as long as the listener is asked.
@@ -221,6 +233,17 @@ impl Handle {
     /// Calls that wait for a better answer get the one there is, now and from here on.
     pub fn stop_waiting(&self) {
         drop(self.sender.try_send(Message::StopWaiting));
+    }
+
+    /// What `read` makes of the replica, caught up. It runs on the writer's thread, so it must be quick.
+    pub async fn look<T, F>(&self, read: F) -> Result<T, CallError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&State) -> T + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        self.send(Message::Look(Box::new(move |state| drop(reply.send(state.map(read))))))?;
+        answer.await.map_err(|_| BoardError::Ended)?
     }
 
     /// Up to `limit` events after `seq`.

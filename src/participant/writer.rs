@@ -52,6 +52,8 @@ pub(crate) enum Message {
         limit: usize,
         reply: oneshot::Sender<Result<Past, CallError>>,
     },
+    /// To be shown the replica, caught up.
+    Look(Box<dyn FnOnce(Result<&State, CallError>) + Send>),
     /// The board's lock is ours.
     Locked(io::Result<()>),
     /// Something in the directory has changed.
@@ -159,9 +161,10 @@ impl Writer {
             return Some(Duration::ZERO);
         }
         let awaited = !self.parked.is_empty() || !self.queue.is_empty();
-        let patience = match (awaited || self.feed.is_heard(), self.stay) {
+        let patience = match (awaited, self.stay) {
             (true, _) => POLL_WHILE_PARKED,
             (false, Stay::Lasting | Stay::Presence) => PRESENCE_CHECK,
+            (false, Stay::Brief) if self.feed.is_heard() => PRESENCE_CHECK,
             (false, Stay::Brief) => return None,
         };
         let deadline = board.state.next_deadline();
@@ -175,6 +178,7 @@ impl Writer {
             Message::Call(call) if call.prepared.annotations().read_only => self.read(call, true),
             Message::Call(call) => self.queue.push_back(call),
             Message::History { seq, limit, reply } => drop(reply.send(self.past(seq, limit))),
+            Message::Look(look) => self.show(look),
             Message::Locked(acquired) => self.locked(acquired),
             Message::StopWaiting => self.hurried = true,
             Message::Changed | Message::Stop => {}
@@ -310,12 +314,28 @@ impl Writer {
         answer_one(call.reply, answer);
     }
 
-    fn past(&mut self, seq: u64, limit: usize) -> Result<Past, CallError> {
+    /// Brings the replica up to date; without a board there is nothing to bring.
+    fn look(&mut self) -> Result<(), CallError> {
         match self.open(false) {
-            Ok(()) => self.catch_up()?,
-            Err(error) if matches!(*error, BoardError::Absent { .. }) => {}
-            Err(error) => return Err(CallError::Failed(error)),
+            Ok(()) => Ok(self.catch_up()?),
+            Err(error) if matches!(*error, BoardError::Absent { .. }) => Ok(()),
+            Err(error) => Err(CallError::Failed(error)),
         }
+    }
+
+    fn show(&mut self, look: Box<dyn FnOnce(Result<&State, CallError>) + Send>) {
+        match (self.look(), &self.board) {
+            (Err(error), _) => look(Err(error)),
+            (Ok(()), Some(board)) => look(Ok(&board.state)),
+            (Ok(()), None) => match board::before_first_write(&self.dir) {
+                Ok(state) => look(Ok(&state)),
+                Err(error) => look(Err(error.into())),
+            },
+        }
+    }
+
+    fn past(&mut self, seq: u64, limit: usize) -> Result<Past, CallError> {
+        self.look()?;
         let Some(board) = &mut self.board else { return Ok(Past { items: Vec::new(), head: 0 }) };
         let (state, history, _) = board.split();
         let head = state.seq();
@@ -372,6 +392,10 @@ impl Writer {
     }
 
     fn park(&mut self, call: Queued) {
+        if self.parked.len() >= limit::WAITING.max {
+            let error = BoardError::Overloaded { waiting: self.parked.len() };
+            return answer_one(call.reply, Err(error.into()));
+        }
         let until = call.entered + waited(&call);
         let waiter = |call: &Queued| {
             let agent = call.prepared.agent_id().map(str::to_owned);

@@ -22,11 +22,11 @@ use serde_json::{Map, Value};
 use tower::Service;
 use tower::layer::util::Identity;
 
-use crate::http;
 use crate::ops;
 use crate::participant::{CallError, Caller, Handle};
 use crate::state::limit;
 use crate::state::refusal::Refusal;
+use crate::strict;
 
 /// Codes of errors that are not JSON-RPC's own. What happened, for programs, is `error.data.code`.
 pub const REFUSED: i32 = -32_000;
@@ -109,7 +109,7 @@ async fn call(
 /// The parameters by name. What came over a WebSocket has passed no gate.
 fn arguments(operation: &'static str, params: &Params) -> Result<Value, Refusal> {
     let text = params.as_str().unwrap_or("{}");
-    let parsed = http::check_json(text.as_bytes()).and_then(|()| {
+    let parsed = strict::check(text.as_bytes()).and_then(|()| {
         let fields: Result<Map<String, Value>, _> = serde_json::from_str(text);
         fields.map_err(|_| "params must be an object with the arguments by name".to_owned())
     });
@@ -124,7 +124,7 @@ fn error_object(error: &CallError) -> ErrorObjectOwned {
         CallError::UnknownOperation(_) => METHOD_NOT_FOUND_CODE,
         CallError::Refused(Refusal::BadArguments { .. }) => INVALID_PARAMS_CODE,
         CallError::Refused(_) => REFUSED,
-        CallError::Failed(_) => FAILED,
+        CallError::Failed(_) | CallError::Gone => FAILED,
     };
     ErrorObjectOwned::owned(code, error.message(), Some(error.data()))
 }

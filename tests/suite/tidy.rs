@@ -106,14 +106,16 @@ fn the_core_does_no_input_or_output_and_reads_no_clock() {
 
 #[test]
 fn imports_go_one_way() {
-    let shell = ["clock", "config", "failpoint", "filesystem", "location", "worktree"];
-    let rules: [(&str, Vec<&str>); 6] = [
+    let shell = ["clock", "config", "failpoint", "filesystem", "location", "signal", "strict", "worktree"];
+    let rules: [(&str, Vec<&str>); 8] = [
         ("state", vec![]),
         ("ops", vec!["state"]),
         ("journal", [&["state"], &shell[..]].concat()),
         ("statefile", [&["state"], &shell[..]].concat()),
         ("participant", [&["state", "ops", "journal", "statefile"], &shell[..]].concat()),
         ("mcp", [&["state", "ops", "participant"], &shell[..]].concat()),
+        ("rpc", [&["state", "ops", "participant"], &shell[..]].concat()),
+        ("http", [&["state", "ops", "participant", "mcp", "rpc"], &shell[..]].concat()),
     ];
     let mut wrong = Vec::new();
     for (layer, allowed) in &rules {

@@ -272,7 +272,7 @@ fn unknown_tools_and_malformed_requests_are_protocol_errors() {
     assert_eq!(session.ask(modern(1, "tools/list", json!({"cursor": "2"})))["error"]["code"], -32602);
     assert_eq!(session.ask(modern(1, "prompts/get", json!({})))["error"]["code"], -32602);
     assert_eq!(session.ask(modern(1, "no/such/method", json!({})))["error"]["code"], -32601);
-    assert_eq!(session.ask(modern(1, "completion/complete", json!({})))["error"]["code"], -32601);
+    assert_eq!(session.ask(modern(1, "completion/complete", json!({})))["error"]["code"], -32602);
 }
 
 #[test]
@@ -449,8 +449,9 @@ fn resources_read_the_board() {
     let id = task["structuredContent"]["task"]["id"].as_str().unwrap().to_owned();
     let listed = session.ask(modern(1, "resources/list", json!({})))["result"]["resources"].take();
     let uris = listed.as_array().unwrap().iter().map(|resource| resource["uri"].as_str().unwrap().to_owned());
-    let uris: Vec<_> = uris.chain([format!("coordination://tasks/{id}")]).collect();
+    let uris: Vec<_> = uris.collect();
     assert_eq!(uris.len(), 6);
+    assert_eq!(uris[5], format!("coordination://tasks/{id}"), "unfinished tasks are listed");
     for uri in &uris {
         let answer = session.ask(modern(1, "resources/read", json!({"uri": uri})));
         let content = &answer["result"]["contents"][0];

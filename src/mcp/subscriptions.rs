@@ -1,0 +1,221 @@
+//! Telling clients what has changed, in both eras: on the stream of a `subscriptions/listen` request, or, before
+//! 2026-07-28, on a session that has asked by `resources/subscribe`.
+//!
+//! A notification says that something differs, not what; several changes at once are one.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::http::request::Parts;
+use rmcp::model::{Extensions, ResourceUpdatedNotificationParam, SubscriptionFilter};
+use rmcp::service::{Peer, SubscriptionContext};
+use rmcp::{ErrorData, RoleServer};
+use tokio::select;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::resources::{self, Subject};
+use crate::ops::EventFilter;
+use crate::participant::{CallError, Handle, Listener};
+
+/// Changes within this time of one another are told together.
+const GATHERED: Duration = Duration::from_millis(50);
+/// Resources that one session or stream may subscribe to.
+const MAX_RESOURCES: usize = 256;
+
+/// What has changed since it was last told.
+#[derive(Default)]
+struct Changes {
+    list: bool,
+    uris: BTreeSet<String>,
+}
+
+/// What somebody wants to be told of.
+#[derive(Clone, Default)]
+struct Interest {
+    list: bool,
+    subjects: Vec<(String, Subject)>,
+}
+
+impl Interest {
+    fn in_resource(uri: &str) -> Result<(String, Subject), ErrorData> {
+        let subject = Subject::of(uri);
+        let unknown =
+            || ErrorData::resource_not_found(format!("there is no resource `{uri}`; ask resources/list"), None);
+        Ok((uri.to_owned(), subject.ok_or_else(unknown)?))
+    }
+
+    /// The next changes that are of interest.
+    async fn next(&self, listener: &mut Listener) -> Result<Changes, CallError> {
+        let mut changes = Changes::default();
+        let mut until = None;
+        loop {
+            let gathered = async {
+                match until {
+                    Some(until) => sleep_until(until).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let item = select! {
+                item = listener.next() => item?,
+                () = gathered => return Ok(changes),
+            };
+            changes.list |= self.list && resources::is_list_changed_by(&item.recorded);
+            let touched = self.subjects.iter().filter(|(_, subject)| subject.is_touched_by(&item.recorded));
+            changes.uris.extend(touched.map(|(uri, _)| uri.clone()));
+            if changes.list || !changes.uris.is_empty() {
+                until.get_or_insert_with(|| Instant::now() + GATHERED);
+            }
+        }
+    }
+}
+
+async fn listen_from_now(handle: &Handle) -> Result<Listener, ErrorData> {
+    let listener = handle.listen(None, EventFilter::default()).await;
+    listener.map_err(|error| ErrorData::internal_error(error.message(), Some(error.data())))
+}
+
+/// The part of what a client asks for that there is.
+pub fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
+    let known = |uris: &Vec<String>| -> Vec<String> {
+        uris.iter().filter(|uri| Subject::of(uri).is_some()).take(MAX_RESOURCES).cloned().collect()
+    };
+    let mut accepted = requested.clone();
+    accepted.resource_subscriptions = requested.resource_subscriptions.as_ref().map(known);
+    accepted
+}
+
+/// Runs one `subscriptions/listen` request until it is cancelled.
+pub async fn run(handle: &Handle, context: &SubscriptionContext) -> Result<(), ErrorData> {
+    let accepted = context.accepted();
+    let uris = accepted.resource_subscriptions.iter().flatten();
+    let subjects = uris.map(|uri| Interest::in_resource(uri)).collect::<Result<_, _>>()?;
+    let interest = Interest { list: accepted.resources_list_changed == Some(true), subjects };
+    let mut listener = listen_from_now(handle).await?;
+    let sink = context.sink();
+    loop {
+        let changes = select! {
+            () = context.cancelled() => return Ok(()),
+            changes = interest.next(&mut listener) => changes,
+        };
+        let changes = changes.map_err(|error| ErrorData::internal_error(error.message(), Some(error.data())))?;
+        // An error says that the stream is closed.
+        if changes.list && sink.notify_resource_list_changed().await.is_err() {
+            return Ok(());
+        }
+        for uri in changes.uris {
+            if sink.notify_resource_updated(uri).await.is_err() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// The sessions, before 2026-07-28, and what each has subscribed to.
+#[derive(Clone, Default)]
+pub struct Sessions(Arc<Mutex<HashMap<String, Session>>>);
+
+#[derive(Default)]
+struct Session {
+    resources: HashMap<String, CancellationToken>,
+}
+
+/// Which session a message belongs to; standard input and output are one.
+fn session_of(extensions: &Extensions) -> String {
+    let header = extensions.get::<Parts>().and_then(|parts| parts.headers.get(super::http::SESSION));
+    header.and_then(|name| name.to_str().ok()).unwrap_or_default().to_owned()
+}
+
+impl Sessions {
+    /// A session begins. Over HTTP notifications have a stream of their own; on standard output they would come between
+    /// the replies, which not every client is ready for that has not subscribed to anything.
+    pub fn open(&self, handle: &Handle, extensions: &Extensions, peer: &Peer<RoleServer>) {
+        if extensions.get::<Parts>().is_some() {
+            tell_of_list(handle, peer);
+        }
+    }
+
+    /// `resources/subscribe`: again is no mistake.
+    pub async fn subscribe(
+        &self,
+        handle: &Handle,
+        uri: &str,
+        extensions: &Extensions,
+        peer: &Peer<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let interest = Interest { list: false, subjects: vec![Interest::in_resource(uri)?] };
+        let (session, ended) = (session_of(extensions), CancellationToken::new());
+        // From before the reply on, so that nothing after it is missed.
+        let listener = listen_from_now(handle).await?;
+        {
+            let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if session.is_empty() && !sessions.contains_key(&session) {
+                tell_of_list(handle, peer);
+            }
+            let resources = &mut sessions.entry(session.clone()).or_default().resources;
+            if resources.contains_key(uri) {
+                return Ok(());
+            }
+            if resources.len() >= MAX_RESOURCES {
+                let why = format!("the session is subscribed to {MAX_RESOURCES} resources; unsubscribe from some");
+                return Err(ErrorData::invalid_params(why, None));
+            }
+            resources.insert(uri.to_owned(), ended.clone());
+        }
+        let (sessions, peer, uri) = (self.clone(), peer.clone(), uri.to_owned());
+        tokio::spawn(async move {
+            tell(&peer, &interest, listener, &ended).await;
+            sessions.forget(&session, &uri);
+        });
+        Ok(())
+    }
+
+    /// `resources/unsubscribe`: what was not subscribed to is no mistake either.
+    pub fn unsubscribe(&self, uri: &str, extensions: &Extensions) {
+        self.forget(&session_of(extensions), uri);
+    }
+
+    fn forget(&self, session: &str, uri: &str) {
+        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(known) = sessions.get_mut(session) else { return };
+        if let Some(ended) = known.resources.remove(uri) {
+            ended.cancel();
+        }
+        if known.resources.is_empty() {
+            sessions.remove(session);
+        }
+    }
+}
+
+/// Changes of the list are told without having been asked for: so it was before 2026-07-28.
+fn tell_of_list(handle: &Handle, peer: &Peer<RoleServer>) {
+    let (handle, peer) = (handle.clone(), peer.clone());
+    tokio::spawn(async move {
+        let interest = Interest { list: true, subjects: Vec::new() };
+        match listen_from_now(&handle).await {
+            Ok(listener) => tell(&peer, &interest, listener, &CancellationToken::new()).await,
+            Err(error) => tracing::debug!(error = %error.message, "changes of the list are not told"),
+        }
+    });
+}
+
+/// Until `ended`, or until the session is closed.
+async fn tell(peer: &Peer<RoleServer>, interest: &Interest, mut listener: Listener, ended: &CancellationToken) {
+    loop {
+        let changes = select! {
+            () = ended.cancelled() => return,
+            changes = interest.next(&mut listener) => changes,
+        };
+        let Ok(changes) = changes else { return };
+        if peer.is_transport_closed() || changes.list && peer.notify_resource_list_changed().await.is_err() {
+            return;
+        }
+        for uri in changes.uris {
+            let update = ResourceUpdatedNotificationParam::new(uri);
+            if peer.notify_resource_updated(update).await.is_err() {
+                return;
+            }
+        }
+    }
+}
