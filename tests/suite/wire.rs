@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+mod changes;
+
 /// `callboard mcp` on a board of its own.
 struct Session {
     process: Child,
