@@ -48,7 +48,7 @@ impl Operation for CreateTasksBatch {
             return Err(Refusal::KeyOfItem.into());
         }
         let tasks = input::new_tasks(params.tasks.iter(), call.seed)?;
-        state.check_new(&tasks)?;
+        state.check_new(&tasks).map_err(|refusal| input::by_position(refusal, &params.tasks, &tasks))?;
         Ok(vec![Event::TasksCreated { tasks }])
     }
 

@@ -51,12 +51,43 @@ pub fn new_tasks<'a>(
     seed: u64,
 ) -> Result<Vec<NewTask>, Refusal> {
     let mut chance = Chance::new(seed);
-    let ids = inputs.clone().map(|input| match &input.id {
-        Some(id) => TaskId::checked(id),
+    let many = inputs.len() > 1;
+    let of_batch = |index, input: &TaskInput, refusal| match refusal {
+        Refusal::UnknownDependency { dependency, .. } if input.id.is_none() => {
+            Refusal::UnknownDependency { task: at(index), dependency }
+        }
+        refusal if many => Refusal::TaskOfBatch { index, refusal: Box::new(refusal) },
+        refusal => refusal,
+    };
+    let ids = inputs.clone().enumerate().map(|(index, input)| match &input.id {
+        Some(id) => TaskId::checked(id).map_err(|refusal| of_batch(index, input, refusal)),
         None => Ok(TaskId::trusted(format!("task-{}", chance.base32(6)))),
     });
     let ids = ids.collect::<Result<Vec<_>, _>>()?;
-    inputs.zip(&ids).map(|(input, id)| new_task(input, id, &ids)).collect()
+    let tasks = inputs.zip(&ids).enumerate();
+    tasks
+        .map(|(index, (input, id))| new_task(input, id, &ids).map_err(|refusal| of_batch(index, input, refusal)))
+        .collect()
+}
+
+/// How a task without an id of its own is named in refusals, and in dependencies on it.
+fn at(position: usize) -> TaskId {
+    TaskId::trusted(format!("#{position}"))
+}
+
+/// The refusal with `#N` for every id that was made up just now, which the caller has never seen.
+pub fn by_position(refusal: Refusal, inputs: &[TaskInput], tasks: &[NewTask]) -> Refusal {
+    let named = |id: TaskId| {
+        let position = tasks.iter().position(|task| task.id == id).filter(|at| inputs[*at].id.is_none());
+        position.map_or(id, at)
+    };
+    match refusal {
+        Refusal::DependencyCycle { cycle } => {
+            Refusal::DependencyCycle { cycle: cycle.into_iter().map(named).collect() }
+        }
+        Refusal::UnknownDependency { task, dependency } => Refusal::UnknownDependency { task: named(task), dependency },
+        other => other,
+    }
 }
 
 fn new_task(input: &TaskInput, id: &TaskId, ids: &[TaskId]) -> Result<NewTask, Refusal> {

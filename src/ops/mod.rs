@@ -319,7 +319,7 @@ struct Parsed<O: Operation>(O::Params);
 
 fn prepare<O: Operation>(arguments: Value) -> Result<Box<dyn Prepared>, Refusal> {
     let arguments = if arguments.is_null() { Value::Object(Map::new()) } else { arguments };
-    match serde_json::from_value(arguments) {
+    match serde_path_to_error::deserialize(arguments) {
         Ok(params) => Ok(Box::new(Parsed::<O>(params))),
         Err(error) => Err(Refusal::BadArguments {
             operation: O::NAME,

@@ -94,6 +94,8 @@ pub enum Refusal {
     HistoryUnread { detail: String },
     #[error("operation {index} ({name}) was refused, so nothing of the batch was done: {refusal}")]
     BatchItem { index: usize, name: String, refusal: Box<Refusal> },
+    #[error("task #{index} of the batch: {refusal}; nothing of the batch was created")]
+    TaskOfBatch { index: usize, refusal: Box<Refusal> },
     #[error("the claim was superseded: agent `{agent}` waits in a newer claim_task")]
     Superseded { agent: AgentId },
 }
