@@ -3,13 +3,16 @@
 //!
 //! # The shape
 //!
-//! There is no daemon. Every process (an IDE's `callboard mcp`, a command of the CLI) is a *participant*: it holds a
-//! replica of the [`state`] in memory, and the exclusive append to the [`journal`] decides who wins.
+//! There is no daemon. Every process (an IDE's `callboard mcp`, `callboard serve`, a command of the CLI) is a
+//! *participant*: it holds a replica of the [`state`] in memory, and the exclusive append to the [`journal`] decides who
+//! wins.
 //!
-//! A call comes in through [`mcp`] or [`cli`], is looked up in the list of [`ops`], and goes to the participant's writer.
+//! A call comes in through [`mcp`], [`rpc`] or [`cli`], is looked up in the list of [`ops`], and goes to the
+//! participant's writer.
 //! The writer takes the board's lock, catches up with what others appended, lets the operation *decide* on events,
 //! *applies* them, appends them to the journal in one durable transaction, replaces the state file ([`statefile`]), frees
-//! the lock, and only then answers; refusals wait for their batch, too.
+//! the lock, and only then answers; refusals wait for their batch, too. What was recorded goes to the feed, for whoever
+//! listens.
 //!
 //! # Where a change goes
 //!
@@ -17,13 +20,16 @@
 //! |---|---|
 //! | a rule, a status, a limit | [`state`]: pure; `guard`, `claim`, `graph`, `deadline`, `limit`, and `apply` for what events mean |
 //! | what a tool takes, decides or answers | its file in [`ops`]; a new one is one file and one line in the list |
-//! | how calls become durable, waiting, presence | [`participant`]: `writer` (the loop), `board` (start, catch-up), `directory` |
+//! | how calls become durable, waiting, presence | [`participant`]: `writer` (the loop), `board` (start, catch-up), `directory`, `feed` |
 //! | what is on disk | [`journal`] (events in SQLite), [`statefile`] (the projection and older formats) |
-//! | what MCP clients see | [`mcp`] |
+//! | what MCP clients see | [`mcp`]: `server` (all transports), `stdio`, `http`, `subscriptions` |
+//! | what JSON-RPC clients see | [`rpc`]: methods, `events` (subscriptions), `discover` (OpenRPC), `client` |
+//! | who may connect over HTTP | [`http`]: `gate` (host, origin, token, form, size), `token`, the listener |
 //! | what a person types | [`cli`]: one file per command |
 //! | where the board is | [`location`], [`worktree`] |
 //!
-//! Imports go one way: `cli`, `mcp` → `participant` → `ops` → `state`; `journal` and `statefile` know `state` only.
+//! Imports go one way: `cli` → `http` → `mcp`, `rpc` → `participant` → `ops` → `state`; `journal` and `statefile` know
+//! `state` only.
 //!
 //! # Invariants
 //!
