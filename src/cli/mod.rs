@@ -11,6 +11,7 @@ mod connect;
 mod doctor;
 mod fail;
 mod heartbeat;
+mod hook;
 mod init;
 mod mcp;
 mod pause;
@@ -125,6 +126,8 @@ enum Command {
     Serve(serve::Arguments),
     /// Call any operation by name
     Call(call::Arguments),
+    /// For the hooks of agents' clients, which `connect CLIENT --hooks` writes
+    Hook(hook::Arguments),
     /// Write the configuration that lets a client start `callboard mcp`
     Connect(connect::ConnectArgs),
     /// Print a shell's completion script
@@ -132,6 +135,7 @@ enum Command {
 }
 
 /// What commands need: where the board is, how to call it, how to print.
+#[derive(Clone)]
 pub struct Session {
     location: Location,
     dir_given: Option<PathBuf>,
@@ -149,8 +153,11 @@ pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     start_log(arguments.log_format);
     let json = arguments.json;
+    let is_hook = matches!(arguments.command, Command::Hook(_));
     match run(arguments) {
         Ok(code) => code,
+        // It must not get in the way of the session that runs it.
+        Err(_) if is_hook => ExitCode::SUCCESS,
         // Whoever read our output has enough of it.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => report(&error, json),
@@ -180,6 +187,7 @@ fn run(arguments: Arguments) -> Outcome {
         Command::Mcp(arguments) => mcp::run(&session, arguments),
         Command::Serve(arguments) => serve::run(&session, arguments),
         Command::Call(arguments) => call::run(&session, arguments),
+        Command::Hook(arguments) => hook::run(&session, &arguments),
         Command::Connect(arguments) => session.connect(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
     }

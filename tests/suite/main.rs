@@ -4,6 +4,7 @@ mod contract;
 mod crashes;
 mod generated;
 mod harness;
+mod hooks;
 mod model;
 mod participants;
 mod processes;

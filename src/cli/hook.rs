@@ -1,0 +1,163 @@
+//! `callboard hook …`: what an agent's client runs when a session begins, when a turn ends, and after tools.
+//!
+//! The client writes one JSON object to standard input and obeys one on standard output. Checked against the schemas in
+//! Claude Code 2.1.197 and Codex 0.169.0 and the documentation in Gemini CLI 0.61.0, which agree in what is used here:
+//!
+//! | event | input, beside `cwd` | output that is obeyed |
+//! |---|---|---|
+//! | `SessionStart` | `source`: `startup`, `resume`, `clear`, `compact` (not Gemini), `fork` (Codex) | `hookSpecificOutput.additionalContext` |
+//! | `Stop`, Gemini's `AfterAgent` | `stop_hook_active`; Claude Code also `background_tasks` | `decision: "block"` with `reason` |
+//! | `PostToolUse`, Gemini's `AfterTool` | the tool's input and output | none is given |
+//!
+//! A hook must never get in its session's way: it answers within two seconds or not at all, makes no board, and ends with
+//! exit code 0 whatever happens (2 would block). Standard input is read to its end, because Claude Code takes a hook that
+//! closes it early for a failed one.
+
+mod host;
+mod quote;
+mod scene;
+mod tell;
+
+use std::io::{self, IsTerminal, Read, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::thread;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::{Outcome, Session, print, runtime, seed};
+use crate::clock::{Clock, SystemClock};
+use crate::participant::{self, Caller, Options, Stay};
+use crate::state::agent::Agent;
+use crate::state::time::SECOND;
+use scene::Scene;
+
+/// From the start of the process, which itself takes some milliseconds of the two seconds.
+const PATIENCE: Duration = Duration::from_millis(1_700);
+/// Bytes of standard input that are looked at; a tool's output may be long.
+const LARGEST_INPUT: u64 = 16 << 20;
+/// An agent that was heard of so lately is not reported again.
+const HEARD: i64 = 20 * SECOND;
+
+const WHO: &str = "Reads the client's JSON on standard input and answers in JSON, or with nothing, and always succeeds.
+The agent is --agent, else CALLBOARD_AGENT, else those that act through a `callboard mcp` which the same
+client process has started, else the only one present in the worktree if processes cannot be compared.";
+
+#[derive(clap::Args)]
+#[command(after_help = WHO)]
+pub struct Arguments {
+    #[command(subcommand)]
+    hook: Hook,
+}
+
+#[derive(Clone, Copy, clap::Subcommand)]
+enum Hook {
+    /// When a session begins, resumes or was compacted: tell it its agent, its tasks and the next step
+    SessionStart,
+    /// When an agent would stop: keep it from that once while it holds a task
+    Stop,
+    /// After a tool: renew the agent's leases, quietly and at most every 20 seconds
+    Heartbeat,
+}
+
+/// What the hooks use of their input; clients send more.
+#[derive(Deserialize)]
+struct Input {
+    cwd: Option<PathBuf>,
+    #[serde(default)]
+    stop_hook_active: bool,
+    #[serde(default)]
+    background_tasks: Vec<BackgroundTask>,
+}
+
+/// Work that goes on when the turn ends, and wakes the session.
+#[derive(Deserialize)]
+struct BackgroundTask {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+}
+
+pub fn run(session: &Session, arguments: &Arguments) -> Outcome {
+    let (sender, receiver) = sync_channel(1);
+    let (hook, session) = (arguments.hook, session.clone());
+    let asked = thread::Builder::new().name("hook".to_owned()).spawn(move || drop(sender.send(hook.output(&session))));
+    // Whatever it still waits for ends with the process.
+    if let (Ok(_), Ok(Some(output))) = (asked, receiver.recv_timeout(PATIENCE)) {
+        writeln!(io::stdout().lock(), "{}", print::harmless_json(&output.to_string()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Hook {
+    fn output(self, session: &Session) -> Option<Value> {
+        let input = read_input()?;
+        // The second stop is the agent's own decision, and the turn goes on when its subagents are done.
+        if matches!(self, Self::Stop) && (input.stop_hook_active || input.has_subagents()) {
+            return None;
+        }
+        let scene = Scene::look(session, input.cwd.as_deref())?;
+        match self {
+            Self::SessionStart => {
+                let context = tell::at_start(&scene);
+                Some(json!({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": context}}))
+            }
+            Self::Stop => tell::at_stop(&scene).map(|reason| json!({"decision": "block", "reason": reason})),
+            Self::Heartbeat => {
+                renew(&scene);
+                None
+            }
+        }
+    }
+}
+
+impl Input {
+    fn has_subagents(&self) -> bool {
+        self.background_tasks.iter().any(|task| matches!(task.kind.as_deref(), Some("subagent" | "workflow")))
+    }
+}
+
+fn read_input() -> Option<Input> {
+    let mut stdin = io::stdin().lock();
+    if stdin.is_terminal() {
+        return serde_json::from_str("{}").ok();
+    }
+    let mut text = Vec::new();
+    stdin.by_ref().take(LARGEST_INPUT).read_to_end(&mut text).ok()?;
+    io::copy(&mut stdin, &mut io::sink()).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+/// Any call that names an agent renews its leases.
+fn renew(scene: &Scene) {
+    let now = SystemClock::default().wall();
+    let silent = |agent: &&Arc<Agent>| !agent.current_tasks.is_empty() && now.since(agent.last_heartbeat) >= HEARD;
+    let silent: Vec<_> = scene.agents.iter().filter(silent).map(|agent| agent.id.clone()).collect();
+    if silent.is_empty() {
+        return;
+    }
+    let Ok(runtime) = runtime() else { return };
+    let handle = participant::spawn(Options {
+        dir: scene.dir.clone(),
+        stay: Stay::Brief,
+        forbidden: None,
+        clock: Box::new(SystemClock::default()),
+        seed: seed(),
+        worktree: None,
+    });
+    runtime.block_on(async {
+        let mut calls = JoinSet::new();
+        for agent in silent {
+            let handle = handle.clone();
+            calls.spawn(async move {
+                // Nobody is there to be told.
+                drop(handle.call("heartbeat", json!({"agent_id": agent}), &Caller::default()).await);
+            });
+        }
+        calls.join_all().await;
+    });
+}

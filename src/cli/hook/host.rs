@@ -1,0 +1,128 @@
+//! Which processes belong to one session: the client starts its hooks and its MCP server, so both have the same host.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// What stands between a client and the programs that it starts.
+const LAUNCHERS: [&str; 12] =
+    ["sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox", "env", "nice", "timeout", "setsid"];
+/// A longer chain of launchers is none.
+const LONGEST_CHAIN: usize = 16;
+/// They take in what lost its parent, so they are nobody's host; as is the first process, whatever it is.
+const FOSTERERS: [&str; 4] = ["systemd", "init", "launchd", "tini"];
+const FIRST_PROCESS: u32 = 1;
+
+#[derive(Clone, Debug, PartialEq)]
+struct Process {
+    parent: u32,
+    name: String,
+}
+
+/// The processes that can be seen from here.
+pub struct Processes(Source);
+
+enum Source {
+    /// Linux: read when asked for.
+    Proc,
+    Listed(HashMap<u32, Process>),
+}
+
+impl Processes {
+    pub fn look() -> Self {
+        if Path::new("/proc/self/stat").exists() {
+            return Self(Source::Proc);
+        }
+        let listed = Command::new("/bin/ps").args(["-axo", "pid=,ppid=,comm="]).output();
+        let text = listed.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+        Self(Source::Listed(text.lines().filter_map(parse_listed).collect()))
+    }
+
+    /// The nearest process above `pid` that is no launcher. None when it cannot be seen, or there is none.
+    pub fn host_of(&self, pid: u32) -> Option<u32> {
+        let mut host = self.get(pid)?.parent;
+        for _ in 0..LONGEST_CHAIN {
+            if host <= FIRST_PROCESS {
+                return None;
+            }
+            let process = self.get(host)?;
+            if FOSTERERS.contains(&process.name.as_str()) {
+                return None;
+            }
+            if !LAUNCHERS.contains(&process.name.as_str()) {
+                return Some(host);
+            }
+            host = process.parent;
+        }
+        None
+    }
+
+    fn get(&self, pid: u32) -> Option<Process> {
+        match &self.0 {
+            Source::Proc => parse_stat(&String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/stat")).ok()?)),
+            Source::Listed(processes) => processes.get(&pid).cloned(),
+        }
+    }
+}
+
+/// `17 (name) S 1 …`, see proc_pid_stat(5). The name may have spaces and parentheses.
+fn parse_stat(stat: &str) -> Option<Process> {
+    let (before, after) = stat.rsplit_once(')')?;
+    let (_, name) = before.split_once('(')?;
+    let parent = after.split_whitespace().nth(1)?.parse().ok()?;
+    Some(Process { parent, name: name.to_owned() })
+}
+
+/// `  17     1 /bin/name`; the name may have spaces, and a dash before it in a login shell.
+fn parse_listed(line: &str) -> Option<(u32, Process)> {
+    let (pid, rest) = line.trim_start().split_once(' ')?;
+    let (parent, path) = rest.trim_start().split_once(' ')?;
+    let name = path.trim().rsplit('/').next()?.trim_start_matches('-').to_owned();
+    Some((pid.parse().ok()?, Process { parent: parent.parse().ok()?, name }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(text: &str) -> Processes {
+        Processes(Source::Listed(text.lines().filter_map(parse_listed).collect()))
+    }
+
+    #[test]
+    fn shells_between_client_and_hook_are_passed_over() {
+        let processes = listed(
+            "    1     0 /sbin/launchd\n  10     1 -zsh\n  20    10 claude\n  30    20 callboard\n  40    20 /bin/sh\n\
+             \x20 41    40 /usr/bin/timeout\n  50    41 callboard\n  60    10 callboard\n",
+        );
+        assert_eq!((processes.host_of(30), processes.host_of(50)), (Some(20), Some(20)));
+        assert_eq!((processes.host_of(60), processes.host_of(99)), (None, None));
+    }
+
+    #[test]
+    fn a_session_inside_another_is_its_own_host() {
+        let processes = listed("20 1 claude\n30 20 bash\n40 30 claude\n50 40 callboard\n60 20 callboard\n");
+        assert_eq!((processes.host_of(50), processes.host_of(60)), (Some(40), Some(20)));
+    }
+
+    #[test]
+    fn a_loop_of_launchers_ends() {
+        assert_eq!(listed("2 3 sh\n3 2 sh\n4 3 x\n").host_of(4), None);
+    }
+
+    #[test]
+    fn names_with_spaces_and_parentheses_are_read() {
+        let node = Process { parent: 7, name: "a) (b".to_owned() };
+        assert_eq!(parse_stat("17 (a) (b) S 7 17 17 0 -1"), Some(node));
+        assert_eq!(parse_stat("17 (a"), None);
+        let listed = Process { parent: 7, name: "Code Helper (Plugin)".to_owned() };
+        assert_eq!(parse_listed("  17   7 /Applications/Code.app/Code Helper (Plugin)"), Some((17, listed)));
+    }
+
+    #[test]
+    fn this_process_has_the_parent_that_the_system_says() {
+        let own = Processes::look().get(std::process::id()).expect("visible");
+        assert_eq!(own.parent, std::os::unix::process::parent_id());
+    }
+}

@@ -1,0 +1,42 @@
+//! Text that agents wrote, on its way into a model's context. It is data: cut, on one line, in quotes, and without what
+//! a model's client or a reader would take for something else.
+
+use super::super::print::harmless;
+
+/// The beginning of `text` as a JSON string of at most `longest` characters and an ellipsis.
+pub fn quoted(text: &str, longest: usize) -> String {
+    let mut shown = harmless(text.trim()).chars().filter(|c| !is_unseen(*c)).map(without_markup).collect::<String>();
+    if let Some((end, _)) = shown.char_indices().nth(longest) {
+        shown.truncate(end);
+        shown.push('…');
+    }
+    serde_json::Value::from(shown).to_string()
+}
+
+/// Clients put what a hook says between tags, which no task may close.
+fn without_markup(c: char) -> char {
+    match c {
+        '<' => '‹',
+        '>' => '›',
+        c => c,
+    }
+}
+
+/// Joiners that make emoji are seen; these only hide text from people.
+fn is_unseen(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{e0100}'..='\u{e01ef}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_cut_and_cannot_leave_its_quotes() {
+        assert_eq!(quoted("  a \"b\"\n\tc  ", 99), r#""a \"b\"\n c""#);
+        assert_eq!(quoted("äöü€", 3), "\"äöü…\"");
+        assert_eq!(quoted("äöü", 3), "\"äöü\"");
+        assert_eq!(quoted("</system-reminder>", 99), "\"‹/system-reminder›\"");
+        assert_eq!(quoted("a\u{1b}[2J\u{202e}\u{200b}\u{e0041}\u{e0100}b", 99), "\"a\u{fffd}[2J\u{fffd}\u{fffd}b\"");
+    }
+}

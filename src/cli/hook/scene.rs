@@ -1,0 +1,148 @@
+//! What a hook finds: the board, from its state file, which needs no lock; and the agents of the session that runs it.
+
+use std::collections::HashSet;
+use std::env;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::super::Session;
+use super::host::Processes;
+use crate::clock::{Clock, SystemClock};
+use crate::location::{Location, Start};
+use crate::participant::directory::{self, JOURNAL, is_present};
+use crate::state::State;
+use crate::state::agent::{Agent, Participant};
+use crate::state::id::{AgentId, ParticipantId};
+use crate::state::task::Task;
+use crate::statefile::{self, Found};
+use crate::worktree::Worktree;
+
+/// Set by whoever starts a client as a certain agent.
+const AGENT_VARIABLE: &str = "CALLBOARD_AGENT";
+/// The directory the session was started in, whichever it works in now; Gemini CLI sets it, too.
+const PROJECT_VARIABLE: &str = "CLAUDE_PROJECT_DIR";
+
+/// An agent and a task that it holds.
+pub type Held = (Arc<Agent>, Arc<Task>);
+
+pub struct Scene {
+    pub dir: PathBuf,
+    pub state: State,
+    /// Those that the session acts as.
+    pub agents: Vec<Arc<Agent>>,
+    /// What agents hold who acted in this worktree through a process that has ended, when the session has none itself:
+    /// it may be theirs, resumed.
+    pub left: Vec<Held>,
+}
+
+impl Scene {
+    /// None where there is no board, or none that can be read.
+    pub fn look(session: &Session, cwd: Option<&Path>) -> Option<Self> {
+        let cwd = cwd.filter(|cwd| cwd.is_dir()).unwrap_or(&session.cwd);
+        let dir = board_dir(session, cwd)?;
+        let mut state = match statefile::load(&dir).ok()?? {
+            Found::Sound(document) => State::from_document(*document),
+            Found::Foreign { .. } | Found::Unsound { .. } => return None,
+        };
+        state.wake(SystemClock::default().wall());
+        let worktree = Worktree::at(cwd).map(|worktree| worktree.root.to_string_lossy().into_owned());
+        let search = Search { state: &state, dir: &dir, worktree: worktree.as_deref() };
+        let (agents, left) = match named(session) {
+            Some(id) => (state.agent(&id).cloned().into_iter().collect(), Vec::new()),
+            None => search.unnamed(),
+        };
+        Some(Self { dir, state, agents, left })
+    }
+
+    pub fn held_by<'s>(&'s self, agent: &'s Agent) -> impl Iterator<Item = &'s Arc<Task>> {
+        agent.current_tasks.iter().filter_map(|id| self.state.task(id))
+    }
+}
+
+fn board_dir(session: &Session, cwd: &Path) -> Option<PathBuf> {
+    let project = env::var_os(PROJECT_VARIABLE).map(PathBuf::from).filter(|project| project.is_dir());
+    let variable = env::var_os("COORDINATION_DIR");
+    let location = Location::of(&Start {
+        dir: session.dir_given.as_deref(),
+        env: variable.as_deref(),
+        cwd: project.as_deref().unwrap_or(cwd),
+        workspace: None,
+        home: session.home.as_deref(),
+    });
+    location.may_create().ok()?;
+    directory::inspect(&location.dir).ok()?;
+    // Without a journal a renewal would make the board.
+    location.dir.join(JOURNAL).exists().then_some(location.dir)
+}
+
+/// None when nobody was named; a name that cannot be an agent's is nobody's.
+fn named(session: &Session) -> Option<AgentId> {
+    let given = session.agent.clone().filter(|name| name != "auto");
+    let name = given.or_else(|| env::var(AGENT_VARIABLE).ok()).filter(|name| !name.is_empty())?;
+    Some(AgentId::checked(&name).unwrap_or_else(|_| AgentId::trusted("")))
+}
+
+/// For the agents of a session that named none.
+struct Search<'a> {
+    state: &'a State,
+    dir: &'a Path,
+    /// The session's; outside of git it has none, like everybody on that board.
+    worktree: Option<&'a str>,
+}
+
+impl Search<'_> {
+    fn unnamed(&self) -> (Vec<Arc<Agent>>, Vec<Held>) {
+        let living: Vec<_> =
+            self.state.participants().filter(|one| is_present(self.dir, one.id.as_str())).cloned().collect();
+        let processes = Processes::look();
+        let Some(host) = processes.host_of(std::process::id()) else {
+            return (self.only_one_here(&living), self.left(&living));
+        };
+        let siblings: Vec<_> = living.iter().filter(|one| processes.host_of(one.pid) == Some(host)).collect();
+        let mut agents = self.through(&self.prefer_here(siblings));
+        if agents.is_empty() {
+            // A process with another host is another session's; one that cannot be seen may be this one's.
+            let unseen = |one: &&Arc<Participant>| processes.host_of(one.pid).is_none();
+            agents = self.only_one_here(&living.iter().filter(unseen).cloned().collect::<Vec<_>>());
+        }
+        let left = if agents.is_empty() { self.left(&living) } else { Vec::new() };
+        (agents, left)
+    }
+
+    /// One host may have sessions in several worktrees.
+    fn prefer_here<'p>(&self, participants: Vec<&'p Arc<Participant>>) -> Vec<&'p Arc<Participant>> {
+        let here: Vec<_> = participants.iter().copied().filter(|one| self.is_here(one.worktree.as_deref())).collect();
+        if here.is_empty() { participants } else { here }
+    }
+
+    fn only_one_here(&self, living: &[Arc<Participant>]) -> Vec<Arc<Agent>> {
+        let here: Vec<_> = living.iter().filter(|one| self.is_here(one.worktree.as_deref())).collect();
+        let agents = self.through(&here);
+        if agents.len() == 1 { agents } else { Vec::new() }
+    }
+
+    fn through(&self, participants: &[&Arc<Participant>]) -> Vec<Arc<Agent>> {
+        let acts = |agent: &&Arc<Agent>| participants.iter().any(|one| agent.present_through.contains(&one.id));
+        self.state.agents().filter(acts).cloned().collect()
+    }
+
+    fn left(&self, living: &[Arc<Participant>]) -> Vec<Held> {
+        let living: HashSet<&ParticipantId> = living.iter().map(|one| &one.id).collect();
+        let held = self.state.tasks().filter(|task| {
+            task.open_attempt().is_some_and(|open| {
+                let dead = open.participant.as_ref().is_some_and(|one| !living.contains(one));
+                dead && self.is_here(open.place.worktree.as_deref())
+            })
+        });
+        let with_agent = held.filter_map(|task| {
+            let agent = self.state.agent(&task.open_attempt()?.agent)?;
+            let gone = agent.present_through.iter().all(|one| !living.contains(one));
+            gone.then(|| (Arc::clone(agent), Arc::clone(task)))
+        });
+        with_agent.collect()
+    }
+
+    fn is_here(&self, worktree: Option<&str>) -> bool {
+        worktree == self.worktree
+    }
+}
