@@ -1,11 +1,14 @@
 //! `callboard connect CLIENT`: writes a client's configuration so that it starts `callboard mcp` on stdio.
 //!
+//! With `--hooks` it writes the hooks that run `callboard hook`, beside the hooks that are there, in place of the server.
+//!
 //! The formats were checked against Claude Code 2.1.197, Codex 0.169, Gemini CLI 0.61 and the documentation of Cursor,
 //! VS Code and Zed. A claim waits up to 50 s: the clients' own limits for a tool call are above that, except in older
 //! versions of Codex (60 s, shared with everything else the call does), where the limit is written.
 
 mod entry;
 mod file;
+mod hooks;
 mod json;
 mod toml;
 
@@ -19,6 +22,7 @@ use serde::Serialize;
 
 use entry::{Edited, Entry};
 use file::ConfigFile;
+use hooks::Hooks;
 
 #[derive(Debug, clap::Args)]
 pub struct ConnectArgs {
@@ -30,6 +34,11 @@ pub struct ConnectArgs {
     /// Configure the client for every project, not only for this one
     #[arg(long)]
     pub global: bool,
+    /// Write hooks that remind agents of their tasks, not the server (claude, codex, gemini)
+    #[arg(long)]
+    pub hooks: bool,
+    #[arg(long, env = "CLAUDE_CONFIG_DIR", hide = true, value_name = "DIR")]
+    pub claude_home: Option<PathBuf>,
     #[arg(long, env = "CODEX_HOME", hide = true, value_name = "DIR")]
     pub codex_home: Option<PathBuf>,
     #[arg(long, env = "XDG_CONFIG_HOME", hide = true, value_name = "DIR")]
@@ -59,6 +68,14 @@ pub struct Connected {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<String>,
     pub next: &'static str,
+    #[serde(skip)]
+    what: &'static str,
+}
+
+/// What is put into a client's configuration.
+enum Addition {
+    Server(Entry),
+    Hooks(Hooks),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -78,17 +95,21 @@ pub fn connect(
     exe: &Path,
 ) -> anyhow::Result<Connected> {
     let client = args.client;
-    let entry = client.entry(exe, dir)?;
+    let addition = match args.hooks {
+        true => Addition::Hooks(Hooks::new(client, exe, dir)?),
+        false => Addition::Server(client.entry(exe, dir)?),
+    };
+    let (what, next) = (addition.what(), addition.next(client));
     let connected = |path, status, changes| -> anyhow::Result<Connected> {
-        Ok(Connected { client, path, status, config: client.edit("", &entry)?.text, changes, next: client.next() })
+        Ok(Connected { client, path, status, config: addition.put_into("", client)?.text, changes, next, what })
     };
     let path = args.path(project_root, home)?;
     if args.print {
         return connected(path, Status::Printed, Vec::new());
     }
     let file = ConfigFile::open(path)?;
-    let edited = client
-        .edit(&file.text, &entry)
+    let edited = addition
+        .put_into(&file.text, client)
         .with_context(|| format!("nothing was written: cannot edit {}", file.path.display()))?;
     if !edited.new && edited.changes.is_empty() {
         return connected(file.path, Status::Unchanged, Vec::new());
@@ -115,7 +136,8 @@ impl ConnectArgs {
             if home.is_some_and(|home| same_place(home, project_root)) {
                 bail!("this is the home directory; run it in a project, or configure every project with --global");
             }
-            return Ok(project_root.join(self.client.project_file()));
+            let file = if self.hooks { hooks::project_file(self.client)? } else { self.client.project_file() };
+            return Ok(project_root.join(file));
         }
         let below_home = |name: &str| {
             let home = home.context("no home directory is known; set HOME")?;
@@ -126,6 +148,8 @@ impl ConnectArgs {
             _ => below_home(name),
         };
         match self.client {
+            Client::Claude if self.hooks => Ok(given_or(&self.claude_home, ".claude")?.join("settings.json")),
+            Client::Codex if self.hooks => Ok(given_or(&self.codex_home, ".codex")?.join("hooks.json")),
             Client::Codex => Ok(given_or(&self.codex_home, ".codex")?.join("config.toml")),
             Client::Cursor | Client::Gemini => below_home(self.client.project_file()),
             Client::Zed => Ok(given_or(&self.config_home, ".config")?.join("zed/settings.json")),
@@ -137,6 +161,29 @@ impl ConnectArgs {
                 "VS Code keeps user servers in a profile; let it do this itself: `code --add-mcp \
                  '{{\"name\":\"callboard\",\"command\":\"callboard\",\"args\":[\"mcp\",\"--agent\",\"auto\"]}}'`"
             ),
+        }
+    }
+}
+
+impl Addition {
+    fn put_into(&self, text: &str, client: Client) -> anyhow::Result<Edited> {
+        match self {
+            Self::Server(entry) => client.edit(text, entry),
+            Self::Hooks(hooks) => hooks.put_into(text),
+        }
+    }
+
+    fn what(&self) -> &'static str {
+        match self {
+            Self::Server(_) => "the server `callboard`",
+            Self::Hooks(_) => "the hooks of callboard",
+        }
+    }
+
+    fn next(&self, client: Client) -> &'static str {
+        match self {
+            Self::Server(_) => client.next(),
+            Self::Hooks(_) => hooks::next(client),
         }
     }
 }
@@ -224,9 +271,9 @@ impl fmt::Display for Connected {
         match self.status {
             Status::Printed => return f.write_str(self.config.trim_end()),
             Status::Unchanged => write!(f, "already configured: {path}")?,
-            Status::Written if self.changes.is_empty() => write!(f, "added the server `callboard` to {path}")?,
+            Status::Written if self.changes.is_empty() => write!(f, "added {} to {path}", self.what)?,
             Status::Written => {
-                writeln!(f, "updated the server `callboard` in {path}:")?;
+                writeln!(f, "updated {} in {path}:", self.what)?;
                 write!(f, "  {}", self.changes.join("\n  "))?;
             }
         }

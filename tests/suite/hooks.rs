@@ -468,3 +468,36 @@ fn text_of_tasks_is_cut_and_quoted_and_obeyed_by_nobody() {
         }
     }
 }
+
+#[test]
+fn connect_writes_hooks_that_run_beside_those_of_others() {
+    let board = Board::new();
+    let mut client = holding(&board, "ada", "lexer");
+    let path = board.base().join(".claude/settings.json");
+    fs::create_dir(path.parent().unwrap()).unwrap();
+    let foreign = json!({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}, "model": "m"});
+    fs::write(&path, foreign.to_string()).unwrap();
+    // HOME is the board's base, which is no project.
+    let connect = |arguments: &[&str]| {
+        let home = board.base().join("home");
+        board.finish(board.command().env("HOME", home).args(["connect", "claude", "--hooks"]).args(arguments))
+    };
+    let printed = connect(&["--print"]).value();
+    assert_eq!(fs::read_to_string(&path).unwrap(), foreign.to_string());
+    assert_eq!(connect(&[]).stdout.lines().next().unwrap().split(' ').next(), Some("added"));
+    let written = fs::read_to_string(&path).unwrap();
+    assert!(connect(&[]).stdout.starts_with("already configured"));
+    assert_eq!(fs::read_to_string(&path).unwrap(), written);
+    let settings: Value = serde_json::from_str(&written).unwrap();
+    assert_eq!(settings["model"], "m");
+    assert_eq!(settings["hooks"]["Stop"][0], foreign["hooks"]["Stop"][0]);
+    for (event, index) in [("SessionStart", 0), ("Stop", 1), ("PostToolUse", 0)] {
+        let group = &settings["hooks"][event][index];
+        assert_eq!(*group, printed["hooks"][event][0]);
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", group["hooks"][0]["command"].as_str().unwrap()]);
+        let said = answer(clean(&board, shell), stops(&board, false).to_string().as_bytes());
+        assert_eq!(said.contains("agent ada"), event != "PostToolUse", "{event}: {said}");
+    }
+    client.ok("get_status", json!({}));
+}

@@ -18,29 +18,47 @@ pub enum Dialect {
 
 /// Puts the entry at `servers.callboard`; comments, order and layout of the rest stay.
 pub fn edit(text: &str, servers: &str, entry: &Entry, dialect: Dialect) -> anyhow::Result<Edited> {
-    let mark_len = text.len() - text.trim_start_matches(BYTE_ORDER_MARK).len();
-    let (mark, text) = text.split_at(mark_len);
+    let (text, (new, changes)) = change(text, dialect, |root| {
+        let servers_object =
+            root.object_value_or_create(servers).with_context(|| format!("`{servers}` is not an object"))?;
+        let new = servers_object.get(SERVER).is_none();
+        let mut server = servers_object
+            .object_value_or_create(SERVER)
+            .with_context(|| format!("`{servers}.{SERVER}` is not an object"))?;
+        Ok((new, entry.merge_into(&mut server)))
+    })?;
+    let server = &read(&text, dialect)?[servers][SERVER];
+    ensure!(
+        entry.required().all(|(key, setting)| server[key] == value_of(setting)),
+        "a key on the way to `{servers}.{SERVER}` is there twice, and the client reads the other one"
+    );
+    Ok(Edited { text, new, changes })
+}
+
+/// The text after `edit` has changed its top level.
+pub fn change<T>(
+    text: &str,
+    dialect: Dialect,
+    edit: impl FnOnce(&CstObject) -> anyhow::Result<T>,
+) -> anyhow::Result<(String, T)> {
+    let (mark, text) = split_mark(text);
     let fresh = text.trim().is_empty();
     let root = parse(if fresh { "" } else { text }, dialect)?;
-    let servers_object = root
-        .object_value_or_create()
-        .context("the top level is not an object")?
-        .object_value_or_create(servers)
-        .with_context(|| format!("`{servers}` is not an object"))?;
-    let new = servers_object.get(SERVER).is_none();
-    let mut server = servers_object
-        .object_value_or_create(SERVER)
-        .with_context(|| format!("`{servers}.{SERVER}` is not an object"))?;
-    let changes = entry.merge_into(&mut server);
+    let edited = edit(&root.object_value_or_create().context("the top level is not an object")?)?;
     let mut text = root.to_string();
     if fresh {
         text = format!("{}\n", text.trim_end());
     }
-    ensure!(
-        is_in(entry, &text, servers, dialect)?,
-        "a key on the way to `{servers}.{SERVER}` is there twice, and the client reads the other one"
-    );
-    Ok(Edited { text: format!("{mark}{text}"), new, changes })
+    Ok((format!("{mark}{text}"), edited))
+}
+
+/// Reads as clients do: the last of equal keys counts.
+pub fn read(text: &str, dialect: Dialect) -> anyhow::Result<Value> {
+    Ok(parse(split_mark(text).1, dialect)?.to_serde_value().unwrap_or_default())
+}
+
+fn split_mark(text: &str) -> (&str, &str) {
+    text.split_at(text.len() - text.trim_start_matches(BYTE_ORDER_MARK).len())
 }
 
 fn parse(text: &str, dialect: Dialect) -> anyhow::Result<CstRootNode> {
@@ -60,13 +78,6 @@ fn parse(text: &str, dialect: Dialect) -> anyhow::Result<CstRootNode> {
     // The tree keeps comments whatever the options say.
     parse_to_ast(text, &CollectOptions::default(), &options).context(reason)?;
     CstRootNode::parse(text, &options).context(reason)
-}
-
-/// Reads as clients do: the last of equal keys counts.
-fn is_in(entry: &Entry, text: &str, servers: &str, dialect: Dialect) -> anyhow::Result<bool> {
-    let value = parse(text, dialect)?.to_serde_value().unwrap_or_default();
-    let server = &value[servers][SERVER];
-    Ok(entry.required().all(|(key, setting)| server[key] == value_of(setting)))
 }
 
 impl Table for CstObject {

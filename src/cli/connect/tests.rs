@@ -60,7 +60,15 @@ impl Project {
 }
 
 fn args(client: Client) -> ConnectArgs {
-    ConnectArgs { client, print: false, global: false, codex_home: None, config_home: None }
+    ConnectArgs {
+        client,
+        print: false,
+        global: false,
+        hooks: false,
+        claude_home: None,
+        codex_home: None,
+        config_home: None,
+    }
 }
 
 #[test]
@@ -78,6 +86,9 @@ fn the_examples_are_what_print_prints() {
         let printed = connect(&print, None, Path::new("/p"), None, Path::new("callboard")).expect("printed");
         assert_eq!(format!("{printed}\n"), example, "{client:?}");
     }
+    let print = ConnectArgs { print: true, ..hooks(Client::Claude) };
+    let printed = connect(&print, None, Path::new("/p"), None, Path::new("callboard")).expect("printed");
+    assert_eq!(format!("{printed}\n"), include_str!("../../../examples/clients/claude.settings.json"));
 }
 
 #[test]
@@ -311,4 +322,131 @@ fn the_bare_name_is_used_if_it_leads_to_this_executable() {
     assert_eq!(command(&exe, Some(bin.as_os_str())), Path::new("callboard"));
     assert_eq!(command(&project.path("other"), Some(bin.as_os_str())), project.path("other"));
     assert_eq!(command(&exe, None), exe);
+}
+
+fn hooks(client: Client) -> ConnectArgs {
+    ConnectArgs { hooks: true, ..args(client) }
+}
+
+impl Project {
+    /// Adds hooks twice to `before`: the first time gives what is answered, the second changes nothing.
+    fn adds_hooks(&self, client: Client, file: &str, before: &str) -> String {
+        let path = self.path("project").join(file);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+        fs::write(&path, before).expect("a file");
+        let first = self.connect_with(hooks(client), None).expect("connected");
+        assert_eq!((first.status, &first.path), (Status::Written, &path));
+        let after = fs::read_to_string(&path).expect("a file");
+        assert_eq!(self.connect_with(hooks(client), None).expect("connected").status, Status::Unchanged);
+        assert_eq!(fs::read_to_string(&path).expect("a file"), after);
+        after
+    }
+}
+
+#[test]
+fn hooks_come_beside_those_that_are_there() {
+    let before = r#"{
+  // mine
+  "hooks": {
+    "AfterAgent": [
+      { "matcher": "*", "hooks": [{ "name": "bell", "type": "command", "command": "bell" }] }
+    ]
+  }
+}
+"#;
+    let after = Project::new().adds_hooks(Client::Gemini, ".gemini/settings.json", before);
+    let expected = r#"{
+  // mine
+  "hooks": {
+    "AfterAgent": [
+      { "matcher": "*", "hooks": [{ "name": "bell", "type": "command", "command": "bell" }] },
+      {
+        "hooks": [
+          {
+            "type": "command",
+            "command": "/opt/callboard hook stop || true",
+            "timeout": 5000
+          }
+        ]
+      }
+    ],
+    "SessionStart": ["#;
+    assert!(after.starts_with(expected), "{after}");
+}
+
+#[test]
+fn hooks_of_every_client_that_has_them_are_for_its_own_events() {
+    let files = [
+        (Client::Claude, ".claude/settings.json", ["SessionStart", "Stop", "PostToolUse"], 5),
+        (Client::Codex, ".codex/hooks.json", ["SessionStart", "Stop", "PostToolUse"], 5),
+        (Client::Gemini, ".gemini/settings.json", ["SessionStart", "AfterAgent", "AfterTool"], 5_000),
+    ];
+    for (client, file, events, timeout) in files {
+        let after = Project::new().adds_hooks(client, file, "");
+        let value: serde_json::Value = serde_json::from_str(&after).expect("JSON");
+        for (event, hook) in events.iter().zip(["session-start", "stop", "heartbeat"]) {
+            let command = format!("/opt/callboard hook {hook} || true");
+            let group = serde_json::json!([{"hooks": [{"type": "command", "command": command, "timeout": timeout}]}]);
+            assert_eq!(value["hooks"][event], group, "{client:?}");
+        }
+    }
+    let project = Project::new();
+    let refused = project.connect_with(hooks(Client::Zed), None).expect_err("refused");
+    assert!(refused.to_string().contains("claude, codex and gemini"), "{refused}");
+}
+
+#[test]
+fn our_hooks_from_elsewhere_are_updated_and_their_own_settings_stay() {
+    let project = Project::new();
+    let before = r#"{"hooks": {"Stop": [{"hooks": [
+        {"type": "command", "command": "callboard-notes hook stopped", "timeout": 1},
+        {"type": "command", "command": "'/old place/callboard' hook stop --dir /b", "timeout": 9}
+    ]}]}}"#;
+    let after = project.adds_hooks(Client::Claude, ".claude/settings.json", before);
+    assert!(after.contains("callboard-notes hook stopped"), "{after}");
+    assert!(
+        after.contains(r#"{"type": "command", "command": "/opt/callboard hook stop || true", "timeout": 9}"#),
+        "{after}"
+    );
+    assert!(!after.contains("/old place"), "{after}");
+}
+
+#[test]
+fn hooks_name_the_executable_and_the_board_as_a_shell_reads_them() {
+    let print = ConnectArgs { print: true, ..hooks(Client::Claude) };
+    let (project, exe) = (Path::new("/p"), Path::new("/it's here/callboard"));
+    let printed = connect(&print, Some(Path::new("/my board")), project, None, exe).expect("printed").to_string();
+    let value: serde_json::Value = serde_json::from_str(&printed).expect("JSON");
+    let command = &value["hooks"]["Stop"][0]["hooks"][0]["command"];
+    assert_eq!(command, r"'/it'\''s here/callboard' hook stop --dir '/my board' || true");
+}
+
+#[test]
+fn hooks_are_not_put_where_a_client_would_not_find_them() {
+    for (text, reason) in [
+        (r#"{"hooks": []}"#, "`hooks` is not an object"),
+        (r#"{"hooks": {"Stop": {}}}"#, "`hooks.Stop` is not an array"),
+        (r#"{"hooks": {}, "hooks": {}}"#, "twice"),
+        ("{ // no comments\n}", "on line 1"),
+    ] {
+        let project = Project::new();
+        let path = project.path("project").join(".claude/settings.json");
+        fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+        fs::write(&path, text).expect("a file");
+        let error = format!("{:#}", project.connect_with(hooks(Client::Claude), None).expect_err("refused"));
+        assert!(error.contains(reason), "{error}");
+        assert_eq!(fs::read_to_string(&path).expect("a file"), text);
+    }
+}
+
+#[test]
+fn hooks_for_every_project_go_to_the_users_own_settings() {
+    let project = Project::new();
+    let global = |client| ConnectArgs { global: true, print: true, ..hooks(client) };
+    let path = |args| project.connect_with(args, None).expect("printed").path;
+    assert_eq!(path(global(Client::Claude)), project.path("home/.claude/settings.json"));
+    let moved = ConnectArgs { claude_home: Some(project.path("c")), ..global(Client::Claude) };
+    assert_eq!(path(moved), project.path("c/settings.json"));
+    assert_eq!(path(global(Client::Codex)), project.path("home/.codex/hooks.json"));
+    assert_eq!(path(global(Client::Gemini)), project.path("home/.gemini/settings.json"));
 }

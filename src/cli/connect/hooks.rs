@@ -1,0 +1,166 @@
+//! The hooks that run `callboard hook`, in the form that three clients share: groups of commands for each event.
+
+use std::path::Path;
+
+use anyhow::{Context, bail, ensure};
+use jsonc_parser::cst::{CstArray, CstInputValue, CstObject, CstObjectProp};
+use serde_json::Value;
+
+use super::entry::Edited;
+use super::json::{self, Dialect};
+use super::{Client, text};
+
+/// What each event runs.
+const RUNS: [&str; 3] = ["session-start", "stop", "heartbeat"];
+/// A hook answers within two seconds; the client waits longer only if it cannot be started.
+const TIMEOUT_SECONDS: u32 = 5;
+
+pub struct Hooks {
+    format: &'static Format,
+    /// The command of each event.
+    commands: [String; 3],
+}
+
+/// How a client has its hooks.
+struct Format {
+    project_file: &'static str,
+    /// In the order of [`RUNS`].
+    events: [&'static str; 3],
+    timeout: u32,
+    dialect: Dialect,
+    next: &'static str,
+}
+
+static CLAUDE: Format = Format {
+    project_file: ".claude/settings.json",
+    events: ["SessionStart", "Stop", "PostToolUse"],
+    timeout: TIMEOUT_SECONDS,
+    dialect: Dialect::Plain,
+    next: "restart Claude Code in this project (/hooks shows them); `callboard connect claude` writes the server they go with",
+};
+static CODEX: Format = Format {
+    project_file: ".codex/hooks.json",
+    events: ["SessionStart", "Stop", "PostToolUse"],
+    timeout: TIMEOUT_SECONDS,
+    dialect: Dialect::Plain,
+    next: "restart Codex and trust them (/hooks shows them); `callboard connect codex` writes the server they go with",
+};
+static GEMINI: Format = Format {
+    project_file: ".gemini/settings.json",
+    events: ["SessionStart", "AfterAgent", "AfterTool"],
+    timeout: TIMEOUT_SECONDS * 1_000,
+    dialect: Dialect::Comments,
+    next: "restart Gemini CLI and trust them if asked (/hooks shows them); `callboard connect gemini` writes the server \
+           they go with",
+};
+
+impl Hooks {
+    pub fn new(client: Client, exe: &Path, dir: Option<&Path>) -> anyhow::Result<Self> {
+        let (format, exe) = (format(client)?, quoted(&text(exe)?));
+        let dir = match dir {
+            Some(dir) => format!(" --dir {}", quoted(&text(&std::path::absolute(dir)?)?)),
+            None => String::new(),
+        };
+        // Where there is no callboard, or one that knows no hooks, nobody is to be bothered, least of all with exit code
+        // 2, which blocks.
+        Ok(Self { format, commands: RUNS.map(|run| format!("{exe} hook {run}{dir} || true")) })
+    }
+
+    /// Adds what is missing and updates what is ours; comments, order and layout of the rest stay.
+    pub fn put_into(&self, text: &str) -> anyhow::Result<Edited> {
+        let (text, (new, changes)) = json::change(text, self.format.dialect, |root| {
+            let events = root.object_value_or_create("hooks").context("`hooks` is not an object")?;
+            let (mut added, mut changes) = (0, Vec::new());
+            for ((event, run), command) in self.format.events.iter().zip(RUNS).zip(&self.commands) {
+                let groups = events.array_value_or_create(event);
+                let groups = groups.with_context(|| format!("`hooks.{event}` is not an array"))?;
+                match find(&groups, run, command) {
+                    Some(property) if command_of(&property).is_some_and(|found| found == *command) => {}
+                    Some(property) => {
+                        let before = command_of(&property).unwrap_or_default();
+                        property.set_value(CstInputValue::from(command.as_str()));
+                        changes.push(format!("{event}: {before:?}, now {command:?}"));
+                    }
+                    None => {
+                        groups.append(self.group(command));
+                        added += 1;
+                        changes.push(format!("{event}: {command:?} added"));
+                    }
+                }
+            }
+            Ok((added == RUNS.len(), changes))
+        })?;
+        let value = json::read(&text, self.format.dialect)?;
+        for (event, run) in self.format.events.iter().zip(RUNS) {
+            let groups = value["hooks"][event].to_string();
+            ensure!(groups.contains(&format!("hook {run}")), "`hooks` or `{event}` is there twice");
+        }
+        Ok(Edited { text, new, changes })
+    }
+
+    /// Without a matcher: for every source and tool.
+    fn group(&self, command: &str) -> CstInputValue {
+        let text = |value: &str| CstInputValue::from(value);
+        let hook = [
+            ("type", text("command")),
+            ("command", text(command)),
+            ("timeout", CstInputValue::Number(self.format.timeout.to_string())),
+        ];
+        let hook = CstInputValue::Object(hook.map(|(key, value)| (key.to_owned(), value)).into());
+        CstInputValue::Object(vec![("hooks".to_owned(), CstInputValue::Array(vec![hook]))])
+    }
+}
+
+pub fn project_file(client: Client) -> anyhow::Result<&'static str> {
+    Ok(format(client)?.project_file)
+}
+
+pub fn next(client: Client) -> &'static str {
+    format(client).map_or("", |format| format.next)
+}
+
+fn format(client: Client) -> anyhow::Result<&'static Format> {
+    match client {
+        Client::Claude => Ok(&CLAUDE),
+        Client::Codex => Ok(&CODEX),
+        Client::Gemini => Ok(&GEMINI),
+        Client::Cursor | Client::Vscode | Client::Zed => {
+            bail!("callboard writes hooks for claude, codex and gemini; other clients have none, or of another form")
+        }
+    }
+}
+
+/// The `command` of the hook that runs ours.
+fn find(groups: &CstArray, run: &str, command: &str) -> Option<CstObjectProp> {
+    let hooks = groups.elements().into_iter().filter_map(|group| group.as_object()?.array_value("hooks"));
+    let hooks = hooks.flat_map(|hooks| hooks.elements()).filter_map(|hook| hook.as_object());
+    let ours = |hook: &CstObject| {
+        let property = hook.get("command")?;
+        let found = command_of(&property)?;
+        (found == command || is_ours(&found, run)).then_some(property)
+    };
+    hooks.into_iter().find_map(|hook| ours(&hook))
+}
+
+fn command_of(property: &CstObjectProp) -> Option<String> {
+    match property.to_serde_value()? {
+        Value::String(command) => Some(command),
+        _ => None,
+    }
+}
+
+/// Runs `callboard hook RUN`, from wherever and for whichever board.
+fn is_ours(command: &str, run: &str) -> bool {
+    let Some((program, rest)) = command.split_once(&format!(" hook {run}")) else { return false };
+    program.contains("callboard") && (rest.is_empty() || rest.starts_with(' '))
+}
+
+/// As one word of a shell.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%:,=".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
