@@ -53,7 +53,7 @@ pub(crate) enum Message {
         reply: oneshot::Sender<Result<Past, CallError>>,
     },
     /// To be shown the replica, caught up.
-    Look(Box<dyn FnOnce(Result<&State, CallError>) + Send>),
+    Look(Look),
     /// The board's lock is ours.
     Locked(io::Result<()>),
     /// Something in the directory has changed.
@@ -63,6 +63,8 @@ pub(crate) enum Message {
     Stop,
 }
 
+/// Takes what it wants from the replica, or hears why there is none.
+type Look = Box<dyn FnOnce(Result<&State, CallError>) + Send>;
 type Answer = Result<Value, CallError>;
 type Answers = Vec<(oneshot::Sender<Answer>, Answer)>;
 
@@ -323,7 +325,7 @@ impl Writer {
         }
     }
 
-    fn show(&mut self, look: Box<dyn FnOnce(Result<&State, CallError>) + Send>) {
+    fn show(&mut self, look: Look) {
         match (self.look(), &self.board) {
             (Err(error), _) => look(Err(error)),
             (Ok(()), Some(board)) => look(Ok(&board.state)),
