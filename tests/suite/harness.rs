@@ -1,5 +1,7 @@
 //! A board in a directory of its own, real processes on it, and what the tests ask of both.
 
+pub mod http;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};

@@ -5,6 +5,7 @@ mod crashes;
 mod generated;
 mod harness;
 mod hooks;
+mod http;
 mod model;
 mod participants;
 mod processes;

@@ -1,0 +1,617 @@
+//! `callboard serve` as a process, and clients that say exactly what they are told to, byte by byte.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use super::{Board, PATIENCE, Reply, until};
+
+pub const LEGACY_VERSION: &str = "2025-11-25";
+const MODERN_VERSION: &str = "2026-07-28";
+
+/// A running listener. Its log goes to a file beside the board.
+pub struct Server {
+    process: Child,
+    pub address: SocketAddr,
+    /// The first line that it printed.
+    pub announced: Value,
+    pub token: String,
+    log: PathBuf,
+}
+
+/// `callboard --json serve` on a port of the system's choice, its log in a file of its own.
+pub fn serve(board: &Board, arguments: &[&str]) -> (Command, PathBuf) {
+    static STARTED: AtomicU32 = AtomicU32::new(0);
+    let log = board.base().join(format!("serve-{}.log", STARTED.fetch_add(1, Ordering::Relaxed)));
+    let mut command = board.command();
+    command.args(["--json", "serve"]).args(arguments);
+    if !arguments.contains(&"--listen") {
+        command.args(["--listen", "127.0.0.1:0"]);
+    }
+    command.stdout(Stdio::piped()).stderr(File::create(&log).unwrap());
+    (command, log)
+}
+
+impl Server {
+    #[track_caller]
+    pub fn on(board: &Board) -> Self {
+        Self::with(board, &[], &[])
+    }
+
+    #[track_caller]
+    pub fn with(board: &Board, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let (mut command, log) = serve(board, arguments);
+        let mut process = command.envs(environment.iter().copied()).spawn().unwrap();
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        let parsed = serde_json::from_str(&line);
+        let announced: Value = parsed.unwrap_or_else(|_| panic!("{line:?} {}", fs::read_to_string(&log).unwrap()));
+        // A full pipe would stop a server that goes on printing.
+        thread::spawn(move || output.lines().map_while(Result::ok).for_each(drop));
+        let text = |field: &str| announced[field].as_str().unwrap_or_else(|| panic!("no {field}: {line}")).to_owned();
+        let port: u16 = text("url").rsplit(':').next().unwrap().parse().unwrap();
+        let (address, token) = (SocketAddr::from(([127, 0, 0, 1], port)), text("token"));
+        Self { process, address, announced, token, log }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// What it has logged so far.
+    pub fn log(&self) -> String {
+        String::from_utf8_lossy(&fs::read(&self.log).unwrap()).into_owned()
+    }
+
+    /// Resident memory in bytes.
+    pub fn memory(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1_024
+    }
+
+    /// How many sockets it has open, its listener among them.
+    pub fn sockets(&self) -> usize {
+        let open = fs::read_dir(format!("/proc/{}/fd", self.pid())).unwrap();
+        let targets = open.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
+        targets.filter(|target| target.to_string_lossy().starts_with("socket:")).count()
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.process), signal).unwrap();
+    }
+
+    /// SIGKILL, and the end of it.
+    pub fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    #[track_caller]
+    pub fn ends_within(&mut self, patience: Duration) -> ExitStatus {
+        until(patience, "the server ends", || self.process.try_wait().unwrap())
+    }
+
+    pub fn connect(&self) -> Connection {
+        Connection::to(self.address)
+    }
+
+    /// The answer to one request on a connection of its own.
+    #[track_caller]
+    pub fn ask(&self, request: &Request) -> Answer {
+        self.connect().ask(request)
+    }
+
+    /// An empty request with what every request needs.
+    pub fn request(&self, method: &str, path: &str) -> Request {
+        let request =
+            Request { method: method.to_owned(), path: path.to_owned(), headers: Vec::new(), body: Vec::new() };
+        request.header("Host", &self.address.to_string()).header("Authorization", &format!("Bearer {}", self.token))
+    }
+
+    pub fn post(&self, path: &str, body: impl Into<Vec<u8>>) -> Request {
+        let mut request = self.request("POST", path).header("Content-Type", "application/json");
+        request.body = body.into();
+        request
+    }
+
+    /// One operation through `/rpc`.
+    pub fn rpc(&self, id: u64, operation: &str, arguments: &Value) -> Request {
+        let call = json!({"jsonrpc": "2.0", "id": id, "method": operation, "params": arguments});
+        self.post("/rpc", call.to_string())
+    }
+
+    /// A message of 2026-07-28 with the headers that mirror it.
+    pub fn modern(&self, id: u64, method: &str, params: Value) -> Request {
+        let mut call = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        call["params"]["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": MODERN_VERSION,
+            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        });
+        let request = self.post("/mcp", call.to_string()).accepting_streams();
+        let request = request.header("MCP-Protocol-Version", MODERN_VERSION).header("Mcp-Method", method);
+        match call["params"]["name"].as_str() {
+            Some(name) => request.header("Mcp-Name", name),
+            None => request,
+        }
+    }
+
+    /// `initialize` of the versions before 2026-07-28.
+    pub fn initialize(&self, id: u64) -> Request {
+        let client = json!({"name": "old-client", "version": "1"});
+        let params = json!({"protocolVersion": LEGACY_VERSION, "capabilities": {}, "clientInfo": client});
+        let call = json!({"jsonrpc": "2.0", "id": id, "method": "initialize", "params": params});
+        self.post("/mcp", call.to_string()).accepting_streams()
+    }
+
+    /// The request that asks for a WebSocket.
+    pub fn upgrade(&self) -> Request {
+        let request = self.request("GET", "/rpc").header("Connection", "Upgrade").header("Upgrade", "websocket");
+        request.header("Sec-WebSocket-Version", "13").header("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The doors through which operations are called by a single request.
+#[derive(Clone, Copy, Debug)]
+pub enum Door {
+    Mcp,
+    Rpc,
+}
+
+impl Door {
+    pub const ALL: [Self; 2] = [Self::Mcp, Self::Rpc];
+
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::Mcp => "/mcp",
+            Self::Rpc => "/rpc",
+        }
+    }
+
+    pub fn call(self, server: &Server, id: u64, operation: &str, arguments: &Value) -> Request {
+        match self {
+            Self::Mcp => server.modern(id, "tools/call", json!({"name": operation, "arguments": arguments})),
+            Self::Rpc => server.rpc(id, operation, arguments),
+        }
+    }
+
+    #[track_caller]
+    pub fn ask(self, server: &Server, operation: &str, arguments: &Value) -> Reply {
+        reply(&server.ask(&self.call(server, 1, operation, arguments)).message())
+    }
+
+    #[track_caller]
+    pub fn ok(self, server: &Server, operation: &str, arguments: &Value) -> Value {
+        self.ask(server, operation, arguments).ok()
+    }
+}
+
+/// What an operation answered, from a message of either door.
+#[track_caller]
+pub fn reply(message: &Value) -> Reply {
+    let (result, error) = (&message["result"], &message["error"]);
+    assert!(result.is_object() || error.is_object(), "{message}");
+    if error.is_object() {
+        return Reply { value: error["data"].clone(), is_error: true, text: error.to_string() };
+    }
+    let is_error = result["isError"] == true;
+    let value = if result["content"].is_array() { &result["structuredContent"] } else { result };
+    Reply { value: value.clone(), is_error, text: result.to_string() }
+}
+
+/// A request as it is to be written, right or wrong.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub method: String,
+    pub path: String,
+    headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Request {
+    /// In place of any header of that name.
+    pub fn header(self, name: &str, value: &str) -> Self {
+        self.without(name).and_header(name, value)
+    }
+
+    /// Beside any header of that name.
+    pub fn and_header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub fn without(mut self, name: &str) -> Self {
+        self.headers.retain(|(other, _)| !other.eq_ignore_ascii_case(name));
+        self
+    }
+
+    pub fn at(mut self, path: &str) -> Self {
+        path.clone_into(&mut self.path);
+        self
+    }
+
+    pub fn with_body(mut self, body: impl Into<Vec<u8>>) -> Self {
+        self.body = body.into();
+        self
+    }
+
+    fn accepting_streams(self) -> Self {
+        self.header("Accept", "application/json, text/event-stream")
+    }
+
+    /// Up to the empty line, without a word on how long the body is.
+    pub fn head(&self) -> Vec<u8> {
+        let mut text = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
+        self.headers.iter().for_each(|(name, value)| text.push_str(&format!("{name}: {value}\r\n")));
+        (text + "\r\n").into_bytes()
+    }
+
+    pub fn bytes(&self) -> Vec<u8> {
+        let sized = self.clone().header("Content-Length", &self.body.len().to_string());
+        [sized.head(), self.body.clone()].concat()
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub status: u16,
+    headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+
+    pub fn header_names(&self) -> impl Iterator<Item = String> {
+        self.headers.iter().map(|(name, _)| name.to_ascii_lowercase())
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The JSON-RPC answer, be it alone or the last in a stream of events.
+    #[track_caller]
+    pub fn message(&self) -> Value {
+        let text = self.text();
+        let stream = self.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
+        let found = if stream {
+            events(&text).into_iter().rfind(|message| message["id"] != Value::Null)
+        } else {
+            serde_json::from_str(&text).ok()
+        };
+        found.unwrap_or_else(|| panic!("no message in {} {text:?}", self.status))
+    }
+}
+
+/// The messages of a stream of server-sent events; the empty ones that open it are left out.
+pub fn events(text: &str) -> Vec<Value> {
+    let data = text.lines().filter_map(|line| line.strip_prefix("data:"));
+    data.filter_map(|data| serde_json::from_str(data.trim()).ok()).collect()
+}
+
+/// One TCP connection.
+pub struct Connection {
+    stream: TcpStream,
+    unread: Vec<u8>,
+}
+
+impl Connection {
+    pub fn to(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        Self { stream, unread: Vec::new() }
+    }
+
+    /// Whether it went out; the other side may have closed.
+    pub fn write(&mut self, bytes: &[u8]) -> bool {
+        self.stream.write_all(bytes).is_ok()
+    }
+
+    pub fn send(&mut self, request: &Request) {
+        assert!(self.write(&request.bytes()), "the server has closed");
+    }
+
+    #[track_caller]
+    pub fn ask(&mut self, request: &Request) -> Answer {
+        // A server that has answered what it saw need not take the rest.
+        self.write(&request.bytes());
+        self.answer().unwrap_or_else(|| panic!("closed without an answer to {} {}", request.method, request.path))
+    }
+
+    /// The next answer; none when the connection ended without one, and a panic when it ended within one.
+    #[track_caller]
+    pub fn answer(&mut self) -> Option<Answer> {
+        loop {
+            let mut answer = self.answer_head()?;
+            // Only says: go on.
+            if answer.status == 100 {
+                continue;
+            }
+            answer.body = match (answer.header("content-length"), answer.header("transfer-encoding")) {
+                (_, Some(_)) => self.chunks(),
+                (Some(length), None) => self.exactly(length.parse().unwrap()),
+                (None, None) => Vec::new(),
+            };
+            return Some(answer);
+        }
+    }
+
+    /// The status line and headers, for streams whose body never ends.
+    #[track_caller]
+    pub fn answer_head(&mut self) -> Option<Answer> {
+        while !self.unread.windows(4).any(|window| window == b"\r\n\r\n") {
+            if !self.read_more() {
+                let part = String::from_utf8_lossy(&self.unread);
+                assert!(part.is_empty(), "the connection ended within {part:?}");
+                return None;
+            }
+        }
+        let end = self.unread.windows(4).position(|window| window == b"\r\n\r\n").unwrap();
+        let head = String::from_utf8(self.exactly(end + 4)).unwrap();
+        let mut lines = head.lines();
+        let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+        let pairs = lines.filter_map(|line| line.split_once(':'));
+        let headers = pairs.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect();
+        Some(Answer { status, headers, body: Vec::new() })
+    }
+
+    /// The rest, to its end.
+    pub fn rest(&mut self) -> Vec<u8> {
+        while self.read_more() {}
+        std::mem::take(&mut self.unread)
+    }
+
+    /// What comes with one answer, or with as much of it as there is.
+    #[track_caller]
+    pub fn some(&mut self) -> Vec<u8> {
+        let whole = |bytes: &[u8]| {
+            let text = String::from_utf8_lossy(bytes);
+            let length = text.split("\r\n").find_map(|line| {
+                line.to_ascii_lowercase().strip_prefix("content-length:")?.trim().parse::<usize>().ok()
+            });
+            let head = bytes.windows(4).position(|window| window == b"\r\n\r\n");
+            head.zip(length).is_some_and(|(head, length)| bytes.len() >= head + 4 + length)
+        };
+        while !whole(&self.unread) && self.read_more() {}
+        std::mem::take(&mut self.unread)
+    }
+
+    pub fn close_sending(&self) {
+        self.stream.shutdown(Shutdown::Write).unwrap();
+    }
+
+    /// Whether anything can be read now, the end included.
+    pub fn is_readable(&self) -> bool {
+        self.stream.set_nonblocking(true).unwrap();
+        let peeked = self.stream.peek(&mut [0]);
+        self.stream.set_nonblocking(false).unwrap();
+        !self.unread.is_empty() || !peeked.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+    }
+
+    /// Whether the other side has closed and left nothing to read.
+    pub fn is_closed(&self) -> bool {
+        self.stream.set_nonblocking(true).unwrap();
+        let peeked = self.stream.peek(&mut [0]);
+        self.stream.set_nonblocking(false).unwrap();
+        match peeked {
+            Ok(size) => size == 0,
+            Err(error) => error.kind() != ErrorKind::WouldBlock,
+        }
+    }
+
+    /// False at the end, be it clean or not.
+    #[track_caller]
+    fn read_more(&mut self) -> bool {
+        let mut part = [0; 16 * 1024];
+        match self.stream.read(&mut part) {
+            Ok(0) => false,
+            Ok(size) => {
+                self.unread.extend_from_slice(&part[..size]);
+                true
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                panic!("no answer within {PATIENCE:?}; so far {:?}", String::from_utf8_lossy(&self.unread))
+            }
+            Err(_) => false,
+        }
+    }
+
+    #[track_caller]
+    fn exactly(&mut self, size: usize) -> Vec<u8> {
+        while self.unread.len() < size {
+            assert!(
+                self.read_more(),
+                "the connection ended within an answer: {:?}",
+                String::from_utf8_lossy(&self.unread)
+            );
+        }
+        let rest = self.unread.split_off(size);
+        std::mem::replace(&mut self.unread, rest)
+    }
+
+    #[track_caller]
+    fn chunks(&mut self) -> Vec<u8> {
+        let mut body = Vec::new();
+        loop {
+            let size = self.line();
+            let size = usize::from_str_radix(size.split(';').next().unwrap().trim(), 16).unwrap();
+            body.extend(self.exactly(size));
+            self.exactly(2);
+            if size == 0 {
+                return body;
+            }
+        }
+    }
+
+    #[track_caller]
+    fn line(&mut self) -> String {
+        while !self.unread.contains(&b'\n') {
+            assert!(self.read_more(), "the connection ended within an answer");
+        }
+        let end = self.unread.iter().position(|byte| *byte == b'\n').unwrap();
+        String::from_utf8(self.exactly(end + 1)).unwrap()
+    }
+}
+
+/// A session as the versions before 2026-07-28 have it.
+pub struct Session<'a> {
+    server: &'a Server,
+    id: String,
+}
+
+impl<'a> Session<'a> {
+    #[track_caller]
+    pub fn open(server: &'a Server) -> Self {
+        let answer = server.ask(&server.initialize(0));
+        assert_eq!(answer.message()["result"]["protocolVersion"], LEGACY_VERSION, "{}", answer.text());
+        let id = answer.header("mcp-session-id").expect("a session id").to_owned();
+        let session = Self { server, id };
+        let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        assert_eq!(server.ask(&session.post(&initialized)).status, 202);
+        session
+    }
+
+    pub fn post(&self, message: &Value) -> Request {
+        self.as_ours(self.server.post("/mcp", message.to_string()))
+    }
+
+    pub fn call(&self, id: u64, tool: &str, arguments: &Value) -> Request {
+        let params = json!({"name": tool, "arguments": arguments});
+        self.post(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}))
+    }
+
+    pub fn cancel(&self, id: u64) -> Request {
+        let params = json!({"requestId": id});
+        self.post(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}))
+    }
+
+    /// The request that ends the session.
+    pub fn end(&self) -> Request {
+        self.as_ours(self.server.request("DELETE", "/mcp"))
+    }
+
+    /// The stream of what the server says unasked, known to be open.
+    #[track_caller]
+    pub fn stream(&self) -> Connection {
+        let mut connection = self.server.connect();
+        connection.send(&self.as_ours(self.server.request("GET", "/mcp")).header("Accept", "text/event-stream"));
+        let head = connection.answer_head().expect("a stream");
+        assert_eq!(head.status, 200, "{head:?}");
+        connection
+    }
+
+    fn as_ours(&self, request: Request) -> Request {
+        request.accepting_streams().header("Mcp-Session-Id", &self.id).header("MCP-Protocol-Version", LEGACY_VERSION)
+    }
+}
+
+const TEXT: u8 = 1;
+const CLOSE: u8 = 8;
+const PING: u8 = 9;
+
+/// A WebSocket on `/rpc`.
+pub struct WebSocket {
+    pub connection: Connection,
+}
+
+impl WebSocket {
+    #[track_caller]
+    pub fn open(server: &Server) -> Self {
+        Self::with(server, &server.upgrade())
+    }
+
+    #[track_caller]
+    pub fn with(server: &Server, upgrade: &Request) -> Self {
+        let mut connection = server.connect();
+        connection.send(upgrade);
+        let head = connection.answer_head().expect("an answer to the upgrade");
+        assert_eq!(head.status, 101, "{head:?} {:?}", String::from_utf8_lossy(&connection.unread));
+        Self { connection }
+    }
+
+    pub fn send(&mut self, id: u64, method: &str, params: &Value) {
+        let call = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        assert!(self.frame(TEXT, call.to_string().as_bytes()), "the server has closed");
+    }
+
+    /// Masked, as a client must; whether it went out.
+    pub fn frame(&mut self, kind: u8, payload: &[u8]) -> bool {
+        const MASK: [u8; 4] = [0x12, 0x34, 0x56, 0x78];
+        let mut frame = vec![0x80 | kind];
+        match payload.len() {
+            size @ 0..126 => frame.push(0x80 | size as u8),
+            size @ 126..65_536 => {
+                frame.push(0x80 | 126);
+                frame.extend((size as u16).to_be_bytes());
+            }
+            size => {
+                frame.push(0x80 | 127);
+                frame.extend((size as u64).to_be_bytes());
+            }
+        }
+        frame.extend(MASK);
+        frame.extend(payload.iter().zip(MASK.iter().cycle()).map(|(byte, mask)| byte ^ mask));
+        self.connection.write(&frame)
+    }
+
+    /// Says goodbye.
+    pub fn close(&mut self) {
+        self.frame(CLOSE, &1_000_u16.to_be_bytes());
+    }
+
+    /// The next message; none when the connection was closed.
+    #[track_caller]
+    pub fn next(&mut self) -> Option<Value> {
+        loop {
+            if self.connection.unread.is_empty() && !self.connection.read_more() {
+                return None;
+            }
+            let start = self.connection.exactly(2);
+            let size = match start[1] {
+                126 => usize::from(u16::from_be_bytes(self.connection.exactly(2).try_into().unwrap())),
+                127 => u64::from_be_bytes(self.connection.exactly(8).try_into().unwrap()) as usize,
+                size => usize::from(size),
+            };
+            let payload = self.connection.exactly(size);
+            match start[0] & 0x0f {
+                TEXT => return Some(serde_json::from_slice(&payload).unwrap()),
+                CLOSE => return None,
+                PING => drop(self.frame(PING + 1, &payload)),
+                _ => {}
+            }
+        }
+    }
+
+    /// The answer to call `id`; what else comes meanwhile is left out.
+    #[track_caller]
+    pub fn answer(&mut self, id: u64) -> Value {
+        loop {
+            let message = self.next().unwrap_or_else(|| panic!("closed without an answer to call {id}"));
+            if message["id"] == id {
+                return message;
+            }
+        }
+    }
+}
