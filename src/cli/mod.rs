@@ -13,6 +13,7 @@ mod fail;
 mod heartbeat;
 mod hook;
 mod init;
+mod log;
 mod mcp;
 mod pause;
 mod print;
@@ -196,7 +197,7 @@ fn run(arguments: Arguments) -> Outcome {
 /// Standard output belongs to the protocol and to replies.
 fn start_log(format: LogFormat) {
     let filter = EnvFilter::try_from_env("CALLBOARD_LOG").unwrap_or_else(|_| EnvFilter::new("warn,rmcp=error"));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(false);
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| log::Lines).with_ansi(false);
     match format {
         LogFormat::Text => log.init(),
         LogFormat::Json => log.json().init(),
