@@ -46,7 +46,7 @@ const HEAD_PATIENCE: Duration = Duration::from_secs(30);
 const WRITE_PATIENCE: Duration = Duration::from_secs(30);
 /// After a signal: for answers that are on their way, then for streams to end.
 const ANSWER_GRACE: Duration = Duration::from_secs(2);
-const CLOSE_GRACE: Duration = Duration::from_secs(2);
+const CLOSE_GRACE: Duration = Duration::from_secs(1);
 /// When the system has no more sockets or memory for now.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
