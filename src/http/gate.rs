@@ -141,7 +141,12 @@ pub async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -
     match gate.admit(request).await {
         Ok((request, reader)) => {
             let response = next.run(request).await;
-            response.map(|body| Body::new(Watched { body, reader: Some(reader) }))
+            if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+                // It goes on as a WebSocket, whose end takes its calls back.
+                drop(reader.disarm());
+                return response;
+            }
+            response.map(|body| Body::new(Watched { body, _reader: reader }))
         }
         Err(turned) => {
             tracing::debug!(?path, status = turned.0.as_u16(), why = ?turned.1, "request turned away");
@@ -169,6 +174,9 @@ impl Gate {
                        board's directory";
             return Err(Turned::away(StatusCode::UNAUTHORIZED, why));
         }
+        // Whoever comes next may log what it sees; nobody reads a query.
+        request.headers_mut().remove(AUTHORIZATION);
+        *request.uri_mut() = request.uri().path().parse().unwrap_or_default();
         let caller = Caller { gone: gone.clone(), ..caller(request.headers())? };
         request.extensions_mut().insert(caller);
         if request.method() == Method::POST {
@@ -234,10 +242,11 @@ fn is_json(content_type: &str) -> bool {
     essence.trim().eq_ignore_ascii_case("application/json")
 }
 
-/// A response whose reader is watched: when it goes before the end, so does whatever works for it.
+/// A response whose reader is watched: with it goes whatever still works for it. After the end that is nothing, or what a
+/// session's end has left without a way to answer.
 struct Watched {
     body: Body,
-    reader: Option<DropGuard>,
+    _reader: DropGuard,
 }
 
 impl HttpBody for Watched {
@@ -245,13 +254,7 @@ impl HttpBody for Watched {
     type Error = axum::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(cx);
-        if let Poll::Ready(None) = &polled
-            && let Some(reader) = self.reader.take()
-        {
-            drop(reader.disarm());
-        }
-        polled
+        Pin::new(&mut self.body).poll_frame(cx)
     }
 
     fn is_end_stream(&self) -> bool {
