@@ -72,8 +72,13 @@ impl<H: Handler> Door<H> {
     pub async fn handle(&self, request: Request) -> Response {
         let headers = request.headers();
         let is_modern = headers.get(VERSION).is_some_and(|version| version.as_bytes() >= MODERN.as_bytes());
-        let opens = !is_modern && !headers.contains_key(SESSION);
-        if opens && self.sessions.sessions.read().await.len() >= SESSIONS.max {
+        let session = headers.get(SESSION).and_then(|name| name.to_str().ok());
+        // Any name may open one, not only none.
+        let is_full = !is_modern && {
+            let sessions = self.sessions.sessions.read().await;
+            sessions.len() >= SESSIONS.max && session.is_none_or(|name| !sessions.contains_key(name))
+        };
+        if is_full {
             let why = format!("{} sessions are open; end some (DELETE), or try again later", SESSIONS.max);
             return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
         }
