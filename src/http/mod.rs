@@ -45,7 +45,7 @@ const HEAD_PATIENCE: Duration = Duration::from_secs(30);
 /// For a client to read some of what was written to it.
 const WRITE_PATIENCE: Duration = Duration::from_secs(30);
 /// After a signal: for answers that are on their way, then for streams to end.
-const ANSWER_GRACE: Duration = Duration::from_secs(2);
+const ANSWER_GRACE: Duration = Duration::from_millis(1_500);
 const CLOSE_GRACE: Duration = Duration::from_secs(1);
 /// When the system has no more sockets or memory for now.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -234,7 +234,7 @@ fn identify(state: &State, prepared: &dyn Prepared, call: &Call<'_>) -> Result<O
         (AgentArgument::None, _) | (AgentArgument::Optional, DefaultAgent::None) => Ok(None),
         (_, DefaultAgent::Named(agent)) => Ok(Some(agent.clone())),
         (_, DefaultAgent::Auto { prefix }) => Ok(Some(free_slot(state, prefix, call))),
-        (AgentArgument::Required, DefaultAgent::None) => Err(Refusal::Empty { what: "agent_id" }),
+        (AgentArgument::Required, DefaultAgent::None) => Err(Refusal::AgentMissing),
     }
 }
 

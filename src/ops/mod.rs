@@ -135,7 +135,7 @@ pub struct Call<'a> {
 impl Call<'_> {
     /// The acting agent, for operations that cannot do without.
     pub fn agent(&self) -> Result<&AgentId, Refusal> {
-        self.actor.as_ref().ok_or(Refusal::Empty { what: "agent_id" })
+        self.actor.as_ref().ok_or(Refusal::AgentMissing)
     }
 
     /// A path in the caller's worktree relative to its root, so that one file in five worktrees is one path.

@@ -44,6 +44,8 @@ pub enum Refusal {
     UnknownDependency { task: TaskId, dependency: String },
     #[error("these dependencies form a cycle: {}; leave one of them out", cycle_text(cycle))]
     DependencyCycle { cycle: Vec<TaskId> },
+    #[error("whose call is this? give agent_id; register_agent makes one up if you have none")]
+    AgentMissing,
     #[error("no agent `{agent}`; call register_agent first")]
     UnknownAgent { agent: AgentId },
     #[error(

@@ -155,7 +155,7 @@ fn observers_and_strangers_claim_nothing() {
     assert!(message.contains("`watcher`") && message.contains("register"), "{message}");
     let message = world.by("stranger").call("claim_task", json!({})).refuses("unknown_agent");
     assert!(message.contains("`stranger`") && message.contains("register_agent"), "{message}");
-    let message = world.nobody().call("claim_task", json!({})).refuses("empty");
+    let message = world.nobody().call("claim_task", json!({})).refuses("agent_missing");
     assert!(message.contains("agent_id"), "{message}");
 }
 
