@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Annotations, Call, Operation, READ, Toolset, input};
 use crate::state::State;
-use crate::state::event::Recorded;
+use crate::state::event::{KINDS, Recorded};
 use crate::state::id::TaskId;
 use crate::state::limit;
 use crate::state::refusal::Refusal;
@@ -45,6 +45,10 @@ pub struct EventFilter {
 
 impl EventFilter {
     pub fn checked(kinds: &[String], task: Option<&str>) -> Result<Self, Refusal> {
+        if let Some(unknown) = kinds.iter().find(|kind| !KINDS.contains(&kind.as_str())) {
+            let kind = unknown.chars().take(LONGEST_KIND).collect();
+            return Err(Refusal::UnknownKind { kind, known: &KINDS });
+        }
         Ok(Self { kinds: kinds.to_vec(), task: task.map(TaskId::checked).transpose()? })
     }
 
@@ -56,6 +60,9 @@ impl EventFilter {
 
 /// Events that one call looks at, so that a rare kind does not read the whole journal at once.
 const LOOKED_AT: usize = 5_000;
+
+/// What a refusal repeats of a name that is none.
+const LONGEST_KIND: usize = 64;
 
 impl Operation for WaitForEvents {
     const NAME: &'static str = "wait_for_events";

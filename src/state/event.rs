@@ -16,6 +16,35 @@ use super::time::Timestamp;
 /// The version of the events that this build writes.
 pub const VERSION: u32 = 1;
 
+/// The kinds of events, in the order in which they are defined.
+pub const KINDS: [&str; 25] = [
+    "board_created",
+    "imported",
+    "plan_set",
+    "tasks_created",
+    "task_updated",
+    "agent_registered",
+    "agent_seen",
+    "noted",
+    "participant_joined",
+    "participant_gone",
+    "clock_stepped",
+    "claimed",
+    "started",
+    "completed",
+    "late_result_kept",
+    "failed",
+    "released",
+    "lease_expired",
+    "stop_requested",
+    "cancelled",
+    "retried",
+    "discovery_added",
+    "paused",
+    "resumed",
+    "tasks_retired",
+];
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Event {
@@ -285,6 +314,42 @@ impl Event {
             | Self::Cancelled { task, .. }
             | Self::Retried { task } => vec![task],
             _ => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::state::State;
+
+    #[test]
+    fn the_kinds_are_those_of_the_enum() {
+        let error = serde_json::from_value::<Event>(json!({"kind": "?"})).expect_err("no such kind").to_string();
+        let named: Vec<_> = error.split('`').skip(3).step_by(2).collect();
+        assert_eq!(named, KINDS, "{error}");
+    }
+
+    #[test]
+    fn an_event_says_the_kind_that_it_is_written_with() {
+        let all = json!({
+            "board_id": "b", "source": "s", "document": State::new().to_document(), "goal": "g", "tasks": [], "task": "t",
+            "change": {}, "agent": "a", "role": "worker", "max_concurrent": 1, "lease_millis": 1, "grace_until":
+            "2026-03-01T12:00:00.000Z", "gap_millis": 1, "attempt": 1, "lease_until": "2026-03-01T12:00:00.000Z",
+            "result": {}, "counted": true, "gave_up": false, "discovery": "d", "content": "c",
+            "error": {"category": "error", "message": "m", "retryable": true},
+        });
+        for kind in KINDS {
+            let mut event = all.clone();
+            event["kind"] = kind.into();
+            event["participant"] = match kind {
+                "participant_joined" => json!({"id": "p", "pid": 1, "joined_at": "2026-03-01T12:00:00.000Z"}),
+                _ => json!("p"),
+            };
+            let event: Event = serde_json::from_value(event).unwrap_or_else(|error| panic!("{kind}: {error}"));
+            assert_eq!(event.kind(), kind);
         }
     }
 }

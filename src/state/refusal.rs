@@ -92,6 +92,8 @@ pub enum Refusal {
     KeyOfItem,
     #[error("operation `{name}` cannot be part of a batch; call it by itself")]
     NotInBatch { name: String },
+    #[error("no kind of event is called `{kind}`; the kinds are {}", known.join(", "))]
+    UnknownKind { kind: String, known: &'static [&'static str] },
     #[error("the history could not be read ({detail}); see `callboard doctor`")]
     HistoryUnread { detail: String },
     #[error("operation {index} ({name}) was refused, so nothing of the batch was done: {refusal}")]
