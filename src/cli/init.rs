@@ -33,7 +33,10 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     let plan = arguments.plan.as_deref().map(read_input);
     let reply = session.call("init_coordination", json!({"goal": arguments.goal, "master_plan": plan}))?;
     session.show(&reply, |page| {
-        page.line(format_args!("The board is in {} ({}).", session.dir().display(), session.location.source));
+        page.line(match &session.server {
+            Some(server) => format!("The board is that of {}.", server.address),
+            None => format!("The board is in {} ({}).", session.dir().display(), session.location.source),
+        });
         page.line("\nFor AGENTS.md or CLAUDE.md, so that agents use it:\n");
         page.line(PARAGRAPH);
         page.line(

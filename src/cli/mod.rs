@@ -2,6 +2,7 @@
 
 mod add;
 mod agents;
+mod board;
 mod call;
 mod cancel;
 mod claim;
@@ -35,10 +36,13 @@ use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
 use serde_json::{Value, json};
 use tracing_subscriber::EnvFilter;
 
+use board::{Board, Server};
+
 use crate::clock::SystemClock;
 use crate::location::{Location, Start};
 use crate::ops::LARGEST_INPUT;
 use crate::participant::{self, AgentChoice, CallError, Caller, Handle, Options, Stay};
+use crate::rpc::client::{Blame, ClientError};
 use crate::state::guard::HUMAN;
 use crate::state::id::AgentId;
 use crate::state::limit;
@@ -50,19 +54,26 @@ const REFUSED: u8 = 1;
 const USAGE: u8 = 2;
 const FAILED: u8 = 3;
 
-const EXIT_CODES: &str = "Exit codes:
-  0  done
-  1  refused: the message says why and what to do (also: no task was claimed)
-  2  the command line is wrong
-  3  the board cannot be used: directory, disk, lock, journal";
+const EXIT_CODES: [(u8, &str); 4] = [
+    (0, "done"),
+    (REFUSED, "refused: the message says why and what to do (also: no task was claimed)"),
+    (USAGE, "the command line is wrong"),
+    (FAILED, "the board cannot be used: directory, disk, lock, journal, server"),
+];
 
 /// Coordination server for AI coding agents: one durable task queue and agent registry over MCP.
 #[derive(Parser)]
-#[command(name = "callboard", version, after_help = EXIT_CODES, max_term_width = 100)]
+#[command(name = "callboard", version, after_help = exit_codes(), max_term_width = 100)]
 struct Arguments {
     /// The board's directory [default: the nearest .coordination upwards, else the repository's main worktree]
     #[arg(long, global = true, value_name = "DIR")]
     dir: Option<PathBuf>,
+    /// Use the board of the `callboard serve` at this URL [env: CALLBOARD_SERVER]
+    #[arg(long, global = true, value_name = "URL")]
+    server: Option<String>,
+    /// A file with the server's token [default: CALLBOARD_TOKEN, else this board's serve.token]
+    #[arg(long, global = true, value_name = "FILE")]
+    token_file: Option<PathBuf>,
     /// Act as this agent; for `mcp` also `auto`
     #[arg(long, global = true, value_name = "ID")]
     agent: Option<String>,
@@ -135,6 +146,20 @@ enum Command {
     Completions(completions::Arguments),
 }
 
+impl Command {
+    /// Its name when it is about this machine and has no use for a server's board.
+    fn local_name(&self) -> Option<&'static str> {
+        match self {
+            Self::Doctor => Some("doctor"),
+            Self::Mcp(_) => Some("mcp"),
+            Self::Serve(_) => Some("serve"),
+            Self::Connect(_) => Some("connect"),
+            Self::Hook(_) => Some("hook"),
+            _ => None,
+        }
+    }
+}
+
 /// What commands need: where the board is, how to call it, how to print.
 #[derive(Clone)]
 pub struct Session {
@@ -142,6 +167,7 @@ pub struct Session {
     dir_given: Option<PathBuf>,
     home: Option<PathBuf>,
     cwd: PathBuf,
+    server: Option<Server>,
     agent: Option<String>,
     json: bool,
     color: ColorChoice,
@@ -153,19 +179,22 @@ pub type Outcome = anyhow::Result<ExitCode>;
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     start_log(arguments.log_format);
-    let json = arguments.json;
     let is_hook = matches!(arguments.command, Command::Hook(_));
+    let wording = if arguments.json { Wording::Json } else { Wording::Text };
     match run(arguments) {
         Ok(code) => code,
         // It must not get in the way of the session that runs it.
         Err(_) if is_hook => ExitCode::SUCCESS,
         // Whoever read our output has enough of it.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => report(&error, json),
+        Err(error) => report(&error, &wording),
     }
 }
 
 fn run(arguments: Arguments) -> Outcome {
+    if let (Some(name), Some(_)) = (arguments.command.local_name(), &arguments.server) {
+        usage_error(format!("`callboard {name}` is about this machine; leave --server out"));
+    }
     let session = Session::new(&arguments)?;
     match arguments.command {
         Command::Init(arguments) => init::run(&session, arguments),
@@ -208,21 +237,37 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// The error on standard error, as text or, with `--json`, as the object that programs get.
-fn report(error: &anyhow::Error, json: bool) -> ExitCode {
-    let call = error.downcast_ref::<CallError>();
-    let text = if json {
-        let data = call.map_or_else(|| json!({"code": "failed", "message": format!("{error:#}")}), CallError::data);
-        print::harmless_json(&json!({"error": data}).to_string())
-    } else {
-        format!("callboard: {}", print::harmless(&format!("{error:#}")))
+/// How an error is told.
+enum Wording {
+    /// As the object that programs get.
+    Json,
+    Text,
+}
+
+/// The error on standard error, and the exit code that it stands for.
+fn report(error: &anyhow::Error, wording: &Wording) -> ExitCode {
+    let (blame, data) = match (error.downcast_ref::<CallError>(), error.downcast_ref::<ClientError>()) {
+        (Some(error @ CallError::UnknownOperation(_)), _) => (Blame::Name, error.data()),
+        (Some(error @ CallError::Refused(_)), _) => (Blame::Call, error.data()),
+        (Some(error @ (CallError::Failed(_) | CallError::Gone)), _) => (Blame::Board, error.data()),
+        (None, Some(error)) => (error.blame(), error.data()),
+        (None, None) => (Blame::Board, json!({"code": "failed", "message": format!("{error:#}")})),
     };
-    say(&text);
-    ExitCode::from(match call {
-        Some(CallError::Refused(_)) => REFUSED,
-        Some(CallError::UnknownOperation(_)) => USAGE,
-        Some(CallError::Failed(_) | CallError::Gone) | None => FAILED,
+    let message = print::text(&data["message"]);
+    say(&match wording {
+        Wording::Json => print::harmless_json(&json!({"error": data}).to_string()),
+        Wording::Text => format!("callboard: {}", print::harmless(&message)),
+    });
+    ExitCode::from(match blame {
+        Blame::Name => USAGE,
+        Blame::Call => REFUSED,
+        Blame::Board => FAILED,
     })
+}
+
+fn exit_codes() -> String {
+    let lines = EXIT_CODES.map(|(code, meaning)| format!("\n  {code}  {meaning}"));
+    format!("Exit codes:{}", lines.concat())
 }
 
 /// On standard error, which may be closed.
@@ -262,8 +307,13 @@ impl Session {
             workspace: workspace.as_deref(),
             home: home.as_deref(),
         });
+        let server = match arguments.command.local_name() {
+            None => Server::named(arguments, &location.dir),
+            Some(_) => None,
+        };
         Ok(Self {
             location,
+            server,
             dir_given: arguments.dir.clone(),
             home,
             cwd,
@@ -296,29 +346,37 @@ impl Session {
     }
 
     /// Commands act for a person.
-    pub fn caller(&self) -> anyhow::Result<Caller> {
+    fn acting_agent(&self) -> anyhow::Result<AgentId> {
         let name = self.agent.as_deref().unwrap_or(HUMAN);
         if name == "auto" {
             usage_error("--agent auto is for `callboard mcp`; here, name the agent");
         }
-        let agent = AgentId::checked(name).map_err(CallError::Refused)?;
-        Ok(Caller { agent: AgentChoice::Named(agent), place: self.place(), ..Caller::default() })
+        Ok(AgentId::checked(name).map_err(CallError::Refused)?)
+    }
+
+    /// The board that the command is about.
+    pub fn board(&self, stay: Stay) -> anyhow::Result<Board> {
+        if let Some(server) = &self.server {
+            return Ok(Board::There(server.client(self)?));
+        }
+        let agent = AgentChoice::Named(self.acting_agent()?);
+        let caller = Caller { agent, place: self.place(), ..Caller::default() };
+        Ok(Board::Here(self.participant(stay), caller))
     }
 
     /// One operation, from a command that does just that.
     pub fn call(&self, operation: &str, arguments: Value) -> anyhow::Result<Value> {
-        let caller = self.caller()?;
-        let handle = self.participant(Stay::Brief);
-        Ok(runtime()?.block_on(handle.call(operation, arguments, &caller))?)
+        let board = self.board(Stay::Brief)?;
+        runtime()?.block_on(board.call(operation, arguments))
     }
 
     /// All pages of a list operation as one reply; `list` is the field with the items.
     fn every_page(&self, operation: &str, list: &str, query: &Value) -> anyhow::Result<Value> {
-        let (caller, handle, runtime) = (self.caller()?, self.participant(Stay::Brief), runtime()?);
+        let (board, runtime) = (self.board(Stay::Brief)?, runtime()?);
         let (mut query, mut items) = (query.clone(), Vec::new());
         query["limit"] = Value::from(limit::PAGE.max);
         loop {
-            let mut page = runtime.block_on(handle.call(operation, query.clone(), &caller))?;
+            let mut page = runtime.block_on(board.call(operation, query.clone()))?;
             items.append(page[list].as_array_mut().unwrap_or(&mut Vec::new()));
             match page["next"].take() {
                 Value::Null => return Ok(json!({list: items})),

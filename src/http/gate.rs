@@ -25,6 +25,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::token::Token;
 use crate::participant::{AgentChoice, Caller};
+pub use crate::rpc::client::{CALLER, RPC};
 use crate::state::id::AgentId;
 use crate::state::limit::{self, BODY};
 use crate::state::task::Place;
@@ -33,12 +34,9 @@ use crate::strict;
 /// For a body to arrive.
 const BODY_PATIENCE: Duration = Duration::from_secs(30);
 
-/// Who calls, when the call itself names nobody; see [`CallerHeader`].
-pub const CALLER: &str = "callboard-caller";
 /// Paths that anybody on the machine may ask, which say nothing but whether the server works.
 pub const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 pub const MCP: &str = "/mcp";
-pub const RPC: &str = "/rpc";
 
 /// Whom to let in.
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
 //! JSON-RPC 2.0: every operation is a method of the same name, over HTTP and WebSocket. On a WebSocket one can also
 //! subscribe to what happens.
 
+pub mod client;
 pub mod discover;
 mod events;
 

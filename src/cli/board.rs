@@ -1,0 +1,79 @@
+//! The board that a command works on: in this directory, or behind a server.
+
+use std::env;
+use std::io::Read;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{Session, usage_error};
+use crate::http::TOKEN_FILE;
+use crate::participant::{Caller, Handle};
+use crate::rpc::client::{Address, Client, Token};
+
+const LARGEST_TOKEN_FILE: u64 = 16 * 1024;
+
+pub enum Board {
+    /// A replica in this process.
+    Here(Handle, Caller),
+    There(Client),
+}
+
+impl Board {
+    pub async fn call(&self, operation: &str, arguments: Value) -> anyhow::Result<Value> {
+        match self {
+            Self::Here(handle, caller) => Ok(handle.call(operation, arguments, caller).await?),
+            Self::There(client) => Ok(client.call(operation, arguments).await?),
+        }
+    }
+}
+
+/// What the command line and the environment say of a server.
+pub struct Server {
+    pub address: Address,
+    token: Option<Token>,
+}
+
+impl Server {
+    /// None when commands use the board of this directory: by default, and when it is named and no server is.
+    pub fn named(arguments: &super::Arguments, board: &Path) -> Option<Self> {
+        let variable = env::var("CALLBOARD_SERVER").ok().filter(|url| !url.is_empty() && arguments.dir.is_none());
+        let (url, name) = match (&arguments.server, variable) {
+            (Some(url), _) => (url.clone(), "--server"),
+            (None, Some(url)) => (url, "CALLBOARD_SERVER"),
+            (None, None) => return None,
+        };
+        // The URL is not repeated: what is wrong with it may be a secret in it.
+        let address: Address = url.parse().unwrap_or_else(|error| usage_error(format!("{name}: {error}")));
+        let token = token(arguments.token_file.as_deref(), &address, board);
+        Some(Self { address, token })
+    }
+
+    pub fn client(&self, session: &Session) -> anyhow::Result<Client> {
+        let agent = session.acting_agent()?;
+        Ok(Client::new(self.address.clone(), self.token.clone(), agent.as_str(), &session.place())?)
+    }
+}
+
+/// The token of the board in this directory is for servers on this machine.
+fn token(file: Option<&Path>, address: &Address, board: &Path) -> Option<Token> {
+    if let Some(file) = file {
+        let text = read(file).unwrap_or_else(|error| usage_error(format!("--token-file: {error}")));
+        return Some(checked(&text, &format!("--token-file: {}", file.display())));
+    }
+    match env::var("CALLBOARD_TOKEN") {
+        Ok(text) if !text.is_empty() => Some(checked(&text, "CALLBOARD_TOKEN")),
+        _ if address.is_loopback() => read(&board.join(TOKEN_FILE)).ok().and_then(|text| Token::of(&text)),
+        _ => None,
+    }
+}
+
+fn checked(text: &str, name: &str) -> Token {
+    Token::of(text).unwrap_or_else(|| usage_error(format!("{name} holds no token, which is one word")))
+}
+
+fn read(file: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    fs_err::File::open(file)?.take(LARGEST_TOKEN_FILE).read_to_string(&mut text)?;
+    Ok(text)
+}
