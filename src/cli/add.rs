@@ -5,6 +5,9 @@ use serde_json::{Value, json};
 use super::{Outcome, Session, print, read_input, usage_error};
 use crate::state::task::DEFAULT_PRIORITY;
 
+/// Fewer tasks are added before anybody wonders.
+const MANY: usize = 100;
+
 #[derive(clap::Args)]
 pub struct Arguments {
     /// What is to be done, for somebody who knows nothing else
@@ -46,7 +49,7 @@ pub struct Arguments {
 
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     let reply = match &arguments.batch {
-        Some(file) => session.call("create_tasks_batch", batch(&read_input(file), arguments.key.as_deref()))?,
+        Some(file) => add_batch(session, batch(&read_input(file), arguments.key.as_deref()))?,
         None => session.call("create_task", task(session, arguments))?,
     };
     session.show(&reply, |page| match reply["task_ids"].as_array() {
@@ -70,6 +73,14 @@ fn task(session: &Session, arguments: Arguments) -> Value {
         "id": arguments.id,
         "idempotency_key": arguments.key,
     })
+}
+
+fn add_batch(session: &Session, batch: Value) -> anyhow::Result<Value> {
+    let count = batch["tasks"].as_array().map_or(0, Vec::len);
+    let progress = (count >= MANY).then(|| session.progress(&format!("adding {count} tasks")));
+    let reply = session.call("create_tasks_batch", batch);
+    drop(progress);
+    reply
 }
 
 fn batch(text: &str, key: Option<&str>) -> Value {

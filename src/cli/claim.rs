@@ -3,6 +3,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::print::{Page, Tone, text};
+use super::wording::in_commands;
 use super::{Outcome, Session};
 use crate::state::limit;
 use crate::state::task::Task;
@@ -21,24 +22,27 @@ pub struct Arguments {
 
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     let query = json!({"task_id": arguments.id, "wait_seconds": arguments.wait, "scope": arguments.scope});
+    let progress =
+        (arguments.wait > 0).then(|| session.progress(&format!("waiting up to {} s for a task", arguments.wait)));
     let reply = session.call("claim_task", query)?;
+    drop(progress);
+    let agent = session.agent.as_deref();
     if reply["success"] != true {
-        session.show(&reply, |page| empty_handed(page, &reply))?;
+        session.show(&reply, |page| empty_handed(page, &reply, agent))?;
         return Ok(ExitCode::from(super::REFUSED));
     }
     let task: Task = serde_json::from_value(reply["task"].clone())?;
-    let agent = session.agent.as_deref();
     session.show(&reply, |page| claimed(page, &reply, &task, agent))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn empty_handed(page: &mut Page, reply: &Value) {
+fn empty_handed(page: &mut Page, reply: &Value, agent: Option<&str>) {
     page.line(text(&reply["message"]));
     for held in reply["holding"].as_array().into_iter().flatten() {
         page.line(format_args!("{} (attempt {})", text(&held["task"]), held["attempt"]));
     }
     page.field("verdict", text(&reply["verdict"]));
-    page.field("next", text(&reply["next"]));
+    page.field("next", in_commands(&text(&reply["next"]), agent));
 }
 
 fn claimed(page: &mut Page, reply: &Value, task: &Task, agent: Option<&str>) {

@@ -18,6 +18,7 @@ mod log;
 mod mcp;
 mod pause;
 mod print;
+mod progress;
 mod release;
 mod resume;
 mod retry;
@@ -26,6 +27,7 @@ mod show;
 mod start;
 mod status;
 mod tasks;
+mod wording;
 
 use std::env;
 use std::io::{self, IsTerminal, Read, Write};
@@ -180,7 +182,12 @@ pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     start_log(arguments.log_format);
     let is_hook = matches!(arguments.command, Command::Hook(_));
-    let wording = if arguments.json { Wording::Json } else { Wording::Text };
+    let wording = match &arguments.command {
+        _ if arguments.json => Wording::Json,
+        // Whoever names operations is told operations.
+        Command::Call(_) => Wording::Operations,
+        _ => Wording::Commands { agent: arguments.agent.clone() },
+    };
     match run(arguments) {
         Ok(code) => code,
         // It must not get in the way of the session that runs it.
@@ -241,7 +248,10 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 enum Wording {
     /// As the object that programs get.
     Json,
-    Text,
+    Operations,
+    Commands {
+        agent: Option<String>,
+    },
 }
 
 /// The error on standard error, and the exit code that it stands for.
@@ -256,7 +266,10 @@ fn report(error: &anyhow::Error, wording: &Wording) -> ExitCode {
     let message = print::text(&data["message"]);
     say(&match wording {
         Wording::Json => print::harmless_json(&json!({"error": data}).to_string()),
-        Wording::Text => format!("callboard: {}", print::harmless(&message)),
+        Wording::Operations => format!("callboard: {}", print::harmless(&message)),
+        Wording::Commands { agent } => {
+            format!("callboard: {}", print::harmless(&wording::in_commands(&message, agent.as_deref())))
+        }
     });
     ExitCode::from(match blame {
         Blame::Name => USAGE,

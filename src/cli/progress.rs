@@ -1,0 +1,33 @@
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::{Session, print};
+
+const TICK: Duration = Duration::from_millis(100);
+
+/// What is waited for and how long already, on a terminal; gone when dropped.
+pub struct Progress(ProgressBar);
+
+impl Session {
+    /// None when nobody looks: standard error is no terminal, or a program reads the reply.
+    pub fn progress(&self, what: &str) -> Option<Progress> {
+        if self.json || !io::stderr().is_terminal() {
+            return None;
+        }
+        let bar = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed:>4}") {
+            bar.set_style(style);
+        }
+        bar.set_message(print::headline(what));
+        bar.enable_steady_tick(TICK);
+        Some(Progress(bar))
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

@@ -1,0 +1,98 @@
+//! The board names its operations, as agents call them; whoever types is told the commands.
+
+use crate::ops::{self, AgentArgument};
+
+const COMMANDS: [(&str, &str); 18] = [
+    ("claim_task", "claim"),
+    ("start_task", "start"),
+    ("complete_task", "complete"),
+    ("fail_task", "fail"),
+    ("release_task", "release"),
+    ("cancel_task", "cancel"),
+    ("retry_task", "retry"),
+    ("create_task", "add"),
+    ("create_tasks_batch", "add --batch"),
+    ("get_task", "show"),
+    ("get_all_tasks", "tasks"),
+    ("get_results", "tasks --status done"),
+    ("get_status", "status"),
+    ("get_agents", "agents"),
+    ("add_discovery", "discoveries add"),
+    ("get_discoveries", "discoveries"),
+    ("init_coordination", "init"),
+    ("wait_for_events", "watch"),
+];
+
+/// Arguments that messages name, and the options for them.
+const ARGUMENTS: [(&str, &str); 2] = [("wait_seconds: ", "--wait "), (" {task_id}", " and its id")];
+
+/// `text` with every operation that has a command of its own replaced by it, or else by `callboard call`. What stands
+/// between backquotes is somebody's name for something and stays.
+pub fn in_commands(text: &str, agent: Option<&str>) -> String {
+    let parts = text.split('`').enumerate();
+    let told = parts.map(|(index, part)| if index % 2 == 0 { plain(part, agent) } else { part.to_owned() });
+    told.collect::<Vec<_>>().join("`")
+}
+
+fn plain(text: &str, agent: Option<&str>) -> String {
+    let is_name = |c: char| c.is_ascii_lowercase() || c == '_';
+    let mut told = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(is_name) {
+        let (before, from) = rest.split_at(start);
+        let (word, after) = from.split_at(from.find(|c| !is_name(c)).unwrap_or(from.len()));
+        told.push_str(before);
+        told.push_str(&command(word, agent).unwrap_or_else(|| word.to_owned()));
+        rest = after;
+    }
+    told.push_str(rest);
+    ARGUMENTS.iter().fold(told, |told, (argument, option)| told.replace(argument, option))
+}
+
+/// Names of one word are words of the language, too.
+fn command(word: &str, agent: Option<&str>) -> Option<String> {
+    let operation = ops::find(word).filter(|_| word.contains('_'))?;
+    let agent = agent.filter(|_| operation.agent != AgentArgument::None);
+    let agent = agent.map(|agent| format!("--agent {agent} ")).unwrap_or_default();
+    Some(match COMMANDS.iter().find(|(name, _)| *name == word) {
+        Some((_, command)) => format!("`callboard {agent}{command}`"),
+        None => format!("`callboard {agent}call {word}`"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_become_commands() {
+        let told = |text| in_commands(text, None);
+        assert_eq!(told("claim another with claim_task"), "claim another with `callboard claim`");
+        assert_eq!(told("no task `a`; see get_all_tasks for those"), "no task `a`; see `callboard tasks` for those");
+        assert_eq!(told("call claim_task again with wait_seconds: 50"), "call `callboard claim` again with --wait 50");
+        assert_eq!(told("call register_agent first"), "call `callboard call register_agent` first");
+        assert_eq!(told("claim it with claim_task {task_id}"), "claim it with `callboard claim` and its id");
+    }
+
+    #[test]
+    fn who_acts_is_named_where_it_matters() {
+        assert_eq!(in_commands("claim_task", Some("w")), "`callboard --agent w claim`");
+        assert_eq!(in_commands("get_all_tasks", Some("w")), "`callboard tasks`");
+    }
+
+    #[test]
+    fn names_and_words_stay() {
+        for text in
+            ["no agent `claim_task`", "pause, resume and heartbeat", "claim_tasks", "my_claim_task", "ünïcode `"]
+        {
+            assert_eq!(in_commands(text, None), text);
+        }
+    }
+
+    #[test]
+    fn every_command_of_the_table_has_its_operation() {
+        for (name, _) in COMMANDS {
+            assert!(ops::find(name).is_some(), "{name}");
+        }
+    }
+}
