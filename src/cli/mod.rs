@@ -27,6 +27,7 @@ mod show;
 mod start;
 mod status;
 mod tasks;
+mod watch;
 mod wording;
 
 use std::env;
@@ -132,6 +133,8 @@ enum Command {
     Pause(pause::Arguments),
     /// Allow claims again
     Resume,
+    /// Show what happens, as it happens
+    Watch(watch::Arguments),
     /// Check the board, its files and this machine; changes nothing
     Doctor,
     /// Serve MCP on standard input and output, for an IDE or agent to start
@@ -220,6 +223,7 @@ fn run(arguments: Arguments) -> Outcome {
         Command::Heartbeat(arguments) => heartbeat::run(&session, arguments),
         Command::Pause(arguments) => pause::run(&session, arguments),
         Command::Resume => resume::run(&session),
+        Command::Watch(arguments) => watch::run(&session, arguments),
         Command::Doctor => doctor::run(&session),
         Command::Mcp(arguments) => mcp::run(&session, arguments),
         Command::Serve(arguments) => serve::run(&session, arguments),

@@ -46,6 +46,13 @@ impl Page {
         let _ = writeln!(self.text, "{word} {}", harmless(&rest.to_string()));
     }
 
+    /// One line: what it is about, a coloured word, the first line of the rest.
+    pub fn entry(&mut self, lead: &str, word: &str, tone: Tone, rest: impl fmt::Display) {
+        let lead = self.paint(&harmless(lead), AnsiColor::BrightBlack.on_default());
+        let word = self.paint(word, tone.style());
+        let _ = writeln!(self.text, "{lead} {word} {}", headline(&rest.to_string()));
+    }
+
     /// Rows under a header. Cells hold one line each.
     pub fn table<const N: usize>(&mut self, header: [&str; N], rows: impl Iterator<Item = [Column; N]>) {
         let mut table = Table::new();
@@ -78,6 +85,10 @@ impl Page {
             (_, minutes) => format!("{} days", (minutes + 720) / 1_440),
         };
         if ahead { format!("in {text}") } else { format!("{text} ago") }
+    }
+
+    pub fn into_text(self) -> String {
+        self.text
     }
 
     pub fn print(&self) -> io::Result<()> {

@@ -1,0 +1,219 @@
+//! `callboard watch`: what happens, as it happens, until the reader has enough.
+
+mod line;
+
+use std::io;
+use std::pin::pin;
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use clap::builder::PossibleValuesParser;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use serde_json::{Map, Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::select;
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+
+use super::board::Board;
+use super::{Outcome, Session, print, runtime, say};
+use crate::participant::Stay;
+use crate::rpc::client::{Client, ClientError, Events};
+use crate::signal;
+use crate::state::event::KINDS;
+use crate::state::limit;
+
+/// Events of one page.
+const PAGE: u32 = 200;
+/// Between attempts to reach a server that was there.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(3);
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Only what happens to this task
+    #[arg(long, value_name = "ID")]
+    task: Option<String>,
+    /// Only events of this kind; may be repeated
+    #[arg(long, value_parser = PossibleValuesParser::new(KINDS), hide_possible_values = true)]
+    kind: Vec<String>,
+    /// Only what this agent does; `human` is the person
+    #[arg(long, value_name = "AGENT")]
+    by: Option<String>,
+    /// Begin after this event; 0 is the beginning [default: now]
+    #[arg(long, value_name = "SEQ")]
+    since: Option<u64>,
+}
+
+pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+    let runtime = runtime()?;
+    let watched = runtime.block_on(watch(session, &arguments));
+    // A write to a reader that does not read must not keep the process.
+    runtime.shutdown_background();
+    watched.map(|()| ExitCode::SUCCESS)
+}
+
+async fn watch(session: &Session, arguments: &Arguments) -> anyhow::Result<()> {
+    let mut interrupt = pin!(signal::interruption()?);
+    let mut reader_left = pin!(reader_left());
+    let board = session.board(Stay::Lasting)?;
+    let mut feed = None;
+    let mut out = tokio::io::stdout();
+    let mut progress = session.progress("waiting for the first event");
+    loop {
+        let events = async {
+            let feed = match &mut feed {
+                Some(feed) => feed,
+                feed => feed.insert(Feed::start(&board, arguments).await?),
+            };
+            feed.next().await
+        };
+        let events = select! {
+            () = &mut interrupt => return Ok(()),
+            () = &mut reader_left => return Ok(()),
+            events = events => events?,
+        };
+        let text = written(session, arguments, &events);
+        if text.is_empty() {
+            continue;
+        }
+        drop(progress.take());
+        select! {
+            () = &mut interrupt => return Ok(()),
+            written = async { out.write_all(text.as_bytes()).await?; out.flush().await } => written?,
+        }
+    }
+}
+
+fn written(session: &Session, arguments: &Arguments, events: &[Value]) -> String {
+    let by = arguments.by.as_deref();
+    let wanted = events.iter().filter(|event| by.is_none_or(|by| event["actor"] == by));
+    if session.json {
+        return wanted.map(|event| print::harmless_json(&event.to_string()) + "\n").collect();
+    }
+    let mut page = print::Page::new(session.coloured());
+    wanted.for_each(|event| line::write(&mut page, event));
+    page.into_text()
+}
+
+/// Comes true when what we print goes into a closed pipe. A quiet board gives no other occasion to see it.
+async fn reader_left() {
+    let (sender, left) = oneshot::channel();
+    // Asks for no event, so that only the end of the other side comes.
+    thread::spawn(move || {
+        let out = io::stdout();
+        let mut watched = [PollFd::new(&out, PollFlags::empty())];
+        loop {
+            match poll(&mut watched, None) {
+                Ok(_) => return sender.send(()).unwrap_or_default(),
+                Err(Errno::INTR) => {}
+                // Then a write will tell.
+                Err(_) => return,
+            }
+        }
+    });
+    if left.await.is_err() {
+        std::future::pending().await
+    }
+}
+
+/// The events after `seq`, in order.
+struct Feed<'a> {
+    board: &'a Board,
+    filter: Map<String, Value>,
+    seq: u64,
+    subscribed: Option<Events>,
+}
+
+impl<'a> Feed<'a> {
+    async fn start(board: &'a Board, arguments: &Arguments) -> anyhow::Result<Self> {
+        let head = head(&board.call("get_status", json!({})).await?);
+        let mut filter = Map::new();
+        if !arguments.kind.is_empty() {
+            filter.insert("kinds".to_owned(), json!(arguments.kind));
+        }
+        if let Some(task) = &arguments.task {
+            filter.insert("task_id".to_owned(), json!(task));
+        }
+        let mut feed = Self { board, filter, seq: arguments.since.unwrap_or(head).min(head), subscribed: None };
+        if let Board::There(client) = board {
+            feed.subscribed = Some(client.subscribe(feed.after()).await?);
+        }
+        Ok(feed)
+    }
+
+    /// Some events, and at least one unless none of those that came were wanted.
+    async fn next(&mut self) -> anyhow::Result<Vec<Value>> {
+        match self.board {
+            Board::Here(..) => self.page().await,
+            Board::There(client) => Ok(vec![self.event(client).await?]),
+        }
+    }
+
+    async fn page(&mut self) -> anyhow::Result<Vec<Value>> {
+        let mut arguments = self.after();
+        arguments.insert("wait_seconds".to_owned(), Value::from(limit::WAIT.max));
+        arguments.insert("limit".to_owned(), Value::from(PAGE));
+        let mut reply = self.board.call("wait_for_events", Value::Object(arguments)).await?;
+        self.seq = reply["next_seq"].as_u64().unwrap_or(self.seq);
+        Ok(reply["events"].as_array_mut().map(std::mem::take).unwrap_or_default())
+    }
+
+    async fn event(&mut self, client: &Client) -> Result<Value, ClientError> {
+        loop {
+            let events = match &mut self.subscribed {
+                Some(events) => events,
+                None => {
+                    let events = self.resume(client).await?;
+                    self.subscribed.insert(events)
+                }
+            };
+            match events.next().await {
+                Some(event) => {
+                    self.seq = event["seq"].as_u64().unwrap_or(self.seq);
+                    return Ok(event);
+                }
+                None => self.subscribed = None,
+            }
+        }
+    }
+
+    /// Goes on where the connection was cut, however long the server is away.
+    async fn resume(&mut self, client: &Client) -> Result<Events, ClientError> {
+        say(&format!("callboard: the connection to {} was cut; going on after event {}", client.address(), self.seq));
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match self.resubscribe(client).await {
+                Err(error) if error.is_passing() => tracing::debug!(%error, "not connected again yet"),
+                Err(error) => return Err(error),
+                Ok(events) => {
+                    say(&format!("callboard: connected to {} again", client.address()));
+                    return Ok(events);
+                }
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    async fn resubscribe(&mut self, client: &Client) -> Result<Events, ClientError> {
+        let head = head(&client.call("get_status", json!({})).await?);
+        if head < self.seq {
+            say("callboard: the board was made anew; going on with its first event");
+            self.seq = 0;
+        }
+        client.subscribe(self.after()).await
+    }
+
+    fn after(&self) -> Map<String, Value> {
+        let mut arguments = self.filter.clone();
+        arguments.insert("since_seq".to_owned(), Value::from(self.seq));
+        arguments
+    }
+}
+
+fn head(status: &Value) -> u64 {
+    status["seq"].as_u64().unwrap_or_default()
+}

@@ -1,0 +1,108 @@
+//! One event as one line: when, who, what happened to which task or agent.
+
+use serde_json::Value;
+
+use crate::cli::print::{Page, Tone, text};
+use crate::state::event::{Event, NewTask, Recorded, TaskChange};
+use crate::state::id::TaskId;
+use crate::state::task::{Place, Task};
+
+/// Tasks that one line names.
+const NAMED: usize = 5;
+
+type Told = (&'static str, Tone, String);
+
+pub fn write(page: &mut Page, event: &Value) {
+    // A newer server may know kinds that this build does not.
+    let (word, tone, rest) = match serde_json::from_value::<Recorded>(event.clone()) {
+        Ok(recorded) => told(&recorded.event),
+        Err(_) => ("event", Tone::Plain, format!("{} {}", text(&event["kind"]), text(&event["task"]))),
+    };
+    // Nobody acts when a lease ends.
+    let actor = event["actor"].as_str().unwrap_or("-");
+    page.entry(&format!("{} {actor}", clock(&text(&event["at"]))), word, tone, rest);
+}
+
+/// `2026-03-01T12:00:00.000Z` to the second.
+fn clock(time: &str) -> String {
+    format!("{}Z", time.replace('T', " ").chars().take(19).collect::<String>())
+}
+
+fn told(event: &Event) -> Told {
+    match event {
+        Event::BoardCreated { .. } => ("made", Tone::Good, "the board".to_owned()),
+        Event::Imported { source, .. } => ("imported", Tone::Good, format!("the board from {source}")),
+        Event::PlanSet { goal, .. } => ("set", Tone::Plain, format!("the goal: {goal}")),
+        Event::TasksCreated { tasks } => ("added", Tone::Waiting, added(tasks)),
+        Event::TaskUpdated { task, change } => ("changed", Tone::Plain, format!("{task}{}", changed(change))),
+        Event::AgentRegistered { agent, role, .. } => {
+            ("registered", Tone::Good, format!("{agent} as {}", role.as_str()))
+        }
+        Event::AgentSeen { agent, .. } => ("seen", Tone::Over, agent.to_string()),
+        Event::Noted { task, note } => ("noted", Tone::Plain, about(task, note.as_deref())),
+        Event::ParticipantJoined { participant } => ("joined", Tone::Good, format!("process {}", participant.pid)),
+        Event::ParticipantGone { participant, .. } => ("gone", Tone::Over, format!("participant {participant}")),
+        Event::ClockStepped { gap_millis, .. } => {
+            ("slept", Tone::Busy, format!("for {} s; every deadline moves", gap_millis / 1_000))
+        }
+        Event::Claimed { task, attempt, place, .. } => {
+            ("claimed", Tone::Busy, format!("{task}, attempt {attempt}{}", at(place)))
+        }
+        Event::Started { task } => ("started", Tone::Busy, task.to_string()),
+        Event::Completed { task, result, .. } => ("completed", Tone::Good, about(task, result.output.as_deref())),
+        Event::LateResultKept { task, attempt, .. } => {
+            ("kept", Tone::Over, format!("the late result of {task}, attempt {attempt}"))
+        }
+        Event::Failed { task, error, retry_at } => {
+            let again = if retry_at.is_some() { "to be tried again: " } else { "" };
+            ("failed", Tone::Bad, format!("{task}: {again}{}", error.message))
+        }
+        Event::Released { task, reason } => ("released", Tone::Waiting, about(task, reason.as_deref())),
+        Event::LeaseExpired { task, attempt, gave_up, .. } => {
+            let end = if *gave_up { "the last one: the task has failed" } else { "the task is available again" };
+            ("expired", Tone::Bad, format!("{task}, attempt {attempt}; {end}"))
+        }
+        Event::StopRequested { task, reason } => ("asked to stop", Tone::Bad, about(task, reason.as_deref())),
+        Event::Cancelled { task, reason } => ("cancelled", Tone::Over, about(task, reason.as_deref())),
+        Event::Retried { task } => ("made available", Tone::Waiting, task.to_string()),
+        Event::DiscoveryAdded { content, .. } => ("discovered", Tone::Good, content.clone()),
+        Event::Paused { reason } => {
+            let reason = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            ("paused", Tone::Busy, format!("all claims{reason}"))
+        }
+        Event::Resumed {} => ("resumed", Tone::Good, "claims are allowed".to_owned()),
+        Event::TasksRetired { tasks } => ("retired", Tone::Over, named(tasks.iter().map(|task: &Task| &task.id))),
+    }
+}
+
+fn added(tasks: &[NewTask]) -> String {
+    match tasks {
+        [task] => about(&task.id, Some(task.title.as_ref().unwrap_or(&task.description))),
+        tasks => named(tasks.iter().map(|task| &task.id)),
+    }
+}
+
+fn about(task: &TaskId, what: Option<&str>) -> String {
+    match what.filter(|what| !what.is_empty()) {
+        Some(what) => format!("{task}: {what}"),
+        None => task.to_string(),
+    }
+}
+
+/// The fields that have new values.
+fn changed(change: &TaskChange) -> String {
+    let fields = serde_json::to_value(change).unwrap_or_default();
+    let names: Vec<_> = fields.as_object().into_iter().flat_map(|fields| fields.keys().cloned()).collect();
+    if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) }
+}
+
+fn at(place: &Place) -> String {
+    place.branch.as_ref().map(|branch| format!(", on branch {branch}")).unwrap_or_default()
+}
+
+fn named<'a>(tasks: impl ExactSizeIterator<Item = &'a TaskId>) -> String {
+    let count = tasks.len();
+    let names: Vec<_> = tasks.take(NAMED).map(ToString::to_string).collect();
+    let more = if count > NAMED { ", …" } else { "" };
+    format!("{count} tasks: {}{more}", names.join(", "))
+}
