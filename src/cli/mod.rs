@@ -9,6 +9,7 @@ mod claim;
 mod complete;
 mod completions;
 mod connect;
+mod discoveries;
 mod doctor;
 mod fail;
 mod heartbeat;
@@ -135,6 +136,8 @@ enum Command {
     Resume,
     /// Show what happens, as it happens
     Watch(watch::Arguments),
+    /// Show what agents found out, or add to it
+    Discoveries(discoveries::Arguments),
     /// Check the board, its files and this machine; changes nothing
     Doctor,
     /// Serve MCP on standard input and output, for an IDE or agent to start
@@ -224,6 +227,7 @@ fn run(arguments: Arguments) -> Outcome {
         Command::Pause(arguments) => pause::run(&session, arguments),
         Command::Resume => resume::run(&session),
         Command::Watch(arguments) => watch::run(&session, arguments),
+        Command::Discoveries(arguments) => discoveries::run(&session, arguments),
         Command::Doctor => doctor::run(&session),
         Command::Mcp(arguments) => mcp::run(&session, arguments),
         Command::Serve(arguments) => serve::run(&session, arguments),
