@@ -16,6 +16,7 @@ mod heartbeat;
 mod hook;
 mod init;
 mod log;
+mod man;
 mod mcp;
 mod pause;
 mod print;
@@ -152,6 +153,8 @@ enum Command {
     Connect(connect::ConnectArgs),
     /// Print a shell's completion script
     Completions(completions::Arguments),
+    /// Print the manual page
+    Man(man::Arguments),
 }
 
 impl Command {
@@ -235,6 +238,7 @@ fn run(arguments: Arguments) -> Outcome {
         Command::Hook(arguments) => hook::run(&session, &arguments),
         Command::Connect(arguments) => session.connect(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
+        Command::Man(arguments) => man::run(&arguments),
     }
 }
 
