@@ -8,6 +8,7 @@ mod hooks;
 mod http;
 mod model;
 mod participants;
+mod people;
 mod processes;
 mod rules;
 mod tidy;

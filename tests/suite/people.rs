@@ -1,0 +1,644 @@
+//! What a person at a terminal has: a live feed, the manual, progress, and every command over a server.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::harness::{Board, Finished, PATIENCE, available, until};
+
+const REFUSED: i32 = 1;
+const USAGE: i32 = 2;
+const FAILED: i32 = 3;
+
+/// A command that goes on until it is told to end, and the lines that it prints.
+struct Running {
+    process: Child,
+    lines: Receiver<String>,
+    complaints: Receiver<String>,
+}
+
+impl Running {
+    fn start(command: &mut Command) -> Self {
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = lines_of(process.stdout.take().unwrap());
+        let complaints = lines_of(process.stderr.take().unwrap());
+        Self { process, lines, complaints }
+    }
+
+    #[track_caller]
+    fn line(&self) -> String {
+        self.lines.recv_timeout(PATIENCE).expect("a line")
+    }
+
+    #[track_caller]
+    fn event(&self) -> Value {
+        serde_json::from_str(&self.line()).unwrap()
+    }
+
+    /// The kinds of the next `count` events.
+    #[track_caller]
+    fn kinds(&self, count: usize) -> Vec<String> {
+        (0..count).map(|_| self.event()["kind"].as_str().unwrap().to_owned()).collect()
+    }
+
+    #[track_caller]
+    fn complaint(&self) -> String {
+        self.complaints.recv_timeout(PATIENCE).expect("a line on standard error")
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.process), signal).unwrap();
+    }
+
+    #[track_caller]
+    fn ends_with(&mut self, code: i32) {
+        let status = until(PATIENCE, "the command ends", || self.process.try_wait().unwrap());
+        assert_eq!(status.code(), Some(code));
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, lines) = channel();
+    thread::spawn(move || BufReader::new(output).lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+    lines
+}
+
+fn run(board: &Board, arguments: &[&str]) -> Finished {
+    board.finish(board.command().args(arguments))
+}
+
+#[track_caller]
+fn says(board: &Board, arguments: &[&str]) -> String {
+    let finished = run(board, arguments);
+    let code = finished.status.code();
+    assert_eq!((code, finished.stderr.as_str()), (Some(0), ""), "{arguments:?}: {}", finished.stdout);
+    finished.stdout
+}
+
+#[track_caller]
+fn fails(finished: &Finished, code: i32, parts: &[&str]) {
+    assert_eq!(finished.status.code(), Some(code), "{}{}", finished.stdout, finished.stderr);
+    contains(&finished.stderr, parts);
+}
+
+#[track_caller]
+fn contains(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "no {part:?} in {text}");
+    }
+}
+
+fn watch(board: &Board, arguments: &[&str]) -> Running {
+    Running::start(board.command().arg("watch").args(arguments))
+}
+
+/// One task from added to done.
+fn do_one(board: &Board, task: &str, agent: &str) {
+    says(board, &["add", "what is to be done", "--id", task]);
+    says(board, &["--agent", agent, "claim", task]);
+    says(board, &["--agent", agent, "complete", task, "what was done\nand more"]);
+}
+
+#[test]
+fn watch_tells_what_happens_in_one_line_each() {
+    let board = Board::new();
+    let mut watch = watch(&board, &["--since", "0"]);
+    do_one(&board, "a", "w");
+    says(&board, &["pause", "lunch"]);
+    let expected = [
+        "- made the board",
+        "human added a: what is to be done",
+        "w registered w as worker",
+        "w claimed a, attempt 1",
+        "w completed a: what was done",
+        "human paused all claims: lunch",
+    ];
+    for rest in expected {
+        let line = watch.line();
+        assert_eq!(line.get(21..), Some(rest), "{line}");
+    }
+    watch.signal(Signal::INT);
+    watch.ends_with(0);
+    assert_eq!(watch.complaints.recv_timeout(PATIENCE).ok(), None);
+}
+
+#[test]
+fn watch_begins_now_unless_told_otherwise() {
+    let board = Board::new();
+    do_one(&board, "a", "w");
+    let head = board.events().len() as u64;
+    let watch = watch(&board, &["--json"]);
+    let mut added = 0;
+    let first = until(PATIENCE, "something happens", || {
+        added += 1;
+        says(&board, &["add", "more", "--id", &format!("b{added}")]);
+        watch.lines.try_recv().ok()
+    });
+    let first: Value = serde_json::from_str(&first).unwrap();
+    assert!(first["seq"].as_u64().unwrap() > head && first["kind"] == "tasks_created", "{first}");
+}
+
+#[test]
+fn watch_filters_by_task_kind_and_agent() {
+    let board = Board::new();
+    do_one(&board, "a", "w");
+    do_one(&board, "b", "v");
+    let kinds =
+        |arguments: &[&str], count| watch(&board, &[&["--since", "0", "--json"], arguments].concat()).kinds(count);
+    assert_eq!(kinds(&["--task", "b"], 3), ["tasks_created", "claimed", "completed"]);
+    assert_eq!(
+        kinds(&["--kind", "completed", "--kind", "claimed"], 4),
+        ["claimed", "completed", "claimed", "completed"]
+    );
+    assert_eq!(kinds(&["--by", "v"], 3), ["agent_registered", "claimed", "completed"]);
+    assert_eq!(kinds(&["--by", "human", "--task", "b"], 1), ["tasks_created"]);
+}
+
+#[test]
+fn an_unknown_kind_is_refused_and_the_kinds_are_named() {
+    let board = Board::new();
+    fails(&run(&board, &["watch", "--kind", "claim"]), USAGE, &["claim", "lease_expired", "tasks_created"]);
+    says(&board, &["add", "x"]);
+    let refused = board.cli("wait_for_events", json!({"kinds": ["claimed", "claim"]}));
+    assert_eq!((refused.status.code(), refused.code().as_str()), (Some(REFUSED), "unknown_kind"));
+    contains(&refused.stderr, &["`claim`", "lease_expired"]);
+}
+
+#[test]
+fn what_agents_write_cannot_steer_the_terminal_of_a_watcher() {
+    let board = Board::new();
+    let evil = "\u{1b}[2J\u{9b}31m\u{202e}cod\u{7}\rx\nw claimed everything";
+    says(&board, &["add", evil, "--id", "a"]);
+    says(&board, &["--agent", "w", "claim", "a"]);
+    says(&board, &["--agent", "w", "heartbeat", "--note", evil]);
+    says(&board, &["--agent", "w", "discoveries", "add", evil, "--tag", evil]);
+    says(&board, &["--agent", "w", "fail", "a", evil, "--permanent"]);
+    let events = board.events().len();
+    let (told, json) = (watch(&board, &["--since", "0"]), watch(&board, &["--since", "0", "--json"]));
+    let mut printed: Vec<_> = (0..events).map(|_| told.line()).collect();
+    let each: Vec<_> = (0..events).map(|_| json.line()).collect();
+    assert!(printed.iter().all(|line| line.starts_with("20")), "{printed:#?}");
+    assert!(each.iter().any(|line| serde_json::from_str::<Value>(line).unwrap()["content"] == evil));
+    printed.extend(each);
+    printed.push(says(&board, &["discoveries"]).replace('\n', ""));
+    for line in printed {
+        assert_eq!(line.chars().find(|c| c.is_control() || *c == '\u{202e}'), None, "{line:?}");
+    }
+}
+
+#[test]
+fn watch_ends_when_its_reader_leaves_even_if_nothing_happens() {
+    let board = Board::new();
+    says(&board, &["add", "x"]);
+    let mut child = board.command().arg("watch").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let status = until(PATIENCE, "watch ends", || child.try_wait().unwrap());
+    let mut complaints = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut complaints).unwrap();
+    assert_eq!((status.code(), complaints.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn discoveries_are_added_and_shown() {
+    let board = Board::new();
+    assert_eq!(says(&board, &["discoveries"]), "no discoveries\n");
+    let id = says(&board, &["--agent", "w", "discoveries", "add", "the cache lies", "--tag", "cache", "--tag", "ci"]);
+    assert!(id.starts_with("disc-"), "{id}");
+    says(&board, &["discoveries", "add", "tests need git", "--key", "k"]);
+    says(&board, &["discoveries", "add", "tests need git", "--key", "k"]);
+    let all = says(&board, &["discoveries"]);
+    contains(&all, &["w ", "[cache, ci]: the cache lies", "human ", ": tests need git"]);
+    assert_eq!(all.lines().count(), 2, "{all}");
+    assert_eq!(says(&board, &["discoveries", "--tag", "cache"]).lines().count(), 1);
+    let newest: Value = serde_json::from_str(&says(&board, &["discoveries", "--limit", "1", "--json"])).unwrap();
+    assert_eq!(newest["discoveries"][0]["content"], "tests need git");
+    fails(&run(&board, &["discoveries", "add", " "]), REFUSED, &["content must not be empty"]);
+    fails(&run(&board, &["discoveries", "--tag", "x", "add", "y"]), USAGE, &["--tag"]);
+}
+
+#[test]
+fn the_manual_is_complete() {
+    let board = Board::new();
+    let page = says(&board, &["man"]);
+    let sections = ["NAME", "SYNOPSIS", "OPTIONS", "SUBCOMMANDS", "EXIT STATUS", "ENVIRONMENT", "FILES", "VERSION"];
+    for section in sections {
+        let heading = [format!(".SH {section}\n"), format!(".SH \"{section}\"\n")];
+        assert!(heading.iter().any(|heading| page.contains(heading.as_str())), "no section {section}: {page}");
+    }
+    for name in ["COORDINATION_DIR", "CALLBOARD_LOG", "CALLBOARD_SERVER", "CALLBOARD_TOKEN", "NO_COLOR"] {
+        contains(&page, &[name]);
+    }
+    contains(&page, &["journal.db", "serve.token", "the command line is wrong"]);
+    let dir = board.base().join("man/man1");
+    assert_eq!(says(&board, &["man", "--out", dir.to_str().unwrap()]), "");
+    let help = says(&board, &["--help"]);
+    let (_, commands) = help.split_once("Commands:").unwrap();
+    let (commands, _) = commands.split_once("Options:").unwrap();
+    let names = commands.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let names: Vec<_> =
+        names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help").collect();
+    assert!(names.len() > 20, "{help}");
+    for name in names {
+        let page = std::fs::read_to_string(dir.join(format!("callboard-{name}.1"))).unwrap();
+        contains(&page, &["SYNOPSIS", "EXIT STATUS", "SEE ALSO"]);
+    }
+    for name in ["callboard.1", "callboard-discoveries-add.1"] {
+        assert!(dir.join(name).is_file(), "{name}");
+    }
+}
+
+#[test]
+fn the_manual_is_sound_for_groff() {
+    let board = Board::new();
+    let installed = Command::new("groff").arg("--version").output().is_ok_and(|output| output.status.success());
+    if !available("groff", (!installed).then_some("groff is not installed")) {
+        return;
+    }
+    let dir = board.base().join("man");
+    says(&board, &["man", "--out", dir.to_str().unwrap()]);
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        let output = Command::new("groff").args(["-man", "-ww", "-Tutf8", "-z"]).arg(&path).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{}", path.display());
+    }
+}
+
+#[test]
+fn refusals_name_commands_unless_operations_were_called() {
+    let board = Board::new();
+    says(&board, &["add", "x", "--id", "a"]);
+    says(&board, &["--agent", "w", "claim", "a"]);
+    let refused = run(&board, &["--agent", "v", "start", "a"]);
+    fails(&refused, REFUSED, &["held by `w`", "claim another with `callboard --agent v claim`"]);
+    fails(&run(&board, &["show", "claim_task"]), REFUSED, &["no task `claim_task`; see `callboard tasks`"]);
+    fails(&run(&board, &["call", "start_task", r#"{"task_id":"a"}"#]), REFUSED, &["claim another with claim_task"]);
+    let empty = run(&board, &["--agent", "v", "claim"]);
+    assert_eq!(empty.status.code(), Some(REFUSED));
+    contains(&empty.stdout, &["next: call `callboard --agent v claim` again with --wait 50"]);
+    assert!(!empty.stdout.contains("claim_task"), "{}", empty.stdout);
+}
+
+/// What `callboard …` writes when it has a terminal.
+fn on_a_terminal(board: &Board, arguments: &str) -> Option<String> {
+    let installed = Command::new("script").arg("--version").output().is_ok_and(|output| output.status.success());
+    if !available("script", (!installed).then_some("script (util-linux) is not installed")) {
+        return None;
+    }
+    let mut command = Command::new("script");
+    let typed = format!("{} {arguments}", env!("CARGO_BIN_EXE_callboard"));
+    command.args(["-qec", &typed, "/dev/null"]).env("COORDINATION_DIR", board.dir()).env("HOME", board.base());
+    command.env("TERM", "xterm").env_remove("NO_COLOR").current_dir(board.base()).stdin(Stdio::null());
+    Some(String::from_utf8(command.output().unwrap().stdout).unwrap())
+}
+
+#[test]
+fn a_terminal_gets_colours_and_sees_what_is_waited_for() {
+    let board = Board::new();
+    says(&board, &["add", "x", "--id", "a"]);
+    let Some(tasks) = on_a_terminal(&board, "tasks") else { return };
+    contains(&tasks, &["\u{1b}["]);
+    let batch: Value = (0..100).map(|n| json!({"description": format!("task {n}")})).collect();
+    std::fs::write(board.base().join("many.json"), batch.to_string()).unwrap();
+    says(&board, &["--agent", "w", "claim", "a"]);
+    says(&board, &["pause"]);
+    let waiting = on_a_terminal(&board, "--agent v claim --wait 1").unwrap();
+    contains(&waiting, &["waiting up to 1 s for a task", "claims are paused"]);
+    let adding = on_a_terminal(&board, "add --batch many.json").unwrap();
+    contains(&adding, &["adding 100 tasks"]);
+    let json = on_a_terminal(&board, "--agent v claim --wait 1 --json").unwrap();
+    assert!(!json.contains("waiting up to") && json.contains("\"success\": false"), "{json}");
+    let piped = run(&board, &["--agent", "v", "claim", "--wait", "1"]);
+    assert_eq!(piped.stderr, "");
+}
+
+#[test]
+fn a_servers_address_is_checked_before_anything_is_sent() {
+    let board = Board::new();
+    for (url, part) in [
+        ("http://ada:secret@127.0.0.1:8425", "a user name, a password or a query"),
+        ("http://127.0.0.1:8425/?token=secret", "a user name, a password or a query"),
+        ("http://127.0.0.1:8425/#secret", "a user name, a password or a query"),
+        ("http://secret.example.org:8425", "ssh tunnel"),
+        ("ftp://secret", "only http and https"),
+        ("secret", "not an URL"),
+    ] {
+        for finished in [
+            run(&board, &["--server", url, "status"]),
+            board.finish(board.command().arg("status").env("CALLBOARD_SERVER", url)),
+        ] {
+            fails(&finished, USAGE, &[part]);
+            assert!(!finished.stderr.contains("secret"), "{}", finished.stderr);
+        }
+    }
+    for command in ["doctor", "mcp", "serve"] {
+        fails(&run(&board, &["--server", "http://127.0.0.1:1", command]), USAGE, &[command, "leave --server out"]);
+    }
+    fails(&run(&board, &["--server", "http://127.0.0.1:1", "connect", "claude"]), USAGE, &["leave --server out"]);
+    let missing = ["--server", "http://127.0.0.1:1", "--token-file", "nowhere", "status"];
+    fails(&run(&board, &missing), USAGE, &["--token-file", "nowhere"]);
+    let empty = board.finish(board.command().arg("status").env("CALLBOARD_SERVER", ""));
+    assert_eq!(empty.status.code(), Some(0), "{}", empty.stderr);
+}
+
+/// A server that gives every request the same answer and passes on what it was asked.
+fn canned(answer: String) -> (String, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (sender, requests) = channel();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            if answer_one(stream.unwrap(), &answer, &sender).is_none() {
+                return;
+            }
+        }
+    });
+    (url, requests)
+}
+
+fn answer_one(mut stream: TcpStream, answer: &str, requests: &Sender<String>) -> Option<()> {
+    let mut reader = BufReader::new(stream.try_clone().ok()?);
+    let (mut head, mut size) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        if let Some(length) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            size = length.trim().parse().ok()?;
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+        head.push_str(&line);
+    }
+    let mut body = vec![0; size];
+    reader.read_exact(&mut body).ok()?;
+    requests.send(head + &String::from_utf8(body).ok()?).ok()?;
+    stream.write_all(answer.as_bytes()).ok()
+}
+
+fn http(status: &str, body: &str) -> String {
+    let size = body.len();
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {size}\r\nConnection: close\r\n\r\n{body}"
+    )
+}
+
+#[test]
+fn each_answer_of_a_server_says_what_to_do() {
+    let board = Board::new();
+    let expected: [(&str, &str, &[&str]); 7] = [
+        ("401 Unauthorized", "unauthorized", &["--token-file", "CALLBOARD_TOKEN"]),
+        ("403 Forbidden", "host_forbidden", &["--allow-host 127.0.0.1"]),
+        ("413 Content Too Large", "too_large", &["split it"]),
+        ("404 Not Found", "not_a_server", &["HTTP status 404"]),
+        ("307 Temporary Redirect", "not_a_server", &["HTTP status 307"]),
+        ("503 Service Unavailable", "overloaded", &["try again"]),
+        ("200 OK", "not_a_server", &["no callboard server"]),
+    ];
+    for (status, code, parts) in expected {
+        let (url, _requests) = canned(http(status, "<html>"));
+        fails(&run(&board, &["--server", &url, "status"]), FAILED, &[parts, &["http://127.0.0.1:"]].concat());
+        let finished = run(&board, &["--server", &url, "--json", "status"]);
+        assert_eq!((finished.status.code(), finished.code().as_str()), (Some(FAILED), code));
+    }
+    let (url, _requests) = canned(String::new());
+    let cut = run(&board, &["--server", &url, "--json", "add", "x"]);
+    assert_eq!((cut.status.code(), cut.code().as_str()), (Some(FAILED), "unknown_outcome"));
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let refused = run(&board, &["--server", &format!("http://{nobody}"), "status"]);
+    fails(&refused, FAILED, &["connection refused", "callboard serve"]);
+    assert!(!board.dir().exists());
+}
+
+#[test]
+fn a_server_is_told_who_calls_and_from_where() {
+    let board = Board::new();
+    board.make_dir();
+    std::fs::write(board.file("serve.token"), "of-the-board\n").unwrap();
+    std::fs::write(board.base().join("token"), "of-the-file\n").unwrap();
+    let refs = board.base().join(".git/refs");
+    std::fs::create_dir_all(refs).unwrap();
+    std::fs::create_dir_all(board.base().join(".git/objects")).unwrap();
+    std::fs::write(board.base().join(".git/HEAD"), "ref: refs/heads/topic\n").unwrap();
+    let (url, requests) = canned(http("401 Unauthorized", ""));
+    let asked = |arguments: &[&str], token: Option<&str>| {
+        let mut command = board.command();
+        command.env("CALLBOARD_SERVER", &url).args(arguments);
+        if let Some(token) = token {
+            command.env("CALLBOARD_TOKEN", token);
+        }
+        board.finish(&mut command);
+        let request = requests.recv_timeout(PATIENCE).unwrap();
+        let field = |name: &str| {
+            let value = request.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ").map(str::to_owned));
+            value.unwrap_or_default()
+        };
+        let body: Value = serde_json::from_str(request.lines().last().unwrap()).unwrap();
+        let caller: Value = serde_json::from_str(&field("callboard-caller")).unwrap();
+        (field("authorization"), caller, body)
+    };
+    let (token, caller, body) = asked(&["--agent", "ada", "start", "a"], None);
+    assert_eq!(
+        (token.as_str(), &caller["agent"], &caller["branch"]),
+        ("Bearer of-the-board", &json!("ada"), &json!("topic"))
+    );
+    assert!(caller["worktree"].as_str().is_some_and(|root| root.starts_with('/')), "{caller}");
+    assert_eq!((&body["method"], &body["params"]), (&json!("start_task"), &json!({"task_id": "a"})));
+    let (token, caller, _) = asked(&["status"], Some("of-the-variable"));
+    assert_eq!((token.as_str(), &caller["agent"]), ("Bearer of-the-variable", &json!("human")));
+    assert_eq!(asked(&["--token-file", "token", "status"], Some("of-the-variable")).0, "Bearer of-the-file");
+}
+
+/// `callboard serve` on a board.
+struct Served {
+    running: Running,
+    url: String,
+    token: String,
+}
+
+impl Served {
+    fn start(board: &Board, listen: &str) -> Self {
+        let running = Running::start(board.command().args(["--json", "serve", "--listen", listen]));
+        let announced = running.event();
+        let field = |name: &str| announced[name].as_str().unwrap().to_owned();
+        Self { url: field("url"), token: field("token"), running }
+    }
+
+    fn command(&self, from: &Board) -> Command {
+        let mut command = from.command();
+        command.env("CALLBOARD_SERVER", &self.url).env("CALLBOARD_TOKEN", &self.token);
+        command
+    }
+
+    fn run(&self, from: &Board, arguments: &[&str]) -> Finished {
+        from.finish(self.command(from).args(arguments))
+    }
+}
+
+/// Without what differs from one run to the next: points in time, and lines that tell how long ago something was.
+fn timeless(text: &str) -> String {
+    let is_time = |word: &&str| word.trim_start_matches('(').starts_with("20") && word.contains('T');
+    let lines = text.lines().filter(|line| !line.contains("just now") && !line.contains(" ago"));
+    let lines = lines.map(|line| line.split(' ').filter(|word| !is_time(word)).collect::<Vec<_>>().join(" "));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn every_command_does_over_a_server_what_it_does_here() {
+    let (here, served, elsewhere) = (Board::new(), Board::new(), Board::new());
+    let server = Served::start(&served, "127.0.0.1:0");
+    let batch = json!([{"id": "b", "description": "b"}, {"id": "c", "description": "c", "dependencies": ["b"]}]);
+    for board in [&here, &elsewhere] {
+        std::fs::write(board.base().join("batch.json"), batch.to_string()).unwrap();
+    }
+    let commands: [&[&str]; 42] = [
+        &["status"],
+        &["add", "what is to be done", "--id", "a", "--title", "A", "--priority", "2", "--file", "x.md"],
+        &["add", "again", "--id", "a"],
+        &["add", "--batch", "batch.json"],
+        &["tasks"],
+        &["tasks", "--all", "--status", "available"],
+        &["--agent", "w", "claim", "a"],
+        &["--agent", "w", "claim", "a"],
+        &["--agent", "v", "start", "a"],
+        &["--agent", "w", "start", "a"],
+        &["--agent", "w", "heartbeat", "--task", "a", "--note", "half of it"],
+        &["show", "a"],
+        &["--agent", "w", "complete", "a", "done", "--file", "x.md"],
+        &["--agent", "w", "complete", "a", "done"],
+        &["show", "nothing"],
+        &["--agent", "u", "claim", "--wait", "1"],
+        &["--agent", "u", "fail", "b", "no way", "--permanent"],
+        &["retry", "b"],
+        &["retry", "b", "c"],
+        &["--agent", "u", "claim", "b"],
+        &["--agent", "u", "release", "b", "--reason", "not mine"],
+        &["--agent", "u", "claim", "b"],
+        &["release", "--all"],
+        &["release", "--all"],
+        &["release"],
+        &["cancel", "c", "--reason", "no use"],
+        &["pause", "lunch"],
+        &["--agent", "u", "claim"],
+        &["status"],
+        &["resume"],
+        &["agents"],
+        &["discoveries"],
+        &["--agent", "u", "discoveries", "add", " "],
+        &["call", "frobnicate"],
+        &["call", "create_task", r#"{"nonsense":1}"#],
+        &["call", "create_task", "nonsense"],
+        &["call", "claim_task", "--schema"],
+        &["--agent", "no spaces", "claim"],
+        &["--agent", "auto", "claim"],
+        &["tasks", "--status", "done", "--scope", "P1"],
+        &["claim", "--scope", "nowhere"],
+        &["watch", "--task", "no spaces"],
+    ];
+    for arguments in commands {
+        let (one, other) = (run(&here, arguments), server.run(&elsewhere, arguments));
+        let seen = |ran: &Finished| (ran.status.code(), timeless(&ran.stdout), timeless(&ran.stderr));
+        assert_eq!(seen(&other), seen(&one), "{arguments:?}");
+    }
+    let made = server.run(&elsewhere, &["init", "ship it"]);
+    contains(&made.stdout, &[&format!("The board is that of {}.", server.url)]);
+    assert_eq!(served.document()["goal"], "ship it");
+    assert!(!elsewhere.dir().exists());
+}
+
+#[test]
+fn a_claim_waits_over_a_server() {
+    let (board, elsewhere) = (Board::new(), Board::new());
+    let server = Served::start(&board, "127.0.0.1:0");
+    says(&board, &["add", "x", "--id", "a"]);
+    assert_eq!(server.run(&elsewhere, &["--agent", "v", "claim"]).status.code(), Some(0));
+    assert_eq!(server.run(&elsewhere, &["--agent", "w", "heartbeat"]).status.code(), Some(0));
+    let mut waiting =
+        Running::start(server.command(&elsewhere).args(["--agent", "w", "--json", "claim", "--wait", "50"]));
+    // Whether it waits already or not, it gets the task.
+    says(&board, &["add", "y", "--id", "b"]);
+    assert_eq!(waiting.event()["task"]["id"], "b");
+    waiting.ends_with(0);
+}
+
+#[test]
+fn watch_over_a_server_outlives_the_server() {
+    let (board, elsewhere) = (Board::new(), Board::new());
+    says(&board, &["add", "first"]);
+    let mut server = Served::start(&board, "127.0.0.1:0");
+    let mut watch = Running::start(server.command(&elsewhere).args(["watch", "--json", "--since", "0"]));
+    do_one(&board, "a", "w");
+    let mut seqs: Vec<_> = board.events().iter().map(|_| watch.event()["seq"].as_u64().unwrap()).collect();
+    server.running.signal(Signal::KILL);
+    server.running.process.wait().unwrap();
+    contains(&watch.complaint(), &["was cut", &format!("after event {}", seqs.len())]);
+    do_one(&board, "b", "w");
+    let address = server.url.strip_prefix("http://").unwrap().to_owned();
+    server = Served::start(&board, &address);
+    contains(&watch.complaint(), &["connected to", "again"]);
+    server.run(&elsewhere, &["add", "x", "--id", "c"]);
+    let head = board.events().len();
+    seqs.extend((seqs.len()..head).map(|_| watch.event()["seq"].as_u64().unwrap()));
+    assert_eq!(seqs, (1..=head as u64).collect::<Vec<_>>());
+    watch.signal(Signal::INT);
+    watch.ends_with(0);
+    assert_eq!(watch.lines.recv_timeout(PATIENCE).ok(), None);
+    assert!(!elsewhere.dir().exists());
+}
+
+#[test]
+fn watch_over_a_server_filters_and_ends_with_its_reader() {
+    let (board, elsewhere) = (Board::new(), Board::new());
+    let server = Served::start(&board, "127.0.0.1:0");
+    do_one(&board, "a", "w");
+    do_one(&board, "b", "v");
+    let mut command = server.command(&elsewhere);
+    let filtered =
+        Running::start(command.args(["watch", "--since", "0", "--task", "b", "--kind", "claimed", "--by", "v"]));
+    contains(&filtered.line(), &["v claimed b, attempt 1"]);
+    let mut command = server.command(&elsewhere);
+    let mut child = command.arg("watch").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    drop(child.stdout.take());
+    let status = until(PATIENCE, "watch ends", || child.try_wait().unwrap());
+    assert_eq!(status.code(), Some(0));
+}
+
+#[test]
+fn a_server_wants_its_token() {
+    let (board, elsewhere) = (Board::new(), Board::new());
+    let server = Served::start(&board, "127.0.0.1:0");
+    // Beside the board nobody needs to name it.
+    says(&board, &["--server", &server.url, "add", "x"]);
+    let without = elsewhere.finish(elsewhere.command().args(["--server", &server.url, "status"]));
+    fails(&without, FAILED, &["without a token", "--token-file"]);
+    let mut wrong = elsewhere.command();
+    wrong.args(["--server", &server.url, "watch"]).env("CALLBOARD_TOKEN", "wrong");
+    let wrong = elsewhere.finish(&mut wrong);
+    fails(&wrong, FAILED, &["does not take this token"]);
+    let file = board.file("serve.token");
+    let named = ["--server", &server.url, "--token-file", file.to_str().unwrap(), "status"];
+    assert_eq!(run(&elsewhere, &named).status.code(), Some(0));
+}
+
+#[test]
+fn a_batch_that_is_too_large_for_a_server_is_refused_whole() {
+    let (board, elsewhere) = (Board::new(), Board::new());
+    let server = Served::start(&board, "127.0.0.1:0");
+    let text = "x".repeat(10_000);
+    let batch: Value = (0..200).map(|_| json!({"description": text})).collect();
+    std::fs::write(elsewhere.base().join("large.json"), batch.to_string()).unwrap();
+    let ran = server.run(&elsewhere, &["--json", "add", "--batch", "large.json"]);
+    assert_eq!((ran.status.code(), ran.code().as_str()), (Some(FAILED), "too_large"));
+    assert_eq!(board.cli_ok("get_status", json!({}))["total_tasks"], 0);
+}
