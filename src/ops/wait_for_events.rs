@@ -77,6 +77,10 @@ impl Operation for WaitForEvents {
     }
 
     fn waits(params: &Params, state: &State, call: &Call) -> bool {
+        // A filter that is refused is refused at once.
+        if EventFilter::checked(&params.kinds, params.task_id.as_deref()).is_err() {
+            return false;
+        }
         if params.since_seq >= state.seq() {
             return true;
         }

@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -171,7 +172,10 @@ fn an_unknown_kind_is_refused_and_the_kinds_are_named() {
     let board = Board::new();
     fails(&run(&board, &["watch", "--kind", "claim"]), USAGE, &["claim", "lease_expired", "tasks_created"]);
     says(&board, &["add", "x"]);
-    let refused = board.cli("wait_for_events", json!({"kinds": ["claimed", "claim"]}));
+    let asked = Instant::now();
+    let refused =
+        board.cli("wait_for_events", json!({"kinds": ["claimed", "claim"], "since_seq": 9, "wait_seconds": 50}));
+    assert!(asked.elapsed() < Duration::from_secs(30));
     assert_eq!((refused.status.code(), refused.code().as_str()), (Some(REFUSED), "unknown_kind"));
     contains(&refused.stderr, &["`claim`", "lease_expired"]);
 }
