@@ -29,6 +29,7 @@ impl Board {
 }
 
 /// What the command line and the environment say of a server.
+#[derive(Clone)]
 pub struct Server {
     pub address: Address,
     token: Option<Token>,

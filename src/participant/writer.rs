@@ -157,7 +157,8 @@ impl Writer {
 
     /// How long nothing needs to be looked at, if no message comes.
     fn patience(&mut self) -> Option<Duration> {
-        let Some(board) = &self.board else { return (!self.parked.is_empty()).then_some(POLL_WHILE_PARKED) };
+        let listened_to = self.is_listened_to();
+        let Some(board) = &self.board else { return listened_to.then_some(POLL_WHILE_PARKED) };
         let waits_for_lock = self.locker.as_ref().is_some_and(|locker| locker.waiting);
         if !self.queue.is_empty() && !waits_for_lock {
             return Some(Duration::ZERO);
@@ -166,7 +167,7 @@ impl Writer {
         let patience = match (awaited, self.stay) {
             (true, _) => POLL_WHILE_PARKED,
             (false, Stay::Lasting | Stay::Presence) => PRESENCE_CHECK,
-            (false, Stay::Brief) if self.feed.is_heard() => PRESENCE_CHECK,
+            (false, Stay::Brief) if listened_to => PRESENCE_CHECK,
             (false, Stay::Brief) => return None,
         };
         let deadline = board.state.next_deadline();
@@ -189,12 +190,12 @@ impl Writer {
 
     /// What is due: waiting calls, deadlines, the lock.
     fn tend(&mut self) {
-        if self.board.is_none() && !self.parked.is_empty() && Board::exists(&self.dir) {
-            // Somebody has made the board that these calls wait for; what is wrong with it they are told when they end.
+        let listened_to = self.is_listened_to();
+        if self.board.is_none() && listened_to && Board::exists(&self.dir) {
+            // Somebody has made the board that these callers wait for; what is wrong with it they are told when they end.
             drop(self.open(false));
         }
         let lasts = self.stay != Stay::Brief;
-        let listened_to = !self.parked.is_empty() || self.feed.is_heard();
         let looks = listened_to || lasts && is_past(self.last_look);
         if looks {
             self.last_look = Some(Instant::now());
@@ -212,6 +213,11 @@ impl Writer {
         }
         self.seek_lock();
         self.give_up_on_lock();
+    }
+
+    /// Somebody waits for what may happen.
+    fn is_listened_to(&self) -> bool {
+        !self.parked.is_empty() || self.feed.is_heard()
     }
 
     /// Whether time alone has brought something that must be recorded.
@@ -550,7 +556,13 @@ impl Writer {
                     {
                         self.auto.insert(prefix.clone(), actor.clone());
                     }
+                    let recorded = !executed.events.is_empty();
                     events.extend(executed.events);
+                    // The call has registered its agent, which can wait only now.
+                    if recorded && call.entered.elapsed() < waited(&call) && self.would_wait(&call) {
+                        self.park(call);
+                        continue;
+                    }
                     executed.answer.map_err(CallError::Refused)
                 }
                 Err(error) => Err(CallError::Failed(Arc::new(error.into()))),

@@ -1,8 +1,10 @@
 //! What happens to agents whose processes die, fall silent or lose their replies.
 
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use callboard::clock::ManualClock;
+use callboard::ops::EventFilter;
 use callboard::participant::{self, Caller, Handle, Options, Stay};
 use callboard::state::event::Event;
 use callboard::state::time::Timestamp;
@@ -293,4 +295,37 @@ fn auto_shares_no_name_with_a_process_that_came_between() {
     let other = first.ok("claim_task", json!({}));
     assert_eq!(other["success"], false, "{other}");
     assert_ne!(other["agent_id"], claim["agent_id"]);
+}
+
+#[test]
+fn listener_hears_of_a_board_that_another_process_makes_later() {
+    let (board, inside) = (Board::new(), Inside::new());
+    let server = inside.participant(&board, Stay::Lasting, 1);
+    let heard = inside.runtime.block_on(async {
+        let mut listener = server.listen(None, EventFilter::default()).await.unwrap();
+        board.cli_ok("create_task", json!({"description": "d"}));
+        let mut kinds = Vec::new();
+        while kinds.last() != Some(&"tasks_created") {
+            let item = tokio::time::timeout(PATIENCE, listener.next()).await.expect("an event").unwrap();
+            kinds.push(item.recorded.event.kind());
+        }
+        kinds
+    });
+    assert_eq!(heard, ["board_created", "tasks_created"]);
+}
+
+#[test]
+fn first_claim_of_an_agent_that_nobody_registered_waits() {
+    let board = Board::new();
+    board.cli_ok("create_task", json!({"description": "in work, so that there is something to wait for"}));
+    board.cli_ok("register_agent", json!({"agent_id": "busy", "role": "worker"}));
+    board.cli_ok("claim_task", json!({"agent_id": "busy"}));
+    let mut claim = board.command();
+    claim.args(["--json", "--agent", "new", "claim", "--wait", "50"]).stdout(Stdio::piped());
+    let claim = claim.spawn().unwrap();
+    until(PATIENCE, "the agent is registered", || board.document()["agents"].get("new").map(drop));
+    board.cli_ok("create_task", json!({"id": "t", "description": "d"}));
+    let output = claim.wait_with_output().unwrap();
+    let reply: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&reply["success"], &reply["task"]["id"]), (&json!(true), &json!("t")), "{reply}");
 }
