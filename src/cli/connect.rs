@@ -1,4 +1,6 @@
-//! `callboard connect CLIENT`: writes a client's configuration so that it starts `callboard mcp` on stdio.
+//! `callboard connect CLIENT`: writes a client's configuration so that it starts `callboard mcp` on stdio, or, with
+//! `--url`, so that it talks to `callboard serve`. The token stays out of what is written: projects commit such files.
+//! Each client reads it from the environment or asks for it; Zed does neither.
 //!
 //! With `--hooks` it writes the hooks that run `callboard hook`, beside the hooks that are there, in place of the server.
 //!
@@ -20,9 +22,12 @@ use anyhow::{Context, bail};
 use fs_err as fs;
 use serde::Serialize;
 
-use entry::{Edited, Entry};
+use entry::{Edited, Entry, Secret, Setting};
 use file::ConfigFile;
 use hooks::Hooks;
+
+/// Where clients find the token of `callboard serve`.
+const TOKEN_VARIABLE: &str = "CALLBOARD_TOKEN";
 
 #[derive(Debug, clap::Args)]
 pub struct ConnectArgs {
@@ -39,6 +44,17 @@ pub struct ConnectArgs {
     pub hooks: bool,
     #[arg(long, env = "CLAUDE_CONFIG_DIR", hide = true, value_name = "DIR")]
     pub claude_home: Option<PathBuf>,
+    /// Connect to `callboard serve` at this URL instead of starting `callboard mcp`
+    #[arg(
+        long,
+        alias = "http",
+        value_name = "URL",
+        conflicts_with = "hooks",
+        num_args = 0..=1,
+        default_missing_value = "http://127.0.0.1:8425/mcp",
+        value_parser = endpoint
+    )]
+    pub url: Option<String>,
     #[arg(long, env = "CODEX_HOME", hide = true, value_name = "DIR")]
     pub codex_home: Option<PathBuf>,
     #[arg(long, env = "XDG_CONFIG_HOME", hide = true, value_name = "DIR")]
@@ -67,7 +83,7 @@ pub struct Connected {
     /// How an entry that was there before differed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<String>,
-    pub next: &'static str,
+    pub next: String,
     #[serde(skip)]
     what: &'static str,
 }
@@ -86,22 +102,25 @@ pub enum Status {
     Printed,
 }
 
-/// `dir` is the board's directory if the user named one; `exe` is written as given, see [`command`].
+/// `board` is the board's directory, `dir` the same if the user named it; `exe` is written as given, see [`command`].
 pub fn connect(
     args: &ConnectArgs,
     dir: Option<&Path>,
+    board: &Path,
     project_root: &Path,
     home: Option<&Path>,
     exe: &Path,
 ) -> anyhow::Result<Connected> {
     let client = args.client;
-    let addition = match args.hooks {
-        true => Addition::Hooks(Hooks::new(client, exe, dir)?),
-        false => Addition::Server(client.entry(exe, dir)?),
+    let (addition, next) = match &args.url {
+        _ if args.hooks => (Addition::Hooks(Hooks::new(client, exe, dir)?), hooks::next(client).to_owned()),
+        None => (Addition::Server(client.local_entry(exe, dir)?), client.next().to_owned()),
+        Some(url) => (Addition::Server(client.remote_entry(url)?), client.next_remote(board, project_root)),
     };
-    let (what, next) = (addition.what(), addition.next(client));
+    let what = addition.what();
     let connected = |path, status, changes| -> anyhow::Result<Connected> {
-        Ok(Connected { client, path, status, config: addition.put_into("", client)?.text, changes, next, what })
+        let config = addition.put_into("", client)?.text;
+        Ok(Connected { client, path, status, config, changes, next: next.clone(), what })
     };
     let path = args.path(project_root, home)?;
     if args.print {
@@ -153,6 +172,15 @@ impl ConnectArgs {
             Client::Codex => Ok(given_or(&self.codex_home, ".codex")?.join("config.toml")),
             Client::Cursor | Client::Gemini => below_home(self.client.project_file()),
             Client::Zed => Ok(given_or(&self.config_home, ".config")?.join("zed/settings.json")),
+            Client::Claude if let Some(url) = &self.url => bail!(
+                "Claude Code rewrites its user configuration while it runs; let it do this itself: \
+                 `claude mcp add --scope user --transport http callboard {url} \
+                 --header 'Authorization: Bearer ${{{TOKEN_VARIABLE}}}'`"
+            ),
+            Client::Vscode if self.url.is_some() => bail!(
+                "VS Code keeps user servers in a profile: run its command `MCP: Open User Configuration` and put in \
+                 what --print prints without --global"
+            ),
             Client::Claude => bail!(
                 "Claude Code rewrites its user configuration while it runs; let it do this itself: \
                  `claude mcp add --scope user callboard -- callboard mcp --agent auto`"
@@ -179,14 +207,9 @@ impl Addition {
             Self::Hooks(_) => "the hooks of callboard",
         }
     }
-
-    fn next(&self, client: Client) -> &'static str {
-        match self {
-            Self::Server(_) => client.next(),
-            Self::Hooks(_) => hooks::next(client),
-        }
-    }
 }
+
+const TOKEN: Secret = Secret { id: "callboard-token", description: "Token of callboard serve (file serve.token)" };
 
 fn same_place(a: &Path, b: &Path) -> bool {
     matches!((fs::canonicalize(a), fs::canonicalize(b)), (Ok(a), Ok(b)) if a == b)
@@ -204,8 +227,8 @@ impl Client {
         }
     }
 
-    fn entry(self, exe: &Path, dir: Option<&Path>) -> anyhow::Result<Entry> {
-        let entry = Entry::new();
+    fn local_entry(self, exe: &Path, dir: Option<&Path>) -> anyhow::Result<Entry> {
+        let entry = Entry::local();
         let entry = match self {
             Self::Claude | Self::Cursor | Self::Vscode => entry.require("type", "stdio"),
             Self::Codex | Self::Gemini | Self::Zed => entry,
@@ -222,6 +245,37 @@ impl Client {
         })
     }
 
+    fn remote_entry(self, url: &str) -> anyhow::Result<Entry> {
+        let authorization = |token: &str| Setting::Field("Authorization", format!("Bearer {token}"));
+        let entry = Entry::remote();
+        Ok(match self {
+            Self::Claude => entry
+                .require("type", "http")
+                .require("url", url)
+                .require("headers", authorization(&format!("${{{TOKEN_VARIABLE}}}"))),
+            Self::Codex => entry
+                .require("url", url)
+                .require("bearer_token_env_var", TOKEN_VARIABLE)
+                .suggest("startup_timeout_sec", 30)
+                .suggest("tool_timeout_sec", 300),
+            Self::Gemini => {
+                entry.require("httpUrl", url).require("headers", authorization(&format!("${TOKEN_VARIABLE}")))
+            }
+            Self::Cursor => {
+                entry.require("url", url).require("headers", authorization(&format!("${{env:{TOKEN_VARIABLE}}}")))
+            }
+            Self::Vscode => entry
+                .require("type", "http")
+                .require("url", url)
+                .require("headers", authorization(&format!("${{input:{}}}", TOKEN.id)))
+                .ask(TOKEN),
+            Self::Zed => bail!(
+                "Zed sends a header as it stands in its settings, and the token does not belong there; let it start \
+                 callboard itself: `callboard connect zed`"
+            ),
+        })
+    }
+
     /// Claude Code reads plain JSON only, Gemini CLI takes comments, too, the editors also trailing commas.
     fn edit(self, text: &str, entry: &Entry) -> anyhow::Result<Edited> {
         match self {
@@ -231,6 +285,20 @@ impl Client {
             Self::Vscode => json::edit(text, "servers", entry, json::Dialect::TrailingCommas),
             Self::Zed => json::edit(text, "context_servers", entry, json::Dialect::TrailingCommas),
             Self::Codex => toml::edit(text, "mcp_servers", entry),
+        }
+    }
+
+    fn next_remote(self, board: &Path, project_root: &Path) -> String {
+        let next = self.next();
+        match self {
+            Self::Vscode => {
+                let file = board.join("serve.token");
+                format!("start `callboard serve`; {next}; paste the token from {} when asked", file.display())
+            }
+            _ => {
+                let export = export_token(board, project_root);
+                format!("start `callboard serve`; in the shell that starts the client: {export}; {next}")
+            }
         }
     }
 
@@ -249,6 +317,25 @@ impl Client {
             Self::Zed => "open the project in Zed and trust it; the agent panel's settings show the server `callboard`",
         }
     }
+}
+
+/// What a person does, before what [`Client::next`] says.
+fn export_token(board: &Path, project_root: &Path) -> String {
+    let file = board.strip_prefix(project_root).unwrap_or(board).join("serve.token");
+    format!("export {TOKEN_VARIABLE}=\"$(cat {})\"", hooks::quoted(&file.to_string_lossy()))
+}
+
+/// The endpoint's URL; a server's address alone is enough.
+fn endpoint(url: &str) -> Result<String, &'static str> {
+    let (_, rest) = url
+        .split_once("://")
+        .filter(|(scheme, _)| matches!(*scheme, "http" | "https"))
+        .ok_or("it must begin with http:// or https://")?;
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    if host.is_empty() || rest.contains(|c: char| c.is_whitespace() || c.is_control() || "@?#$\"'`\\{}".contains(c)) {
+        return Err("it must be a plain URL, without user, query or fragment");
+    }
+    Ok(if path.is_empty() { format!("{}/mcp", url.trim_end_matches('/')) } else { url.to_owned() })
 }
 
 fn arguments(dir: Option<&Path>) -> anyhow::Result<Vec<String>> {

@@ -441,7 +441,8 @@ impl Session {
         let root = Repository::containing(&self.cwd).and_then(|repository| repository.root);
         let root = root.unwrap_or_else(|| self.cwd.clone());
         let exe = connect::command(&env::current_exe()?, env::var_os("PATH").as_deref());
-        let connected = connect::connect(arguments, self.dir_given.as_deref(), &root, self.home.as_deref(), &exe)?;
+        let connected =
+            connect::connect(arguments, self.dir_given.as_deref(), self.dir(), &root, self.home.as_deref(), &exe)?;
         if self.json {
             self.print_json(&serde_json::to_value(connected)?)?;
         } else {

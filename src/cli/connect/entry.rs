@@ -4,10 +4,26 @@ use std::fmt;
 pub const SERVER: &str = "callboard";
 
 /// What clients know servers behind a URL by. None of them takes these beside a command.
-const REMOTE_KEYS: [&str; 6] = ["url", "httpUrl", "serverUrl", "headers", "http_headers", "bearer_token_env_var"];
+const REMOTE_KEYS: &[&str] = &["url", "httpUrl", "serverUrl", "headers", "http_headers", "bearer_token_env_var"];
+
+/// And these belong to a command, or to another way of naming a URL; `type` is for clients that are told it.
+const LOCAL_KEYS: &[&str] =
+    &["type", "command", "args", "env", "env_vars", "envFile", "cwd", "url", "httpUrl", "serverUrl"];
 
 /// The settings of one server, in the order in which a new entry lists them.
-pub struct Entry(Vec<(&'static str, Setting, Rule)>);
+pub struct Entry {
+    settings: Vec<(&'static str, Setting, Rule)>,
+    /// Keys of the other door; one that has a setting stays.
+    unwanted: &'static [&'static str],
+    pub secret: Option<Secret>,
+}
+
+/// Asked for by the client, once, and kept where the client keeps secrets.
+#[derive(Clone, Copy)]
+pub struct Secret {
+    pub id: &'static str,
+    pub description: &'static str,
+}
 
 enum Rule {
     Required,
@@ -20,6 +36,8 @@ pub enum Setting {
     Text(String),
     List(Vec<String>),
     Number(u32),
+    /// Of a table in which other keys stay.
+    Field(&'static str, String),
 }
 
 /// A configuration with the entry in it.
@@ -41,28 +59,40 @@ pub trait Table {
 }
 
 impl Entry {
-    pub fn new() -> Self {
-        Self(Vec::new())
+    /// Of a server that the client starts.
+    pub fn local() -> Self {
+        Self { settings: Vec::new(), unwanted: REMOTE_KEYS, secret: None }
+    }
+
+    /// Of a server behind a URL.
+    pub fn remote() -> Self {
+        Self { settings: Vec::new(), unwanted: LOCAL_KEYS, secret: None }
+    }
+
+    pub fn ask(mut self, secret: Secret) -> Self {
+        self.secret = Some(secret);
+        self
     }
 
     pub fn require(mut self, key: &'static str, setting: impl Into<Setting>) -> Self {
-        self.0.push((key, setting.into(), Rule::Required));
+        self.settings.push((key, setting.into(), Rule::Required));
         self
     }
 
     pub fn suggest(mut self, key: &'static str, setting: impl Into<Setting>) -> Self {
-        self.0.push((key, setting.into(), Rule::Suggested));
+        self.settings.push((key, setting.into(), Rule::Suggested));
         self
     }
 
     pub fn required(&self) -> impl Iterator<Item = (&'static str, &Setting)> {
-        self.0.iter().filter(|(.., rule)| matches!(rule, Rule::Required)).map(|(key, setting, _)| (*key, setting))
+        let required = self.settings.iter().filter(|(.., rule)| matches!(rule, Rule::Required));
+        required.map(|(key, setting, _)| (*key, setting))
     }
 
     /// Everything else in the table stays: it is the user's. Says what differed.
     pub fn merge_into(&self, table: &mut impl Table) -> Vec<String> {
         let mut changes = Vec::new();
-        for (key, setting, rule) in &self.0 {
+        for (key, setting, rule) in &self.settings {
             let before = table.shown(key);
             if table.holds(key, setting) || (before.is_some() && matches!(rule, Rule::Suggested)) {
                 continue;
@@ -73,7 +103,8 @@ impl Entry {
                 None => format!("{key}: {setting} added"),
             });
         }
-        for key in REMOTE_KEYS {
+        let own = |key: &str| self.settings.iter().any(|(name, ..)| *name == key);
+        for key in self.unwanted.iter().filter(|key| !own(key)) {
             if table.shown(key).is_some() {
                 table.remove(key);
                 changes.push(format!("{key}: removed"));
@@ -89,6 +120,7 @@ impl fmt::Display for Setting {
             Self::Text(text) => write!(f, "{text:?}"),
             Self::List(list) => write!(f, "{list:?}"),
             Self::Number(number) => write!(f, "{number}"),
+            Self::Field(name, text) => write!(f, "{name} {text:?}"),
         }
     }
 }

@@ -156,7 +156,7 @@ fn is_ours(command: &str, run: &str) -> bool {
 }
 
 /// As one word of a shell.
-fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%:,=".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()

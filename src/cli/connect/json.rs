@@ -1,9 +1,9 @@
 use anyhow::{Context, ensure};
-use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
+use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstRootNode};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::Value;
 
-use super::entry::{Edited, Entry, SERVER, Setting, Table};
+use super::entry::{Edited, Entry, SERVER, Secret, Setting, Table};
 
 /// Windows editors write it and the clients skip it; JSON has no place for it.
 const BYTE_ORDER_MARK: char = '\u{feff}';
@@ -25,11 +25,15 @@ pub fn edit(text: &str, servers: &str, entry: &Entry, dialect: Dialect) -> anyho
         let mut server = servers_object
             .object_value_or_create(SERVER)
             .with_context(|| format!("`{servers}.{SERVER}` is not an object"))?;
-        Ok((new, entry.merge_into(&mut server)))
+        let mut changes = entry.merge_into(&mut server);
+        if let Some(secret) = &entry.secret {
+            changes.extend(ask_for(root, secret)?);
+        }
+        Ok((new, changes))
     })?;
     let server = &read(&text, dialect)?[servers][SERVER];
     ensure!(
-        entry.required().all(|(key, setting)| server[key] == value_of(setting)),
+        entry.required().all(|(key, setting)| is_set(&server[key], setting)),
         "a key on the way to `{servers}.{SERVER}` is there twice, and the client reads the other one"
     );
     Ok(Edited { text, new, changes })
@@ -61,6 +65,23 @@ fn split_mark(text: &str) -> (&str, &str) {
     text.split_at(text.len() - text.trim_start_matches(BYTE_ORDER_MARK).len())
 }
 
+/// As VS Code does it: `inputs` beside the servers.
+fn ask_for(top: &CstObject, secret: &Secret) -> anyhow::Result<Option<String>> {
+    let inputs = top.array_value_or_create("inputs").context("`inputs` is not a list")?;
+    let is_asked = |input: &CstNode| input.to_serde_value().is_some_and(|input| input["id"] == secret.id);
+    if inputs.elements().iter().any(is_asked) {
+        return Ok(None);
+    }
+    let field = |name: &str, text: &str| (name.to_owned(), CstInputValue::from(text));
+    inputs.append(CstInputValue::Object(vec![
+        field("type", "promptString"),
+        field("id", secret.id),
+        field("description", secret.description),
+        ("password".to_owned(), CstInputValue::Bool(true)),
+    ]));
+    Ok(Some(format!("inputs: `{}` added", secret.id)))
+}
+
 fn parse(text: &str, dialect: Dialect) -> anyhow::Result<CstRootNode> {
     let options = ParseOptions {
         allow_comments: dialect >= Dialect::Comments,
@@ -87,10 +108,13 @@ impl Table for CstObject {
 
     fn holds(&self, key: &str, setting: &Setting) -> bool {
         let value = self.get(key).and_then(|property| property.to_serde_value());
-        value == Some(value_of(setting))
+        value.is_some_and(|value| is_set(&value, setting))
     }
 
     fn set(&mut self, key: &str, setting: &Setting) {
+        if let Setting::Field(name, text) = setting {
+            return self.object_value_or_set(key).set(name, &Setting::Text(text.clone()));
+        }
         match self.get(key) {
             Some(property) => property.set_value(input_of(setting)),
             None => {
@@ -106,11 +130,12 @@ impl Table for CstObject {
     }
 }
 
-fn value_of(setting: &Setting) -> Value {
+fn is_set(value: &Value, setting: &Setting) -> bool {
     match setting {
-        Setting::Text(text) => Value::from(text.as_str()),
-        Setting::List(list) => Value::from(list.as_slice()),
-        Setting::Number(number) => Value::from(*number),
+        Setting::Text(text) => value == text,
+        Setting::List(list) => *value == Value::from(list.as_slice()),
+        Setting::Number(number) => value == number,
+        Setting::Field(name, text) => value[name] == *text,
     }
 }
 
@@ -119,5 +144,6 @@ fn input_of(setting: &Setting) -> CstInputValue {
         Setting::Text(text) => CstInputValue::from(text.as_str()),
         Setting::List(list) => CstInputValue::from(list.clone()),
         Setting::Number(number) => CstInputValue::from(*number),
+        Setting::Field(name, text) => CstInputValue::Object(vec![((*name).to_owned(), text.as_str().into())]),
     }
 }

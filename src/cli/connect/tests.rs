@@ -38,7 +38,7 @@ impl Project {
 
     fn connect_with(&self, args: ConnectArgs, dir: Option<&Path>) -> anyhow::Result<Connected> {
         let (project, home) = (self.path("project"), self.path("home"));
-        connect(&args, dir, &project, Some(&home), Path::new("/opt/callboard"))
+        connect(&args, dir, &project.join(".coordination"), &project, Some(&home), Path::new("/opt/callboard"))
     }
 
     /// Connects twice: the entry is added to `before`, giving `after`, and the second time nothing changes.
@@ -65,10 +65,15 @@ fn args(client: Client) -> ConnectArgs {
         print: false,
         global: false,
         hooks: false,
+        url: None,
         claude_home: None,
         codex_home: None,
         config_home: None,
     }
+}
+
+fn http(client: Client) -> ConnectArgs {
+    ConnectArgs { url: Some("http://127.0.0.1:8425/mcp".to_owned()), ..args(client) }
 }
 
 #[test]
@@ -82,13 +87,26 @@ fn the_examples_are_what_print_prints() {
         (Client::Zed, include_str!("../../../examples/clients/zed.settings.json")),
     ];
     for (client, example) in examples {
-        let print = ConnectArgs { print: true, ..args(client) };
-        let printed = connect(&print, None, Path::new("/p"), None, Path::new("callboard")).expect("printed");
-        assert_eq!(format!("{printed}\n"), example, "{client:?}");
+        assert_eq!(printed(args(client)), example, "{client:?}");
     }
-    let print = ConnectArgs { print: true, ..hooks(Client::Claude) };
-    let printed = connect(&print, None, Path::new("/p"), None, Path::new("callboard")).expect("printed");
-    assert_eq!(format!("{printed}\n"), include_str!("../../../examples/clients/claude.settings.json"));
+    let examples = [
+        (Client::Claude, include_str!("../../../examples/clients/claude.http.mcp.json")),
+        (Client::Codex, include_str!("../../../examples/clients/codex.http.config.toml")),
+        (Client::Cursor, include_str!("../../../examples/clients/cursor.http.mcp.json")),
+        (Client::Gemini, include_str!("../../../examples/clients/gemini.http.settings.json")),
+        (Client::Vscode, include_str!("../../../examples/clients/vscode.http.mcp.json")),
+    ];
+    for (client, example) in examples {
+        assert_eq!(printed(http(client)), example, "{client:?}");
+    }
+    assert_eq!(printed(hooks(Client::Claude)), include_str!("../../../examples/clients/claude.settings.json"));
+}
+
+fn printed(args: ConnectArgs) -> String {
+    let print = ConnectArgs { print: true, ..args };
+    let root = Path::new("/p");
+    let printed = connect(&print, None, &root.join(".coordination"), root, None, Path::new("callboard"));
+    format!("{}\n", printed.expect("printed"))
 }
 
 #[test]
@@ -308,7 +326,7 @@ fn global_writes_the_users_file_where_the_client_keeps_one() {
 fn the_home_directory_is_no_project() {
     let project = Project::new();
     let home = project.path("home");
-    let refused = connect(&args(Client::Cursor), None, &home, Some(&home), Path::new("callboard"));
+    let refused = connect(&args(Client::Cursor), None, &home, &home, Some(&home), Path::new("callboard"));
     assert!(refused.expect_err("refused").to_string().contains("--global"));
 }
 
@@ -415,7 +433,8 @@ fn our_hooks_from_elsewhere_are_updated_and_their_own_settings_stay() {
 fn hooks_name_the_executable_and_the_board_as_a_shell_reads_them() {
     let print = ConnectArgs { print: true, ..hooks(Client::Claude) };
     let (project, exe) = (Path::new("/p"), Path::new("/it's here/callboard"));
-    let printed = connect(&print, Some(Path::new("/my board")), project, None, exe).expect("printed").to_string();
+    let board = Path::new("/my board");
+    let printed = connect(&print, Some(board), board, project, None, exe).expect("printed").to_string();
     let value: serde_json::Value = serde_json::from_str(&printed).expect("JSON");
     let command = &value["hooks"]["Stop"][0]["hooks"][0]["command"];
     assert_eq!(command, r"'/it'\''s here/callboard' hook stop --dir '/my board' || true");
@@ -449,4 +468,90 @@ fn hooks_for_every_project_go_to_the_users_own_settings() {
     assert_eq!(path(moved), project.path("c/settings.json"));
     assert_eq!(path(global(Client::Codex)), project.path("home/.codex/hooks.json"));
     assert_eq!(path(global(Client::Gemini)), project.path("home/.gemini/settings.json"));
+}
+
+#[test]
+fn every_client_but_zed_changes_doors_and_back_without_a_trace() {
+    for client in [Client::Claude, Client::Codex, Client::Gemini, Client::Cursor, Client::Vscode] {
+        let project = Project::new();
+        project.connect(client).expect("connected");
+        let changed = project.connect_with(http(client), None).expect("connected");
+        assert_eq!(changed.status, Status::Written, "{client:?}");
+        assert_eq!(project.connect_with(http(client), None).expect("connected").status, Status::Unchanged);
+        let text = project.read(client);
+        assert!(text.contains("http://127.0.0.1:8425/mcp") && !text.contains("/opt/callboard"), "{text}");
+        assert!(!text.contains("stdio") && !text.contains("--agent"), "{text}");
+        project.connect(client).expect("connected");
+        let text = project.read(client);
+        assert!(text.contains("/opt/callboard") && !text.contains("8425") && !text.contains("TOKEN"), "{text}");
+    }
+}
+
+#[test]
+fn other_headers_and_inputs_of_the_user_stay() {
+    let project = Project::new();
+    project.write(
+        Client::Vscode,
+        r#"{
+  "inputs": [
+    { "type": "promptString", "id": "mine", "description": "d" }
+  ],
+  "servers": {
+    "callboard": { "type": "http", "url": "http://h/mcp", "headers": { "X-Mine": "1", "Authorization": "Bearer x" } }
+  }
+}
+"#,
+    );
+    let connected = project.connect_with(http(Client::Vscode), None).expect("connected");
+    assert!(connected.changes.iter().any(|change| change.contains("`callboard-token` added")), "{connected}");
+    let value: serde_json::Value = serde_json::from_str(&project.read(Client::Vscode)).expect("JSON");
+    let headers = serde_json::json!({"X-Mine": "1", "Authorization": "Bearer ${input:callboard-token}"});
+    assert_eq!(value["servers"]["callboard"]["headers"], headers);
+    let ids: Vec<_> = value["inputs"].as_array().expect("a list").iter().map(|input| &input["id"]).collect();
+    assert_eq!(ids, ["mine", "callboard-token"]);
+    assert_eq!(project.connect_with(http(Client::Vscode), None).expect("connected").status, Status::Unchanged);
+}
+
+#[test]
+fn zed_which_would_need_the_token_in_its_settings_is_refused() {
+    let project = Project::new();
+    let refused = project.connect_with(http(Client::Zed), None).expect_err("refused");
+    assert!(refused.to_string().contains("`callboard connect zed`"), "{refused}");
+    assert!(!project.file(Client::Zed).exists());
+}
+
+#[test]
+fn next_says_how_to_give_the_token() {
+    let project = Project::new();
+    let codex = project.connect_with(http(Client::Codex), None).expect("connected");
+    assert!(codex.next.contains(r#"export CALLBOARD_TOKEN="$(cat .coordination/serve.token)""#), "{}", codex.next);
+    let vscode = project.connect_with(http(Client::Vscode), None).expect("connected");
+    assert!(vscode.next.contains("serve.token") && !vscode.next.contains("export"), "{}", vscode.next);
+    let elsewhere = export_token(Path::new("/it's here; rm"), Path::new("/p"));
+    assert_eq!(elsewhere, r#"export CALLBOARD_TOKEN="$(cat '/it'\''s here; rm/serve.token')""#);
+}
+
+#[test]
+fn global_over_http_names_the_clients_own_way_where_it_has_one() {
+    let project = Project::new();
+    let global = |client| ConnectArgs { global: true, ..http(client) };
+    let cursor = project.connect_with(global(Client::Cursor), None).expect("connected");
+    assert_eq!(cursor.path, project.path("home/.cursor/mcp.json"));
+    let claude = project.connect_with(global(Client::Claude), None).expect_err("refused").to_string();
+    assert!(claude.contains("--transport http") && claude.contains("${CALLBOARD_TOKEN}"), "{claude}");
+    let vscode = project.connect_with(global(Client::Vscode), None).expect_err("refused").to_string();
+    assert!(vscode.contains("MCP: Open User Configuration"), "{vscode}");
+}
+
+#[test]
+fn endpoint_is_a_plain_url_and_a_servers_address_is_enough() {
+    for address in ["http://127.0.0.1:9000", "http://127.0.0.1:9000/", "http://127.0.0.1:9000/mcp"] {
+        assert_eq!(endpoint(address).as_deref(), Ok("http://127.0.0.1:9000/mcp"), "{address}");
+    }
+    assert_eq!(endpoint("https://b.example/team/mcp").as_deref(), Ok("https://b.example/team/mcp"));
+    let wrong =
+        ["127.0.0.1:8425", "ftp://h/mcp", "http://", "http:///mcp", "http://me:secret@h/mcp", "http://h/mcp?token=x"];
+    for url in wrong.into_iter().chain(["http://h/${HOME}", "http://h/a b", "http://h/\u{1b}[m", "http://h/'x'"]) {
+        assert!(endpoint(url).is_err(), "{url}");
+    }
 }

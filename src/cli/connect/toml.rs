@@ -58,6 +58,10 @@ impl Table for &mut dyn TableLike {
             Setting::List(list) => value.as_array().is_some_and(|array| {
                 array.len() == list.len() && array.iter().zip(list).all(|(is, should)| is.as_str() == Some(should))
             }),
+            Setting::Field(name, text) => {
+                let field = value.as_inline_table().and_then(|table| table.get(name));
+                field.and_then(Value::as_str) == Some(text)
+            }
         }
     }
 
@@ -66,6 +70,12 @@ impl Table for &mut dyn TableLike {
             Setting::Text(text) => Value::from(text),
             Setting::List(list) => Value::from(Array::from_iter(list)),
             Setting::Number(number) => Value::from(i64::from(*number)),
+            Setting::Field(name, text) => {
+                let before = self.get(key).and_then(Item::as_inline_table);
+                let mut table = before.cloned().unwrap_or_default();
+                table.insert(*name, text.into());
+                table.into()
+            }
         };
         // A comment behind the old value belongs to its decor.
         if let Some(before) = self.get(key).and_then(Item::as_value) {
