@@ -52,6 +52,9 @@ const METHODS_WITH_PARAMS: [&str; 13] = [
     "subscriptions/listen",
 ];
 
+/// Of those above, what 2026-07-28 has no more.
+const METHODS_UNTIL_2025: [&str; 3] = ["initialize", "resources/subscribe", "resources/unsubscribe"];
+
 type Request = RequestContext<RoleServer>;
 type Page = Option<PaginatedRequestParams>;
 type Answer<T> = Result<T, ErrorData>;
@@ -218,9 +221,10 @@ impl ServerHandler for Server {
     }
 
     /// rmcp takes a known method with wrong params for a method of somebody else's.
-    async fn on_custom_request(&self, custom: CustomRequest, _: Request) -> Answer<CustomResult> {
+    async fn on_custom_request(&self, custom: CustomRequest, request: Request) -> Answer<CustomResult> {
         let method = custom.method;
-        if METHODS_WITH_PARAMS.contains(&method.as_str()) {
+        let is_gone = is_modern(&request) && METHODS_UNTIL_2025.contains(&method.as_str());
+        if METHODS_WITH_PARAMS.contains(&method.as_str()) && !is_gone {
             return Err(ErrorData::invalid_params(format!("the params are not those of {method}"), None));
         }
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{method}`"), None))
@@ -259,8 +263,11 @@ fn refuse_cursor(page: Page) -> Answer<()> {
 
 /// How long, and by whom, a list may be kept; revisions before 2026-07-28 know no such fields.
 fn list_caching(request: &Request) -> (Option<u64>, Option<CacheScope>) {
-    let is_modern = request.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
-    is_modern.then_some((LIST_TTL_MS, CacheScope::Public)).unzip()
+    is_modern(request).then_some((LIST_TTL_MS, CacheScope::Public)).unzip()
+}
+
+pub fn is_modern(request: &Request) -> bool {
+    request.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
 
 #[cfg(test)]
