@@ -158,6 +158,20 @@ impl ConnectArgs {
             let file = if self.hooks { hooks::project_file(self.client)? } else { self.client.project_file() };
             return Ok(project_root.join(file));
         }
+        if let Some(url) = &self.url {
+            match self.client {
+                Client::Claude => bail!(
+                    "Claude Code rewrites its user configuration while it runs; let it do this itself: \
+                     `claude mcp add --scope user --transport http callboard {url} \
+                     --header 'Authorization: Bearer ${{{TOKEN_VARIABLE}}}'`"
+                ),
+                Client::Vscode => bail!(
+                    "VS Code keeps user servers in a profile: run its command `MCP: Open User Configuration` and put \
+                     in what --print prints without --global"
+                ),
+                _ => {}
+            }
+        }
         let below_home = |name: &str| {
             let home = home.context("no home directory is known; set HOME")?;
             anyhow::Ok(home.join(name))
@@ -172,15 +186,6 @@ impl ConnectArgs {
             Client::Codex => Ok(given_or(&self.codex_home, ".codex")?.join("config.toml")),
             Client::Cursor | Client::Gemini => below_home(self.client.project_file()),
             Client::Zed => Ok(given_or(&self.config_home, ".config")?.join("zed/settings.json")),
-            Client::Claude if let Some(url) = &self.url => bail!(
-                "Claude Code rewrites its user configuration while it runs; let it do this itself: \
-                 `claude mcp add --scope user --transport http callboard {url} \
-                 --header 'Authorization: Bearer ${{{TOKEN_VARIABLE}}}'`"
-            ),
-            Client::Vscode if self.url.is_some() => bail!(
-                "VS Code keeps user servers in a profile: run its command `MCP: Open User Configuration` and put in \
-                 what --print prints without --global"
-            ),
             Client::Claude => bail!(
                 "Claude Code rewrites its user configuration while it runs; let it do this itself: \
                  `claude mcp add --scope user callboard -- callboard mcp --agent auto`"

@@ -33,6 +33,10 @@ pub struct Arguments {
     /// Which tools to show; hidden ones can still be called
     #[arg(long, value_enum, default_value = "core")]
     toolset: Tools,
+    /// Serve what the MCP conformance suite asks for, to whoever connects
+    #[cfg(feature = "conformance")]
+    #[arg(long, hide = true, conflicts_with = "allow_remote")]
+    conformance: bool,
 }
 
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
@@ -49,6 +53,12 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         announce(session, address, &token)?;
         let handle = session.participant(Stay::Lasting);
         let server = Server::new(handle.clone(), Caller::default(), arguments.toolset.into());
+        #[cfg(feature = "conformance")]
+        if arguments.conformance {
+            let open = Gate { admission, token: None };
+            http::serve(listener, handle, crate::mcp::Fixtures::new(server), open, interruption).await?;
+            return Ok(ExitCode::SUCCESS);
+        }
         http::serve(listener, handle, server, Gate { admission, token: Some(token) }, interruption).await?;
         Ok(ExitCode::SUCCESS)
     })

@@ -5,6 +5,8 @@
 //! client's name from that handshake.
 
 mod completions;
+#[cfg(feature = "conformance")]
+mod conformance;
 mod http;
 mod prompts;
 mod resources;
@@ -25,6 +27,8 @@ use crate::ops::Toolset;
 use crate::participant::{Caller, Handle};
 use crate::signal;
 
+#[cfg(feature = "conformance")]
+pub use conformance::Fixtures;
 pub use http::{Door, Handler};
 pub use server::{Server, tool_list};
 use stdio::Stdio;

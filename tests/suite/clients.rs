@@ -77,3 +77,13 @@ fn drive(command: &mut Command) {
 fn skip(need: &str, reason: &str) {
     assert!(!available(need, Some(reason)));
 }
+
+#[test]
+#[cfg(not(feature = "conformance"))]
+fn no_option_of_a_normal_build_serves_without_the_token() {
+    let home = TempDir::new().unwrap();
+    let mut serve = Command::new(env!("CARGO_BIN_EXE_callboard"));
+    serve.arg("--dir").arg(home.path()).args(["serve", "--listen", "127.0.0.1:0", "--conformance"]);
+    let output = serve.output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
