@@ -1,4 +1,5 @@
-//! The SDKs that clients are built with drive `callboard mcp` on stdio; the drivers are in tests/clients.
+//! The SDKs that clients are built with drive `callboard mcp` on stdio and `callboard serve`; the drivers are in
+//! tests/clients.
 //!
 //! They run where there is a Python with `mcp` (`CALLBOARD_PYTHON`, else `python3`) and a Node with the packages of
 //! tests/clients/package.json (`CALLBOARD_NODE`, else `node`; `CALLBOARD_NODE_MODULES`). Elsewhere they are skipped with
@@ -13,17 +14,35 @@ use tempfile::TempDir;
 use crate::harness::available;
 
 #[test]
-fn python_sdk_drives_the_contract_in_both_eras() {
+fn python_sdk_drives_the_contract_in_both_eras_on_stdio() {
+    python("stdio");
+}
+
+#[test]
+fn python_sdk_drives_the_contract_in_both_eras_over_http() {
+    python("http");
+}
+
+#[test]
+fn typescript_sdks_drive_the_contract_in_both_eras_on_stdio() {
+    typescript("stdio");
+}
+
+#[test]
+fn typescript_sdks_drive_the_contract_in_both_eras_over_http() {
+    typescript("http");
+}
+
+fn python(door: &str) {
     let python = env::var("CALLBOARD_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let probe = "import mcp; from mcp import Client, MCPError, StdioServerParameters";
     match probed(Command::new(&python).args(["-c", probe])) {
-        Ok(_) => drive(Command::new(python).arg(driver("python_stdio.py"))),
+        Ok(_) => drive(Command::new(python).arg(driver("python_sdk.py")), door),
         Err(reason) => skip("python", &format!("{python} has no `mcp` 2: {reason}")),
     }
 }
 
-#[test]
-fn typescript_sdks_drive_the_contract_in_both_eras() {
+fn typescript(door: &str) {
     let node = env::var("CALLBOARD_NODE").unwrap_or_else(|_| "node".to_owned());
     let modules = env::var_os("CALLBOARD_NODE_MODULES");
     let modules = modules.map_or_else(|| driver("node_modules"), PathBuf::from);
@@ -40,7 +59,7 @@ fn typescript_sdks_drive_the_contract_in_both_eras() {
             return skip("node", &format!("{} has no @modelcontextprotocol/{package}", modules.display()));
         }
     }
-    drive(Command::new(node).arg(driver("typescript_stdio.mjs")).env("CALLBOARD_NODE_MODULES", modules));
+    drive(Command::new(node).arg(driver("typescript_sdk.mjs")).env("CALLBOARD_NODE_MODULES", modules), door);
 }
 
 fn driver(name: &str) -> PathBuf {
@@ -58,11 +77,12 @@ fn probed(command: &mut Command) -> Result<String, String> {
 }
 
 /// Runs the driver on boards of its own and shows what passed.
-fn drive(command: &mut Command) {
+fn drive(command: &mut Command, door: &str) {
     let home = TempDir::new().unwrap();
     command
         .arg(env!("CARGO_BIN_EXE_callboard"))
         .arg(home.path())
+        .arg(door)
         .env("HOME", home.path())
         .env_remove("COORDINATION_DIR");
     let output = command.output().unwrap();

@@ -1,18 +1,24 @@
-// Drives `callboard mcp` on stdio with the TypeScript SDKs: npm `@modelcontextprotocol/client` 2.4 in both eras, and
-// `@modelcontextprotocol/sdk` 1.32 as the client that most of today's IDEs are built with.
+// Drives callboard with the TypeScript SDKs, `callboard mcp` on stdio or `callboard serve`: npm
+// `@modelcontextprotocol/client` 2.4 in both eras, and `@modelcontextprotocol/sdk` 1.32 as the client that most of today's
+// IDEs are built with.
 //
-// Usage: node typescript_stdio.mjs CALLBOARD DIRECTORY, with the packages in CALLBOARD_NODE_MODULES.
+// Usage: node typescript_sdk.mjs CALLBOARD DIRECTORY stdio|http, with the packages in CALLBOARD_NODE_MODULES.
 
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
+import { createInterface } from 'node:readline';
 
+const [command, directory, door] = process.argv.slice(2);
 const require = createRequire(path.join(path.resolve(process.env.CALLBOARD_NODE_MODULES ?? 'node_modules'), 'any.js'));
 const modern = { ...require('@modelcontextprotocol/client'), ...require('@modelcontextprotocol/client/stdio') };
 const older = {
   ...require('@modelcontextprotocol/sdk/client/index.js'),
   ...require('@modelcontextprotocol/sdk/client/stdio.js'),
+  ...require('@modelcontextprotocol/sdk/client/streamableHttp.js'),
 };
 
 const CONTRACT = JSON.parse(readFileSync(new URL('contract.json', import.meta.url), 'utf8'));
@@ -91,7 +97,8 @@ async function lists({ client, protocol }) {
   const missing = [...Object.keys(CONTRACT.resources), 'coordination://agents'].filter((uri) => !uris.includes(uri));
   assert.deepEqual(missing, []);
   const { resourceTemplates } = await client.listResourceTemplates();
-  assert.deepEqual(resourceTemplates.map((template) => template.uriTemplate), ['coordination://tasks/{id}']);
+  const templates = resourceTemplates.map((template) => template.uriTemplate);
+  assert.deepEqual(templates, ['coordination://tasks/{id}', 'coordination://discoveries/{tag}']);
   assert.deepEqual((await client.listPrompts()).prompts.map((prompt) => prompt.name), ['work', 'lead']);
 }
 
@@ -156,7 +163,7 @@ async function cancelledClaim({ client, sdk }) {
     ended = true;
   });
   const rejected = assert.rejects(waiting);
-  // Each is a round trip behind the claim, on the same pipe.
+  // Each is a round trip behind the claim.
   for (let round = 0; round < 3; round += 1) await answer(client, 'get_status', {});
   assert(!ended, 'the claim did not wait');
   abort.abort('called off');
@@ -171,28 +178,50 @@ async function cancelledClaim({ client, sdk }) {
 
 const PARTS = { lists, contract, errors, resources, prompts, cancelled_claim: cancelledClaim };
 
-async function drive(command, directory, mode) {
+const DOORS = {
+  stdio: async (sdk, board) => {
+    const env = { ...sdk.getDefaultEnvironment(), COORDINATION_DIR: board };
+    return { transport: new sdk.StdioClientTransport({ command, args: ['mcp'], env, cwd: directory }), end: () => {} };
+  },
+  http: async (sdk, board) => {
+    const args = ['--dir', board, '--json', 'serve', '--listen', '127.0.0.1:0'];
+    const server = spawn(command, args, { cwd: directory, stdio: ['ignore', 'pipe', 'inherit'] });
+    // One that is left behind keeps our standard error open, and whoever reads it waits.
+    process.on('exit', () => server.kill('SIGKILL'));
+    const [announced] = await once(createInterface({ input: server.stdout }), 'line');
+    const { mcp, token } = JSON.parse(announced);
+    const requestInit = { headers: { Authorization: `Bearer ${token}` } };
+    const end = async () => {
+      const ended = once(server, 'exit');
+      server.kill();
+      assert.deepEqual(await ended, [0, null]);
+    };
+    return { transport: new sdk.StreamableHTTPClientTransport(new URL(mcp), { requestInit }), end };
+  },
+};
+
+async function drive(mode) {
   const { sdk, options, protocol } = CLIENTS[mode];
-  const board = path.join(directory, `typescript-${mode}`);
+  const board = path.join(directory, `typescript-${door}-${mode}`);
   mkdirSync(board);
-  const env = { ...sdk.getDefaultEnvironment(), COORDINATION_DIR: board };
   const client = new sdk.Client(INFO, options);
-  await client.connect(new sdk.StdioClientTransport({ command, args: ['mcp'], env, cwd: directory }));
+  const { transport, end } = await DOORS[door](sdk, board);
+  await client.connect(transport);
   const session = { client, sdk, protocol, names: {} };
   for (const [part, run] of Object.entries(PARTS)) {
     await run(session);
-    console.log(`PASS typescript ${mode} ${part}`);
+    console.log(`PASS typescript ${door} ${mode} ${part}`);
   }
   await client.close();
+  await end();
   const state = JSON.parse(readFileSync(path.join(board, 'mcp-state.json'), 'utf8'));
   assert.equal(state.tasks.length, 5);
   assert.deepEqual(Object.keys(state.agents).sort(), ['lead', 'worker-1', 'worker-2']);
-  console.log(`PASS typescript ${mode} state_file`);
+  console.log(`PASS typescript ${door} ${mode} state_file`);
 }
 
-const [command, directory] = process.argv.slice(2);
 try {
-  for (const mode of Object.keys(CLIENTS)) await drive(command, directory, mode);
+  for (const mode of Object.keys(CLIENTS)) await drive(mode);
 } catch (error) {
   console.error(error);
   process.exit(1);

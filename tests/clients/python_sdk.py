@@ -1,15 +1,19 @@
-"""Drives `callboard mcp` on stdio with the Python SDK (PyPI `mcp` 2.3), in both eras.
+"""Drives callboard with the Python SDK (PyPI `mcp` 2.3), in both eras: `callboard mcp` on stdio, or `callboard serve`.
 
-Usage: python_stdio.py CALLBOARD DIRECTORY
+Usage: python_sdk.py CALLBOARD DIRECTORY stdio|http
 """
 
 import json
 import re
+import subprocess
 import sys
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
 from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 
 CONTRACT = json.loads(Path(__file__).with_name("contract.json").read_text(encoding="utf-8"))
 PROTOCOLS = {"legacy": "2025-11-25", "auto": "2026-07-28", "2026-07-28": "2026-07-28"}
@@ -83,7 +87,7 @@ async def lists(client, mode):
     uris = {str(resource.uri) for resource in (await client.list_resources()).resources}
     assert uris >= {*CONTRACT["resources"], "coordination://agents"}, uris
     templates = [one.uri_template for one in (await client.list_resource_templates()).resource_templates]
-    assert templates == ["coordination://tasks/{id}"], templates
+    assert templates == ["coordination://tasks/{id}", "coordination://discoveries/{tag}"], templates
     prompts = [prompt.name for prompt in (await client.list_prompts()).prompts]
     assert prompts == ["work", "lead"], prompts
 
@@ -143,7 +147,7 @@ async def cancelled_claim(client):
             ended.append(reply)
 
         group.start_soon(wait)
-        # Each is a round trip behind the claim, on the same pipe.
+        # Each is a round trip behind the claim.
         for _ in range(3):
             await answer(client, "get_status", {})
         assert not ended, ended
@@ -158,12 +162,35 @@ async def cancelled_claim(client):
     assert "already" not in claimed, claimed
 
 
-async def drive(command, directory, mode):
-    board = directory / f"python-{mode}"
-    board.mkdir()
-    server = StdioServerParameters(command=command, args=["mcp"], env={"COORDINATION_DIR": str(board)}, cwd=directory)
-    names = {}
+@asynccontextmanager
+async def stdio(command, directory, board, mode):
+    env = {"COORDINATION_DIR": str(board)}
+    server = StdioServerParameters(command=command, args=["mcp"], env=env, cwd=directory)
     async with Client(server, mode=mode) as client:
+        yield client
+
+
+@asynccontextmanager
+async def http(command, directory, board, mode):
+    arguments = [command, "--dir", board, "--json", "serve", "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(arguments, cwd=directory, stdout=subprocess.PIPE) as server:
+        try:
+            announced = json.loads(server.stdout.readline())
+            headers = {"Authorization": f"Bearer {announced['token']}"}
+            async with create_mcp_http_client(headers=headers) as connections:
+                transport = streamable_http_client(announced["mcp"], http_client=connections)
+                async with Client(transport, mode=mode) as client:
+                    yield client
+        finally:
+            server.terminate()
+        assert server.wait(10) == 0, server.returncode
+
+
+async def drive(command, directory, mode, door):
+    board = directory / f"python-{door.__name__}-{mode}"
+    board.mkdir()
+    names = {}
+    async with door(command, directory, board, mode) as client:
         for part, run in [
             ("lists", lambda: lists(client, mode)),
             ("contract", lambda: contract(client, names)),
@@ -174,16 +201,16 @@ async def drive(command, directory, mode):
         ]:
             with anyio.fail_after(60):
                 await run()
-            print(f"PASS python {mode} {part}", flush=True)
+            print(f"PASS python {door.__name__} {mode} {part}", flush=True)
     state = json.loads((board / "mcp-state.json").read_text(encoding="utf-8"))
     assert len(state["tasks"]) == 5 and set(state["agents"]) == {"lead", "worker-1", "worker-2"}, state
-    print(f"PASS python {mode} state_file", flush=True)
+    print(f"PASS python {door.__name__} {mode} state_file", flush=True)
 
 
 def main():
-    command, directory = sys.argv[1], Path(sys.argv[2])
+    command, directory, door = sys.argv[1], Path(sys.argv[2]), {"stdio": stdio, "http": http}[sys.argv[3]]
     for mode in PROTOCOLS:
-        anyio.run(drive, command, directory, mode)
+        anyio.run(drive, command, directory, mode, door)
 
 
 main()
