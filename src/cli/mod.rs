@@ -89,7 +89,7 @@ struct Arguments {
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     color: ColorChoice,
     /// Format of the log on standard error
-    #[arg(long, global = true, value_name = "FORMAT", value_enum, default_value = "text", hide = true)]
+    #[arg(long, global = true, value_name = "FORMAT", value_enum, default_value = "text")]
     log_format: LogFormat,
     #[command(subcommand)]
     command: Command,

@@ -1,4 +1,5 @@
-//! The one listener: `/mcp` (MCP over Streamable HTTP), `/rpc` (JSON-RPC over HTTP and WebSocket), `/healthz`, `/readyz`.
+//! The one listener: `/mcp` (MCP over Streamable HTTP), `/rpc` (JSON-RPC over HTTP and WebSocket), `/healthz`, `/readyz`,
+//! `/metrics`.
 //!
 //! Every request passes the [`gate`] first. Whoever is slow is cut off: a request's head and body must arrive in time, and
 //! what is written must be read.
@@ -16,6 +17,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
@@ -84,6 +86,7 @@ fn router<H: mcp::Handler>(handle: &Handle, mcp: mcp::Door<H>, rpc: rpc::Door, g
         .route(gate::RPC, rpc)
         .route(gate::OPEN[0], get(async || "ok\n"))
         .route(gate::OPEN[1], get(ready))
+        .route("/metrics", get(metrics))
         .with_state(handle.clone())
         .layer(from_fn_with_state(Arc::new(gate), gate::pass))
 }
@@ -98,6 +101,16 @@ async fn ready(State(handle): State<Handle>) -> Response {
         }
     };
     (status, axum::Json(json!({"status": text}))).into_response()
+}
+
+/// For Prometheus.
+async fn metrics(State(handle): State<Handle>) -> Response {
+    match handle.metrics().await {
+        Ok(text) => {
+            ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text).into_response()
+        }
+        Err(error) => (StatusCode::SERVICE_UNAVAILABLE, error.message()).into_response(),
+    }
 }
 
 /// Answers on `listener` until `interruption`, then for a few seconds more.

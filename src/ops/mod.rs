@@ -17,6 +17,7 @@ mod get_master_plan;
 mod get_results;
 mod get_status;
 mod get_task;
+mod health_check;
 mod heartbeat;
 mod init_coordination;
 mod input;
@@ -32,6 +33,7 @@ mod wait_for_events;
 
 pub use execute::{Executed, execute, waits};
 pub use get_status::Reply as StatusReply;
+pub use health_check::Vitals;
 pub use wait_for_events::EventFilter;
 
 use schemars::JsonSchema;
@@ -118,6 +120,7 @@ pub struct Call<'a> {
     pub presence: Option<&'a Participant>,
     pub place: &'a Place,
     pub history: &'a dyn History,
+    pub vitals: &'a Vitals<'a>,
     /// Who an omitted `agent_id` stands for.
     pub default_agent: &'a DefaultAgent,
     /// The acting agent; none is the person whose board it is.
@@ -288,6 +291,7 @@ pub fn all() -> &'static [Entry] {
         Entry::of::<retry_task::RetryTask>(),
         Entry::of::<wait_for_events::WaitForEvents>(),
         Entry::of::<get_agents::GetAgents>(),
+        Entry::of::<health_check::HealthCheck>(),
         Entry::of::<pause::PauseBoard>(),
         Entry::of::<resume::ResumeBoard>(),
         Entry::of::<apply_batch::ApplyBatch>(),

@@ -7,6 +7,7 @@ mod board;
 pub mod directory;
 mod feed;
 mod locker;
+mod metrics;
 mod writer;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,17 +21,19 @@ use thiserror::Error;
 use tokio::select;
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 pub use board::BoardError;
 pub use feed::{Item, Listener};
 
 use crate::clock::Clock;
-use crate::ops::{self, DefaultAgent, EventFilter, Prepared};
+use crate::ops::{self, DefaultAgent, Entry, EventFilter, Prepared};
 use crate::state::State;
 use crate::state::id::AgentId;
 use crate::state::refusal::Refusal;
 use crate::state::task::Place;
 use feed::Feed;
+use metrics::Metrics;
 use writer::{Message, Writer};
 
 /// Calls that wait for the writer's thread; more are refused.
@@ -63,6 +66,7 @@ pub enum Stay {
 pub struct Handle {
     sender: SyncSender<Message>,
     feed: Arc<Feed>,
+    metrics: Arc<Metrics>,
     _last: Arc<Stop>,
 }
 
@@ -183,7 +187,8 @@ impl From<Refusal> for CallError {
 pub fn spawn(options: Options) -> Handle {
     let (sender, receiver) = sync_channel(QUEUE);
     let feed = Arc::new(Feed::new());
-    let writer = Writer::new(options, sender.clone(), Arc::clone(&feed));
+    let metrics = Arc::new(Metrics::new());
+    let writer = Writer::new(options, sender.clone(), Arc::clone(&feed), Arc::clone(&metrics));
     let started = std::thread::Builder::new().name("writer".to_owned()).spawn(move || {
         // It may hold the board's lock, which only the end of the process would free.
         if catch_unwind(AssertUnwindSafe(|| writer.run(&receiver))).is_err() {
@@ -196,8 +201,10 @@ pub fn spawn(options: Options) -> Handle {
         tracing::error!(%error, "the writer's thread could not be started");
     }
     let last = Arc::new(Stop(sender.clone()));
-    Handle { sender, feed, _last: last }
+    Handle { sender, feed, metrics, _last: last }
 }
+
+type Answer = Result<Value, CallError>;
 
 /// A call on its way to the writer and back.
 pub(crate) struct Queued {
@@ -205,24 +212,41 @@ pub(crate) struct Queued {
     default_agent: DefaultAgent,
     place: Place,
     /// Nobody waits for the reply any more once this is closed.
-    reply: oneshot::Sender<Result<Value, CallError>>,
+    reply: oneshot::Sender<Answer>,
     entered: Instant,
 }
 
 impl Handle {
     /// Does one operation. Dropping the future takes the call back unless it is being done already.
-    pub async fn call(&self, name: &str, arguments: Value, caller: &Caller) -> Result<Value, CallError> {
+    pub async fn call(&self, name: &str, arguments: Value, caller: &Caller) -> Answer {
         let entry = ops::find(name).ok_or_else(|| CallError::UnknownOperation(name.chars().take(64).collect()))?;
+        let entered = Instant::now();
+        let span = tracing::info_span!("call", operation = entry.name, client = caller.client);
+        let answer = self.submit(entry, arguments, caller, entered).instrument(span.clone()).await;
+        let took = entered.elapsed();
+        self.metrics.called(entry.name, &answer, took);
+        let outcome = metrics::outcome(&answer);
+        span.in_scope(|| tracing::info!(outcome, micros = u64::try_from(took.as_micros()).ok(), "answered"));
+        answer
+    }
+
+    async fn submit(&self, entry: &Entry, arguments: Value, caller: &Caller, entered: Instant) -> Answer {
         let prepared = entry.prepare(arguments)?;
         let (reply, answer) = oneshot::channel();
         let default_agent = caller.default_agent();
-        let queued = Queued { prepared, default_agent, place: caller.place.clone(), reply, entered: Instant::now() };
+        let queued = Queued { prepared, default_agent, place: caller.place.clone(), reply, entered };
         self.send(Message::Call(queued))?;
         select! {
             biased;
             () = caller.gone.cancelled() => Err(CallError::Gone),
             answer = answer => answer.map_err(|_| BoardError::Ended)?,
         }
+    }
+
+    /// What this process has done, in numbers, and how the board is doing: text for Prometheus.
+    pub async fn metrics(&self) -> Result<String, CallError> {
+        let health = self.call("health_check", json!({}), &Caller::default()).await?;
+        Ok(self.metrics.text(&health))
     }
 
     /// What happened after `since`, or from now on, for as long as the listener is asked.

@@ -18,10 +18,11 @@ use super::board::{self, Board, BoardError, NoHistory};
 use super::directory::{PresenceLock, clear_presence, is_present};
 use super::feed::{Feed, Item};
 use super::locker::Locker;
+use super::metrics::Metrics;
 use super::{CallError, Options, Past, Queued, Stay};
 use crate::clock::BoardClock;
 use crate::journal::BatchId;
-use crate::ops::{self, AgentArgument, Call, DefaultAgent, History, Prepared};
+use crate::ops::{self, AgentArgument, Call, DefaultAgent, History, Prepared, Vitals};
 use crate::state::agent::Participant;
 use crate::state::deadline::{STEP, clock_stepped};
 use crate::state::event::{Event, Recorded};
@@ -96,12 +97,18 @@ pub(crate) struct Writer {
     batches: u64,
     sender: SyncSender<Message>,
     feed: Arc<Feed>,
+    metrics: Arc<Metrics>,
+    started_at: Timestamp,
+    /// Why others' changes are found by polling only.
+    unwatched: Option<String>,
+    /// Why the state file is behind.
+    unshown: Option<String>,
     /// No call waits for a better answer any more.
     hurried: bool,
 }
 
 impl Writer {
-    pub fn new(options: Options, sender: SyncSender<Message>, feed: Arc<Feed>) -> Self {
+    pub fn new(options: Options, sender: SyncSender<Message>, feed: Arc<Feed>, metrics: Arc<Metrics>) -> Self {
         let mut chance = Chance::new(options.seed);
         let participant = Participant {
             id: ParticipantId::trusted(format!("p-{}", chance.base32(10))),
@@ -129,11 +136,16 @@ impl Writer {
             batches: 0,
             sender,
             feed,
+            metrics,
+            started_at: Timestamp::default(),
+            unwatched: None,
+            unshown: None,
             hurried: false,
         }
     }
 
     pub fn run(mut self, messages: &Receiver<Message>) {
+        self.started_at = self.clock.now(Timestamp::default());
         loop {
             let received = match self.patience() {
                 Some(patience) => messages.recv_timeout(patience),
@@ -282,7 +294,10 @@ impl Writer {
         });
         match watcher {
             Ok(watcher) => self.watcher = Some(watcher),
-            Err(error) => tracing::warn!(%error, "changes are found by polling only"),
+            Err(error) => {
+                tracing::warn!(%error, "changes are found by polling only");
+                self.unwatched = Some(error.to_string());
+            }
         }
     }
 
@@ -295,6 +310,7 @@ impl Writer {
         }
         let now = self.clock.now(board.state.board().last_activity);
         board.state.wake(now);
+        self.metrics.happened(&caught_up.newest);
         self.feed.publish(caught_up.newest, board.state.seq());
         Ok(())
     }
@@ -362,6 +378,10 @@ impl Writer {
         let seed = self.chance.draw();
         let mut shown = State::new();
         let policy = Policy::default();
+        let troubles = self.troubles();
+        let dir = &self.dir;
+        let state_file_seq = || statefile::seq_of(dir).ok().flatten().map(|shown| shown.seq);
+        let vitals = Vitals { started_at: self.started_at, troubles, state_file_seq: &state_file_seq };
         if self.board.is_none() {
             shown = board::before_first_write(&self.dir).unwrap_or_default();
         }
@@ -380,6 +400,7 @@ impl Writer {
             presence: (self.stay == Stay::Presence).then_some(&self.participant),
             place: &call.place,
             history: history.as_ref(),
+            vitals: &vitals,
             default_agent: &default_agent,
             actor: None,
             created: Vec::new(),
@@ -388,6 +409,16 @@ impl Writer {
             events: 0,
         };
         operate(state, call.prepared.as_ref(), context)
+    }
+
+    /// What does not work as it should, in words for whoever looks after the machine.
+    fn troubles(&self) -> Vec<String> {
+        let outdated = self.board.as_ref().and_then(|board| board.check_writable().err());
+        let unshown = self.unshown.as_ref().map(|error| {
+            format!("mcp-state.json could not be written ({error}); operations are safe in the journal, and it is tried again")
+        });
+        let unwatched = self.unwatched.as_ref().map(|error| format!("changes are found by polling only ({error})"));
+        outdated.map(|error| error.to_string()).into_iter().chain(unshown).chain(unwatched).collect()
     }
 
     /// A name that `auto` has taken counts while no other process acts under it.
@@ -479,12 +510,14 @@ impl Writer {
     fn commit(&mut self) {
         let mut answers = Answers::new();
         let committed = self.commit_batch(&mut answers);
+        self.metrics.committed(answers.len());
         if let Some(board) = &self.board {
             board.lock.release();
         }
         self.failed_at = committed.is_err().then(Instant::now);
         match committed {
             Ok(events) => {
+                self.metrics.happened(&events);
                 if let Some(board) = &self.board {
                     self.feed.publish(events, board.state.seq());
                 }
@@ -529,7 +562,8 @@ impl Writer {
         if recorded > 0 {
             self.clock.forget_step(recorded);
         }
-        if let Err(error) = board.project() {
+        self.unshown = board.project().err().map(|error| error.to_string());
+        if let Some(error) = &self.unshown {
             warn(answers, &format!("done and in the journal, but mcp-state.json could not be written: {error}"));
         }
         Ok(events)

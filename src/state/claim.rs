@@ -115,6 +115,10 @@ impl State {
         self.index.ready_count()
     }
 
+    pub fn oldest_ready(&self) -> Option<&Arc<Task>> {
+        self.tasks.get(&self.index.oldest_ready()?)
+    }
+
     pub fn delayed_count(&self) -> usize {
         self.index.delayed_count()
     }

@@ -143,6 +143,11 @@ impl Index {
         self.ready.values().map(BTreeSet::len).sum()
     }
 
+    /// The one that was created first of those that could be claimed now.
+    pub fn oldest_ready(&self) -> Option<Ordinal> {
+        self.ready.values().flatten().map(|(_, ordinal)| *ordinal).min()
+    }
+
     pub fn delayed_count(&self) -> usize {
         self.delayed.len()
     }

@@ -4,6 +4,7 @@ mod contract;
 mod crashes;
 mod generated;
 mod harness;
+mod health;
 mod hooks;
 mod http;
 mod model;

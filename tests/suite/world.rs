@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use callboard::ops::{Call, DefaultAgent, Executed, History, execute, find, waits};
+use callboard::ops::{Call, DefaultAgent, Executed, History, Vitals, execute, find, waits};
 use callboard::state::agent::Participant;
 use callboard::state::deadline::clock_stepped;
 use callboard::state::event::{Event, Recorded};
@@ -294,6 +294,7 @@ impl World {
             presence,
             place: &self.place,
             history: &self.past,
+            vitals: &Vitals { started_at: self.now, troubles: Vec::new(), state_file_seq: &|| None },
             default_agent: &self.default_agent,
             actor: None,
             created: Vec::new(),

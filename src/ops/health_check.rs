@@ -1,0 +1,95 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Annotations, Call, Operation, READ, Toolset};
+use crate::state::State;
+use crate::state::refusal::Refusal;
+use crate::state::task::TaskStatus;
+use crate::state::time::{SECOND, Timestamp};
+
+pub struct HealthCheck;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {}
+
+/// How the process that answers is doing; the rest is in the state.
+pub struct Vitals<'a> {
+    pub started_at: Timestamp,
+    /// What does not work as it should, and what to do about it.
+    pub troubles: Vec<String>,
+    /// Of the state file, if it can be read. Asked for only when somebody wants to know.
+    pub state_file_seq: &'a dyn Fn() -> Option<u64>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Reply {
+    status: Health,
+    /// Why it is degraded
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    reasons: Vec<String>,
+    version: &'static str,
+    board_id: String,
+    seq: u64,
+    /// Events that mcp-state.json is behind
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state_file_lag: Option<u64>,
+    uptime_seconds: i64,
+    queue: Queue,
+    agents_present: usize,
+    /// Living processes that agents act through
+    participants: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Health {
+    Ok,
+    Degraded,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Queue {
+    available: usize,
+    ready: usize,
+    claimed: usize,
+    in_progress: usize,
+    failed: usize,
+    /// How long ago the oldest task that could be claimed now was created
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oldest_ready_seconds: Option<i64>,
+}
+
+impl Operation for HealthCheck {
+    const NAME: &'static str = "health_check";
+    const DESCRIPTION: &'static str =
+        "Whether the board and the process that answers work as they should, and how the queue moves.";
+    const ANNOTATIONS: Annotations = READ;
+    const TOOLSET: Toolset = Toolset::Full;
+    type Params = Params;
+    type Reply = Reply;
+
+    fn reply(_: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
+        let reasons = call.vitals.troubles.clone();
+        let oldest = state.oldest_ready().map(|task| call.now.since(task.created_at) / SECOND);
+        Ok(Reply {
+            status: if reasons.is_empty() { Health::Ok } else { Health::Degraded },
+            reasons,
+            version: env!("CARGO_PKG_VERSION"),
+            board_id: state.board().board_id.clone(),
+            seq: state.seq(),
+            state_file_lag: (call.vitals.state_file_seq)().map(|shown| state.seq().saturating_sub(shown)),
+            uptime_seconds: call.now.since(call.vitals.started_at) / SECOND,
+            queue: Queue {
+                available: state.count(TaskStatus::Available),
+                ready: state.ready_count(),
+                claimed: state.count(TaskStatus::Claimed),
+                in_progress: state.count(TaskStatus::InProgress),
+                failed: state.count(TaskStatus::Failed),
+                oldest_ready_seconds: oldest,
+            },
+            agents_present: state.agents().filter(|agent| agent.is_present()).count(),
+            participants: state.participants().count(),
+        })
+    }
+}

@@ -1,0 +1,135 @@
+//! What this process has done, in numbers, as Prometheus reads them; see <https://prometheus.io/docs/instrumenting/>.
+
+use std::fmt;
+use std::time::Duration;
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{EncodeLabelSet, LabelSetEncoder};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+use serde_json::Value;
+
+use super::CallError;
+use crate::state::event::Recorded;
+
+/// Counters and histograms of one process since its start.
+pub struct Metrics {
+    calls: Family<Called, Counter>,
+    seconds: Family<Label, Histogram, fn() -> Histogram>,
+    batch: Histogram,
+    events: Family<Label, Counter>,
+    registry: Registry,
+}
+
+/// One label and its value, both from our own lists: nothing that a caller wrote.
+#[derive(Clone, Debug, Hash, PartialEq, Eq)]
+struct Label(&'static str, &'static str);
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq)]
+struct Called {
+    operation: &'static str,
+    outcome: &'static str,
+}
+
+impl EncodeLabelSet for Label {
+    fn encode(&self, encoder: &mut LabelSetEncoder) -> Result<(), fmt::Error> {
+        [(self.0, self.1)].encode(encoder)
+    }
+}
+
+impl EncodeLabelSet for Called {
+    fn encode(&self, encoder: &mut LabelSetEncoder) -> Result<(), fmt::Error> {
+        [("operation", self.operation), ("outcome", self.outcome)].encode(encoder)
+    }
+}
+
+impl Metrics {
+    pub fn new() -> Self {
+        let calls = Family::default();
+        // From 100 µs to 105 s: a long poll takes up to 50 s.
+        let seconds =
+            Family::new_with_constructor((|| Histogram::new(exponential_buckets(0.000_1, 4.0, 11))) as fn() -> _);
+        let batch = Histogram::new(exponential_buckets(1.0, 2.0, 7));
+        let events = Family::<Label, Counter>::default();
+        // Shown before it happens: it is what one is woken for.
+        events.get_or_create(&Label("kind", "lease_expired")).inc_by(0);
+        let mut registry = Registry::with_prefix("callboard");
+        registry.register("calls", "Calls answered by this process", Clone::clone(&calls));
+        registry.register_with_unit("call", "From a call to its answer", Unit::Seconds, Clone::clone(&seconds));
+        registry.register("commit_batch_calls", "Calls committed together", batch.clone());
+        registry.register("events", "Events of the board that this process has seen", Clone::clone(&events));
+        Self { calls, seconds, batch, events, registry }
+    }
+
+    pub fn called(&self, operation: &'static str, answer: &Result<Value, CallError>, took: Duration) {
+        let outcome = outcome(answer);
+        self.calls.get_or_create(&Called { operation, outcome }).inc();
+        self.seconds.get_or_create(&Label("operation", operation)).observe(took.as_secs_f64());
+    }
+
+    pub fn committed(&self, calls: usize) {
+        self.batch.observe(calls as f64);
+    }
+
+    pub fn happened(&self, events: &[Recorded]) {
+        for recorded in events {
+            self.events.get_or_create(&Label("kind", recorded.event.kind())).inc();
+        }
+    }
+
+    /// As text, with what `health_check` says of this moment.
+    pub fn text(&self, health: &Value) -> String {
+        let mut text = String::new();
+        let now = present(health);
+        // Writing to a string fails only where a metric cannot be encoded, and ours can.
+        if encode(&mut text, &self.registry).is_err() {
+            tracing::error!("the metrics could not be encoded");
+        }
+        let end = text.strip_suffix("# EOF\n").map_or(text.len(), str::len);
+        text.truncate(end);
+        if encode(&mut text, &now).is_err() {
+            tracing::error!("the metrics could not be encoded");
+        }
+        text
+    }
+}
+
+/// For logs and metrics.
+pub fn outcome(answer: &Result<Value, CallError>) -> &'static str {
+    match answer {
+        Ok(_) => "ok",
+        Err(CallError::Refused(_) | CallError::UnknownOperation(_)) => "refused",
+        Err(CallError::Gone) => "gone",
+        Err(CallError::Failed(_)) => "failed",
+    }
+}
+
+fn present(health: &Value) -> Registry {
+    let mut registry = Registry::with_prefix("callboard");
+    let tasks = Family::<Label, Gauge>::default();
+    for status in ["available", "ready", "claimed", "in_progress", "failed"] {
+        tasks.get_or_create(&Label("status", status)).set(health["queue"][status].as_i64().unwrap_or_default());
+    }
+    registry.register("tasks", "Tasks by status; ready ones are available, too", tasks);
+    let mut gauge = |name: &str, help: &str, value: &Value| {
+        let gauge = Gauge::<i64, std::sync::atomic::AtomicI64>::default();
+        gauge.set(value.as_i64().unwrap_or_default());
+        registry.register(name, help, gauge);
+    };
+    gauge(
+        "oldest_ready_task_seconds",
+        "Age of the oldest task that could be claimed",
+        &health["queue"]["oldest_ready_seconds"],
+    );
+    gauge("state_file_lag_events", "Events that mcp-state.json is behind", &health["state_file_lag"]);
+    gauge("seq", "The newest event", &health["seq"]);
+    gauge("agents_present", "Agents whose process lives", &health["agents_present"]);
+    gauge("participants", "Living processes that agents act through", &health["participants"]);
+    gauge("uptime_seconds", "Since this process started", &health["uptime_seconds"]);
+    let degraded = health["reasons"].as_array().map_or(0, Vec::len);
+    gauge("degraded_reasons", "What does not work as it should; health_check says what", &Value::from(degraded));
+    registry
+}

@@ -1,0 +1,106 @@
+//! What the board and a process say of themselves, to people and to monitoring.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::harness::http::{Door, Server};
+use crate::harness::{Board, STATE_FILE};
+
+fn health(server: &Server) -> Value {
+    Door::Rpc.ok(server, "health_check", &json!({}))
+}
+
+/// Every sample of `/metrics` by its name and labels.
+fn samples(server: &Server) -> BTreeMap<String, f64> {
+    let answer = server.ask(&server.request("GET", "/metrics"));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let text = answer.text();
+    assert!(text.ends_with("# EOF\n"), "{text}");
+    let samples = text.lines().filter(|line| !line.starts_with('#'));
+    let parsed = samples.map(|line| {
+        let (name, value) = line.rsplit_once(' ').unwrap();
+        (name.to_owned(), value.parse().unwrap())
+    });
+    parsed.collect()
+}
+
+#[test]
+fn metrics_count_what_was_done_and_show_what_waits() {
+    let board = Board::new();
+    let server = Server::on(&board);
+    for id in ["t1", "t2", "t3"] {
+        Door::Rpc.ok(&server, "create_task", &json!({"id": id, "description": "d"}));
+    }
+    Door::Mcp.ok(&server, "register_agent", &json!({"agent_id": "a", "role": "worker"}));
+    Door::Mcp.ok(&server, "claim_task", &json!({"agent_id": "a"}));
+    assert_eq!(Door::Rpc.ask(&server, "claim_task", &json!({"agent_id": "nobody"})).code(), "unknown_agent");
+    let samples = samples(&server);
+    for (name, value) in [
+        (r#"callboard_calls_total{operation="create_task",outcome="ok"}"#, 3.0),
+        (r#"callboard_calls_total{operation="claim_task",outcome="ok"}"#, 1.0),
+        (r#"callboard_calls_total{operation="claim_task",outcome="refused"}"#, 1.0),
+        (r#"callboard_call_seconds_count{operation="claim_task"}"#, 2.0),
+        (r#"callboard_events_total{kind="tasks_created"}"#, 3.0),
+        (r#"callboard_events_total{kind="lease_expired"}"#, 0.0),
+        (r#"callboard_tasks{status="ready"}"#, 2.0),
+        (r#"callboard_tasks{status="claimed"}"#, 1.0),
+        ("callboard_state_file_lag_events", 0.0),
+        ("callboard_degraded_reasons", 0.0),
+        ("callboard_seq", board.events().len() as f64),
+    ] {
+        assert_eq!(samples.get(name), Some(&value), "{name} in {samples:#?}");
+    }
+    assert!(samples["callboard_commit_batch_calls_count"] >= 5.0);
+    assert!(samples.contains_key("callboard_oldest_ready_task_seconds"));
+}
+
+#[test]
+fn metrics_want_the_token_and_probes_do_not() {
+    let board = Board::new();
+    let server = Server::on(&board);
+    assert_eq!(server.ask(&server.request("GET", "/metrics").without("Authorization")).status, 401);
+    for probe in ["/healthz", "/readyz"] {
+        assert_eq!(server.ask(&server.request("GET", probe).without("Authorization")).status, 200, "{probe}");
+    }
+}
+
+#[test]
+fn state_file_that_cannot_be_written_is_a_reason_until_it_can() {
+    let board = Board::new();
+    let server = Server::on(&board);
+    Door::Rpc.ok(&server, "create_task", &json!({"id": "t1", "description": "d"}));
+    assert_eq!(health(&server)["status"], "ok");
+    // A directory in the place of the file that is written first.
+    let obstacle = board.file(&format!(".{STATE_FILE}.tmp"));
+    fs::create_dir(&obstacle).unwrap();
+    fs::write(obstacle.join("in the way"), "").unwrap();
+    let reply = Door::Rpc.ok(&server, "create_task", &json!({"id": "t2", "description": "d"}));
+    assert!(reply["warning"].as_str().unwrap().contains("in the journal"), "{reply}");
+    let degraded = health(&server);
+    assert_eq!((&degraded["status"], &degraded["state_file_lag"]), (&json!("degraded"), &json!(1)), "{degraded}");
+    assert!(degraded["reasons"][0].as_str().unwrap().contains(STATE_FILE), "{degraded}");
+    assert_eq!(samples(&server)["callboard_degraded_reasons"], 1.0);
+    fs::remove_dir_all(&obstacle).unwrap();
+    let reply = Door::Rpc.ok(&server, "create_task", &json!({"id": "t3", "description": "d"}));
+    assert_eq!(reply.get("warning"), None, "{reply}");
+    assert_eq!(health(&server)["status"], "ok");
+    board.assert_file_is_the_replay();
+}
+
+#[test]
+fn log_in_json_names_operation_and_outcome_of_every_call() {
+    let board = Board::new();
+    let server = Server::with(&board, &["--log-format", "json"], &[("CALLBOARD_LOG", "callboard=info")]);
+    Door::Rpc.ok(&server, "create_task", &json!({"description": "d"}));
+    Door::Rpc.ask(&server, "claim_task", &json!({"agent_id": "nobody"}));
+    let log = server.log();
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let called: Vec<_> = lines
+        .iter()
+        .filter(|line| line["fields"]["message"] == "answered")
+        .map(|line| (line["span"]["operation"].as_str().unwrap(), line["fields"]["outcome"].as_str().unwrap()))
+        .collect();
+    assert_eq!(called, [("create_task", "ok"), ("claim_task", "refused")], "{log}");
+}
