@@ -306,7 +306,7 @@ fn caller_of_a_request_is_who_its_header_says_and_nobody_without_it() {
     assert_eq!(registered["agent_id"], "ada");
     let beat = server.rpc(1, "heartbeat", &json!({}));
     let nobody = server.ask(&beat).message();
-    assert_eq!(nobody["error"]["data"]["what"], "agent_id", "{nobody}");
+    assert_eq!(nobody["error"]["data"]["code"], "agent_missing", "{nobody}");
     let ada = server.ask(&beat.clone().header("callboard-caller", r#"{"agent":"ada"}"#)).message();
     assert_eq!(ada["result"]["agent_id"], "ada", "{ada}");
     for wrong in ["{", "[]", r#""ada""#, r#"{"agent":1}"#, r#"{"agent":"a b\u001b[1m"}"#] {
