@@ -80,10 +80,13 @@ fn listen_stream_tells_what_it_acknowledged_until_it_is_cancelled() {
     assert_eq!(session.told(1), (uris(&[STATUS]), false));
 
     session.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}));
-    session.change("create_task", json!({"id": "t3", "description": "unheard"}));
-    session.close_input();
-    let rest = session.ends_well_within_a_second();
-    assert!(rest.iter().all(|message| message["method"] != "notifications/resources/updated"), "{rest:?}");
+    session.send(&modern(8, "subscriptions/listen", json!({"notifications": {"resourceSubscriptions": [STATUS]}})));
+    assert_eq!(session.notification()["method"], "notifications/subscriptions/acknowledged");
+    for id in ["t3", "t4"] {
+        session.change("create_task", json!({"id": id, "description": "heard on one stream"}));
+        let told = session.notification();
+        assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 8, "{told}");
+    }
 }
 
 #[test]
