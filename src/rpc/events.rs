@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use jsonrpsee::core::SubscriptionError;
 use jsonrpsee::core::server::{SubscriptionCloseResponse, SubscriptionMessage};
 use jsonrpsee::server::{PendingSubscriptionSink, RegisterMethodError, SendTimeoutError};
 use jsonrpsee::types::Params;
@@ -84,6 +85,7 @@ async fn feed(pending: PendingSubscriptionSink, mut listener: Listener) -> Subsc
             Err(SendTimeoutError::Closed(_)) => return SubscriptionCloseResponse::None,
             Err(SendTimeoutError::Timeout(_)) => {
                 let before = item.recorded.seq - 1;
+                tracing::info!(next_seq = before, "a subscriber was too slow");
                 return ended(json!({
                     "code": "too_slow",
                     "message": format!("events were not read in time; subscribe again with since_seq {before}"),
@@ -97,7 +99,7 @@ async fn feed(pending: PendingSubscriptionSink, mut listener: Listener) -> Subsc
 /// The last notification of a subscription.
 fn ended(why: serde_json::Value) -> SubscriptionCloseResponse {
     match serde_json::value::to_raw_value(&why) {
-        Ok(why) => SubscriptionCloseResponse::NotifErr(why.into()),
+        Ok(why) => SubscriptionCloseResponse::NotifErr(SubscriptionError::from_json(why)),
         Err(_) => SubscriptionCloseResponse::None,
     }
 }
