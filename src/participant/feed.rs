@@ -1,10 +1,12 @@
 //! The feed: every event once and in order, for whoever listens in this process.
 //!
-//! The newest events stand in a ring that all listeners share; who falls behind it reads on in the journal. Nothing is
-//! kept per listener but the place where it is, so a slow one costs nobody anything.
+//! The newest events stand in a ring that all listeners share; who falls behind it reads on in the journal, page by page.
+//! A page that was read stays a while for the others, and one listener reads at a time: a thousand who begin at the
+//! beginning are to the writer as one. Nothing is kept per listener but the place where it is, so a slow one costs nobody
+//! anything.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::value::RawValue;
 use tokio::sync::watch;
@@ -16,8 +18,10 @@ use crate::state::event::Recorded;
 /// What the ring holds at most, in bytes of JSON and in events.
 const RING_BYTES: usize = 4 << 20;
 const RING_EVENTS: usize = 4_096;
-/// Events that one listener takes at once.
+/// Events that one listener takes at once, and that are read from the journal together.
 const PAGE: usize = 128;
+/// What the pages from the journal hold at most, in bytes of JSON, or else one page.
+const PAGES_BYTES: usize = 4 << 20;
 
 /// One event, and its JSON, written once for all listeners.
 pub struct Item {
@@ -37,6 +41,9 @@ pub(super) struct Feed {
     /// The `seq` of the newest event that the replica knows.
     head: watch::Sender<u64>,
     ring: Mutex<Ring>,
+    pages: Mutex<Pages>,
+    /// Of the listener that reads in the journal.
+    turn: tokio::sync::Mutex<()>,
 }
 
 /// Events without a gap, the newest last.
@@ -46,9 +53,21 @@ struct Ring {
     bytes: usize,
 }
 
+/// Parts of the history, each without a gap and not empty, the one that was read last at the end.
+#[derive(Default)]
+struct Pages {
+    pages: VecDeque<Vec<Arc<Item>>>,
+    bytes: usize,
+}
+
 impl Feed {
     pub fn new() -> Self {
-        Self { head: watch::Sender::new(0), ring: Mutex::default() }
+        Self {
+            head: watch::Sender::new(0),
+            ring: Mutex::default(),
+            pages: Mutex::default(),
+            turn: tokio::sync::Mutex::default(),
+        }
     }
 
     pub fn is_heard(&self) -> bool {
@@ -73,11 +92,23 @@ impl Feed {
                 *ring = Ring::default();
             }
         }
+        if !self.is_heard() {
+            *self.pages() = Pages::default();
+        }
         self.head.send_replace(head);
     }
 
-    /// The events after `seq` if the ring still has the first of them.
+    fn pages(&self) -> MutexGuard<'_, Pages> {
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Some of the events after `seq`, if they need not be read.
     fn after(&self, seq: u64) -> Option<Vec<Arc<Item>>> {
+        self.newest_after(seq).or_else(|| self.pages().after(seq))
+    }
+
+    /// The events after `seq` if the ring still has the first of them.
+    fn newest_after(&self, seq: u64) -> Option<Vec<Arc<Item>>> {
         let ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
         let first = ring.items.front()?.recorded.seq;
         let skipped = usize::try_from((seq + 1).checked_sub(first)?).ok()?;
@@ -99,6 +130,33 @@ impl Ring {
     }
 }
 
+impl Pages {
+    fn after(&self, seq: u64) -> Option<Vec<Arc<Item>>> {
+        let has_next = |page: &&Vec<Arc<Item>>| {
+            let (Some(first), Some(last)) = (page.first(), page.last()) else { return false };
+            (first.recorded.seq..=last.recorded.seq).contains(&(seq + 1))
+        };
+        let page = self.pages.iter().rev().find(has_next)?;
+        Some(page.iter().filter(|item| item.recorded.seq > seq).cloned().collect())
+    }
+
+    fn keep(&mut self, page: Vec<Arc<Item>>) {
+        let Some(first) = page.first() else { return };
+        let size = |page: &[Arc<Item>]| page.iter().map(|item| item.json.get().len()).sum::<usize>();
+        // The last page of the journal grows.
+        let known = |known: &Vec<Arc<Item>>| known.first().is_some_and(|item| item.recorded.seq == first.recorded.seq);
+        if let Some(shorter) = self.pages.iter().position(known).and_then(|index| self.pages.remove(index)) {
+            self.bytes -= size(&shorter);
+        }
+        self.bytes += size(&page);
+        self.pages.push_back(page);
+        while self.bytes > PAGES_BYTES && self.pages.len() > 1 {
+            let Some(oldest) = self.pages.pop_front() else { return };
+            self.bytes -= size(&oldest);
+        }
+    }
+}
+
 /// One reader of the feed.
 pub struct Listener {
     handle: Handle,
@@ -114,7 +172,10 @@ impl Listener {
     pub(super) async fn new(handle: Handle, since: Option<u64>, filter: EventFilter) -> Result<Self, CallError> {
         // Before the head is asked for, so that nothing is missed between the two.
         let head = handle.feed.head();
-        let newest = handle.history(u64::MAX, 0).await?.head;
+        let newest = {
+            let _turn = handle.feed.turn.lock().await;
+            handle.history(u64::MAX, 0).await?.head
+        };
         Ok(Self { seq: since.unwrap_or(newest).min(newest), handle, head, filter, page: VecDeque::new() })
     }
 
@@ -134,7 +195,7 @@ impl Listener {
             }
             self.page = match self.handle.feed.after(self.seq) {
                 Some(items) => items.into(),
-                None => self.handle.history(self.seq, PAGE).await?.items.into(),
+                None => self.read().await?.into(),
             };
             if self.page.is_empty() {
                 let seq = self.seq;
@@ -142,6 +203,22 @@ impl Listener {
                 drop(self.head.wait_for(|head| *head > seq).await);
             }
         }
+    }
+}
+
+impl Listener {
+    /// From the journal, where pages begin at the same places for all.
+    async fn read(&self) -> Result<Vec<Arc<Item>>, CallError> {
+        let feed = &self.handle.feed;
+        let _turn = feed.turn.lock().await;
+        if let Some(items) = feed.after(self.seq) {
+            return Ok(items);
+        }
+        let before = self.seq - self.seq % PAGE as u64;
+        let page = self.handle.history(before, PAGE).await?.items;
+        let items = page.iter().filter(|item| item.recorded.seq > self.seq).cloned().collect();
+        feed.pages().keep(page);
+        Ok(items)
     }
 }
 
@@ -194,6 +271,30 @@ mod tests {
         assert_eq!(seqs(&feed, 20), None, "one event larger than the ring is read from the journal");
         feed.publish((22..=9_000).map(|seq| event(seq, 1)).collect(), 9_000);
         assert_eq!(feed.ring.lock().unwrap().items.len(), RING_EVENTS);
+    }
+
+    fn page(seqs: std::ops::RangeInclusive<u64>, text: usize) -> Vec<Arc<Item>> {
+        seqs.filter_map(|seq| Item::new(event(seq, text))).collect()
+    }
+
+    #[test]
+    fn pages_are_for_all_who_come_by_until_others_take_their_place() {
+        let feed = Feed::new();
+        let listens = feed.head();
+        feed.pages().keep(page(1..=4, 1));
+        feed.pages().keep(page(5..=6, 1));
+        assert_eq!(seqs(&feed, 0), Some(vec![1, 2, 3, 4]));
+        assert_eq!(seqs(&feed, 2), Some(vec![3, 4]));
+        assert_eq!((seqs(&feed, 4), seqs(&feed, 6)), (Some(vec![5, 6]), None));
+        feed.pages().keep(page(5..=8, 1));
+        feed.pages().keep(Vec::new());
+        assert_eq!((seqs(&feed, 6), feed.pages().pages.len()), (Some(vec![7, 8]), 2));
+        feed.pages().keep(page(9..=12, 1 << 20));
+        assert_eq!((seqs(&feed, 0), seqs(&feed, 10)), (None, Some(vec![11, 12])));
+        assert_eq!(feed.pages().bytes, feed.pages().pages[0].iter().map(|item| item.json.get().len()).sum::<usize>());
+        drop(listens);
+        feed.publish(Vec::new(), 20);
+        assert_eq!((seqs(&feed, 10), feed.pages().bytes), (None, 0));
     }
 
     #[test]
