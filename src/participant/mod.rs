@@ -8,6 +8,7 @@ pub mod directory;
 mod feed;
 mod locker;
 mod metrics;
+mod waiting;
 mod writer;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

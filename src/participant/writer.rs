@@ -19,10 +19,11 @@ use super::directory::{PresenceLock, clear_presence, is_present};
 use super::feed::{Feed, Item};
 use super::locker::Locker;
 use super::metrics::Metrics;
+use super::waiting::{Parked, Sight, Waiting};
 use super::{CallError, Options, Past, Queued, Stay};
 use crate::clock::BoardClock;
 use crate::journal::BatchId;
-use crate::ops::{self, AgentArgument, Call, DefaultAgent, History, Prepared, Vitals};
+use crate::ops::{self, Call, DefaultAgent, History, Prepared, Vitals};
 use crate::state::agent::Participant;
 use crate::state::deadline::{STEP, clock_stepped};
 use crate::state::event::{Event, Recorded};
@@ -36,6 +37,8 @@ use crate::statefile;
 
 /// Calls committed together.
 const BATCH: usize = 64;
+/// Waiting calls that are looked at before others are heard again.
+const LOOKED_AT: usize = 256;
 /// A caller gives up when the lock has not come for so long.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 /// How often a process that outlives its calls looks whether the others live.
@@ -69,11 +72,6 @@ type Look = Box<dyn FnOnce(Result<&State, CallError>) + Send>;
 type Answer = Result<Value, CallError>;
 type Answers = Vec<(oneshot::Sender<Answer>, Answer)>;
 
-struct Parked {
-    call: Queued,
-    until: Instant,
-}
-
 pub(crate) struct Writer {
     dir: PathBuf,
     forbidden: Option<String>,
@@ -86,7 +84,7 @@ pub(crate) struct Writer {
     presence: Option<PresenceLock>,
     watcher: Option<RecommendedWatcher>,
     queue: VecDeque<Queued>,
-    parked: Vec<Parked>,
+    waiting: Waiting,
     /// Names that stand for `auto`, once they are taken.
     auto: HashMap<String, AgentId>,
     last_reap: Option<Instant>,
@@ -128,7 +126,7 @@ impl Writer {
             presence: None,
             watcher: None,
             queue: VecDeque::new(),
-            parked: Vec::new(),
+            waiting: Waiting::default(),
             auto: HashMap::new(),
             last_reap: None,
             last_look: None,
@@ -172,10 +170,10 @@ impl Writer {
         let listened_to = self.is_listened_to();
         let Some(board) = &self.board else { return listened_to.then_some(POLL_WHILE_PARKED) };
         let waits_for_lock = self.locker.as_ref().is_some_and(|locker| locker.waiting);
-        if !self.queue.is_empty() && !waits_for_lock {
+        if (!self.queue.is_empty() || self.waiting.is_unsettled()) && !waits_for_lock {
             return Some(Duration::ZERO);
         }
-        let awaited = !self.parked.is_empty() || !self.queue.is_empty();
+        let awaited = !self.waiting.is_empty() || !self.queue.is_empty();
         let patience = match (awaited, self.stay) {
             (true, _) => POLL_WHILE_PARKED,
             (false, Stay::Lasting | Stay::Presence) => PRESENCE_CHECK,
@@ -229,7 +227,7 @@ impl Writer {
 
     /// Somebody waits for what may happen.
     fn is_listened_to(&self) -> bool {
-        !self.parked.is_empty() || self.feed.is_heard()
+        !self.waiting.is_empty() || self.feed.is_heard()
     }
 
     /// Whether time alone has brought something that must be recorded.
@@ -431,37 +429,42 @@ impl Writer {
     }
 
     fn park(&mut self, call: Queued) {
-        if self.parked.len() >= limit::WAITING.max {
-            let error = BoardError::Overloaded { waiting: self.parked.len() };
+        if self.waiting.len() >= limit::WAITING.max {
+            let error = BoardError::Overloaded { waiting: self.waiting.len() };
             return answer_one(call.reply, Err(error.into()));
         }
         let until = call.entered + waited(&call);
-        let waiter = |call: &Queued| {
-            let agent = call.prepared.agent_id().map(str::to_owned);
-            (call.prepared.name(), agent, call.default_agent.clone())
-        };
-        let newer = waiter(&call);
-        if call.prepared.agent_argument() == AgentArgument::Required {
-            let (older, rest) = self.parked.drain(..).partition(|parked| waiter(&parked.call) == newer);
-            self.parked = rest;
-            older.into_iter().for_each(supersede);
-        }
-        self.parked.push(Parked { call, until });
+        self.waiting.park(call, until).into_iter().for_each(supersede);
     }
 
-    /// Parked calls whose time is up, or for which something has come.
+    /// Waiting calls whose time is up, or for which something has come. Not all of very many at once, because others call,
+    /// too, and no more claims than there are tasks, because the rest would only wait again.
     fn unpark(&mut self) {
-        for parked in std::mem::take(&mut self.parked) {
-            if parked.call.reply.is_closed() {
-                continue;
+        for parked in self.waiting.due() {
+            self.wake(parked);
+        }
+        self.waiting.see(self.board.as_ref().map(|board| Sight::of(&board.state, self.hurried)));
+        let ready = self.board.as_ref().map_or(0, |board| board.state.ready_count());
+        let mut room = if ready == 0 { BATCH } else { ready.min(BATCH) };
+        for _ in 0..LOOKED_AT {
+            if room == 0 {
+                return;
             }
-            if Instant::now() < parked.until && self.would_wait(&parked.call) {
-                self.parked.push(parked);
-            } else if parked.call.prepared.annotations().read_only {
-                self.read(parked.call, false);
+            let Some(parked) = self.waiting.next_unsettled() else { return };
+            if self.would_wait(&parked.call) {
+                self.waiting.settle(parked);
             } else {
-                self.queue.push_back(parked.call);
+                self.wake(parked);
+                room -= 1;
             }
+        }
+    }
+
+    fn wake(&mut self, parked: Parked) {
+        if parked.call.prepared.annotations().read_only {
+            self.read(parked.call, false);
+        } else {
+            self.queue.push_back(parked.call);
         }
     }
 
