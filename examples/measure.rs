@@ -1,7 +1,13 @@
 //! What a claim costs: over MCP on stdio, against one durable SQLite commit of a row of the same size, in one run; then how
-//! long a process takes to its first reply and how much memory it has.
+//! long a process takes to its first reply and how much memory it has; what the way over HTTP adds to a call; and what
+//! very many that wait or listen cost those who call.
 //!
 //! Run it with `cargo build --release && cargo run --release --example measure`.
+
+#[path = "measure/crowd.rs"]
+mod crowd;
+#[path = "measure/doors.rs"]
+mod doors;
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
@@ -9,6 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use callboard::clock::SystemClock;
+use callboard::participant::{self, Handle, Options, Stay};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
@@ -28,7 +36,29 @@ fn main() -> Outcome<()> {
     let (first_reply, memory) = starts()?;
     println!("spawn to first reply, existing board of 100 tasks: {:.1} ms (median of {STARTS})", millis(first_reply));
     println!("PSS after the first reply: {:.1} MB", memory as f64 / 1_024.0);
-    Ok(())
+    doors::measure()?;
+    crowd::measure()
+}
+
+/// The binary that was built beside this example.
+fn callboard(board: &Path) -> Outcome<Command> {
+    let example = std::env::current_exe()?;
+    let callboard = example.parent().and_then(Path::parent).ok_or("no target directory")?.join("callboard");
+    let mut command = Command::new(callboard);
+    command.env("COORDINATION_DIR", board).stdout(Stdio::piped());
+    Ok(command)
+}
+
+/// A participant in this process.
+fn inside(board: &Path) -> Handle {
+    participant::spawn(Options {
+        dir: board.to_owned(),
+        stay: Stay::Lasting,
+        forbidden: None,
+        clock: Box::new(SystemClock::default()),
+        seed: 1,
+        worktree: None,
+    })
 }
 
 /// Medians. Claims and commits take turns, so that both meet the same weather.
@@ -92,9 +122,13 @@ fn board_of(dir: &Path, tasks: usize) -> Outcome<PathBuf> {
     Ok(board)
 }
 
-fn median(mut times: Vec<Duration>) -> Duration {
+fn median(times: Vec<Duration>) -> Duration {
+    quantile(times, 50)
+}
+
+fn quantile(mut times: Vec<Duration>, percent: usize) -> Duration {
     times.sort();
-    times[times.len() / 2]
+    times[(times.len() * percent / 100).min(times.len() - 1)]
 }
 
 fn millis(time: Duration) -> f64 {
@@ -109,11 +143,7 @@ struct Agent {
 
 impl Agent {
     fn start(board: &Path) -> Outcome<Self> {
-        let example = std::env::current_exe()?;
-        let callboard = example.parent().and_then(Path::parent).ok_or("no target directory")?.join("callboard");
-        let mut command = Command::new(callboard);
-        command.arg("mcp").env("COORDINATION_DIR", board).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = command.spawn()?;
+        let mut process = callboard(board)?.arg("mcp").stdin(Stdio::piped()).spawn()?;
         let input = process.stdin.take().ok_or("no standard input")?;
         let output = BufReader::new(process.stdout.take().ok_or("no standard output")?);
         Ok(Self { process, input, output })
