@@ -2,6 +2,7 @@ mod cli;
 mod clients;
 mod contract;
 mod crashes;
+mod doors;
 mod generated;
 mod harness;
 mod health;

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use rustix::net::sockopt::set_tcp_quickack;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -396,6 +397,12 @@ impl Connection {
         };
         while !whole(&self.unread) && self.read_more() {}
         std::mem::take(&mut self.unread)
+    }
+
+    /// Whether the kernel acknowledges the next segments at once, or late, which it also does by itself on a connection
+    /// where requests and answers take turns.
+    pub fn acknowledge(&self, at_once: bool) {
+        set_tcp_quickack(&self.stream, at_once).unwrap();
     }
 
     pub fn close_sending(&self) {

@@ -1,0 +1,233 @@
+//! Very many WebSockets that all hear of everything.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::Way;
+use crate::harness::http::{Door, Server, WebSocket};
+use crate::harness::{Board, PATIENCE, size, until};
+
+const CALLERS: usize = 64;
+/// Each a task created, claimed and completed.
+const ROUNDS: usize = 4;
+/// The task that is created after everything else.
+const LAST: &str = "last";
+/// As many as one connection may have.
+const SUBSCRIPTIONS: usize = 16;
+/// Answers of this size, so many, are more than the kernel keeps for a reader.
+const PLAN: usize = 250 << 10;
+const UNREAD: usize = 40;
+/// Every tenth of the subscribers comes back after so many events.
+const RECONNECTS_AFTER: usize = 100;
+/// What the server may grow by, for each subscriber and as a whole.
+const MEMORY_EACH: u64 = 96 << 10;
+const MEMORY: u64 = 48 << 20;
+/// Of a thread that does nothing but read.
+const STACK: usize = 256 << 10;
+
+fn subscribe(socket: &mut WebSocket, since: Option<u64>) -> Value {
+    let params = since.map_or(json!({}), |since| json!({"since_seq": since}));
+    socket.send(1, "subscribe_events", &params);
+    let answer = socket.answer(1);
+    assert!(answer["error"].is_null(), "{answer}");
+    answer["result"].clone()
+}
+
+fn seq(event: &Value) -> u64 {
+    event["seq"].as_u64().unwrap_or_else(|| panic!("no event: {event}"))
+}
+
+fn is_last(event: &Value) -> bool {
+    event["tasks"][0]["id"] == LAST
+}
+
+/// One that reads everything after `since`, and sees it once and in order.
+struct Follower<'a> {
+    server: &'a Server,
+    since: u64,
+    /// Of the subscription; from now on if none.
+    asked: Option<u64>,
+    reconnects: bool,
+}
+
+impl Follower<'_> {
+    /// The events, the last of them last, and how often it has connected.
+    fn follow(self, ready: &Sender<()>) -> Vec<Value> {
+        let mut socket = WebSocket::open(self.server);
+        subscribe(&mut socket, self.asked);
+        ready.send(()).unwrap();
+        let (mut seen, mut newest, mut reconnects) = (Vec::new(), self.since, self.reconnects);
+        loop {
+            let mut message = socket.next().expect("the subscription goes on");
+            let event = message["params"]["result"].take();
+            assert_eq!(seq(&event), newest + 1, "{event}");
+            newest += 1;
+            let ends = is_last(&event);
+            seen.push(event);
+            if ends {
+                return seen;
+            }
+            if reconnects && seen.len() >= RECONNECTS_AFTER {
+                reconnects = false;
+                socket = WebSocket::open(self.server);
+                subscribe(&mut socket, Some(newest));
+            }
+        }
+    }
+}
+
+/// Creates, claims and completes.
+fn work(mut way: Way, agent: &str) {
+    way.ok("register_agent", &json!({"agent_id": agent, "role": "worker"}));
+    for round in 0..ROUNDS {
+        way.ok("create_task", &json!({"id": format!("{agent}-{round}"), "description": "one of very many tasks"}));
+        let claim = way.ok("claim_task", &json!({"agent_id": agent}));
+        let output = json!({"agent_id": agent, "task_id": claim["task"]["id"], "output": "done"});
+        way.ok("complete_task", &output);
+    }
+}
+
+struct Measured {
+    /// Until the last caller was answered, and until the last subscriber knew it.
+    called: Duration,
+    seen: Duration,
+}
+
+/// Callers at work under the eyes of subscribers, and of some who do not read, if `beside` says so.
+fn run(subscribers: usize, beside: impl FnOnce(&Server, &Sender<()>) + Send) -> Measured {
+    let board = Board::new();
+    let server = Server::with(&board, &[], &[("CALLBOARD_LOG", "info")]);
+    Door::Rpc.ok(&server, "init_coordination", &json!({"goal": "to be seen", "master_plan": "x".repeat(PLAN)}));
+    let head = || Door::Rpc.ok(&server, "get_status", &json!({}))["seq"].as_u64().unwrap();
+    let (start, sockets, before) = (head(), server.sockets(), server.memory());
+    let (ready, subscribed) = channel();
+    let (mut peak, mut called, mut seen) = (0, Duration::ZERO, Duration::ZERO);
+    thread::scope(|scope| {
+        let follow = |number: usize| {
+            let (since, asked) = if number % 4 == 1 { (0, Some(0)) } else { (start, None) };
+            let follower = Follower { server: &server, since, asked, reconnects: number % 10 == 0 };
+            let ready = ready.clone();
+            let builder = thread::Builder::new().stack_size(STACK);
+            builder.spawn_scoped(scope, move || follower.follow(&ready)).unwrap()
+        };
+        let followers: Vec<_> = (0..subscribers).map(follow).collect();
+        let told = ready.clone();
+        let beside = scope.spawn(|| beside(&server, &{ told }));
+        (0..=subscribers).for_each(|_| subscribed.recv_timeout(PATIENCE).expect("all subscribe"));
+        let idle = server.memory();
+        let begun = Instant::now();
+        let callers: Vec<_> = (0..CALLERS)
+            .map(|number| {
+                let mut ways = Way::of_server(&server);
+                let way = ways.swap_remove(number % ways.len());
+                scope.spawn(move || work(way, &format!("caller-{number}")))
+            })
+            .collect();
+        let mut all_done = |threads: &dyn Fn() -> bool| {
+            until(PATIENCE, "all are done", || {
+                peak = peak.max(server.memory());
+                threads().then(|| begun.elapsed())
+            })
+        };
+        called = all_done(&|| callers.iter().all(ScopedJoinHandle::is_finished));
+        callers.into_iter().for_each(|caller| caller.join().unwrap());
+        Door::Rpc.ok(&server, "create_task", &json!({"id": LAST, "description": "the end"}));
+        seen = all_done(&|| followers.iter().all(ScopedJoinHandle::is_finished));
+        let histories: Vec<_> = followers.into_iter().map(|follower| follower.join().unwrap()).collect();
+        compare(&board, start, &histories);
+        beside.join().unwrap();
+        let events = histories[0].len() * subscribers;
+        println!(
+            "{subscribers} subscribers, {CALLERS} callers, {} events: called {called:.1?}, seen {seen:.1?}, {:.0} a second",
+            histories[0].len(),
+            events as f64 / seen.as_secs_f64(),
+        );
+        println!("    memory: {} MB, {} MB subscribed, {} MB at most", before >> 20, idle >> 20, peak >> 20);
+    });
+    until(PATIENCE, "all have gone", || (server.sockets() <= sockets).then_some(()));
+    println!("    memory afterwards: {} MB", server.memory() >> 20);
+    let allowed = MEMORY + MEMORY_EACH * subscribers as u64;
+    assert!(peak.saturating_sub(before) < allowed, "{peak} bytes, {before} before");
+    Measured { called, seen }
+}
+
+/// What everybody saw is what the journal says.
+fn compare(board: &Board, start: u64, histories: &[Vec<Value>]) {
+    let journal: Vec<_> = board.events().iter().map(|recorded| serde_json::to_value(recorded).unwrap()).collect();
+    for history in histories {
+        let first = seq(&history[0]) as usize;
+        assert!(first == 1 || first == start as usize + 1);
+        assert!(journal[first - 1..].starts_with(history) && history.last().is_some_and(is_last));
+    }
+    board.assert_file_is_the_replay();
+}
+
+#[test]
+fn every_subscriber_sees_every_event_once_and_whoever_does_not_read_slows_nobody() {
+    let subscribers = size("CALLBOARD_SUBSCRIBERS", 50);
+    let alone = run(subscribers, |_, ready| ready.send(()).unwrap());
+    let beside = run(subscribers, stop_reading);
+    println!("beside one that does not read: seen {:.1?}, without it {:.1?}", beside.seen, alone.seen);
+    let allowed = |time: Duration| time * 2 + Duration::from_secs(2);
+    assert!(beside.called < allowed(alone.called), "{:?} {:?}", beside.called, alone.called);
+    assert!(beside.seen < allowed(alone.seen), "{:?} {:?}", beside.seen, alone.seen);
+}
+
+/// What one connection was told of its subscriptions: the newest event of each, and which of them have ended there.
+#[derive(Default)]
+struct Heard {
+    newest: BTreeMap<String, u64>,
+    ended: BTreeMap<String, u64>,
+}
+
+impl Heard {
+    fn hear(&mut self, message: &Value, since: u64) {
+        if message["id"] == 1 {
+            self.newest.insert(message["result"].to_string(), since);
+        }
+        let params = &message["params"];
+        if params.is_null() {
+            return;
+        }
+        let id = params["subscription"].to_string();
+        assert!(!self.ended.contains_key(&id), "{message}");
+        let newest = self.newest.get_mut(&id).expect("a subscription");
+        let error = &params["error"];
+        if error.is_null() {
+            assert_eq!(seq(&params["result"]), *newest + 1);
+            *newest += 1;
+        } else {
+            assert_eq!((&error["code"], &error["next_seq"]), (&json!("too_slow"), &json!(*newest)), "{message}");
+            self.ended.insert(id, *newest);
+        }
+    }
+}
+
+/// Subscribes as often as it may, asks for more than the kernel keeps, and reads nothing until the server has given it up.
+/// Then it finds what was sent up to there, is told why that was all, and gets the rest when it asks for it.
+fn stop_reading(server: &Server, ready: &Sender<()>) {
+    let since = Door::Rpc.ok(server, "get_status", &json!({}))["seq"].as_u64().unwrap();
+    let mut socket = WebSocket::open(server);
+    let mut heard = Heard::default();
+    for _ in 0..SUBSCRIPTIONS {
+        socket.send(1, "subscribe_events", &json!({"since_seq": since}));
+    }
+    while heard.newest.len() < SUBSCRIPTIONS {
+        heard.hear(&socket.next().expect("an answer"), since);
+    }
+    (0..UNREAD).for_each(|_| socket.send(2, "get_master_plan", &json!({})));
+    ready.send(()).unwrap();
+    let given_up = || server.log().matches("too slow").count() == SUBSCRIPTIONS;
+    until(PATIENCE, "it is too slow", || given_up().then_some(()));
+    while heard.ended.len() < SUBSCRIPTIONS {
+        heard.hear(&socket.next().expect("the end of each subscription"), since);
+    }
+    let slowest = *heard.ended.values().min().unwrap();
+    let resumed = Follower { server, since: slowest, asked: Some(slowest), reconnects: false };
+    let (ready, _subscribed) = channel();
+    println!("    too slow after {} events; then {} more", slowest - since, resumed.follow(&ready).len());
+}
