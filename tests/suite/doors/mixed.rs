@@ -45,7 +45,7 @@ fn work(mut way: Way, agent: &str) -> Vec<String> {
         }
         assert!(claim["already"].is_null(), "{claim}");
         let task = claim["task"]["id"].as_str().unwrap().to_owned();
-        if done.len() % 2 == 0 {
+        if done.len().is_multiple_of(2) {
             way.ok("start_task", &json!({"agent_id": agent, "task_id": task}));
         }
         let output = format!("{task} by {agent}");

@@ -109,7 +109,7 @@ fn run(subscribers: usize, beside: impl FnOnce(&Server, &Sender<()>) + Send) -> 
     thread::scope(|scope| {
         let follow = |number: usize| {
             let (since, asked) = if number % 4 == 1 { (0, Some(0)) } else { (start, None) };
-            let follower = Follower { server: &server, since, asked, reconnects: number % 10 == 0 };
+            let follower = Follower { server: &server, since, asked, reconnects: number.is_multiple_of(10) };
             let ready = ready.clone();
             let builder = thread::Builder::new().stack_size(STACK);
             builder.spawn_scoped(scope, move || follower.follow(&ready)).unwrap()
