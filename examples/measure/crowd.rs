@@ -19,7 +19,7 @@ const AT_ONCE: usize = 500;
 
 pub fn measure() -> Outcome<()> {
     let runtime = Builder::new_multi_thread().enable_all().build()?;
-    println!("| waiting claims | get_task | create_task | until a waiting one has the task |\n|---|---|---|---|");
+    println!("| waiting claims | get_status | create_task | until a waiting one has the task |\n|---|---|---|---|");
     for waiting in WAITING {
         runtime.block_on(beside_waiting(waiting))?;
     }
