@@ -1,5 +1,7 @@
-//! A journal that lasts as long as its process: for tests and simulation.
+//! A journal that lasts as long as its process: for tests and simulation. It fails, and loses what was not synced, the
+//! way that SQLite's write-ahead log does.
 
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::chain::damaged;
@@ -10,7 +12,28 @@ use crate::state::event::Recorded;
 #[derive(Clone, Debug)]
 pub struct MemoryJournal {
     board_id: String,
-    batches: Arc<Mutex<Vec<Batch>>>,
+    disk: Arc<Mutex<Disk>>,
+}
+
+/// What becomes of an append.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fate {
+    #[default]
+    Durable,
+    /// The disk is full: nothing is written.
+    Refused,
+    /// It was written and not synced, and those who read do not see it: the outcome is unknown.
+    Torn,
+}
+
+#[derive(Debug, Default)]
+struct Disk {
+    batches: Vec<Batch>,
+    /// How many of them a power loss leaves.
+    synced: usize,
+    /// Behind what readers see, until the next append overwrites it.
+    torn: Option<Batch>,
+    next: Fate,
 }
 
 #[derive(Debug)]
@@ -21,12 +44,44 @@ struct Batch {
 
 impl MemoryJournal {
     pub fn new(board_id: impl Into<String>) -> Self {
-        Self { board_id: board_id.into(), batches: Arc::default() }
+        Self { board_id: board_id.into(), disk: Arc::default() }
     }
 
-    fn batches(&self) -> MutexGuard<'_, Vec<Batch>> {
+    /// Of the next append; those behind it are durable again.
+    pub fn doom(&self, fate: Fate) {
+        self.disk().next = fate;
+    }
+
+    /// What the first process finds that opens the journal when all others are dead: also a torn batch, unsynced still.
+    pub fn recover(&self) {
+        let mut disk = self.disk();
+        let torn = disk.torn.take();
+        disk.batches.extend(torn);
+    }
+
+    /// A checkpoint: what can be read is durable, and a torn batch is gone.
+    pub fn settle(&self) {
+        let mut disk = self.disk();
+        disk.synced = disk.batches.len();
+        disk.torn = None;
+    }
+
+    pub fn is_settled(&self) -> bool {
+        let disk = self.disk();
+        disk.synced == disk.batches.len() && disk.torn.is_none()
+    }
+
+    /// What was not synced is lost.
+    pub fn lose_power(&self) {
+        let mut disk = self.disk();
+        let synced = disk.synced;
+        disk.batches.truncate(synced);
+        disk.torn = None;
+    }
+
+    fn disk(&self) -> MutexGuard<'_, Disk> {
         // A batch is pushed whole, so another thread's panic leaves nothing half done.
-        self.batches.lock().unwrap_or_else(PoisonError::into_inner)
+        self.disk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -36,41 +91,54 @@ fn head(batches: &[Batch]) -> u64 {
 
 impl Journal for MemoryJournal {
     fn head(&self) -> Result<u64, JournalError> {
-        Ok(head(&self.batches()))
+        Ok(head(&self.disk().batches))
     }
 
     fn append(&mut self, expected: u64, batch: &BatchId, events: &[Recorded]) -> Result<(), AppendError> {
         check_sequence(expected, events).map_err(AppendError::Failed)?;
-        let mut batches = self.batches();
-        let head = head(&batches);
+        let mut disk = self.disk();
+        let head = head(&disk.batches);
         if head != expected {
             return Err(AppendError::Conflict { head });
         }
         // SQLite leaves no trace of a batch without events.
-        if !events.is_empty() {
-            batches.push(Batch { id: batch.clone(), events: events.to_vec() });
+        if events.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let appended = Batch { id: batch.clone(), events: events.to_vec() };
+        match std::mem::take(&mut disk.next) {
+            Fate::Durable => {
+                disk.torn = None;
+                disk.batches.push(appended);
+                disk.synced = disk.batches.len();
+                Ok(())
+            }
+            Fate::Refused => Err(AppendError::Failed(JournalError::Full)),
+            Fate::Torn => {
+                disk.torn = Some(appended);
+                Err(AppendError::Unknown(io::Error::other("not synced").into()))
+            }
+        }
     }
 
     fn read_from(&self, after: u64, limit: usize) -> Result<Vec<Recorded>, JournalError> {
-        let batches = self.batches();
-        let head = head(&batches);
+        let disk = self.disk();
+        let head = head(&disk.batches);
         if after > head {
             return Err(damaged(after, "it is missing"));
         }
-        let start = batches.partition_point(|batch| batch.events.last().is_some_and(|last| last.seq <= after));
-        let events = batches[start..].iter().flat_map(|batch| &batch.events);
+        let start = disk.batches.partition_point(|batch| batch.events.last().is_some_and(|last| last.seq <= after));
+        let events = disk.batches[start..].iter().flat_map(|batch| &batch.events);
         Ok(events.filter(|recorded| recorded.seq > after).take(limit).cloned().collect())
     }
 
     fn holds_batch(&self, batch: &BatchId) -> Result<bool, JournalError> {
-        Ok(self.batches().iter().any(|held| held.id == *batch))
+        Ok(self.disk().batches.iter().any(|held| held.id == *batch))
     }
 
     fn keyed(&self, newest: usize) -> Result<Vec<Recorded>, JournalError> {
-        let batches = self.batches();
-        let backwards = batches.iter().rev().flat_map(|batch| batch.events.iter().rev());
+        let disk = self.disk();
+        let backwards = disk.batches.iter().rev().flat_map(|batch| batch.events.iter().rev());
         let keyed = backwards.filter(|recorded| recorded.idempotency.is_some()).take(newest);
         let mut keyed: Vec<_> = keyed.cloned().collect();
         keyed.reverse();
@@ -79,5 +147,50 @@ impl Journal for MemoryJournal {
 
     fn board_id(&self) -> Result<Option<String>, JournalError> {
         Ok(Some(self.board_id.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::event::Event;
+    use crate::state::id::ParticipantId;
+    use crate::state::time::Timestamp;
+
+    fn event(seq: u64) -> Recorded {
+        let event = Event::PlanSet { goal: format!("goal {seq}"), master_plan: None };
+        let participant = ParticipantId::trusted("p-1");
+        Recorded { seq, at: Timestamp::default(), participant, actor: None, idempotency: None, event }
+    }
+
+    fn append(journal: &mut MemoryJournal, seq: u64) -> Result<(), AppendError> {
+        journal.append(seq - 1, &BatchId::new(format!("batch-{seq}")), &[event(seq)])
+    }
+
+    #[test]
+    fn torn_batch_is_found_by_who_comes_when_all_are_dead_and_lost_with_the_power() {
+        let mut journal = MemoryJournal::new("board");
+        append(&mut journal, 1).expect("nothing fails");
+        journal.doom(Fate::Torn);
+        assert!(matches!(append(&mut journal, 2), Err(AppendError::Unknown(_))));
+        assert_eq!(journal.head().expect("a head"), 1);
+        journal.recover();
+        assert_eq!((journal.head().expect("a head"), journal.is_settled()), (2, false));
+        journal.lose_power();
+        assert_eq!(journal.head().expect("a head"), 1);
+    }
+
+    #[test]
+    fn append_overwrites_a_torn_batch_and_takes_what_was_found_along() {
+        let mut journal = MemoryJournal::new("board");
+        journal.doom(Fate::Torn);
+        drop(append(&mut journal, 1));
+        append(&mut journal, 1).expect("nothing fails any more");
+        journal.doom(Fate::Torn);
+        drop(append(&mut journal, 2));
+        journal.recover();
+        append(&mut journal, 3).expect("nothing fails any more");
+        journal.lose_power();
+        assert_eq!(journal.head().expect("a head"), 3);
     }
 }
