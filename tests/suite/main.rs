@@ -13,6 +13,7 @@ mod participants;
 mod people;
 mod processes;
 mod rules;
+mod simulation;
 mod tidy;
 mod wire;
 mod world;

@@ -1,0 +1,333 @@
+//! The machine of a simulation: clocks, a disk that loses what was not synced, and processes that take the same steps as
+//! a participant's writer.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use callboard::clock::{BoardClock, Clock};
+use callboard::journal::memory::{Fate, MemoryJournal};
+use callboard::journal::{AppendError, BatchId, Journal};
+use callboard::ops::{Call, DefaultAgent, History, execute, find};
+use callboard::state::agent::Participant;
+use callboard::state::deadline::{STEP, clock_stepped};
+use callboard::state::document::Document;
+use callboard::state::event::{Event, Recorded};
+use callboard::state::id::{Chance, ParticipantId};
+use callboard::state::limit::KEYS_REMEMBERED;
+use callboard::state::policy::Policy;
+use callboard::state::refusal::Refusal;
+use callboard::state::task::Place;
+use callboard::state::time::Timestamp;
+use callboard::state::{Envelope, State};
+use serde_json::Value;
+
+pub const SEATS: usize = 4;
+
+/// Where a commit goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    None,
+    KilledBeforeAppend,
+    DiskFull,
+    /// Written and not synced; then the process dies, or asks the journal what it holds, or cannot even do that.
+    TornAndKilled,
+    Torn,
+    TornForGood,
+    KilledBehindAppend,
+    KilledBeforeReplies,
+    /// The process lives on; nobody hears of what it did.
+    RepliesLost,
+}
+
+/// What a caller knows of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Heard {
+    Answer(Result<Value, Refusal>),
+    /// Certainly nothing was done.
+    NotDone,
+    Nothing,
+}
+
+#[derive(Clone)]
+pub struct Clocks(Arc<Mutex<(i64, u64)>>);
+
+impl Clocks {
+    pub fn pass(&self, millis: i64) {
+        self.jump(millis);
+        self.0.lock().unwrap().1 += millis.unsigned_abs();
+    }
+
+    /// The wall clock is set, or the machine slept.
+    pub fn jump(&self, millis: i64) {
+        self.0.lock().unwrap().0 += millis;
+    }
+}
+
+impl Clock for Clocks {
+    fn wall(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.lock().unwrap().0)
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::from_millis(self.0.lock().unwrap().1)
+    }
+}
+
+pub struct Process {
+    participant: Participant,
+    presence: bool,
+    pub state: State,
+    clock: BoardClock,
+    chance: Chance,
+    batches: u64,
+}
+
+pub struct Machine {
+    pub journal: MemoryJournal,
+    pub clocks: Clocks,
+    pub seats: [Option<Process>; SEATS],
+    pub policy: Policy,
+    /// The state file as processes see it, and as a power loss leaves it.
+    shown: Option<Document>,
+    shown_on_disk: Option<Document>,
+    started: u64,
+}
+
+struct Past<'a>(&'a MemoryJournal);
+
+impl History for Past<'_> {
+    fn events_after(&self, seq: u64, limit: usize) -> Result<Vec<Recorded>, String> {
+        self.0.read_from(seq, limit).map_err(|error| error.to_string())
+    }
+}
+
+impl Machine {
+    pub fn new() -> Self {
+        let mut journal = MemoryJournal::new("board-sim");
+        let at = 1_772_366_400_000;
+        let mut state = State::new();
+        let participant = ParticipantId::trusted("p-first");
+        let envelope = Envelope { at: Timestamp::from_millis(at), participant, actor: None, idempotency: None };
+        let created = Event::BoardCreated { board_id: "board-sim".to_owned() };
+        let created = state.record(created, &envelope).unwrap();
+        journal.append(0, &BatchId::new("p-first/0"), &[created]).unwrap();
+        // Small, so that tasks retire while they are worked on.
+        let policy = Policy { keep_finished: 4, ..Policy::default() };
+        let clocks = Clocks(Arc::new(Mutex::new((at, 0))));
+        let seats = [const { None }; SEATS];
+        Self { journal, clocks, seats, policy, shown: None, shown_on_disk: None, started: 0 }
+    }
+
+    pub fn living(&self) -> impl Iterator<Item = usize> {
+        (0..SEATS).filter(|seat| self.seats[*seat].is_some())
+    }
+
+    /// The state from the file, if there is a sound one, and the journal's tail.
+    pub fn start(&mut self, seat: usize, file_is_sound: bool) {
+        if self.living().next().is_none() {
+            self.journal.recover();
+        }
+        let file = self.shown.clone().filter(|_| file_is_sound);
+        let head = self.journal.head().unwrap();
+        let state = file.map_or_else(State::new, |document| {
+            assert!(document.board.seq <= head, "the file is at {} and the journal at {head}", document.board.seq);
+            let text = serde_json::to_string(&document).unwrap();
+            State::from_document(serde_json::from_str(&text).unwrap())
+        });
+        self.started += 1;
+        let participant = Participant {
+            id: ParticipantId::trusted(format!("p-{}", self.started)),
+            pid: u32::try_from(self.started).unwrap(),
+            worktree: None,
+            joined_at: Timestamp::default(),
+        };
+        let clock = BoardClock::new(Box::new(self.clocks.clone()));
+        let chance = Chance::new(self.started);
+        // Every other process is one that agents live in.
+        let presence = seat.is_multiple_of(2);
+        let mut process = Process { participant, presence, state, clock, chance, batches: 0 };
+        for recorded in self.journal.keyed(KEYS_REMEMBERED).unwrap() {
+            if recorded.seq <= process.state.seq() {
+                process.state.remember(&recorded);
+            }
+        }
+        process.catch_up(&self.journal);
+        self.seats[seat] = Some(process);
+    }
+
+    pub fn kill(&mut self, seat: usize) {
+        self.seats[seat] = None;
+    }
+
+    /// Everything dies, and the disk has what was synced; of the state file, an old one or the new one.
+    pub fn lose_power(&mut self, file_was_written_out: bool) {
+        self.seats = [const { None }; SEATS];
+        if file_was_written_out {
+            self.shown_on_disk = self.shown.clone();
+        }
+        self.shown = self.shown_on_disk.clone();
+        self.journal.lose_power();
+    }
+
+    /// The kernel writes the state file out in its own time.
+    pub fn write_file_out(&mut self) {
+        self.shown_on_disk = self.shown.clone();
+    }
+
+    /// One batch on its way through a participant: to each call what its caller hears.
+    pub fn commit(&mut self, seat: usize, calls: &[(&'static str, Value)], fault: Fault) -> Vec<Heard> {
+        let all = |heard: Heard| vec![heard; calls.len()];
+        let gone: Vec<_> = self.gone(seat);
+        let Some(process) = &mut self.seats[seat] else { return all(Heard::NotDone) };
+        process.catch_up(&self.journal);
+        let (before, savepoint) = (process.state.seq(), process.state.savepoint());
+        let mut events = Vec::new();
+        process.record_time(&mut events, &gone, &self.policy);
+        let answers: Vec<_> =
+            calls.iter().map(|call| process.execute(call, &mut events, &self.policy, &self.journal)).collect();
+        if fault == Fault::KilledBeforeAppend {
+            self.kill(seat);
+            return all(Heard::Nothing);
+        }
+        self.journal.doom(match fault {
+            Fault::DiskFull => Fate::Refused,
+            Fault::TornAndKilled | Fault::Torn | Fault::TornForGood => Fate::Torn,
+            _ => Fate::Durable,
+        });
+        process.batches += 1;
+        let batch = BatchId::new(format!("{}/{}", process.participant.id, process.batches));
+        let appended = self.journal.append(before, &batch, &events);
+        self.journal.doom(Fate::Durable);
+        match appended {
+            Ok(()) => {}
+            Err(AppendError::Conflict { head }) => panic!("conflict at {head} under the lock"),
+            Err(AppendError::Failed(_)) => {
+                process.state.rollback(savepoint);
+                return all(Heard::NotDone);
+            }
+            Err(AppendError::Unknown(_)) => {
+                process.state.rollback(savepoint);
+                if fault == Fault::TornAndKilled {
+                    self.kill(seat);
+                    return all(Heard::Nothing);
+                }
+                if fault == Fault::TornForGood {
+                    return all(Heard::Nothing);
+                }
+                self.journal.settle();
+                assert!(!self.journal.holds_batch(&batch).unwrap());
+                return all(Heard::NotDone);
+            }
+        }
+        process.state.settle();
+        process.forget_step(&events);
+        if events.is_empty() {
+            // An answer may rest on what the process found and nobody synced.
+            self.journal.settle();
+        }
+        if fault == Fault::KilledBehindAppend {
+            self.kill(seat);
+            return all(Heard::Nothing);
+        }
+        self.shown = Some(process.state.to_document());
+        match fault {
+            Fault::KilledBeforeReplies => {
+                self.kill(seat);
+                all(Heard::Nothing)
+            }
+            Fault::RepliesLost => all(Heard::Nothing),
+            _ => answers.into_iter().map(Heard::Answer).collect(),
+        }
+    }
+
+    /// A read, which takes no lock.
+    pub fn read(&mut self, seat: usize, name: &'static str, arguments: Value) -> Option<Result<Value, Refusal>> {
+        let process = self.seats[seat].as_mut()?;
+        process.catch_up(&self.journal);
+        let mut events = Vec::new();
+        let answer = process.execute(&(name, arguments), &mut events, &self.policy, &self.journal);
+        assert!(events.is_empty(), "{name} only reads and recorded {events:?}");
+        Some(answer)
+    }
+
+    /// Participants on the board whose process is dead.
+    fn gone(&self, seat: usize) -> Vec<Arc<Participant>> {
+        let alive: Vec<_> = self.seats.iter().flatten().map(|process| &process.participant.id).collect();
+        let Some(process) = &self.seats[seat] else { return Vec::new() };
+        process.state.participants().filter(|one| !alive.contains(&&one.id)).cloned().collect()
+    }
+}
+
+impl Process {
+    pub fn catch_up(&mut self, journal: &MemoryJournal) {
+        for recorded in journal.read_from(self.state.seq(), usize::MAX).unwrap() {
+            self.forget_step(std::slice::from_ref(&recorded));
+            self.state.apply(&recorded).unwrap();
+            self.state.settle();
+        }
+        let now = self.clock.now(self.state.board().last_activity);
+        self.state.wake(now);
+    }
+
+    fn forget_step(&mut self, events: &[Recorded]) {
+        for recorded in events {
+            if let Event::ClockStepped { gap_millis, .. } = recorded.event {
+                self.clock.forget_step(gap_millis);
+            }
+        }
+    }
+
+    fn record_time(&mut self, events: &mut Vec<Recorded>, gone: &[Arc<Participant>], policy: &Policy) {
+        let last_activity = self.state.board().last_activity;
+        let at = self.clock.now(last_activity);
+        let participant = self.participant.id.clone();
+        let envelope = Envelope { at, participant, actor: None, idempotency: None };
+        // Another process may have seen somebody die whom this one learns of only now.
+        let gone: Vec<_> = gone.iter().filter(|one| self.state.participant(&one.id).is_some()).collect();
+        let nobody_ran = !gone.is_empty() && gone.len() == self.state.participants().count();
+        let idle = at.since(last_activity);
+        let unattended = (nobody_ran && idle > STEP).then_some(idle);
+        let mut record = |state: &mut State, event: Event| events.push(state.record(event, &envelope).unwrap());
+        if let Some(gap) = self.clock.step().into_iter().chain(unattended).max() {
+            record(&mut self.state, clock_stepped(gap, at));
+        }
+        for participant in gone {
+            let gone = self.state.participant_gone(participant, policy, at);
+            record(&mut self.state, gone);
+        }
+        for expired in self.state.expire(at) {
+            record(&mut self.state, expired);
+        }
+        if let Some(retired) = self.state.retire_surplus(policy) {
+            record(&mut self.state, retired);
+        }
+    }
+
+    fn execute(
+        &mut self,
+        (name, arguments): &(&'static str, Value),
+        events: &mut Vec<Recorded>,
+        policy: &Policy,
+        journal: &MemoryJournal,
+    ) -> Result<Value, Refusal> {
+        let prepared = find(name).unwrap().prepare(arguments.clone())?;
+        let call = Call {
+            now: self.clock.now(self.state.board().last_activity),
+            policy,
+            seed: self.chance.draw(),
+            participant: &self.participant.id,
+            presence: self.presence.then_some(&self.participant),
+            place: &Place::default(),
+            history: &Past(journal),
+            default_agent: &DefaultAgent::None,
+            actor: None,
+            created: Vec::new(),
+            repeated: false,
+            renewed: false,
+            events: 0,
+        };
+        let executed = execute(&mut self.state, prepared.as_ref(), call).unwrap();
+        events.extend(executed.events);
+        executed.answer
+    }
+}
