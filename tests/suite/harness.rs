@@ -89,6 +89,11 @@ impl Board {
         Self { base, dir }
     }
 
+    /// The board that lies in `dir` already.
+    pub fn at(dir: PathBuf) -> Self {
+        Self { dir, ..Self::new() }
+    }
+
     pub fn with_policy(policy: &str) -> Self {
         let board = Self::new();
         board.make_dir();

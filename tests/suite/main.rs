@@ -3,6 +3,7 @@ mod clients;
 mod contract;
 mod crashes;
 mod doors;
+mod faults;
 mod generated;
 mod harness;
 mod health;

@@ -133,7 +133,9 @@ impl Simulation {
                 self.counts.crashes += 1;
             }
             4 => self.lose_power(),
-            5 => self.machine.write_file_out(),
+            5 if self.dice.one_in(2) => self.machine.write_file_out(),
+            // Nobody is left, so that the next process finds what the last one tore.
+            5 => (0..SEATS).for_each(|seat| self.machine.kill(seat)),
             6..=8 => {
                 let minutes = [1, 5, 20, 45, 300][self.dice.below(5)];
                 self.machine.clocks.pass(minutes * 60_000);

@@ -1,0 +1,171 @@
+//! Power losses: an ext4 file system on a loop device under load, its backing file copied at a moment when nothing runs,
+//! and the copy mounted: what had not reached the device is gone. `CALLBOARD_IMAGES` says how many copies.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+use super::{path, run};
+use crate::harness::{Board, Client, PATIENCE, available, size, until};
+
+const WRITERS: usize = 3;
+/// Acknowledged calls between two copies, at least.
+const LOAD: usize = 40;
+
+/// A file system in a file, mounted until dropped.
+struct Mounted {
+    device: String,
+    place: PathBuf,
+}
+
+impl Mounted {
+    fn of(image: &Path, place: &Path) -> Result<Self, String> {
+        let device = Command::new("losetup").args(["-f", "--show"]).arg(image).output();
+        let device = device.map_err(|error| error.to_string())?;
+        if !device.status.success() {
+            return Err(String::from_utf8_lossy(&device.stderr).trim().to_owned());
+        }
+        let device = String::from_utf8_lossy(&device.stdout).trim().to_owned();
+        let mounted = Self { device, place: place.to_owned() };
+        let output = Command::new("mount").args(["-t", "ext4", &mounted.device]).arg(place).output();
+        let output = output.map_err(|error| error.to_string())?;
+        if output.status.success() {
+            Ok(mounted)
+        } else {
+            Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
+        }
+    }
+
+    /// Sectors that were written or discarded on the device so far.
+    fn written(&self) -> Vec<String> {
+        let name = self.device.trim_start_matches("/dev/");
+        let stat = fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
+        let fields: Vec<_> = stat.split_whitespace().map(str::to_owned).collect();
+        [6, 13].iter().filter_map(|field| fields.get(*field).cloned()).collect()
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.place).output();
+        let _ = Command::new("losetup").args(["-d", &self.device]).output();
+    }
+}
+
+/// Tasks by what was acknowledged of them last.
+type Acknowledged = Mutex<BTreeMap<String, &'static str>>;
+
+fn load(mut client: Client, agent: &str, acknowledged: &Acknowledged, calls: &AtomicUsize, stop: &AtomicBool) {
+    client.register(agent);
+    let note = |task: &str, status| {
+        acknowledged.lock().unwrap().insert(task.to_owned(), status);
+        calls.fetch_add(1, Ordering::SeqCst);
+    };
+    for number in 0.. {
+        if stop.load(Ordering::SeqCst) {
+            return;
+        }
+        let task = format!("{agent}-{number}");
+        client.ok("create_task", json!({"id": task, "description": "d"}));
+        note(&task, "available");
+        client.ok("claim_task", json!({"agent_id": agent, "task_id": task}));
+        note(&task, "claimed");
+        client.ok("complete_task", json!({"agent_id": agent, "task_id": task, "output": task}));
+        note(&task, "done");
+    }
+}
+
+/// At a moment at which nothing was written while it was copied.
+fn copy(image: &Path, to: &Path, mounted: &Mounted) -> usize {
+    for again in 0.. {
+        let before = mounted.written();
+        run("cp", &["--sparse=always", path(image), path(to)]);
+        if mounted.written() == before {
+            return again;
+        }
+        assert!(again < 100, "the device is written all the time");
+    }
+    0
+}
+
+/// What of the acknowledged is missing on the board in the copy, after a write to it.
+fn missing(copy: &Path, acknowledged: &BTreeMap<String, &'static str>) -> Vec<String> {
+    let board = Board::at(copy.to_owned());
+    board.cli_ok("get_status", json!({}));
+    board.cli_ok("create_task", json!({"id": "after", "description": "d"}));
+    board.assert_file_is_the_replay();
+    let tasks = board.tasks();
+    // The next call may have been done without being answered.
+    let order = ["available", "claimed", "in_progress", "done"];
+    let rank = |status: &str| order.iter().position(|one| *one == status);
+    let is_there = |id: &str, told: &str| {
+        let found = tasks.get(id).and_then(|task| rank(task["status"].as_str()?));
+        found.is_some_and(|found| Some(found) >= rank(told))
+    };
+    let missing = acknowledged.iter().filter(|(id, told)| !is_there(id, told));
+    missing
+        .map(|(id, told)| format!("{id} was {told} and is {:?}", tasks.get(id).map(|task| &task["status"])))
+        .collect()
+}
+
+#[test]
+fn power_may_fail_at_any_moment() {
+    let images = size("CALLBOARD_IMAGES", 1);
+    let board = Board::with_policy("keep_finished = 1000000");
+    let (image, copied) = (board.base().join("disk"), board.base().join("copy"));
+    let place = board.base().join("copied");
+    fs::create_dir(&place).unwrap();
+    fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
+    let made = Command::new("mkfs.ext4").args(["-q", "-F"]).arg(&image).output();
+    let made = made.is_ok_and(|output| output.status.success());
+    let config = fs::read(board.file("config.toml")).unwrap();
+    let mounted = if made { Mounted::of(&image, board.dir()) } else { Err("mkfs.ext4 cannot be run".to_owned()) };
+    let failure = mounted.as_ref().err().map(|reason| format!("no ext4 on a loop device: {reason}"));
+    if !available("root", failure.as_deref()) {
+        return;
+    }
+    let mounted = mounted.unwrap();
+    run("chmod", &["700", path(board.dir())]);
+    fs::write(board.file("config.toml"), config).unwrap();
+    let (acknowledged, calls, stop) = (Acknowledged::default(), AtomicUsize::new(0), AtomicBool::new(false));
+    let (mut lost, mut again, mut checked) = (Vec::new(), 0, 0);
+    let start = Instant::now();
+    let clients: Vec<_> = (0..WRITERS).map(|_| board.mcp()).collect();
+    let pids: Vec<_> = clients.iter().map(|client| Pid::from_raw(client.pid().cast_signed()).unwrap()).collect();
+    thread::scope(|scope| {
+        for (number, client) in clients.into_iter().enumerate() {
+            let (acknowledged, calls, stop) = (&acknowledged, &calls, &stop);
+            scope.spawn(move || load(client, &format!("w{number}"), acknowledged, calls, stop));
+        }
+        let mut target = 0;
+        for number in 0..images {
+            target += LOAD + number * 7 % 23;
+            until(PATIENCE, "some load", || (calls.load(Ordering::SeqCst) >= target).then_some(()));
+            pids.iter().for_each(|pid| kill_process(*pid, Signal::STOP).unwrap());
+            let told = acknowledged.lock().unwrap().clone();
+            again += copy(&image, &copied, &mounted);
+            pids.iter().for_each(|pid| kill_process(*pid, Signal::CONT).unwrap());
+            let survived = Mounted::of(&copied, &place).unwrap();
+            lost.extend(missing(&place, &told).into_iter().map(|one| format!("image {number}: {one}")));
+            checked += told.len();
+            drop(survived);
+        }
+        stop.store(true, Ordering::SeqCst);
+    });
+    println!(
+        "{images} power losses in {:.0} s under {} acknowledged calls of {WRITERS} processes ({again} copies made again): all \
+         mounted and started, {checked} acknowledged tasks looked for, {} missing",
+        start.elapsed().as_secs_f64(),
+        calls.into_inner(),
+        lost.len()
+    );
+    assert_eq!(lost, [""; 0]);
+}

@@ -1,0 +1,272 @@
+//! The N-th system call fails, for every N that a script of fifty operations reaches. `CALLBOARD_SYSCALL_STRIDE` is the
+//! distance between the N that are tried: 1 tries all.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Board, Client, PATIENCE, size};
+
+const EVERYDAY_STRIDE: usize = 151;
+
+/// A system call, and what strace makes of it. Calls that other files see too are counted on the board's files only.
+const FAULTS: [(&str, bool, &[&str]); 10] = [
+    // `retval=0` is a short write: nothing was taken.
+    ("write", true, &["error=EIO", "error=ENOSPC", "retval=0", "signal=SIGKILL"]),
+    ("pwrite64", false, &["error=EIO", "error=ENOSPC", "retval=0", "signal=SIGKILL"]),
+    ("fdatasync", false, &["error=EIO", "error=ENOSPC", "signal=SIGKILL"]),
+    ("fsync", false, &["error=EIO", "error=ENOSPC", "signal=SIGKILL"]),
+    ("rename", false, &["error=EIO", "error=ENOSPC", "error=EROFS", "signal=SIGKILL"]),
+    ("renameat2", false, &["error=EIO", "error=EINVAL", "error=EROFS", "signal=SIGKILL"]),
+    ("openat", true, &["error=EIO", "error=ENOSPC", "error=EROFS", "error=EMFILE", "signal=SIGKILL"]),
+    ("ftruncate", false, &["error=EIO", "error=EROFS", "signal=SIGKILL"]),
+    ("unlink", false, &["error=EIO", "error=EROFS", "signal=SIGKILL"]),
+    ("flock", false, &["error=EIO", "error=ENOLCK", "signal=SIGKILL"]),
+];
+
+const FILES: [&str; 8] =
+    ["", "lock", "journal.db", "journal.db-wal", "mcp-state.json", ".mcp-state.json.tmp", "config.toml", ".gitignore"];
+
+/// Fifty calls that go through every kind of write. Each task is claimed once.
+fn script() -> Vec<(&'static str, Value)> {
+    let mut calls = vec![
+        ("init_coordination", json!({"goal": "survive"})),
+        ("register_agent", json!({"agent_id": "a", "role": "worker", "max_concurrent": 9})),
+        ("register_agent", json!({"agent_id": "b", "role": "worker", "max_concurrent": 9})),
+    ];
+    calls.extend((0..10).map(|task| ("create_task", json!({"id": format!("t{task}"), "description": "d"}))));
+    let drafts: Vec<_> = (0..3).map(|task| json!({"id": format!("b{task}"), "description": "d"})).collect();
+    calls.push(("create_tasks_batch", json!({"tasks": drafts, "idempotency_key": "k"})));
+    calls.push(("add_discovery", json!({"agent_id": "a", "content": "found"})));
+    for task in 0..7 {
+        let (agent, task) = (["a", "b"][task % 2], format!("t{task}"));
+        calls.push(("claim_task", json!({"agent_id": agent, "task_id": task})));
+        calls.push(("start_task", json!({"agent_id": agent, "task_id": task})));
+        calls.push(("heartbeat", json!({"agent_id": agent, "task_id": task, "note": "half way"})));
+        calls.push(("complete_task", json!({"agent_id": agent, "task_id": task, "output": format!("did {task}")})));
+    }
+    calls.push(("claim_task", json!({"agent_id": "a", "task_id": "t7"})));
+    calls.push(("fail_task", json!({"agent_id": "a", "task_id": "t7", "error": "e", "retryable": false})));
+    calls.push(("claim_task", json!({"agent_id": "a", "task_id": "t8"})));
+    calls.push(("cancel_task", json!({"task_id": "t9", "reason": "r"})));
+    calls.push(("update_task", json!({"task_id": "t8", "priority": 1})));
+    calls.push(("pause", json!({})));
+    calls.push(("resume", json!({})));
+    calls
+}
+
+/// What the client was told.
+#[derive(Default)]
+struct Told {
+    /// Tasks by the status that an answer gave them last.
+    status: BTreeMap<String, &'static str>,
+    not_created: BTreeSet<String>,
+    /// By code, with one of the messages.
+    errors: BTreeMap<String, String>,
+    /// No answer came to some call, so what follows from it is not known.
+    unsure: BTreeSet<String>,
+    last_was_answered: bool,
+    died: bool,
+}
+
+impl Told {
+    fn hear(&mut self, tool: &str, arguments: &Value, outcome: Result<(), &str>) {
+        let batch = arguments["tasks"].as_array().into_iter().flatten();
+        let named = batch.chain([arguments]).flat_map(|one| [&one["id"], &one["task_id"]]);
+        for task in named.filter_map(Value::as_str).map(str::to_owned) {
+            let status = match tool {
+                "create_task" | "create_tasks_batch" => "available",
+                "claim_task" => "claimed",
+                "start_task" => "in_progress",
+                "complete_task" => "done",
+                "fail_task" => "failed",
+                "cancel_task" => "cancelled",
+                _ => continue,
+            };
+            match outcome {
+                Ok(()) => drop(self.status.insert(task, status)),
+                Err("" | "unknown_outcome") => drop(self.unsure.insert(task)),
+                Err(_) if status == "available" => drop(self.not_created.insert(task)),
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+struct Point {
+    call: &'static str,
+    on_board_only: bool,
+    fault: String,
+}
+
+/// The server under strace, with standard error in a file.
+fn start(board: &Board, point: &Point, log: &str) -> Client {
+    // With the filter of the kernel calls that are not traced cost nothing, but a signal would never be sent.
+    let filter = if point.fault.starts_with("signal") { "" } else { "--seccomp-bpf" };
+    let mut line = format!("exec strace -f {filter} -qq -o '{log}' -e trace={}", point.call);
+    if point.on_board_only {
+        FILES.iter().for_each(|name| {
+            line += &format!(" -P '{}'", board.file(name).display().to_string().trim_end_matches('/'))
+        });
+    }
+    if !point.fault.is_empty() {
+        line += &format!(" -e inject={}:{}", point.call, point.fault);
+    }
+    let stderr = board.base().join("stderr");
+    line += &format!(" {} mcp 2>'{}'", env!("CARGO_BIN_EXE_callboard"), stderr.display());
+    let mut command = board.command();
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &line]).current_dir(board.base());
+    for (name, value) in command.stdin(std::process::Stdio::null()).get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    Client::start(&mut shell)
+}
+
+fn play(board: &Board, point: &Point, log: &str) -> Told {
+    let mut client = start(board, point, log);
+    let mut told = Told::default();
+    for (tool, arguments) in script() {
+        let Some(reply) = client.try_call(tool, arguments.clone()) else {
+            told.hear(tool, &arguments, Err(""));
+            told.died = true;
+            break;
+        };
+        told.last_was_answered = !reply.is_error;
+        if reply.is_error {
+            assert!(!reply.text.trim().is_empty(), "{tool}: an error without a word");
+            told.hear(tool, &arguments, Err(reply.code()));
+            told.errors.insert(reply.code().to_owned(), reply.text);
+        } else if reply.value["success"] == false {
+            panic!("{tool} {arguments}: {}", reply.value);
+        } else {
+            told.hear(tool, &arguments, Ok(()));
+        }
+    }
+    client.close_input();
+    client.ends_within(PATIENCE);
+    told
+}
+
+/// How often each call is made by the thread that makes it most.
+fn count(point: &Point) -> usize {
+    let board = Board::new();
+    let log = board.base().join("log");
+    let told = play(&board, point, log.to_str().unwrap());
+    assert!(told.errors.is_empty() && !told.died, "{:?}", told.errors);
+    let mut by_thread = BTreeMap::<String, usize>::new();
+    for line in fs::read_to_string(log).unwrap().lines().filter(|line| line.contains(&format!("{}(", point.call))) {
+        *by_thread.entry(line.split(' ').next().unwrap().to_owned()).or_default() += 1;
+    }
+    by_thread.into_values().max().unwrap_or(0)
+}
+
+/// A clean start after the fault, and everything that was acknowledged on it.
+fn verify(board: &Board, told: &Told) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let stderr = fs::read_to_string(board.base().join("stderr")).unwrap_or_default();
+    if stderr.contains("panicked") {
+        wrong.push(format!("it panicked: {stderr}"));
+    }
+    for (operation, arguments) in
+        [("get_status", json!({})), ("create_task", json!({"id": "after", "description": "d"}))]
+    {
+        let finished = board.cli(operation, arguments);
+        if !finished.status.success() {
+            wrong.push(format!("no clean start: {operation} {}", finished.stderr));
+            return wrong;
+        }
+    }
+    let tasks = board.tasks();
+    for (id, status) in told.status.iter().filter(|(id, _)| !told.unsure.contains(*id)) {
+        let found = tasks.get(id).map(|task| task["status"].as_str().unwrap_or_default());
+        if found != Some(status) {
+            wrong.push(format!("{id} was acknowledged as {status} and is {found:?}"));
+        }
+    }
+    for id in told.unsure.iter().filter(|id| told.status.contains_key(*id) && !tasks.contains_key(*id)) {
+        wrong.push(format!("{id} was acknowledged and is not there"));
+    }
+    let stray = told.not_created.iter().filter(|id| tasks.contains_key(*id));
+    wrong.extend(stray.map(|id| format!("{id} was refused ({:?}) and is there", told.errors)));
+    let kept: Vec<PathBuf> = fs::read_dir(board.dir()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    wrong.extend(
+        kept.iter()
+            .filter(|path| path.to_string_lossy().contains("quarantined"))
+            .map(|path| path.display().to_string()),
+    );
+    board.assert_file_is_the_replay();
+    wrong
+}
+
+#[test]
+fn the_nth_system_call_may_fail_for_any_n() {
+    if !super::has("strace", "--version") {
+        return;
+    }
+    let stride = size("CALLBOARD_SYSCALL_STRIDE", EVERYDAY_STRIDE);
+    let start = Instant::now();
+    let mut points = Vec::new();
+    let mut reached = Vec::new();
+    for (call, on_board_only, faults) in FAULTS {
+        let times = count(&Point { call, on_board_only, fault: String::new() });
+        reached.push(format!("{call} {times}"));
+        for fault in faults {
+            points.extend((1..=times).map(|n| Point { call, on_board_only, fault: format!("{fault}:when={n}") }));
+        }
+    }
+    let all = points.len();
+    // Spread over all of them, whatever the stride divides.
+    let points: Vec<_> = points.into_iter().skip(stride / 2).step_by(stride).collect();
+    let (next, hit, died, refused, recovered) = Default::default();
+    let wrong = Mutex::new(Vec::new());
+    let codes = Mutex::new(BTreeMap::<String, (usize, String)>::new());
+    let counters: [&AtomicUsize; 5] = [&next, &hit, &died, &refused, &recovered];
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let [next, hit, died, refused, recovered] = counters;
+                while let Some(point) = points.get(next.fetch_add(1, Ordering::SeqCst)) {
+                    let board = Board::new();
+                    let log = board.base().join("log");
+                    let told = play(&board, point, log.to_str().unwrap());
+                    let traced = fs::read_to_string(&log).unwrap();
+                    hit.fetch_add(usize::from(traced.contains("INJECTED") || told.died), Ordering::SeqCst);
+                    died.fetch_add(usize::from(told.died), Ordering::SeqCst);
+                    refused.fetch_add(usize::from(!told.errors.is_empty()), Ordering::SeqCst);
+                    recovered.fetch_add(usize::from(told.last_was_answered && !told.died), Ordering::SeqCst);
+                    for (code, text) in &told.errors {
+                        let mut codes = codes.lock().unwrap();
+                        codes.entry(code.clone()).or_insert_with(|| (0, text.clone())).0 += 1;
+                    }
+                    let found = verify(&board, &told);
+                    let name = format!("{} {}", point.call, point.fault);
+                    wrong.lock().unwrap().extend(found.into_iter().map(|one| format!("{name}: {one}")));
+                }
+            });
+        }
+    });
+    let [_, hit, died, refused, recovered] = counters.map(|counter| counter.load(Ordering::SeqCst));
+    let wrong = wrong.into_inner().unwrap();
+    println!("a script of {} operations reaches {}", script().len(), reached.join(", "));
+    for (code, (times, text)) in codes.into_inner().unwrap() {
+        println!("{times} runs answered {code}: {text}");
+    }
+    println!(
+        "{} of {all} system calls failed in {:.0} s ({hit} hit): {died} runs died of it, {refused} refused a call, {recovered} \
+         went on to the end; {} violations",
+        points.len(),
+        start.elapsed().as_secs_f64(),
+        wrong.len()
+    );
+    assert_eq!(wrong, [""; 0]);
+}
