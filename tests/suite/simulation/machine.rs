@@ -7,7 +7,7 @@ use std::time::Duration;
 use callboard::clock::{BoardClock, Clock};
 use callboard::journal::memory::{Fate, MemoryJournal};
 use callboard::journal::{AppendError, BatchId, Journal};
-use callboard::ops::{Call, DefaultAgent, History, execute, find};
+use callboard::ops::{Call, DefaultAgent, History, Vitals, execute, find};
 use callboard::state::agent::Participant;
 use callboard::state::deadline::{STEP, clock_stepped};
 use callboard::state::document::Document;
@@ -319,6 +319,11 @@ impl Process {
             presence: self.presence.then_some(&self.participant),
             place: &Place::default(),
             history: &Past(journal),
+            vitals: &Vitals {
+                started_at: self.clock.now(Timestamp::default()),
+                troubles: Vec::new(),
+                state_file_seq: &|| None,
+            },
             default_agent: &DefaultAgent::None,
             actor: None,
             created: Vec::new(),
