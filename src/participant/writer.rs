@@ -451,6 +451,9 @@ impl Writer {
                 return;
             }
             let Some(parked) = self.waiting.next_unsettled() else { return };
+            if parked.call.reply.is_closed() {
+                continue;
+            }
             if self.would_wait(&parked.call) {
                 self.waiting.settle(parked);
             } else {
