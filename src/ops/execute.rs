@@ -67,7 +67,14 @@ impl Run<'_, '_> {
         }
         self.renew(prepared)?;
         let answer = if self.call.repeated { prepared.reply(self.state, &self.call) } else { self.decide(prepared)? };
-        Ok(answer.map(|value| self.addressed(value)))
+        Ok(answer.map(|value| self.addressed(value)).map(|mut reply| {
+            if prepared.redacted() > 0
+                && let Some(fields) = reply.as_object_mut()
+            {
+                fields.insert("redacted".to_owned(), Value::from(prepared.redacted()));
+            }
+            reply
+        }))
     }
 
     fn decide(&mut self, prepared: &dyn Prepared) -> Result<Answer, ApplyError> {

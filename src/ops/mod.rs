@@ -41,6 +41,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+use crate::redact;
 use crate::state::agent::Participant;
 use crate::state::event::{Event, Recorded};
 use crate::state::id::{AgentId, ParticipantId};
@@ -312,6 +313,8 @@ pub trait Prepared: Send + Sync {
     fn idempotency_key(&self) -> Option<&str>;
     /// The parameters without the key, for telling whether a repeated call is the same call.
     fn params(&self) -> Value;
+    /// How many secrets were taken out of the arguments.
+    fn redacted(&self) -> usize;
     fn wait_seconds(&self) -> u64;
     fn waits(&self, state: &State, call: &Call) -> bool;
     fn steps(&self) -> Result<Option<Vec<Box<dyn Prepared>>>, Refusal>;
@@ -319,12 +322,17 @@ pub trait Prepared: Send + Sync {
     fn reply(&self, state: &State, call: &Call) -> Result<Value, Refusal>;
 }
 
-struct Parsed<O: Operation>(O::Params);
+struct Parsed<O: Operation> {
+    params: O::Params,
+    redacted: usize,
+}
 
 fn prepare<O: Operation>(arguments: Value) -> Result<Box<dyn Prepared>, Refusal> {
-    let arguments = if arguments.is_null() { Value::Object(Map::new()) } else { arguments };
+    let mut arguments = if arguments.is_null() { Value::Object(Map::new()) } else { arguments };
+    // Nothing of a read is kept.
+    let redacted = if O::ANNOTATIONS.read_only { 0 } else { redact::value(&mut arguments) };
     match serde_path_to_error::deserialize(arguments) {
-        Ok(params) => Ok(Box::new(Parsed::<O>(params))),
+        Ok(params) => Ok(Box::new(Parsed::<O> { params, redacted })),
         Err(error) => Err(Refusal::BadArguments {
             operation: O::NAME,
             detail: error.to_string(),
@@ -347,39 +355,43 @@ impl<O: Operation> Prepared for Parsed<O> {
     }
 
     fn agent_id(&self) -> Option<&str> {
-        O::agent_id(&self.0)
+        O::agent_id(&self.params)
     }
 
     fn idempotency_key(&self) -> Option<&str> {
-        O::idempotency_key(&self.0)
+        O::idempotency_key(&self.params)
     }
 
     fn params(&self) -> Value {
-        let mut params = serde_json::to_value(&self.0).unwrap_or_default();
+        let mut params = serde_json::to_value(&self.params).unwrap_or_default();
         if let Some(params) = params.as_object_mut() {
             params.remove("idempotency_key");
         }
         params
     }
 
+    fn redacted(&self) -> usize {
+        self.redacted
+    }
+
     fn wait_seconds(&self) -> u64 {
-        O::wait_seconds(&self.0)
+        O::wait_seconds(&self.params)
     }
 
     fn waits(&self, state: &State, call: &Call) -> bool {
-        O::waits(&self.0, state, call)
+        O::waits(&self.params, state, call)
     }
 
     fn steps(&self) -> Result<Option<Vec<Box<dyn Prepared>>>, Refusal> {
-        O::steps(&self.0)
+        O::steps(&self.params)
     }
 
     fn decide(&self, state: &State, call: &Call) -> Decision {
-        O::decide(&self.0, state, call)
+        O::decide(&self.params, state, call)
     }
 
     fn reply(&self, state: &State, call: &Call) -> Result<Value, Refusal> {
-        let reply = O::reply(&self.0, state, call)?;
+        let reply = O::reply(&self.params, state, call)?;
         Ok(serde_json::to_value(reply).unwrap_or_default())
     }
 }

@@ -1,3 +1,4 @@
+mod access;
 mod cli;
 mod clients;
 mod contract;

@@ -1,0 +1,415 @@
+//! Secrets that only their names give away: `DB_PASSWORD=…`, `"api_key": "…"`, `--token …`.
+//!
+//! A name alone is not enough in a text, where `password: String` and `secret = os.environ["KEY"]` are code: the value
+//! must look like something that nobody would write for people to read.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::Finding;
+
+/// Name, what is between, an opening quote, value.
+const PAIR: &str = r#"(?P<name>(?:(?i:api|access|secret|private|auth)[ ])?[A-Za-z0-9_.\-]*(?i:pass|pwd|secret|token|key|cred|auth)[A-Za-z0-9_.\-]*)["'`\\\]\)]{0,4}[ \t]{0,8}(?:<[A-Za-z ]{1,20}>[ \t]{0,4})?(?P<between>:[ \t]{0,4}[&A-Za-z_'<>\[\], ]{1,40}=|:=|=>|={1,3}|:|[ \t](?i:is|was):?[ \t]|>)[ \t]{0,8}(?:[bBrRuUfF]{0,2}(?P<quote>\\?["'`]))?(?P<value>[^\s"'`\\]+)"#;
+/// The same for options on a command line, whose value may stand apart.
+const OPTION: &str = r#"--(?P<name>[A-Za-z0-9-]*(?i:pass|pwd|secret|token|key|cred|auth)[A-Za-z0-9-]*)(?P<between>[ \t]+)(?P<quote>["'])?(?P<value>[^\s"'`\\]+)"#;
+
+static PATTERNS: LazyLock<Vec<Regex>> =
+    LazyLock::new(|| [PAIR, OPTION].into_iter().filter_map(|pattern| Regex::new(pattern).ok()).collect());
+
+/// How much a value must look like a secret, given its name.
+#[derive(Clone, Copy, PartialEq)]
+enum Habit {
+    /// Chosen by people.
+    Password,
+    /// Made by machines.
+    Token,
+}
+
+pub fn findings(text: &str) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for pattern in &*PATTERNS {
+        for pair in pattern.captures_iter(text) {
+            let (Some(name), Some(value)) = (pair.name("name"), pair.name("value")) else { continue };
+            let Some((kind, habit)) = judged(name.as_str()) else { continue };
+            let is_prose =
+                pair.name("between").is_some_and(|between| between.as_str().trim_end().ends_with(['s', ' ']));
+            let quoted = pair.name("quote").is_some();
+            let whole = value.as_str();
+            let length = if quoted { whole.len() } else { unquoted_length(whole) };
+            let (bare, rest) = whole.split_at(length);
+            let next = rest.chars().next().or_else(|| text[value.end()..].chars().next());
+            let is_markup = pair.name("between").is_some_and(|between| between.as_str() == ">");
+            let is_code = !quoted && !is_markup && next.is_some_and(|next| "([{<".contains(next))
+                || quoted && bare.contains(['{', '(']);
+            let habit = if is_prose { Habit::Token } else { habit };
+            if !is_code && is_secret(bare, habit, quoted) {
+                found.push(Finding { place: value.start()..value.start() + length, kind });
+            }
+        }
+    }
+    found
+}
+
+/// What of a bare word belongs to the value, not to the sentence or the code around it.
+fn unquoted_length(word: &str) -> usize {
+    let end = word.find(['(', ')', '[', ']', '{', '}', '<', '>', ';', ',', '&', '|']).unwrap_or(word.len());
+    word[..end].trim_end_matches(['.', ':', '!', '?']).len()
+}
+
+/// The kind of secret that a field of this name holds.
+pub fn kind_of(name: &str) -> Option<&'static str> {
+    judged(name).map(|(kind, _)| kind)
+}
+
+fn judged(name: &str) -> Option<(&'static str, Habit)> {
+    let words = words(name);
+    let mut words = words.as_slice();
+    while let [rest @ .., last] = words
+        && !rest.is_empty()
+        && (WITHOUT_MEANING.contains(&last.as_str()) || last.bytes().all(|byte| byte.is_ascii_digit()))
+    {
+        words = rest;
+    }
+    let (last, before) = words.split_last()?;
+    let before = before.last().map_or("", String::as_str);
+    let ends = |ends: &[&str]| ends.iter().any(|end| last.ends_with(end));
+    if ends(&["password", "passwd", "passphrase", "passwort"]) || ["pwd", "pw"].contains(&last.as_str()) {
+        return Some(("password", Habit::Password));
+    }
+    if last == "pass" && !["by", "com", "tres", "first", "second", "last", "one", "each", "next"].contains(&before) {
+        return Some(("password", Habit::Password));
+    }
+    if ["secret", "secrets"].iter().any(|end| last.ends_with(end)) {
+        return Some(("secret", Habit::Token));
+    }
+    if ["credential", "credentials", "creds"].contains(&last.as_str()) {
+        return Some(("credential", Habit::Token));
+    }
+    if last.ends_with("token") && !PLACES.contains(&before) {
+        return Some(("token", Habit::Token));
+    }
+    if ends(&["apikey", "secretkey", "accesskey", "privatekey", "authkey"]) {
+        return Some(("api key", Habit::Token));
+    }
+    if last == "key" && KEYS.contains(&before) {
+        return Some((if before == "private" { "private key" } else { "api key" }, Habit::Token));
+    }
+    if last == "base" && before == "key" && words.iter().any(|word| word == "secret") {
+        return Some(("secret", Habit::Token));
+    }
+    let is_auth = last == "auth" && (words.len() == 1 || before == "basic" || before == "") || last == "authorization";
+    is_auth.then_some(("authorization", Habit::Token))
+}
+
+/// Words at the end of a name that do not say what it names.
+const WITHOUT_MEANING: [&str; 11] =
+    ["value", "raw", "plain", "plaintext", "prod", "production", "dev", "staging", "live", "old", "new"];
+/// Before `key`.
+const KEYS: [&str; 20] = [
+    "api",
+    "access",
+    "secret",
+    "private",
+    "auth",
+    "signing",
+    "encryption",
+    "master",
+    "account",
+    "hmac",
+    "license",
+    "service",
+    "admin",
+    "app",
+    "client",
+    "subscription",
+    "deploy",
+    "webhook",
+    "jwt",
+    "integration",
+];
+/// Before `token`: marks of a place in a list or text.
+const PLACES: [&str; 21] = [
+    "page",
+    "next",
+    "prev",
+    "previous",
+    "continuation",
+    "cursor",
+    "pagination",
+    "resume",
+    "sync",
+    "cancel",
+    "cancellation",
+    "stop",
+    "eos",
+    "bos",
+    "pad",
+    "mask",
+    "unk",
+    "sep",
+    "cls",
+    "progress",
+    "per",
+];
+
+/// `apiKey`, `API_KEY` and `api-key` are api and key.
+fn words(name: &str) -> Vec<String> {
+    let mut words: Vec<String> = vec![String::new()];
+    let mut before = None;
+    let mut letters = name.chars().peekable();
+    while let Some(c) = letters.next() {
+        let next_is_lower = letters.peek().is_some_and(char::is_ascii_lowercase);
+        let starts = c.is_ascii_uppercase()
+            && before.is_some_and(|b: char| b.is_ascii_lowercase() || b.is_ascii_uppercase() && next_is_lower);
+        if starts || !c.is_ascii_alphanumeric() {
+            words.push(String::new());
+        }
+        if c.is_ascii_alphanumeric()
+            && let Some(word) = words.last_mut()
+        {
+            word.push(c.to_ascii_lowercase());
+        }
+        before = Some(c);
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// It stands for a secret that is kept elsewhere, or for none.
+pub fn is_reference(value: &str) -> bool {
+    const FOR_NONE: [&str; 22] = [
+        "null",
+        "none",
+        "nil",
+        "true",
+        "false",
+        "string",
+        "required",
+        "optional",
+        "undefined",
+        "password",
+        "passwd",
+        "pass",
+        "secret",
+        "token",
+        "user",
+        "pwd",
+        "text",
+        "hidden",
+        "masked",
+        "unset",
+        "missing",
+        "invalid",
+    ];
+    const IN_ANY: [&str; 15] = [
+        "changeme",
+        "change-me",
+        "change_me",
+        "placeholder",
+        "your-",
+        "your_",
+        "xxxx",
+        "****",
+        "....",
+        "redacted",
+        "dummy",
+        "insert-",
+        "replace-",
+        "replace_",
+        "…",
+    ];
+    let value = value.trim();
+    let lower = value.to_ascii_lowercase();
+    value.is_empty()
+        || value.starts_with(['$', '<', '{', '[', '%', '('])
+        || FOR_NONE.contains(&lower.as_str())
+        || IN_ANY.iter().any(|part| lower.contains(part))
+        || ["env:", "env.", "os.", "process.", "file:", "vault:", "op://", "arn:", "ssm:", "secrets.", "vars.", "@"]
+            .iter()
+            .any(|start| lower.starts_with(start))
+        || lower.contains("example") && value.len() < 30
+        || lower.bytes().all(|byte| byte == b'x' || byte == b'*' || byte == b'.' || byte == b'-' || byte == b'_')
+}
+
+fn is_secret(value: &str, habit: Habit, quoted: bool) -> bool {
+    if is_reference(value) || is_place(value) {
+        return false;
+    }
+    match habit {
+        Habit::Password => is_password(value, quoted),
+        Habit::Token => is_random(value),
+    }
+}
+
+/// A path or address.
+fn is_place(value: &str) -> bool {
+    let inside = |rest: &str| rest.contains(['/', '.']) && is_wordy(rest);
+    value.contains("://")
+        || ["./", "../", "~/"].iter().any(|start| value.starts_with(start))
+        || value.strip_prefix('/').is_some_and(inside)
+}
+
+fn is_password(value: &str, quoted: bool) -> bool {
+    let count = |is: fn(&u8) -> bool| value.as_bytes().iter().filter(|byte| is(byte)).count();
+    let (digits, letters) = (count(u8::is_ascii_digit), count(u8::is_ascii_alphabetic));
+    if value.len() < 6 {
+        return false;
+    }
+    if digits == value.len() {
+        return true;
+    }
+    if letters == 0 {
+        return quoted && value.len() >= 8;
+    }
+    if is_technical(value) || !quoted && is_member(value) {
+        return false;
+    }
+    let inner = value.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+    let marked =
+        inner.bytes().any(|byte| b"!@#$%^&*?~+=".contains(&byte)) || value.ends_with(['!', '#', '$']) && digits > 0;
+    digits > 0 || marked
+}
+
+/// `user.password2`, `Config::secret1`, `self.key_1`.
+fn is_member(value: &str) -> bool {
+    (value.contains('.') || value.contains("::") || value.contains("->")) && is_wordy(value)
+}
+
+/// Every part is a word, or one with a number of at most two digits behind it.
+fn is_wordy(value: &str) -> bool {
+    parts(value).all(|part| {
+        let word = part.trim_end_matches(|c: char| c.is_ascii_digit());
+        let digits = part.len() - word.len();
+        TECHNICAL.contains(&part.to_ascii_lowercase().as_str())
+            || word.is_empty() && digits <= 4
+            || digits <= 2 && word.len() <= 24 && word.chars().all(|c| c.is_alphabetic()) && !is_jumbled(word)
+    })
+}
+
+fn is_technical(value: &str) -> bool {
+    parts(value).all(|part| TECHNICAL.contains(&part.to_ascii_lowercase().as_str()))
+}
+
+fn parts(value: &str) -> impl Iterator<Item = &str> {
+    value.split(|c: char| !c.is_alphanumeric()).filter(|part| !part.is_empty())
+}
+
+const TECHNICAL: [&str; 36] = [
+    "sha1",
+    "sha256",
+    "sha384",
+    "sha512",
+    "md5",
+    "base64",
+    "base32",
+    "base64url",
+    "utf8",
+    "utf16",
+    "argon2",
+    "argon2id",
+    "bcrypt",
+    "scrypt",
+    "pbkdf2",
+    "rs256",
+    "hs256",
+    "es256",
+    "hs512",
+    "rs512",
+    "ed25519",
+    "x509",
+    "x25519",
+    "aes128",
+    "aes256",
+    "p256",
+    "secp256k1",
+    "int32",
+    "int64",
+    "uint32",
+    "uint64",
+    "string255",
+    "varchar255",
+    "oauth2",
+    "http2",
+    "ipv4",
+];
+
+/// Capitals and small letters as no name has them.
+fn is_jumbled(word: &str) -> bool {
+    let changes =
+        word.as_bytes().windows(2).filter(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase());
+    let changes = changes.count();
+    changes >= 3 && word.len() / (changes + 1) < 3
+}
+
+/// Long, mixed, and not put together from words.
+fn is_random(value: &str) -> bool {
+    const SHORTEST: usize = 12;
+    const BITS: f64 = 2.6;
+    if value.len() < SHORTEST || value.contains(['(', '{']) || is_wordy(value) {
+        return false;
+    }
+    let has = |is: fn(&u8) -> bool| value.as_bytes().iter().any(is);
+    let mixed = has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic);
+    (mixed || is_jumbled(value)) && bits_per_byte(value) >= BITS
+}
+
+/// Shannon's measure.
+fn bits_per_byte(text: &str) -> f64 {
+    let mut counts = [0_u32; 256];
+    text.bytes().for_each(|byte| counts[usize::from(byte)] += 1);
+    let length = text.len() as f64;
+    let share = |count: &u32| f64::from(*count) / length;
+    -counts.iter().filter(|count| **count > 0).map(|count| share(count) * share(count).log2()).sum::<f64>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pattern_compiles() {
+        assert_eq!(PATTERNS.len(), 2);
+    }
+
+    #[test]
+    fn names_of_secrets_are_told_from_names_of_other_things() {
+        for name in [
+            "password",
+            "DB_PASSWORD",
+            "apiKey",
+            "x-api-key",
+            "client_secret",
+            "GITHUB_TOKEN",
+            "authToken",
+            "accessKey",
+            "AWS_SECRET_ACCESS_KEY",
+            "pgpassword",
+            "token_prod",
+            "SECRET_KEY_BASE",
+            "PGPASSWORD",
+            "Authorization",
+        ] {
+            assert!(kind_of(name).is_some(), "{name}");
+        }
+        for name in [
+            "password_hash",
+            "token_budget",
+            "max_tokens",
+            "tokens_used",
+            "next_page_token",
+            "public_key",
+            "idempotency_key",
+            "primary_key",
+            "key",
+            "secretary",
+            "bypass",
+            "author",
+            "secret_name",
+            "passed",
+            "monkey",
+        ] {
+            assert!(kind_of(name).is_none(), "{name}");
+        }
+    }
+}

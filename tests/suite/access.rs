@@ -1,0 +1,3 @@
+//! Who may do what, what is kept secret, and what others can tamper with.
+
+mod redaction;

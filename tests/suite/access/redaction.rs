@@ -1,0 +1,260 @@
+//! Redaction: how much it finds, what it leaves alone, what it costs, and that nothing gets past it to the disk.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use callboard::redact;
+use callboard::state::id::Chance;
+use serde_json::{Value, json};
+
+use crate::harness::Board;
+
+const LEAST_RECALL: f64 = 0.95;
+const MOST_FALSE: f64 = 0.01;
+/// Places in which each form is tried.
+const PLACES_EACH: usize = 4;
+
+fn lines(name: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/redaction").join(name);
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    text.lines().filter(|line| !line.is_empty()).map(|line| line.replace("\\n", "\n")).collect()
+}
+
+/// `¦` is left out, and `{alnum:36}` becomes 36 made-up characters.
+fn made_up(template: &str, chance: &mut Chance) -> String {
+    let mut text = String::new();
+    let mut rest = template;
+    while let Some(start) = rest.find('{') {
+        let (before, from) = rest.split_at(start);
+        text.push_str(before);
+        let blank = from.split_once('}').and_then(|(blank, after)| Some((filled(&blank[1..], chance)?, after)));
+        match blank {
+            Some((characters, after)) => {
+                text.push_str(&characters);
+                rest = after;
+            }
+            None => {
+                text.push('{');
+                rest = &from[1..];
+            }
+        }
+    }
+    (text + rest).replace('¦', "")
+}
+
+fn filled(blank: &str, chance: &mut Chance) -> Option<String> {
+    if blank == "uuid" {
+        let parts = [8, 4, 4, 4, 12].map(|length| drawn("hex", length, chance).unwrap());
+        return Some(parts.join("-"));
+    }
+    let (class, length) = blank.split_once(':')?;
+    drawn(class, length.parse().ok()?, chance)
+}
+
+fn drawn(class: &str, length: usize, chance: &mut Chance) -> Option<String> {
+    let alphabet: &[u8] = match class {
+        "alnum" => b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789",
+        "b64" => b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
+        "upper" => b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567",
+        "hex" => b"0123456789abcdef",
+        "digits" => b"0123456789",
+        _ => return None,
+    };
+    Some((0..length).map(|_| char::from(alphabet[chance.draw() as usize % alphabet.len()])).collect())
+}
+
+/// A text and the secret in it.
+struct Positive {
+    text: String,
+    secret: String,
+}
+
+fn positives() -> Vec<Positive> {
+    let mut chance = Chance::new(1);
+    let places = lines("places.txt");
+    let forms = lines("forms.txt");
+    let mut positives = Vec::new();
+    for (index, form) in forms.iter().enumerate() {
+        for offset in 0..PLACES_EACH {
+            let secret = made_up(form, &mut chance);
+            let text = places[(index + offset * 3) % places.len()].replace('@', &secret);
+            positives.push(Positive { text, secret });
+        }
+    }
+    for line in lines("named.txt") {
+        let line = made_up(&line, &mut chance);
+        let (before, rest) = line.split_once('⟦').unwrap_or_else(|| panic!("no ⟦: {line}"));
+        let (secret, after) = rest.split_once('⟧').unwrap_or_else(|| panic!("no ⟧: {line}"));
+        positives.push(Positive { text: format!("{before}{secret}{after}"), secret: secret.to_owned() });
+    }
+    positives
+}
+
+/// The most telling part is gone: the end of the last word, behind any prefix that is no secret.
+fn is_gone(positive: &Positive) -> bool {
+    let Some((clean, _)) = redact::text(&positive.text) else { return false };
+    let words = positive.secret.split(|c: char| !(c.is_ascii_alphanumeric() || "+/_-".contains(c)));
+    let telling = words.max_by_key(|word| word.len()).unwrap();
+    let tail = &telling[telling.len() / 2..];
+    !clean.contains(telling) && !clean.contains(tail)
+}
+
+#[test]
+fn at_least_95_of_100_secrets_are_found_and_at_most_1_of_100_harmless_texts_is_touched() {
+    let positives = positives();
+    let missed: Vec<_> = positives.iter().filter(|one| !is_gone(one)).map(|one| &one.text).collect();
+    let harmless = lines("harmless.txt");
+    let touched: Vec<_> = harmless.iter().filter_map(|line| Some((line, redact::text(line)?.0))).collect();
+    assert!(positives.len() >= 200 && harmless.len() >= 500, "{} and {}", positives.len(), harmless.len());
+    let recall = 1.0 - missed.len() as f64 / positives.len() as f64;
+    let wrong = touched.len() as f64 / harmless.len() as f64;
+    println!("missed: {missed:#?}\ntouched: {touched:#?}");
+    println!(
+        "redaction: recall {:.1} % of {}, false positives {:.2} % of {}",
+        recall * 100.0,
+        positives.len(),
+        wrong * 100.0,
+        harmless.len()
+    );
+    assert!(recall >= LEAST_RECALL, "{missed:#?}");
+    assert!(wrong <= MOST_FALSE, "{touched:#?}");
+}
+
+/// Every line of source and text in this repository, where nothing is secret.
+#[test]
+fn this_repository_is_left_alone() {
+    let mut open = vec![Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()];
+    let (mut count, mut touched) = (0_usize, Vec::new());
+    while let Some(dir) = open.pop() {
+        for entry in fs::read_dir(&dir).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            let kind = path.extension().map(|kind| kind.to_string_lossy().into_owned()).unwrap_or_default();
+            if path.is_dir() {
+                if ![".git", "target", "redaction", "redact"].contains(&name.as_str()) {
+                    open.push(path);
+                }
+            } else if ["rs", "md", "toml", "json", "lock", "py", "mjs"].contains(&kind.as_str()) {
+                for line in fs::read_to_string(&path).unwrap_or_default().lines() {
+                    count += 1;
+                    touched.extend(redact::text(line).map(|_| format!("{}: {}", path.display(), line.trim())));
+                }
+            }
+        }
+    }
+    println!("redaction: {} of {count} lines of this repository touched: {touched:#?}", touched.len());
+    assert!(count > 10_000 && touched.len() * 1_000 <= count, "{touched:#?}");
+}
+
+/// A MB of what agents write, by the line.
+fn long_text(lines: &[String]) -> String {
+    let mut text = String::new();
+    for line in lines.iter().cycle() {
+        if text.len() > 1_000_000 {
+            return text;
+        }
+        text.push_str(line);
+        text.push('\n');
+    }
+    text
+}
+
+fn timed<T>(work: impl Fn() -> T) -> Duration {
+    let once = || {
+        let start = Instant::now();
+        std::hint::black_box(work());
+        start.elapsed()
+    };
+    (0..3).map(|_| once()).min().unwrap()
+}
+
+#[test]
+fn time_grows_with_the_text_and_no_faster() {
+    let prose = long_text(&lines("harmless.txt"));
+    let part = &prose[..prose.floor_char_boundary(100_000)];
+    let json = json!({"text": part}).to_string();
+    let (redacted, parsed) = (timed(|| redact::text(part)), timed(|| serde_json::from_str::<Value>(&json).unwrap()));
+    println!(
+        "redaction: {:.1} µs per kB beside {:.1} µs per kB of JSON parsing (unoptimised, in a text full of telling names)",
+        redacted.as_secs_f64() * 1e6 / 100.0,
+        parsed.as_secs_f64() * 1e6 / 100.0
+    );
+    let pem = ["-----BEGIN PRI", "VATE KEY-----\n"].concat();
+    let hostile = [
+        ("harmless prose", prose.clone()),
+        ("one long name", "token".repeat(200_000)),
+        ("names without values", "token= ".repeat(150_000)),
+        ("equals signs", "=".repeat(1_000_000)),
+        ("beginnings of keys", pem.repeat(30_000)),
+        ("beginnings of keys with bodies", format!("{pem}{}\n", "A1b2".repeat(10)).repeat(12_000)),
+        ("addresses without an end", "a://b:".repeat(150_000)),
+        ("prefixes", "sk-".repeat(300_000)),
+        ("dots", "eyJ".to_owned() + &"abcdefgh.".repeat(100_000)),
+    ];
+    for (name, text) in hostile {
+        let eighth = &text[..text.floor_char_boundary(text.len() / 8)];
+        let (short, long) = (timed(|| redact::text(eighth)), timed(|| redact::text(&text)));
+        println!("redaction of {name}: {} kB in {long:?}, an eighth in {short:?}", text.len() / 1_000);
+        // Eight times as long when linear, 64 times when not.
+        assert!(long < short * 30 + Duration::from_millis(50), "{name}: {short:?}, then {long:?}");
+    }
+}
+
+/// What a worker's call may carry, everywhere that a text can stand.
+#[test]
+fn no_text_that_an_operation_takes_brings_a_secret_to_the_disk() {
+    let board = Board::new();
+    let mut client = board.mcp();
+    let mut chance = Chance::new(2);
+    let mut secrets = Vec::new();
+    let mut secret = || {
+        let made = made_up("gh¦p_{alnum:36}", &mut chance);
+        secrets.push(made.clone());
+        made
+    };
+    let reply = client.ok("init_coordination", json!({"goal": secret(), "master_plan": format!("use {}", secret())}));
+    assert_eq!(reply["redacted"], 2);
+    client.register("w1");
+    let context = json!({"description": secret(), "hints": secret(), "title": secret(), "context_files": [secret()], "id": "t1", "tags": [secret()]});
+    assert_eq!(client.ok("create_task", context)["redacted"], 5);
+    client.ok(
+        "create_tasks_batch",
+        json!({"tasks": [{"description": secret(), "id": "t2"}, {"description": "x", "hints": secret(), "id": "t3"}]}),
+    );
+    client.ok("claim_task", json!({"agent_id": "w1", "task_id": "t1"}));
+    client.ok("heartbeat", json!({"agent_id": "w1", "note": secret()}));
+    let data = json!({"password": "hunter-two", "nested": [{"text": secret()}]});
+    secrets_of(&mut client, &secret(), data);
+    client.ok("claim_task", json!({"agent_id": "w1", "task_id": "t2"}));
+    client.ok("fail_task", json!({"agent_id": "w1", "task_id": "t2", "error": secret()}));
+    client.ok("add_discovery", json!({"agent_id": "w1", "content": secret(), "tags": ["x"]}));
+    client.ok("cancel_task", json!({"task_id": "t3", "reason": secret()}));
+    client.ok("pause", json!({"reason": secret()}));
+    let batch = json!({"operations": [{"name": "create_task", "arguments": {"description": secret()}}]});
+    let reply = client.ok("apply_batch", batch);
+    assert_eq!((&reply["redacted"], &reply["results"][0]["redacted"]), (&json!(1), &Value::Null));
+    let quiet = client.ok("create_task", json!({"description": "nothing to hide"}));
+    assert_eq!(quiet.get("redacted"), None);
+    client.kill();
+    let mut seen = BTreeMap::new();
+    for entry in fs::read_dir(board.dir()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            seen.insert(path.clone(), String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned());
+        }
+    }
+    secrets.push("hunter-two".to_owned());
+    assert!(secrets.len() > 15 && seen.len() > 2);
+    for (path, content) in &seen {
+        let kept: Vec<_> = secrets.iter().filter(|secret| content.contains(*secret)).collect();
+        assert!(kept.is_empty(), "{}: {kept:?}", path.display());
+    }
+    assert_eq!(board.task("t1")["result"]["data"]["password"], "[redacted: password]");
+}
+
+fn secrets_of(client: &mut crate::harness::Client, secret: &str, data: Value) {
+    let result = json!({"agent_id": "w1", "task_id": "t1", "output": secret, "data": data});
+    assert_eq!(client.ok("complete_task", result)["redacted"], 3);
+}
