@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use thiserror::Error;
 
+use crate::private::{self, PrivateError};
 use crate::state::policy::Policy;
 
 pub const FILE: &str = "config.toml";
@@ -15,10 +16,14 @@ const LARGEST: u64 = 64 * 1024;
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     pub policy: Policy,
+    /// Write also where locks may not work.
+    pub allow_network_filesystem: bool,
 }
 
 #[derive(Debug, Error)]
 pub enum ConfigError {
+    #[error(transparent)]
+    Private(#[from] PrivateError),
     #[error("{} cannot be read: {source}", path.display())]
     Unread { path: PathBuf, source: io::Error },
     #[error("{} is not valid: {detail}; mend it or remove the file to have the defaults", path.display())]
@@ -27,11 +32,7 @@ pub enum ConfigError {
 
 pub fn load(board: &Path) -> Result<Config, ConfigError> {
     let path = board.join(FILE);
-    let file = match fs_err::File::open(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Config::default()),
-        Err(source) => return Err(ConfigError::Unread { path, source }),
-    };
+    let Some(file) = private::read(board, FILE)? else { return Ok(Config::default()) };
     let mut text = String::new();
     match file.take(LARGEST).read_to_string(&mut text) {
         Ok(_) => toml::from_str(&text).map_err(|error| ConfigError::Invalid { path, detail: error.to_string() }),

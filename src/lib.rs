@@ -26,6 +26,7 @@
 //! | what JSON-RPC clients see | [`rpc`]: methods, `events` (subscriptions), `discover` (OpenRPC), `client` |
 //! | who may connect over HTTP | [`http`]: `gate` (host, origin, token, form, size), `token`, the listener |
 //! | what a person types | [`cli`]: one file per command |
+//! | which files are trusted | [`private`], `participant::directory`; [`filesystem`] for where they lie |
 //! | what counts as a secret | [`redact`]: `shape` (by form), `named` (by the name before it) |
 //! | where the board is | [`location`], [`worktree`] |
 //!
@@ -55,6 +56,7 @@ pub mod location;
 pub mod mcp;
 pub mod ops;
 pub mod participant;
+pub mod private;
 pub mod redact;
 pub mod rpc;
 pub mod signal;

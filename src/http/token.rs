@@ -2,12 +2,14 @@
 
 use std::fs::Metadata;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use subtle::ConstantTimeEq;
 use thiserror::Error;
+
+use crate::private::{self, PrivateError};
 
 pub const FILE_NAME: &str = "serve.token";
 /// Hexadecimal digits of 256 bits.
@@ -15,6 +17,8 @@ const DIGITS: usize = 64;
 
 #[derive(Debug, Error)]
 pub enum TokenError {
+    #[error(transparent)]
+    Private(#[from] PrivateError),
     #[error("{} {what}; remove it and start again, or make a new one with --new-token", path.display())]
     Unsafe { path: PathBuf, what: &'static str },
     #[error("cannot {action} {}: {source}", path.display())]
@@ -97,12 +101,10 @@ fn make(path: &Path, replace: bool) -> Result<(), TokenError> {
 fn read(path: &Path) -> Result<Known, TokenError> {
     let failed = |source| TokenError::Failed { action: "read", path: path.to_owned(), source };
     let refuse = |what| Err(TokenError::Unsafe { path: path.to_owned(), what });
-    let no_follow = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or_default();
-    let file = std::fs::OpenOptions::new().read(true).custom_flags(no_follow).open(path).map_err(failed)?;
+    let missing =
+        || TokenError::Failed { action: "read", path: path.to_owned(), source: io::ErrorKind::NotFound.into() };
+    let file = private::read(path.parent().unwrap_or(Path::new(".")), FILE_NAME)?.ok_or_else(missing)?;
     let metadata = file.metadata().map_err(failed)?;
-    if !metadata.is_file() || metadata.uid() != rustix::process::geteuid().as_raw() {
-        return refuse("is not a file of yours");
-    }
     if metadata.mode() & 0o077 != 0 {
         return refuse("can be read by others");
     }

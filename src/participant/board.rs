@@ -119,8 +119,11 @@ impl Board {
     pub fn open(dir: &Path) -> Result<Self, BoardError> {
         directory::inspect(dir)?;
         let mut lock = BoardLock::open(dir)?;
-        lock.settle_journal();
-        Self::load(dir, lock)
+        lock.settle_journal()?;
+        let board = Self::load(dir, lock)?;
+        // SQLite has opened the journal by its path: it must have been the file that was looked at.
+        board.lock.verify()?;
+        Ok(board)
     }
 
     /// Makes the board, unless somebody else has made it meanwhile.

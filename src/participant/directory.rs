@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use crate::private::{Dir, PrivateError, Purpose};
+
 pub const JOURNAL: &str = "journal.db";
 const LOCK: &str = "lock";
 const RUN: &str = "run";
@@ -17,6 +19,8 @@ pub enum DirectoryError {
     Unsafe { path: PathBuf, what: &'static str, remedy: &'static str },
     #[error("{action}: {source}; check the disk and the permissions, then try again")]
     Failed { action: String, source: io::Error },
+    #[error(transparent)]
+    Private(#[from] PrivateError),
     #[error("the board in {} was removed or replaced while this process ran; restart the process", path.display())]
     Replaced { path: PathBuf },
 }
@@ -26,15 +30,11 @@ fn failed(action: &str, path: &Path) -> impl FnOnce(io::Error) -> DirectoryError
     move |source| DirectoryError::Failed { action, source }
 }
 
-/// Which file it is, whatever its name: device and inode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Identity(u64, u64);
+/// What SQLite opens by itself, by name. A pipe there would stop it, and a link lead it elsewhere.
+const OPENED_BY_SQLITE: [&str; 3] = [JOURNAL, "journal.db-wal", "journal.db-shm"];
 
-impl Identity {
-    fn at(path: &Path) -> Option<Self> {
-        let metadata = std::fs::symlink_metadata(path).ok()?;
-        Some(Self(metadata.dev(), metadata.ino()))
-    }
+fn opened(path: &Path) -> Result<Dir, DirectoryError> {
+    Dir::open(path)?.ok_or_else(|| failed("open", path)(io::ErrorKind::NotFound.into()))
 }
 
 /// Makes the directory if there is none, private to its owner and ignored by git.
@@ -49,7 +49,7 @@ pub fn prepare(path: &Path) -> Result<(), DirectoryError> {
     make_run(path)?;
     let ignore = path.join(".gitignore");
     // Only a new file: not through a link that lies there.
-    match std::fs::OpenOptions::new().write(true).create_new(true).open(&ignore) {
+    match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&ignore) {
         Ok(mut file) => file.write_all(b"*\n").map_err(failed("write", &ignore)),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(failed("write", &ignore)(error)),
@@ -96,19 +96,21 @@ pub fn inspect(path: &Path) -> Result<(), DirectoryError> {
 pub struct BoardLock {
     dir: PathBuf,
     file: File,
-    lock: Identity,
+    lock: Option<Identity>,
     journal: Option<Identity>,
 }
+
+/// Which file it is, whatever its name: device and inode.
+type Identity = (u64, u64);
 
 impl BoardLock {
     /// Opens the lock file, which is never unlinked.
     pub fn open(dir: &Path) -> Result<Self, DirectoryError> {
-        let path = dir.join(LOCK);
-        let mut options = std::fs::OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let file = options.custom_flags(no_follow()).open(&path).map_err(failed("open", &path))?;
-        let metadata = file.metadata().map_err(failed("look at", &path))?;
-        let lock = Identity(metadata.dev(), metadata.ino());
+        let handle = opened(dir)?;
+        let file = handle.open_file(LOCK, Purpose::Keep)?;
+        let file = file.ok_or_else(|| failed("open", &dir.join(LOCK))(io::ErrorKind::NotFound.into()))?;
+        let metadata = file.metadata().map_err(failed("look at", &dir.join(LOCK)))?;
+        let lock = Some((metadata.dev(), metadata.ino()));
         Ok(Self { dir: dir.to_owned(), file, lock, journal: None })
     }
 
@@ -140,23 +142,32 @@ impl BoardLock {
 
     pub fn holder(&self) -> Option<u32> {
         let mut text = String::new();
-        File::open(self.dir.join(LOCK)).ok()?.take(64).read_to_string(&mut text).ok()?;
+        let file = opened(&self.dir).ok()?.open_file(LOCK, Purpose::Read).ok()??;
+        file.take(64).read_to_string(&mut text).ok()?;
         text.trim().parse().ok()
     }
 
-    /// Remembers which file the journal is.
-    pub fn settle_journal(&mut self) {
-        self.journal = Identity::at(&self.dir.join(JOURNAL));
+    /// Remembers which file the journal is, before SQLite opens it.
+    pub fn settle_journal(&mut self) -> Result<(), DirectoryError> {
+        let dir = opened(&self.dir)?;
+        for name in OPENED_BY_SQLITE {
+            let identity = dir.identity(name)?;
+            if name == JOURNAL {
+                self.journal = identity;
+            }
+        }
+        Ok(())
     }
 
     /// The lock and the journal must still be the files at their paths, or writing would go nowhere.
     pub fn verify(&self) -> Result<(), DirectoryError> {
-        let lock = Identity::at(&self.dir.join(LOCK));
-        let journal = Identity::at(&self.dir.join(JOURNAL));
-        if lock == Some(self.lock) && (self.journal.is_none() || journal == self.journal) {
+        let replaced = || DirectoryError::Replaced { path: self.dir.clone() };
+        let dir = Dir::open(&self.dir)?.ok_or_else(replaced)?;
+        let (lock, journal) = (dir.identity(LOCK)?, dir.identity(JOURNAL)?);
+        if lock == self.lock && (self.journal.is_none() || journal == self.journal) {
             return Ok(());
         }
-        Err(DirectoryError::Replaced { path: self.dir.clone() })
+        Err(replaced())
     }
 }
 
@@ -171,9 +182,8 @@ impl PresenceLock {
     pub fn acquire(dir: &Path, participant: &str) -> Result<Self, DirectoryError> {
         make_run(dir)?;
         let path = dir.join(RUN).join(participant);
-        let mut options = std::fs::OpenOptions::new();
-        options.write(true).create(true).truncate(false).mode(0o600).custom_flags(no_follow());
-        let file = options.open(&path).map_err(failed("open", &path))?;
+        let file = opened(&dir.join(RUN))?.open_file(participant, Purpose::Keep)?;
+        let file = file.ok_or_else(|| failed("open", &path)(io::ErrorKind::NotFound.into()))?;
         file.lock().map_err(failed("lock", &path))?;
         Ok(Self { path, _file: file })
     }
@@ -188,10 +198,14 @@ impl Drop for PresenceLock {
 /// Whether the process that holds this presence lock lives. Asks with a shared lock, so that two may ask at once. Only a
 /// lock that was got, or a file that is gone, proves its death: an error proves nothing.
 pub fn is_present(dir: &Path, participant: &str) -> bool {
-    let Some(path) = presence_file(dir, participant) else { return false };
-    match std::fs::OpenOptions::new().read(true).custom_flags(no_follow()).open(path) {
-        Ok(file) => file.try_lock_shared().is_err(),
-        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    if presence_file(dir, participant).is_none() {
+        return false;
+    }
+    let run = Dir::open(&dir.join(RUN));
+    match run.and_then(|run| run.map_or(Ok(None), |run| run.open_file(participant, Purpose::Read))) {
+        Ok(Some(file)) => file.try_lock_shared().is_err(),
+        Ok(None) => false,
+        Err(_) => true,
     }
 }
 
@@ -207,8 +221,4 @@ fn presence_file(dir: &Path, participant: &str) -> Option<PathBuf> {
     let digits = participant.strip_prefix("p-")?;
     let is_name = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_alphanumeric());
     is_name.then(|| dir.join(RUN).join(participant))
-}
-
-fn no_follow() -> i32 {
-    i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or_default()
 }

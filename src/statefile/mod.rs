@@ -15,9 +15,10 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt;
-use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::{Deserialize, Serialize};
 
+use crate::private;
 use crate::state::State;
 use crate::state::agent::{Agent, Discovery, Participant};
 use crate::state::document::{Retired, SCHEMA_VERSION};
@@ -188,16 +189,9 @@ fn parse_head(head: &[u8]) -> Option<Head> {
 
 /// Neither follows a link nor waits for the other end of a pipe.
 fn open_regular(path: &Path) -> io::Result<Option<fs::File>> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = match fs::OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        file => file?,
-    };
-    if !file.metadata()?.is_file() {
-        let reason = format!("{} is not a regular file", path.display());
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
-    }
-    Ok(Some(file))
+    let (dir, name) = (path.parent().unwrap_or(Path::new(".")), path.file_name().unwrap_or_default());
+    let file = private::read(dir, &name.to_string_lossy())?;
+    Ok(file.map(|file| fs::File::from_parts(file, path)))
 }
 
 /// Renames the file in `dir` to `mcp-state.json.<suffix>-N` with the first free N, and says to what.
