@@ -145,6 +145,7 @@ fn renew(scene: &Scene) {
         dir: scene.dir.clone(),
         stay: Stay::Brief,
         forbidden: None,
+        unwritable: None,
         clock: Box::new(SystemClock::default()),
         seed: seed(),
         worktree: None,

@@ -29,6 +29,7 @@ mod show;
 mod start;
 mod status;
 mod tasks;
+mod token;
 mod watch;
 mod wording;
 
@@ -145,6 +146,8 @@ enum Command {
     Mcp(mcp::Arguments),
     /// Serve MCP and JSON-RPC over HTTP, for agents and scripts that reach this machine
     Serve(serve::Arguments),
+    /// Make, list and end tokens for `callboard serve`
+    Token(token::Arguments),
     /// Call any operation by name
     Call(call::Arguments),
     /// For the hooks of agents' clients, which `connect CLIENT --hooks` writes
@@ -164,6 +167,7 @@ impl Command {
             Self::Doctor => Some("doctor"),
             Self::Mcp(_) => Some("mcp"),
             Self::Serve(_) => Some("serve"),
+            Self::Token(_) => Some("token"),
             Self::Connect(_) => Some("connect"),
             Self::Hook(_) => Some("hook"),
             _ => None,
@@ -234,6 +238,7 @@ fn run(arguments: Arguments) -> Outcome {
         Command::Doctor => doctor::run(&session),
         Command::Mcp(arguments) => mcp::run(&session, arguments),
         Command::Serve(arguments) => serve::run(&session, arguments),
+        Command::Token(arguments) => token::run(&session, arguments),
         Command::Call(arguments) => call::run(&session, arguments),
         Command::Hook(arguments) => hook::run(&session, &arguments),
         Command::Connect(arguments) => session.connect(&arguments),
@@ -359,6 +364,7 @@ impl Session {
             dir: self.location.dir.clone(),
             stay,
             forbidden: self.location.may_create().err().map(|error| error.to_string()),
+            unwritable: None,
             clock: Box::new(SystemClock::default()),
             seed: seed(),
             worktree: self.place().worktree,

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::mcp::Tools;
 use super::{Outcome, Session};
-use crate::http::{self, Admission, Gate, MCP, RPC, Token};
+use crate::http::{self, Admission, Gate, Keyring, MCP, RPC, Token};
 use crate::mcp::Server;
 use crate::participant::directory;
 use crate::participant::{Caller, Stay};
@@ -50,16 +50,18 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         let address = listener.local_addr()?;
         let token = Token::open(session.dir(), arguments.new_token)?;
         let admission = Admission::new(address, &arguments.allow_host, &arguments.allow_origin);
-        announce(session, address, &token)?;
+        let keys = Keyring::open(session.dir(), token)?;
+        announce(session, address, &keys.owner)?;
         let handle = session.participant(Stay::Lasting);
         let server = Server::new(handle.clone(), Caller::default(), arguments.toolset.into());
         #[cfg(feature = "conformance")]
         if arguments.conformance {
-            let open = Gate { admission, token: None };
+            let open = Gate { admission, keys: None };
             http::serve(listener, handle, crate::mcp::Fixtures::new(server), open, interruption).await?;
             return Ok(ExitCode::SUCCESS);
         }
-        http::serve(listener, handle, server, Gate { admission, token: Some(token) }, interruption).await?;
+        let gate = Gate { admission, keys: Some(keys) };
+        http::serve(listener, handle, server, gate, interruption).await?;
         Ok(ExitCode::SUCCESS)
     })
 }

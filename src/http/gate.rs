@@ -23,11 +23,13 @@ use serde_json::json;
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::token::Token;
+use super::tokens::{Keyring, Verdict};
 use crate::participant::{AgentChoice, Caller};
 pub use crate::rpc::client::{CALLER, RPC};
+use crate::state::guard::HUMAN;
 use crate::state::id::AgentId;
 use crate::state::limit::{self, BODY};
+use crate::state::refusal::Refusal;
 use crate::state::task::Place;
 use crate::strict;
 
@@ -96,7 +98,7 @@ impl Admission {
 pub struct Gate {
     pub admission: Admission,
     /// None lets everybody in, for conformance tests of the transport.
-    pub token: Option<Token>,
+    pub keys: Option<Keyring>,
 }
 
 /// The content of the header [`CALLER`]: JSON, every field optional.
@@ -163,19 +165,34 @@ impl Gate {
             let why = "web pages of this Origin may not call; --allow-origin ORIGIN admits one";
             return Err(Turned::away(StatusCode::FORBIDDEN, why));
         }
-        let gone = CancellationToken::new();
         if OPEN.contains(&request.uri().path()) {
-            return Ok((request, gone.drop_guard()));
+            return Ok((request, CancellationToken::new().drop_guard()));
         }
-        if !self.token.as_ref().is_none_or(|token| bears(request.headers(), token)) {
-            let why = "the header `Authorization: Bearer TOKEN` is missing or wrong; the token is in serve.token, in the \
-                       board's directory";
-            return Err(Turned::away(StatusCode::UNAUTHORIZED, why));
+        let guest = match self.keys.as_ref().map_or(Verdict::Owner, |keys| presented(request.headers(), keys)) {
+            Verdict::Owner => None,
+            Verdict::Guest { principal, over } => Some((principal, over)),
+            Verdict::Expired { name } => {
+                let why = format!("the token `{name}` has expired; ask whoever runs the server for another");
+                return Err(Turned::away(StatusCode::UNAUTHORIZED, why));
+            }
+            Verdict::Stranger => {
+                let why = "the header `Authorization: Bearer TOKEN` is missing or wrong; the token is in serve.token, in \
+                           the board's directory, or was printed by `callboard token add`";
+                return Err(Turned::away(StatusCode::UNAUTHORIZED, why));
+            }
+        };
+        let mut caller = caller(request.headers())?;
+        if let Some((principal, over)) = guest {
+            caller.gone = over.child_token();
+            if let Some(own) = &principal.agent {
+                caller.agent = own_agent(caller.agent, own, &principal.token)?;
+            }
+            caller.principal = Some(principal);
         }
         // Whoever comes next may log what it sees; nobody reads a query.
         request.headers_mut().remove(AUTHORIZATION);
         *request.uri_mut() = request.uri().path().parse().unwrap_or_default();
-        let caller = Caller { gone: gone.clone(), ..caller(request.headers())? };
+        let gone = caller.gone.clone();
         request.extensions_mut().insert(caller);
         if request.method() == Method::POST {
             request = checked(request).await?;
@@ -184,11 +201,22 @@ impl Gate {
     }
 }
 
-fn bears(headers: &HeaderMap, token: &Token) -> bool {
+fn presented(headers: &HeaderMap, keys: &Keyring) -> Verdict {
     let mut given = headers.get_all(AUTHORIZATION).iter();
-    let (Some(authorization), None) = (given.next(), given.next()) else { return false };
+    let (Some(authorization), None) = (given.next(), given.next()) else { return Verdict::Stranger };
     let (scheme, presented) = authorization.as_bytes().split_at_checked("Bearer ".len()).unwrap_or_default();
-    scheme.eq_ignore_ascii_case(b"Bearer ") && token.accepts(presented)
+    if scheme.eq_ignore_ascii_case(b"Bearer ") { keys.judge(presented) } else { Verdict::Stranger }
+}
+
+/// Commands name the person whose board it is unless they are told otherwise.
+fn own_agent(named: AgentChoice, own: &AgentId, token: &str) -> Result<AgentChoice, Turned> {
+    match named {
+        AgentChoice::Named(other) if other != *own && other.as_str() != HUMAN => {
+            let refusal = Refusal::TokenAgent { token: token.to_owned(), agent: own.clone() };
+            Err(Turned::away(StatusCode::FORBIDDEN, refusal))
+        }
+        _ => Ok(AgentChoice::Named(own.clone())),
+    }
 }
 
 fn caller(headers: &HeaderMap) -> Result<Caller, Turned> {

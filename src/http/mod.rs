@@ -6,6 +6,7 @@
 
 mod gate;
 mod token;
+pub mod tokens;
 
 use std::error::Error;
 use std::io;
@@ -36,6 +37,7 @@ use tokio_util::task::TaskTracker;
 
 pub use gate::{Admission, CALLER, Gate, MCP, RPC};
 pub use token::{FILE_NAME as TOKEN_FILE, Token, TokenError};
+pub use tokens::Keyring;
 
 use crate::mcp;
 use crate::participant::{Caller, Handle};
@@ -49,6 +51,8 @@ const WRITE_PATIENCE: Duration = Duration::from_secs(30);
 /// After a signal: for answers that are on their way, then for streams to end.
 const ANSWER_GRACE: Duration = Duration::from_millis(1_500);
 const CLOSE_GRACE: Duration = Duration::from_secs(1);
+/// How often tokens are looked at while nobody presents one.
+const REFRESH: Duration = Duration::from_secs(1);
 /// When the system has no more sockets or memory for now.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -72,7 +76,7 @@ pub async fn listen(address: SocketAddr, allow_remote: bool) -> Result<TcpListen
 }
 
 /// What the paths lead to.
-fn router<H: mcp::Handler>(handle: &Handle, mcp: mcp::Door<H>, rpc: rpc::Door, gate: Gate) -> Router {
+fn router<H: mcp::Handler>(handle: &Handle, mcp: mcp::Door<H>, rpc: rpc::Door, gate: Arc<Gate>) -> Router {
     let mcp = any(move |request: axum::extract::Request| {
         let mcp = mcp.clone();
         async move { mcp.handle(request).await }
@@ -88,7 +92,7 @@ fn router<H: mcp::Handler>(handle: &Handle, mcp: mcp::Door<H>, rpc: rpc::Door, g
         .route(gate::OPEN[1], get(ready))
         .route("/metrics", get(metrics))
         .with_state(handle.clone())
-        .layer(from_fn_with_state(Arc::new(gate), gate::pass))
+        .layer(from_fn_with_state(gate, gate::pass))
 }
 
 /// Whether calls can be answered now.
@@ -127,6 +131,8 @@ pub async fn serve<H: mcp::Handler>(
     let stop = CancellationToken::new();
     let mcp = mcp::Door::new(handler, &gate.admission.hosts, &gate.admission.origins, stop.clone());
     let (rpc, rpc_stop) = rpc::Door::new(handle.clone())?;
+    let gate = Arc::new(gate);
+    let refreshing = tokio::spawn(refresh(Arc::clone(&gate)));
     let router = router(&handle, mcp, rpc, gate);
     let (connections, closing) = (TaskTracker::new(), CancellationToken::new());
     let places = Arc::new(Semaphore::new(CONNECTIONS.max));
@@ -156,6 +162,7 @@ pub async fn serve<H: mcp::Handler>(
             drop(place);
         });
     }
+    refreshing.abort();
     drop((listener, router));
     handle.stop_waiting();
     closing.cancel();
@@ -168,6 +175,16 @@ pub async fn serve<H: mcp::Handler>(
         tracing::warn!("some clients did not close their connections");
     }
     Ok(())
+}
+
+/// What goes on without passing the gate again ends soon after its token.
+async fn refresh(gate: Arc<Gate>) {
+    loop {
+        sleep(REFRESH).await;
+        if let Some(keys) = &gate.keys {
+            keys.refresh();
+        }
+    }
 }
 
 /// Answers one connection's requests, until it ends or is asked to.

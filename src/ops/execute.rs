@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{AgentArgument, Call, DefaultAgent, Prepared};
+use super::{AgentArgument, Call, DefaultAgent, Prepared, Principal};
 use crate::state::agent::{Participant, Role};
 use crate::state::event::{Event, Idempotency, Recorded};
 use crate::state::guard::HUMAN;
@@ -191,7 +191,8 @@ impl Run<'_, '_> {
     fn known_key(&mut self, prepared: &dyn Prepared) -> Result<Option<Idempotency>, Refusal> {
         let Some(key) = prepared.idempotency_key() else { return Ok(None) };
         limit::IDEMPOTENCY_KEY.check_text(key)?;
-        let actor = self.call.actor.as_ref().map_or(HUMAN, AgentId::as_str);
+        let nobody = || self.call.principal.map_or_else(|| HUMAN.to_owned(), Principal::key_scope);
+        let actor = self.call.actor.as_ref().map_or_else(nobody, AgentId::to_string);
         let params = Sha256::digest(prepared.params().to_string().as_bytes());
         let params = params[..16].iter().map(|byte| format!("{byte:02x}")).collect();
         let idempotency = Idempotency { key: format!("{actor}/{}/{key}", prepared.name()), params };
@@ -228,8 +229,20 @@ impl Run<'_, '_> {
     }
 }
 
-/// The agent that the call is made for.
+/// The agent that the call is made for, by a caller who may make it.
 fn identify(state: &State, prepared: &dyn Prepared, call: &Call<'_>) -> Result<Option<AgentId>, Refusal> {
+    let Some(principal) = call.principal else { return actor(state, prepared, call) };
+    principal.check(prepared)?;
+    let actor = match principal.own(prepared)? {
+        Some(_) if prepared.annotations().read_only && prepared.agent_argument() == AgentArgument::None => None,
+        Some(own) => Some(own.clone()),
+        None => actor(state, prepared, call)?,
+    };
+    principal.admit(state, prepared, actor.as_ref())?;
+    Ok(actor)
+}
+
+fn actor(state: &State, prepared: &dyn Prepared, call: &Call<'_>) -> Result<Option<AgentId>, Refusal> {
     if let Some(given) = prepared.agent_id() {
         return AgentId::checked(given).map(Some);
     }

@@ -22,6 +22,7 @@ mod heartbeat;
 mod init_coordination;
 mod input;
 mod pause;
+mod principal;
 mod register_agent;
 mod release_task;
 mod resume;
@@ -34,8 +35,13 @@ mod wait_for_events;
 pub use execute::{Executed, execute, waits};
 pub use get_status::Reply as StatusReply;
 pub use health_check::Vitals;
+pub use principal::Principal;
 pub use wait_for_events::EventFilter;
 
+use apply_batch::ApplyBatch;
+use create_task::CreateTask;
+use create_tasks_batch::CreateTasksBatch;
+use register_agent::RegisterAgent;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -124,6 +130,8 @@ pub struct Call<'a> {
     pub vitals: &'a Vitals<'a>,
     /// Who an omitted `agent_id` stands for.
     pub default_agent: &'a DefaultAgent,
+    /// Whose token let the caller in; none is the person whose board it is.
+    pub principal: Option<&'a Principal>,
     /// The acting agent; none is the person whose board it is.
     pub actor: Option<AgentId>,
     /// What the call has created, now or when its idempotency key was first used.
@@ -225,7 +233,7 @@ impl Entry {
     /// makes one up.
     pub fn input_schema(&self, agent_required: bool) -> Map<String, Value> {
         let mut schema = (self.params_schema)();
-        if agent_required && self.agent == AgentArgument::Required && self.name != register_agent::RegisterAgent::NAME {
+        if agent_required && self.agent == AgentArgument::Required && self.name != RegisterAgent::NAME {
             schema::require(&mut schema, "agent_id");
         }
         schema
@@ -270,7 +278,7 @@ pub const LARGEST_INPUT: u64 = limit::ARGUMENTS.max as u64;
 /// In the order in which clients are shown them.
 pub fn all() -> &'static [Entry] {
     const ALL: &[Entry] = &[
-        Entry::of::<register_agent::RegisterAgent>(),
+        Entry::of::<RegisterAgent>(),
         Entry::of::<claim_task::ClaimTask>(),
         Entry::of::<start_task::StartTask>(),
         Entry::of::<complete_task::CompleteTask>(),
@@ -280,8 +288,8 @@ pub fn all() -> &'static [Entry] {
         Entry::of::<add_discovery::AddDiscovery>(),
         Entry::of::<get_task::GetTask>(),
         Entry::of::<init_coordination::InitCoordination>(),
-        Entry::of::<create_task::CreateTask>(),
-        Entry::of::<create_tasks_batch::CreateTasksBatch>(),
+        Entry::of::<CreateTask>(),
+        Entry::of::<CreateTasksBatch>(),
         Entry::of::<get_status::GetStatus>(),
         Entry::of::<get_all_tasks::GetAllTasks>(),
         Entry::of::<get_results::GetResults>(),
@@ -295,7 +303,7 @@ pub fn all() -> &'static [Entry] {
         Entry::of::<health_check::HealthCheck>(),
         Entry::of::<pause::PauseBoard>(),
         Entry::of::<resume::ResumeBoard>(),
-        Entry::of::<apply_batch::ApplyBatch>(),
+        Entry::of::<ApplyBatch>(),
     ];
     ALL
 }

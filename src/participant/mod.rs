@@ -28,7 +28,7 @@ pub use board::BoardError;
 pub use feed::{Item, Listener};
 
 use crate::clock::Clock;
-use crate::ops::{self, DefaultAgent, Entry, EventFilter, Prepared};
+use crate::ops::{self, DefaultAgent, Entry, EventFilter, Prepared, Principal};
 use crate::state::State;
 use crate::state::id::AgentId;
 use crate::state::refusal::Refusal;
@@ -43,6 +43,8 @@ const QUEUE: usize = 1_024;
 pub struct Options {
     pub dir: PathBuf,
     pub stay: Stay,
+    /// Why nothing must be written there, if nothing must.
+    pub unwritable: Option<String>,
     /// Why the board must not be made here, if it must not.
     pub forbidden: Option<String>,
     pub clock: Box<dyn Clock>,
@@ -94,6 +96,8 @@ pub struct Caller {
     pub client: Option<String>,
     pub agent: AgentChoice,
     pub place: Place,
+    /// Whose token let the caller in; none is the person whose board it is.
+    pub principal: Option<Arc<Principal>>,
     /// Cancelled when nobody waits for the reply any more.
     pub gone: CancellationToken,
 }
@@ -212,6 +216,7 @@ pub(crate) struct Queued {
     prepared: Box<dyn Prepared>,
     default_agent: DefaultAgent,
     place: Place,
+    principal: Option<Arc<Principal>>,
     /// Nobody waits for the reply any more once this is closed.
     reply: oneshot::Sender<Answer>,
     entered: Instant,
@@ -220,6 +225,9 @@ pub(crate) struct Queued {
 impl Handle {
     /// Does one operation. Dropping the future takes the call back unless it is being done already.
     pub async fn call(&self, name: &str, arguments: Value, caller: &Caller) -> Answer {
+        if caller.gone.is_cancelled() {
+            return Err(CallError::Gone);
+        }
         let entry = ops::find(name).ok_or_else(|| CallError::UnknownOperation(name.chars().take(64).collect()))?;
         let entered = Instant::now();
         let span = tracing::info_span!("call", operation = entry.name, client = caller.client);
@@ -235,7 +243,8 @@ impl Handle {
         let prepared = entry.prepare(arguments)?;
         let (reply, answer) = oneshot::channel();
         let default_agent = caller.default_agent();
-        let queued = Queued { prepared, default_agent, place: caller.place.clone(), reply, entered };
+        let (place, principal) = (caller.place.clone(), caller.principal.clone());
+        let queued = Queued { prepared, default_agent, place, principal, reply, entered };
         self.send(Message::Call(queued))?;
         select! {
             biased;

@@ -75,6 +75,7 @@ type Answers = Vec<(oneshot::Sender<Answer>, Answer)>;
 pub(crate) struct Writer {
     dir: PathBuf,
     forbidden: Option<String>,
+    unwritable: Option<String>,
     participant: Participant,
     stay: Stay,
     clock: BoardClock,
@@ -117,6 +118,7 @@ impl Writer {
         Self {
             dir: options.dir,
             forbidden: options.forbidden,
+            unwritable: options.unwritable,
             participant,
             stay: options.stay,
             clock: BoardClock::new(options.clock),
@@ -217,6 +219,9 @@ impl Writer {
         let time_has_come = lasts && is_past(self.failed_at) && self.time_has_come();
         if self.queue.is_empty() && !time_has_come {
             return;
+        }
+        if let Some(reason) = &self.unwritable {
+            return self.refuse_queue(Arc::new(BoardError::Forbidden(reason.clone())));
         }
         if let Err(error) = self.open(true) {
             return self.refuse_queue(error);
@@ -400,6 +405,7 @@ impl Writer {
             history: history.as_ref(),
             vitals: &vitals,
             default_agent: &default_agent,
+            principal: call.principal.as_deref(),
             actor: None,
             created: Vec::new(),
             repeated: false,

@@ -13,10 +13,11 @@ use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 use tokio::select;
+use tokio_util::sync::CancellationToken;
 
 use super::{arguments, error_object};
 use crate::ops::EventFilter;
-use crate::participant::{CallError, Handle, Listener};
+use crate::participant::{CallError, Caller, Handle, Listener};
 use crate::state::refusal::Refusal;
 
 pub const SUBSCRIBE: &str = "subscribe_events";
@@ -47,10 +48,13 @@ async fn subscribe(
     params: Params<'static>,
     pending: PendingSubscriptionSink,
     handle: Arc<Handle>,
-    _: Extensions,
+    extensions: Extensions,
 ) -> SubscriptionCloseResponse {
     match listener(&params, &handle).await {
-        Ok(listener) => feed(pending, listener).await,
+        Ok(listener) => {
+            let over = extensions.get::<Caller>().map(|caller| caller.gone.clone()).unwrap_or_default();
+            feed(pending, listener, &over).await
+        }
         Err(error) => {
             pending.reject(error_object(&error)).await;
             SubscriptionCloseResponse::None
@@ -69,10 +73,15 @@ async fn listener(params: &Params<'_>, handle: &Handle) -> Result<Listener, Call
     handle.listen(wanted.since_seq, filter).await
 }
 
-async fn feed(pending: PendingSubscriptionSink, mut listener: Listener) -> SubscriptionCloseResponse {
+async fn feed(
+    pending: PendingSubscriptionSink,
+    mut listener: Listener,
+    over: &CancellationToken,
+) -> SubscriptionCloseResponse {
     let Ok(sink) = pending.accept().await else { return SubscriptionCloseResponse::None };
     loop {
         let item = select! {
+            () = over.cancelled() => return ended(CallError::Gone.data()),
             () = sink.closed() => return SubscriptionCloseResponse::None,
             item = listener.next() => item,
         };

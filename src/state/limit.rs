@@ -52,6 +52,7 @@ limits! {
     SESSIONS = "MCP sessions of one server, before 2026-07-28", 1_024, "sessions";
     SUBSCRIPTIONS = "subscriptions on one connection", 16, "subscriptions";
     RPC_BATCH = "calls in one JSON-RPC batch", 64, "calls";
+    TOKENS = "tokens of one board", 200, "entries";
     WAITING = "calls that wait in one process", 8_192, "calls";
 }
 

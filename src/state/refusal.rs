@@ -61,6 +61,15 @@ pub enum Refusal {
     },
     #[error("agent `{agent}` is {}; only a leader may {action}; ask one, or register again with role leader", with_article(*role))]
     NotLeader { agent: AgentId, role: Role, action: &'static str },
+    #[error(
+        "token `{token}` is {}'s and may not {action}; ask whoever runs the server for another: `callboard token add --role {}`",
+        with_article(*role), above(*role)
+    )]
+    TokenRole { token: String, role: Role, action: &'static str },
+    #[error(
+        "token `{token}` acts as agent `{agent}` and nobody else; leave agent_id out, or ask whoever runs the server for a token of your own"
+    )]
+    TokenAgent { token: String, agent: AgentId },
     #[error("agent `{agent}` is an observer and takes no tasks; register as worker or leader to claim")]
     Observer { agent: AgentId },
     #[error(
@@ -143,6 +152,14 @@ fn held_by(holder: &Option<AgentId>) -> String {
 
 fn kept_text(kept: bool) -> &'static str {
     if kept { "kept with the old attempt but not taken" } else { "not taken" }
+}
+
+/// The role that may more.
+fn above(role: Role) -> &'static str {
+    match role {
+        Role::Observer => "worker",
+        Role::Worker | Role::Leader => "leader",
+    }
 }
 
 fn with_article(role: Role) -> &'static str {

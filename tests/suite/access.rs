@@ -1,3 +1,5 @@
 //! Who may do what, what is kept secret, and what others can tamper with.
 
+mod files;
 mod redaction;
+mod tokens;

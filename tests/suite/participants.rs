@@ -167,6 +167,7 @@ impl Inside {
             dir: board.dir().to_owned(),
             stay,
             forbidden: None,
+            unwritable: None,
             clock: Box::new(self.clock.clone()),
             seed,
             worktree: None,

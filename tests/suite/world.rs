@@ -296,6 +296,7 @@ impl World {
             history: &self.past,
             vitals: &Vitals { started_at: self.now, troubles: Vec::new(), state_file_seq: &|| None },
             default_agent: &self.default_agent,
+            principal: None,
             actor: None,
             created: Vec::new(),
             repeated: false,

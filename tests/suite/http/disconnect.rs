@@ -195,6 +195,7 @@ fn task_of_an_agent_over_http_goes_back_when_its_lease_is_over() {
             dir: board.dir().to_owned(),
             stay: Stay::Brief,
             forbidden: None,
+            unwritable: None,
             clock: Box::new(clock.clone()),
             seed: 1,
             worktree: None,

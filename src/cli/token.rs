@@ -1,0 +1,134 @@
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use super::print::Column;
+use super::{Outcome, Session};
+use crate::clock::{Clock, SystemClock};
+use crate::http::tokens::{self, Entry, Wish};
+use crate::participant::{CallError, directory};
+use crate::state::agent::Role;
+use crate::state::id::AgentId;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Make a token for somebody, and print it, once
+    Add(Add),
+    /// List who has a token; what it is nobody can tell
+    List,
+    /// End a token, at once and also in servers that run
+    Revoke {
+        /// The token's name
+        name: String,
+    },
+}
+
+/// `--agent`, which all commands take, is the only agent that the token acts as.
+#[derive(clap::Args)]
+struct Add {
+    /// What its bearer may do: read; work on tasks; everything
+    #[arg(long, value_enum, default_value = "worker")]
+    role: Rank,
+    /// What the token is called in lists and messages [default: the agent's id, or the role and a number]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// After how many days it ends [default: never]
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    expires: Option<u32>,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Rank {
+    Observer,
+    Worker,
+    Leader,
+}
+
+impl From<Rank> for Role {
+    fn from(rank: Rank) -> Self {
+        match rank {
+            Rank::Observer => Self::Observer,
+            Rank::Worker => Self::Worker,
+            Rank::Leader => Self::Leader,
+        }
+    }
+}
+
+pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+    session.location.may_create()?;
+    match arguments.action {
+        Action::Add(wanted) => add(session, wanted),
+        Action::List => list(session),
+        Action::Revoke { name } => revoke(session, &name),
+    }
+}
+
+fn add(session: &Session, wanted: Add) -> Outcome {
+    directory::prepare(session.dir())?;
+    let agent = session.agent.as_deref().map(AgentId::checked).transpose().map_err(CallError::Refused)?;
+    let wish = Wish { name: wanted.name, role: wanted.role.into(), agent, days: wanted.expires };
+    let (entry, text) = tokens::add(session.dir(), wish)?;
+    let mut reply = shown(&entry);
+    reply["token"] = Value::from(text.as_str());
+    session.show(&reply, |page| {
+        page.line(&text);
+        page.line(format_args!(
+            "{}. It is not shown again; clients send it as `Authorization: Bearer TOKEN`.",
+            told(&entry)
+        ));
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(session: &Session) -> Outcome {
+    directory::inspect(session.dir())?;
+    let (entries, now) = (tokens::list(session.dir())?, SystemClock::default().wall());
+    let reply = json!({"tokens": entries.iter().map(shown).collect::<Vec<_>>()});
+    session.show(&reply, |page| {
+        if entries.is_empty() {
+            return page.line("no tokens; `callboard token add` makes one");
+        }
+        let rows: Vec<_> = entries
+            .iter()
+            .map(|entry| {
+                let ends = match entry.expires {
+                    Some(_) if entry.is_over(now) => "over".to_owned(),
+                    Some(expires) => page.when(expires),
+                    None => "never".to_owned(),
+                };
+                let agent = entry.agent.as_ref().map(AgentId::to_string).unwrap_or_else(|| "any".to_owned());
+                [entry.name.clone(), entry.role.as_str().to_owned(), agent, page.when(entry.created), ends]
+                    .map(Column::from)
+            })
+            .collect();
+        page.table(["name", "role", "agent", "made", "ends"], rows.into_iter());
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn revoke(session: &Session, name: &str) -> Outcome {
+    directory::inspect(session.dir())?;
+    let entry = tokens::revoke(session.dir(), name)?;
+    session.show(&json!({"revoked": shown(&entry)}), |page| page.line(format_args!("revoked {}", told(&entry))))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn shown(entry: &Entry) -> Value {
+    json!({
+        "name": entry.name, "role": entry.role, "agent": entry.agent,
+        "created": entry.created, "expires": entry.expires,
+    })
+}
+
+fn told(entry: &Entry) -> String {
+    let agent = entry.agent.as_ref().map(|agent| format!(", as agent {agent} only")).unwrap_or_default();
+    let ends = entry.expires.map(|expires| format!(", until {expires}")).unwrap_or_default();
+    format!("token `{}`: {}{agent}{ends}", entry.name, entry.role.as_str())
+}

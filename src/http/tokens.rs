@@ -1,0 +1,301 @@
+//! Tokens that the board's owner hands out: `tokens.toml`, with their hashes, never the tokens.
+//!
+//! Format 1: `version = 1` and for each `[[token]]` its `name`, `role`, `agent?`, `sha256` of the token's text in
+//! hexadecimal digits, `created` and `expires?`.
+
+use std::fs::Metadata;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+
+use super::token::Token;
+use crate::clock::{Clock, SystemClock};
+use crate::ops::Principal;
+use crate::participant::directory::{BoardLock, DirectoryError};
+use crate::private::{self, PrivateError};
+use crate::state::agent::Role;
+use crate::state::id::AgentId;
+use crate::state::limit;
+use crate::state::refusal::Refusal;
+use crate::state::time::{MINUTE, Timestamp};
+
+pub const FILE_NAME: &str = "tokens.toml";
+/// Before the digits, so that a token is known for one wherever it turns up.
+const PREFIX: &str = "cbt_";
+const VERSION: u32 = 1;
+const DAY: i64 = 24 * 60 * MINUTE;
+const LARGEST: u64 = 256 * 1024;
+
+#[derive(Debug, Error)]
+pub enum TokensError {
+    #[error(transparent)]
+    Private(#[from] PrivateError),
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error("{} {what}; run `chmod 600` on it", path.display())]
+    Unsafe { path: PathBuf, what: &'static str },
+    #[error("{} is not valid: {detail}; mend it, or move it away and add the tokens anew", path.display())]
+    Invalid { path: PathBuf, detail: String },
+    #[error("cannot {action} {}: {source}; check the disk and the permissions, then try again", path.display())]
+    Failed { action: &'static str, path: PathBuf, source: io::Error },
+    #[error(
+        "there is a token `{name}` already; choose another --name, or revoke it first: `callboard token revoke {name}`"
+    )]
+    Taken { name: String },
+    #[error("there is no token `{name}`; `callboard token list` shows those there are")]
+    Unknown { name: String },
+    #[error("a token's name must be 1 to 64 letters, digits and . _ -")]
+    BadName,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    pub name: String,
+    pub role: Role,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
+    sha256: String,
+    pub created: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<Timestamp>,
+}
+
+impl Entry {
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        self.expires.is_some_and(|expires| expires <= now)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    version: u32,
+    #[serde(default, rename = "token", skip_serializing_if = "Vec::is_empty")]
+    tokens: Vec<Entry>,
+}
+
+/// What a new token is to be.
+pub struct Wish {
+    pub name: Option<String>,
+    pub role: Role,
+    pub agent: Option<AgentId>,
+    pub days: Option<u32>,
+}
+
+/// Makes a token, and says it: nobody can afterwards.
+pub fn add(dir: &Path, wish: Wish) -> Result<(Entry, String), TokensError> {
+    changed(dir, |tokens| {
+        limit::TOKENS.check(tokens.len() + 1)?;
+        let name = match wish.name {
+            Some(name) => checked(name)?,
+            None => free_name(tokens, wish.role, wish.agent.as_ref()),
+        };
+        if tokens.iter().any(|token| token.name == name) {
+            return Err(TokensError::Taken { name });
+        }
+        let failed = |error: getrandom::Error| {
+            let (action, path) = ("make a token for", dir.join(FILE_NAME));
+            TokensError::Failed { action, path, source: io::Error::other(error) }
+        };
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes).map_err(failed)?;
+        let text = format!("{PREFIX}{}", hex(&bytes));
+        let created = SystemClock::default().wall();
+        let expires = wish.days.map(|days| created + i64::from(days) * DAY);
+        let (role, agent) = (wish.role, wish.agent);
+        let entry = Entry { name, role, agent, sha256: hex(&Sha256::digest(&text)), created, expires };
+        tokens.push(entry.clone());
+        Ok((entry, text))
+    })
+}
+
+pub fn revoke(dir: &Path, name: &str) -> Result<Entry, TokensError> {
+    changed(dir, |tokens| match tokens.iter().position(|token| token.name == name) {
+        Some(place) => Ok(tokens.remove(place)),
+        None => Err(TokensError::Unknown { name: name.chars().take(limit::ID.max).collect() }),
+    })
+}
+
+pub fn list(dir: &Path) -> Result<Vec<Entry>, TokensError> {
+    Ok(read(dir)?.1)
+}
+
+fn checked(name: String) -> Result<String, TokensError> {
+    let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+    if name.is_empty() || name.len() > limit::ID.max || !is_name { Err(TokensError::BadName) } else { Ok(name) }
+}
+
+/// `worker-1`, or the agent's id.
+fn free_name(tokens: &[Entry], role: Role, agent: Option<&AgentId>) -> String {
+    let is_free = |name: &String| !tokens.iter().any(|token| token.name == *name);
+    let own = agent.and_then(|agent| checked(agent.to_string()).ok()).filter(is_free);
+    let mut numbered = (1..).map(|number| format!("{}-{number}", role.as_str()));
+    own.or_else(|| numbered.find(is_free)).unwrap_or_default()
+}
+
+/// Reads, changes and writes while nobody else does.
+fn changed<T>(dir: &Path, change: impl FnOnce(&mut Vec<Entry>) -> Result<T, TokensError>) -> Result<T, TokensError> {
+    let path = dir.join(FILE_NAME);
+    let failed = |action| move |source| TokensError::Failed { action, path: dir.join(FILE_NAME), source };
+    let lock = BoardLock::open(dir)?;
+    let held = lock.handle().map_err(failed("lock"))?;
+    held.lock().map_err(failed("lock"))?;
+    let outcome = read(dir).and_then(|(_, mut tokens)| {
+        let outcome = change(&mut tokens)?;
+        let document = toml::to_string(&Document { version: VERSION, tokens });
+        let text = document.map_err(|error| failed("write")(io::Error::other(error)))?;
+        // Readable by its owner alone from its first moment.
+        let mut file = tempfile::Builder::new().prefix(".tokens-").tempfile_in(dir).map_err(failed("write"))?;
+        file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(failed("write"))?;
+        file.persist(&path).map_err(|error| failed("write")(error.error))?;
+        Ok(outcome)
+    });
+    lock.release();
+    outcome
+}
+
+/// Device, inode, size and time of the last change.
+type Version = (u64, u64, u64, i64, i64);
+
+fn version(metadata: &Metadata) -> Version {
+    (metadata.dev(), metadata.ino(), metadata.size(), metadata.mtime(), metadata.mtime_nsec())
+}
+
+fn read(dir: &Path) -> Result<(Option<Version>, Vec<Entry>), TokensError> {
+    let path = dir.join(FILE_NAME);
+    let failed = |source| TokensError::Failed { action: "read", path: dir.join(FILE_NAME), source };
+    let Some(file) = private::read(dir, FILE_NAME)? else { return Ok((None, Vec::new())) };
+    let metadata = file.metadata().map_err(failed)?;
+    if metadata.mode() & 0o077 != 0 {
+        return Err(TokensError::Unsafe { path, what: "can be read by others" });
+    }
+    let mut text = String::new();
+    file.take(LARGEST).read_to_string(&mut text).map_err(failed)?;
+    // What is wrong with it is not repeated: there are hashes in it.
+    let document: Document = toml::from_str(&text)
+        .map_err(|error| TokensError::Invalid { path: path.clone(), detail: error.message().to_owned() })?;
+    if document.version != VERSION {
+        let detail = format!("version {} is not known to this callboard", document.version);
+        return Err(TokensError::Invalid { path, detail });
+    }
+    Ok((Some(version(&metadata)), document.tokens))
+}
+
+/// Everyone who may come in: the owner with the server's own token, and whoever was given one.
+pub struct Keyring {
+    pub owner: Token,
+    dir: PathBuf,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    version: Option<Version>,
+    guests: Vec<Guest>,
+}
+
+#[derive(Clone)]
+struct Guest {
+    entry: Entry,
+    principal: Arc<Principal>,
+    /// Cancelled when the token is no longer good.
+    over: CancellationToken,
+}
+
+/// Who presents a token.
+pub enum Verdict {
+    Owner,
+    /// Until `over` is cancelled.
+    Guest {
+        principal: Arc<Principal>,
+        over: CancellationToken,
+    },
+    Expired {
+        name: String,
+    },
+    Stranger,
+}
+
+impl Keyring {
+    pub fn open(dir: &Path, owner: Token) -> Result<Self, TokensError> {
+        let keyring = Self { owner, dir: dir.to_owned(), known: Mutex::default() };
+        let (version, entries) = read(dir)?;
+        *keyring.lock() = Known { version, guests: entries.into_iter().map(Guest::of).collect() };
+        Ok(keyring)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes as long for whichever token it is.
+    pub fn judge(&self, presented: &[u8]) -> Verdict {
+        self.refresh();
+        let is_owner = self.owner.accepts(presented);
+        let hash = hex(&Sha256::digest(presented));
+        let known = self.lock();
+        let mut found = u32::MAX;
+        for (index, guest) in (0..).zip(&known.guests) {
+            let same: Choice = guest.entry.sha256.as_bytes().ct_eq(hash.as_bytes());
+            found.conditional_assign(&index, same);
+        }
+        if is_owner {
+            return Verdict::Owner;
+        }
+        match known.guests.get(found as usize) {
+            None => Verdict::Stranger,
+            Some(guest) if guest.over.is_cancelled() => Verdict::Expired { name: guest.entry.name.clone() },
+            Some(guest) => Verdict::Guest { principal: Arc::clone(&guest.principal), over: guest.over.clone() },
+        }
+    }
+
+    /// Reads the file if it has changed, and ends what is over. When it cannot be read, nobody it names comes in.
+    pub fn refresh(&self) {
+        let now = SystemClock::default().wall();
+        let mut known = self.lock();
+        let found = std::fs::symlink_metadata(self.dir.join(FILE_NAME)).ok().map(|metadata| version(&metadata));
+        if found != known.version {
+            let (version, entries) = read(&self.dir).unwrap_or_else(|error| {
+                tracing::warn!(%error, "no token but the owner's is accepted");
+                (found, Vec::new())
+            });
+            let before = std::mem::take(&mut *known);
+            let guests = entries.into_iter().map(|entry| {
+                let same = |guest: &&Guest| {
+                    guest.entry.sha256 == entry.sha256
+                        && guest.entry.expires == entry.expires
+                        && *guest.principal == principal(&entry)
+                };
+                before.guests.iter().find(same).cloned().unwrap_or_else(|| Guest::of(entry.clone()))
+            });
+            *known = Known { version, guests: guests.collect() };
+            let is_kept = |old: &Guest| known.guests.iter().any(|guest| Arc::ptr_eq(&guest.principal, &old.principal));
+            before.guests.iter().filter(|old| !is_kept(old)).for_each(|old| old.over.cancel());
+        }
+        known.guests.iter().filter(|guest| guest.entry.is_over(now)).for_each(|guest| guest.over.cancel());
+    }
+}
+
+impl Guest {
+    fn of(entry: Entry) -> Self {
+        Self { principal: Arc::new(principal(&entry)), entry, over: CancellationToken::new() }
+    }
+}
+
+fn principal(entry: &Entry) -> Principal {
+    Principal { token: entry.name.clone(), role: entry.role, agent: entry.agent.clone() }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

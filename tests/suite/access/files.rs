@@ -1,0 +1,213 @@
+//! What stands in the place of a board's file and is none: refused, with what to do, never followed, never waited for.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use serde_json::json;
+
+use crate::harness::http::serve;
+use crate::harness::{Board, available, until};
+
+/// A board with every file that is ever made.
+fn furnished() -> Board {
+    let board = Board::with_policy("lease_minutes = 10");
+    board.cli_ok("create_task", json!({"id": "t1", "description": "x"}));
+    let added = board.finish(board.command().args(["token", "add"]));
+    assert!(added.status.success(), "{}", added.stderr);
+    board
+}
+
+const FILES: [&str; 7] =
+    ["lock", "journal.db", "journal.db-wal", "journal.db-shm", "mcp-state.json", "config.toml", "tokens.toml"];
+
+/// A command that uses the file, ended after a while if it does not end.
+fn told(board: &Board, file: &str) -> (ExitStatus, String) {
+    let mut command = board.command();
+    match file {
+        "tokens.toml" => command.args(["token", "add"]),
+        "serve.token" => command.args(["serve", "--listen", "127.0.0.1:0"]),
+        _ => command.args(["add", "another"]),
+    };
+    let mut process = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    until(Duration::from_secs(20), &format!("the command ends with something else in the place of {file}"), || {
+        process.try_wait().unwrap()
+    });
+    let output = process.wait_with_output().unwrap();
+    (output.status, String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[track_caller]
+fn is_refused(board: &Board, file: &str, what: &str) {
+    let (status, error) = told(board, file);
+    assert!(!status.success(), "{what} in the place of {file} was used");
+    assert!(error.contains(file), "{what} in the place of {file}: {error}");
+    let says_what_to_do = ["move it away", "try again", "remove it"].iter().any(|remedy| error.contains(remedy));
+    assert!(says_what_to_do, "{what} in the place of {file}: {error}");
+}
+
+fn in_its_place(board: &Board, file: &str, put: impl FnOnce(&Path)) {
+    let path = board.file(file);
+    drop(fs::remove_file(&path));
+    put(&path);
+}
+
+fn pipe(path: &Path) {
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+}
+
+#[test]
+fn link_in_the_place_of_a_file_is_not_followed() {
+    for file in FILES.into_iter().chain(["serve.token"]) {
+        let board = furnished();
+        let elsewhere = board.base().join("elsewhere");
+        if board.file(file).exists() {
+            fs::copy(board.file(file), &elsewhere).unwrap();
+        } else {
+            fs::write(&elsewhere, "precious").unwrap();
+        }
+        let before = fs::read(&elsewhere).unwrap();
+        in_its_place(&board, file, |path| symlink(&elsewhere, path).unwrap());
+        is_refused(&board, file, "a link");
+        assert_eq!(fs::read(&elsewhere).unwrap(), before, "{file}");
+    }
+}
+
+#[test]
+fn link_to_nothing_makes_nothing() {
+    for file in FILES.into_iter().chain(["serve.token"]) {
+        let board = furnished();
+        let nowhere = board.base().join("nowhere");
+        in_its_place(&board, file, |path| symlink(&nowhere, path).unwrap());
+        let (status, _) = told(&board, file);
+        assert!(!status.success(), "{file}");
+        assert!(!nowhere.exists(), "{file}");
+    }
+}
+
+#[test]
+fn pipe_in_the_place_of_a_file_is_not_waited_for() {
+    for file in FILES.into_iter().chain(["serve.token"]) {
+        let board = furnished();
+        in_its_place(&board, file, pipe);
+        is_refused(&board, file, "a pipe");
+    }
+}
+
+#[test]
+fn directory_or_socket_in_the_place_of_a_file_is_refused() {
+    for file in FILES.into_iter().chain(["serve.token"]) {
+        let board = furnished();
+        in_its_place(&board, file, |path| fs::create_dir(path).unwrap());
+        is_refused(&board, file, "a directory");
+        let board = furnished();
+        let mut socket = None;
+        in_its_place(&board, file, |path| {
+            // Its path may be too long for an address.
+            let short = tempfile::tempdir().unwrap();
+            socket = Some(UnixListener::bind(short.path().join("s")).unwrap());
+            fs::rename(short.path().join("s"), path)
+                .or_else(|_| {
+                    mknodat(CWD, path, FileType::Socket, Mode::RUSR | Mode::WUSR, 0).map_err(std::io::Error::from)
+                })
+                .unwrap();
+        });
+        is_refused(&board, file, "a socket");
+    }
+}
+
+#[test]
+fn file_that_everybody_may_write_is_refused() {
+    for file in FILES.into_iter().chain(["serve.token"]) {
+        let board = furnished();
+        if !board.file(file).exists() {
+            fs::write(board.file(file), "").unwrap();
+        }
+        fs::set_permissions(board.file(file), fs::Permissions::from_mode(0o666)).unwrap();
+        let (status, error) = told(&board, file);
+        assert!(!status.success() && error.contains(file), "{file}: {error}");
+    }
+}
+
+fn root() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    available("root", Some("only root gives files away").filter(|_| !is_root))
+}
+
+#[test]
+fn file_of_another_user_is_refused() {
+    if !root() {
+        return;
+    }
+    for file in FILES.into_iter().chain(["serve.token"]) {
+        let board = furnished();
+        if !board.file(file).exists() {
+            fs::write(board.file(file), "").unwrap();
+            fs::set_permissions(board.file(file), fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        chown(board.file(file), Some(65_534), None).unwrap();
+        let (status, error) = told(&board, file);
+        assert!(!status.success() && error.contains("another user"), "{file}: {error}");
+    }
+}
+
+#[test]
+fn directory_of_another_user_or_open_to_everybody_is_refused() {
+    let board = furnished();
+    fs::set_permissions(board.dir(), fs::Permissions::from_mode(0o777)).unwrap();
+    let (status, error) = told(&board, "lock");
+    assert!(!status.success() && error.contains("chmod 700"), "{error}");
+    fs::set_permissions(board.dir(), fs::Permissions::from_mode(0o700)).unwrap();
+    if root() {
+        chown(board.dir(), Some(65_534), None).unwrap();
+        let (status, error) = told(&board, "lock");
+        assert!(!status.success() && error.contains("another user"), "{error}");
+    }
+}
+
+#[test]
+fn place_of_living_processes_leads_nowhere_else() {
+    let board = furnished();
+    let elsewhere = board.base().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    fs::remove_dir_all(board.file("run")).unwrap();
+    symlink(&elsewhere, board.file("run")).unwrap();
+    let (status, error) = told(&board, "run");
+    assert!(!status.success() && error.contains("run is not a directory"), "{error}");
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+}
+
+/// Whatever the umask: a server's and a client's files, too.
+#[test]
+fn everything_that_is_made_is_its_owners_alone() {
+    let board = Board::new();
+    let mut client = board.mcp();
+    client.register("w1");
+    client.ok("create_task", json!({"id": "t1", "description": "x"}));
+    let (mut command, _) = serve(&board, &[]);
+    let mut server = command.spawn().unwrap();
+    until(Duration::from_secs(20), "the server has a token", || board.file("serve.token").exists().then_some(()));
+    assert!(board.finish(board.command().args(["token", "add"])).status.success());
+    let mut open = vec![board.dir().to_owned()];
+    let mut seen = 0;
+    while let Some(dir) = open.pop() {
+        assert_eq!(fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700, "{}", dir.display());
+        for entry in fs::read_dir(&dir).unwrap().flatten() {
+            let Ok(metadata) = fs::symlink_metadata(entry.path()) else { continue };
+            if metadata.is_dir() {
+                open.push(entry.path());
+            } else {
+                seen += 1;
+                assert_eq!(metadata.permissions().mode() & 0o777, 0o600, "{}", entry.path().display());
+            }
+        }
+    }
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert!(seen > 6, "{seen} files");
+    assert_eq!(fs::read_to_string(board.file(".gitignore")).unwrap(), "*\n");
+}
