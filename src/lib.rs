@@ -27,6 +27,7 @@
 //! | who may connect over HTTP | [`http`]: `gate` (host, origin, token, form, size), `token`, the listener |
 //! | what a person types | [`cli`]: one file per command |
 //! | which files are trusted | [`private`], `participant::directory`; [`filesystem`] for where they lie |
+//! | what of a text is let in | [`harmless`]: no control characters |
 //! | what counts as a secret | [`redact`]: `shape` (by form), `named` (by the name before it) |
 //! | where the board is | [`location`], [`worktree`] |
 //!
@@ -50,6 +51,7 @@ pub mod clock;
 pub mod config;
 pub mod failpoint;
 pub mod filesystem;
+pub mod harmless;
 pub mod http;
 pub mod journal;
 pub mod location;

@@ -54,6 +54,7 @@ use crate::state::id::AgentId;
 use crate::state::limit;
 use crate::state::task::Place;
 use crate::worktree::{Repository, Worktree};
+use crate::{config, filesystem};
 
 /// Exit codes, as the help of `callboard` documents them.
 const REFUSED: u8 = 1;
@@ -83,6 +84,10 @@ struct Arguments {
     /// Act as this agent; for `mcp` also `auto`
     #[arg(long, global = true, value_name = "ID")]
     agent: Option<String>,
+    /// Write to a board on a network file system, which one machine alone uses
+    #[arg(long, global = true, env = "CALLBOARD_ALLOW_NETWORK_FILESYSTEM", hide_env = true,
+        value_parser = clap::builder::FalseyValueParser::new(), action = clap::ArgAction::SetTrue)]
+    allow_network_filesystem: bool,
     /// Print JSON
     #[arg(long, global = true)]
     json: bool,
@@ -184,6 +189,7 @@ pub struct Session {
     cwd: PathBuf,
     server: Option<Server>,
     agent: Option<String>,
+    allow_network_filesystem: bool,
     json: bool,
     color: ColorChoice,
 }
@@ -349,6 +355,7 @@ impl Session {
             home,
             cwd,
             agent: arguments.agent.clone(),
+            allow_network_filesystem: arguments.allow_network_filesystem,
             json: arguments.json,
             color: arguments.color,
         })
@@ -364,11 +371,18 @@ impl Session {
             dir: self.location.dir.clone(),
             stay,
             forbidden: self.location.may_create().err().map(|error| error.to_string()),
-            unwritable: None,
+            unwritable: self.objection(),
             clock: Box::new(SystemClock::default()),
             seed: seed(),
             worktree: self.place().worktree,
         })
+    }
+
+    /// Why nothing should be written where the board is, unless it is allowed all the same.
+    fn objection(&self) -> Option<String> {
+        let found = filesystem::objection(&filesystem::kind(self.dir()), self.dir());
+        let is_allowed = || config::load(self.dir()).is_ok_and(|config| config.allow_network_filesystem);
+        found.filter(|_| !self.allow_network_filesystem && !is_allowed())
     }
 
     pub fn place(&self) -> Place {

@@ -41,6 +41,9 @@ pub struct Arguments {
 
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     session.location.may_create()?;
+    if let Some(objection) = session.objection() {
+        anyhow::bail!(objection);
+    }
     directory::prepare(session.dir())?;
     allow_connections();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

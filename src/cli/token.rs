@@ -71,6 +71,9 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
 }
 
 fn add(session: &Session, wanted: Add) -> Outcome {
+    if let Some(objection) = session.objection() {
+        anyhow::bail!(objection);
+    }
     directory::prepare(session.dir())?;
     let agent = session.agent.as_deref().map(AgentId::checked).transpose().map_err(CallError::Refused)?;
     let wish = Wish { name: wanted.name, role: wanted.role.into(), agent, days: wanted.expires };

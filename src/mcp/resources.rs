@@ -148,7 +148,9 @@ pub fn list(state: &State) -> Vec<Resource> {
     });
     let unfinished = state.tasks().filter(|task| task.status.is_unfinished()).take(TASKS_LISTED);
     let tasks = unfinished.map(|task| {
-        let title = task.headline().chars().take(80).collect::<String>();
+        // Imported boards have texts that passed no door.
+        let title = task.headline().chars().filter(|c| !c.is_control()).take(80).collect::<String>();
+        let title = crate::harmless::text(&title).unwrap_or(title);
         let uri = format!("{TASK}{}", utf8_percent_encode(task.id.as_str(), PATH_SEGMENT));
         Resource::new(uri, task.id.as_str()).with_title(title).with_description("A task that is not finished")
     });

@@ -231,9 +231,10 @@ fn advice(why: &EmptyHanded) -> (String, &'static str) {
             format!("{} tasks are blocked and nothing is running", why.blocked),
             "stop, and tell your leader: see blocked_by_failure in get_status",
         ),
-        Verdict::Unsuited => {
-            (format!("ready tasks demand {}", why.missing.join(", ")), "register again with what you can do, or stop")
-        }
+        Verdict::Unsuited => (
+            "ready tasks demand what you have not: see missing".to_owned(),
+            "register again with what you can do, or stop",
+        ),
         Verdict::Paused => ("claims are paused".to_owned(), "finish what you hold and stop"),
     }
 }

@@ -47,7 +47,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::redact;
 use crate::state::agent::Participant;
 use crate::state::event::{Event, Recorded};
 use crate::state::id::{AgentId, ParticipantId};
@@ -57,6 +56,7 @@ use crate::state::refusal::Refusal;
 use crate::state::task::Place;
 use crate::state::time::Timestamp;
 use crate::state::{Created, State};
+use crate::{harmless, redact};
 
 /// One thing that the board can be asked.
 pub trait Operation: 'static {
@@ -337,6 +337,7 @@ struct Parsed<O: Operation> {
 
 fn prepare<O: Operation>(arguments: Value) -> Result<Box<dyn Prepared>, Refusal> {
     let mut arguments = if arguments.is_null() { Value::Object(Map::new()) } else { arguments };
+    harmless::value(&mut arguments);
     // Nothing of a read is kept.
     let redacted = if O::ANNOTATIONS.read_only { 0 } else { redact::value(&mut arguments) };
     match serde_path_to_error::deserialize(arguments) {

@@ -93,7 +93,9 @@ pub enum Refusal {
     NotReady { task: TaskId, waiting_for: Vec<TaskId> },
     #[error("task `{task}` is not tried again before {until}; claim another with claim_task")]
     TooEarly { task: TaskId, until: Timestamp },
-    #[error("task `{task}` demands {}, which agent `{agent}` has not; register again with it, or claim another", missing.join(", "))]
+    #[error(
+        "task `{task}` demands what agent `{agent}` has not, see missing; register again with it, or claim another"
+    )]
     DemandsUnmet { task: TaskId, agent: AgentId, missing: Vec<String> },
     #[error("idempotency_key `{key}` was used with other parameters; choose a new key for a new call")]
     KeyReused { key: String },

@@ -2,4 +2,5 @@
 
 mod files;
 mod redaction;
+mod texts;
 mod tokens;

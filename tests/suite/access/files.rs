@@ -7,6 +7,9 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use callboard::clock::SystemClock;
+use callboard::filesystem::{self, Class, FileSystem};
+use callboard::participant::{self, Caller, Options, Stay};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::json;
 
@@ -210,4 +213,28 @@ fn everything_that_is_made_is_its_owners_alone() {
     server.wait().unwrap();
     assert!(seen > 6, "{seen} files");
     assert_eq!(fs::read_to_string(board.file(".gitignore")).unwrap(), "*\n");
+}
+
+/// As on a network file system, which is not to be had here.
+#[test]
+fn board_where_nothing_must_be_written_is_read() {
+    let board = furnished();
+    let before = board.document()["seq"].clone();
+    let handle = participant::spawn(Options {
+        dir: board.dir().to_owned(),
+        stay: Stay::Brief,
+        unwritable: filesystem::objection(&FileSystem { name: "nfs".to_owned(), class: Class::Network }, board.dir()),
+        forbidden: None,
+        clock: Box::new(SystemClock::default()),
+        seed: 1,
+        worktree: None,
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let caller = Caller::default();
+    let read = runtime.block_on(handle.call("get_task", json!({"task_id": "t1"}), &caller)).unwrap();
+    assert_eq!(read["task"]["id"], "t1");
+    let error = runtime.block_on(handle.call("create_task", json!({"description": "y"}), &caller)).unwrap_err();
+    assert!(error.message().contains("--allow-network-filesystem"), "{}", error.message());
+    assert_eq!(error.data()["code"], "board_forbidden");
+    assert_eq!(board.document()["seq"], before);
 }

@@ -1,0 +1,81 @@
+//! What agents write, without what a terminal, an editor or a reader could be deceived by.
+//!
+//! Decided at the door, once for all places in which a text may later be shown: sequences that colour or move are dropped,
+//! line ends become `\n`, and every other control character but `\t`, what turns the direction of text around, and
+//! invisible tag characters become U+FFFD.
+
+use serde_json::Value;
+
+/// `text` made harmless; none if it is.
+pub fn text(text: &str) -> Option<String> {
+    if !text.chars().any(is_obeyed) {
+        return None;
+    }
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '\r' => {
+                rest.next_if_eq(&'\n');
+                clean.push('\n');
+            }
+            '\u{1b}' if rest.next_if_eq(&'[').is_some() => {
+                // Parameters, then the letter that ends it.
+                while rest.next_if(|c| matches!(c, ' '..='?')).is_some() {}
+                rest.next_if(|c| matches!(c, '@'..='~'));
+            }
+            c if is_obeyed(c) => clean.push(char::REPLACEMENT_CHARACTER),
+            c => clean.push(c),
+        }
+    }
+    Some(clean)
+}
+
+/// Makes every text in `value` harmless.
+pub fn value(value: &mut Value) {
+    match value {
+        Value::String(string) => {
+            if let Some(clean) = text(string) {
+                *string = clean;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(self::value),
+        Value::Object(fields) => {
+            if fields.keys().any(|name| name.chars().any(is_obeyed)) {
+                let named =
+                    std::mem::take(fields).into_iter().map(|(name, value)| (text(&name).unwrap_or(name), value));
+                *fields = named.collect();
+            }
+            fields.values_mut().for_each(self::value);
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn is_obeyed(c: char) -> bool {
+    c.is_control() && c != '\n' && c != '\t'
+        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(c, '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_deceives_goes_and_the_text_stays() {
+        let clean = |given: &str| text(given).unwrap_or_else(|| given.to_owned());
+        assert_eq!(clean("\u{1b}[1;31merror\u{1b}[0m: a\r\nb\rc\td"), "error: a\nb\nc\td");
+        assert_eq!(clean("a\u{202e}b\u{7}c\u{9b}d\u{e0041}e\u{1b}"), "a\u{fffd}b\u{fffd}c\u{fffd}d\u{fffd}e\u{fffd}");
+        assert_eq!(text("naïve 日本 👩‍💻 שלום\n\tx"), None);
+    }
+
+    #[test]
+    fn names_of_fields_are_texts_too() {
+        let mut given = json!({"data": {"a\u{202e}": ["\u{1b}[2Jx"]}});
+        value(&mut given);
+        assert_eq!(given, json!({"data": {"a\u{fffd}": ["x"]}}));
+    }
+}
