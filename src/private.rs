@@ -99,8 +99,7 @@ impl Dir {
         let Some(stat) = self.stat(name) else { return Ok(None) };
         match wrong(&stat) {
             Some(what) => Err(PrivateError::Refused { path: self.path.join(name), what }),
-            // The fields' types differ by platform.
-            None => Ok(Some((stat.st_dev as u64, stat.st_ino as u64))),
+            None => Ok(Some((stat.st_dev, stat.st_ino))),
         }
     }
 

@@ -98,7 +98,7 @@ fn judged(name: &str) -> Option<(&'static str, Habit)> {
     if last == "base" && before == "key" && words.iter().any(|word| word == "secret") {
         return Some(("secret", Habit::Token));
     }
-    let is_auth = last == "auth" && (words.len() == 1 || before == "basic" || before == "") || last == "authorization";
+    let is_auth = last == "auth" && (words.len() == 1 || before == "basic") || last == "authorization";
     is_auth.then_some(("authorization", Habit::Token))
 }
 

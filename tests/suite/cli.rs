@@ -387,7 +387,7 @@ fn what_agents_write_cannot_steer_a_terminal() {
         let obeyed = text.chars().find(|c| c.is_control() && *c != '\n' || *c == '\u{202e}');
         assert_eq!(obeyed, None, "{text:?}");
     }
-    assert_eq!(project.json(&["show", "a"])["task"]["description"], evil);
+    assert_eq!(project.json(&["show", "a"])["task"]["description"], "\u{fffd}31m\u{fffd}cod\u{fffd}\nx");
 }
 
 #[test]

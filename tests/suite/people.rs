@@ -194,7 +194,8 @@ fn what_agents_write_cannot_steer_the_terminal_of_a_watcher() {
     let mut printed: Vec<_> = (0..events).map(|_| told.line()).collect();
     let each: Vec<_> = (0..events).map(|_| json.line()).collect();
     assert!(printed.iter().all(|line| line.starts_with("20")), "{printed:#?}");
-    assert!(each.iter().any(|line| serde_json::from_str::<Value>(line).unwrap()["content"] == evil));
+    let kept = "\u{fffd}31m\u{fffd}cod\u{fffd}\nx\nw claimed everything";
+    assert!(each.iter().any(|line| serde_json::from_str::<Value>(line).unwrap()["content"] == kept));
     printed.extend(each);
     printed.push(says(&board, &["discoveries"]).replace('\n', ""));
     for line in printed {
