@@ -89,6 +89,19 @@ pub enum JournalError {
     Sqlite(#[source] rusqlite::Error),
 }
 
+impl JournalError {
+    /// The write itself failed, not the sync behind it: the log has no whole batch that could come back after a crash.
+    pub fn is_of_write(&self) -> bool {
+        match self {
+            Self::Full => true,
+            Self::Sqlite(error) => {
+                error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_WRITE)
+            }
+            _ => false,
+        }
+    }
+}
+
 impl From<rusqlite::Error> for JournalError {
     fn from(error: rusqlite::Error) -> Self {
         use rusqlite::ErrorCode;

@@ -62,6 +62,8 @@ pub struct SqliteJournal {
     /// The newest event that this process has read or written. What comes after it must be chained to it, so a history
     /// that was exchanged under a running process is noticed.
     last: Cell<Option<Link>>,
+    /// Everything that can be read is durable: a process that died between writing and syncing left nothing unsynced.
+    settled: Cell<bool>,
 }
 
 impl SqliteJournal {
@@ -73,7 +75,7 @@ impl SqliteJournal {
             found => found?,
         };
         let connection = connect(&path).map_err(|error| unreadable(&path, error))?;
-        let journal = Self { connection, last: Cell::new(None) };
+        let journal = Self { connection, last: Cell::new(None), settled: Cell::new(false) };
         journal.check_format().map_err(|error| unreadable(&path, error))?;
         Ok(journal)
     }
@@ -100,6 +102,30 @@ impl SqliteJournal {
         fs::rename(&unfinished, &path)?;
         fs::File::open(dir)?.sync_all()?;
         Self::open(dir)
+    }
+
+    /// Makes durable what can be read. A process that was killed between writing its log and syncing it may have left events
+    /// that the next one finds and a power loss would take back. An append does the same.
+    pub fn settle(&self) -> Result<(), JournalError> {
+        if !self.settled.get() {
+            self.checkpoint("FULL")?;
+            self.settled.set(true);
+        }
+        Ok(())
+    }
+
+    /// The same, and makes certain that what cannot be read will not come back: an append that failed may stand in the log
+    /// behind its end.
+    pub fn settle_for_good(&self) -> Result<(), JournalError> {
+        self.checkpoint("TRUNCATE")?;
+        self.settled.set(true);
+        Ok(())
+    }
+
+    fn checkpoint(&self, mode: &str) -> Result<(), JournalError> {
+        let sql = format!("PRAGMA wal_checkpoint({mode})");
+        let busy: bool = self.connection.query_row(&sql, [], |row| row.get(0))?;
+        if busy { Err(JournalError::Busy) } else { Ok(()) }
     }
 
     fn check_format(&self) -> Result<(), JournalError> {
@@ -164,6 +190,7 @@ impl Journal for SqliteJournal {
         transaction.commit().map_err(unknown)?;
         failpoint::hit("after-commit").map_err(unknown)?;
         self.last.set(Some(link));
+        self.settled.set(self.settled.get() || !rows.is_empty());
         Ok(())
     }
 

@@ -257,6 +257,10 @@ impl Board {
     fn look_for(&mut self, batch: &BatchId, error: JournalError) -> Result<(), BoardError> {
         let found = SqliteJournal::open(&self.dir).and_then(|journal| {
             self.journal = journal;
+            // Else a later crash could take back or bring back what is answered now. A full disk has no space for it.
+            if !error.is_of_write() {
+                self.journal.settle_for_good()?;
+            }
             self.journal.holds_batch(batch)
         });
         match found {
@@ -266,8 +270,15 @@ impl Board {
         }
     }
 
+    /// What is answered from now on, nothing takes back.
+    pub fn settle(&self) -> Result<(), BoardError> {
+        self.journal.settle().map_err(BoardError::NotWritten)
+    }
+
     /// Brings the state file to the head, if it is behind.
     pub fn project(&mut self) -> io::Result<()> {
+        // A file ahead of the journal is what no power loss may leave.
+        self.journal.settle().map_err(io::Error::other)?;
         let (board_id, seq) = (&self.state.board().board_id, self.state.seq());
         match statefile::seq_of(&self.dir) {
             Ok(Some(shown)) if shown.board_id == *board_id && shown.seq == seq => Ok(()),

@@ -558,7 +558,7 @@ impl Writer {
         self.batches += 1;
         let batch = BatchId::new(format!("{}/{}", self.participant.id, self.batches));
         let written = match recorded {
-            Ok(()) if events.is_empty() => Ok(()),
+            Ok(()) if events.is_empty() => board.settle(),
             Ok(()) => board.append(before, &batch, &events),
             Err(error) => Err(error),
         };
