@@ -49,6 +49,7 @@ use crate::location::{Location, Start};
 use crate::ops::LARGEST_INPUT;
 use crate::participant::{self, AgentChoice, CallError, Caller, Handle, Options, Stay};
 use crate::rpc::client::{Blame, ClientError};
+use crate::signal;
 use crate::state::guard::HUMAN;
 use crate::state::id::AgentId;
 use crate::state::limit;
@@ -501,7 +502,11 @@ fn without_dots(path: &Path) -> PathBuf {
 }
 
 pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let entered = runtime.enter();
+    signal::outlive_size_limit()?;
+    drop(entered);
+    Ok(runtime)
 }
 
 /// Differs from process to process, also in the same millisecond.
