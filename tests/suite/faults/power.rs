@@ -13,7 +13,7 @@ use std::time::Instant;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use super::{path, run};
+use super::{StopAtEnd, path, run};
 use crate::harness::{Board, Client, PATIENCE, available, size, until};
 
 const WRITERS: usize = 3;
@@ -84,16 +84,12 @@ fn load(mut client: Client, agent: &str, acknowledged: &Acknowledged, calls: &At
 }
 
 /// At a moment at which nothing was written while it was copied.
-fn copy(image: &Path, to: &Path, mounted: &Mounted) -> usize {
-    for again in 0.. {
+fn copy(image: &Path, to: &Path, mounted: &Mounted) -> Option<usize> {
+    (0..100).find(|_| {
         let before = mounted.written();
         run("cp", &["--sparse=always", path(image), path(to)]);
-        if mounted.written() == before {
-            return again;
-        }
-        assert!(again < 100, "the device is written all the time");
-    }
-    0
+        mounted.written() == before
+    })
 }
 
 /// What of the acknowledged is missing on the board in the copy, after a write to it.
@@ -141,6 +137,7 @@ fn power_may_fail_at_any_moment() {
     let clients: Vec<_> = (0..WRITERS).map(|_| board.mcp()).collect();
     let pids: Vec<_> = clients.iter().map(|client| Pid::from_raw(client.pid().cast_signed()).unwrap()).collect();
     thread::scope(|scope| {
+        let _stop = StopAtEnd(&stop);
         for (number, client) in clients.into_iter().enumerate() {
             let (acknowledged, calls, stop) = (&acknowledged, &calls, &stop);
             scope.spawn(move || load(client, &format!("w{number}"), acknowledged, calls, stop));
@@ -151,14 +148,14 @@ fn power_may_fail_at_any_moment() {
             until(PATIENCE, "some load", || (calls.load(Ordering::SeqCst) >= target).then_some(()));
             pids.iter().for_each(|pid| kill_process(*pid, Signal::STOP).unwrap());
             let told = acknowledged.lock().unwrap().clone();
-            again += copy(&image, &copied, &mounted);
+            let copies = copy(&image, &copied, &mounted);
             pids.iter().for_each(|pid| kill_process(*pid, Signal::CONT).unwrap());
+            again += copies.expect("the device is written all the time");
             let survived = Mounted::of(&copied, &place).unwrap();
             lost.extend(missing(&place, &told).into_iter().map(|one| format!("image {number}: {one}")));
             checked += told.len();
             drop(survived);
         }
-        stop.store(true, Ordering::SeqCst);
     });
     println!(
         "{images} power losses in {:.0} s under {} acknowledged calls of {WRITERS} processes ({again} copies made again): all \

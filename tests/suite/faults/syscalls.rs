@@ -3,12 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 
 use crate::harness::{Board, Client, PATIENCE, size};
@@ -103,6 +105,8 @@ struct Point {
     call: &'static str,
     on_board_only: bool,
     fault: String,
+    /// The process is killed as soon as it has answered an error: what it said must be so all the same.
+    killed_after: bool,
 }
 
 /// The server under strace, with standard error in a file.
@@ -129,7 +133,12 @@ fn start(board: &Board, point: &Point, log: &str) -> Client {
             None => shell.env_remove(name),
         };
     }
-    Client::start(&mut shell)
+    Client::start(shell.process_group(0))
+}
+
+/// Of the shell that has become strace, with the server in it.
+fn client_group(client: &Client) -> Pid {
+    Pid::from_raw(client.pid().cast_signed()).unwrap()
 }
 
 fn play(board: &Board, point: &Point, log: &str) -> Told {
@@ -146,6 +155,10 @@ fn play(board: &Board, point: &Point, log: &str) -> Told {
             assert!(!reply.text.trim().is_empty(), "{tool}: an error without a word");
             told.hear(tool, &arguments, Err(reply.code()));
             told.errors.insert(reply.code().to_owned(), reply.text);
+            if point.killed_after {
+                kill_process_group(client_group(&client), Signal::KILL).unwrap();
+                break;
+            }
         } else if reply.value["success"] == false {
             panic!("{tool} {arguments}: {}", reply.value);
         } else {
@@ -218,10 +231,12 @@ fn the_nth_system_call_may_fail_for_any_n() {
     let mut points = Vec::new();
     let mut reached = Vec::new();
     for (call, on_board_only, faults) in FAULTS {
-        let times = count(&Point { call, on_board_only, fault: String::new() });
+        let times = count(&Point { call, on_board_only, fault: String::new(), killed_after: false });
         reached.push(format!("{call} {times}"));
         for fault in faults {
-            points.extend((1..=times).map(|n| Point { call, on_board_only, fault: format!("{fault}:when={n}") }));
+            let point =
+                |n, killed_after| Point { call, on_board_only, fault: format!("{fault}:when={n}"), killed_after };
+            points.extend((1..=times).map(|n| point(n, n % 2 == 0)));
         }
     }
     let all = points.len();
@@ -249,7 +264,12 @@ fn the_nth_system_call_may_fail_for_any_n() {
                         codes.entry(code.clone()).or_insert_with(|| (0, text.clone())).0 += 1;
                     }
                     let found = verify(&board, &told);
-                    let name = format!("{} {}", point.call, point.fault);
+                    let name = format!(
+                        "{} {} {}",
+                        point.call,
+                        point.fault,
+                        if point.killed_after { "and killed" } else { "" }
+                    );
                     wrong.lock().unwrap().extend(found.into_iter().map(|one| format!("{name}: {one}")));
                 }
             });

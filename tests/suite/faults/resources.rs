@@ -1,0 +1,246 @@
+//! What runs out: space, the right to write, the size of a file, descriptors; and messages that are too much.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{StopAtEnd, path};
+use crate::harness::{Board, Client, PATIENCE, Reply, available, size, until};
+
+const WRITERS: usize = 3;
+
+/// A file system of memory under the board, gone with the test.
+struct Mounted<'a>(&'a Path);
+
+impl<'a> Mounted<'a> {
+    fn of(board: &'a Board) -> Option<Self> {
+        board.make_dir();
+        let output =
+            Command::new("mount").args(["-t", "tmpfs", "-o", "size=8m,mode=700", "tmpfs"]).arg(board.dir()).output();
+        let failure = match output {
+            Ok(output) if output.status.success() => None,
+            Ok(output) => Some(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+            Err(error) => Some(error.to_string()),
+        };
+        let failure = failure.map(|reason| format!("nothing can be mounted: {reason}"));
+        available("root", failure.as_deref()).then(|| Self(board.dir()))
+    }
+}
+
+impl Drop for Mounted<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.0).output();
+    }
+}
+
+/// What several processes under load were told.
+#[derive(Default)]
+struct Load {
+    stop: AtomicBool,
+    created: AtomicUsize,
+    refused: AtomicUsize,
+    read: AtomicUsize,
+    bad_reads: AtomicUsize,
+}
+
+/// Creates tasks, and reads after each, until told to stop: the tasks that were acknowledged and why others were not.
+fn work(mut client: Client, writer: usize, load: &Load) -> (Vec<String>, BTreeSet<String>) {
+    let (mut acknowledged, mut reasons) = (Vec::new(), BTreeSet::new());
+    for number in 0.. {
+        if load.stop.load(Ordering::SeqCst) {
+            break;
+        }
+        let id = format!("w{writer}-{number}");
+        let reply = client.call("create_task", json!({"id": id, "description": "x".repeat(500)}));
+        if reply.is_error {
+            load.refused.fetch_add(1, Ordering::SeqCst);
+            reasons.insert(format!("{}: {}", reply.code(), reply.text));
+        } else {
+            load.created.fetch_add(1, Ordering::SeqCst);
+            acknowledged.push(id);
+        }
+        let answered = !client.call("get_status", json!({})).is_error;
+        load.read.fetch_add(1, Ordering::SeqCst);
+        load.bad_reads.fetch_add(usize::from(!answered), Ordering::SeqCst);
+    }
+    (acknowledged, reasons)
+}
+
+/// Breaks and mends the disk under load, several times.
+fn under_load(broken: &str, break_it: impl Fn(&Board), mend_it: impl Fn(&Board)) {
+    let board = Board::new();
+    let Some(_mounted) = Mounted::of(&board) else { return };
+    let load = Load::default();
+    let rounds = size("CALLBOARD_ROUNDS", 2);
+    let more = |counter: &AtomicUsize, many: usize, what: &str| {
+        let end = counter.load(Ordering::SeqCst) + many;
+        until(PATIENCE, what, || (counter.load(Ordering::SeqCst) >= end).then_some(()));
+    };
+    let told: Vec<_> = thread::scope(|scope| {
+        let (board, _stop) = (&board, StopAtEnd(&load.stop));
+        let start = |writer| {
+            let (client, load) = (board.mcp(), &load);
+            scope.spawn(move || work(client, writer, load))
+        };
+        let writers: Vec<_> = (0..WRITERS).map(start).collect();
+        for _ in 0..rounds {
+            more(&load.created, 10, "tasks are created");
+            break_it(board);
+            more(&load.refused, 3 * WRITERS, "calls are refused");
+            more(&load.read, 5, "reads go on");
+            mend_it(board);
+        }
+        more(&load.created, 10 * WRITERS, "the same processes write again");
+        load.stop.store(true, Ordering::SeqCst);
+        writers.into_iter().map(|writer| writer.join().unwrap()).collect()
+    });
+    let reasons: BTreeSet<_> = told.iter().flat_map(|(_, reasons)| reasons).collect();
+    let acknowledged: BTreeSet<_> = told.iter().flat_map(|(acknowledged, _)| acknowledged.iter().cloned()).collect();
+    let tasks: BTreeSet<_> = board.tasks().into_keys().collect();
+    let (created, refused) = (load.created.into_inner(), load.refused.into_inner());
+    println!(
+        "{broken}, {rounds} times under {WRITERS} processes: {created} calls done, {refused} refused, {} reads of which {} \
+         failed; {} lost, {} done though refused; {reasons:#?}",
+        load.read.into_inner(),
+        load.bad_reads.load(Ordering::SeqCst),
+        acknowledged.difference(&tasks).count(),
+        tasks.difference(&acknowledged).count(),
+    );
+    assert_eq!(acknowledged, tasks);
+    assert_eq!(load.bad_reads.into_inner(), 0);
+    board.assert_file_is_the_replay();
+}
+
+#[test]
+fn disk_that_fills_up_under_load_stops_writes_only_until_there_is_space() {
+    let fill = |board: &Board| {
+        // Also what others free meanwhile.
+        let filler = board.file("filler");
+        let _ = fs::write(&filler, vec![0; 8 << 20]);
+        assert!(filler.metadata().is_ok_and(|metadata| metadata.len() < 8 << 20), "the disk is full");
+    };
+    under_load("a disk filled up and freed", fill, |board| fs::remove_file(board.file("filler")).unwrap());
+}
+
+/// `callboard mcp` under a limit of the shell.
+fn limited(board: &Board, limit: &str) -> Client {
+    let mut shell = Command::new("sh");
+    let line = format!("{limit}; exec {} mcp", env!("CARGO_BIN_EXE_callboard"));
+    shell.args(["-c", &line]).current_dir(board.base()).env("COORDINATION_DIR", board.dir()).env("HOME", board.base());
+    Client::start(shell.process_group(0))
+}
+
+/// Tasks that were acknowledged under the limit, and the first refusal.
+fn create_until_refused(client: &mut Client, most: usize) -> (Vec<String>, Option<Reply>) {
+    let mut acknowledged = Vec::new();
+    for number in 0..most {
+        let id = format!("t{number}");
+        let reply = client.call("create_task", json!({"id": id, "description": "x".repeat(4_000)}));
+        if reply.is_error {
+            return (acknowledged, Some(reply));
+        }
+        acknowledged.push(id);
+    }
+    (acknowledged, None)
+}
+
+#[test]
+fn file_that_may_not_grow_is_an_error_and_not_the_end() {
+    let board = Board::new();
+    // In blocks of 512 bytes.
+    let mut client = limited(&board, "ulimit -f 300");
+    let (acknowledged, refused) = create_until_refused(&mut client, 1_000);
+    let refused = refused.expect("files reach their limit");
+    assert!(!acknowledged.is_empty());
+    assert!(["not_written", "io"].contains(&refused.code()), "{} {}", refused.code(), refused.text);
+    client.ok("get_status", json!({}));
+    drop(client);
+    board.cli_ok("create_task", json!({"id": "after", "description": "d"}));
+    let tasks: BTreeSet<_> = board.tasks().into_keys().filter(|id| id != "after").collect();
+    println!("file size limit: {} acknowledged, then {}: {}", acknowledged.len(), refused.code(), refused.text);
+    assert_eq!(tasks, acknowledged.into_iter().collect());
+    board.assert_file_is_the_replay();
+}
+
+#[test]
+fn process_without_descriptors_refuses_and_says_so() {
+    let (mut answered, mut refused, mut mute) = (0, BTreeSet::new(), 0);
+    for descriptors in (8..32).step_by(size("CALLBOARD_DESCRIPTOR_STRIDE", 3)) {
+        let board = Board::new();
+        let mut client = limited(&board, &format!("ulimit -n {descriptors}"));
+        let mut acknowledged = BTreeSet::new();
+        for number in 0..3 {
+            let id = format!("t{number}");
+            match client.try_call("create_task", json!({"id": id, "description": "d"})) {
+                // It could not even start.
+                None => mute += 1,
+                Some(reply) if reply.is_error => {
+                    assert!(!reply.text.is_empty());
+                    refused.insert(format!("{}: {}", reply.code(), reply.text.replace(path(board.base()), "")));
+                }
+                Some(_) => drop(acknowledged.insert(id)),
+            }
+        }
+        drop(client);
+        answered += acknowledged.len();
+        board.cli_ok("create_task", json!({"id": "after", "description": "d"}));
+        let tasks: BTreeSet<_> = board.tasks().into_keys().filter(|id| id != "after").collect();
+        assert_eq!(tasks, acknowledged, "with {descriptors} descriptors");
+        board.assert_file_is_the_replay();
+    }
+    println!("few descriptors: {answered} calls done and there, {mute} without an answer, refusals {refused:#?}");
+    assert!(answered > 0 && mute + refused.len() > 0);
+}
+
+/// Kilobytes of memory that the process has had at most.
+fn peak_memory(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn line_of_a_hundred_megabytes_is_refused_in_little_memory() {
+    let board = Board::new();
+    let mut client = board.mcp();
+    client.ok("create_task", json!({"id": "t0", "description": "d"}));
+    let before = peak_memory(client.pid());
+    let huge = json!({"jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": {"x": "x".repeat(100 << 20)}});
+    client.write(&huge);
+    client.ok("create_task", json!({"id": "t1", "description": "d"}));
+    let after = peak_memory(client.pid());
+    println!("a line of 100 MB: peak memory {before} kB before, {after} kB after");
+    assert!(after < before + (32 << 10), "{before} kB before and {after} kB after");
+    assert_eq!(board.tasks().len(), 2);
+}
+
+#[test]
+fn nesting_of_a_hundred_thousand_levels_is_refused() {
+    let board = Board::new();
+    let mut client = board.mcp();
+    for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
+        let nested = format!("{}1{}", open.repeat(100_000), close.repeat(100_000));
+        let line = format!(
+            r#"{{"jsonrpc":"2.0","id":99,"method":"tools/call","params":{{"name":"create_task","arguments":{nested}}}}}"#
+        );
+        client.write_line(&line);
+        client.ok("get_status", json!({}));
+    }
+    client.ok("create_task", json!({"id": "t1", "description": "d"}));
+    // As an argument, which the system keeps below 128 kB.
+    let nested = format!("{{\"a\":{}1{}}}", "[".repeat(30_000), "]".repeat(30_000));
+    let refused = board.finish(board.command().args(["--json", "call", "create_task", &nested]));
+    assert!(!refused.status.success() && !refused.stderr.contains("panicked"), "{}", refused.stderr);
+    let (status, took) = {
+        client.close_input();
+        client.ends_within(PATIENCE)
+    };
+    assert!(status.success() && took < Duration::from_secs(1), "{status} after {took:?}");
+}
