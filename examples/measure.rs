@@ -55,6 +55,7 @@ fn inside(board: &Path) -> Handle {
         dir: board.to_owned(),
         stay: Stay::Lasting,
         forbidden: None,
+        unwritable: None,
         clock: Box::new(SystemClock::default()),
         seed: 1,
         worktree: None,

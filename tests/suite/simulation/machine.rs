@@ -319,6 +319,7 @@ impl Process {
             presence: self.presence.then_some(&self.participant),
             place: &Place::default(),
             history: &Past(journal),
+            principal: None,
             vitals: &Vitals {
                 started_at: self.clock.now(Timestamp::default()),
                 troubles: Vec::new(),
