@@ -291,7 +291,11 @@ mod tests {
         assert_eq!((seqs(&feed, 6), feed.pages().pages.len()), (Some(vec![7, 8]), 2));
         feed.pages().keep(page(9..=12, 1 << 20));
         assert_eq!((seqs(&feed, 0), seqs(&feed, 10)), (None, Some(vec![11, 12])));
-        assert_eq!(feed.pages().bytes, feed.pages().pages[0].iter().map(|item| item.json.get().len()).sum::<usize>());
+        {
+            let pages = feed.pages();
+            let held: usize = pages.pages.iter().flatten().map(|item| item.json.get().len()).sum();
+            assert_eq!((pages.pages.len(), pages.bytes), (1, held));
+        }
         drop(listens);
         feed.publish(Vec::new(), 20);
         assert_eq!((seqs(&feed, 10), feed.pages().bytes), (None, 0));
