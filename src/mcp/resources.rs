@@ -110,7 +110,7 @@ impl Subject {
             Self::Task(id) => of_tasks.contains(&id),
             Self::Discoveries => matches!(event, Event::DiscoveryAdded { .. }),
             Self::Tagged(tag) => matches!(event, Event::DiscoveryAdded { tags, .. } if tags.contains(tag)),
-            Self::MasterPlan => matches!(event, Event::PlanSet { .. }),
+            Self::MasterPlan => matches!(event, Event::PlanSet { .. } | Event::StateEdited { .. }),
             Self::Agents => {
                 let of_agents = matches!(
                     event,
@@ -133,6 +133,7 @@ pub fn is_list_changed_by(recorded: &Recorded) -> bool {
                 | Event::Imported { .. }
                 | Event::TasksCreated { .. }
                 | Event::TaskUpdated { .. }
+                | Event::StateEdited { .. }
                 | Event::Completed { .. }
                 | Event::Cancelled { .. }
                 | Event::Retried { .. }

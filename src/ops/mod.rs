@@ -17,6 +17,7 @@ mod get_master_plan;
 mod get_results;
 mod get_status;
 mod get_task;
+pub mod hand_edit;
 mod health_check;
 mod heartbeat;
 mod init_coordination;
@@ -173,6 +174,11 @@ pub enum DefaultAgent {
 pub trait History {
     /// Up to `limit` events after `seq`.
     fn events_after(&self, seq: u64, limit: usize) -> Result<Vec<Recorded>, String>;
+
+    /// The newest `limit` files in which hand edits are kept that were not taken over.
+    fn rejected_edits(&self, _limit: usize) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Hints to clients; see the MCP specification. Nothing here reaches beyond the board, so `openWorldHint` is false.

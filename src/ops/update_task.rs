@@ -60,23 +60,11 @@ impl Operation for UpdateTask {
         if state.leads(call.actor.as_ref(), "change another's task").is_err() {
             state.own_attempt(call.agent()?, &id, None)?;
         }
-        if !task.status.is_unfinished() {
-            return Err(Refusal::WrongStatus {
-                task: id,
-                status: task.status,
-                action: "changed",
-                next: "retry_task it first, or create a new one".to_owned(),
-            }
-            .into());
-        }
+        check_unfinished(task)?;
         let change = change(params, task)?;
         if let Some(dependencies) = &change.dependencies {
             state.check_dependencies(&id, dependencies)?;
-            let held = task.status.is_held();
-            let waiting_for: Vec<_> = dependencies.iter().filter(|id| held && !state.is_done(id)).cloned().collect();
-            if !waiting_for.is_empty() {
-                return Err(Refusal::NotReady { task: id, waiting_for }.into());
-            }
+            state.check_still_ready(task, dependencies)?;
         }
         if change == TaskChange::default() {
             return Ok(Vec::new());
@@ -87,6 +75,14 @@ impl Operation for UpdateTask {
     fn reply(params: &Params, state: &State, _: &Call) -> Result<Reply, Refusal> {
         Ok(Reply { success: true, task: state.known_task(&TaskId::checked(&params.task_id)?)?.brief() })
     }
+}
+
+pub fn check_unfinished(task: &Task) -> Result<(), Refusal> {
+    if task.status.is_unfinished() {
+        return Ok(());
+    }
+    let next = "retry_task it first, or create a new one".to_owned();
+    Err(Refusal::WrongStatus { task: task.id.clone(), status: task.status, action: "changed", next })
 }
 
 fn change(params: &Params, task: &Task) -> Result<TaskChange, Refusal> {
@@ -110,7 +106,7 @@ fn change(params: &Params, task: &Task) -> Result<TaskChange, Refusal> {
     })
 }
 
-fn dependencies(ids: &[String]) -> Result<Vec<TaskId>, Refusal> {
+pub fn dependencies(ids: &[String]) -> Result<Vec<TaskId>, Refusal> {
     limit::DEPENDENCIES.check(ids.len())?;
     input::unique(ids.iter().map(|id| TaskId::checked(id)))
 }

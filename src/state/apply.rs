@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::agent::{Agent, Discovery};
 use super::document::{Board, Pause, Retired};
-use super::event::{Event, NewTask, Recorded, TaskChange};
+use super::event::{EditedTask, Event, NewTask, Recorded, TaskChange};
 use super::id::{AgentId, ParticipantId, TaskId};
 use super::limit::ATTEMPTS_KEPT;
 use super::task::{Attempt, AttemptError, Outcome, StopRequest, Task, TaskResult, TaskStatus};
@@ -223,6 +223,16 @@ impl State {
             Event::TasksRetired { tasks } => {
                 for task in tasks {
                     self.retire(task, recorded.seq)?;
+                }
+            }
+            Event::StateEdited { goal, master_plan, tasks, .. } => {
+                self.edit_board(|board| {
+                    board.goal = goal.as_deref().map_or_else(|| Arc::clone(&board.goal), Arc::from);
+                    board.master_plan =
+                        master_plan.as_deref().map_or_else(|| Arc::clone(&board.master_plan), Arc::from);
+                });
+                for edited in tasks {
+                    self.edit_task(&edited.task, |task| edit_by_hand(task, edited))?;
                 }
             }
         }
@@ -446,6 +456,12 @@ fn change_task(task: &mut Task, change: &TaskChange) {
     task.max_attempts = change.max_attempts.unwrap_or(task.max_attempts);
     task.timeout_seconds = change.timeout_seconds.or(task.timeout_seconds);
     task.silent_minutes = change.silent_minutes.or(task.silent_minutes);
+}
+
+fn edit_by_hand(task: &mut Task, edited: &EditedTask) {
+    change_task(task, &edited.change);
+    task.title = task.title.take().filter(|_| !edited.untitled);
+    task.context = task.context.take().filter(|context| !context.is_empty());
 }
 
 fn claim(task: &mut Task, attempt: Attempt) {

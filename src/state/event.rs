@@ -17,7 +17,7 @@ use super::time::Timestamp;
 pub const VERSION: u32 = 1;
 
 /// The kinds of events, in the order in which they are defined.
-pub const KINDS: [&str; 25] = [
+pub const KINDS: [&str; 26] = [
     "board_created",
     "imported",
     "plan_set",
@@ -43,6 +43,7 @@ pub const KINDS: [&str; 25] = [
     "paused",
     "resumed",
     "tasks_retired",
+    "state_edited",
 ];
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -185,6 +186,17 @@ pub enum Event {
     TasksRetired {
         tasks: Vec<Task>,
     },
+    /// A person changed the state file by hand, and the board took the changes over.
+    StateEdited {
+        /// The last event in the file that was edited.
+        base_seq: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        goal: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        master_plan: Option<String>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tasks: Vec<EditedTask>,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -236,6 +248,18 @@ pub struct TaskChange {
     pub timeout_seconds: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent_minutes: Option<u32>,
+}
+
+/// A task that was edited by hand.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EditedTask {
+    pub task: TaskId,
+    /// An empty context takes the old one away.
+    #[serde(flatten)]
+    pub change: TaskChange,
+    /// The title was taken away.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untitled: bool,
 }
 
 /// An event with its place in history.
@@ -293,6 +317,7 @@ impl Event {
             Self::Paused { .. } => "paused",
             Self::Resumed {} => "resumed",
             Self::TasksRetired { .. } => "tasks_retired",
+            Self::StateEdited { .. } => "state_edited",
         }
     }
 
@@ -301,6 +326,7 @@ impl Event {
         match self {
             Self::TasksCreated { tasks } => tasks.iter().map(|task| &task.id).collect(),
             Self::TasksRetired { tasks } => tasks.iter().map(|task| &task.id).collect(),
+            Self::StateEdited { tasks, .. } => tasks.iter().map(|edited| &edited.task).collect(),
             Self::TaskUpdated { task, .. }
             | Self::Noted { task, .. }
             | Self::Claimed { task, .. }
@@ -338,7 +364,7 @@ mod tests {
             "board_id": "b", "source": "s", "document": State::new().to_document(), "goal": "g", "tasks": [], "task": "t",
             "change": {}, "agent": "a", "role": "worker", "max_concurrent": 1, "lease_millis": 1, "grace_until":
             "2026-03-01T12:00:00.000Z", "gap_millis": 1, "attempt": 1, "lease_until": "2026-03-01T12:00:00.000Z",
-            "result": {}, "counted": true, "gave_up": false, "discovery": "d", "content": "c",
+            "result": {}, "counted": true, "gave_up": false, "discovery": "d", "content": "c", "base_seq": 1,
             "error": {"category": "error", "message": "m", "retryable": true},
         });
         for kind in KINDS {

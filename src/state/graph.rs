@@ -1,12 +1,12 @@
 //! Dependencies: every one exists, and none leads back to where it started.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::State;
 use super::event::NewTask;
 use super::id::TaskId;
 use super::refusal::Refusal;
-use super::task::TaskStatus;
+use super::task::{Task, TaskStatus};
 
 impl State {
     /// Refuses tasks whose ids are taken, whose dependencies do not exist, or which would close a cycle.
@@ -30,15 +30,27 @@ impl State {
 
     /// Refuses dependencies of an existing task that do not exist or that would close a cycle.
     pub fn check_dependencies(&self, task: &TaskId, dependencies: &[TaskId]) -> Result<(), Refusal> {
-        if let Some(unknown) = dependencies.iter().find(|id| self.status_of(id).is_none()) {
-            return Err(Refusal::UnknownDependency { task: task.clone(), dependency: unknown.to_string() });
-        }
-        refuse_cycle(std::iter::once(task), |id| {
-            if id == task {
-                return dependencies;
+        self.check_rewired(&BTreeMap::from([(task, dependencies)]))
+    }
+
+    /// The same for several tasks whose dependencies change at once.
+    pub fn check_rewired(&self, changed: &BTreeMap<&TaskId, &[TaskId]>) -> Result<(), Refusal> {
+        for (task, dependencies) in changed {
+            if let Some(unknown) = dependencies.iter().find(|id| self.status_of(id).is_none()) {
+                return Err(Refusal::UnknownDependency { task: (*task).clone(), dependency: unknown.to_string() });
             }
-            self.task(id).map(|one| one.dependencies.as_slice()).unwrap_or_default()
+        }
+        refuse_cycle(changed.keys().copied(), |id| match changed.get(id) {
+            Some(dependencies) => dependencies,
+            None => self.task(id).map(|one| one.dependencies.as_slice()).unwrap_or_default(),
         })
+    }
+
+    /// Refuses to let a held task wait for what is not done.
+    pub fn check_still_ready(&self, task: &Task, dependencies: &[TaskId]) -> Result<(), Refusal> {
+        let held = task.status.is_held();
+        let waiting_for: Vec<_> = dependencies.iter().filter(|id| held && !self.is_done(id)).cloned().collect();
+        if waiting_for.is_empty() { Ok(()) } else { Err(Refusal::NotReady { task: task.id.clone(), waiting_for }) }
     }
 
     /// Available tasks with a dependency that is failed, cancelled or obsolete: nothing frees them by itself.

@@ -9,6 +9,7 @@ mod check;
 pub mod claim;
 pub mod deadline;
 pub mod document;
+pub mod edit;
 pub mod event;
 mod graph;
 pub mod guard;

@@ -71,6 +71,16 @@ fn told(event: &Event) -> Told {
             ("paused", Tone::Busy, format!("all claims{reason}"))
         }
         Event::Resumed {} => ("resumed", Tone::Good, "claims are allowed".to_owned()),
+        Event::StateEdited { goal, master_plan, tasks, .. } => {
+            let fields = [("goal", goal.is_some()), ("master_plan", master_plan.is_some())];
+            let fields = fields.into_iter().filter(|(_, is_new)| *is_new).map(|(name, _)| name.to_owned());
+            let tasks = tasks.iter().take(NAMED).map(|one| format!("{}{}", one.task, changed(&one.change)));
+            (
+                "edited",
+                Tone::Busy,
+                format!("the state file by hand: {}", fields.chain(tasks).collect::<Vec<_>>().join("; ")),
+            )
+        }
         Event::TasksRetired { tasks } => ("retired", Tone::Over, named(tasks.iter().map(|task: &Task| &task.id))),
     }
 }

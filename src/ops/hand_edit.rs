@@ -1,0 +1,102 @@
+//! What becomes of an edit of the state file: the rules of `update_task` and `init_coordination`, all or nothing.
+
+use std::collections::BTreeMap;
+
+use super::{input, update_task};
+use crate::state::State;
+use crate::state::edit::{Changed, Edit, TaskEdit};
+use crate::state::event::{EditedTask, Event, TaskChange};
+use crate::state::limit;
+use crate::state::refusal::Refusal;
+use crate::state::task::Context;
+
+/// Why an edit is not taken over, one line for each thing that it must not change.
+type Reasons = Vec<String>;
+
+/// The event that takes `edit` over; none when everything is as the edit wants it already.
+pub fn decide(edit: &Edit, state: &State) -> Result<Option<Event>, Reasons> {
+    let mut verdict = Verdict::default();
+    let board = state.board();
+    let goal = verdict.wanted("goal", &edit.goal, &board.goal.to_string(), edit.base_seq);
+    let goal = goal.and_then(|goal| verdict.checked("goal", input::checked_text("goal", &limit::GOAL, &goal)));
+    let plan = verdict.wanted("master_plan", &edit.master_plan, &board.master_plan.to_string(), edit.base_seq);
+    let master_plan =
+        plan.and_then(|plan| verdict.checked("master_plan", limit::MASTER_PLAN.check_text(&plan).map(|()| plan)));
+    let tasks: Vec<_> = edit.tasks.iter().filter_map(|one| edited(one, state, edit.base_seq, &mut verdict)).collect();
+    let rewired: BTreeMap<_, _> =
+        tasks.iter().filter_map(|one| Some((&one.task, one.change.dependencies.as_deref()?))).collect();
+    verdict.checked("dependencies", state.check_rewired(&rewired));
+    if !verdict.reasons.is_empty() {
+        return Err(verdict.reasons);
+    }
+    if goal.is_none() && master_plan.is_none() && tasks.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Event::StateEdited { base_seq: edit.base_seq, goal, master_plan, tasks }))
+}
+
+#[derive(Default)]
+struct Verdict {
+    reasons: Reasons,
+}
+
+impl Verdict {
+    /// The new value of a field that is not yet as the edit wants it, and that nobody has changed meanwhile.
+    fn wanted<T: Clone + PartialEq>(
+        &mut self,
+        path: &str,
+        changed: &Option<Changed<T>>,
+        current: &T,
+        base_seq: u64,
+    ) -> Option<T> {
+        let changed = changed.as_ref().filter(|changed| changed.to != *current)?;
+        if changed.from != *current {
+            self.reasons.push(format!("{path}: somebody has changed it since event {base_seq}, which the file shows"));
+            return None;
+        }
+        Some(changed.to.clone())
+    }
+
+    fn checked<T>(&mut self, path: &str, checked: Result<T, Refusal>) -> Option<T> {
+        checked.map_err(|refusal| self.reasons.push(format!("{path}: {refusal}"))).ok()
+    }
+}
+
+/// The change of one task; none when there is nothing left to change.
+fn edited(edit: &TaskEdit, state: &State, base_seq: u64, verdict: &mut Verdict) -> Option<EditedTask> {
+    let of = |field: &str| format!("tasks[{}].{field}", edit.id);
+    let task = verdict.checked(&format!("tasks[{}]", edit.id), state.known_task(&edit.id))?;
+    let mut change = TaskChange::default();
+    let title = verdict.wanted(&of("title"), &edit.title, &task.title, base_seq);
+    let untitled = title == Some(None);
+    change.title = verdict.checked(&of("title"), input::checked_title(title.flatten().as_deref())).flatten();
+    if let Some(text) = verdict.wanted(&of("description"), &edit.description, &task.description, base_seq) {
+        change.description = verdict.checked(&of("description"), input::checked_description(&text));
+    }
+    if let Some(given) = verdict.wanted(&of("priority"), &edit.priority, &i64::from(task.priority), base_seq) {
+        change.priority = verdict.checked(&of("priority"), input::checked_priority(given));
+    }
+    let dependencies: Vec<_> = task.dependencies.iter().map(ToString::to_string).collect();
+    if let Some(ids) = verdict.wanted(&of("dependencies"), &edit.dependencies, &dependencies, base_seq) {
+        let checked = update_task::dependencies(&ids).and_then(|ids| state.check_still_ready(task, &ids).map(|()| ids));
+        change.dependencies = verdict.checked(&of("dependencies"), checked);
+    }
+    let context = task.context.clone().unwrap_or_default();
+    if let Some(context) = verdict.wanted(&of("context"), &edit.context, &context, base_seq) {
+        change.context = verdict.checked(&of("context"), checked_context(context));
+    }
+    if let Some(tags) = verdict.wanted(&of("tags"), &edit.tags, &task.tags, base_seq) {
+        change.tags = verdict.checked(&of("tags"), input::checked_labels(&tags));
+    }
+    if change == TaskChange::default() && !untitled {
+        return None;
+    }
+    verdict.checked(&format!("tasks[{}]", edit.id), update_task::check_unfinished(task))?;
+    Some(EditedTask { task: edit.id.clone(), change, untitled })
+}
+
+fn checked_context(context: Context) -> Result<Context, Refusal> {
+    let metadata = input::checked_metadata(context.metadata)?;
+    let checked = input::context(&context.files, context.hints.as_deref(), metadata)?;
+    Ok(Context { parent_task: context.parent_task, ..checked })
+}
