@@ -64,6 +64,10 @@ fn troubles(page: &mut Page, status: &Value) {
         let (task, by) = (text(&blocked["task"]), text(&blocked["by"]));
         page.marked("blocked:", Tone::Bad, format_args!("{task} waits for {by}; `callboard retry {by}`"));
     }
+    for name in status["rejected_edits"].as_array().into_iter().flatten() {
+        let name = text(name);
+        page.marked("rejected:", Tone::Bad, format_args!("a hand edit, kept as {name}; the reason is in {name}.txt"));
+    }
     if let Some(quiet) = status.get("quiet") {
         page.marked("quiet:", Tone::Busy, text(quiet));
     }

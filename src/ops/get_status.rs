@@ -39,6 +39,9 @@ pub struct Reply {
     /// Agents that hold a task, live, and have not called for the length of a lease
     #[serde(skip_serializing_if = "Vec::is_empty")]
     quiet: Vec<AgentId>,
+    /// Hand edits that were not taken; the reason is in the .txt beside
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    rejected_edits: Vec<String>,
     seq: u64,
 }
 
@@ -84,6 +87,7 @@ struct Blocked {
 
 /// Blocked tasks that are named; the count is in `queue`.
 const BLOCKED_NAMED: usize = 20;
+const REJECTED_NAMED: usize = 5;
 
 impl Operation for GetStatus {
     const NAME: &'static str = "get_status";
@@ -110,6 +114,7 @@ impl Operation for GetStatus {
             of_failed: of_failed(state),
             blocked_by_failure: blocked(state),
             quiet: state.agents().filter(|agent| is_quiet(agent, call)).map(|agent| agent.id.clone()).collect(),
+            rejected_edits: call.history.rejected_edits(REJECTED_NAMED),
             seq: board.seq,
         })
     }

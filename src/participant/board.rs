@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use super::directory::{self, BoardLock, DirectoryError, JOURNAL};
+use super::edits;
 use crate::config::{self, Config, ConfigError};
 use crate::journal::sqlite::SqliteJournal;
 use crate::journal::{AppendError, BatchId, Journal, JournalError};
@@ -161,10 +162,7 @@ impl Board {
         }
         SqliteJournal::create_with(dir, board_id, &BatchId::new(format!("{participant}/0")), &[first])?;
         // What was imported is another board's file until it is replaced.
-        Projection::new(dir)
-            .write(&state)
-            .map(drop)
-            .map_err(|source| io_error("cannot write the state file in", dir, source))
+        Projection::new(dir).write(&state).map_err(|source| io_error("cannot write the state file in", dir, source))
     }
 
     fn load(dir: &Path, lock: BoardLock) -> Result<Self, BoardError> {
@@ -174,10 +172,14 @@ impl Board {
         let state = match starting_state(dir, &journal)? {
             Ok(state) => state,
             Err(_) => {
+                edits::let_settle(dir, &lock);
                 // Under the lock, and looked at again: another process may have rebuilt it meanwhile.
                 lock.handle().and_then(|file| file.lock()).map_err(|source| io_error("cannot lock", dir, source))?;
                 rebuilt = true;
-                starting_state(dir, &journal)?.or_else(|reason| set_aside(dir, &reason))?
+                starting_state(dir, &journal)?.or_else(|reason| match edits::is_edit(dir, &lock, &journal) {
+                    true => Ok(State::new()),
+                    false => set_aside(dir, &reason),
+                })?
             }
         };
         if let Some(before) = state.seq().checked_sub(1) {
@@ -281,22 +283,30 @@ impl Board {
         self.journal.settle().map_err(io::Error::other)?;
         let (board_id, seq) = (&self.state.board().board_id, self.state.seq());
         match statefile::seq_of(&self.dir) {
-            Ok(Some(shown)) if shown.board_id == *board_id && shown.seq == seq => Ok(()),
-            _ => self.projection.write(&self.state).map(drop),
+            Ok(Some(shown)) if shown.board_id == *board_id && shown.seq == seq && !edits::is_strange(self) => Ok(()),
+            _ => edits::write(&mut self.projection, &self.state, &self.lock, &self.dir),
         }
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
     }
 
     /// The state and the journal at once, for an operation that changes the one and may read the other.
     pub fn split(&mut self) -> (&mut State, JournalHistory<'_>, &Config) {
-        (&mut self.state, JournalHistory(&self.journal), &self.config)
+        (&mut self.state, JournalHistory(&self.journal, &self.dir), &self.config)
     }
 }
 
-pub struct JournalHistory<'a>(&'a SqliteJournal);
+pub struct JournalHistory<'a>(&'a SqliteJournal, &'a Path);
 
 impl History for JournalHistory<'_> {
     fn events_after(&self, seq: u64, limit: usize) -> Result<Vec<Recorded>, String> {
         self.0.read_from(seq, limit).map_err(|error| error.to_string())
+    }
+
+    fn rejected_edits(&self, limit: usize) -> Vec<String> {
+        statefile::displaced::all_rejected(self.1).into_iter().take(limit).collect()
     }
 }
 
@@ -328,6 +338,9 @@ pub fn before_first_write(dir: &Path) -> Result<State, BoardError> {
 /// no file, else why the file cannot be used.
 fn starting_state(dir: &Path, journal: &SqliteJournal) -> Result<Result<State, String>, BoardError> {
     let board_id = journal.board_id()?;
+    if statefile::displaced::is_irregular(&dir.join(statefile::FILE_NAME)) {
+        return Ok(Err("it is not a regular file".to_owned()));
+    }
     match statefile::load(dir)? {
         None => Ok(Ok(State::new())),
         Some(Found::Sound(document)) if Some(&document.board.board_id) == board_id.as_ref() => {

@@ -2,16 +2,20 @@
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
 use crate::private::{Dir, PrivateError, Purpose};
+use crate::statefile::FileIdentity;
 
 pub const JOURNAL: &str = "journal.db";
 const LOCK: &str = "lock";
 const RUN: &str = "run";
+/// In `lock`, behind the signer's line: the state files that were left, as JSON.
+const LEFT_AT: u64 = 11;
+const LEFT_BYTES: usize = 300;
 
 #[derive(Debug, Error)]
 pub enum DirectoryError {
@@ -144,7 +148,20 @@ impl BoardLock {
         let mut text = String::new();
         let file = opened(&self.dir).ok()?.open_file(LOCK, Purpose::Read).ok()??;
         file.take(64).read_to_string(&mut text).ok()?;
-        text.trim().parse().ok()
+        text.lines().next()?.trim().parse().ok()
+    }
+
+    /// Says which state files the projections have left, for every process that will find one.
+    pub fn leave(&self, files: &[FileIdentity]) -> io::Result<()> {
+        let text = serde_json::to_string(files)?;
+        self.file.write_all_at(format!("{text:<LEFT_BYTES$}\n").as_bytes(), LEFT_AT)
+    }
+
+    /// What [`leave`](Self::leave) was told last; nothing when it is not known.
+    pub fn left(&self) -> Vec<FileIdentity> {
+        let mut text = vec![0; LEFT_BYTES];
+        let read = self.file.read_exact_at(&mut text, LEFT_AT);
+        read.ok().and_then(|()| serde_json::from_slice(&text).ok()).unwrap_or_default()
     }
 
     /// Remembers which file the journal is, before SQLite opens it.

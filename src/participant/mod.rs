@@ -5,6 +5,7 @@
 
 mod board;
 pub mod directory;
+mod edits;
 mod feed;
 mod locker;
 mod metrics;

@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 
 use super::board::{self, Board, BoardError, NoHistory};
 use super::directory::{PresenceLock, clear_presence, is_present};
+use super::edits::{Edits, Examined, Verdict};
 use super::feed::{Feed, Item};
 use super::locker::Locker;
 use super::metrics::Metrics;
@@ -27,6 +28,7 @@ use crate::ops::{self, Call, DefaultAgent, History, Prepared, Vitals};
 use crate::state::agent::Participant;
 use crate::state::deadline::{STEP, clock_stepped};
 use crate::state::event::{Event, Recorded};
+use crate::state::guard::HUMAN;
 use crate::state::id::{AgentId, Chance, ParticipantId};
 use crate::state::limit;
 use crate::state::policy::Policy;
@@ -62,6 +64,8 @@ pub(crate) enum Message {
     Locked(io::Result<()>),
     /// Something in the directory has changed.
     Changed,
+    /// A hand edit has been read.
+    Examined(Examined),
     /// Calls that wait are answered now.
     StopWaiting,
     Stop,
@@ -96,6 +100,7 @@ pub(crate) struct Writer {
     batches: u64,
     sender: SyncSender<Message>,
     feed: Arc<Feed>,
+    edits: Edits,
     metrics: Arc<Metrics>,
     started_at: Timestamp,
     /// Why others' changes are found by polling only.
@@ -136,6 +141,7 @@ impl Writer {
             batches: 0,
             sender,
             feed,
+            edits: Edits::default(),
             metrics,
             started_at: Timestamp::default(),
             unwatched: None,
@@ -182,6 +188,7 @@ impl Writer {
             (false, Stay::Brief) if listened_to => PRESENCE_CHECK,
             (false, Stay::Brief) => return None,
         };
+        let patience = self.edits.patience().map_or(patience, |sooner| sooner.min(patience));
         let deadline = board.state.next_deadline();
         let now = self.clock.now(Timestamp::default());
         let until = deadline.map(|at| Duration::from_millis(u64::try_from(at.since(now)).unwrap_or(0)));
@@ -196,6 +203,7 @@ impl Writer {
             Message::Look(look) => self.show(look),
             Message::Locked(acquired) => self.locked(acquired),
             Message::StopWaiting => self.hurried = true,
+            Message::Examined(examined) => self.edits.take(examined),
             Message::Changed | Message::Stop => {}
         }
     }
@@ -217,7 +225,8 @@ impl Writer {
         }
         self.unpark();
         let time_has_come = lasts && is_past(self.failed_at) && self.time_has_come();
-        if self.queue.is_empty() && !time_has_come {
+        let edited = lasts && is_past(self.failed_at) && self.edited();
+        if self.queue.is_empty() && !time_has_come && !edited {
             return;
         }
         if let Some(reason) = &self.unwritable {
@@ -278,7 +287,30 @@ impl Writer {
         if self.stay != Stay::Brief {
             self.watch();
         }
+        self.settle_edits();
         Ok(())
+    }
+
+    /// Looks for hand edits; whether there is something to do about one under the lock.
+    fn edited(&mut self) -> bool {
+        let Some(board) = &self.board else { return false };
+        self.edits.look(board, &self.sender)
+    }
+
+    /// Takes over or rejects the hand edits that wait, before anything else is answered.
+    fn settle_edits(&mut self) {
+        while let Some(board) = &self.board
+            && self.edits.read_next(board)
+        {
+            // Whoever has it commits, which is quick.
+            if board.lock.handle().and_then(|lock| lock.lock()).is_err() {
+                return;
+            }
+            self.commit();
+            if self.failed_at.is_some() {
+                return;
+            }
+        }
     }
 
     /// Other processes' commits wake this one. Hints only: there is a poll behind them.
@@ -540,6 +572,10 @@ impl Writer {
                 self.refuse_queue(error);
             }
         }
+        if self.stay == Stay::Brief && self.failed_at.is_none() {
+            // This process will not be there to look later.
+            self.settle_edits();
+        }
         for (reply, answer) in answers {
             answer_one(reply, answer);
         }
@@ -553,7 +589,10 @@ impl Writer {
         board.check_writable()?;
         let (before, savepoint) = (board.state.seq(), board.state.savepoint());
         let mut events = Vec::new();
-        let recorded = self.record_batch(&mut events, answers);
+        let (verdict, recorded) = match self.record_edit(&mut events) {
+            Ok(verdict) => (verdict, self.record_batch(&mut events, answers)),
+            Err(error) => (None, Err(error.into())),
+        };
         let Some(board) = &mut self.board else { return Ok(Vec::new()) };
         self.batches += 1;
         let batch = BatchId::new(format!("{}/{}", self.participant.id, self.batches));
@@ -578,7 +617,21 @@ impl Writer {
         if let Some(error) = &self.unshown {
             warn(answers, &format!("done and in the journal, but mcp-state.json could not be written: {error}"));
         }
+        self.edits.conclude(verdict, &self.dir, self.clock.now(Timestamp::default()));
         Ok(events)
+    }
+
+    /// The hand edit that was read last, if the board takes it over; and what is to become of its file.
+    fn record_edit(&mut self, events: &mut Vec<Recorded>) -> Result<Option<Verdict>, ApplyError> {
+        let Some(board) = &mut self.board else { return Ok(None) };
+        let Some(verdict) = self.edits.decide(&board.state) else { return Ok(None) };
+        if let Verdict::Adopted(event) = &verdict {
+            let at = self.clock.now(board.state.board().last_activity);
+            let (participant, actor) = (self.participant.id.clone(), Some(AgentId::trusted(HUMAN)));
+            let envelope = Envelope { at, participant, actor, idempotency: None };
+            events.push(board.state.record(Event::clone(event), &envelope)?);
+        }
+        Ok(Some(verdict))
     }
 
     /// What time has brought, then the calls, each seeing what the one before did.

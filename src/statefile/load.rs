@@ -52,7 +52,7 @@ pub fn load(dir: &Path) -> Result<Option<Found>, LoadError> {
     }
 }
 
-fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let Some(file) = open_regular(path)? else { return Ok(None) };
     let mut bytes = Vec::new();
     // It may grow while it is read.

@@ -5,6 +5,8 @@
 //! The number is the first 16 bytes, big-endian, of the SHA-256 of section, key and compact JSON with a NUL byte behind
 //! the first two; the sections are the field names and `board`. A list's entity and the header have an empty key.
 
+pub mod displaced;
+pub mod edit;
 mod fragment;
 mod load;
 mod older;
@@ -15,7 +17,6 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt;
-use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::{Deserialize, Serialize};
 
 use crate::private;
@@ -60,16 +61,35 @@ impl Projection {
     }
 
     /// Replaces the file by `state`. A reader sees the old file or the new one; nothing is synced to the disk.
-    pub fn write(&mut self, state: &State) -> io::Result<FileIdentity> {
+    pub fn write(&mut self, state: &State) -> io::Result<()> {
+        self.write_keeping(state, &[], |_| Ok(())).map(drop)
+    }
+
+    /// The same, but a file that is none of `left` is kept, and the answer says where. `note` is told which file will
+    /// have been left before it is in its place, so that a crash leaves none that nobody knows.
+    pub fn write_keeping(
+        &mut self,
+        state: &State,
+        left: &[FileIdentity],
+        note: impl FnOnce(FileIdentity) -> io::Result<()>,
+    ) -> io::Result<Option<PathBuf>> {
         self.render(state)?;
         // One name is enough: whoever writes has the board's lock.
         let unfinished = self.dir.join(format!(".{FILE_NAME}.tmp"));
-        let written = replace(&unfinished, &self.dir.join(FILE_NAME), &self.text);
-        if written.is_err() {
+        match fs::remove_file(&unfinished) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let written = write_new(&unfinished, &self.text);
+        let new = written.as_ref().ok().copied();
+        let noted = written.and_then(note);
+        let replaced = noted.and_then(|()| displaced::replace(&unfinished, &self.dir.join(FILE_NAME), left));
+        // What lies under that name may by now be what somebody has saved.
+        if replaced.is_err() && (new.is_none() || displaced::identity(&unfinished).is_ok_and(|found| found == new)) {
             // The error that matters is the first one.
             let _ = fs::remove_file(&unfinished);
         }
-        written
+        replaced
     }
 
     fn render(&mut self, state: &State) -> io::Result<()> {
@@ -111,29 +131,11 @@ fn hex(checksum: u128) -> String {
     format!("{checksum:032x}")
 }
 
-fn replace(unfinished: &Path, path: &Path, text: &[u8]) -> io::Result<FileIdentity> {
-    match fs::remove_file(unfinished) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    // A new file: nobody else has it open, and it is no link to another.
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(unfinished)?;
+/// A new file: nobody else has it open, and it is no link to another.
+fn write_new(path: &Path, text: &[u8]) -> io::Result<FileIdentity> {
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text)?;
-    let identity = FileIdentity::from(&file.metadata()?);
-    exchange(unfinished, path)?;
-    Ok(identity)
-}
-
-/// Puts `new` in the place of `old`. Where names can be exchanged the old file is then removed, and what of it had not
-/// reached the disk never will: to rename over a file makes ext4 write the new one out, which the next commit waits for.
-fn exchange(new: &Path, old: &Path) -> io::Result<()> {
-    // Not a directory, which could be exchanged but not removed.
-    let replaceable = fs::symlink_metadata(old).is_ok_and(|metadata| !metadata.is_dir());
-    if replaceable && renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE).is_ok() {
-        return fs::remove_file(new);
-    }
-    // No old file yet, or a file system or system without the call.
-    fs::rename(new, old)
+    Ok(FileIdentity::from(&file.metadata()?))
 }
 
 /// Tells whether the file is still the one that was written last.
@@ -148,10 +150,7 @@ pub struct FileIdentity {
 impl FileIdentity {
     /// Of the file in `dir`; `None` when there is none.
     pub fn of(dir: &Path) -> io::Result<Option<Self>> {
-        match fs::symlink_metadata(dir.join(FILE_NAME)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            metadata => Ok(Some(Self::from(&metadata?))),
-        }
+        displaced::identity(&dir.join(FILE_NAME))
     }
 }
 

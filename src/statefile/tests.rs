@@ -69,8 +69,13 @@ fn every_state_of_a_history_comes_back_as_it_was() {
     let mut projection = Projection::new(dir.path());
     let mut state = State::new();
     let mut step = |state: &State| {
-        let identity = projection.write(state).unwrap();
-        assert_eq!(FileIdentity::of(dir.path()).unwrap(), Some(identity));
+        let mut left = None;
+        let note = |identity| {
+            left = Some(identity);
+            Ok(())
+        };
+        assert_eq!(projection.write_keeping(state, &[], note).unwrap(), None);
+        assert_eq!(FileIdentity::of(dir.path()).unwrap(), left);
         assert_eq!(load(dir.path()).unwrap(), Some(sound(state.to_document())), "at event {}", state.seq());
         let written = fs::read(dir.path().join(FILE_NAME)).unwrap();
         assert_eq!(written, text(state), "kept fragments and new ones are the same at event {}", state.seq());
@@ -262,4 +267,61 @@ fn files_set_aside_replace_none_before() {
         assert_eq!(fs::read_to_string(aside).unwrap(), number.to_string());
     }
     assert!(set_aside(dir.path(), "quarantined").is_err());
+}
+
+#[test]
+fn a_file_that_no_projection_has_left_is_kept() {
+    let dir = dir();
+    let path = dir.path().join(FILE_NAME);
+    let mut projection = Projection::new(dir.path());
+    let mut left = Vec::new();
+    for round in 0..3 {
+        let known = left.clone();
+        let kept = projection.write_keeping(&sample(), &known, |identity| {
+            left = vec![identity];
+            Ok(())
+        });
+        let kept = kept.unwrap();
+        assert_eq!(kept.is_some(), round > 0, "round {round}");
+        let kept = kept.map(|kept| fs::read_to_string(kept).unwrap());
+        assert_eq!(kept, (round > 0).then(|| format!("edit {round}")));
+        fs::write(&path, format!("edit {}", round + 1)).unwrap();
+    }
+    let waiting = displaced::all_waiting(dir.path());
+    assert_eq!(waiting.len(), 2);
+    let now = Timestamp::from_millis(1_772_366_400_000);
+    let names = waiting.iter().map(|file| displaced::reject(dir.path(), file, "because", now).unwrap());
+    let names: Vec<_> = names.map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect();
+    let name = "mcp-state.json.rejected-20260301T120000.000Z";
+    assert_eq!(names, [name.to_owned(), format!("{name}-2")]);
+    assert_eq!(fs::read_to_string(dir.path().join(format!("{name}.txt"))).unwrap(), "because");
+    assert_eq!(displaced::all_rejected(dir.path()), [format!("{name}-2"), name.to_owned()]);
+}
+
+#[test]
+fn an_edit_is_what_differs_and_may_be_changed() {
+    let base = sample().to_document();
+    let shown: serde_json::Value = serde_json::from_slice(&text(&sample())).unwrap();
+    let compared = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut edited = shown.clone();
+        change(&mut edited);
+        edit::read(edited.to_string().as_bytes()).unwrap().compare(&base)
+    };
+    assert!(compared(&|_| {}).unwrap().is_empty());
+    let goal = compared(&|edited| edited["goal"] = "another".into()).unwrap();
+    assert_eq!(goal.goal.unwrap().to, "another");
+    for (path, change) in [
+        ("created_at", "created_at"),
+        ("archived", "archived"),
+        ("tasks", "tasks"),
+        ("goal: it must be a text", "goal"),
+        ("new\u{1b}[31m", "new\u{1b}[31m"),
+    ] {
+        let reasons = compared(&|edited| edited[change] = 7.into()).unwrap_err();
+        let path: String = path.chars().filter(|c| !c.is_control()).collect();
+        assert!(reasons.len() == 1 && reasons[0].starts_with(&path), "{change:?}: {reasons:?}");
+    }
+    assert!(edit::read(br#"{"schema_version": 1, "board_id": "b", "seq": 1, "goal": 1, "goal": 2}"#).is_err());
+    let many: Vec<_> = (0..25).map(|number| format!("path {number}")).collect();
+    assert_eq!(edit::listed(&many).lines().last(), Some("- and 5 more"));
 }

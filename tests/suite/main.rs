@@ -4,6 +4,7 @@ mod clients;
 mod contract;
 mod crashes;
 mod doors;
+mod edits;
 mod faults;
 mod generated;
 mod harness;

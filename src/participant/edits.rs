@@ -1,0 +1,308 @@
+//! Hand edits of the state file: noticed, set aside, read, and taken over or rejected.
+//!
+//! Every file that a projection leaves is noted in `lock`. A file that is found in its place and is not one of those was
+//! put there by somebody else: the next projection exchanges it for the true one and keeps it, so that the board never
+//! waits for an editor and nothing that was saved is lost. Kept files are read one after another, without the lock and
+//! when they no longer change, and compared with the state at their own `seq`. What becomes of an edit is decided under
+//! the lock, in the same commit that records it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::SyncSender;
+use std::time::{Duration, Instant, SystemTime};
+
+use super::board::Board;
+use super::directory::BoardLock;
+use super::writer::Message;
+use crate::journal::sqlite::SqliteJournal;
+use crate::journal::{Journal, JournalError};
+use crate::ops::hand_edit;
+use crate::state::State;
+use crate::state::edit::Edit;
+use crate::state::event::Event;
+use crate::state::time::Timestamp;
+use crate::statefile::displaced::{self, all_waiting, identity};
+use crate::statefile::edit::{self, Edited};
+use crate::statefile::{FILE_NAME, FileIdentity, Projection};
+
+/// A file that is the same for so long is no longer being written.
+const SETTLED: Duration = Duration::from_millis(60);
+/// One that was not touched for so long was settled before anybody looked.
+const LONG_AGO: Duration = Duration::from_secs(2);
+/// The longest that a start waits for a file to settle.
+const START_PATIENCE: Duration = Duration::from_millis(600);
+/// Of an edit that could not be read because of the journal.
+const NEXT_TRY: Duration = Duration::from_secs(2);
+const READ_AT_ONCE: usize = 4_096;
+/// Edits that a start deals with before it answers.
+const AT_START: usize = 32;
+
+/// What this process knows of files that no projection has left.
+#[derive(Default)]
+pub struct Edits {
+    /// The file looked at last, and since when it has been like that.
+    seen: Option<(FileIdentity, Instant)>,
+    /// A file has not settled, or was not looked at again.
+    watching: bool,
+    last_look: Option<Instant>,
+    /// A thread is reading one.
+    reading: bool,
+    examined: Option<Examined>,
+    retry_at: Option<Instant>,
+    settled_at_start: usize,
+}
+
+/// An edited file that was read.
+pub(crate) struct Examined {
+    path: PathBuf,
+    identity: Option<FileIdentity>,
+    outcome: Outcome,
+}
+
+enum Outcome {
+    Edit(Edit),
+    Wrong(Vec<String>),
+    /// Not as it was when it was read, or the journal could not be read: another time.
+    Later,
+}
+
+/// What becomes of an edited file.
+pub enum Verdict {
+    Adopted(Box<Event>),
+    /// It changes nothing, or not any more.
+    Nothing,
+    Rejected(Vec<String>),
+    /// Somebody else has dealt with it, or is still writing it.
+    Left,
+}
+
+impl Edits {
+    /// Looks at what lies in the place of the state file, or waits already. Answers whether the lock is needed.
+    pub fn look(&mut self, board: &Board, sender: &SyncSender<Message>) -> bool {
+        if self.examined.is_some() {
+            return true;
+        }
+        let due = self.last_look.is_none_or(|last| last.elapsed() >= SETTLED);
+        let later = self.retry_at.is_some_and(|at| Instant::now() < at);
+        self.watching = !due;
+        if self.reading || later || !due {
+            return false;
+        }
+        self.last_look = Some(Instant::now());
+        if let Some(path) = all_waiting(board.dir()).into_iter().next() {
+            if self.has_settled(identity(&path).ok().flatten()) {
+                self.read_apart(path, board, sender);
+            }
+            return false;
+        }
+        is_strange(board) && self.has_settled(FileIdentity::of(board.dir()).ok().flatten())
+    }
+
+    /// How soon it is to be looked again.
+    pub fn patience(&self) -> Option<Duration> {
+        self.watching.then_some(SETTLED)
+    }
+
+    pub fn take(&mut self, examined: Examined) {
+        self.reading = false;
+        self.examined = Some(examined);
+    }
+
+    /// Reads the first file that waits, if there is one, here and now. Only for a process that has nothing else to do.
+    pub fn read_next(&mut self, board: &Board) -> bool {
+        let Some(path) = all_waiting(board.dir()).into_iter().next() else { return false };
+        if self.settled_at_start == AT_START {
+            return false;
+        }
+        self.settled_at_start += 1;
+        let_file_settle(&path);
+        self.examined = Some(examine(board.dir(), path, &board.state));
+        true
+    }
+
+    /// What becomes of the edit that was read last. The caller holds the lock and has caught up.
+    pub fn decide(&self, state: &State) -> Option<Verdict> {
+        let examined = self.examined.as_ref()?;
+        let is_there = identity(&examined.path).is_ok_and(|found| found.is_some() && found == examined.identity);
+        Some(match &examined.outcome {
+            _ if !is_there => Verdict::Left,
+            Outcome::Later => Verdict::Left,
+            Outcome::Wrong(reasons) => Verdict::Rejected(reasons.clone()),
+            Outcome::Edit(edit) => match hand_edit::decide(edit, state) {
+                Ok(Some(event)) => Verdict::Adopted(Box::new(event)),
+                Ok(None) => Verdict::Nothing,
+                Err(reasons) => Verdict::Rejected(reasons),
+            },
+        })
+    }
+
+    /// Once what was decided is durable: the file has served, or is kept as rejected.
+    pub fn conclude(&mut self, verdict: Option<Verdict>, dir: &Path, now: Timestamp) {
+        let (Some(verdict), Some(examined)) = (verdict, self.examined.take()) else { return };
+        self.watching = true;
+        let concluded = match verdict {
+            Verdict::Left => {
+                let journal_failed = matches!(examined.outcome, Outcome::Later);
+                self.retry_at = journal_failed.then(|| Instant::now() + NEXT_TRY);
+                return;
+            }
+            Verdict::Nothing => fs_err::remove_file(&examined.path),
+            Verdict::Adopted(_) => {
+                tracing::info!("a hand edit of the state file was taken over");
+                fs_err::remove_file(&examined.path)
+            }
+            Verdict::Rejected(reasons) => reject(dir, &examined.path, &reasons, now),
+        };
+        if let Err(error) = concluded {
+            tracing::warn!(%error, "an edited state file could not be put away");
+        }
+    }
+
+    fn has_settled(&mut self, file: Option<FileIdentity>) -> bool {
+        let Some(file) = file else { return false };
+        let since = self.seen.filter(|(seen, _)| *seen == file).map_or_else(Instant::now, |(_, since)| since);
+        self.seen = Some((file, since));
+        let settled = since.elapsed() >= SETTLED || is_old(&file);
+        self.watching = !settled;
+        settled
+    }
+
+    fn read_apart(&mut self, path: PathBuf, board: &Board, sender: &SyncSender<Message>) {
+        let (dir, state, sender) = (board.dir().to_owned(), board.state.clone(), sender.clone());
+        let started = std::thread::Builder::new().name("edit".to_owned()).spawn(move || {
+            // The writer has gone if it does not take it.
+            drop(sender.send(Message::Examined(examine(&dir, path, &state))));
+        });
+        self.reading = started.is_ok();
+    }
+}
+
+/// Projects `state`. A file in the place that no projection has left is kept.
+pub fn write(projection: &mut Projection, state: &State, lock: &BoardLock, dir: &Path) -> io::Result<()> {
+    let left = lock.left();
+    let found = FileIdentity::of(dir)?.filter(|found| left.contains(found));
+    let note = |new| lock.leave(&found.into_iter().chain([new]).collect::<Vec<_>>());
+    if let Some(kept) = projection.write_keeping(state, &left, note)? {
+        tracing::info!(kept = %kept.display(), "somebody has changed the state file; it is looked at");
+    }
+    Ok(())
+}
+
+/// A file is in the place of the state file, and no projection has left it there.
+pub fn is_strange(board: &Board) -> bool {
+    let left = board.lock.left();
+    !left.is_empty() && FileIdentity::of(board.dir()).is_ok_and(|found| found.is_some_and(|file| !left.contains(&file)))
+}
+
+/// Before a start calls the file damaged: somebody may be saving it.
+pub fn let_settle(dir: &Path, lock: &BoardLock) {
+    let path = dir.join(FILE_NAME);
+    if identity(&path).is_ok_and(|found| found.is_some_and(|file| !lock.left().contains(&file))) {
+        let_file_settle(&path);
+    }
+}
+
+/// Whether a file that is not sound was edited and not damaged. One that lies there as a projection has left it was not
+/// written by anybody, so its content has decayed.
+pub fn is_edit(dir: &Path, lock: &BoardLock, journal: &SqliteJournal) -> bool {
+    let path = dir.join(FILE_NAME);
+    let Ok(Some(found)) = identity(&path) else { return false };
+    let left = lock.left();
+    if left.is_empty() || left.contains(&found) {
+        return false;
+    }
+    if displaced::is_irregular(&path) {
+        return true;
+    }
+    let (Ok(Some(board_id)), Ok(head)) = (journal.board_id(), journal.head()) else { return false };
+    let edited = displaced::read(&path).and_then(|bytes| edit::read(&bytes));
+    edited.is_ok_and(|edited| edited.board_id == board_id && edited.seq <= head)
+}
+
+fn let_file_settle(path: &Path) {
+    let end = Instant::now() + START_PATIENCE;
+    let mut last = identity(path).ok().flatten();
+    while last.is_some_and(|file| !is_old(&file)) && Instant::now() < end {
+        std::thread::sleep(SETTLED);
+        let now = identity(path).ok().flatten();
+        if now == last {
+            return;
+        }
+        last = now;
+    }
+}
+
+fn is_old(file: &FileIdentity) -> bool {
+    let modified = SystemTime::UNIX_EPOCH + Duration::from_nanos(u64::try_from(file.mtime_ns).unwrap_or_default());
+    modified.elapsed().is_ok_and(|age| age >= LONG_AGO)
+}
+
+/// Reads and compares, which may take as long as the replay of the journal up to the file's `seq`.
+fn examine(dir: &Path, path: PathBuf, state: &State) -> Examined {
+    let before = identity(&path).ok().flatten();
+    let outcome = match displaced::read(&path).and_then(|bytes| edit::read(&bytes)) {
+        Ok(edited) => compare(dir, &edited, state),
+        Err(reason) => Outcome::Wrong(vec![reason]),
+    };
+    let is_still = identity(&path).is_ok_and(|after| after == before);
+    let outcome = if is_still { outcome } else { Outcome::Later };
+    Examined { path, identity: before, outcome }
+}
+
+fn compare(dir: &Path, edited: &Edited, state: &State) -> Outcome {
+    if edited.board_id != state.board().board_id {
+        return Outcome::Wrong(vec!["board_id: it is the state of another board".to_owned()]);
+    }
+    // Others may have appended what this replica does not know yet.
+    match SqliteJournal::open(dir).and_then(|journal| journal.head()) {
+        Ok(head) if edited.seq > head => {
+            let reason = format!("seq: it says event {}, but the journal ends at {head}", edited.seq);
+            return Outcome::Wrong(vec![reason]);
+        }
+        _ => {}
+    }
+    // A copy of what the board itself wrote once says nothing that the journal does not.
+    if edited.is_sound {
+        return Outcome::Edit(Edit { base_seq: edited.seq, ..Edit::default() });
+    }
+    let base = if edited.seq == state.seq() { Ok(state.to_document()) } else { replay(dir, edited.seq) };
+    match base.map(|base| edited.compare(&base)) {
+        Ok(Ok(edit)) => Outcome::Edit(edit),
+        Ok(Err(reasons)) => Outcome::Wrong(reasons),
+        Err(error) => {
+            tracing::warn!(%error, "the journal could not be read to compare an edited state file with it");
+            Outcome::Later
+        }
+    }
+}
+
+/// The state at `seq`, from the journal's start.
+fn replay(dir: &Path, seq: u64) -> Result<crate::state::document::Document, JournalError> {
+    let journal = SqliteJournal::open(dir)?;
+    let mut state = State::new();
+    while state.seq() < seq {
+        let missing = usize::try_from(seq - state.seq()).unwrap_or(READ_AT_ONCE);
+        let events = journal.read_from(state.seq(), missing.min(READ_AT_ONCE))?;
+        for recorded in &events {
+            let applied = state.apply(recorded);
+            applied.map_err(|error| JournalError::Damaged { seq: recorded.seq, detail: error.to_string() })?;
+            state.settle();
+        }
+        if events.is_empty() {
+            return Err(JournalError::Damaged { seq, detail: "it is missing".to_owned() });
+        }
+    }
+    Ok(state.to_document())
+}
+
+fn reject(dir: &Path, path: &Path, reasons: &[String], now: Timestamp) -> io::Result<()> {
+    let listed = edit::listed(reasons);
+    let text = format!(
+        "This edit of {FILE_NAME} was not taken over, and nothing of it was:\n\n{listed}\n\nBy hand one can change goal, \
+         master_plan, and title, description, priority,\ndependencies, context and tags of unfinished tasks. For \
+         everything else there\nis `callboard --help`. Remove both files when you have seen them.\n"
+    );
+    let kept = displaced::reject(dir, path, &text, now)?;
+    tracing::warn!(kept = %kept.display(), reasons = %listed, "a hand edit of the state file was rejected");
+    Ok(())
+}

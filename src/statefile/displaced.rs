@@ -1,0 +1,134 @@
+//! Files that were found in the place of the state file: put by somebody else than a projection, and kept until they
+//! have been looked at. Nothing here follows a link or opens what is not a regular file.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use rustix::fs::{CWD, Mode, RenameFlags, chmodat, renameat_with};
+use rustix::io::Errno;
+
+use super::{FILE_NAME, FileIdentity, load};
+use crate::state::time::Timestamp;
+
+/// Files that wait to be looked at have this mark and a number behind the name.
+const EDITED: &str = "edited-";
+const REJECTED: &str = "rejected-";
+const REASON: &str = ".txt";
+
+/// Where it lies when its place is taken.
+fn waiting(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!(".{FILE_NAME}.{EDITED}{number}"))
+}
+
+/// Puts the finished file `new` in the place of the one at `path`. What was there is removed if it is one of `left`, which
+/// projections have written, or if `left` is empty, which knows of none; else it is kept, and the answer says where.
+///
+/// Where names can be exchanged this is one step: what was saved over the old file a moment ago is what is looked at.
+/// The old file is removed and not renamed over, so that what of it had not reached the disk never will: ext4 would write
+/// the new one out at once, which the next commit would wait for.
+pub fn replace(new: &Path, path: &Path, left: &[FileIdentity]) -> io::Result<Option<PathBuf>> {
+    loop {
+        let Some(old) = identity(path)? else {
+            match renameat_with(CWD, new, CWD, path, RenameFlags::NOREPLACE) {
+                Ok(()) => return Ok(None),
+                Err(Errno::EXIST) => continue,
+                Err(_) => return fs::rename(new, path).map(|()| None),
+            }
+        };
+        let is_ours = |file: &FileIdentity| left.is_empty() || left.contains(file);
+        // What cannot be removed like a file is only ever moved.
+        let is_dir = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir());
+        if is_dir && is_ours(&old) {
+            return fs::rename(new, path).map(|()| None);
+        }
+        match renameat_with(CWD, new, CWD, path, RenameFlags::EXCHANGE) {
+            Ok(()) if identity(new)?.is_some_and(|old| is_ours(&old)) => return fs::remove_file(new).map(|()| None),
+            Ok(()) => return keep(new, path).map(Some),
+            Err(Errno::NOENT) => continue,
+            // A file system or system without the call.
+            Err(_) if is_ours(&old) => return fs::rename(new, path).map(|()| None),
+            Err(_) => {
+                let kept = keep(path, path)?;
+                return fs::rename(new, path).map(|()| Some(kept));
+            }
+        }
+    }
+}
+
+/// Renames `file` to where it waits.
+fn keep(file: &Path, path: &Path) -> io::Result<PathBuf> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let mut free = (1..).map(|number| waiting(dir, number)).filter(|path| fs::symlink_metadata(path).is_err());
+    let kept = free.next().ok_or(io::ErrorKind::AlreadyExists)?;
+    fs::rename(file, &kept)?;
+    Ok(kept)
+}
+
+pub fn identity(path: &Path) -> io::Result<Option<FileIdentity>> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        metadata => Ok(Some(FileIdentity::from(&metadata?))),
+    }
+}
+
+/// Is there, and is no regular file.
+pub fn is_irregular(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file())
+}
+
+/// The content of a regular file, of at most the size that a board may reach.
+pub fn read(path: &Path) -> Result<Vec<u8>, String> {
+    if is_irregular(path) {
+        return Err("it is not a regular file (a link, a pipe, a directory or a device); it was not opened".to_owned());
+    }
+    match load::read(path) {
+        Ok(Some(bytes)) => Ok(bytes),
+        Ok(None) => Err("it is gone".to_owned()),
+        Err(error) => Err(format!("it cannot be read: {}", error.kind())),
+    }
+}
+
+/// The files that wait to be looked at, oldest first.
+pub fn all_waiting(dir: &Path) -> Vec<PathBuf> {
+    let mark = format!(".{FILE_NAME}.{EDITED}");
+    let number = |name: &String| name.strip_prefix(&mark)?.parse::<u64>().ok();
+    let mut numbers: Vec<_> = names(dir).iter().filter_map(number).collect();
+    numbers.sort_unstable();
+    numbers.into_iter().map(|number| waiting(dir, number)).collect()
+}
+
+/// The names of rejected edits, newest first.
+pub fn all_rejected(dir: &Path) -> Vec<String> {
+    let mark = format!("{FILE_NAME}.{REJECTED}");
+    let mut names: Vec<_> =
+        names(dir).into_iter().filter(|name| name.starts_with(&mark) && !name.ends_with(REASON)).collect();
+    names.sort_unstable_by(|one, other| other.cmp(one));
+    names
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}
+
+/// Keeps `file` as rejected at `now`, with `reason` in a file beside it, and says as what.
+pub fn reject(dir: &Path, file: &Path, reason: &str, now: Timestamp) -> io::Result<PathBuf> {
+    let time: String = now.to_string().chars().filter(|c| !"-:".contains(*c)).collect();
+    let name = |number: u64| match number {
+        1 => format!("{FILE_NAME}.{REJECTED}{time}"),
+        number => format!("{FILE_NAME}.{REJECTED}{time}-{number}"),
+    };
+    let is_free = |path: &PathBuf| fs::symlink_metadata(path).is_err();
+    let path = (1..).map(|number| dir.join(name(number))).find(is_free).ok_or(io::ErrorKind::AlreadyExists)?;
+    let text = format!("{path}{REASON}", path = path.display());
+    match fs::remove_file(&text) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => super::write_new(Path::new(&text), reason.as_bytes())?,
+    };
+    if !is_irregular(file) {
+        chmodat(CWD, file, Mode::RUSR | Mode::WUSR, rustix::fs::AtFlags::empty())?;
+    }
+    fs::rename(file, &path)?;
+    Ok(path)
+}

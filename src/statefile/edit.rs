@@ -1,0 +1,264 @@
+//! A state file that somebody has edited, read with patience and compared with the state that it was made from.
+//!
+//! Layout, order of fields and of tasks, a byte order mark, and `null` for a field that is left out mean nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::load::{Found, recognise};
+use crate::state::document::{Document, SCHEMA_VERSION};
+use crate::state::edit::{Changed, Edit, TaskEdit};
+use crate::state::id::TaskId;
+use crate::state::task::{Context, Task};
+use crate::strict;
+
+/// Reasons that are given; the others are counted.
+const REASONS: usize = 20;
+
+/// Characters of a name that a reason shows.
+const NAME_SHOWN: usize = 64;
+
+/// An edited file: JSON with the marks of a board.
+#[derive(Debug)]
+pub struct Edited {
+    pub board_id: String,
+    /// The last event in the state that it was made from.
+    pub seq: u64,
+    /// It is as it was written; nobody has edited it.
+    pub is_sound: bool,
+    fields: Map<String, Value>,
+}
+
+/// Reads `bytes`, or says why they are no edit of a state file. A reason shows nothing of what was in them.
+pub fn read(bytes: &[u8]) -> Result<Edited, String> {
+    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
+    let Ok(Value::Object(fields)) = serde_json::from_slice(bytes) else {
+        return Err("it is not a JSON object: a save that was not finished, or no state file".to_owned());
+    };
+    if strict::check(bytes).is_err() {
+        return Err("a key stands twice in one object, or it is nested too deeply".to_owned());
+    }
+    match fields.get("schema_version").and_then(Value::as_u64) {
+        Some(version) if version == u64::from(SCHEMA_VERSION) => {}
+        Some(version) => return Err(format!("its schema_version is {version}, not {SCHEMA_VERSION}")),
+        None => return Err("it has no schema_version".to_owned()),
+    }
+    let Some(board_id) = fields.get("board_id").and_then(Value::as_str).map(str::to_owned) else {
+        return Err("it has no board_id".to_owned());
+    };
+    let Some(seq) = fields.get("seq").and_then(Value::as_u64) else { return Err("it has no seq".to_owned()) };
+    let is_sound = matches!(recognise(bytes), Ok(Found::Sound(_)));
+    Ok(Edited { board_id, seq, is_sound, fields })
+}
+
+impl Edited {
+    /// What was changed in `base`, the state at the file's own `seq`; or the paths of what must not be changed by hand.
+    pub fn compare(&self, base: &Document) -> Result<Edit, Vec<String>> {
+        // Through text, as the file came.
+        let shown = serde_json::to_vec(base).and_then(|text| serde_json::from_slice(&text));
+        let shown: Map<String, Value> = shown.map_err(|error| vec![format!("the state cannot be written: {error}")])?;
+        let mut found = Difference { edit: Edit { base_seq: self.seq, ..Edit::default() }, offences: Vec::new() };
+        for key in keys(&shown, &self.fields) {
+            let (from, to) = (shown.get(key).unwrap_or(&Value::Null), self.fields.get(key).unwrap_or(&Value::Null));
+            match key.as_str() {
+                "checksum" => {}
+                "goal" => found.edit.goal = found.text("goal", &base.board.goal, from, to),
+                "master_plan" => found.edit.master_plan = found.text("master_plan", &base.board.master_plan, from, to),
+                "tasks" => found.tasks(base, from, to),
+                _ => found.untouched(&printable(key), from, to),
+            }
+        }
+        match found.offences.is_empty() {
+            true => Ok(found.edit),
+            false => Err(found.offences),
+        }
+    }
+}
+
+/// The reasons as the file beside a rejected edit gives them.
+pub fn listed(reasons: &[String]) -> String {
+    let mut lines: Vec<_> = reasons.iter().take(REASONS).map(|reason| format!("- {}", single_line(reason))).collect();
+    if let Some(more) = reasons.len().checked_sub(REASONS).filter(|more| *more > 0) {
+        lines.push(format!("- and {more} more"));
+    }
+    lines.join("\n")
+}
+
+struct Difference {
+    edit: Edit,
+    offences: Vec<String>,
+}
+
+impl Difference {
+    fn offend(&mut self, path: &str, why: &str) {
+        self.offences.push(format!("{path}: {why}"));
+    }
+
+    /// The change of a field that may be changed, when its new value is of the right shape.
+    fn changed<T: DeserializeOwned>(
+        &mut self,
+        path: &str,
+        from: T,
+        values: (&Value, &Value),
+        shape: &str,
+    ) -> Option<Changed<T>> {
+        if is_same(values.0, values.1) {
+            return None;
+        }
+        match serde_json::from_value(values.1.clone()) {
+            Ok(to) => Some(Changed { from, to }),
+            Err(_) => {
+                self.offend(path, &format!("it must be {shape}"));
+                None
+            }
+        }
+    }
+
+    fn text(&mut self, path: &str, old: &str, from: &Value, to: &Value) -> Option<Changed<String>> {
+        self.changed(path, old.to_owned(), (from, to), "a text")
+    }
+
+    /// Names every path at which a value differs that only operations may change.
+    fn untouched(&mut self, path: &str, from: &Value, to: &Value) {
+        if is_same(from, to) {
+            return;
+        }
+        match (from, to) {
+            (Value::Object(old), Value::Object(new)) => {
+                for key in keys(old, new) {
+                    let (old, new) = (old.get(key).unwrap_or(&Value::Null), new.get(key).unwrap_or(&Value::Null));
+                    self.untouched(&format!("{path}.{}", printable(key)), old, new);
+                }
+            }
+            (Value::Null, _) => self.offend(path, "it was added; only the board's operations can do that"),
+            (_, Value::Null) => self.offend(path, "it was removed; only the board's operations can do that"),
+            _ => self.offend(path, "it was changed; only the board's operations can do that"),
+        }
+    }
+
+    fn tasks(&mut self, base: &Document, from: &Value, to: &Value) {
+        let (Some(old), Some(new)) = (by_id(from), by_id(to)) else {
+            return self.offend("tasks", "it must be a list of tasks with an id each, and no id twice");
+        };
+        for id in new.keys().filter(|id| !old.contains_key(*id)) {
+            self.offend(&task_path(id), "it was added; use `callboard add`");
+        }
+        for task in &base.tasks {
+            match new.get(task.id.as_str()) {
+                Some(to) => self.task(task, old[task.id.as_str()], to),
+                None => self.offend(&task_path(task.id.as_str()), "it was removed; use `callboard cancel`"),
+            }
+        }
+    }
+
+    fn task(&mut self, base: &Task, old: &Map<String, Value>, new: &Map<String, Value>) {
+        let mut edit = TaskEdit::untouched(base.id.clone());
+        let before = edit.clone();
+        for key in keys(old, new) {
+            let path = format!("{}.{}", task_path(base.id.as_str()), printable(key));
+            let values = (old.get(key).unwrap_or(&Value::Null), new.get(key).unwrap_or(&Value::Null));
+            match key.as_str() {
+                "title" => edit.title = self.changed(&path, base.title.clone(), values, "a text"),
+                "description" => edit.description = self.text(&path, &base.description, values.0, values.1),
+                "priority" => {
+                    edit.priority = self.changed(&path, i64::from(base.priority), values, "a number from 1 to 10");
+                }
+                "dependencies" => {
+                    let ids = base.dependencies.iter().map(ToString::to_string).collect();
+                    edit.dependencies = self.list(&path, ids, values, "a list of task ids");
+                }
+                "tags" => edit.tags = self.list(&path, base.tags.clone(), values, "a list of texts"),
+                "context" => edit.context = self.context(&path, base, values),
+                _ => self.untouched(&path, values.0, values.1),
+            }
+        }
+        if edit != before {
+            self.edit.tasks.push(edit);
+        }
+    }
+
+    /// A list that is left out is an empty one.
+    fn list(
+        &mut self,
+        path: &str,
+        from: Vec<String>,
+        (old, new): (&Value, &Value),
+        shape: &str,
+    ) -> Option<Changed<Vec<String>>> {
+        let empty = Value::Array(Vec::new());
+        let or_empty = |value| if matches!(value, &Value::Null) { &empty } else { value };
+        self.changed(path, from, (or_empty(old), or_empty(new)), shape)
+    }
+
+    fn context(&mut self, path: &str, base: &Task, (old, new): (&Value, &Value)) -> Option<Changed<Context>> {
+        if is_same(old, new) {
+            return None;
+        }
+        let empty = Map::new();
+        let shape = "an object with `files`, `hints` and `metadata`";
+        let old = old.as_object().unwrap_or(&empty);
+        let new = match new {
+            Value::Null => &empty,
+            Value::Object(new) => new,
+            _ => {
+                self.offend(path, &format!("it must be {shape}"));
+                return None;
+            }
+        };
+        for key in keys(old, new) {
+            let known = ["files", "hints", "metadata"].contains(&key.as_str());
+            let values = (old.get(key).unwrap_or(&Value::Null), new.get(key).unwrap_or(&Value::Null));
+            if !known {
+                self.untouched(&format!("{path}.{}", printable(key)), values.0, values.1);
+            }
+        }
+        let present: Map<_, _> = new.clone().into_iter().filter(|(_, value)| !value.is_null()).collect();
+        let from = base.context.clone().unwrap_or_default();
+        self.changed(path, from, (&Value::Null, &Value::Object(present)), shape)
+    }
+}
+
+impl TaskEdit {
+    fn untouched(id: TaskId) -> Self {
+        Self { id, title: None, description: None, priority: None, dependencies: None, context: None, tags: None }
+    }
+}
+
+fn keys<'a>(old: &'a Map<String, Value>, new: &'a Map<String, Value>) -> BTreeSet<&'a String> {
+    old.keys().chain(new.keys()).collect()
+}
+
+/// A field that is `null` and one that is left out say the same.
+fn is_same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Object(one), Value::Object(other)) => keys(one, other)
+            .into_iter()
+            .all(|key| is_same(one.get(key).unwrap_or(&Value::Null), other.get(key).unwrap_or(&Value::Null))),
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other))
+        }
+        _ => one == other,
+    }
+}
+
+fn by_id(tasks: &Value) -> Option<BTreeMap<&str, &Map<String, Value>>> {
+    let tasks = tasks.as_array()?;
+    let by_id: Option<BTreeMap<_, _>> =
+        tasks.iter().map(|task| Some((task.get("id")?.as_str()?, task.as_object()?))).collect();
+    by_id.filter(|by_id| by_id.len() == tasks.len())
+}
+
+fn task_path(id: &str) -> String {
+    format!("tasks[{}]", printable(id))
+}
+
+/// A name that somebody wrote, short and without what a terminal would obey.
+fn printable(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(NAME_SHOWN).collect()
+}
+
+fn single_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(400).collect()
+}
