@@ -22,6 +22,7 @@
 //! | what a tool takes, decides or answers | its file in [`ops`]; a new one is one file and one line in the list |
 //! | how calls become durable, waiting, presence | [`participant`]: `writer` (the loop), `board` (start, catch-up), `directory`, `feed` |
 //! | what is on disk | [`journal`] (events in SQLite), [`statefile`] (the projection and older formats) |
+//! | what a person may change by hand | [`ops::hand_edit`] (the rules), `statefile::edit` (the difference), `participant::edits` |
 //! | what MCP clients see | [`mcp`]: `server` (all transports), `stdio`, `http`, `subscriptions` |
 //! | what JSON-RPC clients see | [`rpc`]: methods, `events` (subscriptions), `discover` (OpenRPC), `client` |
 //! | who may connect over HTTP | [`http`]: `gate` (host, origin, token, form, size), `token`, the listener |

@@ -98,7 +98,11 @@ pub fn leftovers(dir: &Path) -> Check {
     match (unfinished.is_empty(), evidence.is_empty()) {
         (true, true) => Check::ok("leftovers", "none"),
         (false, _) => Check::warn("leftovers", unfinished.join(", "), "a process was ended while writing; remove them"),
-        _ => Check::warn("leftovers", evidence.join(", "), "kept because they were damaged; look, then remove them"),
+        _ => {
+            let fix = "kept because they were damaged, or edited by hand in ways that are not taken over (then the reason is \
+                       in the .txt beside); look, then remove them";
+            Check::warn("leftovers", evidence.join(", "), fix)
+        }
     }
 }
 
