@@ -296,7 +296,8 @@ fn what_only_operations_may_change_is_rejected_whole_with_the_reason_beside() {
 
 #[test]
 fn edit_made_while_nobody_runs_is_taken_over_by_whoever_starts() {
-    let starts: [(&str, fn(&Board)); 3] = [
+    type Start = fn(&Board);
+    let starts: [(&str, Start); 3] = [
         ("a reading command", |board| drop(board.cli_ok("get_status", json!({})))),
         ("a writing command", |board| drop(board.cli_ok("create_task", json!({"description": "d"})))),
         ("an IDE", |board| drop(board.mcp().ok("get_status", json!({})))),
