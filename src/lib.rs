@@ -21,7 +21,7 @@
 //! | a rule, a status, a limit | [`state`]: pure; `guard`, `claim`, `graph`, `deadline`, `limit`, and `apply` for what events mean |
 //! | what a tool takes, decides or answers | its file in [`ops`]; a new one is one file and one line in the list |
 //! | how calls become durable, waiting, presence | [`participant`]: `writer` (the loop), `board` (start, catch-up), `directory`, `feed` |
-//! | what is on disk | [`journal`] (events in SQLite), [`statefile`] (the projection and older formats) |
+//! | what is on disk | [`journal`] (events in SQLite), [`statefile`] (the projection and older formats), [`snapshot`] |
 //! | what a person may change by hand | [`ops::hand_edit`] (the rules), `statefile::edit` (the difference), `participant::edits` |
 //! | what MCP clients see | [`mcp`]: `server` (all transports), `stdio`, `http`, `subscriptions` |
 //! | what JSON-RPC clients see | [`rpc`]: methods, `events` (subscriptions), `discover` (OpenRPC), `client` |
@@ -32,8 +32,8 @@
 //! | what counts as a secret | [`redact`]: `shape` (by form), `named` (by the name before it) |
 //! | where the board is | [`location`], [`worktree`] |
 //!
-//! Imports go one way: `cli` → `http` → `mcp`, `rpc` → `participant` → `ops` → `state`; `journal` and `statefile` know
-//! `state` only.
+//! Imports go one way: `cli` → `http` → `mcp`, `rpc` → `participant` → `ops` → `state`; `journal`, `statefile` and
+//! `snapshot` know `state` only.
 //!
 //! # Invariants
 //!
@@ -63,6 +63,7 @@ pub mod private;
 pub mod redact;
 pub mod rpc;
 pub mod signal;
+pub mod snapshot;
 pub mod state;
 pub mod statefile;
 pub mod strict;

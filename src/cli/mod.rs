@@ -13,6 +13,7 @@ mod discoveries;
 mod doctor;
 mod fail;
 mod heartbeat;
+mod history;
 mod hook;
 mod init;
 mod log;
@@ -26,7 +27,9 @@ mod resume;
 mod retry;
 mod serve;
 mod show;
+mod snapshot;
 mod start;
+mod state;
 mod status;
 mod tasks;
 mod token;
@@ -146,6 +149,12 @@ enum Command {
     Watch(watch::Arguments),
     /// Show what agents found out, or add to it
     Discoveries(discoveries::Arguments),
+    /// Show what happened, newest first
+    History(history::Arguments),
+    /// Print the whole state, of now or of any time
+    State(state::Arguments),
+    /// Keep earlier states as files, compare them, and go back to them
+    Snapshot(snapshot::Arguments),
     /// Check the board, its files and this machine; changes nothing
     Doctor,
     /// Serve MCP on standard input and output, for an IDE or agent to start
@@ -176,6 +185,7 @@ impl Command {
             Self::Token(_) => Some("token"),
             Self::Connect(_) => Some("connect"),
             Self::Hook(_) => Some("hook"),
+            Self::State(_) => Some("state"),
             _ => None,
         }
     }
@@ -242,6 +252,9 @@ fn run(arguments: Arguments) -> Outcome {
         Command::Resume => resume::run(&session),
         Command::Watch(arguments) => watch::run(&session, arguments),
         Command::Discoveries(arguments) => discoveries::run(&session, arguments),
+        Command::History(arguments) => history::run(&session, arguments),
+        Command::State(arguments) => state::run(&session, arguments),
+        Command::Snapshot(arguments) => snapshot::run(&session, arguments),
         Command::Doctor => doctor::run(&session),
         Command::Mcp(arguments) => mcp::run(&session, arguments),
         Command::Serve(arguments) => serve::run(&session, arguments),

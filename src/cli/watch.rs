@@ -1,6 +1,6 @@
 //! `callboard watch`: what happens, as it happens, until the reader has enough.
 
-mod line;
+pub mod line;
 
 use std::io;
 use std::pin::pin;

@@ -2,7 +2,7 @@
 
 use crate::ops::{self, AgentArgument};
 
-const COMMANDS: [(&str, &str); 18] = [
+const COMMANDS: [(&str, &str); 24] = [
     ("claim_task", "claim"),
     ("start_task", "start"),
     ("complete_task", "complete"),
@@ -21,6 +21,12 @@ const COMMANDS: [(&str, &str); 18] = [
     ("get_discoveries", "discoveries"),
     ("init_coordination", "init"),
     ("wait_for_events", "watch"),
+    ("get_history", "history"),
+    ("create_snapshot", "snapshot create"),
+    ("list_snapshots", "snapshot list"),
+    ("diff_snapshots", "snapshot diff"),
+    ("restore_snapshot", "snapshot restore"),
+    ("verify_snapshots", "snapshot verify"),
 ];
 
 /// Arguments that messages name, and the options for them.

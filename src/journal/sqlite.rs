@@ -128,6 +128,13 @@ impl SqliteJournal {
         if busy { Err(JournalError::Busy) } else { Ok(()) }
     }
 
+    /// The size of the database, what still stands in its log included.
+    pub fn bytes(&self) -> Result<u64, JournalError> {
+        let pragma = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
+        let mut statement = self.connection.prepare_cached(pragma)?;
+        Ok(statement.query_row([], |row| row.get::<_, i64>(0))?.cast_unsigned())
+    }
+
     fn check_format(&self) -> Result<(), JournalError> {
         let found = self.meta("format")?.and_then(|format| format.parse().ok()).unwrap_or(0);
         match found {

@@ -73,6 +73,9 @@ fn step(item: &Item) -> Result<Box<dyn Prepared>, Refusal> {
     let entry = find(&item.name).filter(|entry| !entry.annotations.read_only && entry.name != ApplyBatch::NAME);
     let entry = entry.ok_or_else(|| Refusal::NotInBatch { name: name(item) })?;
     let prepared = entry.prepare(Value::Object(item.arguments.clone()))?;
+    if prepared.fetches() {
+        return Err(Refusal::NotInBatch { name: name(item) });
+    }
     if prepared.idempotency_key().is_some() {
         return Err(Refusal::KeyOfItem);
     }

@@ -46,6 +46,12 @@ pub fn waits(state: &State, prepared: &dyn Prepared, mut call: Call<'_>) -> bool
     }
 }
 
+/// Whether the caller may have the archive asked for this call.
+pub fn admit(state: &State, prepared: &dyn Prepared, mut call: Call<'_>) -> Result<(), Refusal> {
+    call.actor = identify(state, prepared, &call)?;
+    prepared.admit(state, &call)
+}
+
 struct Run<'s, 'c> {
     state: &'s mut State,
     call: Call<'c>,

@@ -6,13 +6,16 @@ mod apply_batch;
 mod cancel_task;
 mod claim_task;
 mod complete_task;
+mod create_snapshot;
 mod create_task;
 mod create_tasks_batch;
+mod diff_snapshots;
 mod execute;
 mod fail_task;
 mod get_agents;
 mod get_all_tasks;
 mod get_discoveries;
+mod get_history;
 mod get_master_plan;
 mod get_results;
 mod get_status;
@@ -22,18 +25,21 @@ mod health_check;
 mod heartbeat;
 mod init_coordination;
 mod input;
+mod list_snapshots;
 mod pause;
 mod principal;
 mod register_agent;
 mod release_task;
+mod restore_snapshot;
 mod resume;
 mod retry_task;
 mod schema;
 mod start_task;
 mod update_task;
+mod verify_snapshots;
 mod wait_for_events;
 
-pub use execute::{Executed, execute, waits};
+pub use execute::{Executed, admit, execute, waits};
 pub use get_status::Reply as StatusReply;
 pub use health_check::Vitals;
 pub use principal::Principal;
@@ -49,11 +55,13 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::state::agent::Participant;
+use crate::state::document::Document;
 use crate::state::event::{Event, Recorded};
 use crate::state::id::{AgentId, ParticipantId};
 use crate::state::limit;
 use crate::state::policy::Policy;
 use crate::state::refusal::Refusal;
+use crate::state::snapshot::{Listed, Occasion, SnapshotName, Verification};
 use crate::state::task::Place;
 use crate::state::time::Timestamp;
 use crate::state::{Created, State};
@@ -85,6 +93,19 @@ pub trait Operation: 'static {
 
     fn idempotency_key(_params: &Self::Params) -> Option<&str> {
         None
+    }
+
+    /// The call reads or writes the archive: `fetch` runs first, beside the writer and without any lock.
+    const FETCHES: bool = false;
+
+    /// Whether the caller may have `fetch` done at all.
+    fn admit(_params: &Self::Params, _state: &State, _call: &Call) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    /// What `decide` and `reply` are to find in `Call::fetched`.
+    fn fetch(_params: &Self::Params, _archive: &dyn Archive) -> Result<Fetched, Refusal> {
+        Ok(Fetched::Nothing)
     }
 
     /// How long the caller would wait for a better answer, and whether this state has none yet.
@@ -129,6 +150,8 @@ pub struct Call<'a> {
     pub place: &'a Place,
     pub history: &'a dyn History,
     pub vitals: &'a Vitals<'a>,
+    /// What the call had fetched from the archive.
+    pub fetched: &'a Fetched,
     /// Who an omitted `agent_id` stands for.
     pub default_agent: &'a DefaultAgent,
     /// Whose token let the caller in; none is the person whose board it is.
@@ -179,6 +202,40 @@ pub trait History {
     fn rejected_edits(&self, _limit: usize) -> Vec<String> {
         Vec::new()
     }
+}
+
+/// Earlier states, for the few operations that need them. Slow, unlike everything else that an operation may ask.
+pub trait Archive {
+    /// The state when the call came.
+    fn present(&self) -> &State;
+    /// Oldest first.
+    fn list(&self) -> Result<Vec<Listed>, Refusal>;
+    /// The state of that snapshot.
+    fn load(&self, name: &SnapshotName) -> Result<Document, Refusal>;
+    /// The newest sound snapshot.
+    fn newest_sound(&self) -> Result<(SnapshotName, Document), Refusal>;
+    /// The state after event `seq`.
+    fn at(&self, seq: u64) -> Result<Document, Refusal>;
+    /// A snapshot of the present, durable when this returns.
+    fn take(&self, occasion: Occasion, label: Option<String>) -> Result<Listed, Refusal>;
+    fn verify(&self) -> Result<Verification, Refusal>;
+}
+
+/// What a call had fetched from the archive before it was decided on.
+#[derive(Debug, Default)]
+pub enum Fetched {
+    #[default]
+    Nothing,
+    Listed(Vec<Listed>),
+    Taken(Listed),
+    Verified(Verification),
+    Pair(Box<Document>, Box<Document>),
+    /// An earlier state, of a snapshot or of the journal alone, and the snapshot taken of the present.
+    Earlier {
+        document: Box<Document>,
+        snapshot: Option<SnapshotName>,
+        before: SnapshotName,
+    },
 }
 
 /// Hints to clients; see the MCP specification. Nothing here reaches beyond the board, so `openWorldHint` is false.
@@ -310,6 +367,12 @@ pub fn all() -> &'static [Entry] {
         Entry::of::<pause::PauseBoard>(),
         Entry::of::<resume::ResumeBoard>(),
         Entry::of::<ApplyBatch>(),
+        Entry::of::<get_history::GetHistory>(),
+        Entry::of::<create_snapshot::CreateSnapshot>(),
+        Entry::of::<list_snapshots::ListSnapshots>(),
+        Entry::of::<diff_snapshots::DiffSnapshots>(),
+        Entry::of::<restore_snapshot::RestoreSnapshot>(),
+        Entry::of::<verify_snapshots::VerifySnapshots>(),
     ];
     ALL
 }
@@ -332,6 +395,9 @@ pub trait Prepared: Send + Sync {
     fn wait_seconds(&self) -> u64;
     fn waits(&self, state: &State, call: &Call) -> bool;
     fn steps(&self) -> Result<Option<Vec<Box<dyn Prepared>>>, Refusal>;
+    fn fetches(&self) -> bool;
+    fn admit(&self, state: &State, call: &Call) -> Result<(), Refusal>;
+    fn fetch(&self, archive: &dyn Archive) -> Result<Fetched, Refusal>;
     fn decide(&self, state: &State, call: &Call) -> Decision;
     fn reply(&self, state: &State, call: &Call) -> Result<Value, Refusal>;
 }
@@ -399,6 +465,18 @@ impl<O: Operation> Prepared for Parsed<O> {
 
     fn steps(&self) -> Result<Option<Vec<Box<dyn Prepared>>>, Refusal> {
         O::steps(&self.params)
+    }
+
+    fn fetches(&self) -> bool {
+        O::FETCHES
+    }
+
+    fn admit(&self, state: &State, call: &Call) -> Result<(), Refusal> {
+        O::admit(&self.params, state, call)
+    }
+
+    fn fetch(&self, archive: &dyn Archive) -> Result<Fetched, Refusal> {
+        O::fetch(&self.params, archive)
     }
 
     fn decide(&self, state: &State, call: &Call) -> Decision {

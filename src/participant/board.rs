@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use super::archive::{self, BoardArchive};
 use super::directory::{self, BoardLock, DirectoryError, JOURNAL};
 use super::edits;
 use crate::config::{self, Config, ConfigError};
@@ -46,6 +47,8 @@ pub enum BoardError {
          file away to start anew", path.display()
     )]
     NothingSound { path: PathBuf, reason: String },
+    #[error("event {seq} is not in the past: the first is 1 and the newest {head}")]
+    NotInThePast { seq: u64, head: u64 },
     #[error("nothing was changed: {0}")]
     NotWritten(JournalError),
     #[error("whether the call was done is unknown ({0}); ask again, with the same idempotency_key if there was one")]
@@ -73,6 +76,7 @@ impl BoardError {
             Self::Journal(_) | Self::Inconsistent(_) => "journal_unusable",
             Self::StateFile(_) | Self::NothingSound { .. } => "state_file_unusable",
             Self::JournalBehind { .. } => "journal_behind",
+            Self::NotInThePast { .. } => "not_in_the_past",
             Self::NotWritten(_) => "not_written",
             Self::Unknown(_) => "unknown_outcome",
             Self::Locked { .. } => "locked",
@@ -290,6 +294,27 @@ impl Board {
 
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// What was fetched from, or is to be added to, the archive of this board.
+    pub fn archive(&self, now: Timestamp) -> BoardArchive {
+        BoardArchive {
+            dir: self.dir.clone(),
+            present: self.state.clone(),
+            now,
+            retention: archive::retention(&self.config.policy),
+            journal_bytes: self.journal_bytes(),
+        }
+    }
+
+    /// 0 when it cannot be told.
+    pub fn journal_bytes(&self) -> u64 {
+        self.journal.bytes().unwrap_or_default()
+    }
+
+    /// Of the state file as this process wrote it last.
+    pub fn state_bytes(&self) -> u64 {
+        self.projection.bytes()
     }
 
     /// The state and the journal at once, for an operation that changes the one and may read the other.

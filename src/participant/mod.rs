@@ -3,6 +3,7 @@
 //! [`spawn`] starts the writer's thread; every call goes to it through a [`Handle`] and comes back when what it did is
 //! durable and shown in the state file.
 
+pub mod archive;
 mod board;
 pub mod directory;
 mod edits;
@@ -29,7 +30,7 @@ pub use board::BoardError;
 pub use feed::{Item, Listener};
 
 use crate::clock::Clock;
-use crate::ops::{self, DefaultAgent, Entry, EventFilter, Prepared, Principal};
+use crate::ops::{self, DefaultAgent, Entry, EventFilter, Fetched, Prepared, Principal};
 use crate::state::State;
 use crate::state::id::AgentId;
 use crate::state::refusal::Refusal;
@@ -221,6 +222,8 @@ pub(crate) struct Queued {
     /// Nobody waits for the reply any more once this is closed.
     reply: oneshot::Sender<Answer>,
     entered: Instant,
+    /// What the archive has answered, once it was asked.
+    fetched: Option<Box<Fetched>>,
 }
 
 impl Handle {
@@ -242,10 +245,20 @@ impl Handle {
 
     async fn submit(&self, entry: &Entry, arguments: Value, caller: &Caller, entered: Instant) -> Answer {
         let prepared = entry.prepare(arguments)?;
+        self.ask(prepared, None, caller, entered).await
+    }
+
+    async fn ask(
+        &self,
+        prepared: Box<dyn Prepared>,
+        fetched: Option<Fetched>,
+        caller: &Caller,
+        entered: Instant,
+    ) -> Answer {
         let (reply, answer) = oneshot::channel();
         let default_agent = caller.default_agent();
-        let (place, principal) = (caller.place.clone(), caller.principal.clone());
-        let queued = Queued { prepared, default_agent, place, principal, reply, entered };
+        let (place, principal, fetched) = (caller.place.clone(), caller.principal.clone(), fetched.map(Box::new));
+        let queued = Queued { prepared, default_agent, place, principal, reply, entered, fetched };
         self.send(Message::Call(queued))?;
         select! {
             biased;

@@ -14,6 +14,7 @@ use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+use super::archive::has_grown;
 use super::board::{self, Board, BoardError, NoHistory};
 use super::directory::{PresenceLock, clear_presence, is_present};
 use super::edits::{Edits, Examined, Verdict};
@@ -24,7 +25,8 @@ use super::waiting::{Parked, Sight, Waiting};
 use super::{CallError, Options, Past, Queued, Stay};
 use crate::clock::BoardClock;
 use crate::journal::BatchId;
-use crate::ops::{self, Call, DefaultAgent, History, Prepared, Vitals};
+use crate::ops::{self, Call, DefaultAgent, Fetched, History, Prepared, Vitals};
+use crate::snapshot::Snapshots;
 use crate::state::agent::Participant;
 use crate::state::deadline::{STEP, clock_stepped};
 use crate::state::event::{Event, Recorded};
@@ -47,6 +49,8 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 const PRESENCE_CHECK: Duration = Duration::from_secs(1);
 /// Behind the file system's notifications, which are hints.
 const POLL_WHILE_PARKED: Duration = Duration::from_millis(250);
+/// Calls that ask the archive at once: each may hold whole states.
+const FETCHES: usize = 4;
 /// A deadline that has come but cannot be recorded, because the lock or the disk is not ours, is not asked for all the time.
 const SHORTEST_PATIENCE: Duration = Duration::from_millis(20);
 
@@ -109,6 +113,10 @@ pub(crate) struct Writer {
     unshown: Option<String>,
     /// No call waits for a better answer any more.
     hurried: bool,
+    /// Held by every call that asks the archive.
+    fetching: Arc<()>,
+    /// The journal's size when the newest snapshot was taken, as far as known.
+    journal_at_snapshot: Option<u64>,
 }
 
 impl Writer {
@@ -147,6 +155,8 @@ impl Writer {
             unwatched: None,
             unshown: None,
             hurried: false,
+            fetching: Arc::default(),
+            journal_at_snapshot: None,
         }
     }
 
@@ -197,6 +207,7 @@ impl Writer {
 
     fn take(&mut self, message: Message) {
         match message {
+            Message::Call(call) if call.prepared.fetches() && call.fetched.is_none() => self.fetch(call),
             Message::Call(call) if call.prepared.annotations().read_only => self.read(call, true),
             Message::Call(call) => self.queue.push_back(call),
             Message::History { seq, limit, reply } => drop(reply.send(self.past(seq, limit))),
@@ -436,6 +447,7 @@ impl Writer {
             place: &call.place,
             history: history.as_ref(),
             vitals: &vitals,
+            fetched: call.fetched.as_deref().unwrap_or(&Fetched::Nothing),
             default_agent: &default_agent,
             principal: call.principal.as_deref(),
             actor: None,
@@ -576,8 +588,69 @@ impl Writer {
             // This process will not be there to look later.
             self.settle_edits();
         }
+        self.snapshot_if_grown();
         for (reply, answer) in answers {
             answer_one(reply, answer);
+        }
+    }
+
+    /// Without the lock. A process that is there for one call would end before another thread has written it.
+    fn snapshot_if_grown(&mut self) {
+        let Some(board) = &self.board else { return };
+        let (journal_bytes, state_bytes) = (board.journal_bytes(), board.state_bytes());
+        if !has_grown(journal_bytes, self.journal_at_snapshot, state_bytes) {
+            return;
+        }
+        let newest = Snapshots::of(&self.dir).and_then(|snapshots| snapshots.newest());
+        let newest = newest.ok().flatten().and_then(|newest| newest.head);
+        self.journal_at_snapshot = newest.map(|head| head.journal_bytes);
+        if !has_grown(journal_bytes, self.journal_at_snapshot, state_bytes) {
+            return;
+        }
+        // Whether it succeeds or not: the next attempt is due when it has grown again.
+        self.journal_at_snapshot = Some(journal_bytes);
+        let archive = board.archive(self.clock.now(board.state.board().last_activity));
+        let take = move || {
+            if let Err(error) = archive.take_if_grown(state_bytes) {
+                tracing::warn!(%error, "no snapshot could be written");
+            }
+        };
+        match self.stay {
+            Stay::Brief => take(),
+            Stay::Lasting | Stay::Presence => drop(std::thread::Builder::new().name("snapshot".to_owned()).spawn(take)),
+        }
+    }
+
+    /// Asks the archive on another thread; the call comes back with what it answered.
+    fn fetch(&mut self, mut call: Queued) {
+        let opened = self.open(false).and_then(|()| self.catch_up().map_err(Arc::new));
+        if let Err(error) = opened {
+            return answer_one(call.reply, Err(CallError::Failed(error)));
+        }
+        if let Err(refusal) = self.with_call(&call, |state, prepared, call| ops::admit(state, prepared, call)) {
+            return answer_one(call.reply, Err(CallError::Refused(refusal)));
+        }
+        let waiting = Arc::strong_count(&self.fetching);
+        let Some(board) = self.board.as_ref().filter(|_| waiting <= FETCHES) else {
+            return answer_one(call.reply, Err(BoardError::Overloaded { waiting }.into()));
+        };
+        let archive = board.archive(self.clock.now(board.state.board().last_activity));
+        let (sender, fetching) = (self.sender.clone(), Arc::clone(&self.fetching));
+        let ask = move || {
+            let fetched = call.prepared.fetch(&archive);
+            drop((archive, fetching));
+            match fetched {
+                Ok(fetched) => {
+                    (call.fetched, call.entered) = (Some(Box::new(fetched)), Instant::now());
+                    // Nobody waits when the writer has ended.
+                    drop(sender.send(Message::Call(call)));
+                }
+                Err(refusal) => answer_one(call.reply, Err(CallError::Refused(refusal))),
+            }
+        };
+        // Without a thread the call is dropped, and its caller hears that.
+        if let Err(error) = std::thread::Builder::new().name("archive".to_owned()).spawn(ask) {
+            tracing::error!(%error, "no thread for the archive");
         }
     }
 

@@ -77,7 +77,9 @@ impl State {
             Event::TasksCreated { tasks } => {
                 for task in tasks {
                     let ordinal = self.take_ordinal();
-                    self.put_task(ordinal, Some(Arc::new(created(task, at))));
+                    let mut task = created(task, at);
+                    self.number_above_spent(&mut task);
+                    self.put_task(ordinal, Some(Arc::new(task)));
                 }
             }
             Event::TaskUpdated { task, change } => self.edit_task(task, |task| change_task(task, change))?,
@@ -235,8 +237,16 @@ impl State {
                     self.edit_task(&edited.task, |task| edit_by_hand(task, edited))?;
                 }
             }
+            Event::StateRestored { document, .. } => self.replace_by((**document).clone()),
         }
         Ok(())
+    }
+
+    fn number_above_spent(&mut self, task: &mut Task) {
+        if let Some(attempt) = self.board.spent_attempts.get(&task.id).copied() {
+            (task.attempt, task.uncounted) = (attempt, attempt);
+            self.edit_board(|board| _ = board.spent_attempts.remove(&task.id));
+        }
     }
 
     fn edit_task(&mut self, id: &TaskId, edit: impl FnOnce(&mut Task)) -> Result<(), Absent> {

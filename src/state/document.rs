@@ -47,6 +47,9 @@ pub struct Board {
     pub grace_until: Option<Timestamp>,
     #[serde(default)]
     pub archived: Archived,
+    /// The last attempts of tasks that a restore has taken away, so that a task of that id never uses their numbers.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub spent_attempts: BTreeMap<TaskId, u32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

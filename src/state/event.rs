@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::agent::{Demands, Participant, Properties, Role};
 use super::document::Document;
 use super::id::{AgentId, DiscoveryId, ParticipantId, TaskId};
+use super::snapshot::SnapshotName;
 use super::task::{AttemptError, Context, Place, Task, TaskResult};
 use super::time::Timestamp;
 
@@ -17,7 +18,7 @@ use super::time::Timestamp;
 pub const VERSION: u32 = 1;
 
 /// The kinds of events, in the order in which they are defined.
-pub const KINDS: [&str; 26] = [
+pub const KINDS: [&str; 27] = [
     "board_created",
     "imported",
     "plan_set",
@@ -44,6 +45,7 @@ pub const KINDS: [&str; 26] = [
     "resumed",
     "tasks_retired",
     "state_edited",
+    "state_restored",
 ];
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -197,6 +199,15 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tasks: Vec<EditedTask>,
     },
+    /// An earlier state has taken the place of the present one: all of `document`, in which the leases of then are ended
+    /// and attempt numbers, participants and agents are already those that hold from here on.
+    StateRestored {
+        /// The event that the earlier state ended with.
+        restored_seq: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        snapshot: Option<SnapshotName>,
+        document: Box<Document>,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -318,6 +329,7 @@ impl Event {
             Self::Resumed {} => "resumed",
             Self::TasksRetired { .. } => "tasks_retired",
             Self::StateEdited { .. } => "state_edited",
+            Self::StateRestored { .. } => "state_restored",
         }
     }
 
@@ -364,7 +376,7 @@ mod tests {
             "board_id": "b", "source": "s", "document": State::new().to_document(), "goal": "g", "tasks": [], "task": "t",
             "change": {}, "agent": "a", "role": "worker", "max_concurrent": 1, "lease_millis": 1, "grace_until":
             "2026-03-01T12:00:00.000Z", "gap_millis": 1, "attempt": 1, "lease_until": "2026-03-01T12:00:00.000Z",
-            "result": {}, "counted": true, "gave_up": false, "discovery": "d", "content": "c", "base_seq": 1,
+            "result": {}, "counted": true, "restored_seq": 1, "gave_up": false, "discovery": "d", "content": "c", "base_seq": 1,
             "error": {"category": "error", "message": "m", "retryable": true},
         });
         for kind in KINDS {

@@ -30,6 +30,7 @@ limits! {
     ERROR = "error", 16 * 1024, "bytes";
     NOTE = "note", 2 * 1024, "bytes";
     REASON = "reason", 2 * 1024, "bytes";
+    SNAPSHOT_LABEL = "snapshot label", 200, "bytes";
     CONTENT = "discovery content", 16 * 1024, "bytes";
     LABEL = "tag, capability or property", 100, "bytes";
     LABELS = "tags or capabilities of one thing", 50, "entries";

@@ -8,6 +8,7 @@ mod apply;
 mod check;
 pub mod claim;
 pub mod deadline;
+pub mod diff;
 pub mod document;
 pub mod edit;
 pub mod event;
@@ -19,6 +20,8 @@ pub mod limit;
 pub mod policy;
 pub mod refusal;
 mod remembered;
+mod restore;
+pub mod snapshot;
 pub mod task;
 pub mod time;
 
@@ -63,6 +66,8 @@ enum Undo {
     Participant(ParticipantId, Option<Arc<Participant>>),
     Retired(TaskId),
     Remembered(String),
+    /// Everything but the undo list itself.
+    Whole(Box<State>),
 }
 
 /// How far `rollback` goes back.
@@ -98,6 +103,7 @@ impl State {
             paused: None,
             grace_until: None,
             archived: Archived::default(),
+            spent_attempts: BTreeMap::new(),
         };
         Self {
             board: Arc::new(board),
@@ -255,6 +261,10 @@ impl State {
                 Undo::Participant(id, participant) => restore(&mut self.participants, id, participant),
                 Undo::Retired(id) => drop(self.retired.remove(&id)),
                 Undo::Remembered(key) => self.remembered.forget(&key),
+                Undo::Whole(state) => {
+                    let undo = std::mem::take(&mut self.undo);
+                    *self = Self { undo, ..*state };
+                }
             }
         }
     }
@@ -269,6 +279,16 @@ impl State {
         for ordinal in self.index.due(now) {
             self.refresh(ordinal);
         }
+    }
+
+    /// Puts `document` in the place of everything but the remembered keys.
+    fn replace_by(&mut self, document: Document) {
+        let mut new = Self::from_document(document);
+        new.remembered = self.remembered.clone();
+        new.wake(self.index.awake_until());
+        new.undo = std::mem::take(&mut self.undo);
+        let old = std::mem::replace(self, new);
+        self.undo.push(Undo::Whole(Box::new(old)));
     }
 
     fn take_ordinal(&mut self) -> Ordinal {

@@ -19,6 +19,10 @@ pub struct Policy {
     pub retry_cap_seconds: u32,
     /// Finished tasks kept in the live state; older ones retire to the journal.
     pub keep_finished: u32,
+    /// The newest snapshots that are kept, whatever their age.
+    pub max_checkpoints: u32,
+    /// How long every snapshot is kept.
+    pub checkpoint_days: u32,
 }
 
 impl Default for Policy {
@@ -30,6 +34,8 @@ impl Default for Policy {
             retry_seconds: 30,
             retry_cap_seconds: 3_600,
             keep_finished: 2_000,
+            max_checkpoints: 10,
+            checkpoint_days: 7,
         }
     }
 }

@@ -6,6 +6,7 @@ use thiserror::Error;
 use super::agent::Role;
 use super::id::{AgentId, TaskId};
 use super::limit::Limit;
+use super::snapshot::SnapshotName;
 use super::task::TaskStatus;
 use super::time::Timestamp;
 
@@ -107,6 +108,28 @@ pub enum Refusal {
     UnknownKind { kind: String, known: &'static [&'static str] },
     #[error("the history could not be read ({detail}); see `callboard doctor`")]
     HistoryUnread { detail: String },
+    #[error("`{given}` is no snapshot's name; list_snapshots has them")]
+    BadSnapshotName { given: String },
+    #[error("no snapshot `{snapshot}`; list_snapshots has those there are")]
+    UnknownSnapshot { snapshot: SnapshotName },
+    #[error("snapshot `{snapshot}` is damaged ({detail}); {}", instead(sound))]
+    SnapshotDamaged {
+        snapshot: SnapshotName,
+        detail: String,
+        /// The newest sound one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        sound: Option<SnapshotName>,
+    },
+    #[error(
+        "snapshots could not be read or written ({detail}); see to the directory `snapshots` of the board and its disk"
+    )]
+    ArchiveFailed { detail: String },
+    #[error("there is no snapshot to go by; create_snapshot takes one, and any past seq can be restored without")]
+    NoSnapshot,
+    #[error("event {seq} is not in the past: the first is 1 and the newest {head}")]
+    NotInThePast { seq: u64, head: u64 },
+    #[error("give either snapshot or seq, so that it is clear what to restore")]
+    RestoreWhat,
     #[error("operation {index} ({name}) was refused, so nothing of the batch was done: {refusal}")]
     BatchItem { index: usize, name: String, refusal: Box<Refusal> },
     #[error("task #{index} of the batch: {refusal}; nothing of the batch was created")]
@@ -130,6 +153,13 @@ fn limit_as_fields<S: Serializer>(limit: &Limit, serializer: S) -> Result<S::Ok,
     map.serialize_entry("limit", &limit.max)?;
     map.serialize_entry("unit", limit.unit)?;
     map.end()
+}
+
+fn instead(sound: &Option<SnapshotName>) -> String {
+    match sound {
+        Some(sound) => format!("the newest sound one is `{sound}`"),
+        None => "no other is sound, but any past seq can be had from the journal".to_owned(),
+    }
 }
 
 fn cycle_text(cycle: &[TaskId]) -> String {

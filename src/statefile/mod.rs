@@ -92,6 +92,11 @@ impl Projection {
         replaced
     }
 
+    /// Of the file that was written last, in bytes; 0 before the first.
+    pub fn bytes(&self) -> u64 {
+        self.text.len() as u64
+    }
+
     fn render(&mut self, state: &State) -> io::Result<()> {
         let text = &mut self.text;
         text.clear();
@@ -109,6 +114,13 @@ impl Projection {
         text[place..place + NO_CHECKSUM.len()].copy_from_slice(hex(checksum).as_bytes());
         Ok(())
     }
+}
+
+/// What the file says of `state`, to the byte.
+pub fn text_of(state: &State) -> io::Result<Vec<u8>> {
+    let mut projection = Projection::new(PathBuf::new());
+    projection.render(state)?;
+    Ok(projection.text)
 }
 
 /// Everything before `tasks`, and where in it the checksum belongs.

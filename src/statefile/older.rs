@@ -108,6 +108,7 @@ pub fn import(bytes: &[u8]) -> Found {
         paused: None,
         grace_until: None,
         archived: Archived::default(),
+        spent_attempts: BTreeMap::new(),
     };
     let (participants, retired) = (BTreeMap::new(), BTreeMap::new());
     let document = Document { board, tasks, agents, discoveries, participants, retired };

@@ -60,15 +60,19 @@ fn replaced(text: &str, name: &str, table: &str) -> String {
 
 fn tools_table() -> String {
     let mut table = "| tool | toolset | what it does |\n|---|---|---|\n".to_owned();
+    let mut others = Vec::new();
     for entry in ops::all() {
         let toolset = match entry.toolset {
             Toolset::Worker => "worker",
             Toolset::Core => "core",
-            Toolset::Full => "full",
+            Toolset::Full => {
+                others.push(format!("`{}` ({})", entry.name, entry.description.trim_end_matches('.')));
+                continue;
+            }
         };
         writeln!(table, "| `{}` | {toolset} | {} |", entry.name, entry.description).unwrap();
     }
-    table
+    format!("{table}\nOnly in `full`: {}.\n", others.join(" · "))
 }
 
 fn limits_table() -> String {

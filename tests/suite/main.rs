@@ -17,6 +17,7 @@ mod people;
 mod processes;
 mod rules;
 mod simulation;
+mod snapshots;
 mod tidy;
 mod wire;
 mod world;

@@ -119,12 +119,13 @@ fn imports_go_one_way() {
         "strict",
         "worktree",
     ];
-    let rules: [(&str, Vec<&str>); 8] = [
+    let rules: [(&str, Vec<&str>); 9] = [
         ("state", vec![]),
         ("ops", vec!["state", "harmless", "redact"]),
         ("journal", [&["state"], &shell[..]].concat()),
         ("statefile", [&["state"], &shell[..]].concat()),
-        ("participant", [&["state", "ops", "journal", "statefile"], &shell[..]].concat()),
+        ("snapshot", [&["state"], &shell[..]].concat()),
+        ("participant", [&["state", "ops", "journal", "statefile", "snapshot"], &shell[..]].concat()),
         ("mcp", [&["state", "ops", "participant"], &shell[..]].concat()),
         ("rpc", [&["state", "ops", "participant"], &shell[..]].concat()),
         ("http", [&["state", "ops", "participant", "mcp", "rpc"], &shell[..]].concat()),

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use callboard::ops::{Call, DefaultAgent, Executed, History, Vitals, execute, find, waits};
+use callboard::ops::{Call, DefaultAgent, Executed, Fetched, History, Vitals, execute, find, waits};
 use callboard::state::agent::Participant;
 use callboard::state::deadline::clock_stepped;
 use callboard::state::event::{Event, Recorded};
@@ -30,6 +30,8 @@ pub struct World {
     pub place: Place,
     /// Replays are left to `check`: for long random histories.
     pub replays_seldom: bool,
+    /// What the archive is said to have answered.
+    pub fetched: Fetched,
     past: Past,
     /// Applied event by event, as another process would.
     replica: State,
@@ -64,6 +66,7 @@ impl World {
             default_agent: DefaultAgent::None,
             place: Place::default(),
             replays_seldom: false,
+            fetched: Fetched::Nothing,
             past: Past::default(),
             replica: State::new(),
             seed: 0,
@@ -295,6 +298,7 @@ impl World {
             place: &self.place,
             history: &self.past,
             vitals: &Vitals { started_at: self.now, troubles: Vec::new(), state_file_seq: &|| None },
+            fetched: &self.fetched,
             default_agent: &self.default_agent,
             principal: None,
             actor: None,

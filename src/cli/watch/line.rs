@@ -31,6 +31,9 @@ fn clock(time: &str) -> String {
 fn told(event: &Event) -> Told {
     match event {
         Event::BoardCreated { .. } => ("made", Tone::Good, "the board".to_owned()),
+        Event::StateRestored { restored_seq, .. } => {
+            ("restored", Tone::Busy, format!("the board as it was after event {restored_seq}"))
+        }
         Event::Imported { source, .. } => ("imported", Tone::Good, format!("the board from {source}")),
         Event::PlanSet { goal, .. } => ("set", Tone::Plain, format!("the goal: {goal}")),
         Event::TasksCreated { tasks } => ("added", Tone::Waiting, added(tasks)),

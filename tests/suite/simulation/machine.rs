@@ -7,7 +7,7 @@ use std::time::Duration;
 use callboard::clock::{BoardClock, Clock};
 use callboard::journal::memory::{Fate, MemoryJournal};
 use callboard::journal::{AppendError, BatchId, Journal};
-use callboard::ops::{Call, DefaultAgent, History, Vitals, execute, find};
+use callboard::ops::{Call, DefaultAgent, Fetched, History, Vitals, execute, find};
 use callboard::state::agent::Participant;
 use callboard::state::deadline::{STEP, clock_stepped};
 use callboard::state::document::Document;
@@ -325,6 +325,7 @@ impl Process {
                 troubles: Vec::new(),
                 state_file_seq: &|| None,
             },
+            fetched: &Fetched::Nothing,
             default_agent: &DefaultAgent::None,
             actor: None,
             created: Vec::new(),

@@ -1,0 +1,72 @@
+//! `callboard history`: what happened, newest first.
+
+use std::process::ExitCode;
+
+use clap::builder::PossibleValuesParser;
+use serde_json::{Value, json};
+
+use super::{Outcome, Session, runtime, snapshot, usage_error, watch};
+use crate::clock::{Clock, SystemClock};
+use crate::participant::Stay;
+use crate::state::event::KINDS;
+use crate::state::limit;
+
+#[derive(clap::Args)]
+#[command(after_help = "With --agent ID: only what that agent did, or what is about it.")]
+pub struct Arguments {
+    /// Only what happened to this task
+    #[arg(long, value_name = "ID")]
+    task: Option<String>,
+    /// Only events of this kind; may be repeated
+    #[arg(long, value_parser = PossibleValuesParser::new(KINDS), hide_possible_values = true)]
+    kind: Vec<String>,
+    /// Only what came after event SEQ, or since a time: 2026-03-01T12:00:00Z, 30m, 2h, 3d
+    #[arg(long, value_name = "SEQ|TIME")]
+    since: Option<String>,
+    /// Only what came before this event: the next page
+    #[arg(long, value_name = "SEQ")]
+    before: Option<u64>,
+    /// At most N events
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    limit: usize,
+}
+
+pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+    let after = arguments.since.as_deref().and_then(|since| since.parse::<u64>().ok());
+    let time = arguments.since.as_deref().filter(|_| after.is_none()).map(|since| {
+        let now = SystemClock::default().wall();
+        snapshot::moment(since, now).unwrap_or_else(|| usage_error("--since takes an event's number, a time or a span"))
+    });
+    let mut query = json!({
+        "task_id": arguments.task, "agent": session.agent, "kinds": arguments.kind, "since": time,
+        "before_seq": arguments.before,
+    });
+    let (board, runtime) = (session.board(Stay::Brief)?, runtime()?);
+    let (mut events, mut next) = (Vec::new(), Value::Null);
+    while events.len() < arguments.limit {
+        query["limit"] = Value::from((arguments.limit - events.len()).min(limit::PAGE.max));
+        let mut page = runtime.block_on(board.call("get_history", query.clone()))?;
+        events.append(page["events"].as_array_mut().unwrap_or(&mut Vec::new()));
+        next = page["next"].take();
+        if next.is_null() || after.is_some_and(|after| next.as_u64() <= Some(after + 1)) {
+            next = Value::Null;
+            break;
+        }
+        query["before_seq"] = next.clone();
+    }
+    events.retain(|event| after.is_none_or(|after| event["seq"].as_u64() > Some(after)));
+    let mut reply = json!({"events": events});
+    if !next.is_null() {
+        reply["next"] = next.clone();
+    }
+    session.show(&reply, |page| {
+        events.iter().for_each(|event| watch::line::write(page, event));
+        if events.is_empty() {
+            page.line("nothing");
+        }
+        if let Some(next) = next.as_u64() {
+            page.line(format_args!("there is more: --before {next}"));
+        }
+    })?;
+    Ok(ExitCode::SUCCESS)
+}

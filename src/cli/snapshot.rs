@@ -1,0 +1,184 @@
+//! `callboard snapshot`: earlier states as files, to compare with and to go back to.
+
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::print::{Column, Page, Tone, text};
+use super::{FAILED, Outcome, Session};
+use crate::state::snapshot::{Listed, Occasion};
+use crate::state::time::Timestamp;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Keep the present state
+    Create(Create),
+    /// List the snapshots, newest first
+    List(List),
+    /// Show what is different between two states
+    Diff(Diff),
+    /// Go back to an earlier state; the present is kept first, and nobody holds a task afterwards
+    Restore(Restore),
+    /// Compare every snapshot with its hash and the one before it
+    Verify,
+}
+
+#[derive(clap::Args)]
+struct Create {
+    /// What it is for
+    #[arg(long)]
+    label: Option<String>,
+}
+
+#[derive(clap::Args)]
+struct List {
+    /// The newest N
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    limit: u32,
+}
+
+#[derive(clap::Args)]
+struct Diff {
+    /// A snapshot's name, or the number of an event
+    from: String,
+    /// The same [default: the present]
+    to: Option<String>,
+    /// At most N changes
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    limit: u32,
+}
+
+#[derive(clap::Args)]
+#[group(required = true, multiple = false)]
+struct Restore {
+    /// A snapshot's name, or `latest` for the newest sound one
+    snapshot: Option<String>,
+    /// The state after event N, be there a snapshot of it or not
+    #[arg(long, value_name = "N")]
+    seq: Option<u64>,
+}
+
+pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+    match arguments.command {
+        Command::Create(arguments) => create(session, &arguments),
+        Command::List(arguments) => list(session, &arguments),
+        Command::Diff(arguments) => diff(session, &arguments),
+        Command::Restore(arguments) => restore(session, &arguments),
+        Command::Verify => verify(session),
+    }
+}
+
+fn create(session: &Session, arguments: &Create) -> Outcome {
+    let reply = session.call("create_snapshot", json!({"label": arguments.label}))?;
+    session.show(&reply, |page| page.line(text(&reply["snapshot"])))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(session: &Session, arguments: &List) -> Outcome {
+    let reply = session.call("list_snapshots", json!({"limit": arguments.limit}))?;
+    let snapshots: Vec<Listed> = serde_json::from_value(reply["snapshots"].clone())?;
+    session.show(&reply, |page| {
+        if snapshots.is_empty() {
+            return page.line("no snapshots; `callboard snapshot create` takes one");
+        }
+        let rows: Vec<_> = snapshots.iter().map(|one| row(page, one)).collect();
+        page.table(["snapshot", "event", "taken", "kB", "why"], rows.into_iter());
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(page: &Page, one: &Listed) -> [Column; 5] {
+    let Some(head) = &one.head else {
+        let (taken, why) = (page.when(one.name.at()), Column::toned("damaged", Tone::Bad));
+        return [one.name.to_string().into(), "?".into(), taken.into(), kilobytes(one.bytes), why];
+    };
+    let why = match (&head.label, head.occasion) {
+        (Some(label), Occasion::OnDemand) => label.clone(),
+        (_, occasion) => occasion.as_str().to_owned(),
+    };
+    let taken = page.when(head.taken_at).into();
+    [one.name.to_string().into(), head.seq.into(), taken, kilobytes(one.bytes), why.into()]
+}
+
+fn kilobytes(bytes: u64) -> Column {
+    bytes.div_ceil(1_000).into()
+}
+
+fn diff(session: &Session, arguments: &Diff) -> Outcome {
+    let request = json!({"from": arguments.from, "to": arguments.to, "limit": arguments.limit});
+    let reply = session.call("diff_snapshots", request)?;
+    session.show(&reply, |page| {
+        for change in reply["changes"].as_array().into_iter().flatten() {
+            let (word, tone) = match change["kind"].as_str() {
+                Some("added") => ("+", Tone::Good),
+                Some("removed") => ("-", Tone::Bad),
+                _ => ("~", Tone::Busy),
+            };
+            let fields =
+                change["fields"].as_array().map_or_else(String::new, |_| format!(": {}", text(&change["fields"])));
+            page.marked(word, tone, format_args!("{} {}{fields}", text(&change["table"]), text(&change["id"])));
+        }
+        let counts = ["added", "removed", "changed"].map(|kind| format!("{} {kind}", reply[kind]));
+        let (from, to) = (&reply["from_seq"], &reply["to_seq"]);
+        page.line(format_args!("event {from} to event {to}: {}", counts.join(", ")));
+        if !reply["next"].is_null() {
+            page.line("there is more; --limit shows it");
+        }
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn restore(session: &Session, arguments: &Restore) -> Outcome {
+    let reply = session.call("restore_snapshot", json!({"snapshot": arguments.snapshot, "seq": arguments.seq}))?;
+    session.show(&reply, |page| tell_restored(page, &reply))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What was done, and how it is undone.
+pub fn tell_restored(page: &mut Page, reply: &Value) {
+    let (seq, before) = (&reply["restored_seq"], &reply["before_seq"]);
+    page.line(format_args!("the board is as it was after event {seq}; whoever held a task must claim again"));
+    page.line(format_args!("to take it back: callboard snapshot restore --seq {before}"));
+}
+
+fn verify(session: &Session) -> Outcome {
+    let report = session.call("verify_snapshots", json!({}))?;
+    let sound = report["sound"] == true;
+    session.show(&report, |page| {
+        for problem in report["problems"].as_array().into_iter().flatten() {
+            page.marked("fail", Tone::Bad, format_args!("{}: {}", text(&problem["file"]), text(&problem["problem"])));
+        }
+        if let Some(root) = report["pruned_before"].as_str() {
+            page.line(format_args!("what came before {root} was pruned"));
+        }
+        match (sound, report["newest_sound"].as_str()) {
+            (true, _) => page.line(format_args!("{} snapshots, all sound", report["snapshots"])),
+            (false, Some(newest)) => page.line(format_args!("the newest sound one is {newest}")),
+            (false, None) => page.line("none is sound; `callboard snapshot create` takes a new one"),
+        }
+    })?;
+    Ok(ExitCode::from(if sound { 0 } else { FAILED }))
+}
+
+/// RFC 3339 or, as people write it, a span that ends now: `30m`, `2h`, `3d`.
+pub fn moment(given: &str, now: Timestamp) -> Option<Timestamp> {
+    if let Ok(time) = serde_json::from_value(Value::from(given)) {
+        return Some(time);
+    }
+    let (digits, unit) = given.split_at_checked(given.len().checked_sub(1)?)?;
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3_600,
+        "d" => 86_400,
+        _ => return None,
+    };
+    let span: i64 = digits.parse().ok().filter(|number| *number >= 0)?;
+    Some(now - span.saturating_mul(seconds * 1_000))
+}

@@ -1,0 +1,40 @@
+//! `callboard state`: the whole state, of now or of any time, as the state file has it.
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+use super::{Outcome, Session, print, snapshot, usage_error};
+use crate::clock::{Clock, SystemClock};
+use crate::journal::{Journal, sqlite::SqliteJournal};
+use crate::participant::{BoardError, CallError, archive, directory};
+use crate::statefile;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// After event SEQ, or at a time: 2026-03-01T12:00:00Z, 30m ago as 30m [default: now]
+    #[arg(long, value_name = "SEQ|TIME")]
+    at: Option<String>,
+}
+
+pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+    let dir = session.dir();
+    directory::inspect(dir).map_err(|error| CallError::from(BoardError::from(error)))?;
+    let seq = match arguments.at.as_deref() {
+        None => SqliteJournal::open(dir)?.head()?,
+        Some(at) => match (at.parse(), snapshot::moment(at, SystemClock::default().wall())) {
+            (Ok(seq), _) => seq,
+            (Err(_), Some(time)) => archive::seq_at(dir, time).map_err(CallError::from)?,
+            (Err(_), None) => usage_error("--at takes an event's number, a time or a span"),
+        },
+    };
+    let state = archive::state_at(dir, seq).map_err(CallError::from)?;
+    let text = statefile::text_of(&state)?;
+    let mut out = io::stdout().lock();
+    if out.is_terminal() {
+        writeln!(out, "{}", print::harmless_json(&String::from_utf8_lossy(&text)))?;
+    } else {
+        out.write_all(&text)?;
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,82 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Annotations, Archive, Call, Fetched, Operation, READ, Toolset, input};
+use crate::state::State;
+use crate::state::diff::{Change, Kind, diff};
+use crate::state::document::Document;
+use crate::state::refusal::Refusal;
+use crate::state::snapshot::SnapshotName;
+
+pub struct DiffSnapshots;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    /// A snapshot's name, or a seq
+    from: String,
+    /// The present unless given
+    to: Option<String>,
+    /// 200 unless given
+    limit: Option<u32>,
+    /// `next` of the page before
+    #[serde(default)]
+    after: usize,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Reply {
+    from_seq: u64,
+    to_seq: u64,
+    added: usize,
+    removed: usize,
+    changed: usize,
+    /// By table and id
+    changes: Vec<Change>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<usize>,
+}
+
+impl Operation for DiffSnapshots {
+    const NAME: &'static str = "diff_snapshots";
+    const DESCRIPTION: &'static str = "What was added, removed and changed between two snapshots, or up to now.";
+    const ANNOTATIONS: Annotations = READ;
+    const TOOLSET: Toolset = Toolset::Full;
+    const FETCHES: bool = true;
+    type Params = Params;
+    type Reply = Reply;
+
+    fn fetch(params: &Params, archive: &dyn Archive) -> Result<Fetched, Refusal> {
+        input::page(params.limit, 200)?;
+        let from = earlier(&params.from, archive)?;
+        let to = match &params.to {
+            Some(to) => earlier(to, archive)?,
+            None => archive.present().to_document(),
+        };
+        Ok(Fetched::Pair(Box::new(from), Box::new(to)))
+    }
+
+    fn reply(params: &Params, _: &State, call: &Call) -> Result<Reply, Refusal> {
+        let size = input::page(params.limit, 200)?;
+        let Fetched::Pair(from, to) = call.fetched else { return Err(Refusal::NoSnapshot) };
+        let changes = diff(from, to);
+        let count = |kind| changes.iter().filter(|change| change.kind == kind).count();
+        let end = params.after.saturating_add(size);
+        Ok(Reply {
+            from_seq: from.board.seq,
+            to_seq: to.board.seq,
+            added: count(Kind::Added),
+            removed: count(Kind::Removed),
+            changed: count(Kind::Changed),
+            next: (end < changes.len()).then_some(end),
+            changes: changes.into_iter().skip(params.after).take(size).collect(),
+        })
+    }
+}
+
+fn earlier(text: &str, archive: &dyn Archive) -> Result<Document, Refusal> {
+    match text.parse() {
+        Ok(seq) => archive.at(seq),
+        Err(_) => archive.load(&SnapshotName::checked(text)?),
+    }
+}

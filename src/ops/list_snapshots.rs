@@ -1,0 +1,49 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Annotations, Archive, Call, Fetched, Operation, READ, Toolset, input};
+use crate::state::State;
+use crate::state::refusal::Refusal;
+use crate::state::snapshot::{Listed, SnapshotName};
+
+pub struct ListSnapshots;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    /// 50 unless given
+    limit: Option<u32>,
+    /// `next` of the page before
+    after: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Reply {
+    snapshots: Vec<Listed>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<SnapshotName>,
+}
+
+impl Operation for ListSnapshots {
+    const NAME: &'static str = "list_snapshots";
+    const DESCRIPTION: &'static str = "List the snapshots, newest first, with seq, time, occasion and label.";
+    const ANNOTATIONS: Annotations = READ;
+    const TOOLSET: Toolset = Toolset::Full;
+    const FETCHES: bool = true;
+    type Params = Params;
+    type Reply = Reply;
+
+    fn fetch(_: &Params, archive: &dyn Archive) -> Result<Fetched, Refusal> {
+        archive.list().map(Fetched::Listed)
+    }
+
+    fn reply(params: &Params, _: &State, call: &Call) -> Result<Reply, Refusal> {
+        let size = input::page(params.limit, 50)?;
+        let after = params.after.as_deref().map(SnapshotName::checked).transpose()?;
+        let Fetched::Listed(all) = call.fetched else { return Err(Refusal::NoSnapshot) };
+        let mut wanted = all.iter().rev().filter(|one| after.as_ref().is_none_or(|after| one.name < *after));
+        let snapshots: Vec<_> = wanted.by_ref().take(size).cloned().collect();
+        let next = wanted.next().and_then(|_| Some(snapshots.last()?.name.clone()));
+        Ok(Reply { snapshots, next })
+    }
+}

@@ -1,0 +1,97 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{AgentArgument, Annotations, Archive, Call, DESTRUCTIVE, Decision, Fetched, Operation, Toolset};
+use crate::state::State;
+use crate::state::event::Event;
+use crate::state::refusal::Refusal;
+use crate::state::snapshot::{Occasion, SnapshotName};
+
+pub struct RestoreSnapshot;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    agent_id: Option<String>,
+    /// Its name, or `latest` for the newest sound one
+    snapshot: Option<String>,
+    /// In place of a snapshot: the state after this event
+    seq: Option<u64>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Reply {
+    success: bool,
+    /// The event that the restored state ended with
+    restored_seq: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    restored: Option<SnapshotName>,
+    /// Restore this seq to take it back
+    before_seq: u64,
+    /// The snapshot that was taken before
+    before: SnapshotName,
+}
+
+impl Operation for RestoreSnapshot {
+    const NAME: &'static str = "restore_snapshot";
+    const DESCRIPTION: &'static str =
+        "Leaders: go back to an earlier state. Held tasks are released; the present is kept as a snapshot first.";
+    const ANNOTATIONS: Annotations = DESTRUCTIVE;
+    const TOOLSET: Toolset = Toolset::Full;
+    const AGENT: AgentArgument = AgentArgument::Optional;
+    const FETCHES: bool = true;
+    type Params = Params;
+    type Reply = Reply;
+
+    fn agent_id(params: &Params) -> Option<&str> {
+        params.agent_id.as_deref()
+    }
+
+    fn admit(params: &Params, state: &State, call: &Call) -> Result<(), Refusal> {
+        state.leads(call.actor.as_ref(), "restore the board")?;
+        match (params.snapshot.as_deref(), params.seq) {
+            (Some("latest"), None) | (None, Some(_)) => Ok(()),
+            (Some(name), None) => SnapshotName::checked(name).map(drop),
+            _ => Err(Refusal::RestoreWhat),
+        }
+    }
+
+    fn fetch(params: &Params, archive: &dyn Archive) -> Result<Fetched, Refusal> {
+        let (snapshot, document) = match (params.snapshot.as_deref(), params.seq) {
+            (Some("latest"), None) => {
+                let (name, document) = archive.newest_sound()?;
+                (Some(name), document)
+            }
+            (Some(name), None) => {
+                let name = SnapshotName::checked(name)?;
+                let document = archive.load(&name)?;
+                (Some(name), document)
+            }
+            (None, Some(seq)) => (None, archive.at(seq)?),
+            _ => return Err(Refusal::RestoreWhat),
+        };
+        let before = archive.take(Occasion::BeforeRestore, None)?.name;
+        Ok(Fetched::Earlier { document: Box::new(document), snapshot, before })
+    }
+
+    fn decide(_: &Params, state: &State, call: &Call) -> Decision {
+        state.leads(call.actor.as_ref(), "restore the board")?;
+        let Fetched::Earlier { document, snapshot, .. } = call.fetched else { return Err(Refusal::NoSnapshot.into()) };
+        Ok(vec![Event::StateRestored {
+            restored_seq: document.board.seq,
+            snapshot: snapshot.clone(),
+            document: Box::new(state.restored(document, call.now)),
+        }])
+    }
+
+    fn reply(_: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
+        let Fetched::Earlier { document, snapshot, before } = call.fetched else { return Err(Refusal::NoSnapshot) };
+        Ok(Reply {
+            success: true,
+            restored_seq: document.board.seq,
+            restored: snapshot.clone(),
+            before_seq: state.seq() - 1,
+            before: before.clone(),
+        })
+    }
+}

@@ -1,0 +1,176 @@
+//! Earlier states: snapshots, and any past seq by replaying the journal. Slow, so it is asked beside the writer's thread
+//! and without the board's lock.
+
+use std::path::{Path, PathBuf};
+
+use super::board::BoardError;
+use crate::journal::Journal;
+use crate::journal::sqlite::SqliteJournal;
+use crate::ops::Archive;
+use crate::snapshot::{self, Retention, SnapshotError, Snapshots, Taken};
+use crate::state::State;
+use crate::state::document::Document;
+use crate::state::policy::Policy;
+use crate::state::refusal::Refusal;
+use crate::state::snapshot::{Listed, Occasion, SnapshotName, Verification};
+use crate::state::time::Timestamp;
+
+/// Events read from the journal in one go.
+const READ_AT_ONCE: u64 = 4_096;
+/// The journal must have grown by so much, and by the size of the state, for a snapshot that nobody asked for.
+const GROWTH: u64 = 1 << 20;
+
+/// The archive of one board as one call finds it.
+pub struct BoardArchive {
+    pub dir: PathBuf,
+    pub present: State,
+    pub now: Timestamp,
+    pub retention: Retention,
+    pub journal_bytes: u64,
+}
+
+impl BoardArchive {
+    fn snapshots(&self) -> Result<Snapshots, Refusal> {
+        Snapshots::of(&self.dir).map_err(failed)
+    }
+
+    /// A snapshot unless there is one that is new enough; answers at which size of the journal the newest was taken.
+    pub fn take_if_grown(&self, state_bytes: u64) -> std::io::Result<u64> {
+        let taken = self.taken(Occasion::Growth, None);
+        let newest = |newest: Option<&Listed>| newest.and_then(|one| Some(one.head.as_ref()?.journal_bytes));
+        let unless = |found: Option<&Listed>| !has_grown(self.journal_bytes, newest(found), state_bytes);
+        let taken = snapshot::take(&self.dir, &self.present, taken, self.retention, unless)?;
+        Ok(newest(taken.as_ref()).unwrap_or(self.journal_bytes))
+    }
+
+    fn taken(&self, occasion: Occasion, label: Option<String>) -> Taken {
+        Taken { at: self.now, occasion, label, journal_bytes: self.journal_bytes }
+    }
+}
+
+/// Since `last`, the journal's size when the newest snapshot was taken.
+pub fn has_grown(journal_bytes: u64, last: Option<u64>, state_bytes: u64) -> bool {
+    journal_bytes.saturating_sub(last.unwrap_or_default()) > GROWTH.max(state_bytes)
+}
+
+pub fn retention(policy: &Policy) -> Retention {
+    Retention { count: policy.max_checkpoints as usize, days: policy.checkpoint_days }
+}
+
+impl Archive for BoardArchive {
+    fn present(&self) -> &State {
+        &self.present
+    }
+
+    fn list(&self) -> Result<Vec<Listed>, Refusal> {
+        self.snapshots()?.list().map_err(failed)
+    }
+
+    fn load(&self, name: &SnapshotName) -> Result<Document, Refusal> {
+        let snapshots = self.snapshots()?;
+        let board_id = &self.present.board().board_id;
+        let detail = match snapshots.load(name) {
+            Ok(snapshot) if snapshot.head.board_id == *board_id => return Ok(snapshot.state),
+            Ok(_) => "it is of another board".to_owned(),
+            Err(SnapshotError::NotFound) => return Err(Refusal::UnknownSnapshot { snapshot: name.clone() }),
+            Err(SnapshotError::Damaged(detail)) => detail,
+            Err(SnapshotError::Io(error)) => return Err(failed(error)),
+        };
+        let sound = snapshots.newest_sound(board_id, u64::MAX).map_err(failed)?;
+        Err(Refusal::SnapshotDamaged { snapshot: name.clone(), detail, sound: sound.map(|(name, _)| name) })
+    }
+
+    fn newest_sound(&self) -> Result<(SnapshotName, Document), Refusal> {
+        let sound = self.snapshots()?.newest_sound(&self.present.board().board_id, u64::MAX).map_err(failed)?;
+        sound.map(|(name, snapshot)| (name, snapshot.state)).ok_or(Refusal::NoSnapshot)
+    }
+
+    fn at(&self, seq: u64) -> Result<Document, Refusal> {
+        let head = self.present.seq();
+        match seq {
+            _ if seq == 0 || seq > head => Err(Refusal::NotInThePast { seq, head }),
+            _ if seq == head => Ok(self.present.to_document()),
+            _ => match state_at(&self.dir, seq) {
+                Ok(state) => Ok(state.to_document()),
+                Err(error) => Err(Refusal::HistoryUnread { detail: error.to_string() }),
+            },
+        }
+    }
+
+    fn take(&self, occasion: Occasion, label: Option<String>) -> Result<Listed, Refusal> {
+        let taken = self.taken(occasion, label);
+        let taken = snapshot::take(&self.dir, &self.present, taken, self.retention, |_| false).map_err(failed)?;
+        taken.ok_or(Refusal::NoSnapshot)
+    }
+
+    fn verify(&self) -> Result<Verification, Refusal> {
+        self.snapshots()?.verify().map_err(failed)
+    }
+}
+
+fn failed(error: std::io::Error) -> Refusal {
+    Refusal::ArchiveFailed { detail: error.to_string() }
+}
+
+/// The state after event `seq`, replayed from the nearest sound snapshot, else from the start.
+pub fn state_at(dir: &Path, seq: u64) -> Result<State, BoardError> {
+    let journal = SqliteJournal::open(dir)?;
+    let head = journal.head()?;
+    if seq == 0 || seq > head {
+        return Err(BoardError::NotInThePast { seq, head });
+    }
+    let mut state = nearest(dir, &journal, seq)?.unwrap_or_default();
+    replay(&mut state, &journal, seq)?;
+    Ok(state)
+}
+
+/// Applies the journal's events up to `seq`.
+pub fn replay(state: &mut State, journal: &SqliteJournal, seq: u64) -> Result<(), BoardError> {
+    while state.seq() < seq {
+        let missing = usize::try_from((seq - state.seq()).min(READ_AT_ONCE)).unwrap_or(usize::MAX);
+        let events = journal.read_from(state.seq(), missing)?;
+        if events.is_empty() {
+            return Err(BoardError::NotInThePast { seq, head: state.seq() });
+        }
+        for recorded in &events {
+            state.apply(recorded)?;
+            state.settle();
+        }
+    }
+    Ok(())
+}
+
+fn nearest(dir: &Path, journal: &SqliteJournal, seq: u64) -> Result<Option<State>, BoardError> {
+    let Some(board_id) = journal.board_id()? else { return Ok(None) };
+    let found = Snapshots::of(dir).and_then(|snapshots| snapshots.newest_sound(&board_id, seq));
+    let (name, snapshot) = match found {
+        Ok(Some(found)) => found,
+        Ok(None) => return Ok(None),
+        Err(error) => {
+            tracing::warn!(%error, "the snapshots could not be read; replaying from the start");
+            return Ok(None);
+        }
+    };
+    // The board may have been restored from elsewhere since, and have another history.
+    let last = journal.read_from(snapshot.head.seq.saturating_sub(1), 1)?;
+    if last.first().map(|last| last.at) == Some(snapshot.state.board.last_activity) {
+        return Ok(Some(State::from_document(snapshot.state)));
+    }
+    tracing::warn!(%name, "the snapshot is not of this history; replaying from the start");
+    Ok(None)
+}
+
+/// The last event that was not after `time`; 0 when the first was.
+pub fn seq_at(dir: &Path, time: Timestamp) -> Result<u64, BoardError> {
+    let journal = SqliteJournal::open(dir)?;
+    // The times of events never go back.
+    let (mut before, mut after) = (0, journal.head()? + 1);
+    while after - before > 1 {
+        let middle = before + (after - before) / 2;
+        match journal.read_from(middle - 1, 1)?.first() {
+            Some(recorded) if recorded.at <= time => before = middle,
+            _ => after = middle,
+        }
+    }
+    Ok(before)
+}

@@ -1,0 +1,85 @@
+//! Going back to an earlier state, without giving back what must never come back: an ended lease, a spent attempt
+//! number, a dead process, a role that was taken away.
+
+use std::collections::BTreeMap;
+
+use super::State;
+use super::agent::Agent;
+use super::document::Document;
+use super::id::{AgentId, TaskId};
+use super::task::{AttemptError, Outcome, Task, TaskStatus};
+use super::time::Timestamp;
+
+impl State {
+    /// `target` as it can stand after this state. Of the present stay: who the board is and where its history is; the
+    /// living processes; the agents with what they are, while what they have done is as it was then. Every open attempt
+    /// of `target` ends as released, uncounted, and its task is available. The next attempt of a task is numbered above
+    /// every one that it ever had here, also when the task was gone in between.
+    pub fn restored(&self, target: &Document, at: Timestamp) -> Document {
+        let mut document = target.clone();
+        let mut spent = self.spent_attempts();
+        for task in &mut document.tasks {
+            release(task, at);
+            let number = spent.remove(&task.id).unwrap_or_default().max(task.attempt);
+            task.uncounted += number - task.attempt;
+            task.attempt = number;
+        }
+        for (id, stub) in &mut document.retired {
+            stub.attempt = stub.attempt.max(spent.remove(id).unwrap_or_default());
+        }
+        document.board.spent_attempts = spent;
+        document.agents = self.agents_with(&target.agents);
+        document.participants = self.participants.iter().map(|(id, one)| (id.clone(), (**one).clone())).collect();
+        let present = self.board();
+        document.board.schema_version = present.schema_version;
+        document.board.board_id.clone_from(&present.board_id);
+        document.board.seq = present.seq;
+        document.board.last_activity = present.last_activity;
+        document.board.created_at = present.created_at;
+        document.board.grace_until = present.grace_until;
+        document
+    }
+
+    /// The highest attempt of every task that had one.
+    fn spent_attempts(&self) -> BTreeMap<TaskId, u32> {
+        let mut spent = self.board().spent_attempts.clone();
+        let live = self.tasks().map(|task| (&task.id, task.attempt));
+        let retired = self.retired().map(|(id, stub)| (id, stub.attempt));
+        for (id, attempt) in live.chain(retired).filter(|(_, attempt)| *attempt > 0) {
+            let known = spent.entry(id.clone()).or_default();
+            *known = attempt.max(*known);
+        }
+        spent
+    }
+
+    fn agents_with(&self, then: &BTreeMap<AgentId, Agent>) -> BTreeMap<AgentId, Agent> {
+        let mut agents = then.clone();
+        for agent in self.agents() {
+            let counted = then.get(&agent.id).map_or((0, 0), |then| (then.tasks_completed, then.tasks_failed));
+            let (tasks_completed, tasks_failed) = counted;
+            agents.insert(agent.id.clone(), Agent { tasks_completed, tasks_failed, ..Agent::clone(agent) });
+        }
+        for agent in agents.values_mut() {
+            agent.current_tasks.clear();
+            agent.current_task = None;
+            if self.agent(&agent.id).is_none() {
+                agent.present_through.clear();
+            }
+        }
+        agents
+    }
+}
+
+fn release(task: &mut Task, at: Timestamp) {
+    let Some(attempt) = task.open_attempt_mut() else { return };
+    attempt.outcome = Some(Outcome::Released);
+    attempt.ended_at = Some(at);
+    let message = "the board was restored to an earlier state".to_owned();
+    attempt.error = Some(AttemptError { category: "restored".to_owned(), message });
+    task.uncounted += 1;
+    task.status = TaskStatus::Available;
+    task.claimed_by = None;
+    task.claimed_at = None;
+    task.started_at = None;
+    task.stop_requested = None;
+}

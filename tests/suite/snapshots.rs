@@ -1,0 +1,475 @@
+//! Earlier states: snapshots, the past by event and time, history, backups, and old state files put back.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use callboard::clock::ManualClock;
+use callboard::participant::{self, Caller, Options, Stay};
+use callboard::snapshot::Snapshots;
+use callboard::state::State;
+use callboard::state::id::Chance;
+use callboard::state::snapshot::{Occasion, SnapshotName};
+use callboard::state::time::Timestamp;
+use callboard::statefile;
+use serde_json::{Value, json};
+
+use crate::harness::{Board, Finished, PATIENCE, STATE_FILE, until};
+
+impl Board {
+    fn run(&self, arguments: &[&str]) -> Finished {
+        self.finish(self.command().args(arguments))
+    }
+
+    /// The reply of a command that must succeed.
+    #[track_caller]
+    fn done(&self, arguments: &[&str]) -> Value {
+        let finished = self.finish(self.command().arg("--json").args(arguments));
+        assert!(finished.status.success(), "{arguments:?}: {} {}", finished.stdout, finished.stderr);
+        finished.value()
+    }
+
+    /// What a refused or failed command said.
+    #[track_caller]
+    fn fails(&self, arguments: &[&str]) -> Finished {
+        let finished = self.finish(self.command().arg("--json").args(arguments));
+        assert!(!finished.status.success(), "{arguments:?}: {}", finished.stdout);
+        finished
+    }
+
+    fn snapshot_file(&self, name: &str) -> PathBuf {
+        self.file("snapshots").join(name)
+    }
+
+    fn snapshot(&self) -> String {
+        self.done(&["snapshot", "create"])["snapshot"].as_str().unwrap().to_owned()
+    }
+
+    fn names(&self) -> Vec<SnapshotName> {
+        Snapshots::of(self.dir()).unwrap().names().unwrap()
+    }
+
+    /// The text that the state file had after event `seq`, from the journal's first event on.
+    fn text_at(&self, seq: u64) -> String {
+        let mut state = State::new();
+        for recorded in self.events().iter().take_while(|recorded| recorded.seq <= seq) {
+            state.apply(recorded).unwrap();
+            state.settle();
+        }
+        String::from_utf8(statefile::text_of(&state).unwrap()).unwrap()
+    }
+
+    fn add(&self, id: &str) {
+        self.cli_ok("create_task", json!({"id": id, "description": format!("do {id}")}));
+    }
+
+    /// A board on which `worker` holds task `t`, with the seq before it was claimed.
+    fn with_claim() -> (Self, u64) {
+        let board = Self::new();
+        board.add("t");
+        board.cli_ok("register_agent", json!({"agent_id": "worker", "role": "worker"}));
+        let before = board.document()["seq"].as_u64().unwrap();
+        board.cli_ok("claim_task", json!({"agent_id": "worker", "task_id": "t"}));
+        (board, before)
+    }
+}
+
+#[test]
+fn snapshot_is_listed_compared_restored_and_verified_by_command() {
+    let board = Board::new();
+    board.add("first");
+    let name = board.snapshot();
+    board.add("second");
+    board.cli_ok("update_task", json!({"task_id": "first", "priority": 1}));
+    let listed = board.done(&["snapshot", "list"]);
+    assert_eq!(listed["snapshots"][0]["name"], name);
+    assert_eq!(listed["snapshots"][0]["head"]["occasion"], "on_demand");
+    let diff = board.done(&["snapshot", "diff", &name]);
+    assert_eq!((&diff["added"], &diff["removed"]), (&json!(1), &json!(0)), "{diff}");
+    let change = |table: &str, id: &str| {
+        let changes = diff["changes"].as_array().unwrap().iter();
+        changes.clone().find(|one| one["table"] == table && one["id"] == id).cloned().unwrap_or_default()
+    };
+    assert_eq!(change("tasks", "second")["kind"], "added");
+    assert_eq!(
+        change("tasks", "first"),
+        json!({"table": "tasks", "id": "first", "kind": "changed", "fields": ["priority"]})
+    );
+    let page = board.cli_ok("diff_snapshots", json!({"from": name, "limit": 1, "after": 1}));
+    assert_eq!((&page["changes"], &page["next"]), (&json!([diff["changes"][1]]), &json!(2)));
+
+    let restored = board.done(&["snapshot", "restore", &name]);
+    assert_eq!(board.tasks().keys().collect::<Vec<_>>(), ["first"]);
+    assert_eq!(board.task("first")["priority"], 5);
+    board.assert_file_is_the_replay();
+    board.done(&["snapshot", "restore", "--seq", &restored["before_seq"].to_string()]);
+    assert_eq!((board.tasks().len(), &board.task("first")["priority"]), (2, &json!(1)));
+    board.add("third");
+    board.assert_file_is_the_replay();
+    let verified = board.done(&["snapshot", "verify"]);
+    assert_eq!((&verified["sound"], &verified["snapshots"]), (&json!(true), &json!(3)));
+    let people = board.run(&["snapshot", "list"]).stdout;
+    assert!(people.contains(&name) && people.contains("before a restore"), "{people}");
+}
+
+#[test]
+fn zombie_of_a_restored_board_is_refused_and_its_attempt_number_is_never_used_again() {
+    let (board, before) = Board::with_claim();
+    let held = board.document()["seq"].as_u64().unwrap();
+    let complete = json!({"agent_id": "worker", "task_id": "t", "output": "o", "attempt": 1});
+    for seq in [before, held] {
+        board.done(&["snapshot", "restore", "--seq", &seq.to_string()]);
+        let task = board.task("t");
+        assert_eq!((&task["status"], &task["attempt"]), (&json!("available"), &json!(1)), "{task}");
+        assert_eq!(board.cli("complete_task", complete.clone()).code(), "not_held");
+        board.assert_file_is_the_replay();
+    }
+    let claim = board.cli_ok("claim_task", json!({"agent_id": "worker", "task_id": "t"}));
+    assert_eq!(claim["attempt"], 2);
+    assert_eq!(board.cli("complete_task", complete).code(), "attempt_over");
+    assert_eq!(board.document()["agents"]["worker"]["current_tasks"], json!(["t"]));
+    board.assert_file_is_the_replay();
+}
+
+#[test]
+fn task_that_was_gone_for_a_while_goes_on_above_its_last_attempt() {
+    let (board, _) = Board::with_claim();
+    let held = board.document()["seq"].to_string();
+    board.done(&["snapshot", "restore", "--seq", "1"]);
+    assert!(board.tasks().is_empty());
+    assert_eq!(board.document()["spent_attempts"], json!({"t": 1}));
+    board.done(&["snapshot", "restore", "--seq", &held]);
+    assert_eq!((&board.task("t")["attempt"], &board.task("t")["uncounted"]), (&json!(1), &json!(1)));
+    board.done(&["snapshot", "restore", "--seq", "1"]);
+    board.add("t");
+    let claim = board.cli_ok("claim_task", json!({"agent_id": "worker", "task_id": "t"}));
+    assert_eq!(claim["attempt"], 2, "also when it is created anew");
+    assert!(board.document().get("spent_attempts").is_none());
+    board.assert_file_is_the_replay();
+}
+
+#[test]
+fn living_processes_agents_and_idempotency_keys_outlive_a_restore() {
+    let board = Board::new();
+    let mut process = board.mcp();
+    let create = json!({"id": "t", "description": "d", "idempotency_key": "k"});
+    process.ok("create_task", create.clone());
+    let name = board.snapshot();
+    process.register("later");
+    process.ok("claim_task", json!({"agent_id": "later"}));
+    board.done(&["snapshot", "restore", &name]);
+    let document = board.document();
+    assert_eq!(document["participants"].as_object().unwrap().len(), 1);
+    assert_eq!(document["agents"]["later"]["present_through"].as_array().unwrap().len(), 1);
+    assert_eq!(process.ok("create_task", create)["already"], true);
+    let claim = process.ok("claim_task", json!({"agent_id": "later"}));
+    assert_eq!((&claim["task"]["id"], &claim["attempt"]), (&json!("t"), &json!(2)));
+    process.kill();
+    board.cli_ok("get_status", json!({}));
+    board.assert_file_is_the_replay();
+}
+
+#[test]
+fn only_a_leader_takes_snapshots_and_restores() {
+    let (board, _) = Board::with_claim();
+    for (operation, arguments) in [
+        ("create_snapshot", json!({"agent_id": "worker"})),
+        ("restore_snapshot", json!({"agent_id": "worker", "seq": 1})),
+    ] {
+        assert_eq!(board.cli(operation, arguments).code(), "not_leader");
+    }
+    assert_eq!(board.names(), [], "and nothing was written for them");
+    assert_eq!(board.cli("create_snapshot", json!({"label": "x".repeat(201)})).code(), "over_limit");
+    let step = json!({"operations": [{"name": "restore_snapshot", "arguments": {"seq": 1}}]});
+    assert_eq!(board.cli("apply_batch", step).code(), "batch_item");
+}
+
+#[test]
+fn names_that_are_paths_are_refused() {
+    let board = Board::new();
+    board.add("t");
+    board.snapshot();
+    let good = board.names()[0].to_string();
+    let dotted = format!("../snapshots/{good}");
+    for name in ["../x", "../../etc/passwd", "/etc/passwd", "latest.json", "lock", dotted.as_str(), ""] {
+        assert_eq!(board.cli("restore_snapshot", json!({"snapshot": name})).code(), "bad_snapshot_name", "{name}");
+        assert_eq!(board.cli("diff_snapshots", json!({"from": name})).code(), "bad_snapshot_name", "{name}");
+    }
+    let absent = "state-20260301T120000.000Z-00000000.json";
+    assert_eq!(board.cli("restore_snapshot", json!({"snapshot": absent})).code(), "unknown_snapshot");
+    for seq in [0, 1_000] {
+        assert_eq!(board.cli("restore_snapshot", json!({"seq": seq})).code(), "not_in_the_past");
+    }
+    assert_eq!(board.cli("restore_snapshot", json!({})).code(), "restore_what");
+    assert_eq!(board.names().len(), 1, "a refused restore takes no snapshot");
+}
+
+#[test]
+fn damaged_newest_snapshot_is_told_and_the_newest_sound_one_is_used() {
+    let board = Board::new();
+    board.add("one");
+    let sound = board.snapshot();
+    board.add("two");
+    let damaged = board.snapshot();
+    let path = board.snapshot_file(&damaged);
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("do two", "do 2wo")).unwrap();
+    board.add("three");
+
+    let refused = board.fails(&["snapshot", "restore", &damaged]);
+    assert_eq!(refused.code(), "snapshot_damaged");
+    assert!(refused.stderr.contains(&sound), "{}", refused.stderr);
+    let verified = board.fails(&["snapshot", "verify"]);
+    assert_eq!(verified.status.code(), Some(3));
+    let report = verified.value();
+    assert_eq!((&report["newest_sound"], &report["problems"][0]["file"]), (&json!(sound), &json!(damaged)));
+    let past = board.document()["seq"].as_u64().unwrap() - 1;
+    assert_eq!(board.run(&["state", "--at", &past.to_string()]).stdout, board.text_at(past));
+    let restored = board.done(&["snapshot", "restore", "latest"]);
+    assert_eq!(restored["restored"], sound);
+    assert_eq!(board.tasks().keys().collect::<Vec<_>>(), ["one"]);
+    assert!(path.exists(), "nothing is moved");
+}
+
+#[test]
+fn latest_that_is_missing_or_lies_is_told_and_believed_by_nobody() {
+    let board = Board::new();
+    board.add("one");
+    let first = board.snapshot();
+    board.add("two");
+    let newest = board.snapshot();
+    let latest = board.snapshot_file("latest.json");
+    let honest: Value = serde_json::from_slice(&fs::read(&latest).unwrap()).unwrap();
+    assert_eq!((&honest["version"], &honest["path"]), (&json!(1), &json!(newest)));
+    let lies = [
+        json!({"version": 1, "path": first, "sha256": "0"}),
+        json!({"version": 1, "path": newest, "sha256": "0".repeat(64)}),
+        json!({"version": 1, "path": "../mcp-state.json", "sha256": honest["sha256"]}),
+        json!({"version": 2}),
+        json!(null),
+    ];
+    for lie in lies {
+        fs::write(&latest, lie.to_string()).unwrap();
+        let report = board.fails(&["snapshot", "verify"]).value();
+        assert_eq!(report["problems"][0]["file"], "latest.json", "{lie}: {report}");
+        assert_eq!(report["newest_sound"], newest);
+        assert_eq!(board.done(&["snapshot", "diff", "2", &newest])["to_seq"], 3);
+    }
+    fs::remove_file(&latest).unwrap();
+    assert_eq!(board.fails(&["snapshot", "verify"]).value()["problems"].as_array().unwrap().len(), 1);
+    board.snapshot();
+    assert_eq!(board.done(&["snapshot", "verify"])["sound"], true, "the next one writes it anew");
+}
+
+#[test]
+fn snapshots_taken_while_four_processes_write_equal_the_replay_at_their_seq() {
+    let board = Board::new();
+    board.add("first");
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let writers: Vec<_> = (0..4)
+            .map(|writer| {
+                let board = &board;
+                scope.spawn(move || {
+                    let mut process = board.mcp();
+                    process.register(&format!("a{writer}"));
+                    for number in 0..40 {
+                        process.ok("create_task", json!({"id": format!("t{writer}-{number}"), "description": "d"}));
+                        process.ok("claim_task", json!({"agent_id": format!("a{writer}")}));
+                        if number % 10 == writer {
+                            process.ok("create_snapshot", json!({"label": format!("of {writer}")}));
+                        }
+                    }
+                })
+            })
+            .collect();
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                board.done(&["snapshot", "create"]);
+            }
+        });
+        writers.into_iter().for_each(|writer| writer.join().unwrap());
+        done.store(true, Ordering::Relaxed);
+    });
+    let snapshots = Snapshots::of(board.dir()).unwrap();
+    let names = snapshots.names().unwrap();
+    assert!(names.len() >= 16, "{names:?}");
+    for name in &names {
+        let snapshot = snapshots.load(name).unwrap();
+        let text = statefile::text_of(&State::from_document(snapshot.state)).unwrap();
+        assert_eq!(String::from_utf8(text).unwrap(), board.text_at(snapshot.head.seq), "{name}");
+    }
+    let report = snapshots.verify().unwrap();
+    assert!(report.sound, "{report:?}");
+    println!("{} snapshots by 5 processes equal the replay at their seq", names.len());
+}
+
+#[test]
+fn snapshot_is_taken_when_the_journal_has_grown_by_a_megabyte() {
+    for lasting in [false, true] {
+        let board = Board::new();
+        let mut process = lasting.then(|| board.mcp());
+        let mut write = |number: u32| {
+            let fields = json!({"id": "t", "description": format!("{number}").repeat(4_000)});
+            let change = json!({"task_id": "t", "description": fields["description"]});
+            let (name, arguments) = if number == 0 { ("create_task", fields) } else { ("update_task", change) };
+            match &mut process {
+                Some(process) => drop(process.ok(name, arguments)),
+                None => drop(board.cli_ok(name, arguments)),
+            }
+        };
+        (0..100).for_each(&mut write);
+        assert_eq!(board.names(), [], "half a megabyte");
+        (100..150).for_each(&mut write);
+        let taken = until(PATIENCE, "a snapshot", || {
+            let listed = Snapshots::of(board.dir()).unwrap().list().unwrap();
+            listed.last().and_then(|one| one.head.clone())
+        });
+        assert_eq!(taken.occasion, Occasion::Growth);
+        assert_eq!(board.names().len(), 1, "one will do for a while");
+    }
+}
+
+#[test]
+fn killed_between_a_snapshot_and_latest_leaves_sound_snapshots() {
+    let board = Board::new();
+    board.add("t");
+    board.snapshot();
+    let mut killed = board.command();
+    killed.args(["snapshot", "create"]).env("CALLBOARD_FAILPOINT", "snapshot");
+    assert!(!board.finish(&mut killed).status.success());
+    assert_eq!(board.names().len(), 2);
+    fs::write(board.snapshot_file(".latest.json.tmp"), "half").unwrap();
+    assert_eq!(board.fails(&["snapshot", "verify"]).value()["problems"][0]["file"], "latest.json");
+    board.snapshot();
+    assert_eq!(board.done(&["snapshot", "verify"])["snapshots"], 3);
+    assert!(!board.snapshot_file(".latest.json.tmp").exists());
+}
+
+#[test]
+fn policy_says_how_long_snapshots_are_kept() {
+    let board = Board::with_policy("max_checkpoints = 2\ncheckpoint_days = 1");
+    let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let handle = participant::spawn(Options {
+        dir: board.dir().to_owned(),
+        stay: Stay::Lasting,
+        forbidden: None,
+        clock: Box::new(clock.clone()),
+        seed: 1,
+        worktree: None,
+    });
+    let call = |name: &str, arguments: Value| {
+        runtime.block_on(handle.call(name, arguments, &Caller::default())).unwrap_or_else(|error| panic!("{error}"))
+    };
+    call("init_coordination", json!({"goal": "g"}));
+    let mut taken = Vec::new();
+    for hours in [0, 1, 1, 20, 10, 72] {
+        clock.advance(Duration::from_secs(hours * 3_600));
+        taken.push(call("create_snapshot", json!({}))["snapshot"].as_str().unwrap().to_owned());
+    }
+    let kept: Vec<_> = board.names().iter().map(ToString::to_string).collect();
+    assert_eq!(kept, taken[4..], "the newest two, and none is younger than a day but the last");
+    let report = call("verify_snapshots", json!({}));
+    assert_eq!((&report["sound"], &report["pruned_before"]), (&json!(true), &json!(taken[4])));
+}
+
+#[test]
+fn past_states_equal_a_fresh_replay_byte_for_byte() {
+    let board = Board::new();
+    random_history(&board, 120);
+    let events = board.events();
+    let head = events.last().unwrap().seq;
+    let mut chance = Chance::new(7);
+    for _ in 0..12 {
+        let seq = 1 + chance.draw() % head;
+        let expected = board.text_at(seq);
+        assert_eq!(board.run(&["state", "--at", &seq.to_string()]).stdout, expected, "event {seq}");
+        // The newest event of that moment.
+        let at = events[seq as usize - 1].at;
+        let last = events.iter().rev().find(|recorded| recorded.at <= at).unwrap().seq;
+        assert_eq!(board.run(&["state", "--at", &at.to_string()]).stdout, board.text_at(last), "{at}");
+    }
+    assert_eq!(board.run(&["state"]).stdout, fs::read_to_string(board.file(STATE_FILE)).unwrap());
+    for beyond in ["0", &(head + 1).to_string(), "2020-01-01T00:00:00Z"] {
+        assert_eq!(board.fails(&["state", "--at", beyond]).code(), "not_in_the_past");
+    }
+    assert!(board.names().len() > 5);
+}
+
+/// Tasks, claims, results, snapshots and restores, the same ones for the same number.
+fn random_history(board: &Board, steps: u64) {
+    let mut process = board.mcp();
+    let mut chance = Chance::new(42);
+    process.ok("init_coordination", json!({"goal": "random"}));
+    for agent in ["a", "b"] {
+        process.register(agent);
+    }
+    for step in 0..steps {
+        let agent = if chance.draw().is_multiple_of(2) { "a" } else { "b" };
+        let held = process.ok("get_agents", json!({}));
+        let held = held["agents"].as_array().unwrap().iter().find(|one| one["id"] == agent).cloned().unwrap();
+        let task = held["current_task"].clone();
+        match (chance.draw() % 12, task.is_string()) {
+            (0..=3, _) => drop(process.ok("create_task", json!({"id": format!("t{step}"), "description": "é\n\"x\""}))),
+            (4..=8, false) => drop(process.ok("claim_task", json!({"agent_id": agent}))),
+            (4..=6, true) => {
+                drop(process.ok("complete_task", json!({"agent_id": agent, "task_id": task, "output": "o"})));
+            }
+            (7, true) => drop(process.ok("fail_task", json!({"agent_id": agent, "task_id": task, "error": "e"}))),
+            (8, true) => drop(process.ok("release_task", json!({"agent_id": agent, "task_id": task, "reason": "r"}))),
+            (9, _) => drop(process.ok("add_discovery", json!({"agent_id": agent, "content": "c"}))),
+            (10, _) => drop(process.ok("create_snapshot", json!({}))),
+            _ => {
+                let head = process.ok("get_status", json!({}))["seq"].as_u64().unwrap();
+                drop(process.ok("restore_snapshot", json!({"seq": 1 + chance.draw() % head})));
+            }
+        }
+    }
+}
+
+#[test]
+fn restores_at_random_keep_every_invariant_and_the_replay() {
+    let board = Board::new();
+    random_history(&board, 200);
+    // `replay` asserts every invariant of the state.
+    let restores = board.events().iter().filter(|one| one.event.kind() == "state_restored").count();
+    assert!(restores > 5, "{restores}");
+    board.cli_ok("init_coordination", json!({"goal": "the process has ended"}));
+    board.assert_file_is_the_replay();
+    println!("{} events with {restores} restores replay to the state file", board.events().len());
+}
+
+#[test]
+fn history_is_paged_and_filtered() {
+    let (board, _) = Board::with_claim();
+    board.add("other");
+    board.cli_ok("complete_task", json!({"agent_id": "worker", "task_id": "t", "output": "o"}));
+    board.done(&["snapshot", "restore", "--seq", "2"]);
+    let seqs = |reply: &Value| -> Vec<u64> {
+        reply["events"].as_array().unwrap().iter().map(|event| event["seq"].as_u64().unwrap()).collect()
+    };
+    let kinds = |reply: &Value| -> Vec<String> {
+        reply["events"].as_array().unwrap().iter().map(|event| event["kind"].as_str().unwrap().to_owned()).collect()
+    };
+    let all = board.done(&["history"]);
+    let head = board.document()["seq"].as_u64().unwrap();
+    assert_eq!(seqs(&all), (1..=head).rev().collect::<Vec<_>>());
+    assert_eq!(kinds(&board.done(&["history", "--task", "t"])), ["completed", "claimed", "tasks_created"]);
+    assert_eq!(kinds(&board.done(&["--agent", "worker", "history"])), ["completed", "claimed", "agent_registered"]);
+    assert_eq!(kinds(&board.done(&["history", "--kind", "claimed", "--kind", "completed"])).len(), 2);
+    let page = board.done(&["history", "--limit", "2"]);
+    assert_eq!((seqs(&page), page["next"].as_u64()), (vec![head, head - 1], Some(head - 1)));
+    let next = board.done(&["history", "--limit", "2", "--before", &page["next"].to_string()]);
+    assert_eq!(seqs(&next), [head - 2, head - 3]);
+    assert_eq!(seqs(&board.done(&["history", "--since", "4"])), (5..=head).rev().collect::<Vec<_>>());
+    assert_eq!(seqs(&board.done(&["history", "--since", "1d"])).len() as u64, head);
+    assert!(seqs(&board.done(&["history", "--since", "2100-01-01T00:00:00Z"])).is_empty());
+    let forwards = board.cli_ok("get_history", json!({"since_seq": 1, "limit": 3}));
+    assert_eq!((seqs(&forwards), &forwards["next"]), (vec![2, 3, 4], &json!(4)));
+    let restored = &all["events"][0];
+    assert_eq!((&restored["restored_seq"], restored.get("document")), (&json!(2), None), "not the whole state");
+    assert!(board.run(&["history"]).stdout.contains("completed t"), "{}", board.run(&["history"]).stdout);
+}
