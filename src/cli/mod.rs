@@ -2,6 +2,7 @@
 
 mod add;
 mod agents;
+mod backup;
 mod board;
 mod call;
 mod cancel;
@@ -23,6 +24,7 @@ mod pause;
 mod print;
 mod progress;
 mod release;
+mod restore;
 mod resume;
 mod retry;
 mod serve;
@@ -155,6 +157,10 @@ enum Command {
     State(state::Arguments),
     /// Keep earlier states as files, compare them, and go back to them
     Snapshot(snapshot::Arguments),
+    /// Write the whole board to one file, while others use it
+    Backup(backup::Arguments),
+    /// Make the board, or set it back, from a backup or a state file
+    Restore(restore::Arguments),
     /// Check the board, its files and this machine; changes nothing
     Doctor,
     /// Serve MCP on standard input and output, for an IDE or agent to start
@@ -186,6 +192,8 @@ impl Command {
             Self::Connect(_) => Some("connect"),
             Self::Hook(_) => Some("hook"),
             Self::State(_) => Some("state"),
+            Self::Backup(_) => Some("backup"),
+            Self::Restore(_) => Some("restore"),
             _ => None,
         }
     }
@@ -255,6 +263,8 @@ fn run(arguments: Arguments) -> Outcome {
         Command::History(arguments) => history::run(&session, arguments),
         Command::State(arguments) => state::run(&session, arguments),
         Command::Snapshot(arguments) => snapshot::run(&session, arguments),
+        Command::Backup(arguments) => backup::run(&session, arguments),
+        Command::Restore(arguments) => restore::run(&session, arguments),
         Command::Doctor => doctor::run(&session),
         Command::Mcp(arguments) => mcp::run(&session, arguments),
         Command::Serve(arguments) => serve::run(&session, arguments),

@@ -135,6 +135,12 @@ impl SqliteJournal {
         Ok(statement.query_row([], |row| row.get::<_, i64>(0))?.cast_unsigned())
     }
 
+    /// Writes the journal as it is at this moment to a new file, for which others need not stop.
+    pub fn copy_to(&self, path: &Path) -> Result<(), JournalError> {
+        self.connection.execute("VACUUM INTO ?1", [path.to_string_lossy()])?;
+        Ok(())
+    }
+
     fn check_format(&self) -> Result<(), JournalError> {
         let found = self.meta("format")?.and_then(|format| format.parse().ok()).unwrap_or(0);
         match found {

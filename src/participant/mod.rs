@@ -32,8 +32,10 @@ pub use feed::{Item, Listener};
 use crate::clock::Clock;
 use crate::ops::{self, DefaultAgent, Entry, EventFilter, Fetched, Prepared, Principal};
 use crate::state::State;
+use crate::state::document::Document;
 use crate::state::id::AgentId;
 use crate::state::refusal::Refusal;
+use crate::state::snapshot::SnapshotName;
 use crate::state::task::Place;
 use feed::Feed;
 use metrics::Metrics;
@@ -271,6 +273,14 @@ impl Handle {
     pub async fn metrics(&self) -> Result<String, CallError> {
         let health = self.call("health_check", json!({}), &Caller::default()).await?;
         Ok(self.metrics.text(&health))
+    }
+
+    /// Puts a state from elsewhere in the place of the present one, of which `before` is the snapshot.
+    pub async fn restore(&self, document: Document, before: SnapshotName, caller: &Caller) -> Answer {
+        let entry = ops::find("restore_snapshot").ok_or_else(|| CallError::UnknownOperation(String::new()))?;
+        let prepared = entry.prepare(json!({"seq": document.board.seq}))?;
+        let fetched = Fetched::Earlier { document: Box::new(document), snapshot: None, before };
+        self.ask(prepared, Some(fetched), caller, Instant::now()).await
     }
 
     /// What happened after `since`, or from now on, for as long as the listener is asked.

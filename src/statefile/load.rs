@@ -43,7 +43,12 @@ pub enum LoadError {
 
 /// Reads and verifies the file in `dir`; `None` when there is none.
 pub fn load(dir: &Path) -> Result<Option<Found>, LoadError> {
-    let path = dir.join(FILE_NAME);
+    load_file(&dir.join(FILE_NAME))
+}
+
+/// The same for a file of any name.
+pub fn load_file(path: &Path) -> Result<Option<Found>, LoadError> {
+    let path = path.to_owned();
     match read(&path) {
         Ok(None) => Ok(None),
         Ok(Some(bytes)) => recognise(&bytes).map(Some),

@@ -26,7 +26,7 @@ use crate::state::document::{Retired, SCHEMA_VERSION};
 use crate::state::id::{AgentId, DiscoveryId, ParticipantId, TaskId};
 use crate::state::task::Task;
 use fragment::{Section, Shape, sum_of};
-pub use load::{Found, LoadError, load};
+pub use load::{Found, LoadError, load, load_file};
 
 pub const FILE_NAME: &str = "mcp-state.json";
 

@@ -1,7 +1,7 @@
 //! Earlier states: snapshots, the past by event and time, history, backups, and old state files put back.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -472,4 +472,125 @@ fn history_is_paged_and_filtered() {
     let restored = &all["events"][0];
     assert_eq!((&restored["restored_seq"], restored.get("document")), (&json!(2), None), "not the whole state");
     assert!(board.run(&["history"]).stdout.contains("completed t"), "{}", board.run(&["history"]).stdout);
+}
+
+#[test]
+fn backup_made_while_others_write_is_a_board_at_one_event() {
+    let board = Board::new();
+    board.add("first");
+    let file = board.base().join("b.backup");
+    let stop = AtomicBool::new(false);
+    let mut backups = Vec::new();
+    thread::scope(|scope| {
+        for writer in 0..2 {
+            let (board, stop) = (&board, &stop);
+            scope.spawn(move || {
+                let mut process = board.mcp();
+                for number in 0.. {
+                    if stop.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    process.ok("create_task", json!({"id": format!("t{writer}-{number}"), "description": "d"}));
+                }
+            });
+        }
+        for number in 0..3 {
+            let path = board.base().join(format!("{number}.backup"));
+            let reply = board.done(&["backup", path.to_str().unwrap()]);
+            backups.push((path, reply["seq"].as_u64().unwrap()));
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    for (path, seq) in &backups {
+        let copy = Board::new();
+        let reply = copy.done(&["restore", path.to_str().unwrap()]);
+        assert_eq!(reply["seq"].as_u64(), Some(*seq));
+        assert_eq!(fs::read_to_string(copy.file(STATE_FILE)).unwrap(), board.text_at(*seq));
+        assert_eq!(copy.events(), board.events()[..*seq as usize]);
+        copy.add("goes-on");
+        copy.assert_file_is_the_replay();
+        assert_eq!(copy.done(&["doctor"])["healthy"], true);
+    }
+    board.done(&["backup", file.to_str().unwrap()]);
+    assert!(board.fails(&["backup", file.to_str().unwrap()]).stderr.contains("--force"));
+    board.done(&["backup", file.to_str().unwrap(), "--force"]);
+    let left: Vec<_> = names(board.base()).into_iter().filter(|name| name.starts_with('.')).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+#[test]
+fn restore_over_a_board_is_an_event_after_a_backup() {
+    let board = Board::new();
+    board.add("kept");
+    let file = board.base().join("b.backup");
+    board.done(&["backup", file.to_str().unwrap()]);
+    let mut process = board.mcp();
+    process.ok("create_task", json!({"id": "lost", "description": "d"}));
+    assert!(board.fails(&["restore", file.to_str().unwrap()]).stderr.contains("--force"));
+    let reply = board.done(&["restore", file.to_str().unwrap(), "--force"]);
+    assert_eq!(board.tasks().keys().collect::<Vec<_>>(), ["kept"]);
+    // The process that was there all the time goes on.
+    process.ok("create_task", json!({"id": "new", "description": "d"}));
+    drop(process);
+    board.cli_ok("init_coordination", json!({"goal": "g"}));
+    board.assert_file_is_the_replay();
+    let copy = Board::new();
+    copy.done(&["restore", reply["backup"].as_str().unwrap()]);
+    assert_eq!(copy.tasks().keys().collect::<Vec<_>>(), ["kept", "lost"]);
+    board.done(&["snapshot", "restore", "--seq", &reply["before_seq"].to_string()]);
+    assert_eq!(board.tasks().len(), 2);
+}
+
+#[test]
+fn state_file_is_restored_into_an_empty_directory_and_over_a_board() {
+    let older = Board::new();
+    older.add("t");
+    let file = older.file(STATE_FILE);
+    let board = Board::new();
+    let told = board.run(&["restore", file.to_str().unwrap()]);
+    assert!(told.status.success() && told.stdout.contains("the first writing call"), "{}{}", told.stdout, told.stderr);
+    board.add("more");
+    assert_eq!(board.tasks().len(), 2);
+    board.done(&["restore", file.to_str().unwrap(), "--force"]);
+    assert_eq!(board.tasks().keys().collect::<Vec<_>>(), ["t"]);
+    board.assert_file_is_the_replay();
+}
+
+#[test]
+fn board_whose_journal_is_damaged_is_moved_aside_by_a_forced_restore() {
+    let board = Board::new();
+    board.add("t");
+    let file = board.base().join("b.backup");
+    board.done(&["backup", file.to_str().unwrap()]);
+    board.snapshot();
+    fs::write(board.file("journal.db"), "damaged").unwrap();
+    let reply = board.done(&["restore", file.to_str().unwrap(), "--force"]);
+    let aside = PathBuf::from(reply["aside"].as_str().unwrap());
+    assert_eq!(fs::read_to_string(aside.join("journal.db")).unwrap(), "damaged");
+    assert!(aside.join("snapshots").exists());
+    board.add("goes-on");
+    board.assert_file_is_the_replay();
+}
+
+#[test]
+fn damaged_backup_is_not_restored() {
+    let board = Board::new();
+    board.add("t");
+    let file = board.base().join("b.backup");
+    board.done(&["backup", file.to_str().unwrap()]);
+    let bytes = fs::read(&file).unwrap();
+    let empty = Board::new();
+    for place in (0..bytes.len()).step_by(bytes.len() / 23) {
+        let mut damaged = bytes.clone();
+        damaged[place] ^= 1;
+        fs::write(&file, &damaged).unwrap();
+        empty.fails(&["restore", file.to_str().unwrap()]);
+        fs::write(&file, &bytes[..place]).unwrap();
+        empty.fails(&["restore", file.to_str().unwrap()]);
+        assert!(!empty.dir().exists(), "byte {place}");
+    }
 }

@@ -1,0 +1,89 @@
+//! `callboard backup`: the whole board in one file, as it is at one event, while others write.
+
+pub mod container;
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use serde_json::json;
+
+use super::{Outcome, Session};
+use crate::clock::{Clock, SystemClock};
+use crate::config;
+use crate::journal::Journal;
+use crate::journal::sqlite::{self, SqliteJournal};
+use crate::participant::{archive, directory};
+use crate::state::State;
+use crate::statefile;
+use container::{Contents, Header};
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Where to write it
+    file: PathBuf,
+    /// Replace the file if there is one
+    #[arg(long)]
+    force: bool,
+}
+
+pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+    let header = write(session.dir(), &arguments.file, arguments.force)?;
+    let reply = json!({
+        "success": true, "file": arguments.file.to_string_lossy(), "board_id": header.board_id, "seq": header.seq,
+    });
+    session.show(&reply, |page| {
+        page.line(format_args!("{}: board {}, event {}", arguments.file.display(), header.board_id, header.seq));
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Backs up the board in `dir`. What is written was replayed from its first event to its last.
+pub fn write(dir: &Path, file: &Path, force: bool) -> anyhow::Result<Header> {
+    directory::inspect(dir)?;
+    if !force && std::fs::symlink_metadata(file).is_ok() {
+        bail!("{} exists already; choose another name, or --force to replace it", file.display());
+    }
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let work = tempfile::Builder::new().prefix(".callboard-backup-").tempdir_in(parent);
+    let work = work.with_context(|| format!("cannot write in {}", parent.display()))?;
+    SqliteJournal::open(dir)?.copy_to(&work.path().join(sqlite::FILE_NAME))?;
+    let state = replayed(work.path())?;
+    let header = Header {
+        board_id: state.board().board_id.clone(),
+        seq: state.seq(),
+        taken_at: SystemClock::default().wall(),
+        parts: Vec::new(),
+    };
+    let contents = Contents {
+        state: statefile::text_of(&state)?,
+        journal: fs_err::read(work.path().join(sqlite::FILE_NAME))?,
+        config: read_config(dir)?,
+    };
+    let mut unfinished = tempfile::NamedTempFile::new_in(parent)?;
+    container::write(unfinished.as_file_mut(), &header, &contents)?;
+    unfinished.as_file().sync_all()?;
+    match force {
+        true => unfinished.persist(file).map_err(|error| error.error)?,
+        false => unfinished.persist_noclobber(file).map_err(|error| error.error)?,
+    };
+    File::open(parent)?.sync_all()?;
+    Ok(header)
+}
+
+/// The state that the journal in `dir` ends with.
+pub fn replayed(dir: &Path) -> anyhow::Result<State> {
+    let journal = SqliteJournal::open(dir)?;
+    let mut state = State::new();
+    archive::replay(&mut state, &journal, journal.head()?)?;
+    Ok(state)
+}
+
+fn read_config(dir: &Path) -> io::Result<Vec<u8>> {
+    match fs_err::read(dir.join(config::FILE)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        read => read,
+    }
+}

@@ -1,0 +1,184 @@
+//! `callboard restore`: a board from a backup, or from a state file.
+//!
+//! In an empty directory the backup becomes the board, with its whole history. Where there is a board already, the
+//! backup's state becomes an event of it, so that the processes that use it go on, and so does its history. Only a board
+//! whose journal cannot be opened is moved aside.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail, ensure};
+use serde_json::{Value, json};
+
+use super::backup::container::{self, Contents};
+use super::board::Board;
+use super::{Outcome, Session, backup, runtime, snapshot};
+use crate::clock::{Clock, SystemClock};
+use crate::journal::sqlite::{self, SqliteJournal};
+use crate::participant::Stay;
+use crate::participant::directory::{self, BoardLock};
+use crate::state::document::Document;
+use crate::state::time::Timestamp;
+use crate::statefile::{self, Found};
+use crate::{config, snapshot as snapshots};
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// A backup, or a state file of any age
+    file: PathBuf,
+    /// Also where there is a board already; it is backed up first
+    #[arg(long)]
+    force: bool,
+}
+
+/// What the file holds.
+enum Source {
+    Backup {
+        contents: Contents,
+        document: Box<Document>,
+    },
+    /// A state without a history, and its text.
+    State {
+        text: Vec<u8>,
+        document: Box<Document>,
+    },
+}
+
+impl Source {
+    fn document(self) -> Document {
+        match self {
+            Self::Backup { document, .. } | Self::State { document, .. } => *document,
+        }
+    }
+}
+
+pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+    session.location.may_create().map_err(|error| anyhow::anyhow!("{error}"))?;
+    let (dir, file) = (session.dir(), &arguments.file);
+    let source = read(file).with_context(|| format!("{} is not restored", file.display()))?;
+    let is_there = |name: &&str| std::fs::symlink_metadata(dir.join(name)).is_ok();
+    let there: Vec<_> = [sqlite::FILE_NAME, statefile::FILE_NAME].into_iter().filter(is_there).collect();
+    if !there.is_empty() && !arguments.force {
+        bail!(
+            "there is a board in {} ({}); --force goes on, after a backup of it, or choose an empty directory with --dir",
+            dir.display(),
+            there.join(", ")
+        );
+    }
+    if there.contains(&sqlite::FILE_NAME) {
+        match SqliteJournal::open(dir) {
+            Ok(_) => return over(session, source),
+            Err(error) => tracing::warn!(%error, "the journal that is there cannot be used"),
+        }
+    }
+    let aside = (!there.is_empty()).then(|| dir.join(format!("replaced-{}", compact(SystemClock::default().wall()))));
+    let (seq, next) = match &source {
+        Source::Backup { document, .. } => (document.board.seq, "it has the whole history of the backup"),
+        Source::State { document, .. } => (document.board.seq, "the first writing call begins its history from it"),
+    };
+    place(dir, &source, aside.as_deref())?;
+    let reply = json!({
+        "success": true, "dir": dir.to_string_lossy(), "seq": seq, "next": next,
+        "aside": aside.as_ref().map(|aside| aside.to_string_lossy()),
+    });
+    session.show(&reply, |page| {
+        page.line(format_args!("the board in {} is as it was after event {seq}; {next}", dir.display()));
+        if let Some(aside) = &aside {
+            let aside = aside.display();
+            page.line(format_args!("what was there is in {aside}; restart the processes that used it"));
+        }
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(file: &Path) -> anyhow::Result<Source> {
+    let mut input = fs_err::File::open(file)?;
+    ensure!(input.metadata()?.is_file(), "it is not a regular file");
+    let mut start = [0; container::MAGIC.len()];
+    let is_backup = input.read_exact(&mut start).is_ok() && start == *container::MAGIC;
+    if !is_backup {
+        let found = statefile::load_file(file)?;
+        let document = match found {
+            Some(Found::Sound(document) | Found::Foreign { document, .. }) => document,
+            Some(Found::Unsound { reason }) => bail!("it is neither a backup nor a sound state file: {reason}"),
+            None => bail!("it is not there"),
+        };
+        return Ok(Source::State { text: fs_err::read(file)?, document });
+    }
+    input.seek(SeekFrom::Start(0))?;
+    let (header, contents) = container::read(input)?;
+    let work = tempfile::tempdir()?;
+    fs_err::write(work.path().join(sqlite::FILE_NAME), &contents.journal)?;
+    let state = backup::replayed(work.path())?;
+    ensure!(state.seq() == header.seq, "its journal ends at event {}, not at {}", state.seq(), header.seq);
+    ensure!(statefile::text_of(&state)? == contents.state, "its state is not what its journal says");
+    Ok(Source::Backup { contents, document: Box::new(state.to_document()) })
+}
+
+/// As an event of the board that is there.
+fn over(session: &Session, source: Source) -> Outcome {
+    let kept = session.dir().join(format!("before-restore-{}.backup", compact(SystemClock::default().wall())));
+    backup::write(session.dir(), &kept, false).context("the board that is there could not be backed up")?;
+    let Board::Here(handle, caller) = session.board(Stay::Brief)? else { bail!("a server's board is restored there") };
+    let mut reply = runtime()?.block_on(async {
+        let label = json!({"label": "before callboard restore"});
+        let before = handle.call("create_snapshot", label, &caller).await?;
+        let before = serde_json::from_value(before["snapshot"].clone())?;
+        anyhow::Ok(handle.restore(source.document(), before, &caller).await?)
+    })?;
+    reply["backup"] = Value::from(kept.to_string_lossy());
+    session.show(&reply, |page| {
+        snapshot::tell_restored(page, &reply);
+        page.line(format_args!("the board as it was before is in {}, too", kept.display()));
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Where no journal can be used. The journal comes last: with it the board is there.
+fn place(dir: &Path, source: &Source, aside: Option<&Path>) -> anyhow::Result<()> {
+    directory::prepare(dir)?;
+    let lock = BoardLock::open(dir)?;
+    lock.handle()?.lock()?;
+    if let Some(aside) = aside {
+        DirBuilder::new().mode(0o700).create(aside)?;
+        let (wal, shm) = (format!("{}-wal", sqlite::FILE_NAME), format!("{}-shm", sqlite::FILE_NAME));
+        for name in [sqlite::FILE_NAME, &wal, &shm, statefile::FILE_NAME, snapshots::DIRECTORY] {
+            match fs_err::rename(dir.join(name), aside.join(name)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+                _ => {}
+            }
+        }
+    }
+    match source {
+        Source::State { text, .. } => put(dir, statefile::FILE_NAME, text)?,
+        Source::Backup { contents, .. } => {
+            if !contents.config.is_empty() && !dir.join(config::FILE).exists() {
+                put(dir, config::FILE, &contents.config)?;
+            }
+            put(dir, statefile::FILE_NAME, &contents.state)?;
+            put(dir, sqlite::FILE_NAME, &contents.journal)?;
+        }
+    }
+    fs_err::File::open(dir)?.sync_all()?;
+    lock.release();
+    Ok(())
+}
+
+/// The whole file or none of it, and never over another.
+fn put(dir: &Path, name: &str, bytes: &[u8]) -> anyhow::Result<()> {
+    let unfinished = dir.join(format!(".{name}.restore.tmp"));
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    let placed = fs_err::hard_link(&unfinished, dir.join(name));
+    fs_err::remove_file(&unfinished)?;
+    placed.with_context(|| format!("somebody else makes a board in {} at this moment", dir.display()))
+}
+
+fn compact(at: Timestamp) -> String {
+    at.to_string().chars().filter(|c| !matches!(c, '-' | ':')).collect()
+}
