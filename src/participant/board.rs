@@ -296,6 +296,26 @@ impl Board {
         &self.dir
     }
 
+    /// When the state file is an old one that somebody has put there: keeps it, and says what to do with it.
+    pub fn keep_put_back(&mut self, head: u64) -> Option<String> {
+        let happened = |seq: u64| Some(self.journal.read_from(seq - 1, 1).ok()?.first()?.at);
+        let board_id = &self.state.board().board_id;
+        match statefile::keep_put_back(&self.dir, board_id, head, happened) {
+            Ok(put_back) => put_back.map(|old| {
+                let (seq, kept) = (old.seq, old.kept.file_name().unwrap_or_default().display().to_string());
+                format!(
+                    "somebody had put an old state file back, of event {seq}; it is kept as {kept}, and mcp-state.json \
+                     shows the present again; to go back to event {seq}: `callboard snapshot restore --seq {seq}` or \
+                     restore_snapshot {{\"seq\": {seq}}}"
+                )
+            }),
+            Err(error) => {
+                tracing::warn!(%error, "whether the state file is an old one could not be seen");
+                None
+            }
+        }
+    }
+
     /// What was fetched from, or is to be added to, the archive of this board.
     pub fn archive(&self, now: Timestamp) -> BoardArchive {
         BoardArchive {

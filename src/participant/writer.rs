@@ -686,6 +686,9 @@ impl Writer {
         if recorded > 0 {
             self.clock.forget_step(recorded);
         }
+        if let Some(warning) = board.keep_put_back(before) {
+            warn(answers, &warning);
+        }
         self.unshown = board.project().err().map(|error| error.to_string());
         if let Some(error) = &self.unshown {
             warn(answers, &format!("done and in the journal, but mcp-state.json could not be written: {error}"));

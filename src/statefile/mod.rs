@@ -10,6 +10,7 @@ pub mod edit;
 mod fragment;
 mod load;
 mod older;
+mod put_back;
 
 use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
@@ -27,6 +28,7 @@ use crate::state::id::{AgentId, DiscoveryId, ParticipantId, TaskId};
 use crate::state::task::Task;
 use fragment::{Section, Shape, sum_of};
 pub use load::{Found, LoadError, load, load_file};
+pub use put_back::{PutBack, keep_put_back};
 
 pub const FILE_NAME: &str = "mcp-state.json";
 

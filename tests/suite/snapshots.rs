@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -593,4 +594,43 @@ fn damaged_backup_is_not_restored() {
         empty.fails(&["restore", file.to_str().unwrap()]);
         assert!(!empty.dir().exists(), "byte {place}");
     }
+}
+
+#[test]
+fn old_state_file_put_back_by_hand_is_kept_and_told() {
+    for copied in [true, false] {
+        let board = Board::new();
+        board.add("first");
+        let old = board.base().join("old.json");
+        Command::new("cp").arg("-p").arg(board.file(STATE_FILE)).arg(&old).status().unwrap();
+        board.add("second");
+        board.add("third");
+        match copied {
+            true => drop(fs::copy(&old, board.file(STATE_FILE)).unwrap()),
+            // With the time of then.
+            false => fs::rename(&old, board.file(STATE_FILE)).unwrap(),
+        }
+        let reply = board.cli_ok("create_task", json!({"id": "fourth", "description": "d"}));
+        let warning = reply["warning"].as_str().unwrap_or_else(|| panic!("{reply}"));
+        assert!(warning.contains("callboard snapshot restore --seq 2"), "{warning}");
+        assert_eq!(board.tasks().len(), 4, "the present one is there again");
+        board.assert_file_is_the_replay();
+        let kept: Value = serde_json::from_slice(&fs::read(board.file("mcp-state.json.put-back-1")).unwrap()).unwrap();
+        assert_eq!(kept["seq"], 2);
+        assert_eq!(board.cli_ok("create_task", json!({"id": "fifth", "description": "d"})).get("warning"), None);
+        board.done(&["snapshot", "restore", "--seq", "2"]);
+        assert_eq!(board.tasks().keys().collect::<Vec<_>>(), ["first"]);
+    }
+}
+
+#[test]
+fn state_file_that_a_killed_process_left_behind_is_no_old_one_put_back() {
+    let board = Board::new();
+    board.add("first");
+    let mut killed = board.command();
+    killed.args(["call", "create_task", r#"{"id": "second", "description": "d"}"#]);
+    killed.env("CALLBOARD_FAILPOINT", "after-commit");
+    assert!(!board.finish(&mut killed).status.success());
+    let reply = board.cli_ok("create_task", json!({"id": "third", "description": "d"}));
+    assert_eq!((reply.get("warning"), board.tasks().len()), (None, 3));
 }

@@ -1,0 +1,57 @@
+//! An old state file that somebody has put in the place of a newer one: sound, of this board, and of the past.
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+
+use super::{FILE_NAME, Found, load, seq_of};
+use crate::state::time::Timestamp;
+
+#[derive(Debug)]
+pub struct PutBack {
+    /// The last event that is in it.
+    pub seq: u64,
+    /// Where it is kept.
+    pub kept: PathBuf,
+}
+
+/// Looks whether the file in `dir` is behind event `head` because somebody has put it there, and keeps it under another
+/// name, too. A file that was merely not replaced by a process that died is older than the event that it lacks, of which
+/// `happened` says the time: its inode was not touched since.
+pub fn keep_put_back(
+    dir: &Path,
+    board_id: &str,
+    head: u64,
+    happened: impl FnOnce(u64) -> Option<Timestamp>,
+) -> io::Result<Option<PutBack>> {
+    let Some(shown) = seq_of(dir)?.filter(|shown| shown.board_id == board_id && shown.seq < head) else {
+        return Ok(None);
+    };
+    let metadata = fs::symlink_metadata(dir.join(FILE_NAME))?;
+    let changed = Timestamp::from_millis(metadata.ctime().saturating_mul(1_000) + metadata.ctime_nsec() / 1_000_000);
+    if happened(shown.seq + 1).is_none_or(|happened| changed <= happened) {
+        return Ok(None);
+    }
+    match load(dir) {
+        Ok(Some(Found::Sound(document))) if document.board.seq == shown.seq => {
+            Ok(Some(PutBack { seq: shown.seq, kept: keep(dir)? }))
+        }
+        // An edit or damage, which is for others to judge.
+        _ => Ok(None),
+    }
+}
+
+/// A second name, so that there is always a file under the first.
+fn keep(dir: &Path) -> io::Result<PathBuf> {
+    let mut number: u64 = 1;
+    loop {
+        let kept = dir.join(format!("{FILE_NAME}.put-back-{number}"));
+        match fs::hard_link(dir.join(FILE_NAME), &kept) {
+            Ok(()) => return Ok(kept),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            Err(error) => return Err(error),
+        }
+    }
+}
