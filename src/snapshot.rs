@@ -9,6 +9,7 @@ mod directory;
 
 use std::io::{self, Read};
 use std::path::Path;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -29,6 +30,8 @@ const HEAD_BYTES: u64 = 4_096;
 const MAX_BYTES: u64 = 1 << 30;
 /// Problems that one report names.
 const PROBLEMS: usize = 100;
+/// Who asked for a snapshot waits so long for another that is being written.
+const PATIENCE: Duration = Duration::from_secs(20);
 const DAY: i64 = 24 * 60 * MINUTE;
 
 #[derive(Debug, Error)]
@@ -240,7 +243,11 @@ pub fn take(
     unless: impl FnOnce(Option<&Listed>) -> bool,
 ) -> io::Result<Option<Listed>> {
     let directory = Directory::make(board)?;
-    let _lock = directory.lock()?;
+    let patience = if taken.occasion == Occasion::Growth { Duration::ZERO } else { PATIENCE };
+    let Some(_lock) = directory.lock(patience)? else {
+        // That other one will do.
+        return if taken.occasion == Occasion::Growth { Ok(None) } else { Err(io::ErrorKind::TimedOut.into()) };
+    };
     let snapshots = Snapshots { directory: Some(directory) };
     let listed = snapshots.newest()?;
     if unless(listed.as_ref()) {

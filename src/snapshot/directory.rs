@@ -1,15 +1,17 @@
 //! The directory `snapshots`, held open: names are looked up in it, never along a path that somebody may exchange.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, mkdirat, openat, renameat, unlinkat};
 
 use super::DIRECTORY;
 
 const LOCK: &str = "lock";
+const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
 pub struct Directory(OwnedFd);
 
@@ -32,12 +34,20 @@ impl Directory {
         Self::open(board)?.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// One writer at a time. Freed when the handle is dropped.
-    pub fn lock(&self) -> io::Result<File> {
+    /// One writer at a time. Freed when the handle is dropped. None when another has it for longer than `patience`.
+    pub fn lock(&self, patience: Duration) -> io::Result<Option<File>> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(openat(&self.0, LOCK, flags, Mode::RUSR | Mode::WUSR)?);
-        file.lock()?;
-        Ok(file)
+        let start = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Some(file)),
+                Err(TryLockError::Error(error)) => return Err(error),
+                Err(TryLockError::WouldBlock) if start.elapsed() >= patience => return Ok(None),
+                // Another writes a snapshot, and may have been stopped meanwhile: nobody waits for it for ever.
+                Err(TryLockError::WouldBlock) => std::thread::sleep(BETWEEN_TRIES),
+            }
+        }
     }
 
     pub fn names(&self) -> io::Result<Vec<String>> {

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use callboard::clock::ManualClock;
+use callboard::ops::Fetched;
 use callboard::participant::{self, Caller, Options, Stay};
 use callboard::snapshot::Snapshots;
 use callboard::state::State;
@@ -18,6 +19,7 @@ use callboard::statefile;
 use serde_json::{Value, json};
 
 use crate::harness::{Board, Finished, PATIENCE, STATE_FILE, until};
+use crate::world::{Answered, World};
 
 impl Board {
     fn run(&self, arguments: &[&str]) -> Finished {
@@ -169,6 +171,40 @@ fn living_processes_agents_and_idempotency_keys_outlive_a_restore() {
     assert_eq!((&claim["task"]["id"], &claim["attempt"]), (&json!("t"), &json!(2)));
     process.kill();
     board.cli_ok("get_status", json!({}));
+    board.assert_file_is_the_replay();
+}
+
+/// The world does one step in three twice: the first time it takes it back.
+#[test]
+fn restore_that_is_taken_back_leaves_nothing_behind() {
+    let mut world = World::new().task("t").agent_in("a", "p").claimed("a", "t");
+    let before = SnapshotName::parse("state-20260301T120000.000Z-00000000.json").unwrap();
+    let document = Box::new(world.state.to_document());
+    world.fetched = Fetched::Earlier { document, snapshot: None, before };
+    for attempt in 2..8 {
+        world.nobody().call("restore_snapshot", json!({"seq": 4})).replies(json!({"success": true}));
+        assert!(world.state.is_ready(&world.read("t").id));
+        let claim = world.claim("a", "t");
+        assert_eq!((&claim["attempt"], world.read("t").attempts_used()), (&json!(attempt), 1));
+    }
+    assert_eq!(world.agents_present().len(), 1);
+}
+
+#[test]
+fn writer_that_was_stopped_in_a_snapshot_holds_up_no_commit() {
+    let board = Board::new();
+    board.add("t");
+    board.snapshot();
+    let held = fs::OpenOptions::new().write(true).open(board.snapshot_file("lock")).unwrap();
+    held.lock().unwrap();
+    for number in 0..150 {
+        board.cli_ok("update_task", json!({"task_id": "t", "description": format!("{number:4}").repeat(4_000)}));
+    }
+    assert_eq!(board.names().len(), 1, "two megabytes, and nobody could write");
+    drop(held);
+    board.add("later");
+    board.cli_ok("update_task", json!({"task_id": "t", "description": "x".repeat(16_000)}));
+    assert_eq!(board.names().len(), 2);
     board.assert_file_is_the_replay();
 }
 
