@@ -394,6 +394,7 @@ fn policy_says_how_long_snapshots_are_kept() {
         dir: board.dir().to_owned(),
         stay: Stay::Lasting,
         forbidden: None,
+        unwritable: None,
         clock: Box::new(clock.clone()),
         seed: 1,
         worktree: None,

@@ -25,8 +25,8 @@ fn furnished() -> Board {
     board
 }
 
-const FILES: [&str; 7] =
-    ["lock", "journal.db", "journal.db-wal", "journal.db-shm", "mcp-state.json", "config.toml", "tokens.toml"];
+/// Without the state file: what lies in its place is set aside like an edit that cannot be read.
+const FILES: [&str; 6] = ["lock", "journal.db", "journal.db-wal", "journal.db-shm", "config.toml", "tokens.toml"];
 
 /// A command that uses the file, ended after a while if it does not end.
 fn told(board: &Board, file: &str) -> (ExitStatus, String) {
