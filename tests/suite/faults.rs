@@ -3,6 +3,7 @@
 
 mod damage;
 mod power;
+mod random;
 mod resources;
 mod syscalls;
 

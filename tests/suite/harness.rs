@@ -244,8 +244,12 @@ impl Client {
     }
 
     pub fn write_line(&mut self, line: &str) {
+        self.write_bytes(line.as_bytes());
+    }
+
+    pub fn write_bytes(&mut self, line: &[u8]) {
         // Whether the process still lives is seen by whoever waits for the reply.
-        let _ = self.input.as_mut().unwrap().write_all(format!("{line}\n").as_bytes());
+        let _ = self.input.as_mut().unwrap().write_all(&[line, b"\n"].concat());
     }
 
     /// Sends a call without waiting for its reply.
