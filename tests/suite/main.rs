@@ -9,6 +9,7 @@ mod faults;
 mod generated;
 mod harness;
 mod health;
+mod histories;
 mod hooks;
 mod http;
 mod model;
