@@ -714,8 +714,13 @@ impl Writer {
     fn record_batch(&mut self, events: &mut Vec<Recorded>, answers: &mut Answers) -> Result<(), BoardError> {
         self.ensure_presence()?;
         self.record_time(events)?;
+        self.record_calls(events, answers);
+        Ok(self.retire(events)?)
+    }
+
+    fn record_calls(&mut self, events: &mut Vec<Recorded>, answers: &mut Answers) {
         for _ in 0..BATCH {
-            let Some(call) = self.queue.pop_front() else { return Ok(()) };
+            let Some(call) = self.queue.pop_front() else { return };
             if call.reply.is_closed() {
                 continue;
             }
@@ -744,7 +749,6 @@ impl Writer {
             };
             answers.push((call.reply, answer));
         }
-        Ok(())
     }
 
     fn ensure_presence(&mut self) -> Result<(), BoardError> {
@@ -782,8 +786,17 @@ impl Writer {
         for expired in state.expire(at) {
             record(state, expired)?;
         }
+        Ok(())
+    }
+
+    /// Behind the calls: what has retired is looked up in the journal, which a batch is in only when it is over.
+    fn retire(&mut self, events: &mut Vec<Recorded>) -> Result<(), ApplyError> {
+        let Some(board) = &mut self.board else { return Ok(()) };
+        let at = self.clock.now(board.state.board().last_activity);
+        let (state, _, config) = board.split();
         if let Some(retired) = state.retire_surplus(&config.policy) {
-            record(state, retired)?;
+            let participant = self.participant.id.clone();
+            events.push(state.record(retired, &Envelope { at, participant, actor: None, idempotency: None })?);
         }
         Ok(())
     }

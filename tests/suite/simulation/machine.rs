@@ -185,6 +185,7 @@ impl Machine {
         process.record_time(&mut events, &gone, &self.policy);
         let answers: Vec<_> =
             calls.iter().map(|call| process.execute(call, &mut events, &self.policy, &self.journal)).collect();
+        process.retire(&mut events, &self.policy);
         if fault == Fault::KilledBeforeAppend {
             self.kill(seat);
             return all(Heard::Nothing);
@@ -298,8 +299,14 @@ impl Process {
         for expired in self.state.expire(at) {
             record(&mut self.state, expired);
         }
+    }
+
+    fn retire(&mut self, events: &mut Vec<Recorded>, policy: &Policy) {
+        let at = self.clock.now(self.state.board().last_activity);
         if let Some(retired) = self.state.retire_surplus(policy) {
-            record(&mut self.state, retired);
+            let participant = self.participant.id.clone();
+            let envelope = Envelope { at, participant, actor: None, idempotency: None };
+            events.push(self.state.record(retired, &envelope).unwrap());
         }
     }
 
