@@ -1,6 +1,6 @@
 //! Secrets in what agents write, replaced by `[redacted: kind]` before anything is decided or kept.
 //!
-//! Three rules. [`shape`]: forms that issuers give their secrets. [`named`]: values behind a name such as `api_key` in
+//! Three rules. `shape`: forms that issuers give their secrets. `named`: values behind a name such as `api_key` in
 //! prose, code, JSON, YAML and environments. And in objects, the values of fields with such names. All take time linear in
 //! the text.
 

@@ -1,7 +1,7 @@
 //! The one listener: `/mcp` (MCP over Streamable HTTP), `/rpc` (JSON-RPC over HTTP and WebSocket), `/healthz`, `/readyz`,
 //! `/metrics`.
 //!
-//! Every request passes the [`gate`] first. Whoever is slow is cut off: a request's head and body must arrive in time, and
+//! Every request passes the `gate` first. Whoever is slow is cut off: a request's head and body must arrive in time, and
 //! what is written must be read.
 
 mod gate;
