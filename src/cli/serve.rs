@@ -48,6 +48,7 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     allow_connections();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
+        signal::outlive_size_limit()?;
         let interruption = signal::interruption()?;
         let listener = http::listen(arguments.listen, arguments.allow_remote).await?;
         let address = listener.local_addr()?;
