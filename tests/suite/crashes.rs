@@ -231,7 +231,7 @@ fn damaged_state_file_is_moved_aside_and_rebuilt_from_the_journal() {
         let sound = fs::read(board.file(STATE_FILE)).unwrap();
         let damaged = damage(&sound);
         assert_ne!(sound, damaged);
-        decay(&board, &damaged);
+        board.decay(&damaged);
         assert_eq!(board.cli_ok("get_status", json!({}))["total_tasks"], 3);
         assert_eq!(fs::read(board.file("mcp-state.json.quarantined-1")).unwrap(), damaged);
         board.assert_file_is_the_replay();
@@ -239,14 +239,6 @@ fn damaged_state_file_is_moved_aside_and_rebuilt_from_the_journal() {
         assert_eq!(board.tasks().into_keys().collect::<Vec<_>>(), ["task-1", "task-2", "task-3", "task-4"]);
         board.assert_file_is_the_replay();
     }
-}
-
-/// What a disk does and no editor: the file has another content and is the same by device, inode and time.
-fn decay(board: &Board, content: &[u8]) {
-    let file = fs::OpenOptions::new().write(true).open(board.file(STATE_FILE)).unwrap();
-    let modified = file.metadata().unwrap().modified().unwrap();
-    fs::write(board.file(STATE_FILE), content).unwrap();
-    file.set_modified(modified).unwrap();
 }
 
 trait ReplaceFirst {

@@ -108,7 +108,7 @@ fn damaged_state_files_are_kept_and_rebuilt() {
     let expected = board.replay().to_document();
     let (mut kept, mut refused) = (0, 0);
     for (name, damaged) in damages(&sound, stride) {
-        fs::write(board.file(STATE_FILE), &damaged).unwrap();
+        board.decay(&damaged);
         let finished = board.cli("get_status", json!({}));
         if finished.status.success() {
             let Some(Found::Sound(document)) = statefile::load(board.dir()).unwrap() else { panic!("{name}") };
