@@ -76,7 +76,7 @@ pub async fn listen(address: SocketAddr, allow_remote: bool) -> Result<TcpListen
 }
 
 /// What the paths lead to.
-fn router<H: mcp::Handler>(handle: &Handle, mcp: mcp::Door<H>, rpc: rpc::Door, gate: Arc<Gate>) -> Router {
+fn router<H: mcp::Answering>(handle: &Handle, mcp: mcp::Door<H>, rpc: rpc::Door, gate: Arc<Gate>) -> Router {
     let mcp = any(move |request: axum::extract::Request| {
         let mcp = mcp.clone();
         async move { mcp.handle(request).await }
@@ -121,15 +121,15 @@ async fn metrics(State(handle): State<Handle>) -> Response {
 ///
 /// # Errors
 /// When two operations have one name.
-pub async fn serve<H: mcp::Handler>(
+pub async fn serve<H: mcp::Answering>(
     listener: TcpListener,
     handle: Handle,
-    handler: H,
+    server: H,
     gate: Gate,
     interruption: impl Future<Output = ()>,
 ) -> Result<(), RegisterMethodError> {
     let stop = CancellationToken::new();
-    let mcp = mcp::Door::new(handler, &gate.admission.hosts, &gate.admission.origins, stop.clone());
+    let mcp = mcp::Door::new(server, &gate.admission.hosts, &gate.admission.origins, stop.clone());
     let (rpc, rpc_stop) = rpc::Door::new(handle.clone())?;
     let gate = Arc::new(gate);
     let refreshing = tokio::spawn(refresh(Arc::clone(&gate)));

@@ -166,10 +166,9 @@ impl ServerHandler for Fixtures {
         info
     }
 
-    async fn initialize(&self, mut client: InitializeRequestParams, request: Request) -> Answer<InitializeResult> {
-        let result = self.negotiate_initialize(&client)?;
-        client.protocol_version = result.protocol_version.clone();
-        request.peer.set_peer_info(client);
+    async fn initialize(&self, client: InitializeRequestParams, request: Request) -> Answer<InitializeResult> {
+        let mut result = self.server.initialize(client, request).await?;
+        result.capabilities = self.get_info().capabilities;
         Ok(result)
     }
 

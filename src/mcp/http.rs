@@ -33,25 +33,25 @@ const VERSION: &str = "mcp-protocol-version";
 const MODERN: &str = "2026-07-28";
 
 /// What can stand behind the door: this board, or the fixtures of a conformance test.
-pub trait Handler: ServerHandler + Clone + Sync {}
+pub trait Answering: ServerHandler + Clone + Sync {}
 
-impl<H: ServerHandler + Clone + Sync> Handler for H {}
+impl<H: ServerHandler + Clone + Sync> Answering for H {}
 
 /// Takes requests under one path.
-pub struct Door<H: Handler> {
+pub struct Door<H: Answering> {
     service: StreamableHttpService<H, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
 }
 
-impl<H: Handler> Clone for Door<H> {
+impl<H: Answering> Clone for Door<H> {
     fn clone(&self) -> Self {
         Self { service: self.service.clone(), sessions: Arc::clone(&self.sessions) }
     }
 }
 
-impl<H: Handler> Door<H> {
+impl<H: Answering> Door<H> {
     /// Cancelling `stop` ends what would go on without end.
-    pub fn new(handler: H, hosts: &[String], origins: &[String], stop: CancellationToken) -> Self {
+    pub fn new(server: H, hosts: &[String], origins: &[String], stop: CancellationToken) -> Self {
         let mut sessions = LocalSessionManager::default();
         sessions.session_config.keep_alive = Some(IDLE);
         let sessions = Arc::new(sessions);
@@ -65,7 +65,7 @@ impl<H: Handler> Door<H> {
             .with_allowed_origins(origins)
             .enforce_origin_validation();
         config.session_store = Some(Arc::new(Ended::default()));
-        let service = StreamableHttpService::new(move || Ok(handler.clone()), Arc::clone(&sessions), config);
+        let service = StreamableHttpService::new(move || Ok(server.clone()), Arc::clone(&sessions), config);
         Self { service, sessions }
     }
 

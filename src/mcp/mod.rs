@@ -29,7 +29,7 @@ use crate::signal;
 
 #[cfg(feature = "conformance")]
 pub use conformance::Fixtures;
-pub use http::{Door, Handler};
+pub use http::{Answering, Door};
 pub use server::{Server, tool_list};
 use stdio::Stdio;
 
