@@ -1,11 +1,12 @@
 //! Parameters that several operations share, and their checks.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::state::State;
 use crate::state::agent::Demands;
 use crate::state::event::NewTask;
 use crate::state::id::{Chance, TaskId};
@@ -48,6 +49,7 @@ fn default_priority() -> i64 {
 /// The tasks of one call as they will be recorded. A dependency `#N` is the N-th task of the same call, from 0.
 pub fn new_tasks<'a>(
     inputs: impl ExactSizeIterator<Item = &'a TaskInput> + Clone,
+    state: &State,
     seed: u64,
 ) -> Result<Vec<NewTask>, Refusal> {
     let mut chance = Chance::new(seed);
@@ -59,9 +61,16 @@ pub fn new_tasks<'a>(
         refusal if many => Refusal::TaskOfBatch { index, refusal: Box::new(refusal) },
         refusal => refusal,
     };
+    let mut taken: HashSet<_> = inputs.clone().filter_map(|input| input.id.clone()).collect();
+    let mut made_up = || loop {
+        let id = format!("task-{}", chance.base32(6));
+        if state.status_of(&TaskId::trusted(id.as_str())).is_none() && taken.insert(id.clone()) {
+            return TaskId::trusted(id);
+        }
+    };
     let ids = inputs.clone().enumerate().map(|(index, input)| match &input.id {
         Some(id) => TaskId::checked(id).map_err(|refusal| of_batch(index, input, refusal)),
-        None => Ok(TaskId::trusted(format!("task-{}", chance.base32(6)))),
+        None => Ok(made_up()),
     });
     let ids = ids.collect::<Result<Vec<_>, _>>()?;
     let tasks = inputs.zip(&ids).enumerate();
@@ -260,3 +269,31 @@ pub struct Success {
 }
 
 pub const SUCCESS: Success = Success { success: true };
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::state::Envelope;
+    use crate::state::event::Event;
+    use crate::state::id::ParticipantId;
+
+    #[test]
+    fn id_that_is_taken_is_not_made_up_again() {
+        let plain: TaskInput = serde_json::from_value(json!({"description": "d"})).unwrap();
+        let first = new_tasks(std::iter::once(&plain), &State::new(), 7).unwrap();
+        let mut state = State::new();
+        let participant = ParticipantId::trusted("p-1");
+        let envelope = Envelope { at: Timestamp::default(), participant, actor: None, idempotency: None };
+        state.record(Event::BoardCreated { board_id: "b".to_owned() }, &envelope).unwrap();
+        state.record(Event::TasksCreated { tasks: first.clone() }, &envelope).unwrap();
+        let again = new_tasks(std::iter::once(&plain), &state, 7).unwrap();
+        assert_ne!(again[0].id, first[0].id);
+        let named = json!({"description": "d", "id": again[0].id.as_str()});
+        let named: TaskInput = serde_json::from_value(named).unwrap();
+        let batch = new_tasks([&plain, &named].into_iter(), &state, 7).unwrap();
+        assert_eq!(batch[1].id, again[0].id);
+        assert_ne!(batch[0].id, again[0].id);
+    }
+}
