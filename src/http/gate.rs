@@ -21,7 +21,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::time::timeout;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOwned};
 
 use super::tokens::{Keyring, Verdict};
 use crate::participant::{AgentChoice, Caller};
@@ -139,14 +139,16 @@ impl IntoResponse for Turned {
 pub async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
     match gate.admit(request).await {
-        Ok((request, reader)) => {
+        Ok((request, gone)) => {
+            let reader = gone.clone().drop_guard();
             let response = next.run(request).await;
             if response.status() == StatusCode::SWITCHING_PROTOCOLS {
                 // It goes on as a WebSocket, whose end takes its calls back.
                 drop(reader.disarm());
                 return response;
             }
-            response.map(|body| Body::new(Watched { body, _reader: reader }))
+            let over = Box::pin(gone.cancelled_owned());
+            response.map(|body| Body::new(Watched { body, over, _reader: reader }))
         }
         Err(turned) => {
             tracing::debug!(?path, status = turned.0.as_u16(), why = ?turned.1, "request turned away");
@@ -156,7 +158,7 @@ pub async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -
 }
 
 impl Gate {
-    async fn admit(&self, mut request: Request) -> Result<(Request, DropGuard), Turned> {
+    async fn admit(&self, mut request: Request) -> Result<(Request, CancellationToken), Turned> {
         if !self.admission.knows_host(&request) {
             let why = "the Host header names no host of this server; --allow-host NAME admits one";
             return Err(Turned::away(StatusCode::FORBIDDEN, why));
@@ -166,7 +168,7 @@ impl Gate {
             return Err(Turned::away(StatusCode::FORBIDDEN, why));
         }
         if OPEN.contains(&request.uri().path()) {
-            return Ok((request, CancellationToken::new().drop_guard()));
+            return Ok((request, CancellationToken::new()));
         }
         let guest = match self.keys.as_ref().map_or(Verdict::Owner, |keys| presented(request.headers(), keys)) {
             Verdict::Owner => None,
@@ -197,7 +199,7 @@ impl Gate {
         if request.method() == Method::POST {
             request = checked(request).await?;
         }
-        Ok((request, gone.drop_guard()))
+        Ok((request, gone))
     }
 }
 
@@ -269,9 +271,10 @@ fn is_json(content_type: &str) -> bool {
 }
 
 /// A response whose reader is watched: with it goes whatever still works for it. After the end that is nothing, or what a
-/// session's end has left without a way to answer.
+/// session's end has left without a way to answer. A stream that is still open when its token is revoked ends.
 struct Watched {
     body: Body,
+    over: Pin<Box<WaitForCancellationFutureOwned>>,
     _reader: DropGuard,
 }
 
@@ -280,7 +283,10 @@ impl HttpBody for Watched {
     type Error = axum::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        match self.over.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(None),
+            Poll::Pending => Pin::new(&mut self.body).poll_frame(cx),
+        }
     }
 
     fn is_end_stream(&self) -> bool {

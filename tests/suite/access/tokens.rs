@@ -231,6 +231,24 @@ fn revoked_token_ends_at_once_also_on_connections_that_are_open() {
 }
 
 #[test]
+fn streams_that_are_open_end_with_their_token() {
+    let board = board_with_tasks();
+    let server = Server::on(&board);
+    let text = added(&board, &["--name", "gone"]);
+    let wanted = json!({"notifications": {"resourceSubscriptions": ["coordination://status"]}});
+    let before = server.sockets();
+    let mut stream = server.connect();
+    let listen = with(server.modern(1, "subscriptions/listen", wanted), &text).header("Connection", "close");
+    stream.send(&listen);
+    assert_eq!(stream.answer_head().unwrap().status, 200);
+    assert!(server.sockets() > before);
+    token(&board, &["revoke", "gone"]);
+    until(PATIENCE, "the stream is closed", || (server.sockets() <= before).then_some(()));
+    let told = String::from_utf8(stream.rest()).unwrap();
+    assert!(told.contains("subscriptions/acknowledged"), "{told}");
+}
+
+#[test]
 fn token_that_has_expired_lets_nobody_in_and_says_so() {
     let board = board_with_tasks();
     let server = Server::on(&board);
