@@ -12,7 +12,7 @@ use crate::state::document::{Document, SCHEMA_VERSION};
 use crate::state::edit::{Changed, Edit, TaskEdit};
 use crate::state::id::TaskId;
 use crate::state::task::{Context, Task};
-use crate::strict;
+use crate::{harmless, redact, strict};
 
 /// Reasons that are given; the others are counted.
 const REASONS: usize = 20;
@@ -107,7 +107,10 @@ impl Difference {
         if is_same(values.0, values.1) {
             return None;
         }
-        match serde_json::from_value(values.1.clone()) {
+        let mut to = values.1.clone();
+        harmless::value(&mut to);
+        redact::value(&mut to);
+        match serde_json::from_value(to) {
             Ok(to) => Some(Changed { from, to }),
             Err(_) => {
                 self.offend(path, &format!("it must be {shape}"));

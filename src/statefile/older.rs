@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use super::load::{Found, unsound};
 use crate::state::agent::{Agent, Discovery, Properties, Role};
@@ -12,6 +13,7 @@ use crate::state::document::{Archived, Board, Document, SCHEMA_VERSION};
 use crate::state::id::{AgentId, DiscoveryId, TaskId};
 use crate::state::task::{Context, DEFAULT_MAX_ATTEMPTS, DEFAULT_PRIORITY, Task, TaskResult, TaskStatus};
 use crate::state::time::Timestamp;
+use crate::{harmless, redact, strict};
 
 #[derive(Deserialize)]
 struct OldState {
@@ -85,7 +87,15 @@ fn or_empty<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializ
 }
 
 pub fn import(bytes: &[u8]) -> Found {
-    let old: OldState = match serde_json::from_slice(bytes) {
+    if let Err(error) = strict::check(bytes) {
+        return unsound(format!("it has no schema_version and is no older state file either: {error}"));
+    }
+    let read = serde_json::from_slice(bytes).and_then(|mut value: Value| {
+        harmless::value(&mut value);
+        redact::value(&mut value);
+        serde_json::from_value(value)
+    });
+    let old: OldState = match read {
         Ok(old) => old,
         Err(error) => return unsound(format!("it has no schema_version and is no older state file either: {error}")),
     };

@@ -312,6 +312,18 @@ fn option_b_file_is_imported_by_the_first_write_and_kept() {
 }
 
 #[test]
+fn secrets_of_an_imported_file_do_not_come_over() {
+    let board = Board::new();
+    board.make_dir();
+    let token = ["gh", "p_", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"].concat();
+    let task = json!({"id": "old", "description": format!("{token}\u{1b}[31m red"), "status": "available"});
+    fs::write(board.file(STATE_FILE), json!({"goal": "g", "tasks": [task]}).to_string()).unwrap();
+    board.cli_ok("create_task", json!({"description": "d"}));
+    assert_eq!(board.tasks()["old"]["description"], "[redacted: github token] red");
+    assert!(!fs::read_to_string(board.file(STATE_FILE)).unwrap().contains(&token));
+}
+
+#[test]
 fn crash_while_a_board_is_made_leaves_the_next_process_everything() {
     for failpoint in ["create", "before-commit", "after-commit"] {
         let board = Board::new();
