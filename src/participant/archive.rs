@@ -43,6 +43,15 @@ impl BoardArchive {
         Ok(newest(taken.as_ref()).unwrap_or(self.journal_bytes))
     }
 
+    /// A snapshot, unless the newest shows the same event.
+    pub fn take_before_edit(&self) -> std::io::Result<()> {
+        let seq = self.present.seq();
+        let shown =
+            |found: Option<&Listed>| found.is_some_and(|one| one.head.as_ref().is_some_and(|head| head.seq == seq));
+        let taken = self.taken(Occasion::BeforeEdit, None);
+        snapshot::take(&self.dir, &self.present, taken, self.retention, shown).map(drop)
+    }
+
     fn taken(&self, occasion: Occasion, label: Option<String>) -> Taken {
         Taken { at: self.now, occasion, label, journal_bytes: self.journal_bytes }
     }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant, SystemTime};
 
+use super::archive::BoardArchive;
 use super::board::Board;
 use super::directory::BoardLock;
 use super::writer::Message;
@@ -78,7 +79,7 @@ pub enum Verdict {
 
 impl Edits {
     /// Looks at what lies in the place of the state file, or waits already. Answers whether the lock is needed.
-    pub fn look(&mut self, board: &Board, sender: &SyncSender<Message>) -> bool {
+    pub fn look(&mut self, board: &Board, now: Timestamp, sender: &SyncSender<Message>) -> bool {
         if self.examined.is_some() {
             return true;
         }
@@ -91,7 +92,7 @@ impl Edits {
         self.last_look = Some(Instant::now());
         if let Some(path) = all_waiting(board.dir()).into_iter().next() {
             if self.has_settled(identity(&path).ok().flatten()) {
-                self.read_apart(path, board, sender);
+                self.read_apart(path, board.archive(now), sender);
             }
             return false;
         }
@@ -109,14 +110,14 @@ impl Edits {
     }
 
     /// Reads the first file that waits, if there is one, here and now. Only for a process that has nothing else to do.
-    pub fn read_next(&mut self, board: &Board) -> bool {
+    pub fn read_next(&mut self, board: &Board, now: Timestamp) -> bool {
         let Some(path) = all_waiting(board.dir()).into_iter().next() else { return false };
         if self.settled_at_start == AT_START {
             return false;
         }
         self.settled_at_start += 1;
         let_file_settle(&path);
-        self.examined = Some(examine(board.dir(), path, &board.state));
+        self.examined = Some(examine(&board.archive(now), path));
         true
     }
 
@@ -167,11 +168,11 @@ impl Edits {
         settled
     }
 
-    fn read_apart(&mut self, path: PathBuf, board: &Board, sender: &SyncSender<Message>) {
-        let (dir, state, sender) = (board.dir().to_owned(), board.state.clone(), sender.clone());
+    fn read_apart(&mut self, path: PathBuf, archive: BoardArchive, sender: &SyncSender<Message>) {
+        let sender = sender.clone();
         let started = std::thread::Builder::new().name("edit".to_owned()).spawn(move || {
             // The writer has gone if it does not take it.
-            drop(sender.send(Message::Examined(examine(&dir, path, &state))));
+            drop(sender.send(Message::Examined(examine(&archive, path))));
         });
         self.reading = started.is_ok();
     }
@@ -237,13 +238,20 @@ fn is_old(file: &FileIdentity) -> bool {
     modified.elapsed().is_ok_and(|age| age >= LONG_AGO)
 }
 
-/// Reads and compares, which may take as long as the replay of the journal up to the file's `seq`.
-fn examine(dir: &Path, path: PathBuf, state: &State) -> Examined {
+/// Reads and compares, which may take as long as the replay of the journal up to the file's `seq`. What is going to be
+/// taken over leaves a snapshot of the state before it.
+fn examine(archive: &BoardArchive, path: PathBuf) -> Examined {
     let before = identity(&path).ok().flatten();
     let outcome = match displaced::read(&path).and_then(|bytes| edit::read(&bytes)) {
-        Ok(edited) => compare(dir, &edited, state),
+        Ok(edited) => compare(&archive.dir, &edited, &archive.present),
         Err(reason) => Outcome::Wrong(vec![reason]),
     };
+    if let Outcome::Edit(edit) = &outcome
+        && let Ok(Some(_)) = hand_edit::decide(edit, &archive.present)
+        && let Err(error) = archive.take_before_edit()
+    {
+        tracing::warn!(%error, "no snapshot could be written before a hand edit");
+    }
     let is_still = identity(&path).is_ok_and(|after| after == before);
     let outcome = if is_still { outcome } else { Outcome::Later };
     Examined { path, identity: before, outcome }

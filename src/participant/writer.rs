@@ -305,13 +305,14 @@ impl Writer {
     /// Looks for hand edits; whether there is something to do about one under the lock.
     fn edited(&mut self) -> bool {
         let Some(board) = &self.board else { return false };
-        self.edits.look(board, &self.sender)
+        let now = self.clock.now(board.state.board().last_activity);
+        self.edits.look(board, now, &self.sender)
     }
 
     /// Takes over or rejects the hand edits that wait, before anything else is answered.
     fn settle_edits(&mut self) {
         while let Some(board) = &self.board
-            && self.edits.read_next(board)
+            && self.edits.read_next(board, self.clock.now(board.state.board().last_activity))
         {
             // Whoever has it commits, which is quick.
             if board.lock.handle().and_then(|lock| lock.lock()).is_err() {

@@ -82,6 +82,8 @@ pub enum Occasion {
     OnDemand,
     /// Something was about to take the present away.
     BeforeRestore,
+    /// Somebody's edit of the state file was about to be taken over.
+    BeforeEdit,
     /// The journal had grown.
     Growth,
 }
@@ -91,6 +93,7 @@ impl Occasion {
         match self {
             Self::OnDemand => "on demand",
             Self::BeforeRestore => "before a restore",
+            Self::BeforeEdit => "before a hand edit",
             Self::Growth => "as the journal grew",
         }
     }

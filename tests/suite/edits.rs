@@ -433,6 +433,33 @@ fn copy_of_the_file_put_back_changes_nothing() {
 }
 
 #[test]
+fn state_before_an_edit_is_kept_as_a_snapshot() {
+    let (board, mut client) = tasks(1);
+    let saved = edit(&board, |document| document["goal"] = json!("by hand"));
+    until_adopted(&board, 1);
+    let kept = client.ok("list_snapshots", json!({}));
+    assert_eq!(kept["snapshots"][0]["head"]["seq"], saved["seq"], "{kept}");
+    assert_eq!(kept["snapshots"][0]["head"]["occasion"], "before_edit", "{kept}");
+    let difference = client.ok("diff_snapshots", json!({"from": kept["snapshots"][0]["name"]}));
+    assert!(difference["changes"][0]["fields"].to_string().contains("goal"), "{difference}");
+}
+
+#[test]
+fn what_is_written_by_hand_is_treated_as_what_agents_write() {
+    let (board, mut client) = tasks(1);
+    let token = ["gh", "p_", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"].concat();
+    edit(&board, |document| {
+        task(document, "task-1")["description"] = json!(format!("push with {token}\u{1b}[2J"));
+        task(document, "task-1")["context"] = json!({"metadata": {"password": "hunter22"}});
+    });
+    until_adopted(&board, 1);
+    let edited = client.ok("get_task", json!({"task_id": "task-1"}));
+    assert_eq!(edited["task"]["description"], "push with [redacted: github token]");
+    assert_eq!(edited["task"]["context"]["metadata"]["password"], "[redacted: password]");
+    assert!(!board.events().iter().any(|one| format!("{:?}", one.event).contains(&token)));
+}
+
+#[test]
 fn edit_that_is_taken_over_is_in_the_history() {
     let (board, mut client) = tasks(1);
     let saved = edit(&board, |document| document["goal"] = json!("by hand"));
