@@ -4,7 +4,9 @@ mod agents;
 mod calls;
 mod changes;
 mod claims;
+mod invariants;
 mod leases;
+mod past;
 
 use callboard::state::policy::Policy;
 use callboard::state::task::{Outcome, TaskStatus};
