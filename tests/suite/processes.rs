@@ -3,15 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Write;
-use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use callboard::state::event::Event;
-use rustix::process::Signal;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::harness::{Board, Client, PATIENCE, Reader, STATE_FILE, size, until};
+use crate::harness::{Board, Client, PATIENCE, Reader, STATE_FILE, until};
 
 const PROCESSES: usize = 8;
 const TASKS: usize = 400;
@@ -100,32 +98,6 @@ fn eight_processes_do_four_hundred_tasks_once_each_under_a_readers_eyes() {
 }
 
 #[test]
-fn fifty_processes_that_start_at_once_make_one_board() {
-    const STARTERS: usize = 50;
-    let rounds = size("CALLBOARD_RACES", 2);
-    let start = Instant::now();
-    for _ in 0..rounds {
-        let board = Board::new();
-        let barrier = Barrier::new(STARTERS);
-        thread::scope(|scope| {
-            for number in 0..STARTERS {
-                let (board, barrier) = (&board, &barrier);
-                scope.spawn(move || {
-                    barrier.wait();
-                    let task = json!({"description": "d", "id": format!("task-{number}")});
-                    board.cli_ok("create_task", task);
-                });
-            }
-        });
-        let events = board.events();
-        let boards = events.iter().filter(|one| matches!(one.event, Event::BoardCreated { .. })).count();
-        assert_eq!((boards, board.tasks().len()), (1, STARTERS));
-        board.assert_file_is_the_replay();
-    }
-    println!("{STARTERS} processes at once, {rounds} rounds in {:.1} s: one board each", start.elapsed().as_secs_f64());
-}
-
-#[test]
 fn held_lock_is_named_after_five_seconds_and_reads_go_on() {
     let board = Board::new();
     let mut client = board.mcp();
@@ -150,43 +122,6 @@ fn held_lock_is_named_after_five_seconds_and_reads_go_on() {
     client.ok("create_task", json!({"description": "after"}));
     assert_eq!(board.document()["tasks"].as_array().unwrap().len(), 2);
     board.assert_file_is_the_replay();
-}
-
-#[test]
-fn terminated_under_load_a_process_ends_in_time_and_what_it_acknowledged_stays() {
-    let mut worst = Duration::ZERO;
-    for _ in 0..size("CALLBOARD_RACES", 3) {
-        let board = Board::new();
-        let mut clients: Vec<_> = (0..3).map(|_| board.mcp()).collect();
-        let mut sent = Vec::new();
-        for (number, client) in clients.iter_mut().enumerate() {
-            client.ok("init_coordination", json!({"goal": "load"}));
-            let create = |call| json!({"description": "d", "id": format!("task-{number}-{call}")});
-            sent.push((0..100).map(|call| client.send("create_task", create(call))).collect::<Vec<_>>());
-        }
-        // Under way: the first of them was answered.
-        let first = clients[0].reply(sent[0][0]).unwrap();
-        clients.iter().for_each(|client| client.signal(Signal::TERM));
-        let start = Instant::now();
-        let mut acknowledged = vec![first.ok()["task"]["id"].clone()];
-        for (client, sent) in clients.iter_mut().zip(&sent) {
-            let (status, _) = client.ends_within(PATIENCE);
-            let took = start.elapsed();
-            assert!(status.success() && took < Duration::from_secs(5), "{status} after {took:?}");
-            worst = worst.max(took);
-            for id in sent {
-                let reply = client.reply(*id).filter(|reply| !reply.is_error);
-                acknowledged.extend(reply.map(|reply| reply.value["task"]["id"].clone()));
-            }
-        }
-        // The next write finds whatever a process was ended in.
-        board.cli_ok("init_coordination", json!({"goal": "after"}));
-        let tasks = board.tasks();
-        let lost: Vec<_> = acknowledged.iter().filter(|id| !tasks.contains_key(id.as_str().unwrap())).collect();
-        assert_eq!(lost, [&Value::Null; 0]);
-        board.assert_file_is_the_replay();
-    }
-    println!("SIGTERM under load: ended after at most {} ms", worst.as_millis());
 }
 
 /// A process that has a board, on which there is one task.

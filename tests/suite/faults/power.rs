@@ -21,13 +21,29 @@ const WRITERS: usize = 3;
 const LOAD: usize = 40;
 
 /// A file system in a file, mounted until dropped.
-struct Mounted {
+pub(super) struct Mounted {
     device: String,
     place: PathBuf,
 }
 
 impl Mounted {
-    fn of(image: &Path, place: &Path) -> Result<Self, String> {
+    /// A new one in the file `image`, for `board`; none, with the reason printed, where that cannot be.
+    pub(super) fn under(board: &Board, image: &Path) -> Option<Self> {
+        let config = fs::read(board.file("config.toml")).unwrap();
+        fs::File::create(image).unwrap().set_len(64 << 20).unwrap();
+        let made = Command::new("mkfs.ext4").args(["-q", "-F"]).arg(image).output();
+        let made = made.is_ok_and(|output| output.status.success());
+        let mounted = if made { Self::of(image, board.dir()) } else { Err("mkfs.ext4 cannot be run".to_owned()) };
+        let failure = mounted.as_ref().err().map(|reason| format!("no ext4 on a loop device: {reason}"));
+        if !available("root", failure.as_deref()) {
+            return None;
+        }
+        run("chmod", &["700", path(board.dir())]);
+        fs::write(board.file("config.toml"), config).unwrap();
+        mounted.ok()
+    }
+
+    pub(super) fn of(image: &Path, place: &Path) -> Result<Self, String> {
         let device = Command::new("losetup").args(["-f", "--show"]).arg(image).output();
         let device = device.map_err(|error| error.to_string())?;
         if !device.status.success() {
@@ -119,18 +135,7 @@ fn power_may_fail_at_any_moment() {
     let (image, copied) = (board.base().join("disk"), board.base().join("copy"));
     let place = board.base().join("copied");
     fs::create_dir(&place).unwrap();
-    fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
-    let made = Command::new("mkfs.ext4").args(["-q", "-F"]).arg(&image).output();
-    let made = made.is_ok_and(|output| output.status.success());
-    let config = fs::read(board.file("config.toml")).unwrap();
-    let mounted = if made { Mounted::of(&image, board.dir()) } else { Err("mkfs.ext4 cannot be run".to_owned()) };
-    let failure = mounted.as_ref().err().map(|reason| format!("no ext4 on a loop device: {reason}"));
-    if !available("root", failure.as_deref()) {
-        return;
-    }
-    let mounted = mounted.unwrap();
-    run("chmod", &["700", path(board.dir())]);
-    fs::write(board.file("config.toml"), config).unwrap();
+    let Some(mounted) = Mounted::under(&board, &image) else { return };
     let (acknowledged, calls, stop) = (Acknowledged::default(), AtomicUsize::new(0), AtomicBool::new(false));
     let (mut lost, mut again, mut checked) = (Vec::new(), 0, 0);
     let start = Instant::now();
