@@ -14,6 +14,9 @@ use serde_json::Value;
 /// Shorter texts hold no secret that could be told from a word.
 const SHORTEST: usize = 8;
 
+/// How every mark begins.
+const MARK: &str = "[redacted: ";
+
 /// What a text must not keep.
 struct Finding {
     place: Range<usize>,
@@ -75,7 +78,7 @@ fn redacted(text: &str, by_name: bool) -> Option<(String, usize)> {
 }
 
 fn mark(kind: &str) -> String {
-    format!("[redacted: {kind}]")
+    format!("{MARK}{kind}]")
 }
 
 /// Redacts every text in `value`, and says how many secrets there were.
@@ -151,6 +154,13 @@ mod tests {
         let once = given.clone();
         assert_eq!(value(&mut given), 0);
         assert_eq!(given, once);
+    }
+
+    #[test]
+    fn mark_names_nothing_behind_it() {
+        let (once, _) = text(&format!("{}: 9f8e7d6c5b4a39281706", github())).unwrap();
+        assert_eq!(once, "[redacted: github token]: 9f8e7d6c5b4a39281706");
+        assert_eq!(text(&once), None);
     }
 
     #[test]

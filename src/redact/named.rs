@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use aho_corasick::AhoCorasick;
 use regex::Regex;
 
-use super::Finding;
+use super::{Finding, MARK};
 
 /// Name, what is between, an opening quote, value.
 const PAIR: &str = r#"(?P<name>(?:(?i:api|access|secret|private|auth)[ ])?[A-Za-z0-9_.\-]*(?i:pass|pwd|secret|token|key|cred|auth)[A-Za-z0-9_.\-]*)["'`\\\]\)]{0,4}[ \t]{0,8}(?:<[A-Za-z ]{1,20}>[ \t]{0,4})?(?P<between>:[ \t]{0,4}[&A-Za-z_'<>\[\], ]{1,40}=|:=|=>|={1,3}|:|[ \t](?i:is|was):?[ \t]|>)[ \t]{0,8}(?:[bBrRuUfF]{0,2}(?P<quote>\\?["'`]))?(?P<value>[^\s"'`\\]+)"#;
@@ -42,6 +42,9 @@ pub fn findings(text: &str) -> Vec<Finding> {
         for pair in pattern.captures_iter(text) {
             let (Some(name), Some(value)) = (pair.name("name"), pair.name("value")) else { continue };
             let Some((kind, habit)) = judged(name.as_str()) else { continue };
+            if is_in_mark(&text.as_bytes()[..name.start()]) {
+                continue;
+            }
             let is_prose =
                 pair.name("between").is_some_and(|between| between.as_str().trim_end().ends_with(['s', ' ']));
             let quoted = pair.name("quote").is_some();
@@ -59,6 +62,15 @@ pub fn findings(text: &str) -> Vec<Finding> {
         }
     }
     found
+}
+
+/// What stands here is the name in a mark, which says nothing of what comes behind it: else a text that was redacted
+/// would not stay as it is.
+fn is_in_mark(before: &[u8]) -> bool {
+    const LONGEST: usize = 40;
+    let near = &before[before.len().saturating_sub(LONGEST)..];
+    let open = near.windows(MARK.len()).rposition(|part| part == MARK.as_bytes());
+    open.is_some_and(|open| !near[open..].contains(&b']'))
 }
 
 /// What of a bare word belongs to the value, not to the sentence or the code around it.
