@@ -1,12 +1,13 @@
 //! Random input that keeps its structure: values exchanged inside of JSON that was good, then bytes of its text. For the
-//! state file, the files that are imported, and the lines of a client. `CALLBOARD_FUZZ_SECONDS` says how long each part
-//! lasts, `CALLBOARD_SEED` where it begins.
+//! state file, the files that are imported, and the lines of a client; and texts put together from those in the corpus of
+//! redaction. `CALLBOARD_FUZZ_SECONDS` says how long each part lasts, `CALLBOARD_SEED` where it begins.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use callboard::redact;
 use callboard::state::State;
 use callboard::state::id::Chance;
 use callboard::statefile::{self, Found};
@@ -188,4 +189,33 @@ fn random_lines_leave_the_server_and_the_board_whole() {
     board.cli_ok("create_task", json!({"id": "after-all", "description": "d"}));
     println!("random lines: {sent} sent, {} events; the server lives and the board is whole", board.events().len());
     board.assert_file_is_the_replay();
+}
+
+/// What was redacted stays as it is when that is done again, whatever stands beside what.
+#[test]
+fn random_texts_are_redacted_once() {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/redaction");
+    let named = fs::read_to_string(data.join("named.txt")).unwrap().replace(['⟦', '⟧'], "");
+    let harmless = fs::read_to_string(data.join("harmless.txt")).unwrap();
+    let pieces: Vec<_> =
+        named.lines().chain(harmless.lines()).chain(["password: hunter2", ": ", "=", "\"", " "]).collect();
+    let (mut tried, mut secrets, mut seed, start) = (0, 0, first_seed(), Instant::now());
+    while start.elapsed() < seconds() {
+        seed += 1;
+        let mut dice = Dice(Chance::new(seed));
+        let mut text = String::new();
+        for _ in 0..=dice.below(5) {
+            let piece: Vec<_> = pieces[dice.below(pieces.len())].chars().collect();
+            let whole = dice.below(2) == 0;
+            let (from, many) =
+                if whole { (0, piece.len()) } else { (dice.below(piece.len()), dice.below(piece.len())) };
+            text.extend(&piece[from..piece.len().min(from + many)]);
+        }
+        tried += 1;
+        let Some((once, found)) = redact::text(&text) else { continue };
+        secrets += found;
+        assert_eq!(redact::text(&once), None, "seed {seed}, of {text:?}");
+    }
+    println!("random texts: {tried} tried, {secrets} secrets found, 0 found when looked again");
+    assert!(secrets > 0);
 }
