@@ -8,6 +8,7 @@ use std::time::Duration;
 use callboard::clock::SystemClock;
 use callboard::participant::{self, Handle, Options, Stay};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
 use tempfile::TempDir;
 
 /// Inputs that one board sees, so that it stays small.
@@ -52,7 +53,9 @@ pub fn read_some(from: &mut (impl Read + AsFd), into: &mut Vec<u8>) -> bool {
 /// Whether there is something to read, or an end, before that time is over.
 pub fn is_readable(from: &impl AsFd, patience: Duration) -> bool {
     let patience = Timespec::try_from(patience).expect("so long is no time");
-    poll(&mut [PollFd::new(from, PollFlags::IN)], Some(&patience)).expect("descriptors can be polled") > 0
+    // The fuzzer's own alarm comes once a second.
+    let ready = retry_on_intr(|| poll(&mut [PollFd::new(from, PollFlags::IN)], Some(&patience)));
+    ready.expect("descriptors can be polled") > 0
 }
 
 /// Both ends of a pipe: what is written to the second is read from the first.
