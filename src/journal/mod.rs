@@ -100,6 +100,28 @@ impl JournalError {
             _ => false,
         }
     }
+
+    /// The journal is not what was written; trying again will not help, as it may with a disk or a lock.
+    pub fn is_damage(&self) -> bool {
+        use rusqlite::ErrorCode;
+        match self {
+            Self::Damaged { .. } => true,
+            Self::Unreadable { source, .. } | Self::Sqlite(source) => match source {
+                rusqlite::Error::SqliteFailure(failure, _) => matches!(
+                    failure.code,
+                    ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::TypeMismatch | ErrorCode::Unknown
+                ),
+                // A table or column that is not there.
+                rusqlite::Error::SqlInputError { .. } => true,
+                rusqlite::Error::FromSqlConversionFailure(..)
+                | rusqlite::Error::IntegralValueOutOfRange(..)
+                | rusqlite::Error::InvalidColumnType(..)
+                | rusqlite::Error::Utf8Error(..) => true,
+                _ => false,
+            },
+            _ => false,
+        }
+    }
 }
 
 impl From<rusqlite::Error> for JournalError {

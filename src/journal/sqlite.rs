@@ -1,22 +1,29 @@
 //! The journal of one machine: `journal.db`, SQLite with a write-ahead log.
 //!
 //! Format 1: `meta` holds `board_id` and `format`; `events` has one row for each event, its `body` the event's JSON and
-//! its `hash` as `chain.rs` says. While a process has the file open, nothing in it but SQLite may open it: closing
+//! its `hash` as `chain.rs` says. A journal that was begun from a state with a history of its own has that state's `seq`
+//! as `base` in `meta`, and its first event, an import of that state, is the one behind it. While a process has the file open, nothing in it but SQLite may open it: closing
 //! another handle would drop SQLite's locks.
+
+mod salvage;
 
 use fs_err::os::unix::fs::OpenOptionsExt;
 use std::cell::Cell;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fs_err as fs;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior, params};
 
-use super::chain::{Hash, Link, Row, damaged};
+pub use super::chain::Hash;
+use super::chain::{Link, Row, damaged};
 use super::{AppendError, BatchId, Journal, JournalError, check_sequence};
 use crate::failpoint;
 use crate::state::event::Recorded;
+pub use salvage::set_aside;
 
 pub const FILE_NAME: &str = "journal.db";
 pub const FORMAT: u32 = 1;
@@ -56,9 +63,16 @@ const KEYED: &str = "
         (SELECT hash FROM events AS previous WHERE previous.seq = events.seq - 1)
     FROM events WHERE idem_key IS NOT NULL ORDER BY seq DESC LIMIT ?1";
 
+/// Device and inode.
+pub type Identity = (u64, u64);
+
 #[derive(Debug)]
 pub struct SqliteJournal {
     connection: Connection,
+    identity: Identity,
+    has_log: bool,
+    /// Before the first event.
+    base: u64,
     /// The newest event that this process has read or written. What comes after it must be chained to it, so a history
     /// that was exchanged under a running process is noticed.
     last: Cell<Option<Link>>,
@@ -70,13 +84,21 @@ impl SqliteJournal {
     /// Opens the journal in `dir`; [`JournalError::NotFound`] when there is none.
     pub fn open(dir: &Path) -> Result<Self, JournalError> {
         let path = dir.join(FILE_NAME);
-        match fs::symlink_metadata(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(JournalError::NotFound { path }),
-            found => found?,
-        };
-        let connection = connect(&path).map_err(|error| unreadable(&path, error))?;
-        let journal = Self { connection, last: Cell::new(None), settled: Cell::new(false) };
+        let identity = identity_of(&path)?;
+        if fs::symlink_metadata(&path)?.len() == 0 {
+            // SQLite would begin a new database in it.
+            return Err(damaged(0, "the file is empty"));
+        }
+        let (connection, has_log) = connect(&path).map_err(|error| unreadable(&path, error))?;
+        let mut journal =
+            Self { connection, identity, has_log, base: 0, last: Cell::new(None), settled: Cell::new(false) };
         journal.check_format().map_err(|error| unreadable(&path, error))?;
+        if identity_of(&path)? != identity {
+            return Err(JournalError::NotFound { path });
+        }
+        if let Some(base) = journal.meta("base")? {
+            journal.base = base.parse().map_err(|_| damaged(0, format!("it cannot begin behind event {base}")))?;
+        }
         Ok(journal)
     }
 
@@ -85,23 +107,34 @@ impl SqliteJournal {
         Self::create_with(dir, board_id, &BatchId::new(""), &[])
     }
 
-    /// The same with its first events: whoever finds the journal finds them in it.
+    /// The same with its first events: whoever finds the journal finds them in it. If they do not begin with event 1, the
+    /// first must bring along everything before it.
     pub fn create_with(dir: &Path, board_id: &str, batch: &BatchId, events: &[Recorded]) -> Result<Self, JournalError> {
-        check_sequence(0, events)?;
+        let base = events.first().map_or(0, |first| first.seq.saturating_sub(1));
+        check_sequence(base, events)?;
         let path = dir.join(FILE_NAME);
         if fs::symlink_metadata(&path).is_ok() {
             return Err(JournalError::Exists { path });
         }
-        // Under another name until it is whole: a crash leaves no journal without tables.
-        let unfinished = dir.join(format!(".{FILE_NAME}.{}.tmp", std::process::id()));
-        remove_database(&unfinished)?;
-        fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished)?;
-        initialise(&unfinished, board_id, batch, events)?;
+        let unfinished = begin(dir)?;
+        initialise(&unfinished, board_id, base, batch, events)?;
         failpoint::hit("create")?;
-        set_orphans_aside(dir)?;
-        fs::rename(&unfinished, &path)?;
-        fs::File::open(dir)?.sync_all()?;
-        Self::open(dir)
+        put_in_place(&unfinished, dir)
+    }
+
+    /// Device and inode of the database.
+    pub fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// The log and its index are there for as long as this is open.
+    pub fn has_log(&self) -> bool {
+        self.has_log
+    }
+
+    /// `seq` before the first event.
+    pub fn base(&self) -> u64 {
+        self.base
     }
 
     /// Makes durable what can be read. A process that was killed between writing its log and syncing it may have left events
@@ -157,8 +190,8 @@ impl SqliteJournal {
 
     /// The link of event `after`, from memory or from the file.
     fn link_at(&self, after: u64) -> Result<Link, JournalError> {
-        if after == 0 {
-            return Ok(Link::ROOT);
+        if after <= self.base {
+            return Ok(self.root());
         }
         if let Some(last) = self.last.get().filter(|last| last.seq == after) {
             return Ok(last);
@@ -166,6 +199,11 @@ impl SqliteJournal {
         let mut statement = self.connection.prepare_cached("SELECT seq, hash FROM events WHERE seq = ?1")?;
         let link = statement.query_row([after.cast_signed()], read_link).optional()?;
         link.ok_or_else(|| damaged(after, "it is missing"))
+    }
+
+    /// What the first event is chained to.
+    fn root(&self) -> Link {
+        Link { seq: self.base, ..Link::ROOT }
     }
 
     /// Remembers `link` unless a later one is known.
@@ -178,17 +216,17 @@ impl SqliteJournal {
 
 impl Journal for SqliteJournal {
     fn head(&self) -> Result<u64, JournalError> {
-        Ok(head(&self.connection)?.seq)
+        Ok(head(&self.connection, self.root())?.seq)
     }
 
     fn append(&mut self, expected: u64, batch: &BatchId, events: &[Recorded]) -> Result<(), AppendError> {
         check_sequence(expected, events).map_err(AppendError::Failed)?;
         let rows = events.iter().map(|recorded| Row::of(recorded, batch)).collect::<Result<Vec<_>, _>>();
         let rows = rows.map_err(AppendError::Failed)?;
-        let known = self.last.get();
+        let (known, root) = (self.last.get(), self.root());
         // Dropped before its COMMIT, the transaction rolls back.
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
-        let mut link = head(&transaction).map_err(failed)?;
+        let mut link = head(&transaction, root).map_err(failed)?;
         if link.seq != expected {
             return Err(AppendError::Conflict { head: link.seq });
         }
@@ -204,6 +242,7 @@ impl Journal for SqliteJournal {
         failpoint::hit("after-commit").map_err(unknown)?;
         self.last.set(Some(link));
         self.settled.set(self.settled.get() || !rows.is_empty());
+        take_log_in_at_end(&self.connection, true);
         Ok(())
     }
 
@@ -234,6 +273,7 @@ impl Journal for SqliteJournal {
         while let Some(row) = rows.next()? {
             let previous: Option<Hash> = row.get(11)?;
             let (row, hash) = read_row(row)?;
+            // The first event has none before it.
             let hash_before = previous.unwrap_or(Link::ROOT.hash);
             row.verify(&Link { seq: row.seq.wrapping_sub(1), hash: hash_before }, &hash)?;
             events.push(row.recorded()?);
@@ -247,15 +287,23 @@ impl Journal for SqliteJournal {
     }
 }
 
-fn connect(path: &Path) -> Result<Connection, rusqlite::Error> {
+/// Also whether it has a log: some file systems cannot share the memory of its index.
+fn connect(path: &Path) -> Result<(Connection, bool), rusqlite::Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(path, flags)?;
+    take_log_in_at_end(&connection, false);
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
     connection.execute_batch(
         "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON; PRAGMA foreign_keys = ON;",
     )?;
-    Ok(connection)
+    Ok((connection, mode == "wal"))
+}
+
+/// The last connection takes the write-ahead log into the file when it is closed. Whoever only looks must not: what is
+/// damaged is to be kept as it is.
+fn take_log_in_at_end(connection: &Connection, take: bool) {
+    drop(connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !take));
 }
 
 fn unreadable(path: &Path, error: impl Into<JournalError>) -> JournalError {
@@ -265,18 +313,53 @@ fn unreadable(path: &Path, error: impl Into<JournalError>) -> JournalError {
     }
 }
 
-fn initialise(path: &Path, board_id: &str, batch: &BatchId, events: &[Recorded]) -> Result<(), JournalError> {
-    let mut connection = connect(path)?;
+/// Under another name until it is whole: a crash leaves no journal without tables.
+fn begin(dir: &Path) -> io::Result<PathBuf> {
+    let unfinished = dir.join(format!(".{FILE_NAME}.{}.tmp", std::process::id()));
+    remove_database(&unfinished)?;
+    fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished)?;
+    Ok(unfinished)
+}
+
+fn put_in_place(unfinished: &Path, dir: &Path) -> Result<SqliteJournal, JournalError> {
+    set_orphans_aside(dir)?;
+    let (identity, path) = (identity_of(unfinished)?, dir.join(FILE_NAME));
+    fs::rename(unfinished, &path)?;
+    fs::File::open(dir)?.sync_all()?;
+    let journal = SqliteJournal::open(dir)?;
+    // Somebody may have deleted it, and somebody else made another.
+    if journal.identity == identity { Ok(journal) } else { Err(JournalError::NotFound { path }) }
+}
+
+fn identity_of(path: &Path) -> Result<Identity, JournalError> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(JournalError::NotFound { path: path.to_owned() }),
+        metadata => metadata.map(|metadata| (metadata.dev(), metadata.ino())).map_err(JournalError::from),
+    }
+}
+
+fn initialise(
+    path: &Path,
+    board_id: &str,
+    base: u64,
+    batch: &BatchId,
+    events: &[Recorded],
+) -> Result<(), JournalError> {
+    let (mut connection, _) = connect(path)?;
     let transaction = connection.transaction()?;
     transaction.execute_batch(SCHEMA)?;
     let meta = "INSERT INTO meta(key, value) VALUES ('board_id', ?1), ('format', ?2)";
     transaction.execute(meta, params![board_id, FORMAT.to_string()])?;
-    let mut link = Link::ROOT;
+    if base > 0 {
+        transaction.execute("INSERT INTO meta(key, value) VALUES ('base', ?1)", [base.to_string()])?;
+    }
+    let mut link = Link { seq: base, ..Link::ROOT };
     for recorded in events {
         link = insert(&transaction, &Row::of(recorded, batch)?, &link)?;
     }
     transaction.commit()?;
-    // The last connection takes the write-ahead log into the file, so that the file alone is the journal.
+    // So that the file alone is the journal.
+    take_log_in_at_end(&connection, true);
     connection.close().map_err(|(_, error)| error.into())
 }
 
@@ -307,9 +390,9 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn head(connection: &Connection) -> Result<Link, rusqlite::Error> {
+fn head(connection: &Connection, root: Link) -> Result<Link, rusqlite::Error> {
     let link = connection.prepare_cached(HEAD)?.query_row([], read_link).optional()?;
-    Ok(link.unwrap_or(Link::ROOT))
+    Ok(link.unwrap_or(root))
 }
 
 fn read_link(row: &rusqlite::Row<'_>) -> Result<Link, rusqlite::Error> {

@@ -27,7 +27,12 @@ struct Absent(String);
 
 impl State {
     pub fn apply(&mut self, recorded: &Recorded) -> Result<(), ApplyError> {
-        if recorded.seq != self.seq() + 1 {
+        let follows = match &recorded.event {
+            // It brings everything before it along.
+            Event::Imported { document, .. } if recorded.seq == document.board.seq + 1 => recorded.seq > self.seq(),
+            _ => recorded.seq == self.seq() + 1,
+        };
+        if !follows {
             return Err(ApplyError::OutOfOrder { head: self.seq(), found: recorded.seq });
         }
         let savepoint = self.savepoint();
@@ -62,11 +67,10 @@ impl State {
                 board.created_at = at;
             }),
             Event::Imported { document, .. } => {
-                // Only ever the first event, so there is nothing that an undo could miss.
-                let undo = std::mem::take(&mut self.undo);
+                // Only ever a journal's first event, so there is nothing that an undo could miss.
+                let (undo, remembered) = (std::mem::take(&mut self.undo), std::mem::take(&mut self.remembered));
                 *self = Self::from_document((**document).clone());
-                self.undo = undo;
-                self.edit_board(|board| board.seq = 0);
+                (self.undo, self.remembered) = (undo, remembered);
             }
             Event::PlanSet { goal, master_plan } => self.edit_board(|board| {
                 board.goal = Arc::from(goal.as_str());

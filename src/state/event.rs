@@ -54,7 +54,7 @@ pub enum Event {
     BoardCreated {
         board_id: String,
     },
-    /// A state file without a journal became the beginning of one.
+    /// A state without a journal became the beginning of one. It follows the document's own `seq`, if that has one.
     Imported {
         source: String,
         document: Box<Document>,

@@ -233,9 +233,13 @@ impl State {
 
     /// Appends `event` to the history and applies it.
     pub fn record(&mut self, event: Event, envelope: &Envelope) -> Result<Recorded, ApplyError> {
+        let (before, last_activity) = match &event {
+            Event::Imported { document, .. } => (document.board.seq, document.board.last_activity),
+            _ => (self.seq(), self.board.last_activity),
+        };
         let recorded = Recorded {
-            seq: self.seq() + 1,
-            at: envelope.at.max(self.board.last_activity),
+            seq: before + 1,
+            at: envelope.at.max(last_activity),
             participant: envelope.participant.clone(),
             actor: envelope.actor.clone(),
             idempotency: envelope.idempotency.clone(),

@@ -173,7 +173,7 @@ fn an_event_of_a_newer_callboard_is_told_from_damage() {
         row.body = body.to_owned();
         row.kind = "teleported".to_owned();
         let other = SqliteJournal::open(dir.path()).unwrap();
-        insert(&other.connection, &row, &head(&other.connection).unwrap()).unwrap();
+        insert(&other.connection, &row, &head(&other.connection, Link::ROOT).unwrap()).unwrap();
         let newer = journal.read_from(3, 10).unwrap_err();
         assert!(matches!(&newer, JournalError::UnknownKind { seq: 4, .. }), "{newer}");
         assert!(newer.to_string().contains("restart"), "{newer}");

@@ -1,0 +1,121 @@
+//! What is done with a journal that is damaged, or that was deleted while a process had it open: a deleted file lives on in
+//! the connections that have it, and all that have the same one see the same events.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use rusqlite::{OptionalExtension, TransactionBehavior, params};
+
+use super::{
+    FILE_NAME, READ, SqliteJournal, begin, beside, connect, head, insert, put_in_place, read_link, read_row,
+    take_log_in_at_end,
+};
+use crate::journal::chain::{Hash, damaged};
+use crate::journal::{Journal, JournalError};
+use crate::state::event::Recorded;
+
+/// Events read in one go.
+const READ_AT_ONCE: usize = 4_096;
+
+impl SqliteJournal {
+    /// Hands out the events after `after`, each verified, up to the first that is not sound or not wanted. Answers why no
+    /// more came, if not because there are no more.
+    pub fn read_sound(&self, after: u64, mut take: impl FnMut(&Recorded) -> bool) -> Result<(), JournalError> {
+        let (mut last, mut at_once) = (after, READ_AT_ONCE);
+        loop {
+            match self.read_from(last, at_once) {
+                Ok(events) => {
+                    let all = events.len() < at_once;
+                    if !events.iter().all(&mut take) || all {
+                        return Ok(());
+                    }
+                    last = events.last().map_or(last, |event| event.seq);
+                }
+                Err(error) if at_once == 1 => return Err(error),
+                Err(_) => at_once = 1,
+            }
+        }
+    }
+
+    /// The hash of event `seq`; none when the journal does not have it.
+    pub fn hash_of(&self, seq: u64) -> Result<Option<Hash>, JournalError> {
+        let mut statement = self.connection.prepare_cached("SELECT seq, hash FROM events WHERE seq = ?1")?;
+        Ok(statement.query_row([seq.cast_signed()], read_link).optional()?.map(|link| link.hash))
+    }
+
+    /// Makes all that this connection sees the journal in `dir`, where there is none.
+    pub fn carry_over(&self, dir: &Path) -> Result<Self, JournalError> {
+        let unfinished = begin(dir)?;
+        let path = unfinished.to_str().ok_or_else(|| io::Error::other("the board's path is not UTF-8"))?;
+        self.connection.execute("VACUUM INTO ?1", [path])?;
+        let (copy, _) = connect(&unfinished)?;
+        copy.execute("DELETE FROM meta WHERE key = 'superseded'", [])?;
+        take_log_in_at_end(&copy, true);
+        copy.close().map_err(|(_, error)| error)?;
+        // SQLite does not, for a copy.
+        fs::File::open(&unfinished)?.sync_all()?;
+        let journal = put_in_place(&unfinished, dir)?;
+        journal.read_sound(0, |_| true)?;
+        Ok(journal)
+    }
+
+    /// Appends what `longer` has beyond the end of this journal, which must be a beginning of it.
+    pub fn extend_from(&mut self, longer: &Self) -> Result<(), JournalError> {
+        let root = self.root();
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut link = head(&transaction, root)?;
+        let mut statement = longer.connection.prepare_cached(READ)?;
+        let mut rows = statement.query(params![link.seq.cast_signed(), i64::MAX])?;
+        while let Some(row) = rows.next()? {
+            let (row, hash) = read_row(row)?;
+            row.verify(&link, &hash)?;
+            link = insert(&transaction, &row, &link)?;
+        }
+        Ok(transaction.commit()?)
+    }
+
+    /// Tells the others that have this journal, which was deleted, that another has taken its place.
+    pub fn mark_superseded(&self) -> Result<(), JournalError> {
+        self.connection.execute("INSERT OR REPLACE INTO meta(key, value) VALUES ('superseded', '1')", [])?;
+        Ok(())
+    }
+
+    pub fn is_superseded(&self) -> bool {
+        self.meta("superseded").is_ok_and(|mark| mark.is_some())
+    }
+
+    /// Closes it without touching the files under its name, which may be another journal's by now.
+    pub fn abandon(self) {
+        take_log_in_at_end(&self.connection, false);
+    }
+
+    /// The first event must bring along everything before it.
+    pub fn first(&self) -> Result<Recorded, JournalError> {
+        let mut events = self.read_from(self.base, 1)?;
+        events.pop().ok_or_else(|| damaged(self.base + 1, "it is missing"))
+    }
+}
+
+/// Renames the journal in `dir` with its log to `journal.db.quarantined-N`, as a database that can be opened. No connection
+/// of this process may have it open, unless it is to be abandoned.
+pub fn set_aside(dir: &Path) -> io::Result<Option<PathBuf>> {
+    let path = dir.join(FILE_NAME);
+    if fs::symlink_metadata(&path).is_err() {
+        return Ok(None);
+    }
+    let free = |number: &u64| {
+        let aside = beside(&path, &format!(".quarantined-{number}"));
+        ["", "-wal"].iter().all(|suffix| fs::symlink_metadata(beside(&aside, suffix)).is_err())
+    };
+    let number = (1..).find(free).unwrap_or(u64::MAX);
+    let aside = beside(&path, &format!(".quarantined-{number}"));
+    // The log last: alone it is nobody's, and the database without it would be an older one.
+    for suffix in ["", "-shm", "-wal"] {
+        match fs::rename(beside(&path, suffix), beside(&aside, suffix)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(Some(aside))
+}
