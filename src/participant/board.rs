@@ -2,23 +2,23 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
 use super::archive::{self, BoardArchive};
 use super::directory::{self, BoardLock, DirectoryError, JOURNAL};
 use super::edits;
+use super::recovery::{self, Author};
 use crate::config::{self, Config, ConfigError};
 use crate::journal::sqlite::SqliteJournal;
 use crate::journal::{AppendError, BatchId, Journal, JournalError};
 use crate::ops::History;
 use crate::state::document::Document;
 use crate::state::event::{Event, Recorded};
-use crate::state::id::ParticipantId;
 use crate::state::limit::KEYS_REMEMBERED;
-use crate::state::time::Timestamp;
 use crate::state::{ApplyError, Envelope, State};
-use crate::statefile::{self, Found, LoadError, Projection};
+use crate::statefile::{self, FileIdentity, Found, LoadError, Projection};
 
 /// Why the board cannot be used, and what to do about it.
 #[derive(Debug, Error)]
@@ -39,16 +39,34 @@ pub enum BoardError {
     Inconsistent(#[from] ApplyError),
     #[error(
         "{} is at event {file} but the journal ends at {head}: the journal has lost its end. Nothing was touched; \
-         keep both files and run `callboard doctor`", path.display()
+         `callboard doctor --repair --dry-run` says how the board can go on from the state file", path.display()
     )]
     JournalBehind { path: PathBuf, file: u64, head: u64 },
     #[error(
-        "{} is not readable ({reason}) and there is no journal to rebuild it from; restore one of the two, or move the \
-         file away to start anew", path.display()
+        "there was a board here, and nothing of it is sound ({reason}); restore {} or the journal from a backup, or run \
+         `callboard doctor --repair --dry-run` to see what it would do", path.display()
     )]
     NothingSound { path: PathBuf, reason: String },
     #[error("event {seq} is not in the past: the first is 1 and the newest {head}")]
     NotInThePast { seq: u64, head: u64 },
+    #[error(
+        "the board is damaged ({reason}), and to go on from what is sound would lose {lost}. Other processes on the board \
+         may know more: call one of them, or end them and try again; nothing was touched"
+    )]
+    OthersKnowMore { lost: String, reason: String },
+    #[error(
+        "the board in {} went on from an earlier state without this process: it is at event {theirs}, and this process \
+         knew {ours} events of which some are not in it. {}; compare the two, then restart this process",
+        path.display(), saved_text(saved.as_deref())
+    )]
+    Diverged { path: PathBuf, ours: u64, theirs: u64, saved: Option<PathBuf> },
+    #[error(
+        "the board was removed while the call was done ({0}); whether it is on the board when that is back is unknown: \
+         ask again, with the same idempotency_key if there was one"
+    )]
+    Vanished(Box<BoardError>),
+    #[error("the state file is not what was written: {0}")]
+    StateFileUnsound(String),
     #[error("nothing was changed: {0}")]
     NotWritten(JournalError),
     #[error("whether the call was done is unknown ({0}); ask again, with the same idempotency_key if there was one")]
@@ -70,15 +88,17 @@ impl BoardError {
         match self {
             Self::Absent { .. } => "no_board",
             Self::Forbidden(_) => "board_forbidden",
-            Self::Directory(DirectoryError::Replaced { .. }) => "board_replaced",
+            Self::Directory(DirectoryError::Replaced { .. } | DirectoryError::Homeless { .. }) => "board_replaced",
+            Self::Diverged { .. } => "board_replaced",
             Self::Directory(_) => "bad_directory",
             Self::Config(_) => "bad_config",
             Self::Journal(_) | Self::Inconsistent(_) => "journal_unusable",
-            Self::StateFile(_) | Self::NothingSound { .. } => "state_file_unusable",
+            Self::StateFile(_) | Self::StateFileUnsound(_) | Self::NothingSound { .. } => "state_file_unusable",
             Self::JournalBehind { .. } => "journal_behind",
             Self::NotInThePast { .. } => "not_in_the_past",
             Self::NotWritten(_) => "not_written",
-            Self::Unknown(_) => "unknown_outcome",
+            Self::Unknown(_) | Self::Vanished(_) => "unknown_outcome",
+            Self::OthersKnowMore { .. } => "board_damaged",
             Self::Locked { .. } => "locked",
             Self::Outdated(_) => "outdated",
             Self::Overloaded { .. } => "overloaded",
@@ -92,15 +112,36 @@ fn holder_text(holder: Option<u32>) -> String {
     holder.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
 }
 
+fn saved_text(saved: Option<&Path>) -> String {
+    saved.map_or_else(String::new, |path| format!("Its state is kept in {}", path.display()))
+}
+
+impl BoardError {
+    /// What is on the disk is not what was written, and something may be made of what is sound.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Journal(error) => error.is_damage(),
+            Self::StateFileUnsound(_) => true,
+            _ => false,
+        }
+    }
+}
+
 pub struct Board {
     pub state: State,
     pub config: Config,
     pub lock: BoardLock,
-    dir: PathBuf,
-    journal: SqliteJournal,
-    projection: Projection,
+    /// Rises when another file becomes the lock.
+    pub lock_generation: u64,
+    pub(super) dir: PathBuf,
+    pub(super) journal: SqliteJournal,
+    pub(super) projection: Projection,
     /// The journal has events that this build does not know.
     outdated: Option<String>,
+    /// What had to be mended, for whoever asks next.
+    pub report: Option<String>,
+    /// Where the state is that has no place in the board any more.
+    pub(super) saved: Option<PathBuf>,
 }
 
 /// What catching up with the journal has brought.
@@ -112,6 +153,10 @@ pub struct CaughtUp {
     pub stepped: i64,
 }
 
+/// A caller gives up when the lock has not come for so long.
+pub const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+/// Processes that live longer than a call look at the board more often than that.
+const PATIENCE_WITH_THE_LIVING: Duration = Duration::from_secs(3);
 /// Events read from the journal in one go.
 const READ_AT_ONCE: usize = 4_096;
 
@@ -121,92 +166,117 @@ impl Board {
     }
 
     /// Loads the board that is there.
-    pub fn open(dir: &Path) -> Result<Self, BoardError> {
+    pub fn open(dir: &Path, author: &Author) -> Result<Self, BoardError> {
         directory::inspect(dir)?;
-        let mut lock = BoardLock::open(dir)?;
-        lock.settle_journal()?;
-        let board = Self::load(dir, lock)?;
+        let lock = BoardLock::open(dir)?;
+        let board = Self::load(dir, lock, author)?;
         // SQLite has opened the journal by its path: it must have been the file that was looked at.
-        board.lock.verify()?;
-        Ok(board)
+        match board.lock.verify() {
+            // Deleted since, and regained by the first that looks.
+            Err(DirectoryError::Replaced { .. }) | Ok(()) => Ok(board),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Makes the board, unless somebody else has made it meanwhile.
-    pub fn create(dir: &Path, participant: &ParticipantId, board_id: &str, now: Timestamp) -> Result<Self, BoardError> {
+    pub fn create(dir: &Path, author: &Author, board_id: &str) -> Result<Self, BoardError> {
         directory::prepare(dir)?;
+        let_the_living_rebuild(dir);
         let lock = BoardLock::open(dir)?;
-        lock.handle().and_then(|file| file.lock()).map_err(|source| io_error("cannot lock", dir, source))?;
+        acquire(&lock)?;
         let made = match Self::exists(dir) {
-            true => Ok(()),
-            false => Self::begin(dir, participant, board_id, now),
+            true => Ok(None),
+            false => Self::begin(dir, author, board_id),
         };
+        if matches!(made, Ok(Some(_))) {
+            leave_what_is_there(&lock, dir);
+        }
         lock.release();
-        made?;
-        Self::open(dir)
+        let report = made?;
+        let mut board = Self::open(dir, author)?;
+        board.report = report.or(board.report);
+        Ok(board)
     }
 
-    /// The journal and its first event: a new board, or the state file that lies there.
-    fn begin(dir: &Path, participant: &ParticipantId, board_id: &str, now: Timestamp) -> Result<(), BoardError> {
-        let first = match statefile::load(dir)? {
-            None => Event::BoardCreated { board_id: board_id.to_owned() },
+    /// The journal and its first event: a new board, the state file that lies there, or what is left of a board.
+    fn begin(dir: &Path, author: &Author, board_id: &str) -> Result<Option<String>, BoardError> {
+        let found = statefile::load(dir)?;
+        if found.is_some() {
+            keep_copy(dir).map_err(|source| io_error("cannot copy the state file in", dir, source))?;
+        }
+        let first = match found {
+            None if recovery::evidence(dir).is_empty() => Event::BoardCreated { board_id: board_id.to_owned() },
             Some(Found::Foreign { document, notes }) => {
                 notes.iter().for_each(|note| tracing::warn!("state file: {note}"));
                 imported("option-b", *document, board_id)
             }
-            Some(Found::Sound(document)) => imported("callboard", *document, board_id),
-            Some(Found::Unsound { reason }) => {
-                return Err(BoardError::NothingSound { path: dir.join(statefile::FILE_NAME), reason });
+            None | Some(Found::Sound(_) | Found::Unsound { .. }) => {
+                let plan = recovery::plan(dir)?;
+                return match plan.finds_nothing() {
+                    true => Err(nothing_sound(dir, plan.faults().join("; "))),
+                    false => plan.carry_out(author).map(Some),
+                };
             }
         };
-        let envelope = Envelope { at: now, participant: participant.clone(), actor: None, idempotency: None };
+        let participant = &author.participant;
+        let envelope = Envelope { at: author.now, participant: participant.clone(), actor: None, idempotency: None };
         let mut state = State::new();
         let first = state.record(first, &envelope)?;
-        if matches!(first.event, Event::Imported { .. }) {
-            keep_copy(dir).map_err(|source| io_error("cannot copy the state file in", dir, source))?;
-        }
         SqliteJournal::create_with(dir, board_id, &BatchId::new(format!("{participant}/0")), &[first])?;
         // What was imported is another board's file until it is replaced.
-        Projection::new(dir).write(&state).map_err(|source| io_error("cannot write the state file in", dir, source))
+        Projection::new(dir)
+            .write(&state)
+            .map(|()| None)
+            .map_err(|source| io_error("cannot write the state file in", dir, source))
     }
 
-    fn load(dir: &Path, lock: BoardLock) -> Result<Self, BoardError> {
-        let config = config::load(dir)?;
-        let journal = SqliteJournal::open(dir)?;
-        let (mut rebuilt, mut outdated) = (false, None);
-        let state = match starting_state(dir, &journal)? {
-            Ok(state) => state,
-            Err(_) => {
+    /// Mends what is damaged, if enough is sound, under the lock and after another look: another process may have done it.
+    /// A file that somebody has edited is not damaged: the projection keeps it as an edit.
+    fn load(dir: &Path, mut lock: BoardLock, author: &Author) -> Result<Self, BoardError> {
+        let (mut has_lock, mut is_edited) = (false, false);
+        let loaded = match Loaded::read(dir) {
+            Err(error) if error.is_damage() => {
                 edits::let_settle(dir, &lock);
-                // Under the lock, and looked at again: another process may have rebuilt it meanwhile.
-                lock.handle().and_then(|file| file.lock()).map_err(|source| io_error("cannot lock", dir, source))?;
-                rebuilt = true;
-                starting_state(dir, &journal)?.or_else(|reason| match edits::is_edit(dir, &lock, &journal) {
-                    true => Ok(State::new()),
-                    false => set_aside(dir, &reason),
-                })?
+                acquire(&lock)?;
+                has_lock = true;
+                let again = Loaded::read(dir).map(|loaded| (loaded, None));
+                again.or_else(|error| {
+                    is_edited = matches!(error, BoardError::StateFileUnsound(_))
+                        && SqliteJournal::open(dir).is_ok_and(|journal| edits::is_edit(dir, &lock, &journal));
+                    match error {
+                        _ if is_edited => Ok((Loaded::without_file(dir)?, None)),
+                        error if error.is_damage() => {
+                            let report = recovery::mend(dir, author)?;
+                            leave_what_is_there(&lock, dir);
+                            Ok((Loaded::read(dir)?, report))
+                        }
+                        error => Err(error),
+                    }
+                })
+            }
+            loaded => loaded.map(|loaded| (loaded, None)),
+        };
+        let (Loaded { state, journal, config, outdated }, report) = match loaded {
+            Ok(loaded) => loaded,
+            Err(error) => {
+                if has_lock {
+                    lock.release();
+                }
+                return Err(error);
             }
         };
-        if let Some(before) = state.seq().checked_sub(1) {
-            // Nothing else reads the event that the state file ends with, and what comes next is chained to it.
-            match journal.read_from(before, 1) {
-                Err(error @ JournalError::UnknownKind { .. }) => outdated = Some(error.to_string()),
-                read => drop(read?),
-            }
-        }
+        lock.settle_journal(journal.identity(), journal.has_log());
         let projection = Projection::new(dir);
-        let mut board = Self { state, config, lock, dir: dir.to_owned(), journal, projection, outdated };
-        for recorded in board.journal.keyed(KEYS_REMEMBERED)? {
-            if recorded.seq <= board.state.seq() {
-                board.state.remember(&recorded);
-            }
+        let dir = dir.to_owned();
+        let mut board =
+            Self { state, config, lock, lock_generation: 0, dir, journal, projection, outdated, report, saved: None };
+        if is_edited
+            && board.outdated.is_none()
+            && let Err(error) = board.project()
+        {
+            tracing::warn!(%error, "the state file could not be written anew");
         }
-        board.catch_up()?;
-        if rebuilt {
-            if board.outdated.is_none()
-                && let Err(error) = board.project()
-            {
-                tracing::warn!(%error, "the state file could not be written anew");
-            }
+        if has_lock {
             board.lock.release();
         }
         Ok(board)
@@ -214,32 +284,7 @@ impl Board {
 
     /// Applies what others have appended.
     pub fn catch_up(&mut self) -> Result<CaughtUp, BoardError> {
-        let (mut caught_up, mut at_once) = (CaughtUp::default(), READ_AT_ONCE);
-        loop {
-            let events = match self.journal.read_from(self.state.seq(), at_once) {
-                Ok(events) => events,
-                Err(JournalError::UnknownKind { seq, kind, v }) => {
-                    self.outdated = Some(JournalError::UnknownKind { seq, kind, v }.to_string());
-                    // What stands before it can still be read.
-                    at_once = usize::try_from(seq - 1 - self.state.seq()).unwrap_or(READ_AT_ONCE);
-                    if at_once == 0 {
-                        return Ok(caught_up);
-                    }
-                    continue;
-                }
-                Err(error) => return Err(error.into()),
-            };
-            caught_up.stepped += stepped_in(&events);
-            for recorded in &events {
-                self.state.apply(recorded)?;
-                self.state.settle();
-            }
-            let last = events.len() < at_once;
-            caught_up.newest = events;
-            if last {
-                return Ok(caught_up);
-            }
-        }
+        catch_up(&self.journal, &mut self.state, &mut self.outdated)
     }
 
     /// Whether this process may still write.
@@ -262,7 +307,9 @@ impl Board {
     /// COMMIT failed, which does not say that nothing was written: the journal itself knows.
     fn look_for(&mut self, batch: &BatchId, error: JournalError) -> Result<(), BoardError> {
         let found = SqliteJournal::open(&self.dir).and_then(|journal| {
-            self.journal = journal;
+            if journal.identity() == self.journal.identity() {
+                self.journal = journal;
+            }
             // Else a later crash could take back or bring back what is answered now. A full disk has no space for it.
             if !error.is_of_write() {
                 self.journal.settle_for_good()?;
@@ -343,6 +390,80 @@ impl Board {
     }
 }
 
+/// The state at the end of the journal.
+struct Loaded {
+    state: State,
+    journal: SqliteJournal,
+    config: Config,
+    outdated: Option<String>,
+}
+
+impl Loaded {
+    fn read(dir: &Path) -> Result<Self, BoardError> {
+        Self::read_on(dir, |journal| starting_state(dir, journal))
+    }
+
+    /// The journal from its start.
+    fn without_file(dir: &Path) -> Result<Self, BoardError> {
+        Self::read_on(dir, |_| Ok(State::new()))
+    }
+
+    fn read_on(
+        dir: &Path,
+        start: impl FnOnce(&SqliteJournal) -> Result<State, BoardError>,
+    ) -> Result<Self, BoardError> {
+        let config = config::load(dir)?;
+        directory::inspect_journal(dir)?;
+        let journal = SqliteJournal::open(dir)?;
+        let mut outdated = None;
+        let mut state = start(&journal)?;
+        if let Some(before) = state.seq().checked_sub(1).filter(|before| *before >= journal.base()) {
+            // Nothing else reads the event that the state file ends with, and what comes next is chained to it.
+            match journal.read_from(before, 1) {
+                Err(error @ JournalError::UnknownKind { .. }) => outdated = Some(error.to_string()),
+                read => drop(read?),
+            }
+        }
+        for recorded in journal.keyed(KEYS_REMEMBERED)? {
+            if recorded.seq <= state.seq() {
+                state.remember(&recorded);
+            }
+        }
+        catch_up(&journal, &mut state, &mut outdated)?;
+        Ok(Self { state, journal, config, outdated })
+    }
+}
+
+/// Applies what the journal has beyond `state`.
+fn catch_up(journal: &SqliteJournal, state: &mut State, outdated: &mut Option<String>) -> Result<CaughtUp, BoardError> {
+    let (mut caught_up, mut at_once) = (CaughtUp::default(), READ_AT_ONCE);
+    loop {
+        let events = match journal.read_from(state.seq(), at_once) {
+            Ok(events) => events,
+            Err(JournalError::UnknownKind { seq, kind, v }) => {
+                *outdated = Some(JournalError::UnknownKind { seq, kind, v }.to_string());
+                // What stands before it can still be read.
+                at_once = usize::try_from(seq - 1 - state.seq().max(journal.base())).unwrap_or(READ_AT_ONCE);
+                if at_once == 0 {
+                    return Ok(caught_up);
+                }
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        caught_up.stepped += stepped_in(&events);
+        for recorded in &events {
+            state.apply(recorded)?;
+            state.settle();
+        }
+        let last = events.len() < at_once;
+        caught_up.newest = events;
+        if last {
+            return Ok(caught_up);
+        }
+    }
+}
+
 pub struct JournalHistory<'a>(&'a SqliteJournal, &'a Path);
 
 impl History for JournalHistory<'_> {
@@ -372,40 +493,72 @@ pub fn before_first_write(dir: &Path) -> Result<State, BoardError> {
     directory::inspect(dir)?;
     match statefile::load(dir)? {
         Some(Found::Foreign { document, .. } | Found::Sound(document)) => Ok(State::from_document(*document)),
-        Some(Found::Unsound { reason }) => {
-            Err(BoardError::NothingSound { path: dir.join(statefile::FILE_NAME), reason })
+        None if recovery::evidence(dir).is_empty() => Ok(State::new()),
+        Some(Found::Unsound { .. }) | None => {
+            let newest = recovery::snapshots(dir).into_iter().max_by_key(|(document, _)| document.board.seq);
+            let unsound = || nothing_sound(dir, "no journal, no sound state file and no sound snapshot");
+            newest.map(|(document, _)| State::from_document(document)).ok_or_else(unsound)
         }
-        None => Ok(State::new()),
+    }
+}
+
+fn nothing_sound(dir: &Path, reason: impl Into<String>) -> BoardError {
+    BoardError::NothingSound { path: dir.join(statefile::FILE_NAME), reason: reason.into() }
+}
+
+/// Waits for the lock as long as a call would.
+pub fn acquire(lock: &BoardLock) -> Result<(), BoardError> {
+    let start = Instant::now();
+    let failed = |source| BoardError::Io { action: "cannot take the board's lock".to_owned(), source };
+    while !lock.try_acquire().map_err(failed)? {
+        if start.elapsed() >= LOCK_PATIENCE {
+            return Err(BoardError::Locked { holder: lock.holder(), seconds: LOCK_PATIENCE.as_secs() });
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+/// Where only the journal is missing, processes that live on the board know more than its state file.
+fn let_the_living_rebuild(dir: &Path) {
+    let start = Instant::now();
+    while !Board::exists(dir) && directory::is_anyone_present(dir) && start.elapsed() < PATIENCE_WITH_THE_LIVING {
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 
 /// The state to replay the journal's tail on: the state file's if it is sound and this board's, the empty one if there is
-/// no file, else why the file cannot be used.
-fn starting_state(dir: &Path, journal: &SqliteJournal) -> Result<Result<State, String>, BoardError> {
+/// no file.
+fn starting_state(dir: &Path, journal: &SqliteJournal) -> Result<State, BoardError> {
     let board_id = journal.board_id()?;
-    if statefile::displaced::is_irregular(&dir.join(statefile::FILE_NAME)) {
-        return Ok(Err("it is not a regular file".to_owned()));
-    }
-    match statefile::load(dir)? {
-        None => Ok(Ok(State::new())),
+    match found(dir)? {
+        None => Ok(State::new()),
         Some(Found::Sound(document)) if Some(&document.board.board_id) == board_id.as_ref() => {
             let (file, head) = (document.board.seq, journal.head()?);
             if file > head {
                 return Err(BoardError::JournalBehind { path: dir.join(statefile::FILE_NAME), file, head });
             }
-            Ok(Ok(State::from_document(*document)))
+            Ok(State::from_document(*document))
         }
-        Some(Found::Unsound { reason }) => Ok(Err(reason)),
-        Some(_) => Ok(Err("it is the state of another board".to_owned())),
+        Some(Found::Unsound { reason }) => Err(BoardError::StateFileUnsound(reason)),
+        Some(_) => Err(BoardError::StateFileUnsound("it is the state of another board".to_owned())),
     }
 }
 
-/// With the board's lock: the damaged file is kept, and the journal is replayed from its start.
-fn set_aside(dir: &Path, reason: &str) -> Result<State, BoardError> {
-    let kept = statefile::set_aside(dir, "quarantined");
-    let kept = kept.map_err(|source| io_error("cannot move the damaged state file aside in", dir, source))?;
-    tracing::warn!(kept = %kept.display(), %reason, "the state file was not used; rebuilt from the journal");
-    Ok(State::new())
+/// The state file of a board that was there; what is not a file is none that was written.
+pub fn found(dir: &Path) -> Result<Option<Found>, LoadError> {
+    if statefile::displaced::is_irregular(&dir.join(statefile::FILE_NAME)) {
+        return Ok(Some(Found::Unsound { reason: "it is not a regular file".to_owned() }));
+    }
+    statefile::load(dir)
+}
+
+/// The state file that was written without the lock's notes is not somebody's edit.
+fn leave_what_is_there(lock: &BoardLock, dir: &Path) {
+    let left = FileIdentity::of(dir).and_then(|file| lock.leave(file.as_slice()));
+    if let Err(error) = left {
+        tracing::debug!(%error, "the state file may be taken for an edit");
+    }
 }
 
 /// By how many milliseconds the clock stepped in these events.
@@ -451,6 +604,6 @@ fn append_error(error: AppendError) -> BoardError {
     }
 }
 
-fn io_error(action: &str, dir: &Path, source: io::Error) -> BoardError {
+pub fn io_error(action: &str, dir: &Path, source: io::Error) -> BoardError {
     BoardError::Io { action: format!("{action} {}", dir.display()), source }
 }

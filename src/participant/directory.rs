@@ -2,6 +2,7 @@
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::iter;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -27,6 +28,8 @@ pub enum DirectoryError {
     Private(#[from] PrivateError),
     #[error("the board in {} was removed or replaced while this process ran; restart the process", path.display())]
     Replaced { path: PathBuf },
+    #[error("{} was removed with the directory above it, so the board is not made anew there", path.display())]
+    Homeless { path: PathBuf },
 }
 
 fn failed(action: &str, path: &Path) -> impl FnOnce(io::Error) -> DirectoryError {
@@ -35,7 +38,23 @@ fn failed(action: &str, path: &Path) -> impl FnOnce(io::Error) -> DirectoryError
 }
 
 /// What SQLite opens by itself, by name. A pipe there would stop it, and a link lead it elsewhere.
-const OPENED_BY_SQLITE: [&str; 3] = [JOURNAL, "journal.db-wal", "journal.db-shm"];
+const OPENED_BY_SQLITE: [&str; 3] = [JOURNAL, LOG_FILES[0], LOG_FILES[1]];
+const LOG_FILES: [&str; 2] = ["journal.db-wal", "journal.db-shm"];
+
+/// Which file it is, whatever its name: device and inode.
+pub type Identity = (u64, u64);
+const NO_FILE: Identity = (0, 0);
+
+/// None for a file that is not there, or not to be trusted.
+fn identity_in(dir: &Path, name: &str) -> Option<Identity> {
+    Dir::open(dir).ok()??.identity(name).ok()?
+}
+
+/// Refuses a journal that SQLite must not open.
+pub fn inspect_journal(dir: &Path) -> Result<(), DirectoryError> {
+    let dir = opened(dir)?;
+    OPENED_BY_SQLITE.iter().try_for_each(|name| Ok(dir.identity(name).map(drop)?))
+}
 
 fn opened(path: &Path) -> Result<Dir, DirectoryError> {
     Dir::open(path)?.ok_or_else(|| failed("open", path)(io::ErrorKind::NotFound.into()))
@@ -58,6 +77,25 @@ pub fn prepare(path: &Path) -> Result<(), DirectoryError> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(failed("write", &ignore)(error)),
     }
+}
+
+/// The same for a board that was removed, unless all that it was in is gone, too.
+pub fn prepare_again(path: &Path) -> Result<(), DirectoryError> {
+    match std::fs::DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(DirectoryError::Homeless { path: path.to_owned() })
+        }
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed("make the directory", path)(error)),
+        _ => prepare(path),
+    }
+}
+
+/// Whether any process that stays lives on the board.
+pub fn is_anyone_present(dir: &Path) -> bool {
+    let entries = std::fs::read_dir(dir.join(RUN)).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .any(|name| presence_file(dir, &name).is_some() && is_present(dir, &name))
 }
 
 fn make_run(dir: &Path) -> Result<(), DirectoryError> {
@@ -100,12 +138,10 @@ pub fn inspect(path: &Path) -> Result<(), DirectoryError> {
 pub struct BoardLock {
     dir: PathBuf,
     file: File,
-    lock: Option<Identity>,
-    journal: Option<Identity>,
+    lock: Identity,
+    /// The files that the journal is made of, and which they are.
+    journal: Vec<(&'static str, Identity)>,
 }
-
-/// Which file it is, whatever its name: device and inode.
-type Identity = (u64, u64);
 
 impl BoardLock {
     /// Opens the lock file, which is never unlinked.
@@ -114,8 +150,8 @@ impl BoardLock {
         let file = handle.open_file(LOCK, Purpose::Keep)?;
         let file = file.ok_or_else(|| failed("open", &dir.join(LOCK))(io::ErrorKind::NotFound.into()))?;
         let metadata = file.metadata().map_err(failed("look at", &dir.join(LOCK)))?;
-        let lock = Some((metadata.dev(), metadata.ino()));
-        Ok(Self { dir: dir.to_owned(), file, lock, journal: None })
+        let lock = (metadata.dev(), metadata.ino());
+        Ok(Self { dir: dir.to_owned(), file, lock, journal: Vec::new() })
     }
 
     /// Another handle of the same lock, for the thread that waits for it.
@@ -164,27 +200,50 @@ impl BoardLock {
         read.ok().and_then(|()| serde_json::from_slice(&text).ok()).unwrap_or_default()
     }
 
-    /// Remembers which file the journal is, before SQLite opens it.
-    pub fn settle_journal(&mut self) -> Result<(), DirectoryError> {
-        let dir = opened(&self.dir)?;
-        for name in OPENED_BY_SQLITE {
-            let identity = dir.identity(name)?;
-            if name == JOURNAL {
-                self.journal = identity;
-            }
-        }
-        Ok(())
+    /// Remembers which files the journal is made of: `database`, and its log, which is there while this process has it open.
+    pub fn settle_journal(&mut self, database: Identity, has_log: bool) {
+        self.journal = vec![(JOURNAL, database)];
+        self.journal.extend(self.log_files().into_iter().filter(|_| has_log));
+    }
+
+    /// The log and its index; what is gone already will be missed.
+    pub fn log_files(&self) -> Vec<(&'static str, Identity)> {
+        let identity = |name| identity_in(&self.dir, name).unwrap_or(NO_FILE);
+        LOG_FILES.map(|name| (name, identity(name))).into()
+    }
+
+    /// The files that were there once are all that can be meant.
+    pub fn has_log_files(&self, files: &[(&'static str, Identity)]) -> bool {
+        files.iter().all(|(_, identity)| *identity != NO_FILE) && self.log_files() == files
     }
 
     /// The lock and the journal must still be the files at their paths, or writing would go nowhere.
     pub fn verify(&self) -> Result<(), DirectoryError> {
         let replaced = || DirectoryError::Replaced { path: self.dir.clone() };
         let dir = Dir::open(&self.dir)?.ok_or_else(replaced)?;
-        let (lock, journal) = (dir.identity(LOCK)?, dir.identity(JOURNAL)?);
-        if lock == self.lock && (self.journal.is_none() || journal == self.journal) {
-            return Ok(());
+        for (name, file) in iter::once((LOCK, self.lock)).chain(self.journal.iter().copied()) {
+            if dir.identity(name)? != Some(file) {
+                return Err(replaced());
+            }
         }
-        Err(replaced())
+        Ok(())
+    }
+
+    pub fn is_in_place(&self) -> bool {
+        self.is_there(LOCK, self.lock)
+    }
+
+    pub fn is_journal_in_place(&self) -> bool {
+        self.journal.iter().all(|(name, identity)| self.is_there(name, *identity))
+    }
+
+    /// The database itself, whatever has become of its log.
+    pub fn is_database_in_place(&self) -> bool {
+        self.journal.iter().take(1).all(|(name, identity)| self.is_there(name, *identity))
+    }
+
+    fn is_there(&self, name: &str, file: Identity) -> bool {
+        identity_in(&self.dir, name) == Some(file)
     }
 }
 

@@ -10,13 +10,17 @@ pub struct Locker {
     requests: Sender<()>,
     /// Asked, and not answered yet.
     pub waiting: bool,
+    /// Told from those of the lock files before, whose answers may still come.
+    pub generation: u64,
 }
 
 impl Locker {
-    pub fn spawn(lock: File, writer: SyncSender<Message>) -> io::Result<Self> {
+    pub fn spawn(lock: File, generation: u64, writer: SyncSender<Message>) -> io::Result<Self> {
         let (requests, receiver) = channel();
-        std::thread::Builder::new().name("locker".to_owned()).spawn(move || wait(&lock, &receiver, &writer))?;
-        Ok(Self { requests, waiting: false })
+        std::thread::Builder::new()
+            .name("locker".to_owned())
+            .spawn(move || wait(&lock, generation, &receiver, &writer))?;
+        Ok(Self { requests, waiting: false, generation })
     }
 
     /// The writer will be sent `Locked` once the lock is ours.
@@ -27,10 +31,10 @@ impl Locker {
     }
 }
 
-fn wait(lock: &File, requests: &Receiver<()>, writer: &SyncSender<Message>) {
+fn wait(lock: &File, generation: u64, requests: &Receiver<()>, writer: &SyncSender<Message>) {
     while requests.recv().is_ok() {
         let acquired = lock.lock();
-        if writer.send(Message::Locked(acquired)).is_err() {
+        if writer.send(Message::Locked { acquired, generation }).is_err() {
             return;
         }
     }

@@ -10,6 +10,8 @@ mod edits;
 mod feed;
 mod locker;
 mod metrics;
+pub mod recovery;
+mod vanished;
 mod waiting;
 mod writer;
 

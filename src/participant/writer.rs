@@ -15,12 +15,13 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::archive::has_grown;
-use super::board::{self, Board, BoardError, NoHistory};
-use super::directory::{PresenceLock, clear_presence, is_present};
+use super::board::{self, Board, BoardError, LOCK_PATIENCE, NoHistory};
+use super::directory::{DirectoryError, PresenceLock, clear_presence, is_present};
 use super::edits::{Edits, Examined, Verdict};
 use super::feed::{Feed, Item};
 use super::locker::Locker;
 use super::metrics::Metrics;
+use super::recovery::Author;
 use super::waiting::{Parked, Sight, Waiting};
 use super::{CallError, Options, Past, Queued, Stay};
 use crate::clock::BoardClock;
@@ -43,10 +44,10 @@ use crate::statefile;
 const BATCH: usize = 64;
 /// Waiting calls that are looked at before others are heard again.
 const LOOKED_AT: usize = 256;
-/// A caller gives up when the lock has not come for so long.
-const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 /// How often a process that outlives its calls looks whether the others live.
 const PRESENCE_CHECK: Duration = Duration::from_secs(1);
+/// While somebody deletes the board's files, they may be gone again at once.
+const REGAINED_AT_MOST: usize = 100;
 /// Behind the file system's notifications, which are hints.
 const POLL_WHILE_PARKED: Duration = Duration::from_millis(250);
 /// Calls that ask the archive at once: each may hold whole states.
@@ -64,8 +65,11 @@ pub(crate) enum Message {
     },
     /// To be shown the replica, caught up.
     Look(Look),
-    /// The board's lock is ours.
-    Locked(io::Result<()>),
+    /// The board's lock is ours, if it still is the lock of that generation.
+    Locked {
+        acquired: io::Result<()>,
+        generation: u64,
+    },
     /// Something in the directory has changed.
     Changed,
     /// A hand edit has been read.
@@ -117,6 +121,8 @@ pub(crate) struct Writer {
     fetching: Arc<()>,
     /// The journal's size when the newest snapshot was taken, as far as known.
     journal_at_snapshot: Option<u64>,
+    /// What had to be mended, for the next reply.
+    report: Option<String>,
 }
 
 impl Writer {
@@ -157,6 +163,7 @@ impl Writer {
             hurried: false,
             fetching: Arc::default(),
             journal_at_snapshot: None,
+            report: None,
         }
     }
 
@@ -212,7 +219,7 @@ impl Writer {
             Message::Call(call) => self.queue.push_back(call),
             Message::History { seq, limit, reply } => drop(reply.send(self.past(seq, limit))),
             Message::Look(look) => self.show(look),
-            Message::Locked(acquired) => self.locked(acquired),
+            Message::Locked { acquired, generation } => self.locked(acquired, generation),
             Message::StopWaiting => self.hurried = true,
             Message::Examined(examined) => self.edits.take(examined),
             Message::Changed | Message::Stop => {}
@@ -231,7 +238,7 @@ impl Writer {
         if looks {
             self.last_look = Some(Instant::now());
         }
-        if looks && let Err(error) = self.catch_up() {
+        if looks && let Err(error) = self.look_again() {
             tracing::warn!(%error, "the board could not be read");
         }
         self.unpark();
@@ -282,18 +289,17 @@ impl Writer {
         if !exists && !create {
             return Err(Arc::new(BoardError::Absent { dir: self.dir.clone() }));
         }
+        let author = self.author();
         let opened = if exists {
-            Board::open(&self.dir)
+            Board::open(&self.dir, &author)
         } else {
             let board_id = format!("board-{}", self.chance.base32(10));
-            let now = self.clock.now(Timestamp::default());
-            Board::create(&self.dir, &self.participant.id, &board_id, now)
+            Board::create(&self.dir, &author, &board_id)
         };
-        let board = opened.map_err(Arc::new)?;
-        let handle = board.lock.handle().and_then(|lock| Locker::spawn(lock, self.sender.clone()));
-        let action = "cannot wait for the board's lock".to_owned();
-        self.locker = Some(handle.map_err(|source| Arc::new(BoardError::Io { action, source }))?);
+        let mut board = opened.map_err(Arc::new)?;
+        self.locker = Some(self.wait_for_lock_of(&board).map_err(Arc::new)?);
         self.feed.publish(Vec::new(), board.state.seq());
+        self.report = board.report.take().or(self.report.take());
         self.board = Some(board);
         if self.stay != Stay::Brief {
             self.watch();
@@ -325,6 +331,56 @@ impl Writer {
         }
     }
 
+    fn author(&mut self) -> Author {
+        Author { participant: self.participant.id.clone(), now: self.clock.now(Timestamp::default()) }
+    }
+
+    fn wait_for_lock_of(&self, board: &Board) -> Result<Locker, BoardError> {
+        let sender = self.sender.clone();
+        let spawned = board.lock.handle().and_then(|lock| Locker::spawn(lock, board.lock_generation, sender));
+        spawned.map_err(|source| BoardError::Io { action: "cannot wait for the board's lock".to_owned(), source })
+    }
+
+    /// The files at the board's paths are not the ones that this process has, or are damaged: puts that right, and holds
+    /// the board's lock then.
+    fn regain(&mut self) -> Result<(), BoardError> {
+        let author = self.author();
+        let Some(board) = &mut self.board else { return Ok(()) };
+        let regained = board.regain(&author);
+        let Ok(report) = regained else {
+            self.release_unless_awaited();
+            return regained.map(drop);
+        };
+        drop(board.lock.sign(self.participant.pid));
+        self.report = report.or(self.report.take());
+        // Dropped first: it removes its file.
+        self.presence = None;
+        if self.stay == Stay::Presence {
+            // If it is gone again already, the next commit makes it.
+            self.presence = PresenceLock::acquire(&self.dir, self.participant.id.as_str()).ok();
+        }
+        // The others need a moment to show that they live.
+        self.last_reap = Some(Instant::now());
+        if self.stay != Stay::Brief {
+            self.watch();
+        }
+        if let Some(board) = &self.board
+            && self.locker.as_ref().is_none_or(|locker| locker.generation != board.lock_generation)
+        {
+            self.locker = Some(self.wait_for_lock_of(board)?);
+        }
+        Ok(())
+    }
+
+    /// The thread that waits for the lock may have it already, through the same handle, and its answer will come.
+    fn release_unless_awaited(&self) {
+        if let Some(board) = &self.board
+            && !self.locker.as_ref().is_some_and(|locker| locker.waiting)
+        {
+            board.lock.release();
+        }
+    }
+
     /// Other processes' commits wake this one. Hints only: there is a poll behind them.
     fn watch(&mut self) {
         let sender = self.sender.clone();
@@ -340,12 +396,34 @@ impl Writer {
             Ok(watcher)
         });
         match watcher {
-            Ok(watcher) => self.watcher = Some(watcher),
+            Ok(watcher) => (self.watcher, self.unwatched) = (Some(watcher), None),
             Err(error) => {
                 tracing::warn!(%error, "changes are found by polling only");
                 self.unwatched = Some(error.to_string());
             }
         }
+    }
+
+    /// Without the lock.
+    fn look_again(&mut self) -> Result<(), BoardError> {
+        let mut has_lock = false;
+        let caught_up = self.catch_up_or_regain(&mut has_lock);
+        if has_lock {
+            self.release_unless_awaited();
+        }
+        caught_up
+    }
+
+    /// `has_lock` says whether the lock was taken for it.
+    fn catch_up_or_regain(&mut self, has_lock: &mut bool) -> Result<(), BoardError> {
+        for _ in 0..REGAINED_AT_MOST {
+            match self.catch_up() {
+                Err(error) if can_be_regained(&error) => self.regain()?,
+                caught_up => return caught_up,
+            }
+            *has_lock = true;
+        }
+        self.catch_up()
     }
 
     fn catch_up(&mut self) -> Result<(), BoardError> {
@@ -365,7 +443,7 @@ impl Writer {
     /// Answers from the replica, after catching up; without a board, from the empty state.
     fn read(&mut self, call: Queued, may_wait: bool) {
         let answer = match self.open(false) {
-            Ok(()) => self.catch_up().map_err(Arc::new).map_err(CallError::Failed),
+            Ok(()) => self.look_again().map_err(Arc::new).map_err(CallError::Failed),
             Err(error) if matches!(*error, BoardError::Absent { .. }) => {
                 board::before_first_write(&self.dir).map(drop).map_err(CallError::from)
             }
@@ -382,13 +460,26 @@ impl Writer {
             Ok(executed) => executed.answer.map_err(CallError::Refused),
             Err(error) => Err(CallError::Failed(Arc::new(error.into()))),
         };
-        answer_one(call.reply, answer);
+        let mut answers = vec![(call.reply, answer)];
+        self.report_in(&mut answers);
+        answers.into_iter().for_each(|(reply, answer)| answer_one(reply, answer));
+    }
+
+    /// The first reply says what had to be mended.
+    fn report_in(&mut self, answers: &mut Answers) {
+        let succeeded = |(reply, answer): &&mut (oneshot::Sender<Answer>, Answer)| answer.is_ok() && !reply.is_closed();
+        if self.report.is_some()
+            && let Some((_, Ok(Value::Object(reply)))) = answers.iter_mut().find(succeeded)
+            && let Some(report) = self.report.take()
+        {
+            add_warning(reply, &report);
+        }
     }
 
     /// Brings the replica up to date; without a board there is nothing to bring.
     fn look(&mut self) -> Result<(), CallError> {
         match self.open(false) {
-            Ok(()) => Ok(self.catch_up()?),
+            Ok(()) => Ok(self.look_again()?),
             Err(error) if matches!(*error, BoardError::Absent { .. }) => Ok(()),
             Err(error) => Err(CallError::Failed(error)),
         }
@@ -535,9 +626,11 @@ impl Writer {
         }
     }
 
-    fn locked(&mut self, acquired: io::Result<()>) {
-        if let Some(locker) = &mut self.locker {
-            locker.waiting = false;
+    fn locked(&mut self, acquired: io::Result<()>, generation: u64) {
+        match &mut self.locker {
+            Some(locker) if locker.generation == generation => locker.waiting = false,
+            // The lock of a file that was deleted since; it is freed with its last handle.
+            _ => return,
         }
         match acquired {
             Ok(()) => self.commit(),
@@ -568,6 +661,7 @@ impl Writer {
         let mut answers = Answers::new();
         let committed = self.commit_batch(&mut answers);
         self.metrics.committed(answers.len());
+        self.report_in(&mut answers);
         if let Some(board) = &self.board {
             board.lock.release();
         }
@@ -658,7 +752,7 @@ impl Writer {
     fn commit_batch(&mut self, answers: &mut Answers) -> Result<Vec<Recorded>, BoardError> {
         let Some(board) = &mut self.board else { return Ok(Vec::new()) };
         board.lock.sign(self.participant.pid).map_err(lock_error)?;
-        self.catch_up()?;
+        self.catch_up_or_regain(&mut true)?;
         let Some(board) = &mut self.board else { return Ok(Vec::new()) };
         board.check_writable()?;
         let (before, savepoint) = (board.state.seq(), board.state.savepoint());
@@ -687,6 +781,11 @@ impl Writer {
         if recorded > 0 {
             self.clock.forget_step(recorded);
         }
+        // What was committed to a deleted journal is on the board when that is back.
+        if board.lock.verify().is_err() {
+            self.regain().map_err(|error| BoardError::Vanished(Box::new(error)))?;
+        }
+        let Some(board) = &mut self.board else { return Ok(events) };
         if let Some(warning) = board.keep_put_back(before) {
             warn(answers, &warning);
         }
@@ -837,9 +936,22 @@ fn warn(answers: &mut Answers, warning: &str) {
     tracing::error!("{warning}");
     for (_, answer) in answers {
         if let Ok(Value::Object(reply)) = answer {
-            reply.insert("warning".to_owned(), Value::from(warning));
+            add_warning(reply, warning);
         }
     }
+}
+
+fn add_warning(reply: &mut serde_json::Map<String, Value>, warning: &str) {
+    let all = match reply.get("warning").and_then(Value::as_str) {
+        Some(before) => format!("{before}; {warning}"),
+        None => warning.to_owned(),
+    };
+    reply.insert("warning".to_owned(), Value::from(all));
+}
+
+/// A running process knows what the files have lost.
+fn can_be_regained(error: &BoardError) -> bool {
+    matches!(error, BoardError::Directory(DirectoryError::Replaced { .. })) || error.is_damage()
 }
 
 fn lock_error(source: io::Error) -> BoardError {

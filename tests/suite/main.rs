@@ -16,6 +16,7 @@ mod model;
 mod participants;
 mod people;
 mod processes;
+mod recovery;
 mod rules;
 mod simulation;
 mod snapshots;

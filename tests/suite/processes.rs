@@ -1,7 +1,7 @@
 //! Many processes on one board: nobody is refused because of another, and the state file is whole at every moment.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Write;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use callboard::state::event::Event;
 use serde_json::json;
 
-use crate::harness::{Board, Client, PATIENCE, Reader, STATE_FILE, until};
+use crate::harness::{Board, Client, Reader};
 
 const PROCESSES: usize = 8;
 const TASKS: usize = 400;
@@ -122,53 +122,4 @@ fn held_lock_is_named_after_five_seconds_and_reads_go_on() {
     client.ok("create_task", json!({"description": "after"}));
     assert_eq!(board.document()["tasks"].as_array().unwrap().len(), 2);
     board.assert_file_is_the_replay();
-}
-
-/// A process that has a board, on which there is one task.
-fn settled(board: &Board) -> Client {
-    let mut client = board.mcp();
-    client.ok("create_task", json!({"description": "d"}));
-    client
-}
-
-#[test]
-fn nothing_is_acknowledged_once_the_directory_is_gone() {
-    let board = Board::new();
-    let mut client = settled(&board);
-    until(PATIENCE, "the directory is deleted", || fs::remove_dir_all(board.dir()).ok());
-    for _ in 0..3 {
-        assert_eq!(client.call("create_task", json!({"description": "d"})).code(), "board_replaced");
-    }
-    assert!(!board.dir().exists(), "nobody made it anew");
-    board.cli_ok("create_task", json!({"description": "on a new board", "id": "new"}));
-    let refused = client.call("create_task", json!({"description": "d"}));
-    assert_eq!(refused.code(), "board_replaced");
-    assert!(refused.text.contains("restart"), "{}", refused.text);
-    assert_eq!(board.tasks().keys().collect::<Vec<_>>(), ["new"]);
-}
-
-#[test]
-fn nothing_is_acknowledged_once_the_journal_is_gone() {
-    let board = Board::new();
-    let mut client = settled(&board);
-    let file = fs::read(board.file(STATE_FILE)).unwrap();
-    fs::remove_file(board.file("journal.db")).unwrap();
-    for _ in 0..3 {
-        assert_eq!(client.call("create_task", json!({"description": "d"})).code(), "board_replaced");
-    }
-    assert_eq!(fs::read(board.file(STATE_FILE)).unwrap(), file);
-    assert!(!board.file("journal.db").exists());
-}
-
-#[test]
-fn nothing_is_acknowledged_by_a_busy_process_after_the_directory_was_deleted() {
-    let board = Board::new();
-    let mut client = settled(&board);
-    let mut sent: Vec<_> = (0..200).map(|_| client.send("create_task", json!({"description": "before"}))).collect();
-    client.reply(sent.remove(0)).unwrap().ok();
-    until(PATIENCE, "the directory is deleted", || fs::remove_dir_all(board.dir()).ok());
-    let after: Vec<_> = (0..20).map(|_| client.send("create_task", json!({"description": "after"}))).collect();
-    for id in after {
-        assert_eq!(client.reply(id).unwrap().code(), "board_replaced");
-    }
 }

@@ -1,0 +1,383 @@
+//! What becomes of a board whose files are damaged, missing or at odds: what is sound is found, what is not is moved aside,
+//! and what was lost is said, in the first reply and in `recovery.log`.
+//!
+//! The journal is replayed on the newest state that is sound: the state file's, a snapshot's, or the empty one. Where the
+//! journal is not sound from its first event to its last, it is kept as `journal.db.quarantined-N` and a new one begins
+//! behind the last event that was reached. Nothing is decided for the user that loses what somebody may still have: not
+//! while other processes live on the board, not when a sound journal ends before the state file, and not when nothing is
+//! sound. `callboard doctor --repair` does it then.
+
+use std::fs::OpenOptions;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use serde::Deserialize;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::board::{self, BoardError, io_error};
+use super::directory;
+use crate::journal::sqlite::{self, SqliteJournal};
+use crate::journal::{BatchId, Journal, JournalError};
+use crate::state::document::{Document, SCHEMA_VERSION};
+use crate::state::event::Event;
+use crate::state::id::ParticipantId;
+use crate::state::time::Timestamp;
+use crate::state::{Envelope, State};
+use crate::statefile::{self, Found, Projection};
+
+/// One line for each recovery, oldest first.
+pub const LOG: &str = "recovery.log";
+const SNAPSHOTS: &str = "snapshots";
+/// No state within the board's limits comes near it.
+const LARGEST_SNAPSHOT: u64 = 1 << 30;
+
+/// Who writes what a recovery records, and when.
+#[derive(Clone, Debug)]
+pub struct Author {
+    pub participant: ParticipantId,
+    pub now: Timestamp,
+}
+
+impl Author {
+    fn envelope(&self) -> Envelope {
+        Envelope { at: self.now, participant: self.participant.clone(), actor: None, idempotency: None }
+    }
+}
+
+/// What would be done, and what it would cost.
+pub struct Plan {
+    dir: PathBuf,
+    /// What is wrong; nothing is to be done when nothing is.
+    faults: Vec<String>,
+    /// The newest state that is sound, and where it comes from.
+    best: Option<(State, String)>,
+    keeps_journal: bool,
+    sets_file_aside: bool,
+    lost: Option<String>,
+    /// Why a person must ask for it.
+    consent: Option<BoardError>,
+}
+
+/// Finds out what is sound in `dir`. The caller holds the board's lock.
+pub fn plan(dir: &Path) -> Result<Plan, BoardError> {
+    let mut faults = Vec::new();
+    directory::inspect_journal(dir)?;
+    let journal = match SqliteJournal::open(dir) {
+        Ok(journal) => Some(journal),
+        Err(JournalError::NotFound { .. }) => {
+            faults.push("there is no journal".to_owned());
+            None
+        }
+        Err(error) if error.is_damage() => {
+            faults.push(told(&error));
+            None
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let replayed = journal.as_ref().map(whole).transpose()?;
+    let file = board::found(dir)?;
+    let path = dir.join(statefile::FILE_NAME);
+    let board_id = match (&replayed, &file) {
+        (Some(replayed), _) if replayed.state.seq() > 0 => Some(replayed.state.board().board_id.clone()),
+        (_, Some(Found::Sound(document))) => Some(document.board.board_id.clone()),
+        _ => None,
+    };
+    let is_ours = |document: &Document| board_id.as_ref().is_none_or(|id| *id == document.board.board_id);
+    let (mut states, mut sets_file_aside, mut claimed) = (Vec::new(), false, None);
+    match file {
+        None => {}
+        Some(Found::Sound(document)) if is_ours(&document) => states.push((*document, "the state file".to_owned())),
+        Some(Found::Sound(_) | Found::Foreign { .. }) => {
+            faults.push("the state file is another board's".to_owned());
+            sets_file_aside = true;
+        }
+        Some(Found::Unsound { reason }) => {
+            faults.push(format!("the state file is not what was written: {reason}"));
+            sets_file_aside = true;
+            claimed = statefile::seq_of(dir).ok().flatten().map(|head| head.seq);
+        }
+    }
+    let shown = states.first().map(|(document, _)| document.board.seq);
+    let mut plan = Plan {
+        dir: dir.to_owned(),
+        faults,
+        best: None,
+        keeps_journal: false,
+        sets_file_aside,
+        lost: None,
+        consent: None,
+    };
+    let head = journal.as_ref().and_then(|journal| journal.head().ok());
+    if let (Some(replayed), Some(head)) = (replayed, head) {
+        match replayed.fault {
+            None if shown.is_none_or(|file| file <= head) => {
+                plan.keeps_journal = true;
+                plan.best = Some((replayed.state, "the journal".to_owned()));
+                return Ok(plan);
+            }
+            None => {
+                let file = shown.unwrap_or_default();
+                plan.faults.push(format!("the journal ends at event {head} and the state file is at event {file}"));
+                plan.consent = Some(BoardError::JournalBehind { path: path.clone(), file, head });
+            }
+            Some(fault) => plan.faults.push(fault),
+        }
+        plan.best = Some((replayed.state, "the sound beginning of the journal".to_owned()));
+    }
+    states.extend(snapshots(dir).into_iter().filter(|(document, _)| is_ours(document)));
+    states.sort_by_key(|(document, _)| std::cmp::Reverse(document.board.seq));
+    for (document, source) in states {
+        let mut reached = Replayed { state: State::from_document(document), fault: None };
+        if let Some(journal) = &journal {
+            reached = reached.on(journal)?;
+        }
+        if plan.best.as_ref().is_none_or(|(best, _)| best.seq() < reached.state.seq()) {
+            plan.best = Some((reached.state, source));
+        }
+    }
+    plan.lost = match &plan.best {
+        None => {
+            let reason = plan.faults.join("; ");
+            plan.consent = Some(BoardError::NothingSound { path, reason });
+            Some("everything".to_owned())
+        }
+        Some((best, _)) => match head.into_iter().chain(claimed).max() {
+            Some(last) if last > best.seq() => Some(format!("events {} to {last}", best.seq() + 1)),
+            // The state file shows whatever was acknowledged.
+            _ if shown.is_some_and(|file| file <= best.seq()) || head.is_some_and(|head| head == best.seq()) => None,
+            _ => Some(format!("what may have happened after event {}", best.seq())),
+        },
+    };
+    Ok(plan)
+}
+
+impl Plan {
+    pub fn has_nothing_to_do(&self) -> bool {
+        self.faults.is_empty()
+    }
+
+    /// Each thing that would be done, for people.
+    pub fn steps(&self) -> Vec<String> {
+        let mut steps = Vec::new();
+        if self.sets_file_aside {
+            steps.push(format!("keep {0} as {0}.quarantined-N", statefile::FILE_NAME));
+        }
+        match &self.best {
+            Some((state, source)) if self.keeps_journal => {
+                steps.push(format!("write {} anew from {source}, at event {}", statefile::FILE_NAME, state.seq()));
+            }
+            Some((state, source)) => {
+                if self.dir.join(sqlite::FILE_NAME).exists() {
+                    steps.push(format!("keep {0} as {0}.quarantined-N", sqlite::FILE_NAME));
+                }
+                let (seq, tasks) = (state.seq(), state.live_tasks());
+                steps.push(format!("begin a new journal behind event {seq} from {source}, with {tasks} tasks"));
+            }
+            None => {
+                steps.push("move what is left into the backup; the next writing call starts a new board".to_owned())
+            }
+        }
+        steps
+    }
+
+    pub fn faults(&self) -> &[String] {
+        &self.faults
+    }
+
+    /// What cannot be had back.
+    pub fn lost(&self) -> Option<&str> {
+        self.lost.as_deref()
+    }
+
+    pub fn finds_nothing(&self) -> bool {
+        self.best.is_none()
+    }
+
+    /// Does it, and answers what was done. A process that is ended in the middle leaves what the next one completes.
+    pub fn carry_out(self, author: &Author) -> Result<String, BoardError> {
+        let dir = &self.dir;
+        let failed = |action: &str| {
+            let action = action.to_owned();
+            move |source| io_error(&action, dir, source)
+        };
+        let Some((mut state, source)) = self.best else {
+            return Err(BoardError::NothingSound {
+                path: dir.join(statefile::FILE_NAME),
+                reason: self.faults.join("; "),
+            });
+        };
+        let mut kept = Vec::new();
+        if self.sets_file_aside {
+            kept.push(statefile::set_aside(dir, "quarantined").map_err(failed("cannot move the state file aside in"))?);
+        }
+        let safe = state.seq();
+        let mut projection = Projection::new(dir);
+        projection.write(&state).map_err(failed("cannot write the state file in"))?;
+        if !self.keeps_journal {
+            kept.extend(sqlite::set_aside(dir).map_err(failed("cannot move the journal aside in"))?);
+            begin_behind(dir, &mut state, author)?;
+            projection.write(&state).map_err(failed("cannot write the state file in"))?;
+        }
+        let kept: Vec<_> = kept.iter().filter_map(|path| path.file_name()?.to_str()).collect();
+        let report = format!(
+            "the board was recovered because {}; it goes on from {source}: everything up to event {safe} is safe; lost: {}{}",
+            self.faults.join("; "),
+            self.lost.as_deref().unwrap_or("nothing"),
+            if kept.is_empty() { String::new() } else { format!("; kept as evidence: {}", kept.join(", ")) },
+        );
+        log(dir, author, &report);
+        Ok(report)
+    }
+}
+
+/// Makes a journal whose first event brings along `state`, which keeps its id and its `seq`.
+pub fn begin_behind(dir: &Path, state: &mut State, author: &Author) -> Result<SqliteJournal, BoardError> {
+    let document = Box::new(state.to_document());
+    let board_id = document.board.board_id.clone();
+    let first = state.record(Event::Imported { source: "recovery".to_owned(), document }, &author.envelope())?;
+    state.settle();
+    let batch = BatchId::new(format!("{}/recovery-{}", author.participant, first.seq));
+    Ok(SqliteJournal::create_with(dir, &board_id, &batch, &[first])?)
+}
+
+/// What may be done without being asked for. The caller holds the board's lock.
+pub fn mend(dir: &Path, author: &Author) -> Result<Option<String>, BoardError> {
+    let plan = plan(dir)?;
+    if plan.has_nothing_to_do() {
+        return Ok(None);
+    }
+    if let Some(lost) = &plan.lost
+        && directory::is_anyone_present(dir)
+    {
+        return Err(BoardError::OthersKnowMore { lost: lost.clone(), reason: plan.faults.join("; ") });
+    }
+    if let Some(refused) = plan.consent {
+        return Err(refused);
+    }
+    plan.carry_out(author).map(Some)
+}
+
+/// Without the advice, which is what is being done.
+fn told(error: &JournalError) -> String {
+    match error {
+        JournalError::Damaged { seq, detail } => format!("event {seq} of the journal is damaged: {detail}"),
+        JournalError::Unreadable { source, .. } | JournalError::Sqlite(source) => {
+            format!("the journal cannot be read: {source}")
+        }
+        other => other.to_string(),
+    }
+}
+
+struct Replayed {
+    state: State,
+    /// Why the journal could not be followed to its end.
+    fault: Option<String>,
+}
+
+impl Replayed {
+    fn on(mut self, journal: &SqliteJournal) -> Result<Self, BoardError> {
+        if journal.head().is_ok_and(|head| head <= self.state.seq()) {
+            return Ok(self);
+        }
+        let (state, fault) = (&mut self.state, &mut self.fault);
+        let read = journal.read_sound(state.seq(), |recorded| {
+            *fault = state.apply(recorded).err().map(|error| error.to_string());
+            state.settle();
+            fault.is_none()
+        });
+        match read {
+            Err(error) if error.is_damage() => self.fault = Some(told(&error)),
+            read => read?,
+        }
+        Ok(self)
+    }
+}
+
+/// The journal from its first event, and whether it is the board's that it says it is.
+fn whole(journal: &SqliteJournal) -> Result<Replayed, BoardError> {
+    let mut replayed = Replayed { state: State::new(), fault: None }.on(journal)?;
+    let (says, holds) = (journal.board_id()?, &replayed.state.board().board_id);
+    if replayed.fault.is_none() && says.as_ref() != Some(holds) {
+        replayed.fault = Some(format!("the journal says that it is of board {says:?} and its events are of {holds}"));
+    }
+    Ok(replayed)
+}
+
+#[derive(Deserialize)]
+struct Latest {
+    path: String,
+    sha256: String,
+}
+
+/// The sound ones, newest first, each with its name: its SHA-256 is the one in its name, and in `latest.json` if that
+/// names it.
+pub fn snapshots(dir: &Path) -> Vec<(Document, String)> {
+    let dir = dir.join(SNAPSHOTS);
+    let is_directory = std::fs::symlink_metadata(&dir).is_ok_and(|metadata| metadata.is_dir());
+    let entries = is_directory.then(|| std::fs::read_dir(&dir).ok()).flatten().into_iter().flatten().flatten();
+    let mut names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    let latest: Option<Latest> =
+        read_regular(&dir.join("latest.json")).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let read = |name: String| {
+        let hash = name.strip_prefix("state-")?.strip_suffix(".json")?.rsplit('-').next()?.to_owned();
+        let bytes = read_regular(&dir.join(&name)).ok()?;
+        let sha256: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        let named = latest.as_ref().filter(|latest| latest.path.ends_with(&name));
+        let is_sound = hash.len() == 8 && sha256.starts_with(&hash) && named.is_none_or(|one| one.sha256 == sha256);
+        let mut value: Value = serde_json::from_slice(&bytes).ok().filter(|_| is_sound)?;
+        let state = if value["state"].is_object() { value["state"].take() } else { value };
+        let document: Document = serde_json::from_value(state).ok()?;
+        let is_known = document.board.schema_version <= SCHEMA_VERSION;
+        is_known.then(|| (document, format!("snapshot {name}")))
+    };
+    names.into_iter().rev().filter_map(read).collect()
+}
+
+fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let mut bytes = Vec::new();
+    if file.metadata()?.is_file() {
+        file.take(LARGEST_SNAPSHOT).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}
+
+/// What says that there was a board in `dir`, when neither journal nor state file are there.
+pub fn evidence(dir: &Path) -> Vec<String> {
+    let is_left = |name: &str| {
+        let marks = [".quarantined-", ".imported-", ".orphaned-", ".rejected-"];
+        let of_a_file = name.starts_with(statefile::FILE_NAME) || name.starts_with(sqlite::FILE_NAME);
+        of_a_file && marks.iter().any(|mark| name.contains(mark))
+    };
+    let names = |dir: &Path| {
+        let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect::<Vec<_>>()
+    };
+    let mut left: Vec<_> = names(dir).into_iter().filter(|name| is_left(name)).collect();
+    let snapshots = names(&dir.join(SNAPSHOTS)).into_iter().filter(|name| name.starts_with("state-"));
+    left.extend(snapshots.map(|name| format!("{SNAPSHOTS}/{name}")));
+    left.sort();
+    left
+}
+
+/// Also where nobody reads the reply.
+pub fn log(dir: &Path, author: &Author, report: &str) {
+    tracing::warn!("{report}");
+    let flags = OFlags::NOFOLLOW.bits().cast_signed();
+    let file = OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(flags).open(dir.join(LOG));
+    let line = format!("{} {}\n", author.now, report.replace(char::is_control, " "));
+    if let Err(error) = file.and_then(|mut file| file.write_all(line.as_bytes())) {
+        tracing::warn!(%error, "the report could not be kept in {LOG}");
+    }
+}
+
+/// The lines of the log, oldest first.
+pub fn logged(dir: &Path) -> Vec<String> {
+    let text = read_regular(&dir.join(LOG)).unwrap_or_default();
+    String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
+}
