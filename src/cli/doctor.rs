@@ -1,8 +1,9 @@
-//! `callboard doctor`: looks at everything that a board needs, and changes nothing.
+//! `callboard doctor`: looks at everything that a board needs, and changes nothing unless it is to repair.
 
 mod files;
 mod journal;
 mod lock;
+mod repair;
 
 use std::env::consts::{ARCH, OS};
 use std::fs::Metadata;
@@ -18,6 +19,16 @@ use super::{FAILED, Outcome, Session};
 use crate::filesystem::{self, Class};
 use crate::participant::directory;
 use crate::{config, journal::sqlite};
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Make of a damaged board what can be made of it, after a backup of all its files
+    #[arg(long)]
+    repair: bool,
+    /// Say what --repair would do, and change nothing
+    #[arg(long, requires = "repair")]
+    dry_run: bool,
+}
 
 #[derive(Serialize)]
 struct Check {
@@ -50,7 +61,10 @@ impl Check {
     }
 }
 
-pub fn run(session: &Session) -> Outcome {
+pub fn run(session: &Session, arguments: &Arguments) -> Outcome {
+    if arguments.repair {
+        return repair::run(session, arguments.dry_run);
+    }
     let checks = checks(session);
     let has_failed = checks.iter().any(|check| check.verdict == Verdict::Fail);
     session.show(&json!({"healthy": !has_failed, "checks": checks}), |page| {
@@ -78,6 +92,7 @@ fn checks(session: &Session) -> Vec<Check> {
     if usable {
         checks.push(configuration(dir));
         checks.extend(board(dir));
+        checks.push(files::recoveries(dir));
     }
     checks.push(versions());
     checks

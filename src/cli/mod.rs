@@ -161,8 +161,8 @@ enum Command {
     Backup(backup::Arguments),
     /// Make the board, or set it back, from a backup or a state file
     Restore(restore::Arguments),
-    /// Check the board, its files and this machine; changes nothing
-    Doctor,
+    /// Check the board, its files and this machine; changes nothing without --repair
+    Doctor(doctor::Arguments),
     /// Serve MCP on standard input and output, for an IDE or agent to start
     Mcp(mcp::Arguments),
     /// Serve MCP and JSON-RPC over HTTP, for agents and scripts that reach this machine
@@ -185,7 +185,7 @@ impl Command {
     /// Its name when it is about this machine and has no use for a server's board.
     fn local_name(&self) -> Option<&'static str> {
         match self {
-            Self::Doctor => Some("doctor"),
+            Self::Doctor(_) => Some("doctor"),
             Self::Mcp(_) => Some("mcp"),
             Self::Serve(_) => Some("serve"),
             Self::Token(_) => Some("token"),
@@ -265,7 +265,7 @@ fn run(arguments: Arguments) -> Outcome {
         Command::Snapshot(arguments) => snapshot::run(&session, arguments),
         Command::Backup(arguments) => backup::run(&session, arguments),
         Command::Restore(arguments) => restore::run(&session, arguments),
-        Command::Doctor => doctor::run(&session),
+        Command::Doctor(arguments) => doctor::run(&session, &arguments),
         Command::Mcp(arguments) => mcp::run(&session, arguments),
         Command::Serve(arguments) => serve::run(&session, arguments),
         Command::Token(arguments) => token::run(&session, arguments),

@@ -17,6 +17,7 @@ use crate::ops::History;
 use crate::state::document::Document;
 use crate::state::event::{Event, Recorded};
 use crate::state::limit::KEYS_REMEMBERED;
+use crate::state::time::Timestamp;
 use crate::state::{ApplyError, Envelope, State};
 use crate::statefile::{self, FileIdentity, Found, LoadError, Projection};
 

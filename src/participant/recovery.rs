@@ -17,6 +17,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+pub use super::board::acquire;
 use super::board::{self, BoardError, io_error};
 use super::directory;
 use crate::journal::sqlite::{self, SqliteJournal};
@@ -228,6 +229,7 @@ impl Plan {
             self.lost.as_deref().unwrap_or("nothing"),
             if kept.is_empty() { String::new() } else { format!("; kept as evidence: {}", kept.join(", ")) },
         );
+        let report = if self.keeps_journal { report } else { format!("{report}; idempotency keys are forgotten") };
         log(dir, author, &report);
         Ok(report)
     }

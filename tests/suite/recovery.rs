@@ -301,6 +301,82 @@ fn what_would_lose_events_is_not_done_while_others_live_on_the_board() {
     board.assert_file_is_the_replay();
 }
 
+fn doctor(board: &Board, arguments: &[&str]) -> Finished {
+    board.finish(board.command().args(["--json", "doctor"]).args(arguments))
+}
+
+/// A board whose journal ends at event 4 and whose state file shows event 5.
+fn journal_that_lost_its_end() -> Board {
+    let board = three_tasks();
+    let logs = ["journal.db", "journal.db-wal"].map(|name| (name, fs::read(board.file(name)).ok()));
+    create(&board, "task-4");
+    remove_journal(&board);
+    for (name, bytes) in logs {
+        bytes.iter().for_each(|bytes| fs::write(board.file(name), bytes).unwrap());
+    }
+    board
+}
+
+#[test]
+fn doctor_repairs_a_journal_that_lost_its_end_after_a_backup_and_says_so_before() {
+    let board = journal_that_lost_its_end();
+    refused(&board.cli("get_status", json!({})), "journal_behind", &["doctor --repair --dry-run"]);
+    let before = files(&board);
+    let said = doctor(&board, &["--repair", "--dry-run"]).value();
+    assert_eq!(files(&board), before, "a dry run changed something");
+    assert_eq!((&said["repaired"], &said["lost"]), (&json!(false), &json!("nothing")), "{said}");
+    assert!(said["steps"].to_string().contains("behind event 5"), "{said}");
+    assert_eq!(said["faults"][0], "the journal ends at event 4 and the state file is at event 5");
+    let done = doctor(&board, &["--repair"]);
+    assert_eq!(done.status.code(), Some(0), "{}", done.stderr);
+    assert_eq!(done.value()["faults"], said["faults"]);
+    let backup = fs::read_dir(board.dir()).unwrap().map(|entry| entry.unwrap().path());
+    let backup: Vec<_> =
+        backup.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("backup-")).collect();
+    for (name, hash) in before {
+        assert_eq!(sha256(&fs::read(backup[0].join(&name)).unwrap()), hash, "{name}");
+    }
+    assert_eq!(board.tasks().len(), 4);
+    create(&board, "task-5");
+    assert_eq!(board.document()["seq"], 7);
+    board.assert_file_is_the_replay();
+    let again = doctor(&board, &["--repair"]);
+    assert_eq!((again.status.code(), &again.value()["repaired"]), (Some(0), &json!(false)));
+}
+
+#[test]
+fn doctor_makes_room_for_a_new_board_when_nothing_is_sound() {
+    let board = three_tasks();
+    remove_journal(&board);
+    fs::write(board.file(STATE_FILE), "{").unwrap();
+    refused(&board.cli("get_status", json!({})), "state_file_unusable", &["doctor --repair"]);
+    let said = doctor(&board, &["--repair", "--dry-run"]).value();
+    assert_eq!(said["lost"], "everything");
+    assert!(board.file(STATE_FILE).exists());
+    assert_eq!(doctor(&board, &["--repair"]).status.code(), Some(0));
+    create(&board, "task-new");
+    assert_eq!(board.tasks().into_keys().collect::<Vec<_>>(), ["task-new"]);
+    board.assert_file_is_the_replay();
+}
+
+#[test]
+fn doctor_repairs_nothing_while_others_use_the_board() {
+    let board = journal_that_lost_its_end();
+    let before = files(&board);
+    let lock = fs::OpenOptions::new().append(true).open(board.file("lock")).unwrap();
+    lock.lock().unwrap();
+    let refused = doctor(&board, &["--repair"]);
+    assert_eq!((refused.status.code(), files(&board)), (Some(3), before), "{}", refused.stderr);
+    assert!(refused.stderr.contains("lock"), "{}", refused.stderr);
+    drop(lock);
+    let living = fs::File::create(board.file("run").join("p-living")).unwrap();
+    living.lock().unwrap();
+    let refused = doctor(&board, &["--repair"]);
+    assert_eq!(refused.status.code(), Some(3), "{}", refused.stderr);
+    assert!(refused.stderr.contains("processes live on the board"), "{}", refused.stderr);
+    assert!(!board.file("journal.db.quarantined-1").exists());
+}
+
 #[test]
 fn lock_that_is_held_is_waited_for_no_longer_than_a_call_may_take() {
     let fresh = Board::new();

@@ -5,8 +5,11 @@ use std::path::Path;
 
 use super::Check;
 use super::journal::Examined;
-use crate::participant::directory;
+use crate::participant::{directory, recovery};
 use crate::statefile::{self, FILE_NAME, Found, Head};
+
+const REPAIR: &str = "restore journal or state file from a backup; or `callboard doctor --repair`, which goes on from the \
+                      newest sound snapshot, if there is one (--dry-run says how)";
 
 /// `shown` is the head of the file as it was while nobody wrote.
 pub fn state(dir: &Path, shown: io::Result<Option<Head>>, journal: &Examined) -> Check {
@@ -39,8 +42,8 @@ pub fn state(dir: &Path, shown: io::Result<Option<Head>>, journal: &Examined) ->
 fn at(file: u64, head: u64) -> Check {
     if file > head {
         let found = format!("at event {file}, but the journal ends at {head}: it has lost its end");
-        let fix = "stop all agents and keep a copy of the directory; then move journal.db and journal.db-wal away to go \
-                   on from the state file, or the state file to go on from the journal";
+        let fix = "`callboard doctor --repair` goes on from the state file, after a backup (--dry-run says how); or put the \
+                   whole journal back, if you have it";
         return Check::fail(FILE_NAME, found, fix);
     }
     if file < head {
@@ -58,7 +61,7 @@ fn missing(journal: &Examined) -> Check {
     match journal {
         Examined::None => Check::ok(FILE_NAME, "none; the first writing call makes it"),
         Examined::Sound { .. } => Check::warn(FILE_NAME, "missing", "the next writing call makes it from the journal"),
-        Examined::Unreadable => Check::fail(FILE_NAME, "missing", "restore journal or state file from a backup"),
+        Examined::Unreadable => Check::fail(FILE_NAME, "missing", REPAIR),
     }
 }
 
@@ -68,9 +71,7 @@ fn unsound(reason: &str, journal: &Examined) -> Check {
         Examined::Sound { .. } => {
             Check::warn(FILE_NAME, found, "the next call keeps it as *.quarantined-N and rebuilds it from the journal")
         }
-        _ => {
-            Check::fail(FILE_NAME, found, "restore journal or state file from a backup, or move it away to start anew")
-        }
+        _ => Check::fail(FILE_NAME, found, REPAIR),
     }
 }
 
@@ -102,6 +103,16 @@ pub fn leftovers(dir: &Path) -> Check {
             let fix = "kept because they were damaged, or edited by hand in ways that are not taken over (then the reason is \
                        in the .txt beside); look, then remove them";
             Check::warn("leftovers", evidence.join(", "), fix)
+        }
+    }
+}
+
+/// What was mended, as long as the report is kept.
+pub fn recoveries(dir: &Path) -> Check {
+    match recovery::logged(dir).as_slice() {
+        [] => Check::ok("recoveries", "none"),
+        [.., last] => {
+            Check::warn("recoveries", last, format!("read {}, then remove it", dir.join(recovery::LOG).display()))
         }
     }
 }

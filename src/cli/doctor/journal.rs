@@ -15,8 +15,8 @@ use crate::state::{ApplyError, State};
 
 const NAME: &str = "journal";
 const READ_AT_ONCE: usize = 4_096;
-const KEEP: &str = "stop all agents and keep a copy of the directory; if the state file below is sound, move journal.db \
-                    and journal.db-wal away, and the next writing call starts a new journal from the state file";
+const KEEP: &str = "the next call goes on from the state file if that is sound, and keeps the journal as *.quarantined-N; \
+                    `callboard doctor --repair --dry-run` says what would be done and lost";
 
 pub struct Copy {
     dir: TempDir,

@@ -1,0 +1,122 @@
+//! `callboard doctor --repair`: makes of a damaged board what can be made of it, after a backup of all that is there.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use rustix::fs::OFlags;
+use serde_json::json;
+
+use super::super::{FAILED, Outcome, Session, say};
+use crate::clock::{Clock, SystemClock};
+use crate::journal::sqlite;
+use crate::participant::directory::{self, BoardLock};
+use crate::participant::recovery::{self, Author, Plan};
+use crate::state::id::ParticipantId;
+use crate::statefile;
+
+/// Beside the files of the board itself.
+const SNAPSHOTS: &str = "snapshots";
+
+pub fn run(session: &Session, dry_run: bool) -> Outcome {
+    let dir = session.dir();
+    if !dir.is_dir() {
+        say(&format!("callboard: there is nothing to repair in {}: it is not a directory", dir.display()));
+        return Ok(ExitCode::from(FAILED));
+    }
+    directory::inspect(dir)?;
+    let lock = BoardLock::open(dir)?;
+    recovery::acquire(&lock)?;
+    let repaired = with_lock(session, dir, dry_run);
+    lock.release();
+    repaired
+}
+
+fn with_lock(session: &Session, dir: &Path, dry_run: bool) -> Outcome {
+    // SQLite would make files beside the journal that it opens.
+    let copy = tempfile::Builder::new().prefix("callboard-doctor-").tempdir()?;
+    copy_board(dir, copy.path()).context("the board cannot be copied to be examined")?;
+    let plan = recovery::plan(copy.path())?;
+    let nothing_left = plan.finds_nothing() && !has_remains(dir);
+    if plan.has_nothing_to_do() || nothing_left {
+        session.show(&json!({"repaired": false, "faults": []}), |page| page.line(format_args!("nothing to repair")))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !dry_run && directory::is_anyone_present(dir) {
+        bail!(
+            "processes live on the board, as `callboard doctor` lists; end them first: they may know more than the files"
+        );
+    }
+    let backup = dir.join(format!("backup-{}", SystemClock::default().wall()));
+    let mut steps = vec![format!("copy all files to {}", backup.display())];
+    steps.extend(plan.steps());
+    let lost = plan.lost().unwrap_or("nothing").to_owned();
+    let faults = plan.faults().to_vec();
+    let report = if dry_run { None } else { Some(repair(dir, &backup, plan.finds_nothing())?) };
+    let reply = json!({"repaired": !dry_run, "faults": faults, "steps": steps, "lost": lost, "report": report});
+    session.show(&reply, |page| {
+        faults.iter().for_each(|fault| page.line(format_args!("found: {fault}")));
+        let (done, losing) = if dry_run { ("would", "this would lose") } else { ("did", "this lost") };
+        steps.iter().for_each(|step| page.line(format_args!("{done}: {step}")));
+        page.line(format_args!("{losing}: {lost}"));
+        if dry_run {
+            page.line(format_args!("nothing was changed; `callboard doctor --repair` does it"));
+        }
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn repair(dir: &Path, backup: &Path, finds_nothing: bool) -> anyhow::Result<String> {
+    DirBuilder::new().mode(0o700).create(backup).context("the backup cannot be made; nothing was changed")?;
+    copy_board(dir, backup).context("the backup cannot be made; nothing was changed")?;
+    if finds_nothing {
+        for path in remains(dir) {
+            fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+        }
+        return Ok(format!("nothing was sound; all that was there is in {}", backup.display()));
+    }
+    let author = Author { participant: ParticipantId::trusted("p-doctor"), now: SystemClock::default().wall() };
+    let plan: Plan = recovery::plan(dir)?;
+    Ok(plan.carry_out(&author)?)
+}
+
+/// What makes the board one that nothing new may take the place of.
+fn remains(dir: &Path) -> Vec<PathBuf> {
+    let journal = ["", "-wal", "-shm"].map(|suffix| format!("{}{suffix}", sqlite::FILE_NAME));
+    let own = journal.into_iter().chain([statefile::FILE_NAME.to_owned()]).filter(|name| dir.join(name).exists());
+    own.chain(recovery::evidence(dir)).map(|name| dir.join(name)).collect()
+}
+
+fn has_remains(dir: &Path) -> bool {
+    !remains(dir).is_empty()
+}
+
+/// Regular files only, of the board and its snapshots; what was made for a moment or by an earlier repair is left out.
+fn copy_board(from: &Path, to: &Path) -> io::Result<()> {
+    copy_files(from, to)?;
+    if fs::symlink_metadata(from.join(SNAPSHOTS)).is_ok_and(|metadata| metadata.is_dir()) {
+        let to = to.join(SNAPSHOTS);
+        DirBuilder::new().mode(0o700).create(&to)?;
+        copy_files(&from.join(SNAPSHOTS), &to)?;
+    }
+    File::open(to)?.sync_all()
+}
+
+fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        if !entry.file_type()?.is_file() || entry.file_name() == "lock" {
+            continue;
+        }
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+        let mut source = OpenOptions::new().read(true).custom_flags(flags).open(entry.path())?;
+        let mut target =
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(to.join(entry.file_name()))?;
+        io::copy(&mut source, &mut target)?;
+        target.sync_all()?;
+    }
+    Ok(())
+}
