@@ -45,7 +45,8 @@ pub fn replace(new: &Path, path: &Path, left: &[FileIdentity]) -> io::Result<Opt
         match renameat_with(CWD, new, CWD, path, RenameFlags::EXCHANGE) {
             Ok(()) if identity(new)?.is_some_and(|old| is_ours(&old)) => return fs::remove_file(new).map(|()| None),
             Ok(()) => return keep(new, path).map(Some),
-            Err(Errno::NOENT) => continue,
+            // What was there is gone; or the new file is, because somebody deletes the whole directory.
+            Err(Errno::NOENT) => drop(fs::symlink_metadata(new)?),
             // A file system or system without the call.
             Err(_) if is_ours(&old) => return fs::rename(new, path).map(|()| None),
             Err(_) => {
