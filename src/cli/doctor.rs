@@ -88,11 +88,11 @@ fn checks(session: &Session) -> Vec<Check> {
     let mut checks = vec![location(session)];
     let directory = directory(dir);
     let usable = directory.verdict != Verdict::Fail && dir.is_dir();
-    checks.extend([directory, file_system(dir)]);
+    checks.extend([directory, above(dir), file_system(dir)]);
     if usable {
         checks.push(configuration(dir));
         checks.extend(board(dir));
-        checks.push(files::recoveries(dir));
+        checks.extend([files::snapshots(dir), files::recoveries(dir)]);
     }
     checks.push(versions());
     checks
@@ -121,6 +121,40 @@ fn directory(dir: &Path) -> Check {
             }
             Ok(()) => Check::ok(NAME, describe(&metadata)),
         },
+    }
+}
+
+/// Whoever may write to a directory above the board may put another in its place.
+fn above(dir: &Path) -> Check {
+    const NAME: &str = "directories above";
+    let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
+    let parent = dir.ancestors().skip(1).find_map(|above| above.canonicalize().ok()).unwrap_or_default();
+    let open = parent.ancestors().filter_map(|above| {
+        let metadata = std::fs::symlink_metadata(above).ok()?;
+        Some(format!("{} ({})", above.display(), openness(&metadata)?))
+    });
+    let open: Vec<_> = open.collect();
+    if open.is_empty() {
+        return Check::ok(NAME, "only their owners can write to them");
+    }
+    let fix =
+        "others could put another board in the place of this one; `chmod go-w` them, or move the board with --dir";
+    Check::warn(NAME, open.join(", "), fix)
+}
+
+/// Who but this user and root can rename what lies in the directory.
+fn openness(metadata: &Metadata) -> Option<&'static str> {
+    const STICKY: u32 = 0o1000;
+    let (mode, owner) = (metadata.mode(), metadata.uid());
+    let own_group = rustix::process::getegid().as_raw();
+    match () {
+        () if owner != 0 && owner != rustix::process::geteuid().as_raw() => Some("owned by another user"),
+        // Each may rename only what is their own.
+        () if mode & STICKY != 0 => None,
+        () if mode & 0o002 != 0 => Some("writable by everybody"),
+        // Many systems give each user a group of their own.
+        () if mode & 0o020 != 0 && metadata.gid() != own_group => Some("writable by a group"),
+        () => None,
     }
 }
 

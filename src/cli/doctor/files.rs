@@ -6,6 +6,7 @@ use std::path::Path;
 use super::Check;
 use super::journal::Examined;
 use crate::participant::{directory, recovery};
+use crate::snapshot::Snapshots;
 use crate::statefile::{self, FILE_NAME, Found, Head};
 
 const REPAIR: &str = "restore journal or state file from a backup; or `callboard doctor --repair`, which goes on from the \
@@ -105,6 +106,31 @@ pub fn leftovers(dir: &Path) -> Check {
             Check::warn("leftovers", evidence.join(", "), fix)
         }
     }
+}
+
+/// Every snapshot, read and compared with its name and with the one before.
+pub fn snapshots(dir: &Path) -> Check {
+    const NAME: &str = "snapshots";
+    let report = match Snapshots::of(dir).and_then(|snapshots| snapshots.verify()) {
+        Ok(report) => report,
+        Err(error) => return Check::fail(NAME, format!("cannot be read: {error}"), "make it a directory that you own"),
+    };
+    let newest = report.newest_sound.map_or_else(|| "none sound".to_owned(), |name| format!("newest sound {name}"));
+    if report.sound {
+        let pruned = report.pruned_before.map(|name| format!(", older than {name} were removed with time"));
+        let found = match report.snapshots {
+            0 => "none".to_owned(),
+            count => format!("{count}, chain verified, {newest}{}", pruned.unwrap_or_default()),
+        };
+        return Check::ok(NAME, found);
+    }
+    let problems = report.problems.iter().map(|one| format!("{}: {}", one.file, one.problem));
+    let found = format!("{}; {newest}", problems.collect::<Vec<_>>().join("; "));
+    Check::warn(
+        NAME,
+        found,
+        "recovery and `callboard snapshot restore` pass over what is not sound; `callboard snapshot create`",
+    )
 }
 
 /// What was mended, as long as the report is kept.
