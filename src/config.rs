@@ -30,6 +30,13 @@ pub enum ConfigError {
     Invalid { path: PathBuf, detail: String },
 }
 
+/// The file as it is; none if it is not there or cannot be read.
+pub fn text(board: &Path) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
+    private::read(board, FILE).ok()??.take(LARGEST).read_to_end(&mut text).ok()?;
+    Some(text)
+}
+
 pub fn load(board: &Path) -> Result<Config, ConfigError> {
     let path = board.join(FILE);
     let Some(file) = private::read(board, FILE)? else { return Ok(Config::default()) };

@@ -142,6 +142,8 @@ fn place(dir: &Path, source: &Source, aside: Option<&Path>) -> anyhow::Result<()
     directory::prepare(dir)?;
     let lock = BoardLock::open(dir)?;
     lock.handle()?.lock()?;
+    let mark = format!("{}-{}", SystemClock::default().wall(), std::process::id());
+    directory::mark_restored(dir, &mark)?;
     if let Some(aside) = aside {
         DirBuilder::new().mode(0o700).create(aside)?;
         let (wal, shm) = (format!("{}-wal", sqlite::FILE_NAME), format!("{}-shm", sqlite::FILE_NAME));

@@ -75,6 +75,8 @@ pub enum JournalError {
     NewerFormat { found: u32, supported: u32 },
     #[error("another program has kept the journal locked for 5 seconds; close it and try again")]
     Busy,
+    #[error("the journal was deleted, and another process has taken over what was in it; try again")]
+    Superseded,
     #[error("no space is left for the journal; free some and try again")]
     Full,
     #[error("{0}; see to the permissions and the disk, then try again")]

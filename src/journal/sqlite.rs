@@ -17,6 +17,8 @@ use std::time::Duration;
 use fs_err as fs;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior, params};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 
 pub use super::chain::Hash;
 use super::chain::{Link, Row, damaged};
@@ -230,6 +232,9 @@ impl Journal for SqliteJournal {
         if link.seq != expected {
             return Err(AppendError::Conflict { head: link.seq });
         }
+        if salvage::is_marked(&transaction).map_err(failed)? {
+            return Err(AppendError::Failed(JournalError::Superseded));
+        }
         if known.is_some_and(|known| known.seq == link.seq && known != link) {
             return Err(AppendError::Failed(damaged(link.seq, "it is not the event that this process knows")));
         }
@@ -324,11 +329,25 @@ fn begin(dir: &Path) -> io::Result<PathBuf> {
 fn put_in_place(unfinished: &Path, dir: &Path) -> Result<SqliteJournal, JournalError> {
     set_orphans_aside(dir)?;
     let (identity, path) = (identity_of(unfinished)?, dir.join(FILE_NAME));
-    fs::rename(unfinished, &path)?;
+    if let Err(error) = rename_to_nothing(unfinished, &path) {
+        remove_database(unfinished)?;
+        return Err(error);
+    }
     fs::File::open(dir)?.sync_all()?;
     let journal = SqliteJournal::open(dir)?;
     // Somebody may have deleted it, and somebody else made another.
     if journal.identity == identity { Ok(journal) } else { Err(JournalError::NotFound { path }) }
+}
+
+/// Two processes that make a journal at once may have different locks, if somebody deletes those, too.
+fn rename_to_nothing(unfinished: &Path, path: &Path) -> Result<(), JournalError> {
+    match renameat_with(CWD, unfinished, CWD, path, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(()),
+        Err(Errno::EXIST) => Err(JournalError::Exists { path: path.to_owned() }),
+        // A file system or system without the call.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => Ok(fs::rename(unfinished, path)?),
+        Err(error) => Err(io::Error::from(error).into()),
+    }
 }
 
 fn identity_of(path: &Path) -> Result<Identity, JournalError> {

@@ -56,8 +56,8 @@ pub enum BoardError {
     )]
     OthersKnowMore { lost: String, reason: String },
     #[error(
-        "the board in {} went on from an earlier state without this process: it is at event {theirs}, and this process \
-         knew {ours} events of which some are not in it. {}; compare the two, then restart this process",
+        "the board in {} is another one now, or went on from an earlier state without this process: it is at event {theirs}, \
+         and this process knew {ours} events of which some are not in it; restart this process.{}",
         path.display(), saved_text(saved.as_deref())
     )]
     Diverged { path: PathBuf, ours: u64, theirs: u64, saved: Option<PathBuf> },
@@ -114,7 +114,7 @@ fn holder_text(holder: Option<u32>) -> String {
 }
 
 fn saved_text(saved: Option<&Path>) -> String {
-    saved.map_or_else(String::new, |path| format!("Its state is kept in {}", path.display()))
+    saved.map_or_else(String::new, |path| format!(" Its own state is kept in {}", path.display()))
 }
 
 impl BoardError {
@@ -143,6 +143,12 @@ pub struct Board {
     pub report: Option<String>,
     /// Where the state is that has no place in the board any more.
     pub(super) saved: Option<PathBuf>,
+    /// What `callboard restore` had last put there when this process came.
+    pub(super) restored: Option<String>,
+    /// `config.toml` as it was read.
+    pub(super) config_text: Option<Vec<u8>>,
+    /// Since when a process that knows more has not rebuilt the board.
+    pub(super) awaited_since: Option<Instant>,
 }
 
 /// What catching up with the journal has brought.
@@ -169,6 +175,7 @@ impl Board {
     /// Loads the board that is there.
     pub fn open(dir: &Path, author: &Author) -> Result<Self, BoardError> {
         directory::inspect(dir)?;
+        let_the_living_rebuild(dir);
         let lock = BoardLock::open(dir)?;
         let board = Self::load(dir, lock, author)?;
         // SQLite has opened the journal by its path: it must have been the file that was looked at.
@@ -234,6 +241,7 @@ impl Board {
     /// Mends what is damaged, if enough is sound, under the lock and after another look: another process may have done it.
     /// A file that somebody has edited is not damaged: the projection keeps it as an edit.
     fn load(dir: &Path, mut lock: BoardLock, author: &Author) -> Result<Self, BoardError> {
+        let (restored, config_text) = (directory::restored(dir), config::text(dir));
         let (mut has_lock, mut is_edited) = (false, false);
         let loaded = match Loaded::read(dir) {
             Err(error) if error.is_damage() => {
@@ -269,8 +277,21 @@ impl Board {
         lock.settle_journal(journal.identity(), journal.has_log());
         let projection = Projection::new(dir);
         let dir = dir.to_owned();
-        let mut board =
-            Self { state, config, lock, lock_generation: 0, dir, journal, projection, outdated, report, saved: None };
+        let mut board = Self {
+            state,
+            config,
+            lock,
+            lock_generation: 0,
+            dir,
+            journal,
+            projection,
+            outdated,
+            report,
+            saved: None,
+            restored,
+            config_text,
+            awaited_since: None,
+        };
         if is_edited
             && board.outdated.is_none()
             && let Err(error) = board.project()
@@ -298,7 +319,12 @@ impl Board {
 
     /// Makes what was applied since `expected` durable. On an error it is for the caller to take it back.
     pub fn append(&mut self, expected: u64, batch: &BatchId, events: &[Recorded]) -> Result<(), BoardError> {
-        match self.journal.append(expected, batch, events) {
+        let mut appended = self.journal.append(expected, batch, events);
+        if matches!(appended, Err(AppendError::Failed(JournalError::Superseded))) && self.lock.verify().is_ok() {
+            self.journal.reinstate().map_err(BoardError::NotWritten)?;
+            appended = self.journal.append(expected, batch, events);
+        }
+        match appended {
             Ok(()) => Ok(()),
             Err(AppendError::Unknown(error)) => self.look_for(batch, error),
             Err(error) => Err(append_error(error)),
@@ -520,10 +546,13 @@ pub fn acquire(lock: &BoardLock) -> Result<(), BoardError> {
     Ok(())
 }
 
-/// Where only the journal is missing, processes that live on the board know more than its state file.
+/// Where only the journal or its log is missing, processes that live on the board know more than the other files.
 fn let_the_living_rebuild(dir: &Path) {
     let start = Instant::now();
-    while !Board::exists(dir) && directory::is_anyone_present(dir) && start.elapsed() < PATIENCE_WITH_THE_LIVING {
+    while directory::is_incomplete(dir)
+        && directory::is_anyone_present(dir)
+        && start.elapsed() < PATIENCE_WITH_THE_LIVING
+    {
         std::thread::sleep(Duration::from_millis(10));
     }
 }

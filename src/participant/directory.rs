@@ -90,6 +90,31 @@ pub fn prepare_again(path: &Path) -> Result<(), DirectoryError> {
     }
 }
 
+/// Names what was put in the place of the board on purpose, which no running process takes back.
+const RESTORED: &str = "restored";
+const LONGEST_MARK: u64 = 256;
+
+/// The caller holds the board's lock. Nobody uses the same `mark` twice.
+pub fn mark_restored(dir: &Path, mark: &str) -> io::Result<()> {
+    let mut file = tempfile::Builder::new().prefix(".restored-").tempfile_in(dir)?;
+    file.write_all(mark.as_bytes())?;
+    file.as_file().sync_all()?;
+    file.persist(dir.join(RESTORED)).map(drop).map_err(|error| error.error)
+}
+
+/// What [`mark_restored`] was told last.
+pub fn restored(dir: &Path) -> Option<String> {
+    let file = Dir::open(dir).ok()??.open_file(RESTORED, Purpose::Read).ok()??;
+    let mut mark = String::new();
+    file.take(LONGEST_MARK).read_to_string(&mut mark).ok()?;
+    Some(mark)
+}
+
+/// The journal, or the log that living processes have, is not there.
+pub fn is_incomplete(dir: &Path) -> bool {
+    OPENED_BY_SQLITE[..2].iter().any(|name| std::fs::symlink_metadata(dir.join(name)).is_err())
+}
+
 /// Whether any process that stays lives on the board.
 pub fn is_anyone_present(dir: &Path) -> bool {
     let entries = std::fs::read_dir(dir.join(RUN)).into_iter().flatten().flatten();

@@ -291,12 +291,12 @@ fn replay(dir: &Path, seq: u64) -> Result<crate::state::document::Document, Jour
     while state.seq() < seq {
         let missing = usize::try_from(seq - state.seq()).unwrap_or(READ_AT_ONCE);
         let events = journal.read_from(state.seq(), missing.min(READ_AT_ONCE))?;
-        for recorded in &events {
+        for recorded in events.iter().take_while(|recorded| recorded.seq <= seq) {
             let applied = state.apply(recorded);
             applied.map_err(|error| JournalError::Damaged { seq: recorded.seq, detail: error.to_string() })?;
             state.settle();
         }
-        if events.is_empty() {
+        if events.first().is_none_or(|first| first.seq > seq) {
             return Err(JournalError::Damaged { seq, detail: "it is missing".to_owned() });
         }
     }

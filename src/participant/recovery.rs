@@ -13,15 +13,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
-use serde::Deserialize;
-use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 pub use super::board::acquire;
 use super::board::{self, BoardError, io_error};
 use super::directory;
 use crate::journal::sqlite::{self, SqliteJournal};
 use crate::journal::{BatchId, Journal, JournalError};
+use crate::snapshot::{DIRECTORY as SNAPSHOTS, Snapshots};
 use crate::state::document::{Document, SCHEMA_VERSION};
 use crate::state::event::Event;
 use crate::state::id::ParticipantId;
@@ -31,9 +29,8 @@ use crate::statefile::{self, Found, Projection};
 
 /// One line for each recovery, oldest first.
 pub const LOG: &str = "recovery.log";
-const SNAPSHOTS: &str = "snapshots";
-/// No state within the board's limits comes near it.
-const LARGEST_SNAPSHOT: u64 = 1 << 30;
+/// More lines than anybody reads.
+const LARGEST_LOG: u64 = 16 << 20;
 
 /// Who writes what a recovery records, and when.
 #[derive(Clone, Debug)]
@@ -128,7 +125,9 @@ pub fn plan(dir: &Path) -> Result<Plan, BoardError> {
         }
         plan.best = Some((replayed.state, "the sound beginning of the journal".to_owned()));
     }
-    states.extend(snapshots(dir).into_iter().filter(|(document, _)| is_ours(document)));
+    let fits =
+        |document: &Document| is_ours(document) && journal.as_ref().is_none_or(|journal| is_past_of(journal, document));
+    states.extend(snapshots(dir).into_iter().filter(|(document, _)| fits(document)));
     states.sort_by_key(|(document, _)| std::cmp::Reverse(document.board.seq));
     for (document, source) in states {
         let mut reached = Replayed { state: State::from_document(document), fault: None };
@@ -308,35 +307,22 @@ fn whole(journal: &SqliteJournal) -> Result<Replayed, BoardError> {
     Ok(replayed)
 }
 
-#[derive(Deserialize)]
-struct Latest {
-    path: String,
-    sha256: String,
+/// The sound ones, newest first, each with its name.
+pub fn snapshots(dir: &Path) -> Vec<(Document, String)> {
+    let Ok(snapshots) = Snapshots::of(dir) else { return Vec::new() };
+    let names = snapshots.names().unwrap_or_default();
+    let loaded = names.into_iter().rev().filter_map(|name| Some((snapshots.load(&name).ok()?.state, name)));
+    let known = loaded.filter(|(document, _)| document.board.schema_version <= SCHEMA_VERSION);
+    known.map(|(document, name)| (document, format!("snapshot {name}"))).collect()
 }
 
-/// The sound ones, newest first, each with its name: its SHA-256 is the one in its name, and in `latest.json` if that
-/// names it.
-pub fn snapshots(dir: &Path) -> Vec<(Document, String)> {
-    let dir = dir.join(SNAPSHOTS);
-    let is_directory = std::fs::symlink_metadata(&dir).is_ok_and(|metadata| metadata.is_dir());
-    let entries = is_directory.then(|| std::fs::read_dir(&dir).ok()).flatten().into_iter().flatten().flatten();
-    let mut names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    names.sort();
-    let latest: Option<Latest> =
-        read_regular(&dir.join("latest.json")).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    let read = |name: String| {
-        let hash = name.strip_prefix("state-")?.strip_suffix(".json")?.rsplit('-').next()?.to_owned();
-        let bytes = read_regular(&dir.join(&name)).ok()?;
-        let sha256: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-        let named = latest.as_ref().filter(|latest| latest.path.ends_with(&name));
-        let is_sound = hash.len() == 8 && sha256.starts_with(&hash) && named.is_none_or(|one| one.sha256 == sha256);
-        let mut value: Value = serde_json::from_slice(&bytes).ok().filter(|_| is_sound)?;
-        let state = if value["state"].is_object() { value["state"].take() } else { value };
-        let document: Document = serde_json::from_value(state).ok()?;
-        let is_known = document.board.schema_version <= SCHEMA_VERSION;
-        is_known.then(|| (document, format!("snapshot {name}")))
-    };
-    names.into_iter().rev().filter_map(read).collect()
+/// Whether the journal, as far as it can be read there, has the state in its past. After events were lost, another history
+/// may have the same numbers.
+fn is_past_of(journal: &SqliteJournal, document: &Document) -> bool {
+    let seq = document.board.seq;
+    let Some(before) = seq.checked_sub(1).filter(|before| *before >= journal.base()) else { return true };
+    let there = journal.read_from(before, 1).ok().and_then(|events| events.first().map(|event| event.at));
+    there.is_none_or(|at| at == document.board.last_activity)
 }
 
 fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
@@ -344,7 +330,7 @@ fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     let mut bytes = Vec::new();
     if file.metadata()?.is_file() {
-        file.take(LARGEST_SNAPSHOT).read_to_end(&mut bytes)?;
+        file.take(LARGEST_LOG).read_to_end(&mut bytes)?;
     }
     Ok(bytes)
 }

@@ -2,19 +2,24 @@
 //!
 //! A deleted journal lives on in the connections that have it, so all processes that had it open can still read to its
 //! end. Whoever notices first takes the deleted lock, so that nobody commits to what is gone, then the lock at the board's
-//! path, and makes the journal anew there with everything in it; the others find that journal and that it begins with all
-//! that they know, and go on with it. The deleted one is marked: a process that has only that one, because it slept through
-//! a rebuilding, lets those who know more rebuild first. Where two histories differ nothing is merged: the process that
+//! path, marks the deleted journal as its own, and makes a new one at the path with everything in it; the others find that
+//! and that it begins with all that they know, and go on with it. Locks may be deleted, too, so they prove little here. What
+//! decides is the mark, made in one transaction on the journal that all of them have: behind it nobody can append there,
+//! and who finds another's mark, perhaps because it slept through a rebuilding, waits for those who know more. A new journal
+//! never takes the place of one that is there. Where two histories differ nothing is merged: the process that
 //! finds another history in its place saves its own state beside it and refuses to go on.
 
 use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use super::Stay;
 use super::board::{self, Board, BoardError, acquire, io_error};
-use super::directory::{self, BoardLock, DirectoryError};
+use super::directory::{self, BoardLock, DirectoryError, PresenceLock};
 use super::edits;
 use super::recovery::{self, Author};
+use super::writer::Writer;
+use crate::config;
 use crate::journal::sqlite::{self, SqliteJournal};
 use crate::journal::{Journal, JournalError};
 use crate::state::State;
@@ -24,8 +29,12 @@ use crate::statefile::{self, Found, Projection};
 
 /// As long as a call waits for the lock.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Processes that live longer than a call look at the board more often than that.
-const PATIENCE_WITH_NEWER: Duration = Duration::from_secs(3);
+/// Processes that live longer than a call look at the board far more often than that. Calls are refused meanwhile.
+const PATIENCE_WITH_NEWER: Duration = Duration::from_secs(15);
+/// The journal's log is not missing for longer when somebody who deletes has not finished.
+const PATIENCE_WITH_LOG: Duration = Duration::from_secs(3);
+/// While somebody deletes the board's files, they may be gone again at once.
+const REGAINED_AT_MOST: usize = 100;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// How the journal at the board's path is to ours.
@@ -39,17 +48,22 @@ enum Other {
 
 impl Board {
     /// Puts the board back in its place, or finds the one that another process has put there, and holds its lock then,
-    /// which may be held after an error, too. Answers what there is to report. The state is caught up with what was appended to the deleted journal, not with
-    /// what was appended since.
+    /// which may be held after an error, too. Answers what there is to report.
     pub fn regain(&mut self, author: &Author) -> Result<Option<String>, BoardError> {
         acquire(&self.lock)?;
-        self.find_or_rebuild(author)
+        let since = *self.awaited_since.get_or_insert_with(Instant::now);
+        let regained = self.find_or_rebuild(author, since);
+        if regained.is_ok() {
+            self.awaited_since = None;
+        }
+        regained
     }
 
-    fn find_or_rebuild(&mut self, author: &Author) -> Result<Option<String>, BoardError> {
+    /// `since` when the board has been missed.
+    fn find_or_rebuild(&mut self, author: &Author, since: Instant) -> Result<Option<String>, BoardError> {
         let start = Instant::now();
         loop {
-            let lets_newer_rebuild = start.elapsed() < PATIENCE_WITH_NEWER;
+            let lets_newer_rebuild = since.elapsed() < PATIENCE_WITH_NEWER;
             // Whoever deletes may not have finished: what is made anew may be gone before it is used.
             match self.try_regain(author, lets_newer_rebuild) {
                 Ok(report) if self.lock.verify().is_ok() => return Ok(report),
@@ -71,8 +85,12 @@ impl Board {
         if !had_lock {
             acquire(&lock)?;
         }
-        // Who else has this journal may have had another lock. If it cannot be read, the replica is what there is.
-        let is_readable = self.catch_up().is_ok();
+        if directory::restored(&self.dir).is_some_and(|mark| self.restored.as_ref() != Some(&mark)) {
+            let shown = statefile::seq_of(&self.dir).ok().flatten();
+            return Err(self.diverged(shown.map_or(0, |head| head.seq)));
+        }
+        // Who else has this journal may have had another lock.
+        let is_readable = self.can_catch_up()?;
         if is_readable && self.lock.is_journal_in_place() {
             // Nothing but the lock was deleted.
             if !had_lock {
@@ -81,25 +99,23 @@ impl Board {
             return Ok(None);
         }
         let is_ours = self.lock.is_database_in_place();
-        let found = if is_ours { None } else { self.open_found(lets_newer_rebuild)? };
+        let found = if is_ours { None } else { self.open_found()? };
         let (journal, report) = match found {
             Some(found) => self.join(found)?,
-            None if lets_newer_rebuild && self.journal.is_superseded() => {
-                let source = std::io::Error::other("a process that knows more has not rebuilt it yet");
-                return Err(io_error("cannot find the board in", &self.dir, source));
+            None => {
+                if is_readable {
+                    self.take_on(author, lets_newer_rebuild)?;
+                }
+                self.rebuild(author, is_readable)?
             }
-            None => self.rebuild(author, is_readable)?,
         };
-        let old = std::mem::replace(&mut self.journal, journal);
-        if is_readable && let Err(error) = old.mark_superseded() {
-            tracing::debug!(%error, "the deleted journal could not be marked");
-        }
-        old.abandon();
+        std::mem::replace(&mut self.journal, journal).abandon();
         if !had_lock {
             self.take_lock(lock);
         }
         self.lock.settle_journal(self.journal.identity(), self.journal.has_log());
         self.projection = Projection::new(&self.dir);
+        let report = report.map(|report| format!("{report}{}", self.put_back_configuration()));
         self.catch_up()?;
         self.project().map_err(|source| io_error("cannot write the state file in", &self.dir, source))?;
         if let Some(report) = &report {
@@ -108,21 +124,42 @@ impl Board {
         Ok(report)
     }
 
+    /// False when the journal is damaged: then the replica is what there is. Any other error may pass.
+    fn can_catch_up(&mut self) -> Result<bool, BoardError> {
+        match self.catch_up() {
+            Ok(_) => Ok(true),
+            Err(BoardError::Inconsistent(_)) => Ok(false),
+            Err(error) if error.is_damage() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes certain that nobody appends to the deleted journal any more and nobody else makes another of it, and knows
+    /// all that is in it then.
+    fn take_on(&mut self, author: &Author, lets_newer_rebuild: bool) -> Result<(), BoardError> {
+        if !self.journal.supersede(author.participant.as_str(), !lets_newer_rebuild)? {
+            let source = std::io::Error::other("a process that knows more has not rebuilt it yet");
+            return Err(io_error("cannot find the board in", &self.dir, source));
+        }
+        self.catch_up().map(drop)
+    }
+
     /// The journal that is at the board's path, if there is one.
-    fn open_found(&self, lets_newer_rebuild: bool) -> Result<Option<SqliteJournal>, BoardError> {
+    fn open_found(&self) -> Result<Option<SqliteJournal>, BoardError> {
         let log = self.lock.log_files();
+        let awaits_log = self.awaited_since.is_some_and(|since| since.elapsed() < PATIENCE_WITH_LOG);
         let has_log = || self.lock.has_log_files(&log);
         // Without the log that others write to, it would be an older journal than theirs; to open it would make another.
         let is_incomplete = || {
             let source = std::io::Error::other("the journal's log is missing");
             Err(io_error("cannot use the board in", &self.dir, source))
         };
-        if lets_newer_rebuild && Self::exists(&self.dir) && !has_log() {
+        if awaits_log && Self::exists(&self.dir) && !has_log() {
             return is_incomplete();
         }
         directory::inspect_journal(&self.dir)?;
         match SqliteJournal::open(&self.dir) {
-            Ok(_) if lets_newer_rebuild && !has_log() => is_incomplete(),
+            Ok(_) if awaits_log && !has_log() => is_incomplete(),
             Ok(journal) => Ok(Some(journal)),
             Err(JournalError::NotFound { .. }) => Ok(None),
             Err(error) if error.is_damage() => Ok(None),
@@ -145,7 +182,7 @@ impl Board {
     fn join(&mut self, mut found: SqliteJournal) -> Result<(SqliteJournal, Option<String>), BoardError> {
         let board_id = &self.state.board().board_id;
         if found.board_id()?.as_ref() != Some(board_id) {
-            return Err(DirectoryError::Replaced { path: self.dir.clone() }.into());
+            return Err(self.diverged(found.head()?));
         }
         match self.compare(&found)? {
             Other::Newer => Ok((found, None)),
@@ -186,6 +223,23 @@ impl Board {
         BoardError::Diverged { path: self.dir.clone(), ours: self.state.seq(), theirs, saved }
     }
 
+    /// What went with the board besides what the journal knows, and what became of it.
+    fn put_back_configuration(&self) -> String {
+        use std::io::Write;
+        use std::os::unix::fs::OpenOptionsExt;
+        let path = self.dir.join(config::FILE);
+        let put_back = self.config_text.as_ref().filter(|_| std::fs::symlink_metadata(&path).is_err()).map(|text| {
+            let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+            file.write_all(text)
+        });
+        let tokens = "; tokens that were deleted are not put back: `callboard token add` makes new ones";
+        match put_back {
+            None => tokens.to_owned(),
+            Some(Ok(())) => format!("; {} is as this process had read it{tokens}", config::FILE),
+            Some(Err(error)) => format!("; {} could not be put back ({error}){tokens}", config::FILE),
+        }
+    }
+
     /// Nobody else has been here: everything that this process knows becomes the board again.
     fn rebuild(&mut self, author: &Author, is_readable: bool) -> Result<(SqliteJournal, Option<String>), BoardError> {
         let seq = self.state.seq();
@@ -199,8 +253,8 @@ impl Board {
             Some(Found::Sound(document)) if document.board.board_id == self.state.board().board_id => {
                 newer = (document.board.seq > seq).then_some(document);
             }
-            Some(Found::Sound(_) | Found::Foreign { .. }) => {
-                return Err(DirectoryError::Replaced { path: self.dir.clone() }.into());
+            Some(Found::Sound(document) | Found::Foreign { document, .. }) => {
+                return Err(self.diverged(document.board.seq));
             }
             // An edit: the projection keeps it.
             Some(Found::Unsound { .. }) if edits::is_strange(self) => {}
@@ -220,6 +274,8 @@ impl Board {
                     return Ok((journal, Some(rebuilt(seq, report))));
                 }
                 Ok(incomplete) => incomplete.abandon(),
+                // Somebody may be deleting still, or the disk be full: what there is must not be given up for that.
+                Err(error) if !error.is_damage() => return Err(error.into()),
                 Err(error) => tracing::warn!(%error, "the deleted journal could not be carried over"),
             }
             sqlite::set_aside(&self.dir).map_err(failed("cannot move the journal aside in"))?;
@@ -230,17 +286,106 @@ impl Board {
     }
 }
 
+impl Writer {
+    /// The files at the board's paths are not the ones that this process has, or are damaged: puts that right, and holds
+    /// the board's lock then.
+    pub(super) fn regain(&mut self) -> Result<(), BoardError> {
+        let author = self.author();
+        let Some(board) = &mut self.board else { return Ok(()) };
+        let regained = board.regain(&author);
+        let replaced = self.replace_locker();
+        let report = match (regained, replaced) {
+            (Ok(report), Ok(())) => report,
+            (Err(error), _) | (_, Err(error)) => {
+                if matches!(error, BoardError::Diverged { .. }) {
+                    // It lives on no board that others could wait for.
+                    self.presence = None;
+                }
+                self.release_unless_awaited();
+                return Err(error);
+            }
+        };
+        if let Some(board) = &mut self.board {
+            drop(board.lock.sign(self.participant.pid));
+        }
+        self.report = report.or(self.report.take());
+        // Dropped first: it removes its file.
+        self.presence = None;
+        if self.stay == Stay::Presence {
+            // If it is gone again already, the next commit makes it.
+            self.presence = PresenceLock::acquire(&self.dir, self.participant.id.as_str()).ok();
+        }
+        // The others need a moment to show that they live.
+        self.last_reap = Some(Instant::now());
+        if self.stay != Stay::Brief {
+            self.watch();
+        }
+        Ok(())
+    }
+
+    /// What waits for the lock of before, which was deleted, would say nothing of the one that is held now.
+    fn replace_locker(&mut self) -> Result<(), BoardError> {
+        if let Some(board) = &self.board
+            && self.locker.as_ref().is_none_or(|locker| locker.generation != board.lock_generation)
+        {
+            self.locker = None;
+            self.locker = Some(self.wait_for_lock_of(board)?);
+        }
+        Ok(())
+    }
+
+    /// The thread that waits for the lock may have it already, through the same handle, and its answer will come.
+    fn release_unless_awaited(&self) {
+        if let Some(board) = &self.board
+            && !self.locker.as_ref().is_some_and(|locker| locker.waiting)
+        {
+            board.lock.release();
+        }
+    }
+
+    /// Without the lock.
+    pub(super) fn look_again(&mut self) -> Result<(), BoardError> {
+        let mut has_lock = false;
+        let caught_up = self.catch_up_or_regain(&mut has_lock);
+        if has_lock {
+            self.release_unless_awaited();
+        }
+        caught_up
+    }
+
+    /// `has_lock` says whether the lock was taken for it.
+    pub(super) fn catch_up_or_regain(&mut self, has_lock: &mut bool) -> Result<(), BoardError> {
+        for _ in 0..REGAINED_AT_MOST {
+            match self.catch_up() {
+                Err(error) if can_be_regained(&error) => self.regain()?,
+                caught_up => return caught_up,
+            }
+            *has_lock = true;
+        }
+        self.catch_up()
+    }
+}
+
+/// A running process knows what the files have lost.
+fn can_be_regained(error: &BoardError) -> bool {
+    matches!(error, BoardError::Directory(DirectoryError::Replaced { .. })) || error.is_damage()
+}
+
 fn rebuilt(seq: u64, how: &str) -> String {
     format!(
         "the board's files were removed or damaged while processes ran; it was rebuilt from a running process, {how}: \
-         everything up to event {seq} is safe; config.toml and tokens are not restored"
+         everything up to event {seq} is safe"
     )
 }
 
 fn save_beside(board: &Board, theirs: u64) -> std::io::Result<PathBuf> {
-    let path = board.dir.join(format!("diverged-{}-from-{theirs}", board.state.seq()));
+    let path = board.dir.join(format!("diverged-{}-from-{theirs}-{}", board.state.seq(), std::process::id()));
     std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700).create(&path)?;
     Projection::new(&path).write(&board.state)?;
+    match board.journal.carry_over(&path) {
+        Ok(journal) => journal.abandon(),
+        Err(error) => tracing::warn!(%error, "the history could not be kept beside the state"),
+    }
     Ok(path)
 }
 

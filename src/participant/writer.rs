@@ -14,9 +14,8 @@ use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::archive::has_grown;
 use super::board::{self, Board, BoardError, LOCK_PATIENCE, NoHistory};
-use super::directory::{DirectoryError, PresenceLock, clear_presence, is_present};
+use super::directory::{JOURNAL, PresenceLock, clear_presence, is_present};
 use super::edits::{Edits, Examined, Verdict};
 use super::feed::{Feed, Item};
 use super::locker::Locker;
@@ -27,7 +26,6 @@ use super::{CallError, Options, Past, Queued, Stay};
 use crate::clock::BoardClock;
 use crate::journal::BatchId;
 use crate::ops::{self, Call, DefaultAgent, Fetched, History, Prepared, Vitals};
-use crate::snapshot::Snapshots;
 use crate::state::agent::Participant;
 use crate::state::deadline::{STEP, clock_stepped};
 use crate::state::event::{Event, Recorded};
@@ -46,8 +44,6 @@ const BATCH: usize = 64;
 const LOOKED_AT: usize = 256;
 /// How often a process that outlives its calls looks whether the others live.
 const PRESENCE_CHECK: Duration = Duration::from_secs(1);
-/// While somebody deletes the board's files, they may be gone again at once.
-const REGAINED_AT_MOST: usize = 100;
 /// Behind the file system's notifications, which are hints.
 const POLL_WHILE_PARKED: Duration = Duration::from_millis(250);
 /// Calls that ask the archive at once: each may hold whole states.
@@ -85,24 +81,24 @@ type Answer = Result<Value, CallError>;
 type Answers = Vec<(oneshot::Sender<Answer>, Answer)>;
 
 pub(crate) struct Writer {
-    dir: PathBuf,
+    pub(super) dir: PathBuf,
     forbidden: Option<String>,
     unwritable: Option<String>,
-    participant: Participant,
-    stay: Stay,
-    clock: BoardClock,
+    pub(super) participant: Participant,
+    pub(super) stay: Stay,
+    pub(super) clock: BoardClock,
     chance: Chance,
-    board: Option<Board>,
-    locker: Option<Locker>,
-    presence: Option<PresenceLock>,
+    pub(super) board: Option<Board>,
+    pub(super) locker: Option<Locker>,
+    pub(super) presence: Option<PresenceLock>,
     watcher: Option<RecommendedWatcher>,
     queue: VecDeque<Queued>,
     waiting: Waiting,
     /// Names that stand for `auto`, once they are taken.
     auto: HashMap<String, AgentId>,
-    last_reap: Option<Instant>,
+    pub(super) last_reap: Option<Instant>,
     /// When the replica last caught up without being asked.
-    last_look: Option<Instant>,
+    pub(super) last_look: Option<Instant>,
     /// When time's events could not be recorded.
     failed_at: Option<Instant>,
     batches: u64,
@@ -120,9 +116,9 @@ pub(crate) struct Writer {
     /// Held by every call that asks the archive.
     fetching: Arc<()>,
     /// The journal's size when the newest snapshot was taken, as far as known.
-    journal_at_snapshot: Option<u64>,
+    pub(super) journal_at_snapshot: Option<u64>,
     /// What had to be mended, for the next reply.
-    report: Option<String>,
+    pub(super) report: Option<String>,
 }
 
 impl Writer {
@@ -222,6 +218,8 @@ impl Writer {
             Message::Locked { acquired, generation } => self.locked(acquired, generation),
             Message::StopWaiting => self.hurried = true,
             Message::Examined(examined) => self.edits.take(examined),
+            // Whoever comes next must find the board that was here, not make another.
+            Message::Changed if self.board.is_some() && !Board::exists(&self.dir) => self.last_look = None,
             Message::Changed | Message::Stop => {}
         }
     }
@@ -331,62 +329,25 @@ impl Writer {
         }
     }
 
-    fn author(&mut self) -> Author {
+    pub(super) fn author(&mut self) -> Author {
         Author { participant: self.participant.id.clone(), now: self.clock.now(Timestamp::default()) }
     }
 
-    fn wait_for_lock_of(&self, board: &Board) -> Result<Locker, BoardError> {
+    pub(super) fn wait_for_lock_of(&self, board: &Board) -> Result<Locker, BoardError> {
         let sender = self.sender.clone();
         let spawned = board.lock.handle().and_then(|lock| Locker::spawn(lock, board.lock_generation, sender));
         spawned.map_err(|source| BoardError::Io { action: "cannot wait for the board's lock".to_owned(), source })
     }
 
-    /// The files at the board's paths are not the ones that this process has, or are damaged: puts that right, and holds
-    /// the board's lock then.
-    fn regain(&mut self) -> Result<(), BoardError> {
-        let author = self.author();
-        let Some(board) = &mut self.board else { return Ok(()) };
-        let regained = board.regain(&author);
-        let Ok(report) = regained else {
-            self.release_unless_awaited();
-            return regained.map(drop);
-        };
-        drop(board.lock.sign(self.participant.pid));
-        self.report = report.or(self.report.take());
-        // Dropped first: it removes its file.
-        self.presence = None;
-        if self.stay == Stay::Presence {
-            // If it is gone again already, the next commit makes it.
-            self.presence = PresenceLock::acquire(&self.dir, self.participant.id.as_str()).ok();
-        }
-        // The others need a moment to show that they live.
-        self.last_reap = Some(Instant::now());
-        if self.stay != Stay::Brief {
-            self.watch();
-        }
-        if let Some(board) = &self.board
-            && self.locker.as_ref().is_none_or(|locker| locker.generation != board.lock_generation)
-        {
-            self.locker = Some(self.wait_for_lock_of(board)?);
-        }
-        Ok(())
-    }
-
-    /// The thread that waits for the lock may have it already, through the same handle, and its answer will come.
-    fn release_unless_awaited(&self) {
-        if let Some(board) = &self.board
-            && !self.locker.as_ref().is_some_and(|locker| locker.waiting)
-        {
-            board.lock.release();
-        }
-    }
-
     /// Other processes' commits wake this one. Hints only: there is a poll behind them.
-    fn watch(&mut self) {
+    pub(super) fn watch(&mut self) {
         let sender = self.sender.clone();
         let hint = move |event: notify::Result<notify::Event>| {
-            let replaced = |event: notify::Event| event.paths.iter().any(|path| path.ends_with(statefile::FILE_NAME));
-            if event.is_ok_and(|event| !event.kind.is_access() && replaced(event)) {
+            let is_of = |event: &notify::Event, name: &str| event.paths.iter().any(|path| path.ends_with(name));
+            let matters = |event: notify::Event| {
+                is_of(&event, statefile::FILE_NAME) || event.kind.is_remove() && is_of(&event, JOURNAL)
+            };
+            if event.is_ok_and(|event| !event.kind.is_access() && matters(event)) {
                 // A full queue is looked at soon anyway.
                 drop(sender.try_send(Message::Changed));
             }
@@ -404,29 +365,7 @@ impl Writer {
         }
     }
 
-    /// Without the lock.
-    fn look_again(&mut self) -> Result<(), BoardError> {
-        let mut has_lock = false;
-        let caught_up = self.catch_up_or_regain(&mut has_lock);
-        if has_lock {
-            self.release_unless_awaited();
-        }
-        caught_up
-    }
-
-    /// `has_lock` says whether the lock was taken for it.
-    fn catch_up_or_regain(&mut self, has_lock: &mut bool) -> Result<(), BoardError> {
-        for _ in 0..REGAINED_AT_MOST {
-            match self.catch_up() {
-                Err(error) if can_be_regained(&error) => self.regain()?,
-                caught_up => return caught_up,
-            }
-            *has_lock = true;
-        }
-        self.catch_up()
-    }
-
-    fn catch_up(&mut self) -> Result<(), BoardError> {
+    pub(super) fn catch_up(&mut self) -> Result<(), BoardError> {
         let Some(board) = &mut self.board else { return Ok(()) };
         board.lock.verify()?;
         let caught_up = board.catch_up()?;
@@ -689,33 +628,6 @@ impl Writer {
         }
     }
 
-    /// Without the lock. A process that is there for one call would end before another thread has written it.
-    fn snapshot_if_grown(&mut self) {
-        let Some(board) = &self.board else { return };
-        let (journal_bytes, state_bytes) = (board.journal_bytes(), board.state_bytes());
-        if !has_grown(journal_bytes, self.journal_at_snapshot, state_bytes) {
-            return;
-        }
-        let newest = Snapshots::of(&self.dir).and_then(|snapshots| snapshots.newest());
-        let newest = newest.ok().flatten().and_then(|newest| newest.head);
-        self.journal_at_snapshot = newest.map(|head| head.journal_bytes);
-        if !has_grown(journal_bytes, self.journal_at_snapshot, state_bytes) {
-            return;
-        }
-        // Whether it succeeds or not: the next attempt is due when it has grown again.
-        self.journal_at_snapshot = Some(journal_bytes);
-        let archive = board.archive(self.clock.now(board.state.board().last_activity));
-        let take = move || {
-            if let Err(error) = archive.take_if_grown(state_bytes) {
-                tracing::warn!(%error, "no snapshot could be written");
-            }
-        };
-        match self.stay {
-            Stay::Brief => take(),
-            Stay::Lasting | Stay::Presence => drop(std::thread::Builder::new().name("snapshot".to_owned()).spawn(take)),
-        }
-    }
-
     /// Asks the archive on another thread; the call comes back with what it answered.
     fn fetch(&mut self, mut call: Queued) {
         let opened = self.open(false).and_then(|()| self.catch_up().map_err(Arc::new));
@@ -947,11 +859,6 @@ fn add_warning(reply: &mut serde_json::Map<String, Value>, warning: &str) {
         None => warning.to_owned(),
     };
     reply.insert("warning".to_owned(), Value::from(all));
-}
-
-/// A running process knows what the files have lost.
-fn can_be_regained(error: &BoardError) -> bool {
-    matches!(error, BoardError::Directory(DirectoryError::Replaced { .. })) || error.is_damage()
 }
 
 fn lock_error(source: io::Error) -> BoardError {

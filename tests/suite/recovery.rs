@@ -1,8 +1,9 @@
 //! Boards whose files are damaged, missing, at odds, or deleted while processes run: what is sound is gone on from, what is
 //! not is kept, and what was lost is said.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,9 +13,11 @@ use std::time::{Duration, Instant};
 use callboard::state::event::Event;
 use rusqlite::Connection;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::harness::http::Server;
 use crate::harness::{Board, Client, Finished, PATIENCE, STATE_FILE, size, until};
 
 /// A board with three tasks, at event 4, and nobody running on it.
@@ -158,7 +161,8 @@ fn state_file_that_is_behind_is_brought_to_the_head() {
     create(&board, "task-4");
     fs::write(board.file(STATE_FILE), old).unwrap();
     let reply = create(&board, "task-5");
-    assert!(reply.get("warning").is_none(), "{reply}");
+    assert!(warning(&reply).contains("an old state file back, of event 4"), "{reply}");
+    assert!(!board.file("recovery.log").exists(), "nothing had to be recovered");
     assert_eq!(board.tasks().len(), 5);
     board.assert_file_is_the_replay();
 }
@@ -196,18 +200,8 @@ fn state_file_of_a_newer_version_is_refused_and_nothing_touched() {
     }
 }
 
-/// The state file as it is, as a snapshot.
-fn take_snapshot(board: &Board, time: &str) -> String {
-    let mut state = board.document();
-    state["prev_sha256"] = Value::Null;
-    let bytes = state.to_string();
-    let sha256 = sha256(bytes.as_bytes());
-    let name = format!("state-{time}-{}.json", &sha256[..8]);
-    let _ = fs::create_dir(board.file("snapshots"));
-    fs::write(board.file("snapshots").join(&name), bytes).unwrap();
-    let latest = json!({"version": 1, "path": name, "sha256": sha256});
-    fs::write(board.file("snapshots/latest.json"), latest.to_string()).unwrap();
-    name
+fn take_snapshot(board: &Board) -> String {
+    board.cli_ok("create_snapshot", json!({}))["snapshot"].as_str().unwrap().to_owned()
 }
 
 /// Three snapshots, after one, two and three tasks; then a fourth task.
@@ -215,7 +209,7 @@ fn with_snapshots() -> (Board, [String; 3]) {
     let board = Board::new();
     let names = ["task-1", "task-2", "task-3"].map(|id| {
         create(&board, id);
-        take_snapshot(&board, &format!("2026-03-0{}T12:00:00Z", &id[5..]))
+        take_snapshot(&board)
     });
     create(&board, "task-4");
     (board, names)
@@ -265,7 +259,7 @@ fn nothing_begins_empty_where_there_was_a_board() {
         |board| fs::write(board.file("mcp-state.json.imported-1"), "x").unwrap(),
         |board| {
             fs::create_dir(board.file("snapshots")).unwrap();
-            fs::write(board.file("snapshots/state-2026-03-01T12:00:00Z-00000000.json"), "{}").unwrap();
+            fs::write(board.file("snapshots/state-20260301T120000.000Z-00000000.json"), "{}").unwrap();
         },
     ];
     for remain in remains {
@@ -287,12 +281,15 @@ fn what_would_lose_events_is_not_done_while_others_live_on_the_board() {
     let board = three_tasks();
     let mut living = board.mcp();
     living.register("a1");
+    // Or it might see to the state file first.
+    stop(&living);
     fs::write(board.file(STATE_FILE), "{").unwrap();
     let bytes = fs::read(board.file("journal.db")).unwrap();
     fs::write(board.file("journal.db"), vec![b'x'; bytes.len()]).unwrap();
     let before = fs::read(board.file(STATE_FILE)).unwrap();
     refused(&board.cli("get_status", json!({})), "board_damaged", &["Other processes", "call one of them"]);
     assert_eq!(fs::read(board.file(STATE_FILE)).unwrap(), before);
+    living.signal(Signal::CONT);
     living.ok("create_task", json!({"description": "d", "id": "task-4"}));
     let reply = create(&board, "task-5");
     assert!(warning(&reply).contains("lost: nothing"), "{reply}");
@@ -411,6 +408,13 @@ fn commit_that_fails_is_answered_with_what_the_journal_holds() {
     }
 }
 
+/// Until it goes on it notices nothing. It has no lock meanwhile.
+fn stop(client: &Client) {
+    let stat = || fs::read_to_string(format!("/proc/{}/stat", client.pid())).unwrap();
+    client.signal(Signal::STOP);
+    until(PATIENCE, "the process has stopped", || stat().contains(") T ").then_some(()));
+}
+
 /// A process on a board with one task.
 fn settled(board: &Board) -> Client {
     let mut client = board.mcp();
@@ -526,7 +530,29 @@ fn create_until(board: &Board, slot: usize, stop: &AtomicBool) -> (Vec<String>, 
 #[test]
 fn directory_that_is_removed_again_and_again_under_load_loses_nothing_acknowledged() {
     let removals = size("CALLBOARD_REMOVALS", 6);
+    loses_nothing(&Board::new(), removals, "removals of the directory", |board| {
+        let _ = Command::new("rm").arg("-rf").arg(board.dir()).output();
+    });
+}
+
+#[test]
+fn git_clean_under_four_working_processes_loses_nothing_acknowledged() {
+    let removals = size("CALLBOARD_REMOVALS", 6);
     let board = Board::new();
+    let git = |arguments: &[&str]| Command::new("git").arg("-C").arg(board.base()).args(arguments).output().unwrap();
+    assert!(git(&["init", "-q"]).status.success());
+    loses_nothing(&board, removals, "times git clean -fdx", |board| {
+        // It fails where the board is back before all is gone.
+        let cleaned = git(&["clean", "-fdx"]);
+        let said = String::from_utf8_lossy(&cleaned.stdout).into_owned();
+        let name = board.dir().file_name().unwrap().to_str().unwrap();
+        let said_or_warned = format!("{said}{}", String::from_utf8_lossy(&cleaned.stderr));
+        assert!(said_or_warned.contains(name), "it removed nothing: {said_or_warned}");
+    });
+}
+
+/// Four processes create tasks while `remove` is called again and again.
+fn loses_nothing(board: &Board, removals: usize, what: &str, remove: impl Fn(&Board)) {
     board.cli_ok("init_coordination", json!({"goal": "g"}));
     let id = board.document()["board_id"].clone();
     let stop = AtomicBool::new(false);
@@ -534,7 +560,7 @@ fn directory_that_is_removed_again_and_again_under_load_loses_nothing_acknowledg
     let results = thread::scope(|scope| {
         let slots: Vec<_> = (0..PROCESSES)
             .map(|slot| {
-                let (board, stop) = (&board, &stop);
+                let (board, stop) = (board, &stop);
                 scope.spawn(move || create_until(board, slot, stop))
             })
             .collect();
@@ -544,7 +570,7 @@ fn directory_that_is_removed_again_and_again_under_load_loses_nothing_acknowledg
         for removal in 1..=removals {
             let now = until(PATIENCE, "the board is there", || Some(seq()).filter(|seq| *seq > 0));
             until(PATIENCE, "work goes on", || (seq() > now + 20).then_some(()));
-            let _ = Command::new("rm").arg("-rf").arg(board.dir()).output();
+            remove(board);
             println!("removal {removal} at event {now} or later");
         }
         let now = until(PATIENCE, "the board is there", || Some(seq()).filter(|seq| *seq > 0));
@@ -557,7 +583,7 @@ fn directory_that_is_removed_again_and_again_under_load_loses_nothing_acknowledg
     let refused: Vec<_> = results.iter().flat_map(|(_, refused)| refused).collect();
     let lost: Vec<_> = acknowledged.iter().filter(|id| !tasks.contains_key(**id)).collect();
     println!(
-        "{removals} removals of the directory under {PROCESSES} processes in {:.1} s: {} creates acknowledged, {} answered \
+        "{removals} {what} under {PROCESSES} processes in {:.1} s: {} creates acknowledged, {} answered \
          with an error, {} lost",
         start.elapsed().as_secs_f64(),
         acknowledged.len(),
@@ -572,4 +598,148 @@ fn directory_that_is_removed_again_and_again_under_load_loses_nothing_acknowledg
     assert!(odd.is_empty(), "{odd:?}");
     assert!(results.iter().all(|(acknowledged, _)| !acknowledged.is_empty()));
     board.assert_file_is_the_replay();
+}
+
+/// A board at event 5 with its backup at event 4.
+fn backed_up() -> (Board, String) {
+    let board = three_tasks();
+    let backup = board.base().join("b.backup").to_str().unwrap().to_owned();
+    assert!(board.finish(board.command().args(["backup", &backup])).status.success());
+    (board, backup)
+}
+
+#[test]
+fn process_does_not_take_a_restored_board_for_a_deleted_one() {
+    for journal in ["damaged", "missing"] {
+        let (board, backup) = backed_up();
+        let mut client = board.mcp();
+        client.ok("create_task", json!({"description": "d", "id": "task-ours"}));
+        // So that nothing is regained before the restore: a stopped process notices nothing.
+        stop(&client);
+        match journal {
+            "damaged" => fs::write(board.file("journal.db"), vec![b'x'; 4_096]).unwrap(),
+            _ => remove_journal(&board),
+        }
+        let restored = board.finish(board.command().args(["restore", "--force", &backup]));
+        assert!(restored.status.success(), "{journal}: {}", restored.stderr);
+        client.signal(Signal::CONT);
+        for (operation, arguments) in [("create_task", json!({"description": "d"})), ("get_status", json!({}))] {
+            let refused = client.call(operation, arguments);
+            assert_eq!(refused.code(), "board_replaced", "{journal}: {}", refused.text);
+            assert!(refused.text.contains("restart this process"), "{}", refused.text);
+        }
+        create(&board, "task-after");
+        let tasks: Vec<_> = board.tasks().into_keys().collect();
+        assert_eq!(tasks, ["task-1", "task-2", "task-3", "task-after"], "{journal}: what was restored is the board");
+        board.assert_file_is_the_replay();
+        // What only that process knew is not thrown away.
+        let entries = fs::read_dir(board.dir()).unwrap().map(|entry| entry.unwrap().path());
+        let kept: Vec<_> = entries.filter(|path| path.to_str().unwrap().contains("/diverged-")).collect();
+        assert_eq!(kept.len(), 1, "{journal}: {kept:?}");
+        assert!(fs::read_to_string(kept[0].join(STATE_FILE)).unwrap().contains("task-ours"));
+    }
+}
+
+#[test]
+fn new_board_in_the_place_of_a_deleted_one_is_left_alone_and_the_old_one_kept_with_its_history() {
+    let board = Board::new();
+    let mut client = settled(&board);
+    let seq = board.document()["seq"].as_u64().unwrap();
+    stop(&client);
+    remove_directory(board.dir());
+    create(&board, "task-new");
+    client.signal(Signal::CONT);
+    let refused = client.call("get_status", json!({}));
+    assert_eq!(refused.code(), "board_replaced", "{}", refused.text);
+    assert_eq!(board.tasks().into_keys().collect::<Vec<_>>(), ["task-new"]);
+    let entries = fs::read_dir(board.dir()).unwrap().map(|entry| entry.unwrap().path());
+    let kept: Vec<_> = entries.filter(|path| path.to_str().unwrap().contains("/diverged-")).collect();
+    let (kept, state) = (kept[0].to_str().unwrap(), seq.to_string());
+    let past = board.finish(board.command().args(["--json", "--dir", kept, "state", "--at", &state]));
+    assert!(past.status.success() && past.stdout.contains("task-1"), "{} {}", past.stdout, past.stderr);
+}
+
+#[test]
+fn configuration_comes_back_with_a_deleted_board_and_tokens_do_not() {
+    let board = three_tasks();
+    let text = "[policy]\nmax_checkpoints = 7\n";
+    fs::write(board.file("config.toml"), text).unwrap();
+    let token = board.finish(board.command().args(["token", "add", "--role", "worker", "--name", "w"]));
+    assert!(token.status.success(), "{}", token.stderr);
+    let mut client = board.mcp();
+    client.ok("get_status", json!({}));
+    remove_directory(board.dir());
+    let reply = client.ok("create_task", json!({"description": "d", "id": "task-4"}));
+    assert!(warning(&reply).contains("config.toml is as this process had read it"), "{reply}");
+    assert!(warning(&reply).contains("tokens that were deleted are not put back"), "{reply}");
+    assert_eq!(fs::read_to_string(board.file("config.toml")).unwrap(), text);
+    assert_eq!(fs::metadata(board.file("config.toml")).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(!board.file("tokens.toml").exists());
+}
+
+#[test]
+fn server_whose_tokens_are_deleted_lets_nobody_in() {
+    let board = three_tasks();
+    let token = board.finish(board.command().args(["--json", "token", "add", "--role", "worker", "--name", "w"]));
+    let token = token.value()["token"].as_str().unwrap().to_owned();
+    let server = Server::on(&board);
+    let ask = |token: Option<&str>| {
+        let request = server.rpc(1, "get_status", &json!({})).without("authorization");
+        let request = match token {
+            Some(token) => request.header("authorization", &format!("Bearer {token}")),
+            None => request,
+        };
+        server.ask(&request).status
+    };
+    assert_eq!((ask(Some(&token)), ask(None)), (200, 401));
+    fs::remove_file(board.file("tokens.toml")).unwrap();
+    assert_eq!((ask(Some(&token)), ask(None)), (401, 401), "without the file");
+    remove_directory(board.dir());
+    assert_eq!((ask(Some(&token)), ask(None)), (401, 401), "without the board");
+    until(PATIENCE, "the board is back", || board.file("recovery.log").exists().then_some(()));
+    assert_eq!((ask(Some(&token)), ask(None)), (401, 401), "with the board that is back");
+}
+
+#[test]
+fn state_at_an_event_is_found_in_a_journal_that_begins_behind_a_recovery() {
+    let board = three_tasks();
+    remove_journal(&board);
+    for id in ["task-4", "task-5", "task-6"] {
+        create(&board, id);
+    }
+    let past = |seq: &str| board.finish(board.command().args(["--json", "state", "--at", seq]));
+    let state = past("6").value();
+    let ids: Vec<_> = state["tasks"].as_array().unwrap().iter().map(|task| task["id"].clone()).collect();
+    assert_eq!((&state["seq"], ids.len()), (&json!(6), 4), "{state}");
+    refused(&past("3"), "not_in_the_past", &[]);
+}
+
+fn checks(board: &Board) -> BTreeMap<String, Value> {
+    let checks = doctor(board, &[]).value()["checks"].as_array().unwrap().clone();
+    checks.into_iter().map(|check| (check["name"].as_str().unwrap().to_owned(), check)).collect()
+}
+
+#[test]
+fn doctor_verifies_the_snapshots_and_looks_at_the_directories_above() {
+    let (board, names) = with_snapshots();
+    let before = checks(&board);
+    assert_eq!(before["snapshots"]["verdict"], "ok", "{before:?}");
+    assert!(before["snapshots"]["found"].as_str().unwrap().starts_with("3, chain verified"), "{before:?}");
+    let path = board.file("snapshots").join(&names[1]);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[300] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    fs::set_permissions(board.base(), fs::Permissions::from_mode(0o777)).unwrap();
+    let after = checks(&board);
+    assert_eq!(after["snapshots"]["verdict"], "warn", "{after:?}");
+    for words in [&names[1], "SHA-256", &names[2]] {
+        assert!(after["snapshots"]["found"].as_str().unwrap().contains(words), "{after:?}");
+    }
+    assert_eq!(after["directories above"]["verdict"], "warn", "{after:?}");
+    let found = after["directories above"]["found"].as_str().unwrap();
+    assert!(found.contains(board.base().to_str().unwrap()) && found.contains("writable by everybody"), "{found}");
+    let base = board.base().to_str().unwrap();
+    assert!(!before["directories above"]["found"].as_str().unwrap().contains(base), "{before:?}");
+    fs::set_permissions(board.base(), fs::Permissions::from_mode(0o1777)).unwrap();
+    assert!(!checks(&board)["directories above"]["found"].as_str().unwrap().contains(base), "sticky");
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
-use rusqlite::{OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::{
     FILE_NAME, READ, SqliteJournal, begin, beside, connect, head, insert, put_in_place, read_link, read_row,
@@ -15,6 +15,7 @@ use crate::journal::chain::{Hash, damaged};
 use crate::journal::{Journal, JournalError};
 use crate::state::event::Recorded;
 
+const REINSTATE: &str = "DELETE FROM meta WHERE key = 'superseded'";
 /// Events read in one go.
 const READ_AT_ONCE: usize = 4_096;
 
@@ -50,7 +51,7 @@ impl SqliteJournal {
         let path = unfinished.to_str().ok_or_else(|| io::Error::other("the board's path is not UTF-8"))?;
         self.connection.execute("VACUUM INTO ?1", [path])?;
         let (copy, _) = connect(&unfinished)?;
-        copy.execute("DELETE FROM meta WHERE key = 'superseded'", [])?;
+        copy.execute(REINSTATE, [])?;
         take_log_in_at_end(&copy, true);
         copy.close().map_err(|(_, error)| error)?;
         // SQLite does not, for a copy.
@@ -75,14 +76,18 @@ impl SqliteJournal {
         Ok(transaction.commit()?)
     }
 
-    /// Tells the others that have this journal, which was deleted, that another has taken its place.
-    pub fn mark_superseded(&self) -> Result<(), JournalError> {
-        self.connection.execute("INSERT OR REPLACE INTO meta(key, value) VALUES ('superseded', '1')", [])?;
-        Ok(())
+    /// Takes on this journal, which was deleted: from here on nobody appends to it, and `by` alone makes another of it.
+    /// Answers false when another process has done so before, unless it is to be done `anyway`.
+    pub fn supersede(&self, by: &str, anyway: bool) -> Result<bool, JournalError> {
+        let mark = "INSERT INTO meta(key, value) VALUES ('superseded', ?1)
+            ON CONFLICT(key) DO UPDATE SET value = ?1 WHERE ?2 OR value = ?1";
+        Ok(self.connection.execute(mark, params![by, anyway])? > 0)
     }
 
-    pub fn is_superseded(&self) -> bool {
-        self.meta("superseded").is_ok_and(|mark| mark.is_some())
+    /// It was put back in its place, so it is the board's again.
+    pub fn reinstate(&self) -> Result<(), JournalError> {
+        self.connection.execute(REINSTATE, [])?;
+        Ok(())
     }
 
     /// Closes it without touching the files under its name, which may be another journal's by now.
@@ -95,6 +100,11 @@ impl SqliteJournal {
         let mut events = self.read_from(self.base, 1)?;
         events.pop().ok_or_else(|| damaged(self.base + 1, "it is missing"))
     }
+}
+
+/// A process has taken on what is in the journal, which was not in its place then.
+pub fn is_marked(connection: &Connection) -> Result<bool, rusqlite::Error> {
+    connection.prepare_cached("SELECT 1 FROM meta WHERE key = 'superseded'")?.exists([])
 }
 
 /// Renames the journal in `dir` with its log to `journal.db.quarantined-N`, as a database that can be opened. No connection
