@@ -2,8 +2,9 @@
 //!
 //! Format 1: `meta` holds `board_id` and `format`; `events` has one row for each event, its `body` the event's JSON and
 //! its `hash` as `chain.rs` says. A journal that was begun from a state with a history of its own has that state's `seq`
-//! as `base` in `meta`, and its first event, an import of that state, is the one behind it. While a process has the file open, nothing in it but SQLite may open it: closing
-//! another handle would drop SQLite's locks.
+//! as `base` in `meta`, and its first event, an import of that state, is the one behind it. A deleted one that a process has
+//! made another of names that process as `superseded` in `meta`. While a process has the file open, nothing in it but
+//! SQLite may open it: closing another handle would drop SQLite's locks.
 
 mod salvage;
 

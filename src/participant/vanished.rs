@@ -9,6 +9,8 @@
 //! never takes the place of one that is there. Where two histories differ nothing is merged: the process that
 //! finds another history in its place saves its own state beside it and refuses to go on.
 
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -225,8 +227,6 @@ impl Board {
 
     /// What went with the board besides what the journal knows, and what became of it.
     fn put_back_configuration(&self) -> String {
-        use std::io::Write;
-        use std::os::unix::fs::OpenOptionsExt;
         let path = self.dir.join(config::FILE);
         let put_back = self.config_text.as_ref().filter(|_| std::fs::symlink_metadata(&path).is_err()).map(|text| {
             let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;

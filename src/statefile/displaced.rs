@@ -46,7 +46,9 @@ pub fn replace(new: &Path, path: &Path, left: &[FileIdentity]) -> io::Result<Opt
             Ok(()) if identity(new)?.is_some_and(|old| is_ours(&old)) => return fs::remove_file(new).map(|()| None),
             Ok(()) => return keep(new, path).map(Some),
             // What was there is gone; or the new file is, because somebody deletes the whole directory.
-            Err(Errno::NOENT) => drop(fs::symlink_metadata(new)?),
+            Err(Errno::NOENT) => {
+                fs::symlink_metadata(new)?;
+            }
             // A file system or system without the call.
             Err(_) if is_ours(&old) => return fs::rename(new, path).map(|()| None),
             Err(_) => {
