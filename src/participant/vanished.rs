@@ -323,6 +323,11 @@ impl Writer {
         Ok(())
     }
 
+    fn is_gone(&self) -> bool {
+        let verified = self.board.as_ref().map(|board| board.lock.verify());
+        matches!(verified, Some(Err(DirectoryError::Replaced { .. })))
+    }
+
     /// What waits for the lock of before, which was deleted, would say nothing of the one that is held now.
     fn replace_locker(&mut self) -> Result<(), BoardError> {
         if let Some(board) = &self.board
@@ -357,7 +362,8 @@ impl Writer {
     pub(super) fn catch_up_or_regain(&mut self, has_lock: &mut bool) -> Result<(), BoardError> {
         for _ in 0..REGAINED_AT_MOST {
             match self.catch_up() {
-                Err(error) if can_be_regained(&error) => self.regain()?,
+                // Whatever it is called: what is gone cannot be read.
+                Err(error) if can_be_regained(&error) || self.is_gone() => self.regain()?,
                 caught_up => return caught_up,
             }
             *has_lock = true;
