@@ -1,11 +1,13 @@
 //! The journal of one machine: `journal.db`, SQLite with a write-ahead log.
 //!
-//! Format 1: `meta` holds `board_id` and `format`; `events` has one row for each event, its `body` the event's JSON and
-//! its `hash` as `chain.rs` says. A journal that was begun from a state with a history of its own has that state's `seq`
+//! Format 2: `meta` holds `board_id` and `format`; `events` has one row for each event that is not in the archive
+//! (`compaction.rs`), its `body` the event's JSON and its `hash` as `chain.rs` says. Format 1 had no archive and is brought
+//! to format 2 when it is opened. A journal that was begun from a state with a history of its own has that state's `seq`
 //! as `base` in `meta`, and its first event, an import of that state, is the one behind it. A deleted one that a process has
 //! made another of names that process as `superseded` in `meta`. While a process has the file open, nothing in it but
 //! SQLite may open it: closing another handle would drop SQLite's locks.
 
+mod compaction;
 mod salvage;
 
 use fs_err::os::unix::fs::OpenOptionsExt;
@@ -26,10 +28,11 @@ use super::chain::{Link, Row, damaged};
 use super::{AppendError, BatchId, Journal, JournalError, check_sequence};
 use crate::failpoint;
 use crate::state::event::Recorded;
+pub use compaction::{BLOCK, Block};
 pub use salvage::set_aside;
 
 pub const FILE_NAME: &str = "journal.db";
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -47,9 +50,13 @@ const SCHEMA: &str = "
         idem_params TEXT,
         body TEXT NOT NULL,
         hash BLOB NOT NULL
-    ) STRICT;
-    CREATE INDEX events_batch ON events(batch_id);
-    CREATE INDEX events_idem ON events(idem_key) WHERE idem_key IS NOT NULL;";
+    ) STRICT;";
+
+/// Every index is one page more that a commit writes, and what is looked for is among the newest rows.
+const FROM_FORMAT_1: &str = "
+    DROP INDEX IF EXISTS events_batch;
+    DROP INDEX IF EXISTS events_idem;
+    UPDATE meta SET value = '2' WHERE key = 'format';";
 
 const HEAD: &str = "SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1";
 
@@ -63,8 +70,16 @@ const READ: &str = "
 
 const KEYED: &str = "
     SELECT seq, batch_id, v, kind, at_ms, participant, agent, idem_key, idem_params, body, hash,
-        (SELECT hash FROM events AS previous WHERE previous.seq = events.seq - 1)
-    FROM events WHERE idem_key IS NOT NULL ORDER BY seq DESC LIMIT ?1";
+        COALESCE(
+            (SELECT hash FROM events AS previous WHERE previous.seq = events.seq - 1),
+            (SELECT hash_after FROM archive WHERE last = events.seq - 1))
+    FROM events WHERE idem_key IS NOT NULL
+    UNION ALL SELECT * FROM archived_keys
+    ORDER BY seq DESC LIMIT ?1";
+
+/// A batch is looked for right behind its append, so among the newest.
+const HOLDS: &str = "
+    SELECT 1 FROM (SELECT batch_id FROM events ORDER BY seq DESC LIMIT 10000) WHERE batch_id = ?1 LIMIT 1";
 
 /// Device and inode.
 pub type Identity = (u64, u64);
@@ -95,7 +110,7 @@ impl SqliteJournal {
         let (connection, has_log) = connect(&path).map_err(|error| unreadable(&path, error))?;
         let mut journal =
             Self { connection, identity, has_log, base: 0, last: Cell::new(None), settled: Cell::new(false) };
-        journal.check_format().map_err(|error| unreadable(&path, error))?;
+        journal.check_format().and_then(|found| journal.bring_up(found)).map_err(|error| unreadable(&path, error))?;
         if identity_of(&path)? != identity {
             return Err(JournalError::NotFound { path });
         }
@@ -164,9 +179,13 @@ impl SqliteJournal {
         if busy { Err(JournalError::Busy) } else { Ok(()) }
     }
 
-    /// The size of the database, what still stands in its log included.
+    /// The size that the database would have without the archive, what still stands in its log included. It grows with
+    /// every event.
     pub fn bytes(&self) -> Result<u64, JournalError> {
-        let pragma = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
+        let pragma = "
+            SELECT (page_count - freelist_count) * page_size
+                + COALESCE((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'archive_saves'), 0)
+            FROM pragma_page_count, pragma_freelist_count, pragma_page_size";
         let mut statement = self.connection.prepare_cached(pragma)?;
         Ok(statement.query_row([], |row| row.get::<_, i64>(0))?.cast_unsigned())
     }
@@ -177,13 +196,28 @@ impl SqliteJournal {
         Ok(())
     }
 
-    fn check_format(&self) -> Result<(), JournalError> {
+    fn check_format(&self) -> Result<u32, JournalError> {
         let found = self.meta("format")?.and_then(|format| format.parse().ok()).unwrap_or(0);
         match found {
-            1..=FORMAT => Ok(()),
+            1..=FORMAT => Ok(found),
             0 => Err(damaged(0, "the journal does not say its format")),
             found => Err(JournalError::NewerFormat { found, supported: FORMAT }),
         }
+    }
+
+    fn bring_up(&mut self, found: u32) -> Result<(), JournalError> {
+        if found == FORMAT {
+            return Ok(());
+        }
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let format: String =
+            transaction.query_row("SELECT value FROM meta WHERE key = 'format'", [], |row| row.get(0))?;
+        // Another process may have done it meanwhile.
+        if format == found.to_string() {
+            transaction.execute_batch(compaction::SCHEMA)?;
+            transaction.execute_batch(FROM_FORMAT_1)?;
+        }
+        Ok(transaction.commit()?)
     }
 
     fn meta(&self, key: &str) -> Result<Option<String>, JournalError> {
@@ -201,7 +235,48 @@ impl SqliteJournal {
         }
         let mut statement = self.connection.prepare_cached("SELECT seq, hash FROM events WHERE seq = ?1")?;
         let link = statement.query_row([after.cast_signed()], read_link).optional()?;
+        let link = if link.is_none() { compaction::link_at(&self.connection, after)? } else { link };
         link.ok_or_else(|| damaged(after, "it is missing"))
+    }
+
+    /// Hands out at most `limit` rows behind `link`, each verified, with the link at it; answers the last link.
+    fn rows_after(
+        &self,
+        mut link: Link,
+        limit: usize,
+        mut take: impl FnMut(Row, &Link) -> Result<(), JournalError>,
+    ) -> Result<Link, JournalError> {
+        let mut missing = limit;
+        loop {
+            let mut statement = self.connection.prepare_cached(READ)?;
+            let at_most = i64::try_from(missing).unwrap_or(i64::MAX);
+            let mut rows = statement.query(params![link.seq.cast_signed(), at_most])?;
+            let mut gap = None;
+            while let Some(row) = rows.next()? {
+                let (row, hash) = read_row(row)?;
+                if row.seq > link.seq + 1 {
+                    gap = Some((row, hash));
+                    break;
+                }
+                link = row.verify(&link, &hash)?;
+                take(row, &link)?;
+                missing -= 1;
+            }
+            let Some((row, hash)) = gap else { return Ok(link) };
+            let archived = compaction::rows_after(&self.connection, &link)?;
+            if archived.is_empty() {
+                // Says what is missing.
+                return row.verify(&link, &hash);
+            }
+            for (row, at) in archived.into_iter().take(missing) {
+                link = at;
+                take(row, &link)?;
+                missing -= 1;
+            }
+            if missing == 0 {
+                return Ok(link);
+            }
+        }
     }
 
     /// What the first event is chained to.
@@ -253,22 +328,17 @@ impl Journal for SqliteJournal {
     }
 
     fn read_from(&self, after: u64, limit: usize) -> Result<Vec<Recorded>, JournalError> {
-        let mut link = self.link_at(after)?;
-        let mut statement = self.connection.prepare_cached(READ)?;
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let mut rows = statement.query(params![after.cast_signed(), limit])?;
         let mut events = Vec::new();
-        while let Some(row) = rows.next()? {
-            let (row, hash) = read_row(row)?;
-            link = row.verify(&link, &hash)?;
+        let link = self.rows_after(self.link_at(after)?, limit, |row, _| {
             events.push(row.recorded()?);
-        }
+            Ok(())
+        })?;
         self.remember(link);
         Ok(events)
     }
 
     fn holds_batch(&self, batch: &BatchId) -> Result<bool, JournalError> {
-        let mut statement = self.connection.prepare_cached("SELECT 1 FROM events WHERE batch_id = ?1 LIMIT 1")?;
+        let mut statement = self.connection.prepare_cached(HOLDS)?;
         Ok(statement.exists([batch.as_str()])?)
     }
 
@@ -368,6 +438,7 @@ fn initialise(
     let (mut connection, _) = connect(path)?;
     let transaction = connection.transaction()?;
     transaction.execute_batch(SCHEMA)?;
+    transaction.execute_batch(compaction::SCHEMA)?;
     let meta = "INSERT INTO meta(key, value) VALUES ('board_id', ?1), ('format', ?2)";
     transaction.execute(meta, params![board_id, FORMAT.to_string()])?;
     if base > 0 {

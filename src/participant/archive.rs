@@ -3,9 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Stay;
 use super::board::BoardError;
-use super::writer::Writer;
 use crate::journal::Journal;
 use crate::journal::sqlite::SqliteJournal;
 use crate::ops::Archive;
@@ -116,35 +114,6 @@ impl Archive for BoardArchive {
 
     fn verify(&self) -> Result<Verification, Refusal> {
         self.snapshots()?.verify().map_err(failed)
-    }
-}
-
-impl Writer {
-    /// Without the lock. A process that is there for one call would end before another thread has written it.
-    pub(super) fn snapshot_if_grown(&mut self) {
-        let Some(board) = &self.board else { return };
-        let (journal_bytes, state_bytes) = (board.journal_bytes(), board.state_bytes());
-        if !has_grown(journal_bytes, self.journal_at_snapshot, state_bytes) {
-            return;
-        }
-        let newest = Snapshots::of(&self.dir).and_then(|snapshots| snapshots.newest());
-        let newest = newest.ok().flatten().and_then(|newest| newest.head);
-        self.journal_at_snapshot = newest.map(|head| head.journal_bytes);
-        if !has_grown(journal_bytes, self.journal_at_snapshot, state_bytes) {
-            return;
-        }
-        // Whether it succeeds or not: the next attempt is due when it has grown again.
-        self.journal_at_snapshot = Some(journal_bytes);
-        let archive = board.archive(self.clock.now(board.state.board().last_activity));
-        let take = move || {
-            if let Err(error) = archive.take_if_grown(state_bytes) {
-                tracing::warn!(%error, "no snapshot could be written");
-            }
-        };
-        match self.stay {
-            Stay::Brief => take(),
-            Stay::Lasting | Stay::Presence => drop(std::thread::Builder::new().name("snapshot".to_owned()).spawn(take)),
-        }
     }
 }
 

@@ -406,6 +406,11 @@ impl Board {
         self.journal.bytes().unwrap_or_default()
     }
 
+    /// From which event on old ones are to be archived.
+    pub fn archives_at(&self) -> Result<u64, JournalError> {
+        self.journal.archives_at()
+    }
+
     /// Of the state file as this process wrote it last.
     pub fn state_bytes(&self) -> u64 {
         self.projection.bytes()

@@ -184,6 +184,19 @@ impl BoardLock {
         self.file.try_clone()
     }
 
+    /// The same file opened anew, for a thread that takes the lock for itself.
+    pub fn another(&self) -> Result<File, DirectoryError> {
+        let path = self.dir.join(LOCK);
+        let file = opened(&self.dir)?.open_file(LOCK, Purpose::Read)?;
+        let file = file.ok_or_else(|| failed("open", &path)(io::ErrorKind::NotFound.into()))?;
+        let metadata = file.metadata().map_err(failed("look at", &path))?;
+        if (metadata.dev(), metadata.ino()) == self.lock {
+            Ok(file)
+        } else {
+            Err(DirectoryError::Replaced { path: self.dir.clone() })
+        }
+    }
+
     /// Takes the lock if nobody has it.
     pub fn try_acquire(&self) -> io::Result<bool> {
         match self.file.try_lock() {

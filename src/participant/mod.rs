@@ -11,6 +11,7 @@ mod feed;
 mod locker;
 mod metrics;
 pub mod recovery;
+mod upkeep;
 mod vanished;
 mod waiting;
 mod writer;

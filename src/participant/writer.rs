@@ -21,6 +21,7 @@ use super::feed::{Feed, Item};
 use super::locker::Locker;
 use super::metrics::Metrics;
 use super::recovery::Author;
+use super::upkeep::Upkeep;
 use super::waiting::{Parked, Sight, Waiting};
 use super::{CallError, Options, Past, Queued, Stay};
 use crate::clock::BoardClock;
@@ -115,8 +116,7 @@ pub(crate) struct Writer {
     hurried: bool,
     /// Held by every call that asks the archive.
     fetching: Arc<()>,
-    /// The journal's size when the newest snapshot was taken, as far as known.
-    pub(super) journal_at_snapshot: Option<u64>,
+    upkeep: Upkeep,
     /// What had to be mended, for the next reply.
     pub(super) report: Option<String>,
 }
@@ -158,7 +158,7 @@ impl Writer {
             unshown: None,
             hurried: false,
             fetching: Arc::default(),
-            journal_at_snapshot: None,
+            upkeep: Upkeep::default(),
             report: None,
         }
     }
@@ -622,7 +622,9 @@ impl Writer {
             // This process will not be there to look later.
             self.settle_edits();
         }
-        self.snapshot_if_grown();
+        if let Some(board) = &self.board {
+            self.upkeep.look(board, self.clock.now(board.state.board().last_activity), self.stay);
+        }
         for (reply, answer) in answers {
             answer_one(reply, answer);
         }

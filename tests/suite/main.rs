@@ -1,4 +1,5 @@
 mod access;
+mod archive;
 mod cli;
 mod clients;
 mod contract;

@@ -8,7 +8,7 @@ use fs_err as fs;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::{
-    FILE_NAME, READ, SqliteJournal, begin, beside, connect, head, insert, put_in_place, read_link, read_row,
+    FILE_NAME, SqliteJournal, begin, beside, compaction, connect, head, insert, put_in_place, read_link,
     take_log_in_at_end,
 };
 use crate::journal::chain::{Hash, damaged};
@@ -42,7 +42,9 @@ impl SqliteJournal {
     /// The hash of event `seq`; none when the journal does not have it.
     pub fn hash_of(&self, seq: u64) -> Result<Option<Hash>, JournalError> {
         let mut statement = self.connection.prepare_cached("SELECT seq, hash FROM events WHERE seq = ?1")?;
-        Ok(statement.query_row([seq.cast_signed()], read_link).optional()?.map(|link| link.hash))
+        let link = statement.query_row([seq.cast_signed()], read_link).optional()?;
+        let link = if link.is_none() { compaction::link_at(&self.connection, seq)? } else { link };
+        Ok(link.map(|link| link.hash))
     }
 
     /// Makes all that this connection sees the journal in `dir`, where there is none.
@@ -66,13 +68,11 @@ impl SqliteJournal {
         let root = self.root();
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut link = head(&transaction, root)?;
-        let mut statement = longer.connection.prepare_cached(READ)?;
-        let mut rows = statement.query(params![link.seq.cast_signed(), i64::MAX])?;
-        while let Some(row) = rows.next()? {
-            let (row, hash) = read_row(row)?;
-            row.verify(&link, &hash)?;
+        let end = link;
+        longer.rows_after(end, usize::MAX, |row, _| {
             link = insert(&transaction, &row, &link)?;
-        }
+            Ok(())
+        })?;
         Ok(transaction.commit()?)
     }
 

@@ -184,9 +184,9 @@ fn an_event_of_a_newer_callboard_is_told_from_damage() {
 fn a_newer_format_is_refused_and_what_is_no_database_unreadable() {
     let (dir, journal) = sample();
     drop(journal);
-    tamper(dir.path(), "UPDATE meta SET value = '2' WHERE key = 'format'");
+    tamper(dir.path(), "UPDATE meta SET value = '3' WHERE key = 'format'");
     let newer = SqliteJournal::open(dir.path()).unwrap_err();
-    assert!(matches!(newer, JournalError::NewerFormat { found: 2, supported: 1 }), "{newer}");
+    assert!(matches!(newer, JournalError::NewerFormat { found: 3, supported: 2 }), "{newer}");
     fs::write(dir.path().join(FILE_NAME), "not a database ".repeat(1000)).unwrap();
     let unreadable = SqliteJournal::open(dir.path()).unwrap_err();
     assert!(matches!(unreadable, JournalError::Unreadable { .. }), "{unreadable}");
@@ -263,4 +263,95 @@ fn a_batch_is_whole_or_absent_whenever_the_process_dies() {
         assert_eq!(journal.holds_batch(&batch("b3")).unwrap(), written, "{failpoint}");
         assert_eq!(journal.read_from(0, 10).unwrap().len(), if written { 5 } else { 3 }, "{failpoint}");
     }
+}
+
+/// A journal of as many events as leave `blocks` of them to archive, every hundredth with a key.
+fn long(blocks: u64) -> (tempfile::TempDir, SqliteJournal, Vec<Recorded>) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut journal = SqliteJournal::create(dir.path(), "board-1").unwrap();
+    let count = compaction::RECENT + blocks * compaction::BLOCK + 1;
+    let events: Vec<_> = (1..=count)
+        .map(|seq| plan(seq, &format!("goal {seq}"), (seq % 100 == 0).then(|| format!("k{seq}")).as_deref()))
+        .collect();
+    journal.append(0, &batch("b1"), &events).unwrap();
+    (dir, journal, events)
+}
+
+fn archive_all(journal: &mut SqliteJournal) -> u64 {
+    let mut blocks = 0;
+    while let Some(block) = journal.next_block().unwrap() {
+        journal.archive(&block).unwrap();
+        blocks += 1;
+    }
+    blocks
+}
+
+#[test]
+fn archived_events_are_read_as_before() {
+    let (dir, mut journal, events) = long(3);
+    let other = SqliteJournal::open(dir.path()).unwrap();
+    let keyed = other.keyed(1_000).unwrap();
+    assert_eq!(archive_all(&mut journal), 3);
+    let rows: i64 = journal.connection.query_row("SELECT count(*) FROM events", [], |row| row.get(0)).unwrap();
+    assert_eq!(rows.cast_unsigned(), events.len() as u64 - 3 * compaction::BLOCK);
+    for reader in [&other, &SqliteJournal::open(dir.path()).unwrap()] {
+        assert_eq!(reader.read_from(0, usize::MAX).unwrap(), events);
+        for (after, limit) in [(0, 1), (511, 2), (512, 1), (700, 1_000), (1_535, 1), (1_536, 1), (1_400, 20_000)] {
+            let end = (after + limit).min(events.len());
+            assert_eq!(reader.read_from(after as u64, limit).unwrap(), events[after..end], "{after} {limit}");
+        }
+        assert_eq!(reader.keyed(1_000).unwrap(), keyed);
+        assert_eq!(reader.keyed(3).unwrap(), keyed[keyed.len() - 3..]);
+        assert_eq!(reader.head().unwrap(), events.len() as u64);
+        assert!(reader.holds_batch(&batch("b1")).unwrap());
+    }
+    let next = events.len() as u64 + 1;
+    journal.append(next - 1, &batch("b2"), &[plan(next, "more", None)]).unwrap();
+    assert_eq!(other.read_from(next - 1, 10).unwrap().len(), 1);
+}
+
+#[test]
+fn block_that_another_process_has_archived_is_not_archived_again() {
+    let (dir, mut journal, events) = long(1);
+    let mut other = SqliteJournal::open(dir.path()).unwrap();
+    let (one, two) = (journal.next_block().unwrap().unwrap(), other.next_block().unwrap().unwrap());
+    journal.archive(&one).unwrap();
+    other.archive(&two).unwrap();
+    assert!(other.next_block().unwrap().is_none());
+    assert_eq!(other.read_from(0, usize::MAX).unwrap(), events);
+}
+
+#[test]
+fn change_of_the_archive_is_damage() {
+    for (sql, seq) in [
+        ("UPDATE archive SET rows = substr(rows, 1, 500) WHERE first = 1", 1..=512),
+        ("UPDATE archive SET hash_after = zeroblob(32) WHERE first = 513", 513..=513),
+        ("UPDATE archive SET hash_before = zeroblob(32) WHERE first = 513", 512..=513),
+        ("DELETE FROM archive WHERE first = 513", 513..=513),
+        ("UPDATE archive SET rows = (SELECT rows FROM archive WHERE first = 1) WHERE first = 513", 513..=513),
+    ] {
+        let (dir, mut journal, _) = long(2);
+        archive_all(&mut journal);
+        tamper(dir.path(), sql);
+        let found = fails_at(SqliteJournal::open(dir.path()).unwrap().read_from(0, usize::MAX));
+        assert!(seq.contains(&found), "{sql}: event {found}");
+    }
+}
+
+#[test]
+fn journal_of_format_1_is_brought_up_and_loses_nothing() {
+    let (dir, journal) = sample();
+    let events = journal.read_from(0, 10).unwrap();
+    drop(journal);
+    tamper(
+        dir.path(),
+        "DROP TABLE archive; DROP TABLE archived_keys; UPDATE meta SET value = '1' WHERE key = 'format';
+         CREATE INDEX events_batch ON events(batch_id);
+         CREATE INDEX events_idem ON events(idem_key) WHERE idem_key IS NOT NULL;",
+    );
+    let mut journal = SqliteJournal::open(dir.path()).unwrap();
+    assert_eq!(journal.read_from(0, 10).unwrap(), events);
+    assert_eq!(journal.keyed(10).unwrap().len(), 2);
+    journal.append(3, &batch("b3"), &[plan(4, "four", None)]).unwrap();
+    assert_eq!(SqliteJournal::open(dir.path()).unwrap().head().unwrap(), 4);
 }

@@ -1,0 +1,98 @@
+//! What a board needs now and then and nobody asks for: snapshots, and the journal's old events compressed. Without the
+//! board's lock but for moments, and beside the writer's thread unless the process would end before.
+
+use std::fs::File;
+use std::path::Path;
+use std::thread;
+
+use super::Stay;
+use super::archive::has_grown;
+use super::board::{Board, BoardError};
+use crate::journal::JournalError;
+use crate::journal::sqlite::{BLOCK, SqliteJournal};
+use crate::snapshot::Snapshots;
+use crate::state::time::Timestamp;
+
+#[derive(Default)]
+pub struct Upkeep {
+    /// The journal's size when the newest snapshot was taken, as far as known.
+    journal_at_snapshot: Option<u64>,
+    /// Before this event nothing more is to be archived.
+    archive_at: u64,
+}
+
+impl Upkeep {
+    /// Looks whether something is due, after a commit.
+    pub fn look(&mut self, board: &Board, now: Timestamp, stay: Stay) {
+        self.snapshot_if_grown(board, now, stay);
+        self.archive_if_long(board, stay);
+    }
+
+    fn snapshot_if_grown(&mut self, board: &Board, now: Timestamp, stay: Stay) {
+        let (journal_bytes, state_bytes) = (board.journal_bytes(), board.state_bytes());
+        if !has_grown(journal_bytes, self.journal_at_snapshot, state_bytes) {
+            return;
+        }
+        let newest = Snapshots::of(board.dir()).and_then(|snapshots| snapshots.newest());
+        let newest = newest.ok().flatten().and_then(|newest| newest.head);
+        self.journal_at_snapshot = newest.map(|head| head.journal_bytes);
+        if !has_grown(journal_bytes, self.journal_at_snapshot, state_bytes) {
+            return;
+        }
+        // Whether it succeeds or not: the next attempt is due when it has grown again.
+        self.journal_at_snapshot = Some(journal_bytes);
+        let archive = board.archive(now);
+        beside("snapshot", stay, move || {
+            if let Err(error) = archive.take_if_grown(state_bytes) {
+                tracing::warn!(%error, "no snapshot could be written");
+            }
+        });
+    }
+
+    fn archive_if_long(&mut self, board: &Board, stay: Stay) {
+        let seq = board.state.seq();
+        if seq < self.archive_at {
+            return;
+        }
+        let due_at = match board.archives_at() {
+            Ok(due_at) => due_at,
+            Err(error) => return tracing::warn!(%error, "whether the journal is long could not be seen"),
+        };
+        // When it is due: again when one more block is.
+        self.archive_at = if seq < due_at { due_at } else { seq + BLOCK };
+        if seq < due_at {
+            return;
+        }
+        let (dir, lock) = (board.dir().to_owned(), board.lock.another());
+        let at_most = if stay == Stay::Brief { 1 } else { usize::MAX };
+        beside("archive", stay, move || {
+            let archived = lock.map_err(BoardError::from).and_then(|lock| archive_old(&dir, &lock, at_most));
+            if let Err(error) = archived {
+                tracing::warn!(%error, "old events could not be archived");
+            }
+        });
+    }
+}
+
+/// Compresses blocks without the lock, and moves each with it.
+fn archive_old(dir: &Path, lock: &File, at_most: usize) -> Result<(), BoardError> {
+    let mut journal = SqliteJournal::open(dir)?;
+    for _ in 0..at_most {
+        let Some(block) = journal.next_block()? else { break };
+        lock.lock().map_err(JournalError::from)?;
+        let archived = journal.archive(&block);
+        lock.unlock().map_err(JournalError::from)?;
+        archived?;
+    }
+    Ok(())
+}
+
+fn beside(name: &str, stay: Stay, work: impl FnOnce() + Send + 'static) {
+    match stay {
+        Stay::Brief => work(),
+        Stay::Lasting | Stay::Presence => {
+            // Without a thread it is due again later.
+            drop(thread::Builder::new().name(name.to_owned()).spawn(work));
+        }
+    }
+}
