@@ -274,7 +274,7 @@ impl Board {
                 return Err(error);
             }
         };
-        lock.settle_journal(journal.identity(), journal.has_log());
+        lock.settle_journal(journal.identity(), journal.has_log())?;
         let projection = Projection::new(dir);
         let dir = dir.to_owned();
         let mut board = Self {

@@ -46,8 +46,9 @@ pub type Identity = (u64, u64);
 const NO_FILE: Identity = (0, 0);
 
 /// None for a file that is not there, or not to be trusted.
-fn identity_in(dir: &Path, name: &str) -> Option<Identity> {
-    Dir::open(dir).ok()??.identity(name).ok()?
+/// None when the file, or the whole directory, is not there. An error says nothing of that.
+fn identity_in(dir: &Path, name: &str) -> Result<Option<Identity>, DirectoryError> {
+    Ok(Dir::open(dir)?.map_or(Ok(None), |dir| dir.identity(name))?)
 }
 
 /// Refuses a journal that SQLite must not open.
@@ -239,20 +240,22 @@ impl BoardLock {
     }
 
     /// Remembers which files the journal is made of: `database`, and its log, which is there while this process has it open.
-    pub fn settle_journal(&mut self, database: Identity, has_log: bool) {
+    pub fn settle_journal(&mut self, database: Identity, has_log: bool) -> Result<(), DirectoryError> {
+        let log = if has_log { self.log_files()? } else { Vec::new() };
         self.journal = vec![(JOURNAL, database)];
-        self.journal.extend(self.log_files().into_iter().filter(|_| has_log));
+        self.journal.extend(log);
+        Ok(())
     }
 
     /// The log and its index; what is gone already will be missed.
-    pub fn log_files(&self) -> Vec<(&'static str, Identity)> {
-        let identity = |name| identity_in(&self.dir, name).unwrap_or(NO_FILE);
-        LOG_FILES.map(|name| (name, identity(name))).into()
+    pub fn log_files(&self) -> Result<Vec<(&'static str, Identity)>, DirectoryError> {
+        let file = |name| Ok((name, identity_in(&self.dir, name)?.unwrap_or(NO_FILE)));
+        LOG_FILES.into_iter().map(file).collect()
     }
 
     /// The files that were there once are all that can be meant.
-    pub fn has_log_files(&self, files: &[(&'static str, Identity)]) -> bool {
-        files.iter().all(|(_, identity)| *identity != NO_FILE) && self.log_files() == files
+    pub fn has_log_files(&self, files: &[(&'static str, Identity)]) -> Result<bool, DirectoryError> {
+        Ok(files.iter().all(|(_, identity)| *identity != NO_FILE) && self.log_files()? == files)
     }
 
     /// The lock and the journal must still be the files at their paths, or writing would go nowhere.
@@ -267,21 +270,26 @@ impl BoardLock {
         Ok(())
     }
 
-    pub fn is_in_place(&self) -> bool {
-        self.is_there(LOCK, self.lock)
+    pub fn is_in_place(&self) -> Result<bool, DirectoryError> {
+        self.are_there(&[(LOCK, self.lock)])
     }
 
-    pub fn is_journal_in_place(&self) -> bool {
-        self.journal.iter().all(|(name, identity)| self.is_there(name, *identity))
+    pub fn is_journal_in_place(&self) -> Result<bool, DirectoryError> {
+        self.are_there(&self.journal)
     }
 
     /// The database itself, whatever has become of its log.
-    pub fn is_database_in_place(&self) -> bool {
-        self.journal.iter().take(1).all(|(name, identity)| self.is_there(name, *identity))
+    pub fn is_database_in_place(&self) -> Result<bool, DirectoryError> {
+        self.are_there(self.journal.get(..1).unwrap_or_default())
     }
 
-    fn is_there(&self, name: &str, file: Identity) -> bool {
-        identity_in(&self.dir, name) == Some(file)
+    fn are_there(&self, files: &[(&'static str, Identity)]) -> Result<bool, DirectoryError> {
+        for (name, file) in files {
+            if identity_in(&self.dir, name)? != Some(*file) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 

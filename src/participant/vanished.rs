@@ -83,7 +83,7 @@ impl Board {
     fn try_regain(&mut self, author: &Author, lets_newer_rebuild: bool) -> Result<Option<String>, BoardError> {
         directory::prepare_again(&self.dir)?;
         let lock = BoardLock::open(&self.dir)?;
-        let had_lock = self.lock.is_in_place();
+        let had_lock = self.lock.is_in_place()?;
         if !had_lock {
             acquire(&lock)?;
         }
@@ -93,14 +93,14 @@ impl Board {
         }
         // Who else has this journal may have had another lock.
         let is_readable = self.can_catch_up()?;
-        if is_readable && self.lock.is_journal_in_place() {
+        if is_readable && self.lock.is_journal_in_place()? {
             // Nothing but the lock was deleted.
             if !had_lock {
-                self.take_lock(lock);
+                self.take_lock(lock)?;
             }
             return Ok(None);
         }
-        let is_ours = self.lock.is_database_in_place();
+        let is_ours = self.lock.is_database_in_place()?;
         let found = if is_ours { None } else { self.open_found()? };
         let (journal, report) = match found {
             Some(found) => self.join(found)?,
@@ -113,9 +113,9 @@ impl Board {
         };
         std::mem::replace(&mut self.journal, journal).abandon();
         if !had_lock {
-            self.take_lock(lock);
+            self.take_lock(lock)?;
         }
-        self.lock.settle_journal(self.journal.identity(), self.journal.has_log());
+        self.lock.settle_journal(self.journal.identity(), self.journal.has_log())?;
         self.projection = Projection::new(&self.dir);
         let report = report.map(|report| format!("{report}{}", self.put_back_configuration()));
         self.catch_up()?;
@@ -148,7 +148,7 @@ impl Board {
 
     /// The journal that is at the board's path, if there is one.
     fn open_found(&self) -> Result<Option<SqliteJournal>, BoardError> {
-        let log = self.lock.log_files();
+        let log = self.lock.log_files()?;
         let awaits_log = self.awaited_since.is_some_and(|since| since.elapsed() < PATIENCE_WITH_LOG);
         let has_log = || self.lock.has_log_files(&log);
         // Without the log that others write to, it would be an older journal than theirs; to open it would make another.
@@ -156,12 +156,12 @@ impl Board {
             let source = std::io::Error::other("the journal's log is missing");
             Err(io_error("cannot use the board in", &self.dir, source))
         };
-        if awaits_log && Self::exists(&self.dir) && !has_log() {
+        if awaits_log && Self::exists(&self.dir) && !has_log()? {
             return is_incomplete();
         }
         directory::inspect_journal(&self.dir)?;
         match SqliteJournal::open(&self.dir) {
-            Ok(_) if awaits_log && !has_log() => is_incomplete(),
+            Ok(_) if awaits_log && !has_log()? => is_incomplete(),
             Ok(journal) => Ok(Some(journal)),
             Err(JournalError::NotFound { .. }) => Ok(None),
             Err(error) if error.is_damage() => Ok(None),
@@ -169,7 +169,7 @@ impl Board {
         }
     }
 
-    fn take_lock(&mut self, lock: BoardLock) {
+    fn take_lock(&mut self, lock: BoardLock) -> Result<(), DirectoryError> {
         if lock.left().is_empty()
             && let Err(error) = lock.leave(&self.lock.left())
         {
@@ -177,7 +177,7 @@ impl Board {
         }
         self.lock = lock;
         self.lock_generation += 1;
-        self.lock.settle_journal(self.journal.identity(), self.journal.has_log());
+        self.lock.settle_journal(self.journal.identity(), self.journal.has_log())
     }
 
     /// Another process has been here first.

@@ -3,7 +3,7 @@
 use std::fs;
 
 use callboard::journal::sqlite::SqliteJournal;
-use callboard::journal::{BatchId, Journal};
+use callboard::journal::BatchId;
 use callboard::state::event::{Event, Recorded};
 use callboard::state::id::ParticipantId;
 use callboard::state::time::Timestamp;
