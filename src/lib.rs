@@ -20,7 +20,7 @@
 //! |---|---|
 //! | a rule, a status, a limit | [`state`]: pure; `guard`, `claim`, `graph`, `deadline`, `limit`, and `apply` for what events mean |
 //! | what a tool takes, decides or answers | its file in [`ops`]; a new one is one file and one line in the list |
-//! | how calls become durable, waiting, presence | [`participant`]: `writer` (the loop), `board` (start, catch-up), `directory`, `feed`, `archive` (the past) |
+//! | how calls become durable, waiting, presence | [`participant`]: `writer` (the loop), `board` (start, catch-up), `directory`, `feed`, `archive` (the past), `upkeep` |
 //! | what happens to a damaged or deleted board | [`participant`]: `recovery` (at start, `doctor --repair`), `vanished` (while it runs) |
 //! | what is on disk | [`journal`] (events in SQLite), [`statefile`] (the projection and older formats), [`snapshot`] |
 //! | what a person may change by hand | [`ops::hand_edit`] (the rules), `statefile::edit` (the difference), `participant::edits` |

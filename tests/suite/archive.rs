@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use callboard::journal::sqlite::SqliteJournal;
 use callboard::journal::BatchId;
+use callboard::journal::sqlite::SqliteJournal;
 use callboard::state::event::{Event, Recorded};
 use callboard::state::id::ParticipantId;
 use callboard::state::time::Timestamp;
