@@ -296,7 +296,7 @@ impl BoardLock {
 /// The living proof of a process: a locked file that the kernel frees when the process ends.
 pub struct PresenceLock {
     path: PathBuf,
-    _file: File,
+    file: File,
 }
 
 impl PresenceLock {
@@ -307,7 +307,13 @@ impl PresenceLock {
         let file = opened(&dir.join(RUN))?.open_file(participant, Purpose::Keep)?;
         let file = file.ok_or_else(|| failed("open", &path)(io::ErrorKind::NotFound.into()))?;
         file.lock().map_err(failed("lock", &path))?;
-        Ok(Self { path, _file: file })
+        Ok(Self { path, file })
+    }
+
+    pub fn is_in_place(&self) -> bool {
+        let identity = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
+        let found = std::fs::symlink_metadata(&self.path).ok().map(identity);
+        found.is_some() && found == self.file.metadata().ok().map(identity)
     }
 }
 

@@ -767,8 +767,10 @@ impl Writer {
 
     fn ensure_presence(&mut self) -> Result<(), BoardError> {
         let Some(board) = &self.board else { return Ok(()) };
-        let missing = self.presence.is_none() || board.state.participant(&self.participant.id).is_none();
-        if self.stay == Stay::Presence && missing {
+        // Whoever is on no list may have been taken for dead, and its file with it.
+        let is_listed = board.state.participant(&self.participant.id).is_some();
+        let is_shown = self.presence.as_ref().is_some_and(|presence| is_listed || presence.is_in_place());
+        if self.stay == Stay::Presence && !is_shown {
             // Dropped first: it removes its file.
             self.presence = None;
             self.presence = Some(PresenceLock::acquire(&self.dir, self.participant.id.as_str())?);
