@@ -233,7 +233,7 @@ impl Board {
         SqliteJournal::create_with(dir, board_id, &BatchId::new(format!("{participant}/0")), &[first])?;
         // What was imported is another board's file until it is replaced.
         Projection::new(dir)
-            .write(&state)
+            .write(&mut state)
             .map(|()| None)
             .map_err(|source| io_error("cannot write the state file in", dir, source))
     }
@@ -265,7 +265,7 @@ impl Board {
             }
             loaded => loaded.map(|loaded| (loaded, None)),
         };
-        let (Loaded { state, journal, config, outdated }, report) = match loaded {
+        let (Loaded { state, journal, config, outdated, projection }, report) = match loaded {
             Ok(loaded) => loaded,
             Err(error) => {
                 if has_lock {
@@ -275,7 +275,6 @@ impl Board {
             }
         };
         lock.settle_journal(journal.identity(), journal.has_log())?;
-        let projection = Projection::new(dir);
         let dir = dir.to_owned();
         let mut board = Self {
             state,
@@ -362,7 +361,7 @@ impl Board {
         let (board_id, seq) = (&self.state.board().board_id, self.state.seq());
         match statefile::seq_of(&self.dir) {
             Ok(Some(shown)) if shown.board_id == *board_id && shown.seq == seq && !edits::is_strange(self) => Ok(()),
-            _ => edits::write(&mut self.projection, &self.state, &self.lock, &self.dir),
+            _ => edits::write(&mut self.projection, &mut self.state, &self.lock, &self.dir),
         }
     }
 
@@ -428,27 +427,29 @@ struct Loaded {
     journal: SqliteJournal,
     config: Config,
     outdated: Option<String>,
+    projection: Projection,
 }
 
 impl Loaded {
     fn read(dir: &Path) -> Result<Self, BoardError> {
-        Self::read_on(dir, |journal| starting_state(dir, journal))
+        Self::read_on(dir, |journal, projection| starting_state(dir, journal, projection))
     }
 
     /// The journal from its start.
     fn without_file(dir: &Path) -> Result<Self, BoardError> {
-        Self::read_on(dir, |_| Ok(State::new()))
+        Self::read_on(dir, |_, _| Ok(State::new()))
     }
 
     fn read_on(
         dir: &Path,
-        start: impl FnOnce(&SqliteJournal) -> Result<State, BoardError>,
+        start: impl FnOnce(&SqliteJournal, &mut Projection) -> Result<State, BoardError>,
     ) -> Result<Self, BoardError> {
         let config = config::load(dir)?;
         directory::inspect_journal(dir)?;
         let journal = SqliteJournal::open(dir)?;
         let mut outdated = None;
-        let mut state = start(&journal)?;
+        let mut projection = Projection::new(dir);
+        let mut state = start(&journal, &mut projection)?;
         if let Some(before) = state.seq().checked_sub(1).filter(|before| *before >= journal.base()) {
             // Nothing else reads the event that the state file ends with, and what comes next is chained to it.
             match journal.read_from(before, 1) {
@@ -462,7 +463,7 @@ impl Loaded {
             }
         }
         catch_up(&journal, &mut state, &mut outdated)?;
-        Ok(Self { state, journal, config, outdated })
+        Ok(Self { state, journal, config, outdated, projection })
     }
 }
 
@@ -564,9 +565,13 @@ fn let_the_living_rebuild(dir: &Path) {
 
 /// The state to replay the journal's tail on: the state file's if it is sound and this board's, the empty one if there is
 /// no file.
-fn starting_state(dir: &Path, journal: &SqliteJournal) -> Result<State, BoardError> {
+fn starting_state(
+    dir: &Path,
+    journal: &SqliteJournal,
+    projection: &mut Projection,
+) -> Result<State, BoardError> {
     let board_id = journal.board_id()?;
-    match found(dir)? {
+    match found_by(dir, || projection.load())? {
         None => Ok(State::new()),
         Some(Found::Sound(document)) if Some(&document.board.board_id) == board_id.as_ref() => {
             let (file, head) = (document.board.seq, journal.head()?);
@@ -582,10 +587,17 @@ fn starting_state(dir: &Path, journal: &SqliteJournal) -> Result<State, BoardErr
 
 /// The state file of a board that was there; what is not a file is none that was written.
 pub fn found(dir: &Path) -> Result<Option<Found>, LoadError> {
+    found_by(dir, || statefile::load(dir))
+}
+
+fn found_by(
+    dir: &Path,
+    load: impl FnOnce() -> Result<Option<Found>, LoadError>,
+) -> Result<Option<Found>, LoadError> {
     if statefile::displaced::is_irregular(&dir.join(statefile::FILE_NAME)) {
         return Ok(Some(Found::Unsound { reason: "it is not a regular file".to_owned() }));
     }
-    statefile::load(dir)
+    load()
 }
 
 /// The state file that was written without the lock's notes is not somebody's edit.

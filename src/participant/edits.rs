@@ -179,7 +179,7 @@ impl Edits {
 }
 
 /// Projects `state`. A file in the place that no projection has left is kept.
-pub fn write(projection: &mut Projection, state: &State, lock: &BoardLock, dir: &Path) -> io::Result<()> {
+pub fn write(projection: &mut Projection, state: &mut State, lock: &BoardLock, dir: &Path) -> io::Result<()> {
     let left = lock.left();
     let found = FileIdentity::of(dir)?.filter(|found| left.contains(found));
     let note = |new| lock.leave(&found.into_iter().chain([new]).collect::<Vec<_>>());

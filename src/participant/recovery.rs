@@ -215,11 +215,11 @@ impl Plan {
         }
         let safe = state.seq();
         let mut projection = Projection::new(dir);
-        projection.write(&state).map_err(failed("cannot write the state file in"))?;
+        projection.write(&mut state).map_err(failed("cannot write the state file in"))?;
         if !self.keeps_journal {
             kept.extend(sqlite::set_aside(dir).map_err(failed("cannot move the journal aside in"))?);
             begin_behind(dir, &mut state, author)?;
-            projection.write(&state).map_err(failed("cannot write the state file in"))?;
+            projection.write(&mut state).map_err(failed("cannot write the state file in"))?;
         }
         let kept: Vec<_> = kept.iter().filter_map(|path| path.file_name()?.to_str()).collect();
         let report = format!(

@@ -387,7 +387,7 @@ fn rebuilt(seq: u64, how: &str) -> String {
 fn save_beside(board: &Board, theirs: u64) -> std::io::Result<PathBuf> {
     let path = board.dir.join(format!("diverged-{}-from-{theirs}-{}", board.state.seq(), std::process::id()));
     std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700).create(&path)?;
-    Projection::new(&path).write(&board.state)?;
+    Projection::new(&path).write(&mut board.state.clone())?;
     match board.journal.carry_over(&path) {
         Ok(journal) => journal.abandon(),
         Err(error) => tracing::warn!(%error, "the history could not be kept beside the state"),

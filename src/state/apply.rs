@@ -5,6 +5,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use super::agent::{Agent, Discovery};
+use super::changed::Changed;
 use super::document::{Board, Pause, Retired};
 use super::event::{EditedTask, Event, NewTask, Recorded, TaskChange};
 use super::id::{AgentId, ParticipantId, TaskId};
@@ -71,6 +72,7 @@ impl State {
                 let (undo, remembered) = (std::mem::take(&mut self.undo), std::mem::take(&mut self.remembered));
                 *self = Self::from_document((**document).clone());
                 (self.undo, self.remembered) = (undo, remembered);
+                self.changed = Changed::Everything;
             }
             Event::PlanSet { goal, master_plan } => self.edit_board(|board| {
                 board.goal = Arc::from(goal.as_str());

@@ -5,6 +5,7 @@
 
 pub mod agent;
 mod apply;
+pub mod changed;
 mod check;
 pub mod claim;
 pub mod deadline;
@@ -30,6 +31,7 @@ use std::sync::Arc;
 
 use agent::{Agent, Discovery, Participant};
 pub use apply::{ApplyError, lease_end};
+use changed::{Changed, Entity};
 use document::{Archived, Board, Document, Retired, SCHEMA_VERSION};
 use event::{Event, Idempotency, Recorded};
 use id::{AgentId, DiscoveryId, ParticipantId, TaskId};
@@ -55,6 +57,8 @@ pub struct State {
     next_ordinal: Ordinal,
     /// What `rollback` puts back, oldest first; empty after `settle`.
     undo: Vec<Undo>,
+    /// Since `take_changed`; what can still be taken back is not in it.
+    changed: Changed,
 }
 
 #[derive(Clone, Debug)]
@@ -117,6 +121,7 @@ impl State {
             index: Index::default(),
             next_ordinal: 0,
             undo: Vec::new(),
+            changed: Changed::Everything,
         }
     }
 
@@ -134,7 +139,8 @@ impl State {
             state.discoveries.insert(ordinal, Arc::new(discovery));
         }
         state.participants = document.participants.into_iter().map(|(id, one)| (id, Arc::new(one))).collect();
-        state.settle();
+        state.undo.clear();
+        state.changed = Changed::default();
         state
     }
 
@@ -275,7 +281,32 @@ impl State {
 
     /// What was recorded is durable: nothing before this can be taken back.
     pub fn settle(&mut self) {
-        self.undo.clear();
+        let seq = self.board.seq;
+        for undo in self.undo.drain(..) {
+            let entity = match undo {
+                Undo::Board(_) | Undo::Remembered(_) => None,
+                Undo::Task(ordinal, old) => {
+                    old.as_ref().or_else(|| self.tasks.get(&ordinal)).map(|task| Entity::Task(task.id.clone()))
+                }
+                Undo::Agent(id, _) => Some(Entity::Agent(id)),
+                Undo::Discovery(ordinal) => self.discoveries.get(&ordinal).map(|one| Entity::Discovery(one.id.clone())),
+                Undo::Participant(id, _) => Some(Entity::Participant(id)),
+                Undo::Retired(id) => Some(Entity::Retired(id)),
+                Undo::Whole(_) => {
+                    self.changed = Changed::Everything;
+                    None
+                }
+            };
+            if let Some(entity) = entity {
+                self.changed.note(entity, seq);
+            }
+        }
+    }
+
+    /// What has changed since this was asked last, or since the state came from a document. Whatever is not settled is
+    /// not in it.
+    pub fn take_changed(&mut self) -> Changed {
+        std::mem::take(&mut self.changed)
     }
 
     /// Delayed tasks whose time has come become ready. Derived, so no event.
@@ -291,6 +322,7 @@ impl State {
         new.remembered = self.remembered.clone();
         new.wake(self.index.awake_until());
         new.undo = std::mem::take(&mut self.undo);
+        new.changed = self.changed.clone();
         let old = std::mem::replace(self, new);
         self.undo.push(Undo::Whole(Box::new(old)));
     }

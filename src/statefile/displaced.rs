@@ -21,46 +21,72 @@ fn waiting(dir: &Path, number: u64) -> PathBuf {
     dir.join(format!(".{FILE_NAME}.{EDITED}{number}"))
 }
 
-/// Puts the finished file `new` in the place of the one at `path`. What was there is removed if it is one of `left`, which
-/// projections have written, or if `left` is empty, which knows of none; else it is kept, and the answer says where.
+/// What became of the file that was in the place.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Replaced {
+    /// It was somebody's, and this is where it waits.
+    pub kept: Option<PathBuf>,
+    /// It was a projection's, and lies under the name that the new file had.
+    pub spared: bool,
+    /// Names cannot be exchanged here.
+    pub renamed_only: bool,
+}
+
+impl Replaced {
+    fn kept(kept: PathBuf) -> Self {
+        Self { kept: Some(kept), ..Self::default() }
+    }
+}
+
+/// Puts the finished file `new` in the place of the one at `path`. What was there is kept unless it is one of `left`,
+/// which projections have written, or `left` is empty, which knows of none. One of `left` stays under the other's name if
+/// it is to be `spared`; else it is removed.
 ///
 /// Where names can be exchanged this is one step: what was saved over the old file a moment ago is what is looked at.
 /// The old file is removed and not renamed over, so that what of it had not reached the disk never will: ext4 would write
 /// the new one out at once, which the next commit would wait for.
-pub fn replace(new: &Path, path: &Path, left: &[FileIdentity]) -> io::Result<Option<PathBuf>> {
+pub fn replace(new: &Path, path: &Path, left: &[FileIdentity], spared: bool) -> io::Result<Replaced> {
+    let done = |()| Replaced::default();
     loop {
         let Some(old) = identity(path)? else {
             match renameat_with(CWD, new, CWD, path, RenameFlags::NOREPLACE) {
-                Ok(()) => return Ok(None),
+                Ok(()) => return Ok(Replaced::default()),
                 Err(Errno::EXIST) => continue,
-                Err(_) => return fs::rename(new, path).map(|()| None),
+                Err(_) => return fs::rename(new, path).map(done),
             }
         };
         let is_ours = |file: &FileIdentity| left.is_empty() || left.contains(file);
         // What cannot be removed like a file is only ever moved.
         let is_dir = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir());
         if is_dir && is_ours(&old) {
-            return fs::rename(new, path).map(|()| None);
+            return fs::rename(new, path).map(done);
         }
         match renameat_with(CWD, new, CWD, path, RenameFlags::EXCHANGE) {
-            Ok(()) if identity(new)?.is_some_and(|old| is_ours(&old)) => return fs::remove_file(new).map(|()| None),
-            Ok(()) => return keep(new, path).map(Some),
+            Ok(()) => {
+                let displaced = identity(new)?;
+                return match displaced {
+                    Some(old) if spared && left.contains(&old) => Ok(Replaced { spared, ..Replaced::default() }),
+                    Some(old) if is_ours(&old) => fs::remove_file(new).map(done),
+                    _ => keep(new, path).map(Replaced::kept),
+                };
+            }
             // What was there is gone; or the new file is, because somebody deletes the whole directory.
             Err(Errno::NOENT) => {
                 fs::symlink_metadata(new)?;
             }
             // A file system or system without the call.
-            Err(_) if is_ours(&old) => return fs::rename(new, path).map(|()| None),
-            Err(_) => {
-                let kept = keep(path, path)?;
-                return fs::rename(new, path).map(|()| Some(kept));
+            Err(error) => {
+                let renamed_only = matches!(error, Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP);
+                let kept = if is_ours(&old) { None } else { Some(keep(path, path)?) };
+                fs::rename(new, path)?;
+                return Ok(Replaced { kept, renamed_only, spared: false });
             }
         }
     }
 }
 
 /// Renames `file` to where it waits.
-fn keep(file: &Path, path: &Path) -> io::Result<PathBuf> {
+pub(super) fn keep(file: &Path, path: &Path) -> io::Result<PathBuf> {
     let dir = path.parent().unwrap_or(Path::new("."));
     let mut free = (1..).map(|number| waiting(dir, number)).filter(|path| fs::symlink_metadata(path).is_err());
     let kept = free.next().ok_or(io::ErrorKind::AlreadyExists)?;

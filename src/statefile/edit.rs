@@ -63,7 +63,8 @@ impl Edited {
         for key in keys(&shown, &self.fields) {
             let (from, to) = (shown.get(key).unwrap_or(&Value::Null), self.fields.get(key).unwrap_or(&Value::Null));
             match key.as_str() {
-                "checksum" => {}
+                // Of the file, and not of the state.
+                "checksum" | "layout" => {}
                 "goal" => found.edit.goal = found.text("goal", &base.board.goal, from, to),
                 "master_plan" => found.edit.master_plan = found.text("master_plan", &base.board.master_plan, from, to),
                 "tasks" => found.tasks(base, from, to),
@@ -174,6 +175,7 @@ impl Difference {
                 }
                 "tags" => edit.tags = self.list(&path, base.tags.clone(), values, "a list of texts"),
                 "context" => edit.context = self.context(&path, base, values),
+                "order" => {}
                 _ => self.untouched(&path, values.0, values.1),
             }
         }

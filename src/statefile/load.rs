@@ -1,6 +1,6 @@
 //! Reading the file back: whether it is ours, and whether it is what was written.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,11 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use thiserror::Error;
 
+use super::flat::layout::Layout;
+use super::flat::{Books, Header, contribution};
 use super::fragment::sum_of;
 use super::{FILE_NAME, hex, older, open_regular};
+use crate::state::changed::Entity;
 use crate::state::document::{Document, SCHEMA_VERSION};
 
 /// No state within the board's limits comes near it.
@@ -48,13 +51,29 @@ pub fn load(dir: &Path) -> Result<Option<Found>, LoadError> {
 
 /// The same for a file of any name.
 pub fn load_file(path: &Path) -> Result<Option<Found>, LoadError> {
+    read_file(path)?.map(|bytes| recognise(&bytes)).transpose()
+}
+
+/// With what is needed to write on into the file, when it is a flat one.
+pub(super) fn load_to_write(dir: &Path) -> Result<Option<(Found, Option<Books>)>, LoadError> {
+    let Some(bytes) = read_file(&dir.join(FILE_NAME))? else { return Ok(None) };
+    let mut sums = HashMap::new();
+    let found = recognise_noting(&bytes, |entity, sum| _ = sums.insert(entity, sum))?;
+    let header = Header::parse(&bytes[..bytes.len().min(super::HEAD_BYTES as usize)]);
+    let books = match (&found, header) {
+        (Found::Sound(document), Some(header)) => Books::of_file(&header, &bytes, &document.board, &sums),
+        _ => Ok(None),
+    };
+    let books = books.map_err(|source| LoadError::Io { path: dir.join(FILE_NAME), source })?;
+    Ok(Some((found, books)))
+}
+
+fn read_file(path: &Path) -> Result<Option<Vec<u8>>, LoadError> {
     let path = path.to_owned();
-    match read(&path) {
-        Ok(None) => Ok(None),
-        Ok(Some(bytes)) => recognise(&bytes).map(Some),
-        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Err(LoadError::TooLarge { path, max: MAX_BYTES }),
-        Err(source) => Err(LoadError::Io { path, source }),
-    }
+    read(&path).map_err(|error| match error.kind() {
+        io::ErrorKind::FileTooLarge => LoadError::TooLarge { path, max: MAX_BYTES },
+        _ => LoadError::Io { path, source: error },
+    })
 }
 
 pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
@@ -77,10 +96,28 @@ struct Marks {
     board_id: Option<IgnoredAny>,
     seq: Option<IgnoredAny>,
     checksum: Option<Value>,
+    layout: Option<Value>,
     tasks: Option<IgnoredAny>,
 }
 
+/// Where a flat file says in which order the tasks were made: they need not stand in it.
+#[derive(Deserialize)]
+struct Orders {
+    tasks: Vec<Order>,
+}
+
+#[derive(Deserialize)]
+struct Order {
+    #[serde(default)]
+    order: u64,
+}
+
 pub(super) fn recognise(bytes: &[u8]) -> Result<Found, LoadError> {
+    recognise_noting(bytes, |_, _| {})
+}
+
+/// Tells `note` the number of every entity of one of our files.
+fn recognise_noting(bytes: &[u8], note: impl FnMut(Entity, u128)) -> Result<Found, LoadError> {
     // Serde would also take the fields from an array.
     if bytes.trim_ascii_start().first() != Some(&b'{') {
         return Ok(unsound("it is not a JSON object"));
@@ -94,7 +131,7 @@ pub(super) fn recognise(bytes: &[u8]) -> Result<Found, LoadError> {
             Some(found) if found > u64::from(SCHEMA_VERSION) => {
                 Err(LoadError::Newer { found, supported: SCHEMA_VERSION })
             }
-            Some(1..) => Ok(verify(bytes, marks.checksum.as_ref())),
+            Some(1..) => Ok(verify(bytes, &marks, note)),
             _ => Ok(unsound(format!("{version} is not a schema version"))),
         },
         // One damaged field name must not make our own file look like an older one.
@@ -107,30 +144,67 @@ pub(super) fn recognise(bytes: &[u8]) -> Result<Found, LoadError> {
 }
 
 /// The file is sound when what was understood of it is what was written.
-fn verify(bytes: &[u8], checksum: Option<&Value>) -> Found {
-    let document: Document = match serde_json::from_slice(bytes) {
+fn verify(bytes: &[u8], marks: &Marks, note: impl FnMut(Entity, u128)) -> Found {
+    let mut document: Document = match serde_json::from_slice(bytes) {
         Ok(document) => document,
         Err(error) => return unsound(format!("a value in it is impossible: {error}")),
     };
-    let Some(stated) = checksum.and_then(Value::as_str) else { return unsound("it has no checksum") };
-    match checksum_of(&document) {
+    let Some(stated) = marks.checksum.as_ref().and_then(Value::as_str) else { return unsound("it has no checksum") };
+    let (layout, orders) = match &marks.layout {
+        None => (None, Vec::new()),
+        Some(layout) => match (Layout::deserialize(layout), serde_json::from_slice::<Orders>(bytes)) {
+            (Ok(layout), Ok(orders)) => (Some(layout), orders.tasks),
+            (Err(error), _) | (_, Err(error)) => return unsound(format!("its layout is impossible: {error}")),
+        },
+    };
+    let orders: Vec<_> = orders.into_iter().map(|task| task.order).collect();
+    let sums = layout.map_or(Ok(0), |layout| sum_of("layout", "", &layout));
+    match sums.and_then(|layout| Ok(numbers(&document, &orders, note)?.wrapping_add(layout))) {
         Ok(actual) if stated != hex(actual) => {
             unsound(format!("its checksum is {stated} and its content has {}", hex(actual)))
         }
-        Ok(_) => impossible(&document).map_or_else(|| Found::Sound(Box::new(document)), unsound),
+        Ok(_) => {
+            if !orders.is_sorted() {
+                let mut tasks: Vec<_> = orders.into_iter().zip(std::mem::take(&mut document.tasks)).collect();
+                tasks.sort_by_key(|(order, _)| *order);
+                document.tasks = tasks.into_iter().map(|(_, task)| task).collect();
+            }
+            impossible(&document).map_or_else(|| Found::Sound(Box::new(document)), unsound)
+        }
         Err(error) => unsound(format!("its content cannot be written: {error}")),
     }
 }
 
+/// The sum of all numbers; each is noted before its order counts.
+fn numbers(document: &Document, orders: &[u64], mut note: impl FnMut(Entity, u128)) -> io::Result<u128> {
+    let mut total = sum_of("board", "", &document.board)?;
+    let mut add = |entity: Entity, sum: io::Result<u128>, order: u64| -> io::Result<()> {
+        let sum = sum?;
+        total = total.wrapping_add(contribution(sum, order));
+        note(entity, sum);
+        Ok(())
+    };
+    for (task, order) in document.tasks.iter().zip(orders.iter().chain(std::iter::repeat(&0))) {
+        add(Entity::Task(task.id.clone()), sum_of("tasks", "", task), *order)?;
+    }
+    for (id, agent) in &document.agents {
+        add(Entity::Agent(id.clone()), sum_of("agents", id.as_str(), agent), 0)?;
+    }
+    for one in &document.discoveries {
+        add(Entity::Discovery(one.id.clone()), sum_of("discoveries", "", one), 0)?;
+    }
+    for (id, one) in &document.participants {
+        add(Entity::Participant(id.clone()), sum_of("participants", id.as_str(), one), 0)?;
+    }
+    for (id, one) in &document.retired {
+        add(Entity::Retired(id.clone()), sum_of("retired", id.as_str(), one), 0)?;
+    }
+    Ok(total)
+}
+
+#[cfg(test)]
 pub(super) fn checksum_of(document: &Document) -> io::Result<u128> {
-    let list = [sum_of("board", "", &document.board)];
-    let tasks = document.tasks.iter().map(|task| sum_of("tasks", "", task));
-    let agents = document.agents.iter().map(|(id, agent)| sum_of("agents", id.as_str(), agent));
-    let discoveries = document.discoveries.iter().map(|one| sum_of("discoveries", "", one));
-    let participants = document.participants.iter().map(|(id, one)| sum_of("participants", id.as_str(), one));
-    let retired = document.retired.iter().map(|(id, one)| sum_of("retired", id.as_str(), one));
-    let mut sums = list.into_iter().chain(tasks).chain(agents).chain(discoveries).chain(participants).chain(retired);
-    sums.try_fold(0, |total: u128, sum| Ok(total.wrapping_add(sum?)))
+    numbers(document, &[], |_, _| {})
 }
 
 /// What no checksum excuses, because the state would take one entity for another.

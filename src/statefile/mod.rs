@@ -7,10 +7,13 @@
 
 pub mod displaced;
 pub mod edit;
+mod flat;
 mod fragment;
+mod lease;
 mod load;
 mod older;
 mod put_back;
+mod whole;
 
 use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
@@ -20,50 +23,68 @@ use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt;
 use serde::{Deserialize, Serialize};
 
+use crate::failpoint;
 use crate::private;
 use crate::state::State;
-use crate::state::agent::{Agent, Discovery, Participant};
-use crate::state::document::{Retired, SCHEMA_VERSION};
-use crate::state::id::{AgentId, DiscoveryId, ParticipantId, TaskId};
-use crate::state::task::Task;
-use fragment::{Section, Shape, sum_of};
+use crate::state::changed::Changed;
+use crate::state::document::SCHEMA_VERSION;
+use flat::{Flat, Prepared};
 pub use load::{Found, LoadError, load, load_file};
 pub use put_back::{PutBack, keep_put_back};
+use whole::Whole;
 
 pub const FILE_NAME: &str = "mcp-state.json";
 
 /// The header's first fields lie within this many bytes.
 const HEAD_BYTES: u64 = 4096;
 
-const NO_CHECKSUM: &str = "00000000000000000000000000000000";
+/// Makes every projection of this process write whole files, as where the other way is not open.
+pub const WHOLE_FILES: &str = "CALLBOARD_WHOLE_FILES";
 
-/// Writes the file, and keeps the text of every entity so that an operation costs what it changed.
+/// Keeps the file up: in slots where the system allows it, else as a whole, which is seen by trying.
 #[derive(Debug)]
 pub struct Projection {
     dir: PathBuf,
-    tasks: Section<TaskId, Task>,
-    agents: Section<AgentId, Agent>,
-    discoveries: Section<DiscoveryId, Discovery>,
-    participants: Section<ParticipantId, Participant>,
-    retired: Section<TaskId, Retired>,
-    text: Vec<u8>,
+    way: Way,
+    /// Since the last file that got its place.
+    changed: Changed,
+    bytes: u64,
+    written: u64,
+}
+
+#[derive(Debug)]
+enum Way {
+    Flat(Box<Flat>),
+    Whole(Box<Whole>),
 }
 
 impl Projection {
     pub fn new(dir: impl Into<PathBuf>) -> Self {
-        Self {
-            dir: dir.into(),
-            tasks: Section::new("tasks", Shape::List),
-            agents: Section::new("agents", Shape::Map),
-            discoveries: Section::new("discoveries", Shape::List),
-            participants: Section::new("participants", Shape::Map),
-            retired: Section::new("retired", Shape::Map),
-            text: Vec::new(),
+        match std::env::var_os(WHOLE_FILES).is_some_and(|value| !value.is_empty()) {
+            true => Self::of_whole_files(dir),
+            false => Self::by(Way::Flat(Box::default()), dir),
         }
     }
 
+    /// As [`WHOLE_FILES`] asks for.
+    pub fn of_whole_files(dir: impl Into<PathBuf>) -> Self {
+        Self::by(Way::Whole(Box::new(Whole::new())), dir)
+    }
+
+    fn by(way: Way, dir: impl Into<PathBuf>) -> Self {
+        Self { dir: dir.into(), way, changed: Changed::default(), bytes: 0, written: 0 }
+    }
+
+    /// Loads the file like [`load()`], to go on from it: the next state that is written is to come from this document.
+    pub fn load(&mut self) -> Result<Option<Found>, LoadError> {
+        let Way::Flat(flat) = &mut self.way else { return load(&self.dir) };
+        let (found, books) = load::load_to_write(&self.dir)?.unzip();
+        flat.adopt(books.flatten());
+        Ok(found)
+    }
+
     /// Replaces the file by `state`. A reader sees the old file or the new one; nothing is synced to the disk.
-    pub fn write(&mut self, state: &State) -> io::Result<()> {
+    pub fn write(&mut self, state: &mut State) -> io::Result<()> {
         self.write_keeping(state, &[], |_| Ok(())).map(drop)
     }
 
@@ -71,74 +92,84 @@ impl Projection {
     /// have been left before it is in its place, so that a crash leaves none that nobody knows.
     pub fn write_keeping(
         &mut self,
-        state: &State,
+        state: &mut State,
         left: &[FileIdentity],
         note: impl FnOnce(FileIdentity) -> io::Result<()>,
     ) -> io::Result<Option<PathBuf>> {
-        self.render(state)?;
+        self.changed = std::mem::take(&mut self.changed).and(state.take_changed());
+        let flat = match &mut self.way {
+            Way::Flat(flat) => flat.prepare(&self.dir, state, &self.changed, left).inspect_err(|_| {
+                // A spare is no loss, and an error of this is not the one that matters.
+                drop(fs::remove_file(flat::spare(&self.dir)));
+            })?,
+            Way::Whole(_) => None,
+        };
+        let (path, prepared) = match flat {
+            Some(prepared) => (flat::spare(&self.dir), prepared),
+            None => self.prepare_whole(state)?,
+        };
+        failpoint::hit("before-exchange")?;
+        let spared = matches!(self.way, Way::Flat(_));
+        let replaced =
+            note(prepared.identity).and_then(|()| displaced::replace(&path, &self.dir.join(FILE_NAME), left, spared));
+        match replaced {
+            Ok(replaced) => {
+                if replaced.renamed_only {
+                    self.way = Way::Whole(Box::new(Whole::new()));
+                }
+                self.changed = Changed::default();
+                (self.bytes, self.written) = (prepared.bytes, prepared.written);
+                Ok(replaced.kept)
+            }
+            Err(error) => {
+                if let Way::Flat(flat) = &mut self.way {
+                    flat.forget();
+                }
+                // What lies under that name may by now be what somebody has saved. The error that matters is the first.
+                if displaced::identity(&path).is_ok_and(|found| found == Some(prepared.identity)) {
+                    drop(fs::remove_file(&path));
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn prepare_whole(&mut self, state: &State) -> io::Result<(PathBuf, Prepared)> {
+        if let Way::Flat(_) = self.way {
+            self.way = Way::Whole(Box::new(Whole::new()));
+        }
+        let Way::Whole(whole) = &mut self.way else { return Err(io::Error::other("there are two ways")) };
+        let text = whole.render(state)?;
         // One name is enough: whoever writes has the board's lock.
         let unfinished = self.dir.join(format!(".{FILE_NAME}.tmp"));
         match fs::remove_file(&unfinished) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let written = write_new(&unfinished, &self.text);
-        let new = written.as_ref().ok().copied();
-        let noted = written.and_then(note);
-        let replaced = noted.and_then(|()| displaced::replace(&unfinished, &self.dir.join(FILE_NAME), left));
-        // What lies under that name may by now be what somebody has saved.
-        if replaced.is_err() && (new.is_none() || displaced::identity(&unfinished).is_ok_and(|found| found == new)) {
-            // The error that matters is the first one.
-            let _ = fs::remove_file(&unfinished);
+        let written = write_new(&unfinished, text);
+        if written.is_err() {
+            drop(fs::remove_file(&unfinished));
         }
-        replaced
+        let (identity, bytes) = (written?, text.len() as u64);
+        Ok((unfinished, Prepared { identity, bytes, written: bytes }))
     }
 
     /// Of the file that was written last, in bytes; 0 before the first.
     pub fn bytes(&self) -> u64 {
-        self.text.len() as u64
+        self.bytes
     }
 
-    fn render(&mut self, state: &State) -> io::Result<()> {
-        let text = &mut self.text;
-        text.clear();
-        let place = write_header(text, state)?;
-        let sums = [
-            sum_of("board", "", state.board())?,
-            self.tasks.write(text, state.tasks().map(|task| (&task.id, task)))?,
-            self.agents.write(text, state.agents().map(|agent| (&agent.id, agent)))?,
-            self.discoveries.write(text, state.discoveries().map(|one| (&one.id, one)))?,
-            self.participants.write(text, state.participants().map(|one| (&one.id, one)))?,
-            self.retired.write(text, state.retired())?,
-        ];
-        text.extend_from_slice(b"\n}");
-        let checksum = sums.into_iter().fold(0, u128::wrapping_add);
-        text[place..place + NO_CHECKSUM.len()].copy_from_slice(hex(checksum).as_bytes());
-        Ok(())
+    /// What was written for it, in bytes.
+    pub fn written(&self) -> u64 {
+        self.written
     }
 }
 
-/// What the file says of `state`, to the byte.
+/// What a file that is written as a whole says of `state`, to the byte.
 pub fn text_of(state: &State) -> io::Result<Vec<u8>> {
-    let mut projection = Projection::new(PathBuf::new());
-    projection.render(state)?;
-    Ok(projection.text)
-}
-
-/// Everything before `tasks`, and where in it the checksum belongs.
-fn write_header(text: &mut Vec<u8>, state: &State) -> io::Result<usize> {
-    let board = serde_json::to_string_pretty(state.board())?;
-    // A line break in the text is never inside a string, so this is the field.
-    let seq = format!("\n  \"seq\": {},", state.seq());
-    let (before, after) = board.split_once(&seq).ok_or_else(|| io::Error::other("the board has no seq"))?;
-    text.extend_from_slice(before.as_bytes());
-    text.extend_from_slice(seq.as_bytes());
-    text.extend_from_slice(b"\n  \"checksum\": \"");
-    let place = text.len();
-    text.extend_from_slice(NO_CHECKSUM.as_bytes());
-    text.extend_from_slice(b"\",");
-    text.extend_from_slice(after.strip_suffix("\n}").unwrap_or(after).as_bytes());
-    Ok(place)
+    let mut whole = Whole::new();
+    whole.render(state)?;
+    Ok(whole.text)
 }
 
 fn hex(checksum: u128) -> String {

@@ -4,6 +4,7 @@ use super::*;
 use crate::state::Envelope;
 use crate::state::document::Document;
 use crate::state::event::Event;
+use crate::state::id::{AgentId, ParticipantId};
 use crate::state::time::Timestamp;
 
 /// One event a line; the time moves on by a second for each.
@@ -54,48 +55,79 @@ fn dir() -> tempfile::TempDir {
 }
 
 fn text(state: &State) -> Vec<u8> {
-    let mut projection = Projection::new("nowhere");
-    projection.render(state).expect("a text");
-    projection.text
+    text_of(state).expect("a text")
 }
 
 fn sound(document: Document) -> Found {
     Found::Sound(Box::new(document))
 }
 
+/// A projection and what it has left, as the board's lock would keep it.
+struct Kept {
+    dir: PathBuf,
+    projection: Projection,
+    left: Vec<FileIdentity>,
+}
+
+impl Kept {
+    fn new(projection: Projection) -> Self {
+        Self { dir: projection.dir.clone(), projection, left: Vec::new() }
+    }
+
+    fn both(dir: &Path) -> [Self; 2] {
+        let dirs = ["flat", "whole"].map(|name| dir.join(name));
+        dirs.iter().for_each(|dir| fs::create_dir(dir).unwrap());
+        [Self::new(Projection::new(&dirs[0])), Self::new(Projection::of_whole_files(&dirs[1]))]
+    }
+
+    fn write(&mut self, state: &mut State) -> Option<PathBuf> {
+        let found = FileIdentity::of(&self.dir).unwrap().filter(|found| self.left.contains(found));
+        let known = std::mem::take(&mut self.left);
+        let note = |new| {
+            self.left = found.into_iter().chain([new]).collect();
+            Ok(())
+        };
+        self.projection.write_keeping(state, &known, note).unwrap()
+    }
+
+    #[track_caller]
+    fn shows(&self, state: &State) {
+        assert_eq!(load(&self.dir).unwrap(), Some(sound(state.to_document())), "at event {}", state.seq());
+        let head = Head { board_id: state.board().board_id.clone(), seq: state.seq() };
+        assert_eq!(seq_of(&self.dir).unwrap(), Some(head));
+    }
+}
+
 #[test]
 fn every_state_of_a_history_comes_back_as_it_was() {
     let dir = dir();
-    let mut projection = Projection::new(dir.path());
-    let mut state = State::new();
-    let mut step = |state: &State| {
-        let mut left = None;
-        let note = |identity| {
-            left = Some(identity);
-            Ok(())
+    for mut kept in Kept::both(dir.path()) {
+        let is_whole = matches!(kept.projection.way, Way::Whole(_));
+        let mut state = State::new();
+        let mut step = |state: &mut State| {
+            assert_eq!(kept.write(state), None);
+            assert!(kept.left.contains(&FileIdentity::of(&kept.dir).unwrap().unwrap()));
+            kept.shows(state);
+            let written = fs::read(kept.dir.join(FILE_NAME)).unwrap();
+            if is_whole {
+                assert_eq!(written, text(state), "kept fragments and new ones are the same at event {}", state.seq());
+            }
         };
-        assert_eq!(projection.write_keeping(state, &[], note).unwrap(), None);
-        assert_eq!(FileIdentity::of(dir.path()).unwrap(), left);
-        assert_eq!(load(dir.path()).unwrap(), Some(sound(state.to_document())), "at event {}", state.seq());
-        let written = fs::read(dir.path().join(FILE_NAME)).unwrap();
-        assert_eq!(written, text(state), "kept fragments and new ones are the same at event {}", state.seq());
-        let head = Head { board_id: state.board().board_id.clone(), seq: state.seq() };
-        assert_eq!(seq_of(dir.path()).unwrap(), Some(head));
-    };
-    step(&state);
-    for event in events() {
-        record(&mut state, event);
-        step(&state);
+        step(&mut state);
+        for event in events() {
+            record(&mut state, event);
+            state.settle();
+            step(&mut state);
+        }
+        let savepoint = state.savepoint();
+        retire_first_task(&mut state);
+        state.rollback(savepoint);
+        step(&mut state);
+        retire_first_task(&mut state);
+        retire_first_task(&mut state);
         state.settle();
+        step(&mut state);
     }
-    let savepoint = state.savepoint();
-    retire_first_task(&mut state);
-    step(&state);
-    state.rollback(savepoint);
-    step(&state);
-    retire_first_task(&mut state);
-    retire_first_task(&mut state);
-    step(&state);
 }
 
 #[test]
@@ -111,12 +143,12 @@ fn the_file_is_the_pretty_document_and_a_checksum() {
 #[test]
 fn entities_that_are_gone_are_forgotten() {
     let mut state = sample();
-    let mut projection = Projection::new("nowhere");
-    projection.render(&state).unwrap();
+    let mut whole = Whole::new();
+    whole.render(&state).unwrap();
     record(&mut state, r#"{"kind":"cancelled","task":"t2"}"#);
     retire_first_task(&mut state);
-    projection.render(&state).unwrap();
-    assert_eq!((projection.tasks.len(), projection.retired.len()), (0, 2));
+    whole.render(&state).unwrap();
+    assert_eq!((whole.tasks.len(), whole.retired.len()), (0, 2));
 }
 
 #[test]
@@ -233,7 +265,7 @@ fn a_write_follows_no_link_and_leaves_nothing_behind() {
     fs::write(&victim, "untouched").unwrap();
     symlink(&victim, dir.path().join(format!(".{FILE_NAME}.tmp"))).unwrap();
     symlink(&victim, dir.path().join(FILE_NAME)).unwrap();
-    Projection::new(dir.path()).write(&sample()).unwrap();
+    Projection::new(dir.path()).write(&mut sample()).unwrap();
     assert_eq!(fs::read_to_string(&victim).unwrap(), "untouched");
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
     let mode = fs::symlink_metadata(dir.path().join(FILE_NAME)).unwrap().permissions().mode();
@@ -244,7 +276,7 @@ fn a_write_follows_no_link_and_leaves_nothing_behind() {
 fn a_failed_write_leaves_the_file_and_no_litter() {
     let dir = dir();
     fs::create_dir_all(dir.path().join(FILE_NAME).join("in the way")).unwrap();
-    assert!(Projection::new(dir.path()).write(&sample()).is_err());
+    assert!(Projection::new(dir.path()).write(&mut sample()).is_err());
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
 }
 
@@ -277,7 +309,7 @@ fn a_file_that_no_projection_has_left_is_kept() {
     let mut left = Vec::new();
     for round in 0..3 {
         let known = left.clone();
-        let kept = projection.write_keeping(&sample(), &known, |identity| {
+        let kept = projection.write_keeping(&mut sample(), &known, |identity| {
             left = vec![identity];
             Ok(())
         });

@@ -1,0 +1,289 @@
+//! The file with a slot for each entity, so that a commit writes what it changed and no more, whatever the board's size.
+//!
+//! # The format
+//!
+//! One valid, indented JSON document, as the other way writes it, but: an entity's text stands in a slot that is filled up
+//! with spaces; the comma between two stands before the second, so that the last one needs none when another is added;
+//! tasks come last, because they are the most and a file grows at its end; the other fields have room behind their slots;
+//! and the first fields stand in one part that every commit writes, while goal and plan are apart because they are long
+//! and hardly change. The field `layout` says where all that is.
+//!
+//! A text that outgrows its slot moves to a new one at the end of its field and leaves an empty line. For that each task
+//! carries its `order`, by which a reader has the order of creation. When a field other than the tasks has used its room,
+//! or a third of the file is empty lines, the whole is arranged anew, as another `generation`. That is rare enough: the
+//! room is a share of the whole file, so each byte of it pays for a bounded number of bytes written then.
+//!
+//! The checksum is the one of the other way, except that a task's number counts 2n + 1 times, n being its order, and that
+//! `layout` has a number, too. So it follows from the numbers of what has changed.
+//!
+//! # A commit
+//!
+//! There are two files: the live one and, under a hidden name, the spare, which was live before. The slots that have
+//! changed since the spare was live are written into it, and the names are exchanged. A reader that still has the spare
+//! open would see it change, so first the kernel is asked for a write lease on it, which it grants only on a file that
+//! nobody else has open or mapped. If it does not, that commit copies the live file and writes into the copy. Nothing is
+//! synced: the journal is the truth, and after a power loss the checksum shows whether all pages had arrived.
+//!
+//! A spare counts only if it is surely a file that was live: it is one of those noted as left, nothing has another name
+//! for it, it is of this generation, and it is behind the live one. It is made invalid before the first slot and valid
+//! after the last, so a writer that dies between the two leaves nothing that could be mistaken for it.
+//!
+//! # Several processes
+//!
+//! They take turns under the board's lock, and no process reads the file again when its turn comes. Events tell each what
+//! has changed and when; where it stands only changes by slots that are added at the end of a field, and those are read.
+//! Another generation is read as a whole. What was changed before a process came it does not know, so it uses no spare
+//! that is older than the file it began with: its first commit copies.
+
+mod books;
+pub mod layout;
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use fs_err as fs;
+use rustix::fs::OFlags;
+
+use super::lease::{self, Asked};
+use super::{FILE_NAME, FileIdentity, HEAD_BYTES, displaced, open_regular};
+use crate::failpoint;
+use crate::state::State;
+use crate::state::changed::Changed;
+pub use books::{Books, contribution};
+use layout::Layout;
+
+/// The file that was live before.
+pub fn spare(dir: &Path) -> PathBuf {
+    dir.join(format!(".{FILE_NAME}.spare"))
+}
+
+/// What the first bytes of a flat file say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Header {
+    pub board_id: String,
+    pub seq: u64,
+    pub layout: Layout,
+}
+
+impl Header {
+    /// `None` when `head` does not begin a flat file.
+    pub fn parse(head: &[u8]) -> Option<Self> {
+        let shown = super::parse_head(head)?;
+        let mark = b"\",\n  \"layout\": ";
+        let line = memchr::memmem::find(head, b"\n  \"checksum\": \"")?;
+        let at = line + memchr::memmem::find(&head[line..], mark).filter(|at| *at < 64)? + mark.len();
+        let mut values = serde_json::Deserializer::from_slice(&head[at..]).into_iter::<Layout>();
+        Some(Self { board_id: shown.board_id, seq: shown.seq, layout: values.next()?.ok()? })
+    }
+
+    fn read(file: &File) -> io::Result<Option<Self>> {
+        let mut head = Vec::new();
+        head.resize(usize::try_from(HEAD_BYTES).unwrap_or_default().min(size_of(file)?), 0);
+        file.read_exact_at(&mut head, 0)?;
+        Ok(Self::parse(&head))
+    }
+}
+
+fn size_of(file: &File) -> io::Result<usize> {
+    usize::try_from(file.metadata()?.len()).map_err(io::Error::other)
+}
+
+/// The system that runs now; a file of another may have been left by a loss of power.
+pub fn boot() -> &'static str {
+    static BOOT: OnceLock<String> = OnceLock::new();
+    BOOT.get_or_init(|| {
+        let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        id.chars().filter(char::is_ascii_hexdigit).take(16).collect()
+    })
+}
+
+/// A finished file under the spare's name.
+pub struct Prepared {
+    pub identity: FileIdentity,
+    pub bytes: u64,
+    /// What was written for it.
+    pub written: u64,
+}
+
+/// The live file, as a projection has left it.
+struct Live {
+    file: File,
+    header: Header,
+}
+
+impl Live {
+    fn open(dir: &Path, left: &[FileIdentity]) -> io::Result<Option<Self>> {
+        // What cannot be opened, no projection has left.
+        let Ok(Some(file)) = open_regular(&dir.join(FILE_NAME)) else { return Ok(None) };
+        let (file, _) = file.into_parts();
+        let metadata = file.metadata()?;
+        if !left.contains(&FileIdentity::from(&metadata)) {
+            return Ok(None);
+        }
+        let header = Header::read(&file)?.filter(|header| header.layout.fits(metadata.len()));
+        Ok(header.map(|header| Self { file, header }))
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct Flat {
+    /// What stands where, unless that is not known.
+    books: Option<Books>,
+}
+
+impl Flat {
+    /// Knows the file that was loaded.
+    pub fn adopt(&mut self, books: Option<Books>) {
+        self.books = books;
+    }
+
+    /// Writes a file that shows `state` under the spare's name; `None` when this way is not open here.
+    /// `changed` is what changed since the last one that got its place, and after an error nothing is known any more.
+    pub fn prepare(
+        &mut self,
+        dir: &Path,
+        state: &State,
+        changed: &Changed,
+        left: &[FileIdentity],
+    ) -> io::Result<Option<Prepared>> {
+        let live = Live::open(dir, left)?;
+        let live = live.filter(|live| {
+            let board = state.board();
+            live.header.board_id == board.board_id && live.header.seq <= board.seq
+        });
+        let mut books = self.books.take();
+        if let (Some(books), Some(live), Changed::Entities(changed)) = (&mut books, &live, changed)
+            && books.follow(&live.header, &live.file, changed)?
+            && let Some(head) = books.update(state, changed)?
+            && books.knows_since(live.header.seq)
+        {
+            let spare = take_spare(dir, books, live, left)?;
+            let written = spare.map_or(Ok(None), |spare| write_into(&spare, books, state, &head))?;
+            let prepared = match written {
+                Some(prepared) => prepared,
+                None => copy_live(dir, books, live, state, &head, left)?,
+            };
+            self.books = Some(std::mem::take(books));
+            return Ok(Some(prepared));
+        }
+        let known = match changed {
+            Changed::Entities(changed) => books.as_ref().map(|books| (books, changed)),
+            Changed::Everything => None,
+        };
+        let (books, text) = Books::arrange(state, known)?;
+        let file = new_spare(dir, left)?;
+        if matches!(lease::ask(&file), Asked::Unsupported) {
+            fs::remove_file(spare(dir))?;
+            return Ok(None);
+        }
+        file.write_all_at(&text, 0)?;
+        self.books = Some(books);
+        prepared(&file, text.len()).map(Some)
+    }
+
+    /// The file that was prepared did not get its place.
+    pub fn forget(&mut self) {
+        self.books = None;
+    }
+}
+
+fn prepared(file: &File, written: usize) -> io::Result<Prepared> {
+    let metadata = file.metadata()?;
+    Ok(Prepared { identity: FileIdentity::from(&metadata), bytes: metadata.len(), written: written as u64 })
+}
+
+/// A spare that may be written into, as long as nobody has it open.
+struct Spare {
+    file: File,
+    header: Header,
+}
+
+fn take_spare(dir: &Path, books: &Books, live: &Live, left: &[FileIdentity]) -> io::Result<Option<Spare>> {
+    let mut options = std::fs::OpenOptions::new();
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let Ok(file) = options.read(true).write(true).custom_flags(flags).open(spare(dir)) else { return Ok(None) };
+    let metadata = file.metadata()?;
+    // With a second name it is somebody's copy.
+    let is_ours = metadata.is_file()
+        && metadata.nlink() == 1
+        && metadata.mode() & 0o777 == 0o600
+        && left.contains(&FileIdentity::from(&metadata));
+    if !is_ours {
+        return Ok(None);
+    }
+    let header = Header::read(&file)?.filter(|header| {
+        header.board_id == live.header.board_id
+            && header.layout.fits(metadata.len())
+            && header.layout.generation == live.header.layout.generation
+            && header.seq < live.header.seq
+            && books.knows_since(header.seq)
+    });
+    Ok(header.map(|header| Spare { file, header }))
+}
+
+/// Brings the spare to the head; `None` when somebody has it open.
+fn write_into(spare: &Spare, books: &mut Books, state: &State, head: &[u8]) -> io::Result<Option<Prepared>> {
+    let pieces = books.missing(&spare.header, state)?;
+    // Held until all is written: whoever opens the file now waits for that.
+    let Asked::Granted(_lease) = lease::ask(&spare.file) else { return Ok(None) };
+    spare.file.write_all_at(b" ", 0)?;
+    let written = write_pieces(&spare.file, &pieces)?;
+    failpoint::hit("slots-written")?;
+    spare.file.write_all_at(head, 0)?;
+    prepared(&spare.file, 1 + written + head.len()).map(Some)
+}
+
+/// A copy of the live file, brought to the head.
+fn copy_live(
+    dir: &Path,
+    books: &mut Books,
+    live: &Live,
+    state: &State,
+    head: &[u8],
+    left: &[FileIdentity],
+) -> io::Result<Prepared> {
+    let pieces = books.missing(&live.header, state)?;
+    let mut file = new_spare(dir, left)?;
+    let copied = io::copy(&mut &live.file, &mut file)?;
+    let written = write_pieces(&file, &pieces)?;
+    failpoint::hit("slots-written")?;
+    file.write_all_at(head, 0)?;
+    prepared(&file, usize::try_from(copied).unwrap_or_default() + written + head.len())
+}
+
+fn write_pieces(file: &File, pieces: &[(u64, Vec<u8>)]) -> io::Result<usize> {
+    let mut written = 0;
+    for (at, bytes) in pieces {
+        file.write_all_at(bytes, *at)?;
+        written += bytes.len();
+    }
+    Ok(written)
+}
+
+/// A new file under the spare's name. One that lies there is of no more use, unless somebody has written into it after
+/// it was displaced: that is kept as an edit.
+fn new_spare(dir: &Path, left: &[FileIdentity]) -> io::Result<File> {
+    let path = spare(dir);
+    if let Some(old) = displaced::identity(&path)? {
+        let was_left = left.iter().any(|one| (one.dev, one.ino) == (old.dev, old.ino));
+        if was_left && !left.contains(&old) && is_edit(&path) {
+            displaced::keep(&path, &dir.join(FILE_NAME))?;
+        } else {
+            fs::remove_file(&path)?;
+        }
+    }
+    std::fs::OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)
+}
+
+/// Not made invalid by a projection that was ended, and not of another system's time.
+fn is_edit(path: &Path) -> bool {
+    let Ok(Some(file)) = open_regular(path) else { return false };
+    let header = Header::read(file.file()).ok().flatten();
+    header.is_some_and(|header| header.layout.boot == boot())
+}
+
+#[cfg(test)]
+mod tests;

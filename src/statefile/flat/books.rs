@@ -1,0 +1,674 @@
+//! What stands in which slot, and which event changed it last.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::layout::{self, FIELDS, FIRST, Field, Found, Layout, NEXT, ORDER, Span};
+use super::{Header, boot};
+use crate::state::State;
+use crate::state::changed::Entity;
+use crate::state::document::Board;
+use crate::state::id::TaskId;
+use crate::statefile::fragment::sum_of;
+use crate::statefile::hex;
+
+/// Slots are this many bytes long, or a multiple of it.
+const GRAIN: usize = 64;
+/// Room for more entities of one field: at least so much, and this share of all that is written.
+const LEAST_ROOM: usize = 4 << 10;
+const SHARE_OF_ROOM: usize = 16;
+/// Empty lines are left alone up to this, and up to a third of the file.
+const LEAST_EMPTY: u64 = 64 << 10;
+/// Changes that are remembered for a spare that is behind.
+const LOG: usize = 1 << 14;
+/// The first fields may grow by so much.
+const HEAD_ROOM: usize = 512;
+
+/// Text for its place in the file.
+type Piece = (u64, Vec<u8>);
+/// A slot by its field and number.
+type Place = (Field, u32);
+
+#[derive(Debug, Default)]
+pub struct Books {
+    layout: Option<Layout>,
+    plan: Plan,
+    slots: [Slots; FIELDS.len()],
+    entries: HashMap<Entity, Entry>,
+    /// Of the entities, in the checksum.
+    total: u128,
+    /// Slots by the event that changed them last, in its order.
+    log: VecDeque<(u64, Place)>,
+    /// What was changed by this event and those before it is not in the log.
+    known_after: u64,
+    /// Rendered for this commit.
+    texts: HashMap<Place, String>,
+}
+
+#[derive(Debug, Default)]
+struct Plan {
+    goal: Arc<str>,
+    master_plan: Arc<str>,
+    spent: BTreeMap<TaskId, u32>,
+    /// The event by which they had changed.
+    seq: u64,
+}
+
+#[derive(Debug, Default)]
+struct Slots {
+    all: Vec<Slot>,
+    /// The number of the first that somebody has, which needs no comma.
+    first: usize,
+    live: usize,
+    /// Bytes of those that nobody has.
+    empty: u64,
+}
+
+#[derive(Debug)]
+struct Slot {
+    at: u64,
+    length: u32,
+    owner: Option<Entity>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    slot: u32,
+    order: u64,
+    sum: u128,
+}
+
+/// The number of an entity counts more than once if it has an order, so that no two can change places.
+pub fn contribution(sum: u128, order: u64) -> u128 {
+    sum.wrapping_mul(2 * u128::from(order) + 1)
+}
+
+impl Slots {
+    fn push(&mut self, at: u64, length: u32, owner: Option<Entity>) -> io::Result<u32> {
+        let number = u32::try_from(self.all.len()).map_err(io::Error::other)?;
+        match owner {
+            Some(_) => self.live += 1,
+            None => self.empty += u64::from(length),
+        }
+        self.all.push(Slot { at, length, owner });
+        Ok(number)
+    }
+
+    fn length(&self, number: u32) -> usize {
+        self.all.get(number as usize).map_or(0, |slot| slot.length as usize)
+    }
+
+    fn empty(&mut self, number: u32) {
+        if let Some(slot) = self.all.get_mut(number as usize)
+            && slot.owner.take().is_some()
+        {
+            self.live -= 1;
+            self.empty += u64::from(slot.length);
+        }
+    }
+
+    /// The number of the first, when it has become another one.
+    fn advance(&mut self) -> Option<u32> {
+        let before = self.first;
+        while self.all.get(self.first).is_some_and(|slot| slot.owner.is_none()) {
+            self.first += 1;
+        }
+        (self.first != before && self.first < self.all.len()).then_some(self.first as u32)
+    }
+}
+
+impl Books {
+    /// Of a file that was read: `bytes` hold `sums`, by entity, at event `seq`.
+    pub fn of_file(
+        header: &Header,
+        bytes: &[u8],
+        board: &Board,
+        sums: &HashMap<Entity, u128>,
+    ) -> io::Result<Option<Self>> {
+        let mut books = Self {
+            layout: Some(header.layout.clone()),
+            plan: Plan::of(board),
+            entries: HashMap::with_capacity(sums.len()),
+            known_after: header.seq,
+            ..Self::default()
+        };
+        if !header.layout.fits(bytes.len() as u64) {
+            return Ok(None);
+        }
+        for field in FIELDS {
+            let Span { start, end, .. } = header.layout.span(field);
+            let (Ok(from), Ok(to)) = (usize::try_from(start), usize::try_from(end)) else { return Ok(None) };
+            let Some(found) = layout::slots(field, &bytes[from..to], start) else { return Ok(None) };
+            if !books.place(field, found, |entity| sums.get(entity).copied())? {
+                return Ok(None);
+            }
+            books.slots[field as usize].advance();
+        }
+        Ok((books.entries.len() == sums.len()).then_some(books))
+    }
+
+    /// Takes in slots that were found behind those that are known. An entity has the last of its slots.
+    fn place(&mut self, field: Field, found: Vec<Found>, sum: impl Fn(&Entity) -> Option<u128>) -> io::Result<bool> {
+        for Found { at, length, owner } in found {
+            let Some((entity, order)) = owner else {
+                self.slots[field as usize].push(at, length, None)?;
+                continue;
+            };
+            let slot = self.slots[field as usize].push(at, length, Some(entity.clone()))?;
+            match self.entries.get_mut(&entity) {
+                Some(entry) => {
+                    self.slots[field as usize].empty(entry.slot);
+                    entry.slot = slot;
+                    if entry.order != order {
+                        return Ok(false);
+                    }
+                }
+                None => {
+                    let sum = sum(&entity).unwrap_or_default();
+                    self.total = self.total.wrapping_add(contribution(sum, order));
+                    self.entries.insert(entity, Entry { slot, order, sum });
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Learns from the live file what others have placed, since this process was last here. False when that cannot be.
+    pub fn follow(&mut self, live: &Header, file: &File, changed: &HashMap<Entity, u64>) -> io::Result<bool> {
+        let Some(known) = &self.layout else { return Ok(false) };
+        if live.seq < self.known_after {
+            return Ok(false);
+        }
+        if *known == live.layout {
+            return Ok(true);
+        }
+        let is_same = known.generation == live.layout.generation
+            && FIELDS.into_iter().all(|field| known.span(field).end <= live.layout.span(field).end);
+        if !is_same {
+            return self.read_anew(live, file);
+        }
+        let known = known.clone();
+        let mut touched = Vec::new();
+        for field in FIELDS {
+            let (from, to) = (known.span(field).end, live.layout.span(field).end);
+            let Some(found) = read_slots(field, file, from, to)? else { return Ok(false) };
+            let first = self.slots[field as usize].all.len() as u32;
+            for (number, slot) in (first..).zip(&found) {
+                let seq = slot.owner.as_ref().and_then(|(entity, _)| changed.get(entity));
+                let seq = *seq.unwrap_or(&live.seq);
+                touched.push((seq, (field, number)));
+                let before = slot.owner.as_ref().and_then(|(entity, _)| self.entries.get(entity));
+                touched.extend(before.map(|entry| (seq, (field, entry.slot))));
+            }
+            if !self.place(field, found, |_| None)? {
+                return Ok(false);
+            }
+        }
+        self.note(touched);
+        self.layout = Some(live.layout.clone());
+        Ok(true)
+    }
+
+    /// Another process has arranged the file anew.
+    fn read_anew(&mut self, live: &Header, file: &File) -> io::Result<bool> {
+        let known = std::mem::take(&mut self.entries);
+        (self.slots, self.total, self.known_after) = (Default::default(), 0, live.seq);
+        self.log.clear();
+        for field in FIELDS {
+            let Span { start, end, .. } = live.layout.span(field);
+            let Some(found) = read_slots(field, file, start, end)? else { return Ok(false) };
+            if !self.place(field, found, |entity| known.get(entity).map(|entry| entry.sum))? {
+                return Ok(false);
+            }
+            self.slots[field as usize].advance();
+        }
+        self.layout = Some(live.layout.clone());
+        Ok(true)
+    }
+
+    /// Everything that changed gets its slot and its number. The first part of the file as it is then; `None` when the
+    /// file has to be arranged anew.
+    pub fn update(&mut self, state: &State, changed: &HashMap<Entity, u64>) -> io::Result<Option<Vec<u8>>> {
+        self.texts.clear();
+        let Some(mut layout) = self.layout.take() else { return Ok(None) };
+        let (mut touched, mut new) = (Vec::new(), BTreeMap::new());
+        for (entity, &seq) in changed {
+            let field = Field::of(entity);
+            match (self.entries.get(entity).copied(), Rendered::of(entity, state)?) {
+                (None, None) => {}
+                (None, Some(rendered)) => drop(new.insert(entity.clone(), (seq, rendered))),
+                (Some(entry), None) => {
+                    self.entries.remove(entity);
+                    self.total = self.total.wrapping_sub(contribution(entry.sum, entry.order));
+                    self.slots[field as usize].empty(entry.slot);
+                    touched.push((seq, (field, entry.slot)));
+                }
+                (Some(entry), Some(rendered)) => {
+                    let text = rendered.text(entry.order);
+                    let mut slot = entry.slot;
+                    touched.push((seq, (field, slot)));
+                    if FIRST.len() + text.len() > self.slots[field as usize].length(slot) {
+                        self.slots[field as usize].empty(slot);
+                        let Some(moved) = self.add(&mut layout, entity, outgrown(text.len()))? else { return Ok(None) };
+                        slot = moved;
+                        touched.push((seq, (field, slot)));
+                    }
+                    let before = contribution(entry.sum, entry.order);
+                    let after = contribution(rendered.sum, entry.order);
+                    self.total = self.total.wrapping_sub(before).wrapping_add(after);
+                    self.entries.insert(entity.clone(), Entry { slot, sum: rendered.sum, ..entry });
+                    self.texts.insert((field, slot), text);
+                }
+            }
+        }
+        for entity in by_creation(state, new.keys()) {
+            let Some((seq, rendered)) = new.remove(&entity) else { continue };
+            let order = next_order(&mut layout, &entity);
+            let text = rendered.text(order);
+            let Some(slot) = self.add(&mut layout, &entity, fresh(text.len()))? else { return Ok(None) };
+            let place = (Field::of(&entity), slot);
+            touched.push((seq, place));
+            self.total = self.total.wrapping_add(contribution(rendered.sum, order));
+            self.entries.insert(entity, Entry { slot, order, sum: rendered.sum });
+            self.texts.insert(place, text);
+        }
+        for field in FIELDS {
+            touched.extend(self.slots[field as usize].advance().map(|first| (state.seq(), (field, first))));
+        }
+        self.note(touched);
+        let empty: u64 = self.slots.iter().map(|slots| slots.empty).sum();
+        let is_worn = empty > LEAST_EMPTY && empty > layout.tasks.end / 3;
+        if is_worn || !self.counts_agree(state) || !self.plan.follow(state, &layout)? {
+            return Ok(None);
+        }
+        boot().clone_into(&mut layout.boot);
+        let head = head(state.board(), &layout, self.total)?;
+        let head = filled(head, layout.head);
+        self.layout = Some(layout);
+        Ok(head)
+    }
+
+    fn add(&mut self, layout: &mut Layout, entity: &Entity, length: usize) -> io::Result<Option<u32>> {
+        let field = Field::of(entity);
+        let length = u32::try_from(length).map_err(io::Error::other)?;
+        let Some(at) = grow(layout, field, length) else { return Ok(None) };
+        self.slots[field as usize].push(at, length, Some(entity.clone())).map(Some)
+    }
+
+    fn note(&mut self, mut touched: Vec<(u64, Place)>) {
+        touched.sort_unstable();
+        self.log.extend(touched);
+        while self.log.len() > LOG
+            && let Some((seq, _)) = self.log.pop_front()
+        {
+            self.known_after = self.known_after.max(seq);
+        }
+    }
+
+    /// The events have said the same as the file.
+    fn counts_agree(&self, state: &State) -> bool {
+        let counts = [
+            state.agents().size_hint().0,
+            state.discoveries().len(),
+            state.participants().size_hint().0,
+            state.retired().size_hint().0,
+            state.live_tasks(),
+        ];
+        self.slots.iter().zip(counts).all(|(slots, count)| slots.live == count)
+            && self.entries.len() == counts.iter().sum::<usize>()
+    }
+
+    pub fn knows_since(&self, seq: u64) -> bool {
+        self.known_after <= seq
+    }
+
+    /// What a file with the header `base` lacks, but for the first part.
+    pub fn missing(&mut self, base: &Header, state: &State) -> io::Result<Vec<Piece>> {
+        let Some(layout) = &self.layout else { return Err(io::Error::other("the layout is not known")) };
+        let newer = self.log.iter().rev().take_while(|(seq, _)| *seq > base.seq);
+        let mut places: BTreeSet<Place> = newer.map(|(_, place)| *place).collect();
+        for field in FIELDS {
+            let end = base.layout.span(field).end;
+            let numbered = self.slots[field as usize].all.iter().enumerate().rev();
+            places.extend(numbered.take_while(|(_, slot)| slot.at >= end).map(|(number, _)| (field, number as u32)));
+        }
+        let mut pieces: Vec<Piece> = Vec::new();
+        let mut add = |at: u64, bytes: &[u8]| match pieces.last_mut() {
+            Some((start, last)) if *start + last.len() as u64 == at => last.extend_from_slice(bytes),
+            _ => pieces.push((at, bytes.to_vec())),
+        };
+        if self.plan.seq > base.seq {
+            let part =
+                |text: Vec<u8>, length| filled(text, length).ok_or_else(|| io::Error::other("the plan has no room"));
+            add(layout.plan_at(), &part(self.plan.text()?, layout.plan)?);
+            add(layout.spent_at(), &part(self.plan.spent_text()?, layout.spent)?);
+        }
+        for place in places {
+            let slots = &self.slots[place.0 as usize];
+            let Some(slot) = slots.all.get(place.1 as usize) else { continue };
+            let text = match (&slot.owner, self.texts.get(&place)) {
+                (None, _) => None,
+                (Some(_), Some(text)) => Some(text.clone()),
+                (Some(entity), None) => {
+                    let order = self.entries.get(entity).map_or(0, |entry| entry.order);
+                    Some(
+                        Rendered::of(entity, state)?
+                            .ok_or_else(|| io::Error::other("a slot has no owner"))?
+                            .text(order),
+                    )
+                }
+            };
+            add(slot.at, &slot_bytes(text.as_deref(), place.1 as usize == slots.first, slot.length as usize));
+        }
+        if layout.tasks.end != base.layout.tasks.end {
+            add(layout.tasks.end, Field::Tasks.closing().as_bytes());
+        }
+        self.texts.clear();
+        Ok(pieces)
+    }
+
+    /// The whole file, arranged anew. `known` has the numbers of what has not changed.
+    pub fn arrange(state: &State, known: Option<(&Self, &HashMap<Entity, u64>)>) -> io::Result<(Self, Vec<u8>)> {
+        let sum = |entity: &Entity| {
+            let (books, changed) = known?;
+            let entry = books.entries.get(entity)?;
+            (!changed.contains_key(entity)).then_some(entry.sum)
+        };
+        let plan = Plan::of(state.board());
+        let (plan_text, spent_text) = (plan.text()?, plan.spent_text()?);
+        let mut layout = Layout {
+            generation: now_micros(),
+            boot: boot().to_owned(),
+            next_order: 1,
+            head: 0,
+            plan: grained(plan_text.len() + plan_text.len() / 4),
+            spent: grained(spent_text.len() + spent_text.len() / 4),
+            agents: Span::default(),
+            discoveries: Span::default(),
+            participants: Span::default(),
+            retired: Span::default(),
+            tasks: Span { start: u64::MAX, end: u64::MAX, limit: u64::MAX },
+        };
+        // With numbers as long as they can be.
+        layout.head = grained(head(state.board(), &layout, 0)?.len() + HEAD_ROOM);
+        let mut books = Self { known_after: state.seq(), plan: Plan { seq: 0, ..plan }, ..Self::default() };
+        let mut text = vec![b' '; usize::try_from(layout.head).map_err(io::Error::other)?];
+        text.extend(filled(plan_text, layout.plan).unwrap_or_default());
+        text.extend(filled(spent_text, layout.spent).unwrap_or_default());
+        // The room of the others is a share of the tasks, too.
+        let tasks = books.fill(Field::Tasks, state, &mut layout, sum)?;
+        for field in FIELDS {
+            text.extend_from_slice(field.opening().as_bytes());
+            let start = text.len() as u64;
+            let slots = &mut books.slots[field as usize].all;
+            if field == Field::Tasks {
+                slots.iter_mut().for_each(|slot| slot.at += start);
+                text.extend_from_slice(&tasks);
+                set_span(&mut layout, field, Span { start, end: text.len() as u64, limit: text.len() as u64 });
+            } else {
+                let entities = books.fill(field, state, &mut layout, sum)?;
+                books.slots[field as usize].all.iter_mut().for_each(|slot| slot.at += start);
+                let room = LEAST_ROOM.max(entities.len()).max((tasks.len() + entities.len()) / SHARE_OF_ROOM);
+                text.extend_from_slice(&entities);
+                let end = text.len() as u64;
+                text.resize(text.len() + room, b' ');
+                set_span(&mut layout, field, Span { start, end, limit: text.len() as u64 });
+            }
+            text.extend_from_slice(field.closing().as_bytes());
+        }
+        let head = filled(head(state.board(), &layout, books.total)?, layout.head);
+        let head = head.ok_or_else(|| io::Error::other("the first fields have no room"))?;
+        text[..head.len()].copy_from_slice(&head);
+        books.layout = Some(layout);
+        Ok((books, text))
+    }
+
+    /// The slots of one field, at 0 and with nothing between them.
+    fn fill(
+        &mut self,
+        field: Field,
+        state: &State,
+        layout: &mut Layout,
+        known: impl Fn(&Entity) -> Option<u128>,
+    ) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        for entity in entities(field, state) {
+            let order = next_order(layout, &entity);
+            let Some(text) = Rendered::text_of(&entity, state)? else { continue };
+            let text = ordered(&text, order);
+            let sum = match known(&entity) {
+                Some(sum) => sum,
+                None => Rendered::sum_of(&entity, state)?,
+            };
+            let length = fresh(text.len());
+            let slots = &mut self.slots[field as usize];
+            let at = bytes.len() as u64;
+            bytes.extend_from_slice(&slot_bytes(Some(&text), slots.all.is_empty(), length));
+            let slot = slots.push(at, u32::try_from(length).map_err(io::Error::other)?, Some(entity.clone()))?;
+            self.total = self.total.wrapping_add(contribution(sum, order));
+            self.entries.insert(entity, Entry { slot, order, sum });
+        }
+        Ok(bytes)
+    }
+}
+
+impl Plan {
+    fn of(board: &Board) -> Self {
+        let (goal, master_plan) = (Arc::clone(&board.goal), Arc::clone(&board.master_plan));
+        Self { goal, master_plan, spent: board.spent_attempts.clone(), seq: 0 }
+    }
+
+    /// False when it has outgrown its part.
+    fn follow(&mut self, state: &State, layout: &Layout) -> io::Result<bool> {
+        let board = state.board();
+        let is_same = |one: &Arc<str>, other: &Arc<str>| Arc::ptr_eq(one, other) || one == other;
+        if is_same(&self.goal, &board.goal)
+            && is_same(&self.master_plan, &board.master_plan)
+            && self.spent == board.spent_attempts
+        {
+            return Ok(true);
+        }
+        *self = Self { seq: state.seq(), ..Self::of(board) };
+        Ok(self.text()?.len() as u64 <= layout.plan && self.spent_text()?.len() as u64 <= layout.spent)
+    }
+
+    fn text(&self) -> io::Result<Vec<u8>> {
+        let (goal, master_plan) = (serde_json::to_string(&self.goal)?, serde_json::to_string(&self.master_plan)?);
+        Ok(format!("\n  \"goal\": {goal},\n  \"master_plan\": {master_plan},").into_bytes())
+    }
+
+    fn spent_text(&self) -> io::Result<Vec<u8>> {
+        match self.spent.is_empty() {
+            true => Ok(Vec::new()),
+            false => Ok(format!("\n  \"spent_attempts\": {},", serde_json::to_string(&self.spent)?).into_bytes()),
+        }
+    }
+}
+
+/// An entity of the state, and its number.
+struct Rendered {
+    text: String,
+    sum: u128,
+}
+
+impl Rendered {
+    fn of(entity: &Entity, state: &State) -> io::Result<Option<Self>> {
+        let Some(text) = Self::text_of(entity, state)? else { return Ok(None) };
+        Ok(Some(Self { text, sum: Self::sum_of(entity, state)? }))
+    }
+
+    fn text(&self, order: u64) -> String {
+        ordered(&self.text, order)
+    }
+
+    fn text_of(entity: &Entity, state: &State) -> io::Result<Option<String>> {
+        Ok(match entity {
+            Entity::Agent(id) => state.agent(id).map(|one| pretty(Some(id.as_str()), one)).transpose()?,
+            Entity::Discovery(id) => state.discovery(id).map(|one| pretty(None, one)).transpose()?,
+            Entity::Participant(id) => state.participant(id).map(|one| pretty(Some(id.as_str()), one)).transpose()?,
+            Entity::Retired(id) => state.retired_task(id).map(|one| pretty(Some(id.as_str()), one)).transpose()?,
+            Entity::Task(id) => state.task(id).map(|one| pretty(None, one)).transpose()?,
+        })
+    }
+
+    /// 0 of what is not there.
+    fn sum_of(entity: &Entity, state: &State) -> io::Result<u128> {
+        let name = Field::of(entity).name();
+        let sum = match entity {
+            Entity::Agent(id) => state.agent(id).map(|one| sum_of(name, id.as_str(), &**one)),
+            Entity::Discovery(id) => state.discovery(id).map(|one| sum_of(name, "", &**one)),
+            Entity::Participant(id) => state.participant(id).map(|one| sum_of(name, id.as_str(), &**one)),
+            Entity::Retired(id) => state.retired_task(id).map(|one| sum_of(name, id.as_str(), &**one)),
+            Entity::Task(id) => state.task(id).map(|one| sum_of(name, "", &**one)),
+        };
+        sum.unwrap_or(Ok(0))
+    }
+}
+
+fn pretty(key: Option<&str>, entity: &impl Serialize) -> io::Result<String> {
+    // A line break in the text is never inside a string.
+    let text = serde_json::to_string_pretty(entity)?.replace('\n', "\n    ");
+    Ok(match key {
+        Some(key) => format!("{}: {text}", serde_json::to_string(key)?),
+        None => text,
+    })
+}
+
+/// With its order as the first field, if it has one.
+fn ordered(text: &str, order: u64) -> String {
+    match (order, text.strip_prefix('{')) {
+        (1.., Some(fields)) => format!("{{{ORDER}{order},{fields}"),
+        _ => text.to_owned(),
+    }
+}
+
+fn next_order(layout: &mut Layout, entity: &Entity) -> u64 {
+    match entity {
+        Entity::Task(_) => {
+            layout.next_order += 1;
+            layout.next_order - 1
+        }
+        _ => 0,
+    }
+}
+
+/// In the order in which they are shown.
+fn entities(field: Field, state: &State) -> Vec<Entity> {
+    match field {
+        Field::Agents => state.agents().map(|one| Entity::Agent(one.id.clone())).collect(),
+        Field::Discoveries => state.discoveries().map(|one| Entity::Discovery(one.id.clone())).collect(),
+        Field::Participants => state.participants().map(|one| Entity::Participant(one.id.clone())).collect(),
+        Field::Retired => state.retired().map(|(id, _)| Entity::Retired(id.clone())).collect(),
+        Field::Tasks => state.tasks().map(|one| Entity::Task(one.id.clone())).collect(),
+    }
+}
+
+/// Those that are `new`, oldest first in the lists: nothing old was made after them.
+fn by_creation<'a>(state: &State, new: impl Iterator<Item = &'a Entity>) -> Vec<Entity> {
+    let (mut maps, lists): (Vec<_>, Vec<_>) = new.cloned().partition(|entity| Field::of(entity).is_map());
+    let lists: BTreeSet<_> = lists.into_iter().collect();
+    let count = |field| lists.iter().filter(|entity| Field::of(entity) == field).count();
+    let tasks = state.tasks().rev().map(|one| Entity::Task(one.id.clone()));
+    let tasks = tasks.filter(|entity| lists.contains(entity)).take(count(Field::Tasks));
+    let discoveries = state.discoveries().rev().map(|one| Entity::Discovery(one.id.clone()));
+    let discoveries = discoveries.filter(|entity| lists.contains(entity)).take(count(Field::Discoveries));
+    let mut found: Vec<_> = tasks.chain(discoveries).collect();
+    found.reverse();
+    maps.append(&mut found);
+    maps
+}
+
+fn slot_bytes(text: Option<&str>, is_first: bool, length: usize) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(length);
+    match text {
+        Some(text) => {
+            bytes.extend_from_slice(if is_first { FIRST } else { NEXT });
+            bytes.extend_from_slice(text.as_bytes());
+        }
+        None => bytes.push(b'\n'),
+    }
+    bytes.resize(length, b' ');
+    bytes
+}
+
+/// A slot for a text that was never changed is just long enough to take some.
+fn fresh(text: usize) -> usize {
+    (FIRST.len() + text + text / 8).next_multiple_of(GRAIN)
+}
+
+/// One for a text that has outgrown its first is likely to take more.
+fn outgrown(text: usize) -> usize {
+    (FIRST.len() + text + text / 2).next_multiple_of(GRAIN)
+}
+
+fn grained(length: usize) -> u64 {
+    length.next_multiple_of(GRAIN) as u64
+}
+
+/// With spaces up to `length`; `None` when it is longer.
+fn filled(mut text: Vec<u8>, length: u64) -> Option<Vec<u8>> {
+    let length = usize::try_from(length).ok().filter(|length| text.len() <= *length)?;
+    text.resize(length, b' ');
+    Some(text)
+}
+
+/// Room for `length` bytes more behind the slots of `field`, and where that is.
+fn grow(layout: &mut Layout, field: Field, length: u32) -> Option<u64> {
+    let Span { start, end, limit } = layout.span(field);
+    let grown = end.checked_add(u64::from(length))?;
+    let limit = if field == Field::Tasks { grown } else { limit };
+    set_span(layout, field, Span { start, end: grown, limit });
+    (grown <= limit).then_some(end)
+}
+
+fn set_span(layout: &mut Layout, field: Field, span: Span) {
+    match field {
+        Field::Agents => layout.agents = span,
+        Field::Discoveries => layout.discoveries = span,
+        Field::Participants => layout.participants = span,
+        Field::Retired => layout.retired = span,
+        Field::Tasks => layout.tasks = span,
+    }
+}
+
+/// The first part: all fields of the board but the long ones.
+fn head(board: &Board, layout: &Layout, entities: u128) -> io::Result<Vec<u8>> {
+    let short = Board {
+        board_id: board.board_id.clone(),
+        goal: Arc::from(""),
+        master_plan: Arc::from(""),
+        paused: board.paused.clone(),
+        spent_attempts: BTreeMap::new(),
+        ..*board
+    };
+    let mut fields: Map<String, Value> = serde_json::from_value(serde_json::to_value(&short)?)?;
+    for long in ["goal", "master_plan", "spent_attempts"] {
+        fields.shift_remove(long);
+    }
+    let text = serde_json::to_string_pretty(&fields)?;
+    let seq = format!("\n  \"seq\": {},", board.seq);
+    let parts = text.split_once(&seq).and_then(|(before, after)| Some((before, after.strip_suffix("\n}")?)));
+    let (before, after) = parts.ok_or_else(|| io::Error::other("the board has no seq"))?;
+    let sums = [sum_of("board", "", board)?, sum_of("layout", "", layout)?];
+    let checksum = hex(sums.into_iter().fold(entities, u128::wrapping_add));
+    let layout = serde_json::to_string(layout)?;
+    Ok(format!("{before}{seq}\n  \"checksum\": \"{checksum}\",\n  \"layout\": {layout},{after},").into_bytes())
+}
+
+fn read_slots(field: Field, file: &File, from: u64, to: u64) -> io::Result<Option<Vec<Found>>> {
+    let mut bytes = vec![0; usize::try_from(to - from).map_err(io::Error::other)?];
+    file.read_exact_at(&mut bytes, from)?;
+    Ok(layout::slots(field, &bytes, from))
+}
+
+/// No two arrangements of a board are made in the same microsecond: each needs the lock.
+fn now_micros() -> u64 {
+    let since = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or_default()
+}

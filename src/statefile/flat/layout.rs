@@ -1,0 +1,196 @@
+//! Where everything stands in a flat file, as its own `layout` field says it; and the slots, found again by their lines.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::state::changed::Entity;
+use crate::state::id::{AgentId, DiscoveryId, ParticipantId, TaskId};
+
+/// The fields that hold entities, in the order in which they stand: the one that grows without bound is the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Field {
+    Agents,
+    Discoveries,
+    Participants,
+    Retired,
+    Tasks,
+}
+
+pub const FIELDS: [Field; 5] = [Field::Agents, Field::Discoveries, Field::Participants, Field::Retired, Field::Tasks];
+
+impl Field {
+    pub fn of(entity: &Entity) -> Self {
+        match entity {
+            Entity::Agent(_) => Self::Agents,
+            Entity::Discovery(_) => Self::Discoveries,
+            Entity::Participant(_) => Self::Participants,
+            Entity::Retired(_) => Self::Retired,
+            Entity::Task(_) => Self::Tasks,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Agents => "agents",
+            Self::Discoveries => "discoveries",
+            Self::Participants => "participants",
+            Self::Retired => "retired",
+            Self::Tasks => "tasks",
+        }
+    }
+
+    /// An object by id, and no list.
+    pub fn is_map(self) -> bool {
+        !matches!(self, Self::Discoveries | Self::Tasks)
+    }
+
+    pub fn opening(self) -> String {
+        format!("\n  \"{}\": {}", self.name(), if self.is_map() { '{' } else { '[' })
+    }
+
+    pub fn closing(self) -> &'static str {
+        match self {
+            Self::Tasks => "\n  ]\n}",
+            Self::Discoveries => "\n  ],",
+            Self::Agents | Self::Participants | Self::Retired => "\n  },",
+        }
+    }
+
+    fn entity(self, id: &str) -> Entity {
+        match self {
+            Self::Agents => Entity::Agent(AgentId::trusted(id)),
+            Self::Discoveries => Entity::Discovery(DiscoveryId::trusted(id)),
+            Self::Participants => Entity::Participant(ParticipantId::trusted(id)),
+            Self::Retired => Entity::Retired(TaskId::trusted(id)),
+            Self::Tasks => Entity::Task(TaskId::trusted(id)),
+        }
+    }
+}
+
+/// The `layout` field. Offsets and lengths in bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Layout {
+    /// Of the whole arrangement: within one, slots are only added, and stay where they are.
+    pub generation: u64,
+    /// Of the system under which the file was written.
+    pub boot: String,
+    /// The order of the next task that is new.
+    pub next_order: u64,
+    /// The first fields begin at 0 and have this length.
+    pub head: u64,
+    pub plan: u64,
+    pub spent: u64,
+    pub agents: Span,
+    pub discoveries: Span,
+    pub participants: Span,
+    pub retired: Span,
+    pub tasks: Span,
+}
+
+/// Slots, then room for more of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    pub start: u64,
+    pub end: u64,
+    pub limit: u64,
+}
+
+impl Layout {
+    pub fn span(&self, field: Field) -> Span {
+        match field {
+            Field::Agents => self.agents,
+            Field::Discoveries => self.discoveries,
+            Field::Participants => self.participants,
+            Field::Retired => self.retired,
+            Field::Tasks => self.tasks,
+        }
+    }
+
+    /// The parts that are no entities, and follow the first fields.
+    pub fn plan_at(&self) -> u64 {
+        self.head
+    }
+
+    pub fn spent_at(&self) -> u64 {
+        self.head + self.plan
+    }
+
+    /// The spans follow each other as they must, up to the end of a file of `size` bytes.
+    pub fn fits(&self, size: u64) -> bool {
+        let parts = [self.head, self.plan, self.spent].into_iter().try_fold(0, u64::checked_add);
+        let end = FIELDS.into_iter().try_fold(parts, |at, field| {
+            let Span { start, end, limit } = self.span(field);
+            let is_next = at?.checked_add(field.opening().len() as u64)? == start && start <= end && end <= limit;
+            Some(is_next.then(|| limit.checked_add(field.closing().len() as u64)).flatten())
+        });
+        end.flatten() == Some(size) && self.tasks.end == self.tasks.limit
+    }
+}
+
+/// A slot as it was found.
+#[derive(Debug, PartialEq)]
+pub struct Found {
+    pub at: u64,
+    pub length: u32,
+    /// None of one that nobody has any more. The number is the order of a task, 0 for the others.
+    pub owner: Option<(Entity, u64)>,
+}
+
+/// What stands before the text in a slot, with and without another before it.
+pub const NEXT: &[u8; 5] = b"\n   ,";
+pub const FIRST: &[u8; 5] = b"\n    ";
+pub const ORDER: &str = "\n      \"order\": ";
+
+/// The slots in `bytes`, which stand at `at` in the file; `None` when it is not made of slots.
+///
+/// Each begins with a line break. In a text every further line is indented deeper or begins with a closing bracket, so a
+/// line with an opening brace or quotation mark at the indentation of entities begins a slot, and an empty line is one
+/// that nobody has any more.
+pub fn slots(field: Field, bytes: &[u8], at: u64) -> Option<Vec<Found>> {
+    let mut found: Vec<(Range<usize>, bool)> = Vec::new();
+    let mut rest = 0;
+    if bytes.first().is_some_and(|first| *first != b'\n') {
+        return None;
+    }
+    while rest < bytes.len() {
+        let line_end = memchr::memchr(b'\n', &bytes[rest + 1..]).map_or(bytes.len(), |length| rest + 1 + length);
+        let line = &bytes[rest..line_end];
+        let opens = matches!(line.get(5), Some(b'{' | b'"')) && matches!(&line[..5], b"\n    " | b"\n   ,");
+        let is_empty = !opens && line[1..].iter().all(|byte| *byte == b' ');
+        if opens || is_empty {
+            found.push((rest..line_end, opens));
+        } else {
+            let (last, is_live) = found.last_mut()?;
+            if !*is_live {
+                return None;
+            }
+            last.end = line_end;
+        }
+        rest = line_end;
+    }
+    let of_slot = |(range, is_live): (Range<usize>, bool)| {
+        let slot = Found { at: at + range.start as u64, length: u32::try_from(range.len()).ok()?, owner: None };
+        let owner = if is_live { Some(owner(field, &bytes[range])?) } else { None };
+        Some(Found { owner, ..slot })
+    };
+    found.into_iter().map(of_slot).collect()
+}
+
+fn owner(field: Field, slot: &[u8]) -> Option<(Entity, u64)> {
+    let text = slot.get(FIRST.len()..)?;
+    let (id, order) = match field {
+        Field::Agents | Field::Participants | Field::Retired => (text, 0),
+        Field::Discoveries => (text.strip_prefix(b"{\n      \"id\": ")?, 0),
+        Field::Tasks => {
+            let text = text.strip_prefix(b"{")?.strip_prefix(ORDER.as_bytes())?;
+            let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            let order = std::str::from_utf8(&text[..digits]).ok()?.parse().ok()?;
+            (text[digits..].strip_prefix(b",\n      \"id\": ")?, order)
+        }
+    };
+    // Of a key or a value: the text ends with the quotation mark that is not escaped.
+    let mut texts = serde_json::Deserializer::from_slice(id).into_iter::<std::borrow::Cow<'_, str>>();
+    let id = texts.next()?.ok()?;
+    Some((field.entity(&id), order))
+}

@@ -1,0 +1,246 @@
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::state::Envelope;
+use crate::state::event::{Event, Recorded};
+use crate::state::id::ParticipantId;
+use crate::state::task::TaskStatus;
+use crate::state::time::Timestamp;
+use crate::statefile::{Found, Projection, displaced, load};
+
+/// Knuth's linear congruential generator; its high bits are the good ones.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) % bound as u64) as usize
+    }
+
+    fn text(&mut self) -> String {
+        let length = [3, 40, 400, 3_000][self.below(4)];
+        (0..length).map(|_| ['a', '\n', '"', 'ü', ' ', '{'][self.below(6)]).collect()
+    }
+}
+
+/// One directory, its lock's note of what was left, its journal, and the processes that take turns on it.
+struct Table {
+    dir: tempfile::TempDir,
+    left: Vec<FileIdentity>,
+    journal: Vec<Recorded>,
+    chance: Chance,
+    names: usize,
+}
+
+struct Process {
+    state: State,
+    projection: Projection,
+}
+
+impl Table {
+    fn new(seed: u64) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        Self { dir, left: Vec::new(), journal: Vec::new(), chance: Chance(seed), names: 0 }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.path().join(FILE_NAME)
+    }
+
+    /// A process that starts: from the file, if there is one.
+    fn start(&mut self, whole: bool) -> Process {
+        let dir = self.dir.path();
+        let mut projection = if whole { Projection::of_whole_files(dir) } else { Projection::new(dir) };
+        let state = match projection.load().unwrap() {
+            Some(Found::Sound(document)) => State::from_document(*document),
+            None => State::new(),
+            other => panic!("{other:?}"),
+        };
+        Process { state, projection }
+    }
+
+    fn catch_up(&self, process: &mut Process) {
+        for recorded in &self.journal[process.state.seq() as usize..] {
+            process.state.apply(recorded).unwrap();
+            process.state.settle();
+        }
+    }
+
+    /// A batch of events, in the journal and in the file.
+    fn turn(&mut self, process: &mut Process, events: usize) {
+        self.catch_up(process);
+        for _ in 0..events {
+            let event = self.event(&process.state);
+            self.record(process, event);
+        }
+        process.state.settle();
+        self.write(process);
+    }
+
+    fn record(&mut self, process: &mut Process, event: Value) {
+        let event: Event = serde_json::from_value(event).unwrap();
+        let at = Timestamp::from_millis(1_772_366_400_000 + process.state.seq().cast_signed() * 1_000);
+        let participant = ParticipantId::trusted("p-1");
+        let envelope = Envelope { at, participant, actor: None, idempotency: None };
+        self.journal.push(process.state.record(event, &envelope).unwrap());
+    }
+
+    fn write(&mut self, process: &mut Process) {
+        let found = FileIdentity::of(self.dir.path()).unwrap().filter(|found| self.left.contains(found));
+        let known = self.left.clone();
+        let left = &mut self.left;
+        let note = |new| {
+            *left = found.into_iter().chain([new]).collect();
+            Ok(())
+        };
+        assert_eq!(process.projection.write_keeping(&mut process.state, &known, note).unwrap(), None);
+    }
+
+    #[track_caller]
+    fn check(&self, process: &Process) {
+        let Some(Found::Sound(document)) = load(self.dir.path()).unwrap() else {
+            panic!("event {}: the file is not sound", process.state.seq())
+        };
+        assert!(*document == process.state.to_document(), "event {}", process.state.seq());
+    }
+
+    fn name(&mut self, kind: &str) -> String {
+        self.names += 1;
+        format!("{kind}-{}", self.names)
+    }
+
+    /// Something that may happen to `state`.
+    fn event(&mut self, state: &State) -> Value {
+        if state.seq() == 0 {
+            return json!({"kind": "board_created", "board_id": "board-7"});
+        }
+        if state.agents().next().is_none() {
+            return json!({"kind": "agent_registered", "agent": "a", "role": "worker", "max_concurrent": 9});
+        }
+        let tasks: Vec<_> = state.tasks().cloned().collect();
+        let task = (!tasks.is_empty()).then(|| tasks[self.chance.below(tasks.len())].clone());
+        let created = |this: &mut Self| {
+            let count = 1 + this.chance.below(3);
+            let tasks: Vec<_> = (0..count)
+                .map(|_| json!({"id": this.name("t"), "description": this.chance.text(), "priority": 5, "max_attempts": 99}))
+                .collect();
+            json!({"kind": "tasks_created", "tasks": tasks})
+        };
+        let Some(task) = task else { return created(self) };
+        let id = task.id.as_str();
+        match self.chance.below(40) {
+            0..6 => created(self),
+            6 => json!({"kind": "agent_registered", "agent": self.name("a"), "role": "worker", "max_concurrent": 9}),
+            7 => {
+                json!({"kind": "discovery_added", "discovery": self.name("d"), "agent": "a", "content": self.chance.text()})
+            }
+            8 => json!({"kind": "participant_joined", "participant":
+                {"id": self.name("p"), "pid": 7, "joined_at": "2026-03-01T12:00:00Z"}}),
+            9 => match state.participants().next() {
+                Some(one) => json!({"kind": "participant_gone", "participant": one.id.as_str(),
+                    "grace_until": "2026-03-01T12:02:00Z"}),
+                None => json!({"kind": "resumed"}),
+            },
+            10 => json!({"kind": "plan_set", "goal": self.chance.text(), "master_plan": self.chance.text()}),
+            11 => json!({"kind": "paused", "reason": self.chance.text()}),
+            12 => json!({"kind": "resumed"}),
+            13..16 => {
+                let change = json!({"description": self.chance.text()});
+                json!({"kind": "task_updated", "task": id, "change": change})
+            }
+            16..20 if task.status.may_retire() => {
+                json!({"kind": "tasks_retired", "tasks": [serde_json::to_value(&*task).unwrap()]})
+            }
+            20 if self.chance.below(4) == 0 => {
+                let document =
+                    serde_json::to_value(state.restored(&state.to_document(), Timestamp::default())).unwrap();
+                json!({"kind": "state_restored", "document": document, "restored_seq": 1})
+            }
+            _ => match task.status {
+                TaskStatus::Available => {
+                    json!({"kind": "claimed", "task": id, "agent": "a", "attempt": task.attempt + 1,
+                    "lease_until": "2026-03-01T13:00:00Z", "through": "p-1", "branch": "main"})
+                }
+                TaskStatus::Claimed if self.chance.below(2) == 0 => json!({"kind": "started", "task": id}),
+                TaskStatus::Claimed | TaskStatus::InProgress => match self.chance.below(3) {
+                    0 => json!({"kind": "released", "task": id}),
+                    _ => json!({"kind": "completed", "task": id, "attempt": task.attempt,
+                        "result": {"output": self.chance.text()}}),
+                },
+                _ => json!({"kind": "cancelled", "task": id}),
+            },
+        }
+    }
+}
+
+/// Whoever has a file open sees it as it was, whatever happens under its name.
+struct Held {
+    file: fs::File,
+    content: Vec<u8>,
+}
+
+impl Held {
+    fn of(path: &Path) -> Self {
+        let (mut file, mut content) = (fs::File::open(path).unwrap(), Vec::new());
+        file.read_to_end(&mut content).unwrap();
+        Self { file, content }
+    }
+
+    fn check(&self) {
+        let mut now = vec![0; self.content.len() + 1];
+        let length = self.file.file().read_at(&mut now, 0).unwrap();
+        assert!(now[..length] == self.content, "a file that somebody holds has changed");
+    }
+}
+
+#[test]
+fn processes_that_take_turns_show_every_state_and_change_no_file_that_somebody_holds() {
+    let seeds = std::env::var("CALLBOARD_FLAT_SEEDS").map_or(12, |text| text.parse().unwrap());
+    let (mut turns, mut restarts, mut in_place) = (0, 0, 0);
+    for seed in 0..seeds {
+        let mut table = Table::new(seed);
+        let mut processes = vec![table.start(false)];
+        table.turn(&mut processes[0], 1);
+        processes.extend((0..2).map(|_| table.start(false)));
+        // Every second time there is one that cannot do it this way.
+        processes.extend((0..seed % 2).map(|_| table.start(true)));
+        let mut held = BTreeMap::new();
+        for turn in 0..150 {
+            let number = table.chance.below(processes.len());
+            let events = [0, 1, 1, 1, 2, 9][table.chance.below(6)];
+            if events == 0 && table.chance.below(3) == 0 {
+                processes[number] = table.start(number == 3);
+                restarts += 1;
+            }
+            let before = table.journal.len();
+            if events > 0 || processes[number].state.seq() < before as u64 {
+                table.turn(&mut processes[number], events.max(1));
+            }
+            table.check(&processes[number]);
+            let projection = &processes[number].projection;
+            in_place += usize::from(projection.written() > 0 && projection.written() < projection.bytes());
+            held.retain(|until, held: &mut Held| {
+                held.check();
+                *until > turn
+            });
+            if table.chance.below(4) == 0 {
+                held.insert(turn + table.chance.below(12), Held::of(&table.path()));
+            }
+            turns += 1;
+        }
+        assert_eq!(displaced::all_waiting(table.dir.path()), [""; 0].map(PathBuf::from));
+        let mut replayed = State::new();
+        table.journal.iter().for_each(|recorded| {
+            replayed.apply(recorded).unwrap();
+            replayed.settle();
+        });
+        let Some(Found::Sound(document)) = load(table.dir.path()).unwrap() else { panic!("the file is not sound") };
+        assert!(*document == replayed.to_document());
+    }
+    println!("{seeds} boards, {turns} turns, {restarts} restarts, {in_place} files written in part");
+    assert!(in_place > turns / 10, "{in_place} of {turns}");
+}

@@ -1,0 +1,57 @@
+//! Whether anybody else has a file open, or mapped into memory: the kernel grants a write lease only on a file that nobody
+//! else has, and whoever opens it while the lease stands waits until it is given back.
+
+use std::fs::File;
+use std::io;
+
+/// The answer to a request for a write lease.
+pub enum Asked<'a> {
+    Granted(Lease<'a>),
+    /// Somebody has the file open.
+    Busy,
+    /// A system or file system without leases.
+    Unsupported,
+}
+
+/// Given back when dropped.
+pub struct Lease<'a>(&'a File);
+
+#[cfg(target_os = "linux")]
+pub fn ask(file: &File) -> Asked<'_> {
+    // Somebody who opens the file meanwhile is announced by SIGIO, which would end this process; SIGURG is ignored.
+    let granted =
+        command(file, F_SETSIG, libc::SIGURG).and_then(|()| command(file, libc::F_SETLEASE, libc::F_WRLCK.into()));
+    match granted {
+        Ok(()) => Asked::Granted(Lease(file)),
+        Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => Asked::Busy,
+        Err(_) => Asked::Unsupported,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn ask(_: &File) -> Asked<'_> {
+    Asked::Unsupported
+}
+
+/// Of Linux on every architecture; not in all of libc's lists.
+#[cfg(target_os = "linux")]
+const F_SETSIG: libc::c_int = 10;
+
+#[cfg(target_os = "linux")]
+fn command(file: &File, command: libc::c_int, argument: libc::c_int) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+
+    // SAFETY: the descriptor stays open while `file` is borrowed, and these commands take a number and no pointer.
+    match unsafe { libc::fcntl(file.as_raw_fd(), command, argument) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Lease<'_> {
+    fn drop(&mut self) {
+        // Closing the file would do the same.
+        drop(command(self.0, libc::F_SETLEASE, libc::F_UNLCK.into()));
+    }
+}

@@ -1,0 +1,71 @@
+//! The file written as a whole, from texts that are kept for as long as the state holds the entities: the way for file
+//! systems without leases or exchanges of names, and the text of a state by itself.
+
+use std::io;
+
+use super::fragment::{Section, Shape, sum_of};
+use super::hex;
+use crate::state::State;
+use crate::state::agent::{Agent, Discovery, Participant};
+use crate::state::document::Retired;
+use crate::state::id::{AgentId, DiscoveryId, ParticipantId, TaskId};
+use crate::state::task::Task;
+
+const NO_CHECKSUM: &str = "00000000000000000000000000000000";
+
+#[derive(Debug)]
+pub struct Whole {
+    pub(super) tasks: Section<TaskId, Task>,
+    agents: Section<AgentId, Agent>,
+    discoveries: Section<DiscoveryId, Discovery>,
+    participants: Section<ParticipantId, Participant>,
+    pub(super) retired: Section<TaskId, Retired>,
+    pub(super) text: Vec<u8>,
+}
+
+impl Whole {
+    pub fn new() -> Self {
+        Self {
+            tasks: Section::new("tasks", Shape::List),
+            agents: Section::new("agents", Shape::Map),
+            discoveries: Section::new("discoveries", Shape::List),
+            participants: Section::new("participants", Shape::Map),
+            retired: Section::new("retired", Shape::Map),
+            text: Vec::new(),
+        }
+    }
+
+    pub fn render(&mut self, state: &State) -> io::Result<&[u8]> {
+        let text = &mut self.text;
+        text.clear();
+        let place = write_header(text, state)?;
+        let sums = [
+            sum_of("board", "", state.board())?,
+            self.tasks.write(text, state.tasks().map(|task| (&task.id, task)))?,
+            self.agents.write(text, state.agents().map(|agent| (&agent.id, agent)))?,
+            self.discoveries.write(text, state.discoveries().map(|one| (&one.id, one)))?,
+            self.participants.write(text, state.participants().map(|one| (&one.id, one)))?,
+            self.retired.write(text, state.retired())?,
+        ];
+        text.extend_from_slice(b"\n}");
+        let checksum = sums.into_iter().fold(0, u128::wrapping_add);
+        text[place..place + NO_CHECKSUM.len()].copy_from_slice(hex(checksum).as_bytes());
+        Ok(text)
+    }
+}
+
+/// Everything before `tasks`, and where in it the checksum belongs.
+fn write_header(text: &mut Vec<u8>, state: &State) -> io::Result<usize> {
+    let board = serde_json::to_string_pretty(state.board())?;
+    // A line break in the text is never inside a string, so this is the field.
+    let seq = format!("\n  \"seq\": {},", state.seq());
+    let (before, after) = board.split_once(&seq).ok_or_else(|| io::Error::other("the board has no seq"))?;
+    text.extend_from_slice(before.as_bytes());
+    text.extend_from_slice(seq.as_bytes());
+    text.extend_from_slice(b"\n  \"checksum\": \"");
+    let place = text.len();
+    text.extend_from_slice(NO_CHECKSUM.as_bytes());
+    text.extend_from_slice(b"\",");
+    text.extend_from_slice(after.strip_suffix("\n}").unwrap_or(after).as_bytes());
+    Ok(place)
+}
