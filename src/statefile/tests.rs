@@ -261,15 +261,17 @@ fn an_endless_file_is_refused() {
 #[test]
 fn a_write_follows_no_link_and_leaves_nothing_behind() {
     let dir = dir();
-    let victim = dir.path().join("victim");
-    fs::write(&victim, "untouched").unwrap();
-    symlink(&victim, dir.path().join(format!(".{FILE_NAME}.tmp"))).unwrap();
-    symlink(&victim, dir.path().join(FILE_NAME)).unwrap();
-    Projection::new(dir.path()).write(&mut sample()).unwrap();
-    assert_eq!(fs::read_to_string(&victim).unwrap(), "untouched");
-    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
-    let mode = fs::symlink_metadata(dir.path().join(FILE_NAME)).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
+    for (name, mut kept) in ["spare", "tmp"].iter().zip(Kept::both(dir.path())) {
+        let victim = kept.dir.join("victim");
+        fs::write(&victim, "untouched").unwrap();
+        symlink(&victim, kept.dir.join(format!(".{FILE_NAME}.{name}"))).unwrap();
+        symlink(&victim, kept.dir.join(FILE_NAME)).unwrap();
+        kept.projection.write(&mut sample()).unwrap();
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "untouched");
+        assert_eq!(fs::read_dir(&kept.dir).unwrap().count(), 2);
+        let mode = fs::symlink_metadata(kept.dir.join(FILE_NAME)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
 }
 
 #[test]

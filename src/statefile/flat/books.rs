@@ -47,6 +47,8 @@ pub struct Books {
     log: VecDeque<(u64, Place)>,
     /// What was changed by this event and those before it is not in the log.
     known_after: u64,
+    /// What comes into the log with this commit.
+    touched: Vec<(u64, Place)>,
     /// Rendered for this commit.
     texts: HashMap<Place, String>,
 }
@@ -194,7 +196,6 @@ impl Books {
             return self.read_anew(live, file);
         }
         let known = known.clone();
-        let mut touched = Vec::new();
         for field in FIELDS {
             let (from, to) = (known.span(field).end, live.layout.span(field).end);
             let Some(found) = read_slots(field, file, from, to)? else { return Ok(false) };
@@ -202,15 +203,14 @@ impl Books {
             for (number, slot) in (first..).zip(&found) {
                 let seq = slot.owner.as_ref().and_then(|(entity, _)| changed.get(entity));
                 let seq = *seq.unwrap_or(&live.seq);
-                touched.push((seq, (field, number)));
+                self.touched.push((seq, (field, number)));
                 let before = slot.owner.as_ref().and_then(|(entity, _)| self.entries.get(entity));
-                touched.extend(before.map(|entry| (seq, (field, entry.slot))));
+                self.touched.extend(before.map(|entry| (seq, (field, entry.slot))));
             }
             if !self.place(field, found, |_| None)? {
                 return Ok(false);
             }
         }
-        self.note(touched);
         self.layout = Some(live.layout.clone());
         Ok(true)
     }
@@ -237,7 +237,7 @@ impl Books {
     pub fn update(&mut self, state: &State, changed: &HashMap<Entity, u64>) -> io::Result<Option<Vec<u8>>> {
         self.texts.clear();
         let Some(mut layout) = self.layout.take() else { return Ok(None) };
-        let (mut touched, mut new) = (Vec::new(), BTreeMap::new());
+        let mut new = BTreeMap::new();
         for (entity, &seq) in changed {
             let field = Field::of(entity);
             match (self.entries.get(entity).copied(), Rendered::of(entity, state)?) {
@@ -247,17 +247,17 @@ impl Books {
                     self.entries.remove(entity);
                     self.total = self.total.wrapping_sub(contribution(entry.sum, entry.order));
                     self.slots[field as usize].empty(entry.slot);
-                    touched.push((seq, (field, entry.slot)));
+                    self.touched.push((seq, (field, entry.slot)));
                 }
                 (Some(entry), Some(rendered)) => {
                     let text = rendered.text(entry.order);
                     let mut slot = entry.slot;
-                    touched.push((seq, (field, slot)));
+                    self.touched.push((seq, (field, slot)));
                     if FIRST.len() + text.len() > self.slots[field as usize].length(slot) {
                         self.slots[field as usize].empty(slot);
                         let Some(moved) = self.add(&mut layout, entity, outgrown(text.len()))? else { return Ok(None) };
                         slot = moved;
-                        touched.push((seq, (field, slot)));
+                        self.touched.push((seq, (field, slot)));
                     }
                     let before = contribution(entry.sum, entry.order);
                     let after = contribution(rendered.sum, entry.order);
@@ -273,15 +273,15 @@ impl Books {
             let text = rendered.text(order);
             let Some(slot) = self.add(&mut layout, &entity, fresh(text.len()))? else { return Ok(None) };
             let place = (Field::of(&entity), slot);
-            touched.push((seq, place));
+            self.touched.push((seq, place));
             self.total = self.total.wrapping_add(contribution(rendered.sum, order));
             self.entries.insert(entity, Entry { slot, order, sum: rendered.sum });
             self.texts.insert(place, text);
         }
         for field in FIELDS {
-            touched.extend(self.slots[field as usize].advance().map(|first| (state.seq(), (field, first))));
+            self.touched.extend(self.slots[field as usize].advance().map(|first| (state.seq(), (field, first))));
         }
-        self.note(touched);
+        self.note();
         let empty: u64 = self.slots.iter().map(|slots| slots.empty).sum();
         let is_worn = empty > LEAST_EMPTY && empty > layout.tasks.end / 3;
         if is_worn || !self.counts_agree(state) || !self.plan.follow(state, &layout)? {
@@ -301,9 +301,9 @@ impl Books {
         self.slots[field as usize].push(at, length, Some(entity.clone())).map(Some)
     }
 
-    fn note(&mut self, mut touched: Vec<(u64, Place)>) {
-        touched.sort_unstable();
-        self.log.extend(touched);
+    fn note(&mut self) {
+        self.touched.sort_unstable();
+        self.log.extend(self.touched.drain(..));
         while self.log.len() > LOG
             && let Some((seq, _)) = self.log.pop_front()
         {

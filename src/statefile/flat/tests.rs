@@ -102,8 +102,9 @@ impl Table {
 
     #[track_caller]
     fn check(&self, process: &Process) {
-        let Some(Found::Sound(document)) = load(self.dir.path()).unwrap() else {
-            panic!("event {}: the file is not sound", process.state.seq())
+        let document = match load(self.dir.path()).unwrap() {
+            Some(Found::Sound(document)) => document,
+            other => panic!("event {}: {other:?}\n{}", process.state.seq(), fs::read_to_string(self.path()).unwrap()),
         };
         assert!(*document == process.state.to_document(), "event {}", process.state.seq());
     }
