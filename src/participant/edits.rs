@@ -216,8 +216,38 @@ pub fn is_edit(dir: &Path, lock: &BoardLock, journal: &SqliteJournal) -> bool {
         return true;
     }
     let (Ok(Some(board_id)), Ok(head)) = (journal.board_id(), journal.head()) else { return false };
-    let edited = displaced::read(&path).and_then(|bytes| edit::read(&bytes));
-    edited.is_ok_and(|edited| edited.board_id == board_id && edited.seq <= head)
+    let Ok(edited) = displaced::read(&path).and_then(|bytes| edit::read(&bytes)) else { return false };
+    let may_be_mixed = edited.is_of_another_boot() || left.iter().all(|file| file.dev != found.dev);
+    edited.board_id == board_id && edited.seq <= head && !(may_be_mixed && is_mixed(dir, &edited, journal))
+}
+
+/// Whether a file that a loss of power may have left has parts of more than one time. What nobody may change by hand tells
+/// it, and so does a text that is what the board itself said at another time: taken for an edit, it would undo what was
+/// done since. An edit that was made before the machine was last started, and only goes back to such a text, is not told
+/// from that; it is set aside, and not lost.
+fn is_mixed(dir: &Path, edited: &Edited, journal: &SqliteJournal) -> bool {
+    let Ok(Ok(edit)) = replay(dir, edited.seq).map(|base| edited.compare(&base)) else { return true };
+    let tasks: Vec<_> = edit.tasks.iter().filter_map(|task| edited.task(&task.id)).collect();
+    let texts = [edit.goal, edit.master_plan].map(|text| text.map(|text| text.to));
+    let mut state = State::new();
+    loop {
+        let Ok(events) = journal.read_from(state.seq(), READ_AT_ONCE) else { return true };
+        for recorded in &events {
+            if state.apply(recorded).is_err() {
+                return true;
+            }
+            state.settle();
+            let board = state.board();
+            let said = [&board.goal, &board.master_plan].map(|text| &**text);
+            let was_said = texts.iter().zip(said).any(|(text, said)| text.as_deref() == Some(said));
+            if was_said || tasks.iter().any(|task| state.task(&task.id).is_some_and(|then| **then == *task)) {
+                return true;
+            }
+        }
+        if events.len() < READ_AT_ONCE {
+            return false;
+        }
+    }
 }
 
 fn let_file_settle(path: &Path) {

@@ -54,6 +54,20 @@ pub fn read(bytes: &[u8]) -> Result<Edited, String> {
 }
 
 impl Edited {
+    /// It was written under a system that has ended since: of what was written then, a loss of power may have kept only
+    /// some pages.
+    pub fn is_of_another_boot(&self) -> bool {
+        let layout = self.fields.get("layout");
+        layout.and_then(|layout| layout.get("boot")).and_then(Value::as_str).is_some_and(|boot| boot != super::boot())
+    }
+
+    /// As it stands in the file.
+    pub fn task(&self, id: &TaskId) -> Option<Task> {
+        let tasks = self.fields.get("tasks")?.as_array()?;
+        let task = tasks.iter().find(|task| task.get("id").and_then(Value::as_str) == Some(id.as_str()))?;
+        serde_json::from_value(task.clone()).ok()
+    }
+
     /// What was changed in `base`, the state at the file's own `seq`; or the paths of what must not be changed by hand.
     pub fn compare(&self, base: &Document) -> Result<Edit, Vec<String>> {
         // Through text, as the file came.

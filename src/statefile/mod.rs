@@ -28,7 +28,7 @@ use crate::private;
 use crate::state::State;
 use crate::state::changed::Changed;
 use crate::state::document::SCHEMA_VERSION;
-use flat::{Flat, Prepared};
+use flat::{Flat, Prepared, boot};
 pub use load::{Found, LoadError, load, load_file};
 pub use put_back::{PutBack, keep_put_back};
 use whole::Whole;

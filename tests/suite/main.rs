@@ -21,6 +21,7 @@ mod recovery;
 mod rules;
 mod simulation;
 mod snapshots;
+mod statefile;
 mod tidy;
 mod wire;
 mod world;

@@ -1,0 +1,252 @@
+//! The state file as its readers see it while it is replaced again and again, and as a process leaves it that is killed
+//! in the middle. `CALLBOARD_REPLACEMENTS` says how often it is replaced.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use callboard::state::event::Event;
+use callboard::state::id::ParticipantId;
+use callboard::state::time::Timestamp;
+use callboard::state::{Envelope, State};
+use callboard::statefile::{self, FileIdentity, Found, Projection, WHOLE_FILES};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::harness::{Board, STATE_FILE, size};
+
+/// A state, and a file that shows it, in a directory without a journal.
+struct Shown {
+    dir: TempDir,
+    state: State,
+    projection: Projection,
+    left: Vec<FileIdentity>,
+    /// Bytes written for the newest file.
+    written: Vec<u64>,
+}
+
+impl Shown {
+    fn new(whole: bool, tasks: usize) -> Self {
+        let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let projection = if whole { Projection::of_whole_files(dir.path()) } else { Projection::new(dir.path()) };
+        let mut shown = Self { dir, state: State::new(), projection, left: Vec::new(), written: Vec::new() };
+        shown.record(json!({"kind": "board_created", "board_id": "board-7"}));
+        shown.record(json!({"kind": "agent_registered", "agent": "a", "role": "worker", "max_concurrent": 9}));
+        for first in (0..tasks).step_by(1_000) {
+            let task = |number| {
+                json!({"id": format!("task-{number:06}"), "priority": 5, "max_attempts": 3,
+                "description": format!("do thing {number}, and do it well")})
+            };
+            let tasks: Vec<_> = (first..tasks.min(first + 1_000)).map(task).collect();
+            shown.record(json!({"kind": "tasks_created", "tasks": tasks}));
+        }
+        // The first two files are written as a whole.
+        shown.write();
+        shown.happen(0);
+        shown.written.clear();
+        shown
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.path().join(STATE_FILE)
+    }
+
+    fn record(&mut self, event: Value) {
+        let event: Event = serde_json::from_value(event).unwrap();
+        let at = Timestamp::from_millis(1_772_366_400_000 + self.state.seq().cast_signed());
+        let envelope = Envelope { at, participant: ParticipantId::trusted("p-1"), actor: None, idempotency: None };
+        self.state.record(event, &envelope).unwrap();
+        self.state.settle();
+    }
+
+    fn write(&mut self) {
+        let found = FileIdentity::of(self.dir.path()).unwrap();
+        let (known, left) = (self.left.clone(), &mut self.left);
+        let note = |new| {
+            *left = found.into_iter().chain([new]).collect();
+            Ok(())
+        };
+        assert_eq!(self.projection.write_keeping(&mut self.state, &known, note).unwrap(), None);
+        self.written.push(self.projection.written());
+    }
+
+    /// Claim, start, complete, and the next task, one event for each file; after the last again with the first.
+    fn happen(&mut self, step: usize) {
+        let tasks = self.state.live_tasks();
+        let task = format!("task-{:06}", step / 4 % tasks);
+        let attempt = step / 4 / tasks + 1;
+        self.record(match step % 4 {
+            0 => json!({"kind": "claimed", "task": task, "agent": "a", "attempt": attempt, "through": "p-1",
+                "lease_until": "2026-03-01T13:00:00Z", "branch": "main"}),
+            1 => json!({"kind": "started", "task": task}),
+            2 => json!({"kind": "completed", "task": task, "attempt": attempt, "result": {"output": format!("did {task}")}}),
+            _ => json!({"kind": "retried", "task": task}),
+        });
+        self.write();
+    }
+}
+
+/// What readers made of the file, each by its own means.
+#[derive(Default)]
+struct Seen {
+    files: u64,
+    last_seq: u64,
+    mixed: Vec<String>,
+}
+
+impl Seen {
+    fn take(&mut self, bytes: &[u8]) {
+        self.files += 1;
+        match serde_json::from_slice::<Value>(bytes).map(|file| file["seq"].as_u64()) {
+            Ok(Some(seq)) if seq >= self.last_seq => self.last_seq = seq,
+            Ok(seq) => self.mixed.push(format!("event {seq:?} after {}", self.last_seq)),
+            Err(error) => self.mixed.push(error.to_string()),
+        }
+    }
+}
+
+fn read_plainly(path: &Path, seen: &mut Seen) {
+    seen.take(&fs::read(path).unwrap());
+}
+
+/// Mapped and closed at once: only the mapping holds the file. Looked at twice, for it must not change.
+fn read_mapped(path: &Path, seen: &mut Seen) {
+    let file = File::open(path).unwrap();
+    let length = usize::try_from(file.metadata().unwrap().len()).unwrap();
+    // SAFETY: a new mapping of a file of that length, which nobody cuts off and which is unmapped below, after its last use.
+    let bytes = unsafe {
+        let start = mmap(std::ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, &file, 0).unwrap();
+        std::slice::from_raw_parts(start.cast::<u8>(), length)
+    };
+    drop(file);
+    let first = bytes.to_vec();
+    seen.take(&first);
+    if first != bytes {
+        seen.mixed.push(format!("event {} changed under a mapping", seen.last_seq));
+    }
+    // SAFETY: it was mapped above, and `bytes` is not used any more.
+    unsafe { munmap(bytes.as_ptr().cast_mut().cast(), length).unwrap() };
+}
+
+fn no_reader_sees_a_mixture(whole: bool) {
+    let replacements = size("CALLBOARD_REPLACEMENTS", 2_000);
+    let mut shown = Shown::new(whole, 20);
+    let (path, stop) = (shown.path(), AtomicBool::new(false));
+    let mut held = (File::open(&path).unwrap(), fs::read(&path).unwrap());
+    let seen = thread::scope(|scope| {
+        let readers = [read_plainly, read_mapped].map(|read: fn(&Path, &mut Seen)| {
+            let (path, stop) = (&path, &stop);
+            scope.spawn(move || {
+                let mut seen = Seen::default();
+                while !stop.load(Ordering::Relaxed) {
+                    read(path, &mut seen);
+                }
+                seen
+            })
+        });
+        for step in 1..=replacements {
+            shown.happen(step);
+            if step % 50 == 0 {
+                let mut now = Vec::new();
+                held.0.read_to_end(&mut now).unwrap();
+                assert!(now == held.1, "a file that somebody holds has changed");
+                held = (File::open(&path).unwrap(), fs::read(&path).unwrap());
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        readers.map(|reader| reader.join().unwrap())
+    });
+    let in_part = shown.written.iter().filter(|written| **written < shown.projection.bytes() / 2).count();
+    println!(
+        "{replacements} replacements, {in_part} of them in part: {} files read, {} mapped, {} mixed",
+        seen[0].files,
+        seen[1].files,
+        seen[0].mixed.len() + seen[1].mixed.len()
+    );
+    assert_eq!(seen.map(|seen| seen.mixed), [const { Vec::<String>::new() }; 2]);
+    assert!(whole || in_part > 0);
+}
+
+#[test]
+fn no_reader_sees_a_mixture_of_slots() {
+    no_reader_sees_a_mixture(false);
+}
+
+#[test]
+fn no_reader_sees_a_mixture_of_whole_files() {
+    no_reader_sees_a_mixture(true);
+}
+
+#[test]
+fn what_a_commit_writes_does_not_grow_with_the_board() {
+    let most = size("CALLBOARD_TASKS", 10_000);
+    for tasks in [100, 1_000, 10_000, 100_000].into_iter().filter(|tasks| *tasks <= most) {
+        let mut shown = Shown::new(false, tasks);
+        (1..=200).for_each(|step| shown.happen(step));
+        // The newest two were written without knowing a spare.
+        let mut written = shown.written[2..].to_vec();
+        written.sort_unstable();
+        let (median, most) = (written[written.len() / 2], written[written.len() - 1]);
+        println!("{tasks} tasks: {median} bytes a commit, {most} at most, of {}", shown.projection.bytes());
+        assert!(most <= 8_000, "{most} bytes at {tasks} tasks");
+        let Some(Found::Sound(document)) = statefile::load(shown.dir.path()).unwrap() else { panic!("it is sound") };
+        assert!(*document == shown.state.to_document());
+    }
+}
+
+#[test]
+fn process_that_dies_while_it_writes_the_file_leaves_it_whole() {
+    for (place, whole) in [("slots-written", ""), ("before-exchange", ""), ("before-exchange", "1")] {
+        let board = Board::new();
+        board.cli_ok("create_task", json!({"description": "d", "id": "first"}));
+        for hit in 1..=6 {
+            let failpoint = format!("{place}:{hit}");
+            let mut client = board.mcp_with(&[("CALLBOARD_FAILPOINT", &failpoint), (WHOLE_FILES, whole)]);
+            let mut number = 0;
+            loop {
+                number += 1;
+                let task = json!({"description": "d", "id": format!("t-{hit}-{number}")});
+                if client.try_call("create_task", task).is_none() {
+                    break;
+                }
+                assert!(number < 20, "{failpoint} was never reached");
+            }
+            let shown = board.document()["seq"].as_u64().unwrap();
+            assert!(shown <= board.events().len() as u64);
+            let after = [(WHOLE_FILES, whole)];
+            let mut client = board.mcp_with(&after);
+            for number in 0..4 {
+                client.ok("create_task", json!({"description": "d", "id": format!("after-{hit}-{number}")}));
+                board.assert_file_is_the_replay();
+            }
+            let task = board.task(&format!("t-{hit}-{number}"));
+            assert_eq!(task["status"], "available", "what died with the file was in the journal");
+        }
+        assert!(!board.file("mcp-state.json.quarantined-1").exists());
+    }
+}
+
+#[test]
+fn pages_of_another_time_are_no_edit() {
+    for (boot, adopted) in [("0000000000000000", false), ("", true)] {
+        let board = Board::new();
+        board.cli_ok("create_task", json!({"description": "before", "id": "t"}));
+        board.cli_ok("update_task", json!({"task_id": "t", "description": "behind"}));
+        // What the task was is still on the disk, and what surrounds it is not.
+        let mut mixed = board.document();
+        assert_eq!(mixed["tasks"][0]["description"], "behind");
+        mixed["tasks"][0]["description"] = "before".into();
+        if !boot.is_empty() {
+            mixed["layout"]["boot"] = boot.into();
+        }
+        fs::remove_file(board.file(STATE_FILE)).unwrap();
+        fs::write(board.file(STATE_FILE), mixed.to_string()).unwrap();
+        board.cli_ok("create_task", json!({"description": "d", "id": "after"}));
+        assert_eq!(board.task("t")["description"], if adopted { "before" } else { "behind" }, "boot {boot:?}");
+        assert_eq!(board.file("mcp-state.json.quarantined-1").exists(), !adopted);
+        board.assert_file_is_the_replay();
+    }
+}
