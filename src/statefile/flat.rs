@@ -65,6 +65,7 @@ pub fn spare(dir: &Path) -> PathBuf {
 pub struct Header {
     pub board_id: String,
     pub seq: u64,
+    pub checksum: String,
     pub layout: Layout,
 }
 
@@ -72,11 +73,13 @@ impl Header {
     /// `None` when `head` does not begin a flat file.
     pub fn parse(head: &[u8]) -> Option<Self> {
         let shown = super::parse_head(head)?;
-        let mark = b"\",\n  \"layout\": ";
-        let line = memchr::memmem::find(head, b"\n  \"checksum\": \"")?;
-        let at = line + memchr::memmem::find(&head[line..], mark).filter(|at| *at < 64)? + mark.len();
-        let mut values = serde_json::Deserializer::from_slice(&head[at..]).into_iter::<Layout>();
-        Some(Self { board_id: shown.board_id, seq: shown.seq, layout: values.next()?.ok()? })
+        let mark = b"\n  \"checksum\": ";
+        let mut rest = &head[memchr::memmem::find(head, mark)? + mark.len()..];
+        let mut texts = serde_json::Deserializer::from_slice(rest).into_iter::<String>();
+        let checksum = texts.next()?.ok()?;
+        rest = rest[texts.byte_offset()..].strip_prefix(b",\n  \"layout\": ")?;
+        let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<Layout>();
+        Some(Self { board_id: shown.board_id, seq: shown.seq, checksum, layout: values.next()?.ok()? })
     }
 
     fn read(file: &File) -> io::Result<Option<Self>> {

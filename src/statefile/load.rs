@@ -112,6 +112,19 @@ struct Order {
     order: u64,
 }
 
+/// The marks of a file that begins as a flat one does, without reading on.
+fn marks_of_flat(bytes: &[u8]) -> Option<Marks> {
+    let header = Header::parse(&bytes[..bytes.len().min(super::HEAD_BYTES as usize)])?;
+    Some(Marks {
+        schema_version: Some(SCHEMA_VERSION.into()),
+        board_id: Some(IgnoredAny),
+        seq: Some(IgnoredAny),
+        checksum: Some(header.checksum.into()),
+        layout: Some(serde_json::to_value(header.layout).ok()?),
+        tasks: Some(IgnoredAny),
+    })
+}
+
 pub(super) fn recognise(bytes: &[u8]) -> Result<Found, LoadError> {
     recognise_noting(bytes, |_, _| {})
 }
@@ -122,7 +135,8 @@ fn recognise_noting(bytes: &[u8], note: impl FnMut(Entity, u128)) -> Result<Foun
     if bytes.trim_ascii_start().first() != Some(&b'{') {
         return Ok(unsound("it is not a JSON object"));
     }
-    let marks: Marks = match serde_json::from_slice(bytes) {
+    let marks = marks_of_flat(bytes).map_or_else(|| serde_json::from_slice(bytes), Ok);
+    let marks: Marks = match marks {
         Ok(marks) => marks,
         Err(error) => return Ok(unsound(format!("it is not JSON of the right shape: {error}"))),
     };
@@ -150,14 +164,13 @@ fn verify(bytes: &[u8], marks: &Marks, note: impl FnMut(Entity, u128)) -> Found 
         Err(error) => return unsound(format!("a value in it is impossible: {error}")),
     };
     let Some(stated) = marks.checksum.as_ref().and_then(Value::as_str) else { return unsound("it has no checksum") };
-    let (layout, orders) = match &marks.layout {
+    let (layout, orders): (_, Vec<u64>) = match &marks.layout {
         None => (None, Vec::new()),
         Some(layout) => match (Layout::deserialize(layout), serde_json::from_slice::<Orders>(bytes)) {
-            (Ok(layout), Ok(orders)) => (Some(layout), orders.tasks),
+            (Ok(layout), Ok(orders)) => (Some(layout), orders.tasks.into_iter().map(|task| task.order).collect()),
             (Err(error), _) | (_, Err(error)) => return unsound(format!("its layout is impossible: {error}")),
         },
     };
-    let orders: Vec<_> = orders.into_iter().map(|task| task.order).collect();
     let sums = layout.map_or(Ok(0), |layout| sum_of("layout", "", &layout));
     match sums.and_then(|layout| Ok(numbers(&document, &orders, note)?.wrapping_add(layout))) {
         Ok(actual) if stated != hex(actual) => {
