@@ -15,7 +15,7 @@ use callboard::state::State;
 use callboard::state::id::Chance;
 use callboard::state::snapshot::{Occasion, SnapshotName};
 use callboard::state::time::Timestamp;
-use callboard::statefile;
+use callboard::statefile::{self, Found};
 use serde_json::{Value, json};
 
 use crate::harness::{Board, Finished, PATIENCE, STATE_FILE, until};
@@ -430,7 +430,9 @@ fn past_states_equal_a_fresh_replay_byte_for_byte() {
         let last = events.iter().rev().find(|recorded| recorded.at <= at).unwrap().seq;
         assert_eq!(board.run(&["state", "--at", &at.to_string()]).stdout, board.text_at(last), "{at}");
     }
-    assert_eq!(board.run(&["state"]).stdout, fs::read_to_string(board.file(STATE_FILE)).unwrap());
+    let Some(Found::Sound(shown)) = statefile::load(board.dir()).unwrap() else { panic!("the file is not sound") };
+    let shown = statefile::text_of(&State::from_document(*shown)).unwrap();
+    assert_eq!(board.run(&["state"]).stdout.into_bytes(), shown);
     for beyond in ["0", &(head + 1).to_string(), "2020-01-01T00:00:00Z"] {
         assert_eq!(board.fails(&["state", "--at", beyond]).code(), "not_in_the_past");
     }

@@ -107,7 +107,10 @@ fn damaged_state_files_are_kept_and_rebuilt() {
     let sound = fs::read(board.file(STATE_FILE)).unwrap();
     let expected = board.replay().to_document();
     let (mut kept, mut refused) = (0, 0);
-    for (name, damaged) in damages(&sound, stride) {
+    for number in 0..damages(&sound, stride).count() {
+        // As it is by now: one of another size is an edit.
+        let live = fs::read(board.file(STATE_FILE)).unwrap();
+        let Some((name, damaged)) = damages(&live, stride).nth(number) else { break };
         board.decay(&damaged);
         let finished = board.cli("get_status", json!({}));
         if finished.status.success() {
