@@ -565,11 +565,7 @@ fn let_the_living_rebuild(dir: &Path) {
 
 /// The state to replay the journal's tail on: the state file's if it is sound and this board's, the empty one if there is
 /// no file.
-fn starting_state(
-    dir: &Path,
-    journal: &SqliteJournal,
-    projection: &mut Projection,
-) -> Result<State, BoardError> {
+fn starting_state(dir: &Path, journal: &SqliteJournal, projection: &mut Projection) -> Result<State, BoardError> {
     let board_id = journal.board_id()?;
     match found_by(dir, || projection.load())? {
         None => Ok(State::new()),
@@ -590,10 +586,7 @@ pub fn found(dir: &Path) -> Result<Option<Found>, LoadError> {
     found_by(dir, || statefile::load(dir))
 }
 
-fn found_by(
-    dir: &Path,
-    load: impl FnOnce() -> Result<Option<Found>, LoadError>,
-) -> Result<Option<Found>, LoadError> {
+fn found_by(dir: &Path, load: impl FnOnce() -> Result<Option<Found>, LoadError>) -> Result<Option<Found>, LoadError> {
     if statefile::displaced::is_irregular(&dir.join(statefile::FILE_NAME)) {
         return Ok(Some(Found::Unsound { reason: "it is not a regular file".to_owned() }));
     }

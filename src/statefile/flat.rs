@@ -83,8 +83,7 @@ impl Header {
     }
 
     fn read(file: &File) -> io::Result<Option<Self>> {
-        let mut head = Vec::new();
-        head.resize(usize::try_from(HEAD_BYTES).unwrap_or_default().min(size_of(file)?), 0);
+        let mut head = vec![0; usize::try_from(HEAD_BYTES).unwrap_or_default().min(size_of(file)?)];
         file.read_exact_at(&mut head, 0)?;
         Ok(Self::parse(&head))
     }

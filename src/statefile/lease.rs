@@ -19,8 +19,7 @@ pub struct Lease<'a>(&'a File);
 #[cfg(target_os = "linux")]
 pub fn ask(file: &File) -> Asked<'_> {
     // Somebody who opens the file meanwhile is announced by SIGIO, which would end this process; SIGURG is ignored.
-    let granted =
-        command(file, F_SETSIG, libc::SIGURG).and_then(|()| command(file, libc::F_SETLEASE, libc::F_WRLCK.into()));
+    let granted = command(file, F_SETSIG, libc::SIGURG).and_then(|()| command(file, libc::F_SETLEASE, libc::F_WRLCK));
     match granted {
         Ok(()) => Asked::Granted(Lease(file)),
         Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => Asked::Busy,
@@ -52,6 +51,6 @@ fn command(file: &File, command: libc::c_int, argument: libc::c_int) -> io::Resu
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
         // Closing the file would do the same.
-        drop(command(self.0, libc::F_SETLEASE, libc::F_UNLCK.into()));
+        drop(command(self.0, libc::F_SETLEASE, libc::F_UNLCK));
     }
 }
