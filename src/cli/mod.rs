@@ -3,6 +3,7 @@
 mod add;
 mod agents;
 mod backup;
+mod bench;
 mod board;
 mod call;
 mod cancel;
@@ -163,6 +164,8 @@ enum Command {
     Restore(restore::Arguments),
     /// Check the board, its files and this machine; changes nothing without --repair
     Doctor(doctor::Arguments),
+    /// Measure what operations cost on this machine, on boards of its own
+    Bench(bench::Arguments),
     /// Serve MCP on standard input and output, for an IDE or agent to start
     Mcp(mcp::Arguments),
     /// Serve MCP and JSON-RPC over HTTP, for agents and scripts that reach this machine
@@ -186,6 +189,7 @@ impl Command {
     fn local_name(&self) -> Option<&'static str> {
         match self {
             Self::Doctor(_) => Some("doctor"),
+            Self::Bench(_) => Some("bench"),
             Self::Mcp(_) => Some("mcp"),
             Self::Serve(_) => Some("serve"),
             Self::Token(_) => Some("token"),
@@ -266,6 +270,7 @@ fn run(arguments: Arguments) -> Outcome {
         Command::Backup(arguments) => backup::run(&session, arguments),
         Command::Restore(arguments) => restore::run(&session, arguments),
         Command::Doctor(arguments) => doctor::run(&session, &arguments),
+        Command::Bench(arguments) => bench::run(&session, arguments),
         Command::Mcp(arguments) => mcp::run(&session, arguments),
         Command::Serve(arguments) => serve::run(&session, arguments),
         Command::Token(arguments) => token::run(&session, arguments),

@@ -1,5 +1,6 @@
 mod access;
 mod archive;
+mod bench;
 mod cli;
 mod clients;
 mod contract;

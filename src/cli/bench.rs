@@ -1,0 +1,251 @@
+//! `callboard bench`: what operations cost on this machine, beside what its disk takes and what other queues do.
+//!
+//! Everything is measured in rounds that go through all parts, so that the machine's other work meets all of them alike.
+
+mod calibration;
+mod commit;
+mod doors;
+mod drive;
+mod engine;
+mod figure;
+mod goals;
+mod machine;
+mod peers;
+mod place;
+mod plot;
+mod report;
+mod startup;
+mod waiting;
+mod web_socket;
+
+use std::fmt;
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::ValueEnum;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::{Outcome, REFUSED, Session, usage_error};
+use figure::Figures;
+use place::Place;
+use report::Report;
+
+/// `--dir`, which all commands take, is where the boards are made that are measured, and removed afterwards.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Boards are made in a new directory below --dir, or else below the system's directory for temporary \
+    files, and removed at the end. No board that you have is touched.\n\nExamples:\n  \
+    callboard bench --quick\n  \
+    callboard bench --only commit --rounds 20\n  \
+    callboard bench --peers --svg cost.svg --json > bench.json"
+)]
+pub struct Arguments {
+    /// Small boards and few samples: a first look
+    #[arg(long)]
+    quick: bool,
+    /// How often to measure everything, in turns [default: 5; 2 with --quick]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    rounds: Option<u32>,
+    /// Measure nothing but this part; may be given again
+    #[arg(long, value_enum, value_name = "PART")]
+    only: Vec<Part>,
+    /// Also measure other queues that are installed: beanstalkd, Redis, PostgreSQL, NATS JetStream
+    #[arg(long)]
+    peers: bool,
+    /// Draw what a claim costs on larger and larger boards into this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Exit with 1 when a goal is missed
+    #[arg(long)]
+    check: bool,
+    /// Measure also where nothing lasts, such as on tmpfs
+    #[arg(long)]
+    allow_memory: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+enum Part {
+    /// What the disk takes for an append, a replaced file, a SQLite commit
+    Calibration,
+    /// Claims decided and applied in memory
+    Engine,
+    /// Durable claims in one process
+    Commit,
+    /// The program over stdio, HTTP and WebSocket
+    Doors,
+    /// Eight processes on one directory
+    Processes,
+    /// The first reply of a new process, and its memory
+    Start,
+    /// What HTTP adds to a call
+    Added,
+    /// Calls beside many that wait or listen
+    Waiting,
+}
+
+impl Part {
+    fn is_durable(self) -> bool {
+        self != Self::Engine
+    }
+
+    fn measure(self, bench: &mut Bench) -> anyhow::Result<Box<dyn Measure>> {
+        Ok(match self {
+            Self::Calibration => Box::new(calibration::Calibration::new(bench)?),
+            Self::Engine => Box::new(engine::Engine::default()),
+            Self::Commit => Box::new(commit::Commits::new(bench)?),
+            Self::Doors => Box::new(doors::Doors),
+            Self::Processes => Box::new(doors::Processes),
+            Self::Start => Box::new(startup::Startup::new(bench)?),
+            Self::Added => Box::new(waiting::OverHttp::new(bench)?),
+            Self::Waiting => Box::new(waiting::Waiting::new()?),
+        })
+    }
+}
+
+/// How much is measured.
+struct Size {
+    rounds: u32,
+    /// Single calls of a kind in a round.
+    samples: usize,
+    /// How long many clients work in a round.
+    span: Duration,
+    clients: Vec<usize>,
+    /// Tasks of the boards on which single claims are measured.
+    tasks: Vec<usize>,
+    /// The same for the engine, and how many claims.
+    engine: Vec<usize>,
+    decided: usize,
+    /// Tasks of the boards on which many clients work.
+    work: usize,
+    /// Tasks of the board on which processes are started.
+    started: usize,
+    /// Claims that wait.
+    waiting: Vec<usize>,
+    /// Listeners, and the events that each reads.
+    listeners: (usize, usize),
+}
+
+impl Size {
+    fn of(arguments: &Arguments) -> Self {
+        let size = if arguments.quick {
+            Self {
+                rounds: 2,
+                samples: 10,
+                span: Duration::from_millis(200),
+                clients: vec![1, 8],
+                tasks: vec![100, 1_000],
+                engine: vec![1_000, 10_000],
+                decided: 200,
+                work: 1_000,
+                started: 1_000,
+                waiting: vec![0, 64],
+                listeners: (16, 1_000),
+            }
+        } else {
+            Self {
+                rounds: 5,
+                samples: 40,
+                span: Duration::from_secs(1),
+                clients: vec![1, 8, 64],
+                tasks: vec![100, 1_000, 10_000, 100_000],
+                engine: vec![1_000, 100_000, 1_000_000],
+                decided: 2_000,
+                work: 10_000,
+                started: 100_000,
+                waiting: vec![0, 64, 1_024, 8_000],
+                listeners: (1_000, 10_000),
+            }
+        };
+        Self { rounds: arguments.rounds.unwrap_or(size.rounds), ..size }
+    }
+}
+
+/// What every measurement needs.
+struct Bench {
+    size: Size,
+    place: Place,
+    figures: Figures,
+    /// Other queues, and why some are not there.
+    found: Vec<peers::Found>,
+    bar: ProgressBar,
+}
+
+impl Bench {
+    /// Says on a terminal what is measured now.
+    fn begin(&self, what: impl fmt::Display) {
+        self.bar.inc(1);
+        self.bar.set_message(what.to_string());
+    }
+}
+
+/// A part of the measurements.
+trait Measure {
+    /// Takes samples.
+    fn round(&mut self, bench: &mut Bench) -> anyhow::Result<()>;
+}
+
+pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+    if arguments.peers && !arguments.only.is_empty() && !arguments.only.contains(&Part::Doors) {
+        usage_error("--peers is compared with the doors; add --only doors or leave --only out");
+    }
+    let parts: Vec<_> = Part::value_variants()
+        .iter()
+        .copied()
+        .filter(|part| arguments.only.is_empty() || arguments.only.contains(part))
+        .collect();
+    let memory_will_do = arguments.allow_memory || !parts.iter().any(|part| part.is_durable());
+    let place = Place::new(session.dir_given.as_deref(), memory_will_do)?;
+    let bar = if session.json || !io::stderr().is_terminal() { ProgressBar::hidden() } else { bar() };
+    let mut bench = Bench { size: Size::of(&arguments), place, figures: Figures::default(), found: Vec::new(), bar };
+    let report = measure(&parts, arguments.peers, &mut bench);
+    bench.bar.finish_and_clear();
+    let report = report?;
+    if let Some(path) = &arguments.svg {
+        let drawn = plot::svg(&plot::curves(&bench.figures));
+        fs_err::write(path, drawn).context("the drawing cannot be written")?;
+    }
+    if session.json {
+        session.print_json(&report.value(&bench))?;
+    } else {
+        report.page(&bench, session.coloured()).print()?;
+    }
+    let missed = arguments.check && report.goals.iter().any(|goal| !goal.is_met());
+    Ok(if missed { ExitCode::from(REFUSED) } else { ExitCode::SUCCESS })
+}
+
+fn bar() -> ProgressBar {
+    let bar = ProgressBar::no_length();
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed:>4} {wide_msg}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}
+
+fn measure(parts: &[Part], with_peers: bool, bench: &mut Bench) -> anyhow::Result<Report> {
+    let load_before = machine::load();
+    let mut measures = parts.iter().map(|part| part.measure(bench)).collect::<anyhow::Result<Vec<_>>>()?;
+    if with_peers {
+        measures.push(Box::new(peers::Peers::new(bench)?));
+    }
+    let rounds = u64::from(bench.size.rounds);
+    for round in 1..=rounds {
+        bench.figures.begin_round();
+        let steps = bench.bar.position();
+        for measure in &mut measures {
+            measure.round(bench)?;
+        }
+        if round == 1 {
+            // Now it is known how much there is to do.
+            let each = bench.bar.position() - steps;
+            bench.bar.set_length(steps + each * rounds);
+            if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} % {elapsed:>4} {wide_msg}") {
+                bench.bar.set_style(style);
+            }
+        }
+    }
+    Ok(Report::of(bench, load_before))
+}

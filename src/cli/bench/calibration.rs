@@ -1,0 +1,125 @@
+//! What this disk takes for what every durable queue must do, one way or another.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use fs_err as fs;
+use rusqlite::Connection;
+
+use super::figure::Key;
+use super::place::{Place, agent};
+use super::{Bench, Measure, engine};
+use crate::journal::sqlite::SqliteJournal;
+use crate::journal::{BatchId, Journal};
+use crate::state::event::{Event, Recorded};
+use crate::state::id::{AgentId, ParticipantId, TaskId};
+use crate::state::task::Place as Worktree;
+use crate::state::time::{MINUTE, Timestamp};
+use crate::statefile;
+
+const PART: &str = "calibration";
+const APPEND: Key = Key::new(PART, "append an event, fdatasync");
+const SQLITE: Key = Key::new(PART, "SQLite FULL commit of an event");
+const JOURNAL: Key = Key::new(PART, "append an event to a journal");
+pub const REPLACE: Key = Key::new(PART, "write the whole state file, fsync, rename");
+
+/// A file that is larger than this is written but a few times a round.
+const LARGE: usize = 1 << 20;
+const FEW: usize = 3;
+
+pub struct Calibration {
+    rows: Rows,
+    journal: SqliteJournal,
+    seq: u64,
+    /// Texts of state files, by their number of tasks.
+    texts: Vec<(usize, Vec<u8>)>,
+    directory: PathBuf,
+}
+
+impl Calibration {
+    pub fn new(bench: &mut Bench) -> anyhow::Result<Self> {
+        let directory = bench.place.fresh("calibration");
+        fs::create_dir(&directory)?;
+        let text = |tasks: &usize| Ok((*tasks, statefile::text_of(&engine::state_of(*tasks)?)?));
+        let texts = bench.size.tasks.iter().map(text).collect::<anyhow::Result<_>>()?;
+        let journal = SqliteJournal::create(&directory, "board-calibration")?;
+        Ok(Self { rows: Rows::new(&mut bench.place)?, journal, seq: 0, texts, directory })
+    }
+}
+
+impl Measure for Calibration {
+    fn round(&mut self, bench: &mut Bench) -> anyhow::Result<()> {
+        bench.begin("what the disk takes");
+        let mut log = fs::OpenOptions::new().create(true).append(true).open(self.directory.join("log"))?;
+        for _ in 0..bench.size.samples {
+            self.seq += 1;
+            let event = claimed(self.seq);
+            let line = serde_json::to_string(&event)? + "\n";
+            let append = timed(|| Ok(log.write_all(line.as_bytes()).and_then(|()| log.sync_data())?))?;
+            let commit = self.rows.commit()?;
+            let batch = BatchId::new(format!("p-calibrate-{}", self.seq));
+            let journal = timed(|| Ok(self.journal.append(self.seq - 1, &batch, &[event])?))?;
+            for (key, time) in [(APPEND, append), (SQLITE, commit), (JOURNAL, journal)] {
+                bench.figures.times(key, [time]);
+            }
+        }
+        let (new, old) = (self.directory.join("new"), self.directory.join("state"));
+        for (tasks, text) in &self.texts {
+            let samples = if text.len() > LARGE { FEW } else { bench.size.samples };
+            for _ in 0..samples {
+                let replaced = timed(|| {
+                    let mut file = fs::File::create(&new)?;
+                    file.write_all(text)?;
+                    file.sync_all()?;
+                    Ok(fs::rename(&new, &old)?)
+                })?;
+                bench.figures.times(REPLACE.tasks(*tasks), [replaced]);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A SQLite database beside all else, in which each commit is durable and holds one claim.
+pub struct Rows {
+    connection: Connection,
+    body: String,
+}
+
+impl Rows {
+    pub fn new(place: &mut Place) -> anyhow::Result<Self> {
+        let connection = Connection::open(place.fresh("rows"))?;
+        connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+        connection.execute_batch(
+            "PRAGMA synchronous = FULL; CREATE TABLE rows(seq INTEGER PRIMARY KEY, body TEXT NOT NULL)",
+        )?;
+        Ok(Self { connection, body: serde_json::to_string(&claimed(1))? })
+    }
+
+    pub fn commit(&self) -> anyhow::Result<Duration> {
+        let mut insert = self.connection.prepare_cached("INSERT INTO rows(body) VALUES (?1)")?;
+        timed(|| Ok(insert.execute([&self.body]).map(|_| ())?))
+    }
+}
+
+pub fn timed(act: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<Duration> {
+    let start = Instant::now();
+    act()?;
+    Ok(start.elapsed())
+}
+
+fn claimed(seq: u64) -> Recorded {
+    let agent = AgentId::trusted(agent(0));
+    let at = Timestamp::from_millis(1_772_366_400_000);
+    let event = Event::Claimed {
+        task: TaskId::trusted("task-000000"),
+        agent: agent.clone(),
+        attempt: 1,
+        lease_until: at + 30 * MINUTE,
+        through: None,
+        place: Worktree::default(),
+    };
+    let participant = ParticipantId::trusted("p-0000000000");
+    Recorded { seq, at, participant, actor: Some(agent), idempotency: None, event }
+}

@@ -1,0 +1,203 @@
+//! Durable operations in this process, without any door: what one caller waits, and what many get done together.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+use tokio::sync::Barrier;
+use tokio::task::JoinSet;
+
+use super::calibration::Rows;
+use super::doors::{Claimed, Client, Reply};
+use super::figure::{Key, Unit};
+use super::machine::Written;
+use super::place::{agent, inside};
+use super::{Bench, Measure};
+use crate::participant::{Caller, Handle};
+
+const PART: &str = "commit";
+pub const CLAIM: Key = Key::new(PART, "claim");
+pub const COMPLETE: Key = Key::new(PART, "complete");
+/// Between the claims, so that both meet the same weather.
+pub const SQLITE: Key = Key::new(PART, "SQLite FULL commit, in turns with the claims");
+pub const RATE: Key = Key::new(PART, "claims and completions");
+pub const WRITTEN: Key = Key::new(PART, "written by an operation");
+const TO_DISK: Key = Key::new(PART, "of that towards the disk");
+const EMPTY: Key = Key::new(PART, "claim, empty-handed");
+
+/// Callers at once, beside the one alone.
+pub const CALLERS: [usize; 2] = [8, 64];
+/// Agents of a board: as many as callers at once, and the one alone.
+const AGENTS: usize = 65;
+const ALONE: usize = 64;
+/// Larger boards are used in every round, because it takes a while to make one.
+const RENEWED: usize = 10_000;
+/// Tasks that a caller does in a round, when there are enough.
+const MOST_EACH: usize = 20;
+const EMPTY_BOARD: usize = 1_000;
+
+pub struct Commits {
+    runtime: Runtime,
+    rows: Rows,
+    kept: Vec<(usize, Handle)>,
+    nothing_suited: Option<Handle>,
+}
+
+impl Commits {
+    pub fn new(bench: &mut Bench) -> anyhow::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        Ok(Self { runtime, rows: Rows::new(&mut bench.place)?, kept: Vec::new(), nothing_suited: None })
+    }
+
+    fn board(&mut self, tasks: usize, bench: &mut Bench) -> anyhow::Result<Handle> {
+        if let Some((_, handle)) = self.kept.iter().find(|(size, _)| *size == tasks) {
+            return Ok(handle.clone());
+        }
+        let handle = inside(&bench.place.board(tasks, AGENTS)?);
+        if tasks > RENEWED {
+            self.kept.push((tasks, handle.clone()));
+        }
+        Ok(handle)
+    }
+
+    /// One caller, who is done with a task before it takes the next.
+    fn alone(&self, handle: &Handle, tasks: usize, bench: &mut Bench) -> anyhow::Result<()> {
+        let agent = agent(ALONE);
+        let samples = alone(tasks, bench);
+        self.runtime.block_on(pair(handle, &agent))?;
+        let (mut written, mut to_disk, mut busy) = (0, 0, Duration::ZERO);
+        for _ in 0..samples {
+            let before = Written::so_far();
+            let (claim, complete) = self.runtime.block_on(pair(handle, &agent))?;
+            if let (Some(before), Some(after)) = (before, Written::so_far()) {
+                written += after.since(before).handed;
+                to_disk += after.since(before).to_disk;
+            }
+            let commit = self.rows.commit()?;
+            busy += claim + complete;
+            for (key, time) in [(CLAIM, claim), (COMPLETE, complete), (SQLITE, commit)] {
+                bench.figures.times(key.tasks(tasks).clients(1), [time]);
+            }
+        }
+        let operations = (2 * samples) as f64;
+        let rate = operations / busy.as_secs_f64();
+        bench.figures.value(RATE.tasks(tasks).clients(1), Unit::PerSecond, rate);
+        if Written::so_far().is_some() {
+            bench.figures.value(WRITTEN.tasks(tasks), Unit::Bytes, written as f64 / operations);
+            bench.figures.value(TO_DISK.tasks(tasks), Unit::Bytes, to_disk as f64 / operations);
+        }
+        Ok(())
+    }
+
+    fn together(&self, handle: &Handle, tasks: usize, callers: usize, bench: &mut Bench) -> anyhow::Result<()> {
+        // As many for all crowds, and each of the tasks once.
+        let left = tasks.saturating_sub(1 + alone(tasks, bench));
+        let each = (left / CALLERS.iter().sum::<usize>()).min(MOST_EACH);
+        let (claims, elapsed) = self.runtime.block_on(callers_at_once(handle, callers, each))?;
+        let rate = (2 * claims.len()) as f64 / elapsed.as_secs_f64();
+        bench.figures.value(RATE.tasks(tasks).clients(callers), Unit::PerSecond, rate);
+        bench.figures.times(CLAIM.tasks(tasks).clients(callers), claims);
+        Ok(())
+    }
+
+    /// Nothing is ready for the one who asks, so nothing is recorded.
+    fn empty_handed(&mut self, bench: &mut Bench) -> anyhow::Result<()> {
+        let handle = match &self.nothing_suited {
+            Some(handle) => handle.clone(),
+            None => {
+                let unsuited = json!({"demands": {"capabilities": ["rare"]}});
+                inside(&bench.place.board_of(EMPTY_BOARD, 1, &unsuited)?)
+            }
+        };
+        self.nothing_suited = Some(handle.clone());
+        let claim = json!({"agent_id": agent(0)});
+        for _ in 0..bench.size.samples {
+            let (reply, took) = self.runtime.block_on(call(&handle, "claim_task", claim.clone()))?;
+            ensure!(reply["success"] == false, "there was something to claim: {reply}");
+            bench.figures.times(EMPTY.tasks(EMPTY_BOARD).clients(1), [took]);
+        }
+        Ok(())
+    }
+}
+
+impl Measure for Commits {
+    fn round(&mut self, bench: &mut Bench) -> anyhow::Result<()> {
+        for tasks in bench.size.tasks.clone() {
+            bench.begin(format_args!("durable claims at {tasks} tasks"));
+            let handle = self.board(tasks, bench)?;
+            self.alone(&handle, tasks, bench)?;
+            for callers in CALLERS {
+                self.together(&handle, tasks, callers, bench)?;
+            }
+        }
+        bench.begin("claims that find nothing");
+        self.empty_handed(bench)
+    }
+}
+
+/// Tasks for the one caller; a board of a hundred must have some left for the others.
+fn alone(tasks: usize, bench: &Bench) -> usize {
+    bench.size.samples.min(tasks / 5)
+}
+
+async fn call(handle: &Handle, operation: &str, arguments: Value) -> anyhow::Result<(Value, Duration)> {
+    let start = Instant::now();
+    let reply = handle.call(operation, arguments, &Caller::default()).await?;
+    Ok((reply, start.elapsed()))
+}
+
+/// A claim and a completion.
+async fn pair(handle: &Handle, agent: &str) -> anyhow::Result<(Duration, Duration)> {
+    let (claimed, claim) = call(handle, "claim_task", json!({"agent_id": agent})).await?;
+    let task = claimed["task"]["id"].as_str().with_context(|| format!("nothing was claimed: {claimed}"))?;
+    let completion = json!({"agent_id": agent, "task_id": task, "output": "what was done"});
+    Ok((claim, call(handle, "complete_task", completion).await?.1))
+}
+
+/// What the claims took, and all of it together.
+async fn callers_at_once(handle: &Handle, callers: usize, each: usize) -> anyhow::Result<(Vec<Duration>, Duration)> {
+    let start = Arc::new(Barrier::new(callers + 1));
+    let mut running = JoinSet::new();
+    for number in 0..callers {
+        let (handle, start) = (handle.clone(), Arc::clone(&start));
+        running.spawn(async move {
+            let agent = agent(number);
+            start.wait().await;
+            let mut claims = Vec::new();
+            for _ in 0..each {
+                claims.push(pair(&handle, &agent).await?.0);
+            }
+            anyhow::Ok(claims)
+        });
+    }
+    start.wait().await;
+    let began = Instant::now();
+    let mut claims = Vec::new();
+    while let Some(own) = running.join_next().await {
+        claims.extend(own??);
+    }
+    Ok((claims, began.elapsed()))
+}
+
+/// A caller without a door.
+pub struct Inside {
+    handle: Handle,
+    runtime: Runtime,
+}
+
+impl Inside {
+    pub fn new(handle: Handle) -> anyhow::Result<Self> {
+        Ok(Self { handle, runtime: tokio::runtime::Builder::new_current_thread().build()? })
+    }
+}
+
+impl Client for Inside {
+    fn call(&mut self, operation: &str, arguments: &str) -> anyhow::Result<Reply> {
+        let arguments = serde_json::from_str(arguments)?;
+        let reply = self.runtime.block_on(self.handle.call(operation, arguments, &Caller::default()))?;
+        let task = reply["task"]["id"].as_str().map(|id| Claimed { id: id.to_owned() });
+        Ok(Reply { success: reply["success"] == true, task })
+    }
+}

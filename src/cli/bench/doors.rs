@@ -1,0 +1,351 @@
+//! End to end: the real program, through each of its doors, with more and more clients.
+
+use std::fmt;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout};
+
+use anyhow::{Context, bail};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::drive::{Names, Worker, drive};
+use super::figure::{Key, Unit};
+use super::place::{agent, callboard};
+use super::web_socket::WebSocket;
+use super::{Bench, Measure};
+
+pub const PART: &str = "doors";
+
+#[derive(Clone, Copy, PartialEq)]
+enum Door {
+    Stdio,
+    HttpMcp,
+    HttpRpc,
+    WebSocket,
+}
+
+impl Door {
+    const ALL: [Self; 4] = [Self::Stdio, Self::HttpMcp, Self::HttpRpc, Self::WebSocket];
+
+    fn names(self) -> Names {
+        let (rate, claim) = match self {
+            Self::Stdio => ("MCP on stdio", "claim, MCP on stdio"),
+            Self::HttpMcp => ("MCP over HTTP", "claim, MCP over HTTP"),
+            Self::HttpRpc => (JSON_RPC, "claim, JSON-RPC over HTTP"),
+            Self::WebSocket => ("JSON-RPC, WebSocket", "claim, JSON-RPC, WebSocket"),
+        };
+        Names { part: PART, rate, claim }
+    }
+}
+
+/// The door that other queues are compared with.
+pub const JSON_RPC: &str = "JSON-RPC over HTTP";
+pub const STDIO_CLAIM: &str = "claim, MCP on stdio";
+
+pub struct Doors;
+
+impl Measure for Doors {
+    fn round(&mut self, bench: &mut Bench) -> anyhow::Result<()> {
+        for clients in bench.size.clients.clone() {
+            for door in Door::ALL {
+                let names = door.names();
+                bench.begin(format_args!("{}, {clients} clients", names.rate));
+                let tasks = bench.size.work;
+                let board = bench.place.board(tasks, clients)?;
+                let server = match door {
+                    Door::Stdio => None,
+                    _ => Some(Server::start(&board)?),
+                };
+                let worker = |number| -> anyhow::Result<Box<dyn Worker>> {
+                    let agent = agent(number);
+                    Ok(match (door, &server) {
+                        (Door::HttpMcp, Some(server)) => Box::new(Through::new(agent, server.tools()?)),
+                        (Door::HttpRpc, Some(server)) => Box::new(Through::new(agent, server.methods()?)),
+                        (Door::WebSocket, Some(server)) => Box::new(Through::new(agent, server.web_socket()?)),
+                        _ => Box::new(Through::new(agent, Stdio::start(&board)?)),
+                    })
+                };
+                let workers = (0..clients).map(worker).collect::<anyhow::Result<Vec<_>>>()?;
+                drive(workers, bench.size.span)?.record(bench, &names, tasks);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Several processes on one directory, beside one process with as many callers.
+pub struct Processes;
+
+pub const PROCESSES: &str = "processes";
+pub const TOGETHER: Key = Key::new(PROCESSES, "processes on one directory");
+pub const ALONE: Key = Key::new(PROCESSES, "callers in one process");
+pub const SLOWEST: Key = Key::new(PROCESSES, "slowest process, of the mean");
+
+impl Measure for Processes {
+    fn round(&mut self, bench: &mut Bench) -> anyhow::Result<()> {
+        const COUNT: usize = 8;
+        let tasks = bench.size.work;
+        bench.begin(format_args!("{COUNT} processes on one directory"));
+        let board = bench.place.board(tasks, COUNT)?;
+        let start = |number| -> anyhow::Result<Box<dyn Worker>> {
+            Ok(Box::new(Through::new(agent(number), Stdio::start(&board)?)))
+        };
+        let workers = (0..COUNT).map(start).collect::<anyhow::Result<Vec<_>>>()?;
+        let run = drive(workers, bench.size.span)?;
+        run.record(bench, &Names { part: PROCESSES, rate: TOGETHER.name, claim: "claim, of 8 processes" }, tasks);
+        let mean = run.done.iter().sum::<usize>() as f64 / COUNT as f64;
+        let slowest = run.done.iter().min().copied().unwrap_or(0) as f64;
+        bench.figures.value(SLOWEST.tasks(tasks).clients(COUNT), Unit::Share, slowest / mean.max(1.0));
+
+        bench.begin(format_args!("one process with {COUNT} callers"));
+        let board = bench.place.board(tasks, COUNT)?;
+        let handle = super::place::inside(&board);
+        let workers = (0..COUNT).map(|number| -> anyhow::Result<Box<dyn Worker>> {
+            Ok(Box::new(Through::new(agent(number), super::commit::Inside::new(handle.clone())?)))
+        });
+        let run = drive(workers.collect::<anyhow::Result<Vec<_>>>()?, bench.size.span)?;
+        run.record(bench, &Names { part: PROCESSES, rate: ALONE.name, claim: "claim, of 8 callers" }, tasks);
+        Ok(())
+    }
+}
+
+/// A way to have operations done.
+pub trait Client: Send {
+    /// `arguments` is JSON.
+    fn call(&mut self, operation: &str, arguments: &str) -> anyhow::Result<Reply>;
+}
+
+/// What a client must know of a reply.
+#[derive(Debug, Default, Deserialize)]
+pub struct Reply {
+    #[serde(default)]
+    pub success: bool,
+    pub task: Option<Claimed>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Claimed {
+    pub id: String,
+}
+
+/// A worker at a board.
+pub struct Through<C> {
+    agent: String,
+    client: C,
+    task: String,
+}
+
+impl<C> Through<C> {
+    pub fn new(agent: String, client: C) -> Self {
+        Self { agent, client, task: String::new() }
+    }
+}
+
+impl<C: Client> Worker for Through<C> {
+    fn claim(&mut self) -> anyhow::Result<bool> {
+        let reply = self.client.call("claim_task", &format!(r#"{{"agent_id":"{}"}}"#, self.agent))?;
+        self.task = reply.task.map(|task| task.id).unwrap_or_default();
+        Ok(reply.success)
+    }
+
+    fn complete(&mut self) -> anyhow::Result<()> {
+        let Self { agent, task, .. } = self;
+        let arguments = format!(r#"{{"agent_id":"{agent}","task_id":"{task}","output":"what was done"}}"#);
+        match self.client.call("complete_task", &arguments)? {
+            reply if reply.success => Ok(()),
+            reply => bail!("complete_task: {reply:?}"),
+        }
+    }
+}
+
+/// The answer to a call of a tool.
+#[derive(Deserialize)]
+struct ToolAnswer {
+    result: Option<ToolResult>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolResult {
+    #[serde(default)]
+    is_error: bool,
+    structured_content: Option<Reply>,
+}
+
+impl ToolAnswer {
+    fn reply(self, operation: &str) -> anyhow::Result<Reply> {
+        let content = self.result.filter(|result| !result.is_error).and_then(|result| result.structured_content);
+        content.with_context(|| format!("{operation} was refused"))
+    }
+}
+
+/// The answer to a call of a method.
+#[derive(Deserialize)]
+pub struct MethodAnswer {
+    result: Option<Reply>,
+    error: Option<Value>,
+}
+
+impl MethodAnswer {
+    pub fn reply(self, operation: &str) -> anyhow::Result<Reply> {
+        self.result.with_context(|| format!("{operation}: {}", self.error.unwrap_or_default()))
+    }
+}
+
+/// A request for a method.
+pub fn method(operation: &str, arguments: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{operation}","params":{arguments}}}"#)
+}
+
+/// A request for a tool, in the era without a handshake.
+fn tool(operation: &str, arguments: &str) -> String {
+    let meta =
+        r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+    method("tools/call", &format!(r#"{{"name":"{operation}","arguments":{arguments},"_meta":{meta}}}"#))
+}
+
+/// `callboard mcp` and its only client.
+pub struct Stdio {
+    process: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    line: String,
+}
+
+impl Stdio {
+    pub fn start(board: &Path) -> anyhow::Result<Self> {
+        let mut process = callboard(board)?.arg("mcp").spawn()?;
+        let input = process.stdin.take().context("no standard input")?;
+        let output = BufReader::new(process.stdout.take().context("no standard output")?);
+        Ok(Self { process, input, output, line: String::new() })
+    }
+
+    pub fn process(&self) -> u32 {
+        self.process.id()
+    }
+}
+
+impl Client for Stdio {
+    fn call(&mut self, operation: &str, arguments: &str) -> anyhow::Result<Reply> {
+        let mut request = tool(operation, arguments);
+        request.push('\n');
+        self.input.write_all(request.as_bytes())?;
+        self.line.clear();
+        self.output.read_line(&mut self.line)?;
+        let answer: ToolAnswer = serde_json::from_str(&self.line).with_context(|| self.line.clone())?;
+        answer.reply(operation)
+    }
+}
+
+impl Drop for Stdio {
+    fn drop(&mut self) {
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}
+
+/// `callboard serve`.
+pub struct Server {
+    process: Child,
+    address: String,
+    token: String,
+}
+
+impl Server {
+    pub fn start(board: &Path) -> anyhow::Result<Self> {
+        let mut process = callboard(board)?.args(["--json", "serve", "--listen", "127.0.0.1:0"]).spawn()?;
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().context("no standard output")?).read_line(&mut line)?;
+        let announced: Value = serde_json::from_str(&line).context("the server did not say where it listens")?;
+        let text = |field: &str| announced[field].as_str().map(str::to_owned).with_context(|| format!("no {field}"));
+        let address = text("url")?.trim_start_matches("http://").to_owned();
+        Ok(Self { process, address, token: text("token")? })
+    }
+
+    fn connect(&self) -> anyhow::Result<Http> {
+        let stream = TcpStream::connect(&self.address)?;
+        stream.set_nodelay(true)?;
+        let head = format!("Host: {}\r\nAuthorization: Bearer {}\r\n", self.address, self.token);
+        Ok(Http { stream: BufReader::new(stream), head, body: Vec::new() })
+    }
+
+    pub fn tools(&self) -> anyhow::Result<Tools> {
+        Ok(Tools(self.connect()?))
+    }
+
+    pub fn methods(&self) -> anyhow::Result<Methods> {
+        Ok(Methods(self.connect()?))
+    }
+
+    fn web_socket(&self) -> anyhow::Result<WebSocket> {
+        let Http { stream, head, .. } = self.connect()?;
+        WebSocket::open(stream, &head)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}
+
+/// A connection that is kept for all calls.
+struct Http {
+    stream: BufReader<TcpStream>,
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Http {
+    fn ask<T: DeserializeOwned>(&mut self, path: &str, headers: fmt::Arguments, body: &str) -> anyhow::Result<T> {
+        let Self { stream, head, body: reply } = self;
+        let length = body.len();
+        let request = format!(
+            "POST {path} HTTP/1.1\r\n{head}Content-Type: application/json\r\n\
+             Accept: application/json, text/event-stream\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
+        );
+        stream.get_mut().write_all(request.as_bytes())?;
+        let mut length = None;
+        let mut line = String::new();
+        loop {
+            line.clear();
+            stream.read_line(&mut line)?;
+            match line.trim().split_once(':') {
+                Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
+                    length = value.trim().parse().ok();
+                }
+                None if line.trim().is_empty() => break,
+                _ => {}
+            }
+        }
+        reply.resize(length.context("an answer without a length")?, 0);
+        stream.read_exact(reply)?;
+        serde_json::from_slice(reply).with_context(|| String::from_utf8_lossy(reply).into_owned())
+    }
+}
+
+/// MCP over HTTP.
+pub struct Tools(Http);
+
+impl Client for Tools {
+    fn call(&mut self, operation: &str, arguments: &str) -> anyhow::Result<Reply> {
+        let headers =
+            format_args!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {operation}\r\n");
+        let answer: ToolAnswer = self.0.ask("/mcp", headers, &tool(operation, arguments))?;
+        answer.reply(operation)
+    }
+}
+
+/// JSON-RPC over HTTP.
+pub struct Methods(Http);
+
+impl Client for Methods {
+    fn call(&mut self, operation: &str, arguments: &str) -> anyhow::Result<Reply> {
+        let answer: MethodAnswer = self.0.ask("/rpc", format_args!(""), &method(operation, arguments))?;
+        answer.reply(operation)
+    }
+}

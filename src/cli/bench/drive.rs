@@ -1,0 +1,166 @@
+//! Many clients at once, each in a thread of its own, that claim and complete as fast as they are answered. The same for
+//! every door and every other queue.
+
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
+
+use super::Bench;
+use super::figure::{Key, Unit, micros};
+
+/// One client of a queue.
+pub trait Worker: Send {
+    /// Takes a task; false when there is none.
+    fn claim(&mut self) -> anyhow::Result<bool>;
+
+    /// Finishes the task that was taken last.
+    fn complete(&mut self) -> anyhow::Result<()>;
+}
+
+pub struct Run {
+    /// How many tasks each worker has finished.
+    pub done: Vec<usize>,
+    claims: Vec<Duration>,
+    completions: Vec<Duration>,
+    elapsed: Duration,
+}
+
+#[derive(Default)]
+struct Own {
+    claims: Vec<Duration>,
+    completions: Vec<Duration>,
+    end: Option<Instant>,
+}
+
+/// For `span`, or until there are no more tasks.
+pub fn drive(mut workers: Vec<Box<dyn Worker>>, span: Duration) -> anyhow::Result<Run> {
+    // What is done but once, like making the connection, is not what is asked for.
+    for worker in &mut workers {
+        if worker.claim()? {
+            worker.complete()?;
+        }
+    }
+    let (ready, start) = (Barrier::new(workers.len() + 1), Barrier::new(workers.len() + 1));
+    let (all, began) = thread::scope(|scope| {
+        let work = |mut worker: Box<dyn Worker>| {
+            let (ready, start) = (&ready, &start);
+            scope.spawn(move || {
+                ready.wait();
+                start.wait();
+                work(worker.as_mut(), span)
+            })
+        };
+        let threads: Vec<_> = workers.into_iter().map(work).collect();
+        ready.wait();
+        let began = Instant::now();
+        start.wait();
+        let join = |thread: thread::ScopedJoinHandle<'_, anyhow::Result<Own>>| {
+            thread.join().unwrap_or_else(|_| Err(anyhow!("a client has panicked")))
+        };
+        (threads.into_iter().map(join).collect::<anyhow::Result<Vec<_>>>(), began)
+    });
+    let all = all?;
+    let elapsed = all.iter().filter_map(|own| own.end).max().unwrap_or(began) - began;
+    Ok(Run {
+        done: all.iter().map(|own| own.completions.len()).collect(),
+        claims: all.iter().flat_map(|own| own.claims.iter().copied()).collect(),
+        completions: all.iter().flat_map(|own| own.completions.iter().copied()).collect(),
+        elapsed,
+    })
+}
+
+fn work(worker: &mut dyn Worker, span: Duration) -> anyhow::Result<Own> {
+    let mut own = Own::default();
+    let start = Instant::now();
+    while start.elapsed() < span {
+        let asked = Instant::now();
+        let found = worker.claim()?;
+        let claimed = Instant::now();
+        if !found {
+            break;
+        }
+        worker.complete()?;
+        own.claims.push(claimed - asked);
+        own.completions.push(claimed.elapsed());
+    }
+    own.end = Some(Instant::now());
+    Ok(own)
+}
+
+impl Run {
+    pub fn operations(&self) -> usize {
+        self.claims.len() + self.completions.len()
+    }
+
+    /// Operations a second, and what single ones took, as figures of `part` with the names for each.
+    pub fn record(&self, bench: &mut Bench, names: &Names, tasks: usize) {
+        let key = |name| Key::new(names.part, name).tasks(tasks).clients(self.done.len());
+        let rate = self.operations() as f64 / self.elapsed.as_secs_f64().max(1e-9);
+        bench.figures.value(key(names.rate), Unit::PerSecond, rate);
+        bench.figures.add(key(names.claim), Unit::Micros, self.claims.iter().copied().map(micros));
+    }
+}
+
+/// How the figures of a queue are called.
+pub struct Names {
+    pub part: &'static str,
+    pub rate: &'static str,
+    pub claim: &'static str,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    struct Countdown {
+        left: Arc<AtomicUsize>,
+        open: usize,
+    }
+
+    impl Worker for Countdown {
+        fn claim(&mut self) -> anyhow::Result<bool> {
+            let taken = self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok();
+            self.open += usize::from(taken);
+            Ok(taken)
+        }
+
+        fn complete(&mut self) -> anyhow::Result<()> {
+            self.open = self.open.checked_sub(1).ok_or_else(|| anyhow!("nothing was claimed"))?;
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn every_task_is_done_once_and_then_all_stop() {
+        let left = Arc::new(AtomicUsize::new(1_000));
+        let workers: Vec<Box<dyn Worker>> =
+            (0..8).map(|_| Box::new(Countdown { left: Arc::clone(&left), open: 0 }) as Box<dyn Worker>).collect();
+        let run = drive(workers, Duration::from_secs(60)).expect("all work");
+        // Each had one before.
+        assert_eq!(run.done.iter().sum::<usize>(), 992);
+        assert_eq!(run.operations(), 2 * 992);
+    }
+
+    struct Broken;
+
+    impl Worker for Broken {
+        fn claim(&mut self) -> anyhow::Result<bool> {
+            Err(anyhow!("no connection"))
+        }
+
+        fn complete(&mut self) -> anyhow::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn an_error_is_told() {
+        let run = drive(vec![Box::new(Broken)], Duration::from_secs(60));
+        assert!(run.is_err_and(|error| error.to_string() == "no connection"));
+    }
+}

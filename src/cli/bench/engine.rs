@@ -1,0 +1,192 @@
+//! The pure core alone: a claim decided and applied, without disk, lock, thread or JSON.
+
+use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
+use serde_json::{Value, json};
+
+use super::figure::{Key, micros};
+use super::{Bench, Measure};
+use crate::ops::{self, Call, DefaultAgent, Fetched, History, Vitals};
+use crate::state::agent::{Demands, Properties, Role};
+use crate::state::event::{Event, NewTask, Recorded};
+use crate::state::id::{AgentId, Chance, ParticipantId, TaskId};
+use crate::state::policy::Policy;
+use crate::state::task::Place;
+use crate::state::time::Timestamp;
+use crate::state::{Envelope, State};
+
+const PART: &str = "engine";
+pub const CLAIM: Key = Key::new(PART, "claim");
+pub const RARE: Key = Key::new(PART, "claim with a rare capability");
+const COMPLETE: Key = Key::new(PART, "complete");
+
+/// Tasks in one event.
+const AT_ONCE: usize = 5_000;
+/// One task of so many demands the rare capability.
+const RARITY: usize = 100;
+/// What other tasks demand.
+const COMMON: [&[&str]; 4] = [&[], &["linux"], &["rust"], &["linux", "rust"]];
+/// At most so many claims on one state in a round, so that it stays about as large as it is said to be.
+const SHARE: usize = 4;
+
+#[derive(Default)]
+pub struct Engine {
+    states: Vec<(usize, State)>,
+}
+
+impl Measure for Engine {
+    fn round(&mut self, bench: &mut Bench) -> anyhow::Result<()> {
+        for tasks in bench.size.engine.clone() {
+            bench.begin(format_args!("the engine at {tasks} tasks"));
+            if !self.states.iter().any(|(size, _)| *size == tasks) {
+                self.states.push((tasks, state_of(tasks)?));
+            }
+            let Some((_, state)) = self.states.iter_mut().find(|(size, _)| *size == tasks) else { continue };
+            for (agent, key, suited) in [("generalist", CLAIM, tasks), ("specialist", RARE, tasks / RARITY)] {
+                let count = bench.size.decided.min(suited / SHARE).max(1);
+                let (claims, completions) = claims(state, agent, count)?;
+                bench.figures.add(key.tasks(tasks), super::figure::Unit::Micros, claims.into_iter().map(micros));
+                if key == CLAIM {
+                    bench.figures.times(COMPLETE.tasks(tasks), completions);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The state of a board on which nothing is done yet, and of two agents: one who can do most things, and one who can do
+/// but the rare one.
+pub fn state_of(tasks: usize) -> anyhow::Result<State> {
+    let mut state = State::new();
+    let envelope = envelope();
+    let mut record = |event| -> anyhow::Result<()> {
+        state.record(event, &envelope)?;
+        state.settle();
+        Ok(())
+    };
+    record(Event::BoardCreated { board_id: "board-bench".to_owned() })?;
+    let mut chance = Chance::new(1);
+    for first in (0..tasks).step_by(AT_ONCE) {
+        let new = (first..tasks.min(first + AT_ONCE)).map(|number| new_task(number, &mut chance)).collect();
+        record(Event::TasksCreated { tasks: new })?;
+    }
+    for (agent, capabilities) in [("generalist", &["linux", "rust"][..]), ("specialist", &["rare"])] {
+        record(Event::AgentRegistered {
+            agent: AgentId::trusted(agent),
+            role: Role::Worker,
+            capabilities: capabilities.iter().map(|&capability| capability.to_owned()).collect(),
+            tags: Default::default(),
+            properties: Properties::default(),
+            max_concurrent: 1,
+            takeover: false,
+        })?;
+    }
+    Ok(state)
+}
+
+fn new_task(number: usize, chance: &mut Chance) -> NewTask {
+    let demanded = if number % RARITY == RARITY - 1 { &["rare"][..] } else { COMMON[number % COMMON.len()] };
+    let capabilities = demanded.iter().map(|&capability| capability.to_owned()).collect();
+    NewTask {
+        id: TaskId::trusted(format!("task-{}", chance.base32(8))),
+        title: None,
+        description: format!("do thing {number}, and do it well"),
+        priority: 5,
+        dependencies: Vec::new(),
+        context: None,
+        path: None,
+        demands: Demands { capabilities, ..Demands::default() },
+        tags: Vec::new(),
+        max_attempts: 3,
+        not_before: None,
+        timeout_seconds: None,
+        silent_minutes: None,
+    }
+}
+
+/// How long `count` claims and completions took. The state is afterwards as before.
+fn claims(state: &mut State, agent: &str, count: usize) -> anyhow::Result<(Vec<Duration>, Vec<Duration>)> {
+    let before = state.savepoint();
+    let (mut claims, mut completions) = (Vec::new(), Vec::new());
+    for _ in 0..count {
+        let (claimed, took) = act(state, agent, "claim_task", json!({"agent_id": agent}))?;
+        claims.push(took);
+        let Some(Event::Claimed { task, .. }) = claimed.first() else {
+            return Err(anyhow!("`{agent}` was given nothing"));
+        };
+        let completion = json!({"agent_id": agent, "task_id": task, "output": "what was done"});
+        completions.push(act(state, agent, "complete_task", completion)?.1);
+    }
+    state.rollback(before);
+    Ok((claims, completions))
+}
+
+fn act(state: &mut State, agent: &str, operation: &str, arguments: Value) -> anyhow::Result<(Vec<Event>, Duration)> {
+    let agent = AgentId::trusted(agent);
+    let entry = ops::find(operation).ok_or_else(|| anyhow!("there is no operation `{operation}`"))?;
+    let prepared = entry.prepare(arguments)?;
+    let envelope = Envelope { actor: Some(agent.clone()), ..envelope() };
+    let vitals = Vitals { started_at: envelope.at, troubles: Vec::new(), state_file_seq: &|| None };
+    let call = Call {
+        now: envelope.at,
+        policy: &Policy::default(),
+        seed: 1,
+        participant: &envelope.participant,
+        presence: None,
+        place: &Place::default(),
+        history: &Unwritten,
+        vitals: &vitals,
+        fetched: &Fetched::Nothing,
+        default_agent: &DefaultAgent::None,
+        principal: None,
+        actor: Some(agent),
+        created: Vec::new(),
+        repeated: false,
+        renewed: false,
+        events: 0,
+    };
+    let start = Instant::now();
+    let events = prepared.decide(state, &call).map_err(|rejected| rejected.refusal)?;
+    for event in &events {
+        state.record(event.clone(), &envelope)?;
+    }
+    Ok((events, start.elapsed()))
+}
+
+fn envelope() -> Envelope {
+    Envelope {
+        at: Timestamp::from_millis(1_772_366_400_000),
+        participant: ParticipantId::trusted("p-bench"),
+        actor: None,
+        idempotency: None,
+    }
+}
+
+/// The past of a state that was never written down.
+struct Unwritten;
+
+impl History for Unwritten {
+    fn events_after(&self, _seq: u64, _limit: usize) -> Result<Vec<Recorded>, String> {
+        Ok(Vec::new())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claims_find_suited_tasks_and_leave_the_state_as_it_was() {
+        let mut state = state_of(1_000).expect("a state");
+        let before = state.to_document();
+        for (agent, count) in [("generalist", 200), ("specialist", 10)] {
+            let (claims, completions) = claims(&mut state, agent, count).expect("there is enough to do");
+            assert_eq!((claims.len(), completions.len()), (count, count));
+            assert!(state.to_document() == before, "{agent} left something behind");
+            assert_eq!(state.check(), Vec::<String>::new());
+        }
+        assert!(super::claims(&mut state, "specialist", 11).is_err());
+    }
+}

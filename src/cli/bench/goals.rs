@@ -1,0 +1,146 @@
+//! What was promised, as figures of one and the same run.
+
+use serde::Serialize;
+
+use super::figure::{Figures, Key};
+use super::{Size, commit, doors, engine, peers, startup, waiting};
+
+/// What claims in the engine may take, in microseconds.
+const DECIDED: f64 = 2.0;
+/// What the way over HTTP may add, in microseconds.
+const OVER_HTTP: f64 = 1_000.0;
+
+#[derive(Debug, Serialize)]
+pub struct Goal {
+    pub what: String,
+    pub found: f64,
+    pub unit: &'static str,
+    /// The figure must not be beyond this.
+    pub least: f64,
+    /// Better still.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aim: Option<f64>,
+    pub better: Better,
+    met: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    Less,
+    More,
+}
+
+impl Goal {
+    fn at_most(what: impl Into<String>, found: Option<f64>, unit: &'static str, most: f64) -> Option<Self> {
+        let found = found?;
+        let what = what.into();
+        Some(Self { what, found, unit, least: most, aim: None, better: Better::Less, met: found <= most })
+    }
+
+    fn at_least(what: impl Into<String>, found: Option<f64>, least: f64, aim: f64) -> Option<Self> {
+        let found = found?;
+        let (what, unit, better) = (what.into(), "×", Better::More);
+        Some(Self { what, found, unit, least, aim: Some(aim), better, met: found >= least })
+    }
+
+    pub fn is_met(&self) -> bool {
+        self.met
+    }
+
+    pub fn reaches_aim(&self) -> bool {
+        self.met && self.aim.is_none_or(|aim| self.found >= aim)
+    }
+}
+
+/// Those of which the figures were measured.
+pub fn goals(figures: &Figures, size: &Size) -> Vec<Goal> {
+    let median = |key| figures.median(key);
+    let ratio = |one, other| Some(median(one)? / median(other)?);
+    let claim = |tasks| commit::CLAIM.tasks(tasks).clients(1);
+    let mut goals = Vec::new();
+    for &tasks in &size.tasks {
+        let found = ratio(claim(tasks), commit::SQLITE.tasks(tasks).clients(1));
+        goals.push(Goal::at_most(
+            format!("a durable claim at {tasks} tasks, of one SQLite FULL commit"),
+            found,
+            "×",
+            1.6,
+        ));
+    }
+    if let (Some(&small), Some(&large)) = (size.tasks.first(), size.tasks.last()) {
+        let found = ratio(claim(large), claim(small));
+        goals.push(Goal::at_most(format!("a durable claim at {large} tasks, of one at {small}"), found, "×", 1.5));
+    }
+    let over_stdio = Key::new(doors::PART, doors::STDIO_CLAIM).tasks(size.work).clients(1);
+    let allowed = median(claim(size.work)).map(|inside| 2.0 * inside + 100.0);
+    let found = median(over_stdio).zip(allowed).map(|(found, allowed)| found / allowed);
+    goals.push(Goal::at_most("a claim over stdio, of twice the one in process and 100 µs", found, "×", 1.0));
+    for &tasks in &size.tasks {
+        let rate = |callers| commit::RATE.tasks(tasks).clients(callers);
+        if tasks == 1_000 {
+            goals.push(Goal::at_least(
+                "64 callers in one process at 1000 tasks, of one",
+                ratio(rate(64), rate(1)),
+                8.0,
+                10.0,
+            ));
+        }
+        let written = median(commit::WRITTEN.tasks(tasks));
+        goals.push(Goal::at_most(format!("written by an operation at {tasks} tasks"), written, "bytes", 8_192.0));
+    }
+    let eight = |key: Key| key.tasks(size.work).clients(8);
+    let found = ratio(eight(doors::TOGETHER), eight(doors::ALONE));
+    goals.push(Goal::at_least("8 processes on one directory, of 8 callers in one process", found, 0.3, 0.6));
+    goals.push(Goal::at_least("the slowest of 8 processes, of their mean", median(eight(doors::SLOWEST)), 0.5, 0.5));
+    for &tasks in &size.engine {
+        for key in [engine::CLAIM, engine::RARE] {
+            let what = format!("a {} in the engine at {tasks} tasks", key.name);
+            goals.push(Goal::at_most(what, median(key.tasks(tasks)), "µs", DECIDED));
+        }
+    }
+    let start = startup::START.tasks(size.started);
+    let millis = median(start).map(|micros| micros / 1_000.0);
+    goals.push(Goal::at_most(format!("start to first reply at {} tasks", size.started), millis, "ms", 400.0));
+    let found = ratio(start, startup::PARSE.tasks(size.started));
+    goals.push(Goal::at_most("start to first reply, of serde_json reading the file", found, "×", 3.0));
+    goals.push(Goal::at_most("memory for a task", median(startup::MEMORY.tasks(size.started)), "bytes", 2_048.0));
+    for key in waiting::added() {
+        goals.push(Goal::at_most(format!("added {}", key.name), median(key), "µs", OVER_HTTP));
+    }
+    goals.extend(against_peers(figures, size));
+    goals.into_iter().flatten().collect()
+}
+
+fn against_peers(figures: &Figures, size: &Size) -> Vec<Option<Goal>> {
+    let compared = [
+        (64, peers::POSTGRES, 2.0, 3.0),
+        (64, peers::BEANSTALKD, 1.0, 1.3),
+        (64, peers::NATS, 1.3, 1.8),
+        (64, peers::REDIS, 0.45, 0.6),
+        (8, peers::POSTGRES, 1.0, 1.2),
+    ];
+    let goal = |(clients, name, least, aim)| {
+        let key = |part, name| Key::new(part, name).tasks(size.work).clients(clients);
+        let ours = figures.median(key(doors::PART, doors::JSON_RPC))?;
+        let found = ours / figures.median(key(peers::PART, name))?;
+        Goal::at_least(format!("{} with {clients} clients, of {name}", doors::JSON_RPC), Some(found), least, aim)
+    };
+    compared.into_iter().map(goal).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn less_and_more_are_judged_each_its_way() {
+        let verdicts = |goal: Option<Goal>| goal.map(|goal| (goal.is_met(), goal.reaches_aim()));
+        assert_eq!(verdicts(Goal::at_most("cost", Some(1.5), "×", 1.6)), Some((true, true)));
+        assert_eq!(verdicts(Goal::at_most("cost", Some(1.7), "×", 1.6)), Some((false, false)));
+        assert_eq!(verdicts(Goal::at_least("gain", Some(9.0), 8.0, 10.0)), Some((true, false)));
+        assert_eq!(verdicts(Goal::at_least("gain", Some(10.0), 8.0, 10.0)), Some((true, true)));
+        assert_eq!(verdicts(Goal::at_least("gain", Some(7.9), 8.0, 10.0)), Some((false, false)));
+        assert_eq!(verdicts(Goal::at_least("gain", None, 8.0, 10.0)), None);
+    }
+}

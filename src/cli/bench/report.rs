@@ -1,0 +1,169 @@
+//! What was found, for people and for programs.
+
+use serde_json::{Value, json};
+
+use super::figure::{Figure, Unit};
+use super::goals::{Better, Goal, goals};
+use super::machine::{self, Machine};
+use super::{Bench, plot};
+use crate::cli::print::{Column, Page, Tone};
+
+/// Of the JSON.
+const FORMAT: u32 = 1;
+
+pub struct Report {
+    machine: Machine,
+    load_before: Option<[f64; 3]>,
+    load_after: Option<[f64; 3]>,
+    pub goals: Vec<Goal>,
+}
+
+impl Report {
+    pub fn of(bench: &Bench, load_before: Option<[f64; 3]>) -> Self {
+        Self {
+            machine: Machine::at(bench.place.path()),
+            load_before,
+            load_after: machine::load(),
+            goals: goals(&bench.figures, &bench.size),
+        }
+    }
+
+    pub fn value(&self, bench: &Bench) -> Value {
+        json!({
+            "format": FORMAT,
+            "callboard": env!("CARGO_PKG_VERSION"),
+            "optimised": !cfg!(debug_assertions),
+            "machine": self.machine,
+            "load_before": self.load_before,
+            "load_after": self.load_after,
+            "rounds": bench.size.rounds,
+            "figures": bench.figures.list().iter().map(Figure::value).collect::<Vec<_>>(),
+            "goals": self.goals,
+            "peers": bench.found,
+        })
+    }
+
+    pub fn page(&self, bench: &Bench, coloured: bool) -> Page {
+        let mut page = Page::new(coloured);
+        let machine = &self.machine;
+        let memory = machine.memory_gib.map(|size| format!(", {size} GiB")).unwrap_or_default();
+        let cpu = machine.cpu.as_deref().unwrap_or("processor unknown");
+        page.line(format_args!("{} × {cpu}{memory}; {}; {}", machine.cpus, machine.kernel, machine.file_system));
+        if let (Some([before, ..]), Some([after, ..])) = (self.load_before, self.load_after) {
+            page.line(format_args!("load average {before} before, {after} after; {} rounds", bench.size.rounds));
+        }
+        if cfg!(debug_assertions) {
+            page.line("This program was built without optimisation: do not quote its figures.");
+        }
+        let mut part = "";
+        for figure in bench.figures.list() {
+            if figure.key.part != part {
+                part = figure.key.part;
+                page.line("");
+                let rows = bench.figures.list().iter().filter(|figure| figure.key.part == part);
+                page.table([part, "tasks", "clients", "median", "p99", "rounds", "unit"], rows.map(row));
+            }
+        }
+        let curves = plot::curves(&bench.figures);
+        if !curves.is_empty() {
+            page.line("");
+            page.line(plot::bars(&curves).trim_end());
+        }
+        if !self.goals.is_empty() {
+            page.line("");
+            page.table(["goal", "found", "", "limit", "aim", "verdict"], self.goals.iter().map(goal_row));
+        }
+        if !bench.found.is_empty() {
+            page.line("");
+        }
+        for peer in &bench.found {
+            match (&peer.version, &peer.missing) {
+                (_, Some(reason)) => {
+                    page.marked("not measured:", Tone::Waiting, format_args!("{}: {reason}", peer.name))
+                }
+                (version, None) => page.field(peer.name, version.as_deref().unwrap_or("unknown")),
+            }
+        }
+        page
+    }
+}
+
+fn row(figure: &Figure) -> [Column; 7] {
+    let count = |number: Option<usize>| number.map(grouped).unwrap_or_default();
+    let shown = |number: Option<f64>| number.map(|number| in_unit(number, figure.unit)).unwrap_or_default();
+    let spread = figure.spread().map(|(low, high)| [low, high].map(|one| in_unit(one, figure.unit)).join(" … "));
+    // Of one value a round there is no last hundredth.
+    let p99 = figure.quantile(99).filter(|_| figure.unit == Unit::Micros);
+    let unit = match figure.unit {
+        Unit::Micros => "µs",
+        Unit::PerSecond => "a second",
+        Unit::Bytes => "bytes",
+        Unit::Share => "×",
+    };
+    [
+        Column::from(figure.key.name),
+        Column::from(count(figure.key.tasks)),
+        Column::from(count(figure.key.clients)),
+        Column::from(shown(figure.quantile(50))),
+        Column::from(shown(p99)),
+        Column::from(spread.unwrap_or_default()),
+        Column::from(unit),
+    ]
+}
+
+fn goal_row(goal: &Goal) -> [Column; 6] {
+    let verdict = match (goal.is_met(), goal.reaches_aim()) {
+        (_, true) => Column::toned("reached", Tone::Good),
+        (true, false) => Column::toned("enough", Tone::Busy),
+        (false, _) => Column::toned("missed", Tone::Bad),
+    };
+    let sign = if goal.better == Better::Less { "≤" } else { "≥" };
+    [
+        Column::from(&goal.what),
+        Column::from(short(goal.found)),
+        Column::from(goal.unit),
+        Column::from(format!("{sign} {}", short(goal.least))),
+        Column::from(goal.aim.map(short).unwrap_or_default()),
+        verdict,
+    ]
+}
+
+fn in_unit(number: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Bytes | Unit::PerSecond => grouped(number.max(0.0).round() as usize),
+        Unit::Micros | Unit::Share => short(number),
+    }
+}
+
+/// Three figures, or all that stand before the point.
+fn short(number: f64) -> String {
+    match number.abs() {
+        size if size < 10.0 => format!("{number:.2}"),
+        size if size < 100.0 => format!("{number:.1}"),
+        _ if number < 0.0 => format!("-{}", grouped(number.abs().round() as usize)),
+        _ => grouped(number.round() as usize),
+    }
+}
+
+/// `1234567` as `1,234,567`.
+pub fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    groups.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short_and_in_groups() {
+        for (number, text) in
+            [(0.4567, "0.46"), (12.34, "12.3"), (123.4, "123"), (1_234_567.8, "1,234,568"), (-1_234.0, "-1,234")]
+        {
+            assert_eq!(short(number), text);
+        }
+        assert_eq!(grouped(1_000), "1,000");
+        assert_eq!(grouped(12), "12");
+    }
+}

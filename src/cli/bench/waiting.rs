@@ -1,0 +1,175 @@
+//! What those who wait for a task, those who read the whole history, and the way over HTTP cost those who call.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow, ensure};
+use serde_json::{Value, json};
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinSet;
+
+use super::doors::{Client, Server};
+use super::figure::{Key, Unit, micros};
+use super::place::{agent, inside};
+use super::{Bench, Measure};
+use crate::ops::EventFilter;
+use crate::participant::{Caller, Handle};
+
+const WAITING: &str = "waiting";
+const READ: Key = Key::new(WAITING, "get_status beside waiting claims");
+const WRITE: Key = Key::new(WAITING, "create_task beside waiting claims");
+const ARRIVAL: Key = Key::new(WAITING, "until a waiting claim has the new task");
+const LISTENING: Key = Key::new(WAITING, "listeners read the history from its start");
+const BESIDE: Key = Key::new(WAITING, "get_agents beside listeners");
+const ADDED: &str = "added";
+const TASKS: usize = 1_000;
+
+/// What the way over HTTP may add to a call, per operation.
+pub const OVER_HTTP: [(&str, Key); 4] = [
+    ("get_status", Key::new(ADDED, "by MCP over HTTP to get_status")),
+    ("get_status", Key::new(ADDED, "by JSON-RPC over HTTP to get_status")),
+    ("create_task", Key::new(ADDED, "by MCP over HTTP to create_task")),
+    ("create_task", Key::new(ADDED, "by JSON-RPC over HTTP to create_task")),
+];
+
+pub struct Waiting(Runtime);
+
+impl Waiting {
+    pub fn new() -> anyhow::Result<Self> {
+        Ok(Self(Builder::new_multi_thread().enable_all().build()?))
+    }
+}
+
+impl Measure for Waiting {
+    fn round(&mut self, bench: &mut Bench) -> anyhow::Result<()> {
+        for waiting in bench.size.waiting.clone() {
+            bench.begin(format_args!("{waiting} waiting claims"));
+            let handle = inside(&bench.place.board(1, waiting + 1)?);
+            self.0.block_on(beside_waiting(&handle, waiting, bench))?;
+        }
+        let (listeners, events) = bench.size.listeners;
+        bench.begin(format_args!("{listeners} listeners"));
+        let handle = inside(&bench.place.board(1, 0)?);
+        self.0.block_on(beside_listeners(&handle, listeners, events, bench))
+    }
+}
+
+async fn call(handle: &Handle, operation: &str, arguments: Value) -> anyhow::Result<(Value, Duration)> {
+    let start = Instant::now();
+    let reply = handle.call(operation, arguments, &Caller::default()).await?;
+    Ok((reply, start.elapsed()))
+}
+
+async fn beside_waiting(handle: &Handle, waiting: usize, bench: &mut Bench) -> anyhow::Result<()> {
+    // While it is held, there may be more to do.
+    call(handle, "claim_task", json!({"agent_id": agent(waiting)})).await?;
+    let mut claims = JoinSet::new();
+    for number in 0..waiting {
+        let waiter = handle.clone();
+        claims.spawn(async move {
+            let claim = json!({"agent_id": agent(number), "wait_seconds": 50});
+            let claim = waiter.call("claim_task", claim, &Caller::default()).await;
+            (claim.is_ok_and(|claim| claim["success"] == true), Instant::now())
+        });
+        // The queue of calls is shorter than the line of those who may wait.
+        if number % 64 == 0 {
+            call(handle, "get_status", json!({})).await?;
+        }
+    }
+    for _ in 0..bench.size.samples {
+        let read = call(handle, "get_status", json!({})).await?.1;
+        let start = Instant::now();
+        let write = call(handle, "create_task", json!({"description": "for whoever waits"})).await?.1;
+        bench.figures.times(READ.clients(waiting), [read]);
+        bench.figures.times(WRITE.clients(waiting), [write]);
+        if let Some(claimed) = claims.join_next().await {
+            let (success, when) = claimed?;
+            ensure!(success, "a claim that waited came back empty");
+            bench.figures.times(ARRIVAL.clients(waiting), [when - start]);
+        }
+    }
+    claims.shutdown().await;
+    Ok(())
+}
+
+/// Some resume from the beginning at the same time, and one calls meanwhile.
+async fn beside_listeners(handle: &Handle, count: usize, events: usize, bench: &mut Bench) -> anyhow::Result<()> {
+    const AT_ONCE: usize = 500;
+    for first in (0..events).step_by(AT_ONCE) {
+        let create =
+            |number| json!({"name": "create_task", "arguments": {"description": format!("do thing {number}")}});
+        let all: Vec<_> = (first..first + AT_ONCE).map(create).collect();
+        call(handle, "apply_batch", json!({"operations": all})).await?;
+    }
+    let head = call(handle, "get_status", json!({})).await?.0["seq"].as_u64().context("no seq")?;
+    let start = Instant::now();
+    let mut listeners = JoinSet::new();
+    for _ in 0..count {
+        let handle = handle.clone();
+        listeners.spawn(async move {
+            let mut listener = handle.listen(Some(0), EventFilter::default()).await?;
+            for seq in 1..=head {
+                let item = listener.next().await.map_err(|error| anyhow!("{}", error.message()))?;
+                ensure!(item.recorded.seq == seq, "event {} came in the place of {seq}", item.recorded.seq);
+            }
+            Ok(())
+        });
+    }
+    while !listeners.is_empty() {
+        let asked = Instant::now();
+        if handle.call("get_agents", json!({}), &Caller::default()).await.is_ok() {
+            bench.figures.times(BESIDE.clients(count), [asked.elapsed()]);
+        }
+        while let Some(listener) = listeners.try_join_next() {
+            listener??;
+        }
+        tokio::task::yield_now().await;
+    }
+    bench.figures.times(LISTENING.tasks(events).clients(count), [start.elapsed()]);
+    Ok(())
+}
+
+/// The same operation in process and over HTTP, in turns.
+pub struct OverHttp {
+    runtime: Runtime,
+    /// One board each, so that neither has to read what the other wrote.
+    near: Handle,
+    far: Server,
+}
+
+impl OverHttp {
+    pub fn new(bench: &mut Bench) -> anyhow::Result<Self> {
+        let near = inside(&bench.place.board(TASKS, 1)?);
+        let far = Server::start(&bench.place.board(TASKS, 1)?)?;
+        Ok(Self { runtime: Builder::new_current_thread().build()?, near, far })
+    }
+}
+
+impl Measure for OverHttp {
+    fn round(&mut self, bench: &mut Bench) -> anyhow::Result<()> {
+        bench.begin("what HTTP adds");
+        let mut doors: [Box<dyn Client>; 2] = [Box::new(self.far.tools()?), Box::new(self.far.methods()?)];
+        for pair in OVER_HTTP.chunks(doors.len()) {
+            for _ in 0..bench.size.samples {
+                let operation = pair[0].0;
+                let arguments = match operation {
+                    "create_task" => json!({"description": "do one thing more"}),
+                    _ => json!({}),
+                };
+                let text = arguments.to_string();
+                let inner = self.runtime.block_on(call(&self.near, operation, arguments))?.1;
+                for (door, (_, key)) in doors.iter_mut().zip(pair) {
+                    let start = Instant::now();
+                    door.call(operation, &text)?;
+                    // Against its neighbour in time, because what a durable write takes changes with the machine's work.
+                    bench.figures.add(key.tasks(TASKS), Unit::Micros, [micros(start.elapsed()) - micros(inner)]);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The figures of [`OVER_HTTP`].
+pub fn added() -> impl Iterator<Item = Key> {
+    OVER_HTTP.into_iter().map(|(_, key)| key.tasks(TASKS))
+}

@@ -1,0 +1,112 @@
+//! `callboard bench`: that its figures are there and sound, not how good they are.
+
+use serde_json::Value;
+
+use crate::harness::{Board, Finished};
+
+const REFUSED: i32 = 1;
+const USAGE: i32 = 2;
+
+fn bench(board: &Board, arguments: &[&str]) -> Finished {
+    let mut command = board.command();
+    command.env_remove("COORDINATION_DIR").arg("bench").args(arguments);
+    // Where the tests' boards are, too, and not on a file system in memory.
+    board.finish(command.args(["--dir", board.base().to_str().unwrap()]))
+}
+
+#[track_caller]
+fn figures(finished: &Finished) -> Value {
+    assert_eq!((finished.status.code(), finished.stderr.as_str()), (Some(0), ""), "{}", finished.stdout);
+    finished.value()
+}
+
+#[track_caller]
+fn median(report: &Value, part: &str, name: &str, tasks: u64) -> f64 {
+    let figures = report["figures"].as_array().unwrap();
+    let about = |figure: &&Value| figure["part"] == part && figure["name"] == name && figure["tasks"] == tasks;
+    let figure = figures.iter().find(about).unwrap_or_else(|| panic!("no {name} at {tasks} tasks in {report:#}"));
+    let number = |field: &str| figure[field].as_f64().unwrap_or_else(|| panic!("no {field} in {figure}"));
+    assert!(number("samples") >= 1.0 && number("median") > 0.0, "{figure}");
+    assert!(number("lowest_round") <= number("median") && number("median") <= number("p99"), "{figure}");
+    number("median")
+}
+
+#[test]
+fn the_engine_is_measured_and_says_where() {
+    let board = Board::new();
+    let report = figures(&bench(&board, &["--quick", "--only", "engine", "--json"]));
+    assert_eq!((&report["format"], &report["rounds"]), (&Value::from(1), &Value::from(2)));
+    assert!(report["machine"]["cpus"].as_u64().unwrap() >= 1, "{report}");
+    assert!(report["machine"]["kernel"].is_string() && report["machine"]["file_system"].is_string(), "{report}");
+    for tasks in [1_000, 10_000] {
+        for name in ["claim", "claim with a rare capability", "complete"] {
+            median(&report, "engine", name, tasks);
+        }
+    }
+    let goals = report["goals"].as_array().unwrap();
+    assert_eq!(goals.len(), 4, "{report:#}");
+    for goal in goals {
+        let within = goal["found"].as_f64().unwrap() <= goal["least"].as_f64().unwrap();
+        assert_eq!((&goal["better"], &goal["met"]), (&Value::from("less"), &Value::from(within)), "{goal}");
+    }
+    assert!(report["figures"].as_array().unwrap().iter().all(|figure| figure["part"] == "engine"), "{report:#}");
+}
+
+#[test]
+fn durable_claims_are_measured_beside_commits_of_sqlite() {
+    let board = Board::new();
+    let report = figures(&bench(&board, &["--quick", "--rounds", "1", "--only", "commit", "--json"]));
+    for tasks in [100, 1_000] {
+        let claim = median(&report, "commit", "claim", tasks);
+        let commit = median(&report, "commit", "SQLite FULL commit, in turns with the claims", tasks);
+        let what = format!("a durable claim at {tasks} tasks, of one SQLite FULL commit");
+        let goals = report["goals"].as_array().unwrap();
+        let goal = goals.iter().find(|goal| goal["what"] == what.as_str()).unwrap();
+        assert!((goal["found"].as_f64().unwrap() - claim / commit).abs() < 0.01, "{goal} {claim} {commit}");
+        if cfg!(target_os = "linux") {
+            assert!(median(&report, "commit", "written by an operation", tasks) > 500.0);
+        }
+    }
+}
+
+#[test]
+fn every_door_answers_and_nothing_is_left_behind() {
+    let board = Board::new();
+    let drawing = board.base().join("cost.svg");
+    let arguments = ["--quick", "--rounds", "1", "--only", "doors", "--only", "calibration", "--svg"];
+    let finished = bench(&board, &[&arguments[..], &[drawing.to_str().unwrap()]].concat());
+    assert_eq!((finished.status.code(), finished.stderr.as_str()), (Some(0), ""), "{}", finished.stdout);
+    for door in ["MCP on stdio", "MCP over HTTP", "JSON-RPC over HTTP", "JSON-RPC, WebSocket"] {
+        let lines = finished.stdout.lines().filter(|line| line.starts_with(door));
+        // One client, and eight.
+        assert_eq!(lines.count(), 2, "{door}: {}", finished.stdout);
+    }
+    assert!(finished.stdout.contains("DOORS") && finished.stdout.contains("load average"), "{}", finished.stdout);
+    assert!(std::fs::read_to_string(&drawing).unwrap().contains("rename the state file"));
+    let left: Vec<_> = std::fs::read_dir(board.base()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["cost.svg"]);
+}
+
+#[test]
+fn a_missed_goal_is_told_by_the_exit_code_when_asked() {
+    let board = Board::new();
+    let check = ["--quick", "--rounds", "1", "--only", "engine", "--json", "--check"];
+    let finished = bench(&board, &check);
+    let missed = finished.value()["goals"].as_array().unwrap().iter().any(|goal| goal["met"] == false);
+    assert_eq!(finished.status.code(), Some(if missed { REFUSED } else { 0 }), "{}", finished.stdout);
+}
+
+#[test]
+fn wrong_options_are_told() {
+    let board = Board::new();
+    for (arguments, said) in [
+        (&["--only", "moon"][..], "possible values: calibration, engine"),
+        (&["--rounds", "0"], "1..=10000"),
+        (&["--peers", "--only", "engine"], "--only doors"),
+        (&["--server", "http://127.0.0.1:1"], "leave --server out"),
+    ] {
+        let finished = bench(&board, arguments);
+        assert_eq!(finished.status.code(), Some(USAGE), "{arguments:?}");
+        assert!(finished.stderr.contains(said), "{arguments:?}: {}", finished.stderr);
+    }
+}
