@@ -80,7 +80,9 @@ impl Place {
         runtime()?.block_on(async {
             for first in (0..tasks).step_by(AT_ONCE) {
                 let create = |number| {
-                    let mut task = json!({"description": format!("do thing {number}, and do it well")});
+                    let description = format!("do thing {number}, and do it well");
+                    // Ids made up by chance would now and then be equal on a board of so many.
+                    let mut task = json!({"id": format!("bench-{number:06}"), "description": description});
                     more.as_object().into_iter().flatten().for_each(|(name, value)| task[name] = value.clone());
                     task
                 };
