@@ -173,12 +173,27 @@ struct ToolResult {
     #[serde(default)]
     is_error: bool,
     structured_content: Option<Reply>,
+    #[serde(default)]
+    content: Vec<Block>,
+}
+
+/// For people, and where it says what was wrong.
+#[derive(Deserialize)]
+struct Block {
+    #[serde(default)]
+    text: String,
 }
 
 impl ToolAnswer {
     fn reply(self, operation: &str) -> anyhow::Result<Reply> {
-        let content = self.result.filter(|result| !result.is_error).and_then(|result| result.structured_content);
-        content.with_context(|| format!("{operation} was refused"))
+        match self.result {
+            Some(ToolResult { is_error: false, structured_content: Some(reply), .. }) => Ok(reply),
+            Some(result) => {
+                let said: Vec<_> = result.content.into_iter().map(|block| block.text).collect();
+                bail!("{operation}: {}", said.join(" "))
+            }
+            None => bail!("{operation}: no result"),
+        }
     }
 }
 

@@ -25,12 +25,15 @@ pub struct Run {
     claims: Vec<Duration>,
     completions: Vec<Duration>,
     elapsed: Duration,
+    /// How many calls were refused.
+    refused: usize,
 }
 
 #[derive(Default)]
 struct Own {
     claims: Vec<Duration>,
     completions: Vec<Duration>,
+    refused: Vec<anyhow::Error>,
     end: Option<Instant>,
 }
 
@@ -56,37 +59,47 @@ pub fn drive(mut workers: Vec<Box<dyn Worker>>, span: Duration) -> anyhow::Resul
         ready.wait();
         let began = Instant::now();
         start.wait();
-        let join = |thread: thread::ScopedJoinHandle<'_, anyhow::Result<Own>>| {
-            thread.join().unwrap_or_else(|_| Err(anyhow!("a client has panicked")))
-        };
+        let join =
+            |thread: thread::ScopedJoinHandle<'_, Own>| thread.join().map_err(|_| anyhow!("a client has panicked"));
         (threads.into_iter().map(join).collect::<anyhow::Result<Vec<_>>>(), began)
     });
-    let all = all?;
+    let mut all = all?;
+    let refused: Vec<_> = all.iter_mut().flat_map(|own| own.refused.drain(..)).collect();
+    let nothing_done = all.iter().all(|own| own.completions.is_empty());
+    let refusals = refused.len();
+    if let (true, Some(error)) = (nothing_done, refused.into_iter().next()) {
+        return Err(error);
+    }
     let elapsed = all.iter().filter_map(|own| own.end).max().unwrap_or(began) - began;
     Ok(Run {
         done: all.iter().map(|own| own.completions.len()).collect(),
         claims: all.iter().flat_map(|own| own.claims.iter().copied()).collect(),
         completions: all.iter().flat_map(|own| own.completions.iter().copied()).collect(),
         elapsed,
+        refused: refusals,
     })
 }
 
-fn work(worker: &mut dyn Worker, span: Duration) -> anyhow::Result<Own> {
+fn work(worker: &mut dyn Worker, span: Duration) -> Own {
     let mut own = Own::default();
     let start = Instant::now();
     while start.elapsed() < span {
         let asked = Instant::now();
-        let found = worker.claim()?;
+        let found = worker.claim();
         let claimed = Instant::now();
-        if !found {
+        if let Ok(false) = found {
             break;
         }
-        worker.complete()?;
-        own.claims.push(claimed - asked);
-        own.completions.push(claimed.elapsed());
+        match found.and_then(|_| worker.complete()) {
+            Ok(()) => {
+                own.claims.push(claimed - asked);
+                own.completions.push(claimed.elapsed());
+            }
+            Err(error) => own.refused.push(error),
+        }
     }
     own.end = Some(Instant::now());
-    Ok(own)
+    own
 }
 
 impl Run {
@@ -100,6 +113,10 @@ impl Run {
         let rate = self.operations() as f64 / self.elapsed.as_secs_f64().max(1e-9);
         bench.figures.value(key(names.rate), Unit::PerSecond, rate);
         bench.figures.add(key(names.claim), Unit::Micros, self.claims.iter().copied().map(micros));
+        if self.refused > 0 {
+            let refused = Key { part: "refused", ..key(names.rate) };
+            bench.figures.value(refused, Unit::Calls, self.refused as f64);
+        }
     }
 }
 
@@ -146,11 +163,16 @@ mod tests {
         assert_eq!(run.operations(), 2 * 992);
     }
 
-    struct Broken;
+    /// Refuses every call, or every other.
+    struct Moody {
+        calls: usize,
+        refuses: fn(usize) -> bool,
+    }
 
-    impl Worker for Broken {
+    impl Worker for Moody {
         fn claim(&mut self) -> anyhow::Result<bool> {
-            Err(anyhow!("no connection"))
+            self.calls += 1;
+            if (self.refuses)(self.calls) { Err(anyhow!("not now")) } else { Ok(self.calls < 1_000) }
         }
 
         fn complete(&mut self) -> anyhow::Result<()> {
@@ -159,8 +181,11 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_told() {
-        let run = drive(vec![Box::new(Broken)], Duration::from_secs(60));
-        assert!(run.is_err_and(|error| error.to_string() == "no connection"));
+    fn refusals_are_counted_unless_there_is_nothing_else() {
+        let moody = |refuses| -> Vec<Box<dyn Worker>> { vec![Box::new(Moody { calls: 0, refuses })] };
+        let run = drive(moody(|call| call % 2 == 0), Duration::from_secs(60)).expect("it does something");
+        assert_eq!((run.done, run.refused), (vec![499], 500));
+        let run = drive(moody(|call| call > 1), Duration::from_millis(1));
+        assert!(run.is_err_and(|error| error.to_string() == "not now"));
     }
 }

@@ -26,7 +26,7 @@ const AT_ONCE: usize = 5_000;
 /// One task of so many demands the rare capability.
 const RARITY: usize = 100;
 /// What other tasks demand.
-const COMMON: [&[&str]; 4] = [&[], &["linux"], &["rust"], &["linux", "rust"]];
+const COMMON: [&[&str]; 4] = [&["docs"], &["linux"], &["rust"], &["linux", "rust"]];
 /// At most so many claims on one state in a round, so that it stays about as large as it is said to be.
 const SHARE: usize = 2;
 
@@ -72,7 +72,7 @@ pub fn state_of(tasks: usize) -> anyhow::Result<State> {
         let new = (first..tasks.min(first + AT_ONCE)).map(|number| new_task(number, &mut chance)).collect();
         record(Event::TasksCreated { tasks: new })?;
     }
-    for (agent, capabilities) in [("generalist", &["linux", "rust"][..]), ("specialist", &["rare"])] {
+    for (agent, capabilities) in [("generalist", &["docs", "linux", "rust"][..]), ("specialist", &["rare"])] {
         record(Event::AgentRegistered {
             agent: AgentId::trusted(agent),
             role: Role::Worker,

@@ -38,6 +38,8 @@ pub enum Unit {
     PerSecond,
     #[serde(rename = "bytes")]
     Bytes,
+    #[serde(rename = "calls")]
+    Calls,
     /// Of something.
     #[serde(rename = "share")]
     Share,
@@ -131,11 +133,15 @@ pub fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
 
-/// None of nothing.
+/// None of nothing. Of an even number the median lies between the two in the middle.
 pub fn quantile(mut samples: Vec<f64>, percent: usize) -> Option<f64> {
     samples.sort_by(f64::total_cmp);
     let last = samples.len().checked_sub(1)?;
-    samples.get((samples.len() * percent / 100).min(last)).copied()
+    let at = |index: usize| samples.get(index.min(last)).copied();
+    match percent {
+        50 => Some(f64::midpoint(at(last / 2)?, at(last.div_ceil(2))?)),
+        _ => at(samples.len() * percent / 100),
+    }
 }
 
 #[cfg(test)]
@@ -152,7 +158,7 @@ mod tests {
             figures.add(KEY, Unit::Bytes, round[..1].iter().copied());
             figures.add(KEY, Unit::Bytes, round[1..].iter().copied());
         }
-        assert_eq!(figures.median(KEY), Some(5.0));
+        assert_eq!(figures.median(KEY), Some(4.5));
         assert_eq!(figures.list()[0].spread(), Some((2.0, 5.0)));
         assert_eq!(figures.list()[0].quantile(99), Some(9.0));
         assert_eq!(figures.median(KEY.tasks(1)), None);

@@ -98,6 +98,7 @@ fn row(figure: &Figure) -> [Column; 7] {
         Unit::Micros => "µs",
         Unit::PerSecond => "a second",
         Unit::Bytes => "bytes",
+        Unit::Calls => "calls",
         Unit::Share => "×",
     };
     [
@@ -130,7 +131,7 @@ fn goal_row(goal: &Goal) -> [Column; 6] {
 
 fn in_unit(number: f64, unit: Unit) -> String {
     match unit {
-        Unit::Bytes | Unit::PerSecond => grouped(number.max(0.0).round() as usize),
+        Unit::Bytes | Unit::PerSecond | Unit::Calls => grouped(number.max(0.0).round() as usize),
         Unit::Micros | Unit::Share => short(number),
     }
 }
