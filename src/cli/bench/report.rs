@@ -1,5 +1,7 @@
 //! What was found, for people and for programs.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::figure::{Figure, Unit};
@@ -55,14 +57,13 @@ impl Report {
         if cfg!(debug_assertions) {
             page.line("This program was built without optimisation: do not quote its figures.");
         }
-        let mut part = "";
-        for figure in bench.figures.list() {
-            if figure.key.part != part {
-                part = figure.key.part;
-                page.line("");
-                let rows = bench.figures.list().iter().filter(|figure| figure.key.part == part);
-                page.table([part, "tasks", "clients", "median", "p99", "rounds", "unit"], rows.map(row));
-            }
+        let mut parts: Vec<_> = bench.figures.list().iter().map(|figure| figure.key.part).collect();
+        let mut seen = BTreeSet::new();
+        parts.retain(|part| seen.insert(*part));
+        for part in parts {
+            page.line("");
+            let rows = bench.figures.list().iter().filter(|figure| figure.key.part == part);
+            page.table([part, "tasks", "clients", "median", "p99", "rounds", "unit"], rows.map(row));
         }
         let curves = plot::curves(&bench.figures);
         if !curves.is_empty() {
