@@ -24,6 +24,9 @@
 //! nobody else has open or mapped. If it does not, that commit copies the live file and writes into the copy. Nothing is
 //! synced: the journal is the truth, and after a power loss the checksum shows whether all pages had arrived.
 //!
+//! A child of this process holds what was open at its fork until it runs another program, so a commit at that moment, too,
+//! may find the spare held and copy.
+//!
 //! A spare counts only if it is surely a file that was live: it is one of those noted as left, nothing has another name
 //! for it, it is of this generation, and it is behind the live one. It is made invalid before the first slot and valid
 //! after the last, so a writer that dies between the two leaves nothing that could be mistaken for it.
