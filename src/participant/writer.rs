@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
-use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use notify::{EventKindMask, RecommendedWatcher, RecursiveMode, Watcher};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -352,7 +352,10 @@ impl Writer {
                 drop(sender.try_send(Message::Changed));
             }
         };
-        let watcher = notify::recommended_watcher(hint).and_then(|mut watcher| {
+        // A commit touches many files here, and each touch would wake every process. What is saved in place is found soon.
+        let names = EventKindMask::CREATE | EventKindMask::REMOVE | EventKindMask::MODIFY_NAME;
+        let names = notify::Config::default().with_event_kinds(names);
+        let watcher = RecommendedWatcher::new(hint, names).and_then(|mut watcher| {
             watcher.watch(&self.dir, RecursiveMode::NonRecursive)?;
             Ok(watcher)
         });

@@ -216,7 +216,8 @@ pub struct Head {
 /// Reads the head of the file in `dir` only. `None` when there is no file, or none that a [`Projection`] wrote.
 pub fn seq_of(dir: &Path) -> io::Result<Option<Head>> {
     let Some(file) = open_regular(&dir.join(FILE_NAME))? else { return Ok(None) };
-    let mut head = Vec::new();
+    // In one go.
+    let mut head = Vec::with_capacity(HEAD_BYTES as usize);
     file.take(HEAD_BYTES).read_to_end(&mut head)?;
     Ok(parse_head(&head))
 }

@@ -517,7 +517,9 @@ fn edits_race_with_four_writing_processes() {
                     let kept = rejected(&board).into_iter().find(|name| !before.contains(name));
                     let reason = kept.map(|name| fs::read_to_string(board.file(&format!("{name}.txt"))));
                     assert!(reason.is_none(), "{reason:?}");
-                    (client.ok("get_status", json!({}))["goal"] == *goal).then_some(())
+                    // The next edit is made from the file, which is a moment behind what is read of the board.
+                    let is_told = client.ok("get_status", json!({}))["goal"] == *goal;
+                    (is_told && board.document()["goal"] == *goal).then_some(())
                 }),
             }
         }
