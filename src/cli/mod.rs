@@ -21,6 +21,7 @@ mod init;
 mod log;
 mod man;
 mod mcp;
+mod messages;
 mod pause;
 mod print;
 mod progress;
@@ -152,6 +153,12 @@ enum Command {
     Watch(watch::Arguments),
     /// Show what agents found out, or add to it
     Discoveries(discoveries::Arguments),
+    /// Show your messages, unread first
+    Messages(messages::Arguments),
+    /// Send a message to agents, or to the person whose board it is
+    Send(messages::Send),
+    /// Answer a message
+    Reply(messages::Reply),
     /// Show what happened, newest first
     History(history::Arguments),
     /// Print the whole state, of now or of any time
@@ -264,6 +271,9 @@ fn run(arguments: Arguments) -> Outcome {
         Command::Resume => resume::run(&session),
         Command::Watch(arguments) => watch::run(&session, arguments),
         Command::Discoveries(arguments) => discoveries::run(&session, arguments),
+        Command::Messages(arguments) => messages::run(&session, &arguments),
+        Command::Send(arguments) => messages::send(&session, arguments),
+        Command::Reply(arguments) => messages::reply(&session, arguments),
         Command::History(arguments) => history::run(&session, arguments),
         Command::State(arguments) => state::run(&session, arguments),
         Command::Snapshot(arguments) => snapshot::run(&session, arguments),

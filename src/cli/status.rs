@@ -7,6 +7,8 @@ use super::{Outcome, Session};
 
 /// Characters of the progress bar.
 const BAR: u64 = 30;
+/// Messages that the status names.
+const NAMED: u64 = 5;
 
 pub fn run(session: &Session) -> Outcome {
     let status = session.call("get_status", json!({}))?;
@@ -56,6 +58,14 @@ fn troubles(page: &mut Page, status: &Value) {
         let reason = text(&pause["reason"]);
         let reason = if reason.is_empty() { "no reason given" } else { &reason };
         page.marked("paused:", Tone::Busy, format_args!("{reason}; `callboard resume` allows claims again"));
+    }
+    for one in status["for_human"].as_array().into_iter().flatten() {
+        let (id, from) = (text(&one["message"]), text(&one["from"]));
+        let word = if one["kind"] == "request" { "question:" } else { "message:" };
+        page.marked(word, Tone::Busy, format_args!("{from}: {}; `callboard reply {id} TEXT`", text(&one["text"])));
+    }
+    if let Some(unread) = status["unread_by_human"].as_u64().filter(|unread| *unread > NAMED) {
+        page.line(format_args!("{unread} messages in all are unread: `callboard messages`"));
     }
     if status["queue"]["deadlocked"] == true {
         page.marked("deadlocked:", Tone::Bad, "nothing is ready or running, and tasks are left");

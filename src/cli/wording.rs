@@ -2,7 +2,7 @@
 
 use crate::ops::{self, AgentArgument};
 
-const COMMANDS: [(&str, &str); 24] = [
+const COMMANDS: [(&str, &str); 26] = [
     ("claim_task", "claim"),
     ("start_task", "start"),
     ("complete_task", "complete"),
@@ -19,6 +19,8 @@ const COMMANDS: [(&str, &str); 24] = [
     ("get_agents", "agents"),
     ("add_discovery", "discoveries add"),
     ("get_discoveries", "discoveries"),
+    ("send_message", "send"),
+    ("get_messages", "messages"),
     ("init_coordination", "init"),
     ("wait_for_events", "watch"),
     ("get_history", "history"),
@@ -30,7 +32,8 @@ const COMMANDS: [(&str, &str); 24] = [
 ];
 
 /// Arguments that messages name, and the options for them.
-const ARGUMENTS: [(&str, &str); 2] = [("wait_seconds: ", "--wait "), (" {task_id}", " and its id")];
+const ARGUMENTS: [(&str, &str); 3] =
+    [("wait_seconds: ", "--wait "), (" {task_id}", " and its id"), (" with all: true", " --all")];
 
 /// `text` with every operation that has a command of its own replaced by it, or else by `callboard call`. What stands
 /// between backquotes is somebody's name for something and stays.

@@ -56,7 +56,7 @@ impl Operation for AddDiscovery {
     fn reply(_: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
         let added = call.created.iter().find_map(|created| match created {
             Created::Discovery(id) => state.discovery(id),
-            Created::Tasks(_) => None,
+            _ => None,
         });
         let discovery = added.ok_or(Refusal::Empty { what: "what the call created" })?;
         Ok(Reply { success: true, discovery: Discovery::clone(discovery) })

@@ -54,7 +54,7 @@ impl Operation for CreateTask {
 pub fn created_tasks(call: &Call) -> Vec<TaskId> {
     let created = call.created.iter().filter_map(|created| match created {
         Created::Tasks(tasks) => Some(tasks.as_slice()),
-        Created::Discovery(_) => None,
+        _ => None,
     });
     created.flatten().cloned().collect()
 }

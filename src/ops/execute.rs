@@ -145,13 +145,7 @@ impl Run<'_, '_> {
     }
 
     fn record(&mut self, event: Event) -> Result<(), ApplyError> {
-        match &event {
-            Event::TasksCreated { tasks } => {
-                self.call.created.push(Created::Tasks(tasks.iter().map(|task| task.id.clone()).collect()));
-            }
-            Event::DiscoveryAdded { discovery, .. } => self.call.created.push(Created::Discovery(discovery.clone())),
-            _ => {}
-        }
+        self.call.created.extend(Created::by(&event));
         let envelope = Envelope {
             at: self.call.now,
             participant: self.call.participant.clone(),
@@ -212,7 +206,7 @@ impl Run<'_, '_> {
         Ok(Some(idempotency))
     }
 
-    /// Every reply to an agent repeats its id, and brings what a leader asks of it.
+    /// Every reply to an agent repeats its id, and brings what others want of it.
     fn addressed(&self, mut reply: Value) -> Value {
         let Some(fields) = reply.as_object_mut() else { return reply };
         if self.call.repeated {
@@ -220,6 +214,10 @@ impl Run<'_, '_> {
         }
         let Some(agent) = &self.call.actor else { return reply };
         fields.insert("agent_id".to_owned(), Value::from(agent.as_str()));
+        let unread = self.state.unread_count(agent);
+        if unread > 0 {
+            fields.insert("unread_messages".to_owned(), json!({"count": unread, "next": "get_messages"}));
+        }
         let held = self.state.agent(agent).map(|agent| agent.current_tasks.clone()).unwrap_or_default();
         let stops: Vec<_> = held
             .iter()

@@ -7,7 +7,9 @@ use super::{Annotations, Call, Operation, READ, Toolset};
 use crate::state::State;
 use crate::state::agent::{Agent, Role};
 use crate::state::document::Pause;
-use crate::state::id::{AgentId, TaskId};
+use crate::state::guard::HUMAN;
+use crate::state::id::{AgentId, MessageId, TaskId};
+use crate::state::message::MessageKind;
 use crate::state::refusal::Refusal;
 use crate::state::task::TaskStatus;
 use crate::state::time::{MINUTE, Timestamp};
@@ -39,6 +41,11 @@ pub struct Reply {
     /// Agents that hold a task, live, and have not called for the length of a lease
     #[serde(skip_serializing_if = "Vec::is_empty")]
     quiet: Vec<AgentId>,
+    /// What the person whose board it is has not answered, oldest first
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    for_human: Vec<ForHuman>,
+    #[serde(skip_serializing_if = "is_zero")]
+    unread_by_human: usize,
     /// Hand edits that were not taken; the reason is in the .txt beside
     #[serde(skip_serializing_if = "Vec::is_empty")]
     rejected_edits: Vec<String>,
@@ -85,6 +92,24 @@ struct Blocked {
     by: Vec<TaskId>,
 }
 
+#[derive(Serialize, JsonSchema)]
+struct ForHuman {
+    message: MessageId,
+    from: AgentId,
+    kind: MessageKind,
+    /// Its beginning
+    text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task_id: Option<TaskId>,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+/// Messages to a person that are shown, and characters of each.
+const MESSAGES_SHOWN: usize = 5;
+const TEXT_SHOWN: usize = 200;
 /// Blocked tasks that are named; the count is in `queue`.
 const BLOCKED_NAMED: usize = 20;
 const REJECTED_NAMED: usize = 5;
@@ -114,6 +139,8 @@ impl Operation for GetStatus {
             of_failed: of_failed(state),
             blocked_by_failure: blocked(state),
             quiet: state.agents().filter(|agent| is_quiet(agent, call)).map(|agent| agent.id.clone()).collect(),
+            for_human: for_human(state),
+            unread_by_human: state.unread_count(&AgentId::trusted(HUMAN)),
             rejected_edits: call.history.rejected_edits(REJECTED_NAMED),
             seq: board.seq,
         })
@@ -162,6 +189,22 @@ fn of_failed(state: &State) -> Option<OfFailed> {
 fn blocked(state: &State) -> Vec<Blocked> {
     let blocked = state.blocked_by_failure().into_iter().take(BLOCKED_NAMED);
     blocked.map(|(task, by)| Blocked { task: task.clone(), by: by.into_iter().cloned().collect() }).collect()
+}
+
+fn for_human(state: &State) -> Vec<ForHuman> {
+    let human = AgentId::trusted(HUMAN);
+    let unread = state.unread(&human).take(MESSAGES_SHOWN);
+    let shown = unread.map(|one| ForHuman {
+        message: one.id.clone(),
+        from: one.from.clone(),
+        kind: one.kind,
+        text: match one.text.char_indices().nth(TEXT_SHOWN) {
+            Some((end, _)) => format!("{}…", &one.text[..end]),
+            None => one.text.clone(),
+        },
+        task_id: one.task_id.clone(),
+    });
+    shown.collect()
 }
 
 /// Its process lives and it holds a task, but it has not called for as long as a lease lasts.

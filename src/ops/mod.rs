@@ -17,6 +17,7 @@ mod get_all_tasks;
 mod get_discoveries;
 mod get_history;
 mod get_master_plan;
+mod get_messages;
 mod get_results;
 mod get_status;
 mod get_task;
@@ -34,6 +35,7 @@ mod restore_snapshot;
 mod resume;
 mod retry_task;
 mod schema;
+mod send_message;
 mod start_task;
 mod update_task;
 mod verify_snapshots;
@@ -367,6 +369,8 @@ pub fn all() -> &'static [Entry] {
         Entry::of::<pause::PauseBoard>(),
         Entry::of::<resume::ResumeBoard>(),
         Entry::of::<ApplyBatch>(),
+        Entry::of::<send_message::SendMessage>(),
+        Entry::of::<get_messages::GetMessages>(),
         Entry::of::<get_history::GetHistory>(),
         Entry::of::<create_snapshot::CreateSnapshot>(),
         Entry::of::<list_snapshots::ListSnapshots>(),

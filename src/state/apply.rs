@@ -224,6 +224,25 @@ impl State {
                 self.discoveries.insert(ordinal, Arc::new(found));
                 self.undo.push(Undo::Discovery(ordinal));
             }
+            Event::MessageSent { message } => {
+                if let Some(asked) = &message.reply_to {
+                    self.mark_read(&message.from, asked);
+                }
+                let ordinal = self.take_ordinal();
+                let mut message = super::message::Message::clone(message);
+                message.sent_at = at;
+                message.unread_by.clone_from(&message.recipients);
+                self.put_message(ordinal, Some(Arc::new(message)));
+            }
+            Event::MessagesRead { agent, messages } => {
+                messages.iter().for_each(|id| self.mark_read(agent, id));
+            }
+            Event::MessagesRetired { messages } => {
+                for id in messages {
+                    let ordinal = self.mail.ordinal(id).ok_or_else(|| Absent(format!("message {id}")))?;
+                    self.put_message(ordinal, None);
+                }
+            }
             Event::Paused { reason } => {
                 self.edit_board(|board| board.paused = Some(Pause { reason: reason.clone(), at }));
             }

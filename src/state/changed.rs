@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
-use super::id::{AgentId, DiscoveryId, ParticipantId, TaskId};
+use super::id::{AgentId, DiscoveryId, MessageId, ParticipantId, TaskId};
 
 /// One thing that the state file shows by itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Entity {
     Agent(AgentId),
     Discovery(DiscoveryId),
+    Message(MessageId),
     Participant(ParticipantId),
     Retired(TaskId),
     Task(TaskId),

@@ -14,6 +14,7 @@ impl State {
         self.check_dependencies_exist(&mut wrong);
         self.check_index(&mut wrong);
         self.check_counters(&mut wrong);
+        self.check_messages(&mut wrong);
         wrong
     }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::agent::{Agent, Discovery, Participant};
 use super::id::{AgentId, ParticipantId, TaskId};
+use super::message::Message;
 use super::task::{Task, TaskStatus};
 use super::time::Timestamp;
 
@@ -21,6 +22,9 @@ pub struct Document {
     pub tasks: Vec<Task>,
     pub agents: BTreeMap<AgentId, Agent>,
     pub discoveries: Vec<Discovery>,
+    /// In order of sending.
+    #[serde(default)]
+    pub messages: Vec<Message>,
     #[serde(default)]
     pub participants: BTreeMap<ParticipantId, Participant>,
     #[serde(default)]

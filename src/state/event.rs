@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::agent::{Demands, Participant, Properties, Role};
 use super::document::Document;
-use super::id::{AgentId, DiscoveryId, ParticipantId, TaskId};
+use super::id::{AgentId, DiscoveryId, MessageId, ParticipantId, TaskId};
+use super::message::Message;
 use super::snapshot::SnapshotName;
 use super::task::{AttemptError, Context, Place, Task, TaskResult};
 use super::time::Timestamp;
@@ -18,7 +19,7 @@ use super::time::Timestamp;
 pub const VERSION: u32 = 1;
 
 /// The kinds of events, in the order in which they are defined.
-pub const KINDS: [&str; 27] = [
+pub const KINDS: [&str; 30] = [
     "board_created",
     "imported",
     "plan_set",
@@ -41,6 +42,9 @@ pub const KINDS: [&str; 27] = [
     "cancelled",
     "retried",
     "discovery_added",
+    "message_sent",
+    "messages_read",
+    "messages_retired",
     "paused",
     "resumed",
     "tasks_retired",
@@ -178,6 +182,18 @@ pub enum Event {
         content: String,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tags: Vec<String>,
+    },
+    /// Unread by all its recipients from here on; the message that it answers, if there is one, is read by its sender.
+    MessageSent {
+        message: Box<Message>,
+    },
+    MessagesRead {
+        agent: AgentId,
+        messages: Vec<MessageId>,
+    },
+    /// Read by all, and beyond those that are kept.
+    MessagesRetired {
+        messages: Vec<MessageId>,
     },
     Paused {
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -325,6 +341,9 @@ impl Event {
             Self::Cancelled { .. } => "cancelled",
             Self::Retried { .. } => "retried",
             Self::DiscoveryAdded { .. } => "discovery_added",
+            Self::MessageSent { .. } => "message_sent",
+            Self::MessagesRead { .. } => "messages_read",
+            Self::MessagesRetired { .. } => "messages_retired",
             Self::Paused { .. } => "paused",
             Self::Resumed {} => "resumed",
             Self::TasksRetired { .. } => "tasks_retired",
@@ -338,6 +357,7 @@ impl Event {
         match self {
             Self::TasksCreated { tasks } => tasks.iter().map(|task| &task.id).collect(),
             Self::TasksRetired { tasks } => tasks.iter().map(|task| &task.id).collect(),
+            Self::MessageSent { message } => message.task_id.iter().collect(),
             Self::StateEdited { tasks, .. } => tasks.iter().map(|edited| &edited.task).collect(),
             Self::TaskUpdated { task, .. }
             | Self::Noted { task, .. }
@@ -376,12 +396,16 @@ mod tests {
             "board_id": "b", "source": "s", "document": State::new().to_document(), "goal": "g", "tasks": [], "task": "t",
             "change": {}, "agent": "a", "role": "worker", "max_concurrent": 1, "lease_millis": 1, "grace_until":
             "2026-03-01T12:00:00.000Z", "gap_millis": 1, "attempt": 1, "lease_until": "2026-03-01T12:00:00.000Z",
-            "result": {}, "counted": true, "restored_seq": 1, "gave_up": false, "discovery": "d", "content": "c", "base_seq": 1,
+            "result": {}, "counted": true, "restored_seq": 1, "gave_up": false, "discovery": "d", "content": "c", "messages": [], "base_seq": 1,
             "error": {"category": "error", "message": "m", "retryable": true},
         });
         for kind in KINDS {
             let mut event = all.clone();
             event["kind"] = kind.into();
+            if kind == "message_sent" {
+                event["message"] = json!({"id": "m", "from": "a", "to": "all", "kind": "inform", "text": "t",
+                    "sent_at": "2026-03-01T12:00:00.000Z", "recipients": ["b"]});
+            }
             event["participant"] = match kind {
                 "participant_joined" => json!({"id": "p", "pid": 1, "joined_at": "2026-03-01T12:00:00.000Z"}),
                 _ => json!("p"),

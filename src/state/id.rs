@@ -66,6 +66,7 @@ id!(
     "agent id"
 );
 id!(DiscoveryId, "discovery id");
+id!(MessageId, "message id");
 id!(
     /// A process that takes part in the board: `p-` and eight base32 digits.
     ParticipantId,

@@ -41,6 +41,11 @@ limits! {
     TASKS = "live tasks", 1_000_000, "entries";
     AGENTS = "agents", 10_000, "entries";
     DISCOVERIES = "discoveries", 20_000, "entries";
+    MESSAGE = "message text", 8 * 1024, "bytes";
+    MESSAGES = "messages", 20_000, "entries";
+    INBOX = "unread messages of one reader", 200, "entries";
+    RECIPIENTS = "recipients of one message", 1_000, "agents";
+    ACKNOWLEDGED = "messages acknowledged in one call", 200, "entries";
     ATTEMPTS = "max_attempts", 100, "attempts";
     HELD = "max_concurrent", 100, "tasks";
     PAGE = "page size (limit)", 1_000, "entries";
@@ -59,6 +64,8 @@ limits! {
 
 /// Attempts kept with a live task; older ones are in the journal.
 pub const ATTEMPTS_KEPT: usize = 20;
+/// Messages kept that everybody has read; the oldest go first.
+pub const READ_MESSAGES_KEPT: usize = 500;
 /// Idempotency keys that are remembered; the oldest is forgotten first.
 pub const KEYS_REMEMBERED: usize = 10_000;
 

@@ -18,6 +18,7 @@ pub mod guard;
 pub mod id;
 mod index;
 pub mod limit;
+pub mod message;
 pub mod policy;
 pub mod refusal;
 mod remembered;
@@ -36,6 +37,7 @@ use document::{Archived, Board, Document, Retired, SCHEMA_VERSION};
 use event::{Event, Idempotency, Recorded};
 use id::{AgentId, DiscoveryId, ParticipantId, TaskId};
 use index::Index;
+use message::{Mail, Message};
 pub use remembered::{Created, Remembered};
 use task::{Task, TaskStatus};
 use time::Timestamp;
@@ -50,10 +52,12 @@ pub struct State {
     ordinals: HashMap<TaskId, Ordinal>,
     agents: BTreeMap<AgentId, Arc<Agent>>,
     discoveries: BTreeMap<Ordinal, Arc<Discovery>>,
+    messages: BTreeMap<Ordinal, Arc<Message>>,
     participants: BTreeMap<ParticipantId, Arc<Participant>>,
     retired: BTreeMap<TaskId, Arc<Retired>>,
     remembered: Remembered,
     index: Index,
+    mail: Mail,
     next_ordinal: Ordinal,
     /// What `rollback` puts back, oldest first; empty after `settle`.
     undo: Vec<Undo>,
@@ -67,6 +71,7 @@ enum Undo {
     Task(Ordinal, Option<Arc<Task>>),
     Agent(AgentId, Option<Arc<Agent>>),
     Discovery(Ordinal),
+    Message(Ordinal, Option<Arc<Message>>),
     Participant(ParticipantId, Option<Arc<Participant>>),
     Retired(TaskId),
     Remembered(String),
@@ -115,10 +120,12 @@ impl State {
             ordinals: HashMap::new(),
             agents: BTreeMap::new(),
             discoveries: BTreeMap::new(),
+            messages: BTreeMap::new(),
             participants: BTreeMap::new(),
             retired: BTreeMap::new(),
             remembered: Remembered::default(),
             index: Index::default(),
+            mail: Mail::default(),
             next_ordinal: 0,
             undo: Vec::new(),
             changed: Changed::Everything,
@@ -138,6 +145,10 @@ impl State {
             let ordinal = state.take_ordinal();
             state.discoveries.insert(ordinal, Arc::new(discovery));
         }
+        for message in document.messages {
+            let ordinal = state.take_ordinal();
+            state.swap_message(ordinal, Some(Arc::new(message)));
+        }
         state.participants = document.participants.into_iter().map(|(id, one)| (id, Arc::new(one))).collect();
         state.undo.clear();
         state.changed = Changed::default();
@@ -150,6 +161,7 @@ impl State {
             tasks: self.tasks.values().map(|task| Task::clone(task)).collect(),
             agents: self.agents.iter().map(|(id, agent)| (id.clone(), Agent::clone(agent))).collect(),
             discoveries: self.discoveries.values().map(|one| Discovery::clone(one)).collect(),
+            messages: self.messages.values().map(|one| Message::clone(one)).collect(),
             participants: self.participants.iter().map(|(id, one)| (id.clone(), Participant::clone(one))).collect(),
             retired: self.retired.iter().map(|(id, one)| (id.clone(), Retired::clone(one))).collect(),
         }
@@ -268,6 +280,7 @@ impl State {
                 Undo::Task(ordinal, task) => self.swap_task(ordinal, task),
                 Undo::Agent(id, agent) => restore(&mut self.agents, id, agent),
                 Undo::Discovery(ordinal) => drop(self.discoveries.remove(&ordinal)),
+                Undo::Message(ordinal, message) => drop(self.swap_message(ordinal, message)),
                 Undo::Participant(id, participant) => restore(&mut self.participants, id, participant),
                 Undo::Retired(id) => drop(self.retired.remove(&id)),
                 Undo::Remembered(key) => self.remembered.forget(&key),
@@ -290,6 +303,9 @@ impl State {
                 }
                 Undo::Agent(id, _) => Some(Entity::Agent(id)),
                 Undo::Discovery(ordinal) => self.discoveries.get(&ordinal).map(|one| Entity::Discovery(one.id.clone())),
+                Undo::Message(ordinal, old) => {
+                    old.as_ref().or_else(|| self.messages.get(&ordinal)).map(|one| Entity::Message(one.id.clone()))
+                }
                 Undo::Participant(id, _) => Some(Entity::Participant(id)),
                 Undo::Retired(id) => Some(Entity::Retired(id)),
                 Undo::Whole(_) => {

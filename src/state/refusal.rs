@@ -4,8 +4,8 @@ use serde::{Serialize, Serializer};
 use thiserror::Error;
 
 use super::agent::Role;
-use super::id::{AgentId, TaskId};
-use super::limit::Limit;
+use super::id::{AgentId, MessageId, TaskId};
+use super::limit::{INBOX, Limit};
 use super::snapshot::SnapshotName;
 use super::task::TaskStatus;
 use super::time::Timestamp;
@@ -130,6 +130,22 @@ pub enum Refusal {
     NotInThePast { seq: u64, head: u64 },
     #[error("give either snapshot or seq, so that it is clear what to restore")]
     RestoreWhat,
+    #[error(
+        "there is nobody called `{to}`; a message goes to an agent (get_agents has their ids), role:leader, role:worker, task:ID for who holds it, all, or human"
+    )]
+    UnknownRecipient { to: String },
+    #[error(
+        "nobody holds task `{task}`, so there is no owner to tell; put it into the task with update_task, or tell role:leader"
+    )]
+    NoOwner { task: TaskId },
+    #[error("nobody else was heard of in the last day, so nobody would get the message; human is there always")]
+    NobodyThere,
+    #[error(
+        "the inbox of `{recipient}` is full: {unread} unread messages of {}; it must read some first (get_messages), or tell somebody else", INBOX.max
+    )]
+    InboxFull { recipient: AgentId, unread: usize },
+    #[error("you were sent no message `{message}`; get_messages with all: true shows those you were")]
+    UnknownMessage { message: MessageId },
     #[error("operation {index} ({name}) was refused, so nothing of the batch was done: {refusal}")]
     BatchItem { index: usize, name: String, refusal: Box<Refusal> },
     #[error("task #{index} of the batch: {refusal}; nothing of the batch was created")]

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::event::{Event, Recorded};
-use super::id::{DiscoveryId, TaskId};
+use super::id::{DiscoveryId, MessageId, TaskId};
 use super::limit::KEYS_REMEMBERED;
 
 #[derive(Clone, Debug, Default)]
@@ -22,6 +22,19 @@ pub struct Call {
 pub enum Created {
     Tasks(Vec<TaskId>),
     Discovery(DiscoveryId),
+    Message(MessageId),
+}
+
+impl Created {
+    /// What the event brought into the world.
+    pub fn by(event: &Event) -> Option<Self> {
+        match event {
+            Event::TasksCreated { tasks } => Some(Self::Tasks(tasks.iter().map(|task| task.id.clone()).collect())),
+            Event::DiscoveryAdded { discovery, .. } => Some(Self::Discovery(discovery.clone())),
+            Event::MessageSent { message } => Some(Self::Message(message.id.clone())),
+            _ => None,
+        }
+    }
 }
 
 impl Remembered {
@@ -32,11 +45,7 @@ impl Remembered {
     /// Answers whether the key is new. The events of one batch share a key.
     pub fn note(&mut self, recorded: &Recorded) -> bool {
         let Some(idempotency) = &recorded.idempotency else { return false };
-        let created = match &recorded.event {
-            Event::TasksCreated { tasks } => Some(Created::Tasks(tasks.iter().map(|task| task.id.clone()).collect())),
-            Event::DiscoveryAdded { discovery, .. } => Some(Created::Discovery(discovery.clone())),
-            _ => None,
-        };
+        let created = Created::by(&recorded.event);
         if let Some(call) = self.calls.get_mut(&idempotency.key) {
             call.created.extend(created);
             return false;

@@ -9,7 +9,7 @@
 //! and hardly change. The field `layout` says where all that is.
 //!
 //! A text that outgrows its slot moves to a new one at the end of its field and leaves an empty line. For that each task
-//! carries its `order`, by which a reader has the order of creation. When a field other than the tasks has used its room,
+//! carries its `order`, by which a reader has the order of creation; discoveries and messages never grow. When a field other than the tasks has used its room,
 //! or a third of the file is empty lines, the whole is arranged anew, as another `generation`. That is rare enough: the
 //! room is a share of the whole file, so each byte of it pays for a bounded number of bytes written then.
 //!

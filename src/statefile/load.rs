@@ -206,6 +206,9 @@ fn numbers(document: &Document, orders: &[u64], mut note: impl FnMut(Entity, u12
     for one in &document.discoveries {
         add(Entity::Discovery(one.id.clone()), sum_of("discoveries", "", one), 0)?;
     }
+    for one in &document.messages {
+        add(Entity::Message(one.id.clone()), sum_of("messages", "", one), 0)?;
+    }
     for (id, one) in &document.participants {
         add(Entity::Participant(id.clone()), sum_of("participants", id.as_str(), one), 0)?;
     }
@@ -225,6 +228,10 @@ fn impossible(document: &Document) -> Option<String> {
     let mut ids = HashSet::new();
     if let Some(twice) = document.tasks.iter().find(|task| !ids.insert(&task.id)) {
         return Some(format!("task {} is there twice", twice.id));
+    }
+    let mut messages = HashSet::new();
+    if let Some(twice) = document.messages.iter().find(|one| !messages.insert(&one.id)) {
+        return Some(format!("message {} is there twice", twice.id));
     }
     if let Some((id, _)) = document.agents.iter().find(|(id, agent)| **id != agent.id) {
         return Some(format!("agent {id} has another id inside"));

@@ -121,7 +121,8 @@ pub fn import(bytes: &[u8]) -> Found {
         spent_attempts: BTreeMap::new(),
     };
     let (participants, retired) = (BTreeMap::new(), BTreeMap::new());
-    let document = Document { board, tasks, agents, discoveries, participants, retired };
+    let messages = Vec::new();
+    let document = Document { board, tasks, agents, discoveries, messages, participants, retired };
     Found::Foreign { document: Box::new(document), notes }
 }
 

@@ -224,6 +224,36 @@ fn the_first_version_still_loads() {
 }
 
 #[test]
+fn a_flat_file_of_a_version_with_fewer_lists_loads_and_is_arranged_anew() {
+    let before = include_bytes!("../../tests/data/state-v1-flat.json");
+    let dir = dir();
+    write_new(&dir.path().join(FILE_NAME), before).unwrap();
+    let mut kept = Kept::new(Projection::new(dir.path()));
+    kept.left.extend(FileIdentity::of(dir.path()).unwrap());
+    let Some(Found::Sound(document)) = kept.projection.load().unwrap() else { panic!("the file is not sound") };
+    assert_eq!(*document, sample().to_document());
+    let mut state = State::from_document(*document);
+    let spans = |kept: &Kept| {
+        let file: serde_json::Value = serde_json::from_slice(&fs::read(kept.dir.join(FILE_NAME)).unwrap()).unwrap();
+        (file["layout"]["generation"].clone(), file["layout"]["messages"].is_object())
+    };
+    let (old, known) = spans(&kept);
+    assert!(!known);
+    record(&mut state, r#"{"kind":"resumed"}"#);
+    state.settle();
+    assert_eq!(kept.write(&mut state), None);
+    kept.shows(&state);
+    let (new, known) = spans(&kept);
+    assert!(known && new != old);
+    // From there on in slots.
+    record(&mut state, r#"{"kind":"paused"}"#);
+    state.settle();
+    assert_eq!(kept.write(&mut state), None);
+    kept.shows(&state);
+    assert_eq!(spans(&kept), (new, true));
+}
+
+#[test]
 fn no_file_is_nothing() {
     let dir = dir();
     assert_eq!(load(dir.path()).unwrap(), None);

@@ -8,7 +8,8 @@ use super::hex;
 use crate::state::State;
 use crate::state::agent::{Agent, Discovery, Participant};
 use crate::state::document::Retired;
-use crate::state::id::{AgentId, DiscoveryId, ParticipantId, TaskId};
+use crate::state::id::{AgentId, DiscoveryId, MessageId, ParticipantId, TaskId};
+use crate::state::message::Message;
 use crate::state::task::Task;
 
 const NO_CHECKSUM: &str = "00000000000000000000000000000000";
@@ -18,6 +19,7 @@ pub struct Whole {
     pub(super) tasks: Section<TaskId, Task>,
     agents: Section<AgentId, Agent>,
     discoveries: Section<DiscoveryId, Discovery>,
+    messages: Section<MessageId, Message>,
     participants: Section<ParticipantId, Participant>,
     pub(super) retired: Section<TaskId, Retired>,
     pub(super) text: Vec<u8>,
@@ -29,6 +31,7 @@ impl Whole {
             tasks: Section::new("tasks", Shape::List),
             agents: Section::new("agents", Shape::Map),
             discoveries: Section::new("discoveries", Shape::List),
+            messages: Section::new("messages", Shape::List),
             participants: Section::new("participants", Shape::Map),
             retired: Section::new("retired", Shape::Map),
             text: Vec::new(),
@@ -44,6 +47,7 @@ impl Whole {
             self.tasks.write(text, state.tasks().map(|task| (&task.id, task)))?,
             self.agents.write(text, state.agents().map(|agent| (&agent.id, agent)))?,
             self.discoveries.write(text, state.discoveries().map(|one| (&one.id, one)))?,
+            self.messages.write(text, state.messages().map(|one| (&one.id, one)))?,
             self.participants.write(text, state.participants().map(|one| (&one.id, one)))?,
             self.retired.write(text, state.retired())?,
         ];

@@ -14,6 +14,7 @@ mod health;
 mod histories;
 mod hooks;
 mod http;
+mod messages;
 mod model;
 mod participants;
 mod people;

@@ -47,6 +47,8 @@ enum Step {
     Fail { agent: usize, task: Index, attempt: Given, retryable: bool },
     Release { agent: Option<usize>, task: Index, attempt: Given },
     Heartbeat { agent: usize, note: bool },
+    Send { from: usize, to: To },
+    Acknowledge { agent: usize, message: Index },
     Cancel { by: Option<usize>, task: Index, ask_owner: bool },
     Retry { task: Index },
     Priority { task: Index, priority: u8 },
@@ -66,6 +68,24 @@ struct Draft {
     max_attempts: u32,
 }
 
+/// Whom a message is for.
+#[derive(Clone, Copy, Debug)]
+enum To {
+    Agent(usize),
+    Everyone,
+    Human,
+}
+
+#[derive(Clone, Debug)]
+struct Message {
+    to: Vec<usize>,
+    /// Of those, with a reader that is no agent as the last number.
+    unread_by: Vec<usize>,
+}
+
+/// Beside the agents.
+const HUMAN: usize = AGENTS.len();
+
 /// Which attempt a call names.
 #[derive(Clone, Copy, Debug)]
 enum Given {
@@ -79,6 +99,9 @@ struct Model {
     now: i64,
     tasks: Vec<Task>,
     agents: [Option<Agent>; 4],
+    messages: Vec<Message>,
+    /// When each agent was last heard of: by its calls, and none of the others.
+    heard: [i64; 4],
     paused: bool,
     grace_until: i64,
     /// What the last step must have been answered: a refusal's code, or a part of the reply.
@@ -220,6 +243,7 @@ impl Model {
     /// Any call that names an agent renews its leases.
     fn seen(&mut self, number: usize) {
         let Some(agent) = self.agents[number].as_mut() else { return };
+        self.heard[number] = self.now;
         agent.present |= HOMES[number].is_some();
         let until = self.now + if agent.present { 240 * MINUTE } else { 30 * MINUTE };
         for attempt in self.held().filter(|one| one.agent == number) {
@@ -381,6 +405,49 @@ impl Model {
         Ok(json!({"success": true, "already": null}))
     }
 
+    /// Everyone is whoever was heard of in the last day, or lives in a process.
+    fn send(&mut self, from: usize, to: To) -> Result<Value, &'static str> {
+        if self.agents[from].is_none() {
+            return Err("unknown_agent");
+        }
+        let about = |number: &usize| {
+            let agent = self.agents[*number].as_ref();
+            agent.is_some_and(|agent| agent.present || self.now - self.heard[*number] <= 24 * 60 * MINUTE)
+        };
+        let to: Vec<_> = match to {
+            To::Agent(agent) if self.agents[agent].is_none() => return Err("unknown_recipient"),
+            To::Agent(agent) => vec![agent],
+            To::Everyone => (0..AGENTS.len()).filter(|number| *number != from).filter(about).collect(),
+            To::Human => vec![HUMAN],
+        };
+        if to.is_empty() {
+            return Err("nobody_there");
+        }
+        let recipients = to.len();
+        self.messages.push(Message { unread_by: to.clone(), to });
+        Ok(json!({"recipients": recipients}))
+    }
+
+    fn acknowledge(&mut self, agent: usize, message: usize) -> Result<Value, &'static str> {
+        if self.agents[agent].is_none() {
+            return Err("unknown_agent");
+        }
+        match self.messages.get_mut(message) {
+            Some(message) if !message.to.contains(&agent) => return Err("unknown_message"),
+            Some(message) => message.unread_by.retain(|one| *one != agent),
+            None => {}
+        }
+        Ok(json!({"unread": self.unread(agent)}))
+    }
+
+    fn unread(&self, agent: usize) -> usize {
+        self.messages.iter().filter(|message| message.unread_by.contains(&agent)).count()
+    }
+
+    fn letter(&self, message: &Index) -> usize {
+        if self.messages.is_empty() { 0 } else { message.index(self.messages.len()) }
+    }
+
     fn fail(&mut self, agent: usize, task: usize, given: Option<u32>, again: bool) -> Result<Value, &'static str> {
         self.own(agent, task, given)?;
         self.end(task, Outcome::Failed);
@@ -471,7 +538,9 @@ impl Model {
             | Step::Start { agent, .. }
             | Step::Complete { agent, .. }
             | Step::Fail { agent, .. }
-            | Step::Heartbeat { agent, .. } => Some(*agent),
+            | Step::Heartbeat { agent, .. }
+            | Step::Send { from: agent, .. }
+            | Step::Acknowledge { agent, .. } => Some(*agent),
             Step::Release { agent, .. } => *agent,
             Step::Cancel { by, .. } => *by,
             _ => None,
@@ -491,6 +560,7 @@ impl Model {
                     completed: 0,
                     failed: 0,
                 };
+                self.heard[*agent] = self.now;
                 let known = self.agents[*agent].get_or_insert_with(new);
                 (known.gpu, known.max_concurrent) = (*gpu, *max_concurrent);
                 Ok(json!({"agent_id": AGENTS[*agent]}))
@@ -522,6 +592,8 @@ impl Model {
                     Ok(json!({"task_id": newest.map(id)}))
                 }
             },
+            Step::Send { from, to } => self.send(*from, *to),
+            Step::Acknowledge { agent, message } => self.acknowledge(*agent, self.letter(message)),
             Step::Cancel { by, task, ask_owner } => self.cancel(*by, self.index(task), *ask_owner),
             Step::Retry { task } => self.retry(self.index(task)),
             Step::Priority { task, priority } => {
@@ -595,6 +667,9 @@ impl ReferenceStateMachine for Steps {
             3 => (prop::option::weighted(0.8, agent()), task(), given())
                 .prop_map(|(agent, task, attempt)| Step::Release { agent, task, attempt }),
             4 => (agent(), any::<bool>()).prop_map(|(agent, note)| Step::Heartbeat { agent, note }),
+            3 => (agent(), prop_oneof![3 => agent().prop_map(To::Agent), 1 => Just(To::Everyone), 1 => Just(To::Human)])
+                .prop_map(|(from, to)| Step::Send { from, to }),
+            2 => (agent(), any::<Index>()).prop_map(|(agent, message)| Step::Acknowledge { agent, message }),
             3 => (prop::option::weighted(0.2, agent()), task(), any::<bool>())
                 .prop_map(|(by, task, ask_owner)| Step::Cancel { by, task, ask_owner }),
             3 => task().prop_map(|task| Step::Retry { task }),
@@ -678,6 +753,10 @@ impl StateMachineTest for Board {
         for (number, expected) in model.agents.iter().enumerate() {
             compare_agent(world, number, expected.as_ref());
         }
+        for (number, agent) in AGENTS.iter().chain(&["human"]).enumerate() {
+            let agent = callboard::state::id::AgentId::trusted(agent);
+            assert_eq!(world.state.unread_count(&agent), model.unread(number), "unread by {agent}");
+        }
         assert_eq!(world.state.board().paused.is_some(), model.paused);
     }
 
@@ -747,6 +826,18 @@ fn performed(
         Step::Release { task, attempt, .. } => ("release_task", with_attempt(task, attempt, json!({}))),
         Step::Heartbeat { note: true, .. } => ("heartbeat", json!({"note": "half way"})),
         Step::Heartbeat { note: false, .. } => ("heartbeat", json!({})),
+        Step::Send { to, .. } => {
+            let to = match to {
+                To::Agent(agent) => AGENTS[*agent],
+                To::Everyone => "all",
+                To::Human => "human",
+            };
+            ("send_message", json!({"to": to, "text": "listen"}))
+        }
+        Step::Acknowledge { message, .. } => {
+            let sent = world.state.messages().nth(model.letter(message)).map(|one| one.id.to_string());
+            ("get_messages", json!({"acknowledge": [sent.unwrap_or_else(|| "msg-none".to_owned())], "limit": 1}))
+        }
         Step::Cancel { task, ask_owner, .. } => {
             ("cancel_task", json!({"task_id": named(task), "ask_owner": ask_owner}))
         }

@@ -63,6 +63,9 @@ struct Ledger {
     completed: BTreeMap<String, (String, u64, String)>,
     failed: BTreeSet<(String, u64)>,
     discovered: BTreeSet<String>,
+    sent: BTreeSet<String>,
+    /// Who was told that it has acknowledged which message.
+    acknowledged: BTreeSet<(String, String)>,
 }
 
 #[derive(Default, Debug, Clone, Copy)]
@@ -202,7 +205,7 @@ impl Simulation {
             Some((holder, task, attempt)) if !self.dice.one_in(8) => (holder, task, attempt),
             _ => (agent.to_owned(), any.clone(), 1),
         };
-        let (name, arguments) = match self.dice.below(30) {
+        let (name, arguments) = match self.dice.below(33) {
             0..=4 => ("create_task", self.draft(&known)),
             5 => {
                 let drafts: Vec<_> = (0..2).map(|_| self.draft(&known)).map(without_key).collect();
@@ -227,6 +230,16 @@ impl Simulation {
             25 => ("add_discovery", json!({"agent_id": agent, "content": "found", "idempotency_key": self.key()})),
             26 => ("cancel_task", json!({"task_id": any, "reason": "not needed"})),
             27 => ("retry_task", json!({"task_id": any})),
+            30 => {
+                let to = ["all", "human", AGENTS[self.dice.below(AGENTS.len())]][self.dice.below(3)];
+                let call = json!({"agent_id": agent, "to": to, "text": "listen", "idempotency_key": self.key()});
+                ("send_message", call)
+            }
+            31 | 32 => {
+                let sent: Vec<_> = self.ledger.sent.iter().cloned().collect();
+                let acknowledge: Vec<_> = self.dice.pick(&sent).into_iter().collect();
+                ("get_messages", json!({"agent_id": agent, "acknowledge": acknowledge}))
+            }
             28 => ("update_task", json!({"task_id": any, "priority": 1 + self.dice.below(10)})),
             _ if self.dice.one_in(4) => ("pause", json!({})),
             _ => ("resume", json!({})),
@@ -332,6 +345,20 @@ impl Simulation {
                 let id = text(&reply["discovery"]["id"]);
                 self.keep_key(ask, json!(id));
                 self.ledger.discovered.insert(id);
+            }
+            "send_message" => {
+                let id = text(&reply["message_id"]);
+                self.keep_key(ask, json!(id));
+                self.ledger.sent.insert(id);
+            }
+            "get_messages" => {
+                let agent = text(&reply["agent_id"]);
+                let read = ask.arguments["acknowledge"].as_array().unwrap().iter();
+                self.ledger.acknowledged.extend(read.map(|id| (agent.clone(), text(id))));
+                for shown in reply["messages"].as_array().unwrap() {
+                    let told = self.ledger.acknowledged.contains(&(agent.clone(), text(&shown["id"])));
+                    assert!(!told, "{agent} is shown {shown} again");
+                }
             }
             "claim_task" => {
                 let agent = text(&reply["agent_id"]);
@@ -444,6 +471,12 @@ impl Simulation {
         }
         let discovered: BTreeSet<_> = state.discoveries().map(|one| one.id.to_string()).collect();
         assert!(ledger.discovered.is_subset(&discovered), "a discovery was acknowledged and is not there");
+        let sent: BTreeSet<_> = state.messages().map(|one| one.id.to_string()).collect();
+        assert!(ledger.sent.is_subset(&sent), "a message was acknowledged and is not there");
+        for (agent, id) in &ledger.acknowledged {
+            let unread = state.messages().filter(|one| one.unread_by.iter().any(|reader| reader.as_str() == agent));
+            assert!(unread.into_iter().all(|one| one.id.as_str() != id), "{id} is unread by {agent} again");
+        }
     }
 
     /// Every doubt is cleared without further faults.

@@ -69,6 +69,13 @@ fn told(event: &Event) -> Told {
         Event::Cancelled { task, reason } => ("cancelled", Tone::Over, about(task, reason.as_deref())),
         Event::Retried { task } => ("made available", Tone::Waiting, task.to_string()),
         Event::DiscoveryAdded { content, .. } => ("discovered", Tone::Good, content.clone()),
+        Event::MessageSent { message } => {
+            ("wrote", Tone::Plain, format!("{} to {}: {}", message.kind.as_str(), message.to, message.text))
+        }
+        Event::MessagesRead { agent, messages } => {
+            ("read", Tone::Over, format!("{agent}: {} messages", messages.len()))
+        }
+        Event::MessagesRetired { messages } => ("retired", Tone::Over, format!("{} messages", messages.len())),
         Event::Paused { reason } => {
             let reason = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
             ("paused", Tone::Busy, format!("all claims{reason}"))

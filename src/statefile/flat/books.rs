@@ -316,6 +316,7 @@ impl Books {
         let counts = [
             state.agents().size_hint().0,
             state.discoveries().len(),
+            state.messages().len(),
             state.participants().size_hint().0,
             state.retired().size_hint().0,
             state.live_tasks(),
@@ -382,6 +383,7 @@ impl Books {
         };
         let plan = Plan::of(state.board());
         let (plan_text, spent_text) = (plan.text()?, plan.spent_text()?);
+        let anywhere = Span { start: u64::MAX, end: u64::MAX, limit: u64::MAX };
         let mut layout = Layout {
             generation: now_micros(),
             boot: boot().to_owned(),
@@ -389,11 +391,12 @@ impl Books {
             head: 0,
             plan: grained(plan_text.len() + plan_text.len() / 4),
             spent: grained(spent_text.len() + spent_text.len() / 4),
-            agents: Span::default(),
-            discoveries: Span::default(),
-            participants: Span::default(),
-            retired: Span::default(),
-            tasks: Span { start: u64::MAX, end: u64::MAX, limit: u64::MAX },
+            agents: anywhere,
+            discoveries: anywhere,
+            messages: anywhere,
+            participants: anywhere,
+            retired: anywhere,
+            tasks: anywhere,
         };
         // With numbers as long as they can be.
         layout.head = grained(head(state.board(), &layout, 0)?.len() + HEAD_ROOM);
@@ -511,6 +514,7 @@ impl Rendered {
         Ok(match entity {
             Entity::Agent(id) => state.agent(id).map(|one| pretty(Some(id.as_str()), one)).transpose()?,
             Entity::Discovery(id) => state.discovery(id).map(|one| pretty(None, one)).transpose()?,
+            Entity::Message(id) => state.message(id).map(|one| pretty(None, one)).transpose()?,
             Entity::Participant(id) => state.participant(id).map(|one| pretty(Some(id.as_str()), one)).transpose()?,
             Entity::Retired(id) => state.retired_task(id).map(|one| pretty(Some(id.as_str()), one)).transpose()?,
             Entity::Task(id) => state.task(id).map(|one| pretty(None, one)).transpose()?,
@@ -523,6 +527,7 @@ impl Rendered {
         let sum = match entity {
             Entity::Agent(id) => state.agent(id).map(|one| sum_of(name, id.as_str(), &**one)),
             Entity::Discovery(id) => state.discovery(id).map(|one| sum_of(name, "", &**one)),
+            Entity::Message(id) => state.message(id).map(|one| sum_of(name, "", &**one)),
             Entity::Participant(id) => state.participant(id).map(|one| sum_of(name, id.as_str(), &**one)),
             Entity::Retired(id) => state.retired_task(id).map(|one| sum_of(name, id.as_str(), &**one)),
             Entity::Task(id) => state.task(id).map(|one| sum_of(name, "", &**one)),
@@ -563,6 +568,7 @@ fn entities(field: Field, state: &State) -> Vec<Entity> {
     match field {
         Field::Agents => state.agents().map(|one| Entity::Agent(one.id.clone())).collect(),
         Field::Discoveries => state.discoveries().map(|one| Entity::Discovery(one.id.clone())).collect(),
+        Field::Messages => state.messages().map(|one| Entity::Message(one.id.clone())).collect(),
         Field::Participants => state.participants().map(|one| Entity::Participant(one.id.clone())).collect(),
         Field::Retired => state.retired().map(|(id, _)| Entity::Retired(id.clone())).collect(),
         Field::Tasks => state.tasks().map(|one| Entity::Task(one.id.clone())).collect(),
@@ -578,7 +584,9 @@ fn by_creation<'a>(state: &State, new: impl Iterator<Item = &'a Entity>) -> Vec<
     let tasks = tasks.filter(|entity| lists.contains(entity)).take(count(Field::Tasks));
     let discoveries = state.discoveries().rev().map(|one| Entity::Discovery(one.id.clone()));
     let discoveries = discoveries.filter(|entity| lists.contains(entity)).take(count(Field::Discoveries));
-    let mut found: Vec<_> = tasks.chain(discoveries).collect();
+    let messages = state.messages().rev().map(|one| Entity::Message(one.id.clone()));
+    let messages = messages.filter(|entity| lists.contains(entity)).take(count(Field::Messages));
+    let mut found: Vec<_> = tasks.chain(discoveries).chain(messages).collect();
     found.reverse();
     maps.append(&mut found);
     maps
@@ -631,6 +639,7 @@ fn set_span(layout: &mut Layout, field: Field, span: Span) {
     match field {
         Field::Agents => layout.agents = span,
         Field::Discoveries => layout.discoveries = span,
+        Field::Messages => layout.messages = span,
         Field::Participants => layout.participants = span,
         Field::Retired => layout.retired = span,
         Field::Tasks => layout.tasks = span,

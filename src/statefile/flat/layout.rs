@@ -5,25 +5,28 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::state::changed::Entity;
-use crate::state::id::{AgentId, DiscoveryId, ParticipantId, TaskId};
+use crate::state::id::{AgentId, DiscoveryId, MessageId, ParticipantId, TaskId};
 
 /// The fields that hold entities, in the order in which they stand: the one that grows without bound is the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Field {
     Agents,
     Discoveries,
+    Messages,
     Participants,
     Retired,
     Tasks,
 }
 
-pub const FIELDS: [Field; 5] = [Field::Agents, Field::Discoveries, Field::Participants, Field::Retired, Field::Tasks];
+pub const FIELDS: [Field; 6] =
+    [Field::Agents, Field::Discoveries, Field::Messages, Field::Participants, Field::Retired, Field::Tasks];
 
 impl Field {
     pub fn of(entity: &Entity) -> Self {
         match entity {
             Entity::Agent(_) => Self::Agents,
             Entity::Discovery(_) => Self::Discoveries,
+            Entity::Message(_) => Self::Messages,
             Entity::Participant(_) => Self::Participants,
             Entity::Retired(_) => Self::Retired,
             Entity::Task(_) => Self::Tasks,
@@ -34,6 +37,7 @@ impl Field {
         match self {
             Self::Agents => "agents",
             Self::Discoveries => "discoveries",
+            Self::Messages => "messages",
             Self::Participants => "participants",
             Self::Retired => "retired",
             Self::Tasks => "tasks",
@@ -42,7 +46,7 @@ impl Field {
 
     /// An object by id, and no list.
     pub fn is_map(self) -> bool {
-        !matches!(self, Self::Discoveries | Self::Tasks)
+        !matches!(self, Self::Discoveries | Self::Messages | Self::Tasks)
     }
 
     pub fn opening(self) -> String {
@@ -52,7 +56,7 @@ impl Field {
     pub fn closing(self) -> &'static str {
         match self {
             Self::Tasks => "\n  ]\n}",
-            Self::Discoveries => "\n  ],",
+            Self::Discoveries | Self::Messages => "\n  ],",
             Self::Agents | Self::Participants | Self::Retired => "\n  },",
         }
     }
@@ -61,6 +65,7 @@ impl Field {
         match self {
             Self::Agents => Entity::Agent(AgentId::trusted(id)),
             Self::Discoveries => Entity::Discovery(DiscoveryId::trusted(id)),
+            Self::Messages => Entity::Message(MessageId::trusted(id)),
             Self::Participants => Entity::Participant(ParticipantId::trusted(id)),
             Self::Retired => Entity::Retired(TaskId::trusted(id)),
             Self::Tasks => Entity::Task(TaskId::trusted(id)),
@@ -83,6 +88,9 @@ pub struct Layout {
     pub spent: u64,
     pub agents: Span,
     pub discoveries: Span,
+    /// Nowhere in a file of a version without messages, which is arranged anew for that.
+    #[serde(default, skip_serializing_if = "Span::is_nowhere")]
+    pub messages: Span,
     pub participants: Span,
     pub retired: Span,
     pub tasks: Span,
@@ -96,11 +104,18 @@ pub struct Span {
     pub limit: u64,
 }
 
+impl Span {
+    fn is_nowhere(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 impl Layout {
     pub fn span(&self, field: Field) -> Span {
         match field {
             Field::Agents => self.agents,
             Field::Discoveries => self.discoveries,
+            Field::Messages => self.messages,
             Field::Participants => self.participants,
             Field::Retired => self.retired,
             Field::Tasks => self.tasks,
@@ -181,7 +196,7 @@ fn owner(field: Field, slot: &[u8]) -> Option<(Entity, u64)> {
     let text = slot.get(FIRST.len()..)?;
     let (id, order) = match field {
         Field::Agents | Field::Participants | Field::Retired => (text, 0),
-        Field::Discoveries => (text.strip_prefix(b"{\n      \"id\": ")?, 0),
+        Field::Discoveries | Field::Messages => (text.strip_prefix(b"{\n      \"id\": ")?, 0),
         Field::Tasks => {
             let text = text.strip_prefix(b"{")?.strip_prefix(ORDER.as_bytes())?;
             let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();

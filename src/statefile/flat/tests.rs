@@ -133,7 +133,7 @@ impl Table {
         };
         let Some(task) = task else { return created(self) };
         let id = task.id.as_str();
-        match self.chance.below(40) {
+        match self.chance.below(48) {
             0..6 => created(self),
             6 => json!({"kind": "agent_registered", "agent": self.name("a"), "role": "worker", "max_concurrent": 9}),
             7 => {
@@ -160,6 +160,22 @@ impl Table {
                 let document =
                     serde_json::to_value(state.restored(&state.to_document(), Timestamp::default())).unwrap();
                 json!({"kind": "state_restored", "document": document, "restored_seq": 1})
+            }
+            40..44 => {
+                let to: Vec<_> = state.agents().map(|agent| agent.id.as_str()).take(3).collect();
+                let asked: Vec<_> = state.messages().map(|one| one.id.as_str()).collect();
+                let reply_to = (!asked.is_empty()).then(|| asked[self.chance.below(asked.len())]);
+                json!({"kind": "message_sent", "message": {"id": self.name("m"), "from": "a", "to": "all", "kind": "reply",
+                    "text": self.chance.text(), "reply_to": reply_to, "sent_at": "2026-03-01T12:00:00Z", "recipients": to}})
+            }
+            44..46 => {
+                let reader = state.agents().nth(self.chance.below(2)).map_or("a", |agent| agent.id.as_str());
+                let some: Vec<_> = state.messages().filter(|_| self.chance.below(3) == 0).map(|one| &one.id).collect();
+                json!({"kind": "messages_read", "agent": reader, "messages": some})
+            }
+            46..48 => {
+                let some: Vec<_> = state.messages().filter(|_| self.chance.below(4) == 0).map(|one| &one.id).collect();
+                json!({"kind": "messages_retired", "messages": some})
             }
             _ => match task.status {
                 TaskStatus::Available => {

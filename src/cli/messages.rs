@@ -1,0 +1,108 @@
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::print::{Page, Tone, harmless, text};
+use super::{Outcome, Session, read_input};
+use crate::state::limit;
+use crate::state::time::Timestamp;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Also those that are dealt with, after the unread ones
+    #[arg(long)]
+    all: bool,
+    /// This message is dealt with and needs no answer; may be repeated
+    #[arg(long, value_name = "ID")]
+    done: Vec<String>,
+    /// The first N
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=limit::PAGE.max as i64))]
+    limit: u32,
+}
+
+#[derive(clap::Args)]
+pub struct Send {
+    /// An agent, role:leader, role:worker, task:ID for who holds it, all, or human
+    to: String,
+    /// What is to be said; `-` reads it from standard input
+    text: String,
+    /// Ask for an answer
+    #[arg(long)]
+    request: bool,
+    /// The task that it is about
+    #[arg(long, value_name = "ID")]
+    task: Option<String>,
+    /// Idempotency key: repeating the command with it sends nothing
+    #[arg(long)]
+    key: Option<String>,
+}
+
+#[derive(clap::Args)]
+pub struct Reply {
+    /// The message, as `callboard messages` names it
+    id: String,
+    /// The answer; `-` reads it from standard input
+    text: String,
+}
+
+pub fn run(session: &Session, arguments: &Arguments) -> Outcome {
+    let query = json!({"acknowledge": arguments.done, "all": arguments.all, "limit": arguments.limit});
+    let reply = session.call("get_messages", query)?;
+    session.show(&reply, |page| list(page, &reply))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn send(session: &Session, arguments: Send) -> Outcome {
+    let kind = if arguments.request { "request" } else { "inform" };
+    let request = json!({
+        "to": arguments.to, "text": given(arguments.text), "kind": kind, "task_id": arguments.task,
+        "idempotency_key": arguments.key,
+    });
+    sent(session, request)
+}
+
+pub fn reply(session: &Session, arguments: Reply) -> Outcome {
+    sent(session, json!({"reply_to": arguments.id, "text": given(arguments.text)}))
+}
+
+fn given(text: String) -> String {
+    if text == "-" { read_input("-") } else { text }
+}
+
+fn sent(session: &Session, request: Value) -> Outcome {
+    let reply = session.call("send_message", request)?;
+    session.show(&reply, |page| {
+        let count = format_args!("{}, to {}", text(&reply["message_id"]), counted(&reply["recipients"]));
+        page.marked("sent", Tone::Good, count);
+        page.field("not to", text(&reply["full"]));
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn counted(number: &Value) -> String {
+    if *number == 1 { "one reader".to_owned() } else { format!("{number} readers") }
+}
+
+fn list(page: &mut Page, reply: &Value) {
+    let messages = reply["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if messages.is_empty() {
+        page.line("no unread messages");
+    }
+    for one in messages {
+        let sent = serde_json::from_value::<Timestamp>(one["sent_at"].clone());
+        let when = sent.map(|at| page.when(at)).unwrap_or_default();
+        let about = optional(" about ", &one["task_id"]) + &optional(" in answer to ", &one["reply_to"]);
+        let read = if one["unread"] == true { "" } else { ", dealt with" };
+        let head =
+            format!("{} {} from {}{about} {when}{read}", text(&one["id"]), text(&one["kind"]), text(&one["from"]));
+        page.field(&harmless(&head), text(&one["text"]));
+    }
+    if reply["unread"] != 0 {
+        page.line("answer with `callboard reply ID TEXT`; `callboard messages --done ID` puts one away");
+    }
+}
+
+fn optional(before: &str, value: &Value) -> String {
+    let text = text(value);
+    if text.is_empty() { text } else { format!("{before}{text}") }
+}

@@ -1,0 +1,121 @@
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{AgentArgument, Annotations, Call, Decision, Operation, Toolset, WRITE, input};
+use crate::state::event::Event;
+use crate::state::guard::HUMAN;
+use crate::state::id::{AgentId, Chance, MessageId, TaskId};
+use crate::state::limit;
+use crate::state::message::{Address, Message, MessageKind};
+use crate::state::refusal::Refusal;
+use crate::state::{Created, State};
+
+pub struct SendMessage;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    agent_id: Option<String>,
+    /// An agent, `role:leader`, `task:ID` for who holds it, `all`, or `human`; left out in a reply: who asked
+    to: Option<String>,
+    text: String,
+    /// `request` when you want an answer
+    kind: Option<MessageKind>,
+    /// The message that this answers
+    reply_to: Option<String>,
+    /// What it is about
+    task_id: Option<String>,
+    idempotency_key: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Reply {
+    success: bool,
+    message_id: MessageId,
+    /// How many were sent it
+    recipients: usize,
+    /// Not sent to these: their inboxes are full
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    full: Vec<AgentId>,
+}
+
+/// Full inboxes that are named.
+const FULL_NAMED: usize = 20;
+
+impl Operation for SendMessage {
+    const NAME: &'static str = "send_message";
+    const DESCRIPTION: &'static str =
+        "Tell or ask an agent, a role, who holds a task, everybody, or the person whose board it is.";
+    const ANNOTATIONS: Annotations = WRITE;
+    const TOOLSET: Toolset = Toolset::Full;
+    const AGENT: AgentArgument = AgentArgument::Required;
+    type Params = Params;
+    type Reply = Reply;
+
+    fn agent_id(params: &Params) -> Option<&str> {
+        params.agent_id.as_deref()
+    }
+
+    fn idempotency_key(params: &Params) -> Option<&str> {
+        params.idempotency_key.as_deref()
+    }
+
+    fn decide(params: &Params, state: &State, call: &Call) -> Decision {
+        let from = call.agent()?.clone();
+        state.known_agent(&from)?;
+        let text = input::checked_text("text", &limit::MESSAGE, &params.text)?;
+        let asked = params.reply_to.as_deref().map(|id| answered(id, &from, state)).transpose()?;
+        let task_id = params.task_id.as_deref().map(TaskId::checked).transpose()?;
+        if let Some(id) = &task_id
+            && state.status_of(id).is_none()
+        {
+            return Err(Refusal::UnknownTask { task: id.clone() }.into());
+        }
+        let to = params.to.clone().or_else(|| asked.map(|asked| asked.from.to_string()));
+        let to = to.ok_or(Refusal::Empty { what: "to" })?;
+        let address = Address::checked(&to)?;
+        limit::MESSAGES.check(state.messages().len() + 1)?;
+        let message = Message {
+            id: MessageId::trusted(format!("msg-{}", Chance::new(call.seed).base32(8))),
+            to,
+            kind: params.kind.unwrap_or(if asked.is_some() { MessageKind::Reply } else { MessageKind::Inform }),
+            text,
+            reply_to: asked.map(|asked| asked.id.clone()),
+            task_id: task_id.or_else(|| asked?.task_id.clone()),
+            sent_at: call.now,
+            recipients: state.recipients(&address, &from, call.now)?.reached,
+            unread_by: BTreeSet::new(),
+            from,
+        };
+        Ok(state.retire_messages().into_iter().chain([Event::MessageSent { message: Box::new(message) }]).collect())
+    }
+
+    fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
+        let sent = call.created.iter().find_map(|created| match created {
+            Created::Message(id) => Some(id.clone()),
+            _ => None,
+        });
+        let message_id = sent.ok_or(Refusal::Empty { what: "what the call created" })?;
+        // A repeated call may ask for one that everybody has read and that is no longer kept.
+        let recipients = state.message(&message_id).map_or(0, |message| message.recipients.len());
+        let full = left_out(params, state, call, &message_id);
+        Ok(Reply { success: true, message_id, recipients, full })
+    }
+}
+
+/// Of those whom the message was for, who did not get it.
+fn left_out(params: &Params, state: &State, call: &Call, sent: &MessageId) -> Vec<AgentId> {
+    let address = params.to.as_deref().map(Address::checked);
+    let (Some(Ok(address)), Some(message)) = (address, state.message(sent)) else { return Vec::new() };
+    let Ok(found) = state.recipients(&address, &message.from, call.now) else { return Vec::new() };
+    found.full.into_iter().filter(|id| !message.recipients.contains(id)).take(FULL_NAMED).collect()
+}
+
+/// The message that is answered, by somebody who was sent it; the person whose board it is may answer any.
+fn answered<'s>(id: &str, from: &AgentId, state: &'s State) -> Result<&'s Message, Refusal> {
+    let id = MessageId::checked(id)?;
+    let message = state.message(&id).filter(|one| one.recipients.contains(from) || from.as_str() == HUMAN);
+    message.map(AsRef::as_ref).ok_or(Refusal::UnknownMessage { message: id })
+}

@@ -1,0 +1,272 @@
+//! Messages between agents, and between agents and the person whose board it is. Whom a message is for is decided when it
+//! is sent; it stays unread by each of them until that one acknowledges it.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::agent::{Agent, Role};
+use super::event::Event;
+use super::guard::HUMAN;
+use super::id::{AgentId, MessageId, TaskId};
+use super::limit::{self, READ_MESSAGES_KEPT};
+use super::refusal::Refusal;
+use super::time::{MINUTE, Timestamp};
+use super::{Ordinal, State, Undo};
+
+/// Who was not heard of for so long is none of "everyone".
+const LOST: i64 = 24 * 60 * MINUTE;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MessageKind {
+    #[default]
+    Inform,
+    /// An answer is wanted.
+    Request,
+    Reply,
+}
+
+impl MessageKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Inform => "inform",
+            Self::Request => "request",
+            Self::Reply => "reply",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Message {
+    pub id: MessageId,
+    pub from: AgentId,
+    /// As it was addressed: an agent, `role:…`, `task:…`, `all` or `human`.
+    pub to: String,
+    pub kind: MessageKind,
+    pub text: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply_to: Option<MessageId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<TaskId>,
+    pub sent_at: Timestamp,
+    /// Whom that was when it was sent.
+    pub recipients: BTreeSet<AgentId>,
+    /// Those of them who have not acknowledged it.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub unread_by: BTreeSet<AgentId>,
+}
+
+/// To whom a message is addressed. An agent's id that looks like another form stands for that form.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Address {
+    Agent(AgentId),
+    Role(Role),
+    OwnerOf(TaskId),
+    Everyone,
+    Human,
+}
+
+impl Address {
+    pub fn checked(to: &str) -> Result<Self, Refusal> {
+        match (to, to.split_once(':')) {
+            ("all", _) => Ok(Self::Everyone),
+            (HUMAN, _) => Ok(Self::Human),
+            (_, Some(("role", "leader"))) => Ok(Self::Role(Role::Leader)),
+            (_, Some(("role", "worker"))) => Ok(Self::Role(Role::Worker)),
+            (_, Some(("role", "observer"))) => Ok(Self::Role(Role::Observer)),
+            (_, Some(("role", _))) => Err(Refusal::UnknownRecipient { to: printable(to) }),
+            (_, Some(("task", id))) => TaskId::checked(id).map(Self::OwnerOf),
+            _ => AgentId::checked(to).map(Self::Agent).map_err(|_| Refusal::UnknownRecipient { to: printable(to) }),
+        }
+    }
+}
+
+fn printable(to: &str) -> String {
+    to.chars().filter(|c| !c.is_control() && *c != '`').take(limit::ID.max).collect()
+}
+
+/// Who gets a message, and who would if its inbox were not full.
+#[derive(Debug, Default, PartialEq)]
+pub struct Recipients {
+    pub reached: BTreeSet<AgentId>,
+    pub full: Vec<AgentId>,
+}
+
+impl State {
+    /// In order of sending.
+    pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> + ExactSizeIterator {
+        self.messages.values()
+    }
+
+    pub fn message(&self, id: &MessageId) -> Option<&Arc<Message>> {
+        self.messages.get(&self.mail.ordinal(id)?)
+    }
+
+    pub fn unread_count(&self, reader: &AgentId) -> usize {
+        self.mail.boxes.get(reader).map_or(0, |mailbox| mailbox.unread.len())
+    }
+
+    /// What `reader` has not acknowledged, oldest first.
+    pub fn unread(&self, reader: &AgentId) -> impl Iterator<Item = &Arc<Message>> {
+        let ordinals = self.mail.boxes.get(reader).into_iter().flat_map(|mailbox| &mailbox.unread);
+        ordinals.filter_map(|ordinal| self.messages.get(ordinal))
+    }
+
+    /// What `reader` has acknowledged, newest first.
+    pub fn read(&self, reader: &AgentId) -> impl Iterator<Item = &Arc<Message>> {
+        let ordinals = self.mail.boxes.get(reader).into_iter().flat_map(|mailbox| mailbox.read.iter().rev());
+        ordinals.filter_map(|ordinal| self.messages.get(ordinal))
+    }
+
+    /// The inboxes that a message of `sender` goes to. One addressed inbox that is full is a refusal; among many, those
+    /// that are full are left out, so that nobody who never reads can keep others from being told.
+    pub fn recipients(&self, to: &Address, sender: &AgentId, now: Timestamp) -> Result<Recipients, Refusal> {
+        let others = |wanted: &dyn Fn(&Agent) -> bool| -> Vec<AgentId> {
+            let known = self.agents().filter(|agent| agent.id != *sender && agent.id.as_str() != HUMAN);
+            known.filter(|agent| wanted(agent) && is_about(agent, now)).map(|agent| agent.id.clone()).collect()
+        };
+        let addressed = match to {
+            Address::Human => return self.one(AgentId::trusted(HUMAN)),
+            Address::Agent(id) if self.agent(id).is_some() => return self.one(id.clone()),
+            Address::Agent(id) => return Err(Refusal::UnknownRecipient { to: id.to_string() }),
+            Address::OwnerOf(task) => {
+                let open = self.known_task(task)?.open_attempt();
+                let owner = open.map(|attempt| attempt.agent.clone());
+                return self.one(owner.ok_or_else(|| Refusal::NoOwner { task: task.clone() })?);
+            }
+            Address::Role(role) => others(&|agent| agent.role == *role),
+            Address::Everyone => others(&|_| true),
+        };
+        limit::RECIPIENTS.check(addressed.len())?;
+        let (full, reached): (Vec<_>, Vec<_>) = addressed.into_iter().partition(|id| self.is_full(id));
+        match (reached.is_empty(), full.first()) {
+            (true, Some(recipient)) => Err(self.inbox_full(recipient.clone())),
+            (true, None) => Err(Refusal::NobodyThere),
+            _ => Ok(Recipients { reached: reached.into_iter().collect(), full }),
+        }
+    }
+
+    fn one(&self, recipient: AgentId) -> Result<Recipients, Refusal> {
+        if self.is_full(&recipient) {
+            return Err(self.inbox_full(recipient));
+        }
+        Ok(Recipients { reached: BTreeSet::from([recipient]), full: Vec::new() })
+    }
+
+    fn is_full(&self, reader: &AgentId) -> bool {
+        self.unread_count(reader) >= limit::INBOX.max
+    }
+
+    fn inbox_full(&self, recipient: AgentId) -> Refusal {
+        Refusal::InboxFull { unread: self.unread_count(&recipient), recipient }
+    }
+
+    /// The oldest messages that everybody has read, beyond those that are kept; a tenth of them at a time.
+    pub fn retire_messages(&self) -> Option<Event> {
+        let surplus = self.mail.read_by_all.len().saturating_sub(READ_MESSAGES_KEPT);
+        if surplus <= READ_MESSAGES_KEPT / 10 {
+            return None;
+        }
+        let oldest = self.mail.read_by_all.iter().take(surplus).filter_map(|ordinal| self.messages.get(ordinal));
+        Some(Event::MessagesRetired { messages: oldest.map(|message| message.id.clone()).collect() })
+    }
+
+    /// Every change of a message goes through here, so that the inboxes follow.
+    pub(super) fn put_message(&mut self, ordinal: Ordinal, new: Option<Arc<Message>>) {
+        let old = self.swap_message(ordinal, new);
+        self.undo.push(Undo::Message(ordinal, old));
+    }
+
+    pub(super) fn swap_message(&mut self, ordinal: Ordinal, new: Option<Arc<Message>>) -> Option<Arc<Message>> {
+        let old = self.messages.remove(&ordinal);
+        if let Some(old) = &old {
+            self.mail.remove(ordinal, old);
+        }
+        if let Some(new) = new {
+            self.mail.add(ordinal, &new);
+            self.messages.insert(ordinal, new);
+        }
+        old
+    }
+
+    /// Nothing happens to a message that is gone, or was not sent to `reader`.
+    pub(super) fn mark_read(&mut self, reader: &AgentId, id: &MessageId) {
+        let Some(ordinal) = self.mail.ordinal(id) else { return };
+        let Some(message) = self.messages.get(&ordinal).filter(|one| one.unread_by.contains(reader)) else { return };
+        let mut message = Message::clone(message);
+        message.unread_by.remove(reader);
+        self.put_message(ordinal, Some(Arc::new(message)));
+    }
+
+    pub(super) fn check_messages(&self, wrong: &mut Vec<String>) {
+        let mut mail = Mail::default();
+        for (ordinal, message) in &self.messages {
+            if mail.ordinal(&message.id).is_some() {
+                wrong.push(format!("message {} is there twice", message.id));
+            }
+            mail.add(*ordinal, message);
+            if !message.unread_by.is_subset(&message.recipients) {
+                wrong.push(format!("message {} is unread by somebody it was not sent to", message.id));
+            }
+            let stranger = message.recipients.iter().find(|id| self.agent(id).is_none() && id.as_str() != HUMAN);
+            wrong.extend(stranger.map(|id| format!("message {} was sent to {id}, who is not there", message.id)));
+        }
+        if mail != self.mail {
+            wrong.push(format!("the inboxes are {:?} and should be {mail:?}", self.mail));
+        }
+        let full = mail.boxes.iter().filter(|(_, mailbox)| mailbox.unread.len() > limit::INBOX.max);
+        wrong.extend(full.map(|(id, mailbox)| format!("{id} has {} unread messages", mailbox.unread.len())));
+    }
+}
+
+fn is_about(agent: &Agent, now: Timestamp) -> bool {
+    agent.is_present() || now.since(agent.last_heartbeat) <= LOST
+}
+
+/// What follows from the messages: who has which.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Mail {
+    boxes: HashMap<AgentId, Mailbox>,
+    read_by_all: BTreeSet<Ordinal>,
+    ordinals: HashMap<MessageId, Ordinal>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Mailbox {
+    unread: BTreeSet<Ordinal>,
+    read: BTreeSet<Ordinal>,
+}
+
+impl Mail {
+    pub(super) fn ordinal(&self, id: &MessageId) -> Option<Ordinal> {
+        self.ordinals.get(id).copied()
+    }
+
+    fn add(&mut self, ordinal: Ordinal, message: &Message) {
+        self.ordinals.insert(message.id.clone(), ordinal);
+        if message.unread_by.is_empty() {
+            self.read_by_all.insert(ordinal);
+        }
+        for id in &message.recipients {
+            let mailbox = self.boxes.entry(id.clone()).or_default();
+            let list = if message.unread_by.contains(id) { &mut mailbox.unread } else { &mut mailbox.read };
+            list.insert(ordinal);
+        }
+    }
+
+    fn remove(&mut self, ordinal: Ordinal, message: &Message) {
+        self.ordinals.remove(&message.id);
+        self.read_by_all.remove(&ordinal);
+        for id in &message.recipients {
+            let Some(mailbox) = self.boxes.get_mut(id) else { continue };
+            mailbox.unread.remove(&ordinal);
+            mailbox.read.remove(&ordinal);
+            if mailbox.unread.is_empty() && mailbox.read.is_empty() {
+                self.boxes.remove(id);
+            }
+        }
+    }
+}
