@@ -15,13 +15,17 @@ pub struct Arguments {
     /// Wait that long for a task
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=limit::WAIT.max as u64))]
     wait: u64,
+    /// Skip tasks whose files others hold
+    #[arg(long)]
+    exclusive_files: bool,
     /// Only at or below this path
     #[arg(long, value_name = "PATH")]
     scope: Option<String>,
 }
 
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let query = json!({"task_id": arguments.id, "wait_seconds": arguments.wait, "scope": arguments.scope});
+    let query = json!({"task_id": arguments.id, "wait_seconds": arguments.wait, "scope": arguments.scope,
+        "exclusive_files": arguments.exclusive_files});
     let progress =
         (arguments.wait > 0).then(|| session.progress(&format!("waiting up to {} s for a task", arguments.wait)));
     let reply = session.call("claim_task", query)?;
@@ -75,6 +79,12 @@ fn handoff(page: &mut Page, handoff: &Value) {
     page.field("its error", text(&last["error"]));
     page.field("its note", text(&last["note"]));
     page.field("its worktree", text(&last["worktree"]));
+    for one in handoff["overlaps"].as_array().into_iter().flatten() {
+        let until = serde_json::from_value(one["until"].clone()).map(|until| page.when(until)).unwrap_or_default();
+        let task = text(&one["task"]);
+        let task = if task.is_empty() { task } else { format!(" for {task}") };
+        page.field("overlaps", format_args!("{} of {}{task}, ends {until}", text(&one["files"]), text(&one["agent"])));
+    }
     for discovery in handoff["discoveries"].as_array().into_iter().flatten() {
         page.field("discovery", text(discovery));
     }

@@ -25,6 +25,7 @@ use serde::Serialize;
 use entry::{Edited, Entry, Secret, Setting};
 use file::ConfigFile;
 use hooks::Hooks;
+pub use hooks::quoted;
 
 /// Where clients find the token of `callboard serve`.
 const TOKEN_VARIABLE: &str = "CALLBOARD_TOKEN";
@@ -39,7 +40,7 @@ pub struct ConnectArgs {
     /// Configure the client for every project, not only for this one
     #[arg(long)]
     pub global: bool,
-    /// Write hooks that remind agents of their tasks, not the server (claude, codex, gemini)
+    /// Write hooks that remind agents of tasks and held files, not the server (claude, codex, gemini)
     #[arg(long)]
     pub hooks: bool,
     #[arg(long, env = "CLAUDE_CONFIG_DIR", hide = true, value_name = "DIR")]
@@ -327,7 +328,7 @@ impl Client {
 /// What a person does, before what [`Client::next`] says.
 fn export_token(board: &Path, project_root: &Path) -> String {
     let file = board.strip_prefix(project_root).unwrap_or(board).join("serve.token");
-    format!("export {TOKEN_VARIABLE}=\"$(cat {})\"", hooks::quoted(&file.to_string_lossy()))
+    format!("export {TOKEN_VARIABLE}=\"$(cat {})\"", quoted(&file.to_string_lossy()))
 }
 
 /// The endpoint's URL; a server's address alone is enough.

@@ -1,4 +1,4 @@
-//! `callboard hook …`: what an agent's client runs when a session begins, when a turn ends, and after tools.
+//! `callboard hook …`: what an agent's client runs when a session begins, when a turn ends, and before and after tools.
 //!
 //! The client writes one JSON object to standard input and obeys one on standard output. Checked against the schemas in
 //! Claude Code 2.1.197 and Codex 0.169.0 and the documentation in Gemini CLI 0.61.0, which agree in what is used here:
@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | `SessionStart` | `source`: `startup`, `resume`, `clear`, `compact` (not Gemini), `fork` (Codex) | `hookSpecificOutput.additionalContext` |
 //! | `Stop`, Gemini's `AfterAgent` | `stop_hook_active`; Claude Code also `background_tasks` | `decision: "block"` with `reason` |
+//! | `PreToolUse` of Claude Code | `tool_input` with `file_path` or `notebook_path` | `hookSpecificOutput.permissionDecision: "deny"` with its reason |
 //! | `PostToolUse`, Gemini's `AfterTool` | the tool's input and output | none is given |
 //!
 //! A hook must never get in its session's way: it answers within two seconds or not at all, makes no board, and ends with
@@ -35,7 +36,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::participant::{self, Caller, Options, Stay};
 use crate::state::agent::Agent;
 use crate::state::time::SECOND;
-use scene::Scene;
+pub use scene::Scene;
 
 /// From the start of the process, which itself takes some milliseconds of the two seconds.
 const PATIENCE: Duration = Duration::from_millis(1_700);
@@ -61,6 +62,8 @@ enum Hook {
     SessionStart,
     /// When an agent would stop: keep it from that once while it holds a task
     Stop,
+    /// Before a tool that changes a file: keep it from one that somebody else holds
+    Guard,
     /// After a tool: renew the agent's leases, quietly and at most every 20 seconds
     Heartbeat,
 }
@@ -73,6 +76,15 @@ struct Input {
     stop_hook_active: bool,
     #[serde(default)]
     background_tasks: Vec<BackgroundTask>,
+    #[serde(default)]
+    tool_input: ToolInput,
+}
+
+/// Of the tools that change one file.
+#[derive(Default, Deserialize)]
+struct ToolInput {
+    file_path: Option<PathBuf>,
+    notebook_path: Option<PathBuf>,
 }
 
 /// Work that goes on when the turn ends, and wakes the session.
@@ -107,6 +119,13 @@ impl Hook {
                 Some(json!({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": context}}))
             }
             Self::Stop => tell::at_stop(&scene).map(|reason| json!({"decision": "block", "reason": reason})),
+            Self::Guard => {
+                let file = input.tool_input.file_path.or(input.tool_input.notebook_path)?;
+                let reason = tell::at_edit(&scene, &file)?;
+                Some(json!({"hookSpecificOutput": {
+                    "hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason,
+                }}))
+            }
             Self::Heartbeat => {
                 renew(&scene);
                 None

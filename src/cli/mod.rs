@@ -14,6 +14,7 @@ mod connect;
 mod discoveries;
 mod doctor;
 mod fail;
+mod guard;
 mod heartbeat;
 mod history;
 mod hook;
@@ -181,6 +182,8 @@ enum Command {
     Token(token::Arguments),
     /// Call any operation by name
     Call(call::Arguments),
+    /// Ask whether somebody else holds files, for hooks: exit code 1 if so
+    Guard(guard::Arguments),
     /// For the hooks of agents' clients, which `connect CLIENT --hooks` writes
     Hook(hook::Arguments),
     /// Write the configuration that lets a client start `callboard mcp`
@@ -202,6 +205,7 @@ impl Command {
             Self::Token(_) => Some("token"),
             Self::Connect(_) => Some("connect"),
             Self::Hook(_) => Some("hook"),
+            Self::Guard(_) => Some("guard"),
             Self::State(_) => Some("state"),
             Self::Backup(_) => Some("backup"),
             Self::Restore(_) => Some("restore"),
@@ -285,6 +289,7 @@ fn run(arguments: Arguments) -> Outcome {
         Command::Serve(arguments) => serve::run(&session, arguments),
         Command::Token(arguments) => token::run(&session, arguments),
         Command::Call(arguments) => call::run(&session, arguments),
+        Command::Guard(arguments) => guard::run(&session, &arguments),
         Command::Hook(arguments) => hook::run(&session, &arguments),
         Command::Connect(arguments) => session.connect(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),

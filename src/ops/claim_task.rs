@@ -12,6 +12,7 @@ use crate::state::id::{AgentId, TaskId};
 use crate::state::lease_end;
 use crate::state::limit;
 use crate::state::refusal::Refusal;
+use crate::state::reservation::{Effort, Hold};
 use crate::state::task::{Attempt, Task, TaskStatus};
 use crate::state::time::Timestamp;
 
@@ -25,6 +26,9 @@ pub struct Params {
     task_id: Option<String>,
     /// Only at or below a path such as P1.M2
     scope: Option<String>,
+    /// Skip tasks whose files others hold
+    #[serde(default)]
+    exclusive_files: bool,
     /// 0 to 50: wait that long for a task
     #[serde(default)]
     wait_seconds: u64,
@@ -75,7 +79,20 @@ pub struct Handoff {
     last_attempt: Option<LastAttempt>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     discoveries: Vec<String>,
+    /// Others hold files of this task: agree with them before you change those
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    overlaps: Vec<Overlap>,
     more: &'static str,
+}
+
+/// Who holds which files, for what, until when.
+#[derive(Serialize, JsonSchema)]
+struct Overlap {
+    files: String,
+    agent: AgentId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<TaskId>,
+    until: Timestamp,
 }
 
 /// What a dependency came to.
@@ -113,6 +130,8 @@ const NAME_SHOWN: usize = 40;
 const ERROR_SHOWN: usize = 150;
 const NOTE_SHOWN: usize = 150;
 const WORKTREE_SHOWN: usize = 80;
+const OVERLAPS_SHOWN: usize = 3;
+const FILES_SHOWN: usize = 60;
 const DISCOVERIES_SHOWN: usize = 2;
 const DISCOVERY_SHOWN: usize = 140;
 /// Discoveries that are looked through for some on the task's tags, newest first.
@@ -164,8 +183,13 @@ impl Operation for ClaimTask {
         }
         let task = match &params.task_id {
             Some(id) => Some(state.pick_named(agent, &TaskId::checked(id)?, call.now)?),
-            None => state.pick(agent, params.scope.as_deref()),
+            None => state.pick(agent, params.scope.as_deref(), params.exclusive_files),
         };
+        if let (Some(task), true) = (task, params.exclusive_files)
+            && let Some(hold) = state.overlaps_of(task, agent, 1, &mut Effort::new()).pop()
+        {
+            return Err(Refusal::FilesHeld { hold: Box::new(hold) }.into());
+        }
         Ok(task.map(|task| claimed(task, agent, call)).into_iter().collect())
     }
 
@@ -181,7 +205,7 @@ impl Operation for ClaimTask {
                 attempt: attempt.number,
                 lease_until: attempt.lease_until,
                 already: call.events == 0,
-                handoff: handoff(task, state),
+                handoff: handoff(task, agent, state),
             })));
         }
         let own =
@@ -190,7 +214,10 @@ impl Operation for ClaimTask {
             return Ok(holding(agent, state));
         }
         let why = state.empty_handed(agent, call.now);
-        let (message, next) = advice(&why);
+        let (mut message, next) = advice(&why);
+        if params.exclusive_files && state.ready_count() > 0 && why.verdict == Verdict::Wait {
+            message.push_str("; the files of those that are ready are held by others");
+        }
         Ok(Reply::Empty(Box::new(Empty { success: false, message, why, next })))
     }
 }
@@ -240,19 +267,24 @@ fn advice(why: &EmptyHanded) -> (String, &'static str) {
 }
 
 /// With as much of the outputs as fits the budget.
-fn handoff(task: &Task, state: &State) -> Option<Handoff> {
+fn handoff(task: &Task, agent: &Agent, state: &State) -> Option<Handoff> {
+    let overlaps = state.overlaps_of(task, agent, OVERLAPS_SHOWN, &mut Effort::new());
     let mut output_shown = OUTPUT_SHOWN;
-    loop {
-        let handoff = handoff_with(task, state, output_shown)?;
-        let size = serde_json::to_string(&handoff).unwrap_or_default().len();
-        if size <= HANDOFF || output_shown <= OUTPUT_AT_LEAST {
-            return Some(handoff);
-        }
+    let mut handoff = handoff_with(task, state, output_shown, &overlaps)?;
+    let size = |handoff: &Handoff| serde_json::to_string(handoff).unwrap_or_default().len();
+    while size(&handoff) > HANDOFF && output_shown > OUTPUT_AT_LEAST {
         output_shown = (output_shown - 20).max(OUTPUT_AT_LEAST);
+        handoff = handoff_with(task, state, output_shown, &overlaps)?;
     }
+    // Whose files they are comes before what was found out.
+    while size(&handoff) > HANDOFF && !handoff.overlaps.is_empty() && handoff.discoveries.pop().is_some() {}
+    while size(&handoff) > HANDOFF && handoff.overlaps.len() > 1 {
+        handoff.overlaps.pop();
+    }
+    Some(handoff)
 }
 
-fn handoff_with(task: &Task, state: &State, output_shown: usize) -> Option<Handoff> {
+fn handoff_with(task: &Task, state: &State, output_shown: usize, overlaps: &[Hold]) -> Option<Handoff> {
     let dependencies = task.dependencies.iter().take(DEPENDENCIES_SHOWN);
     let dependencies = dependencies.filter_map(|id| inherited(state.task(id)?, output_shown));
     let ended = task.attempts.iter().rev().find(|attempt| attempt.outcome.is_some());
@@ -260,10 +292,17 @@ fn handoff_with(task: &Task, state: &State, output_shown: usize) -> Option<Hando
         dependencies: dependencies.collect(),
         last_attempt: ended.map(last_attempt),
         discoveries: discoveries(task, state),
+        overlaps: overlaps.iter().map(overlap).collect(),
         more: "get_task",
     };
-    let is_empty = handoff.dependencies.is_empty() && handoff.last_attempt.is_none() && handoff.discoveries.is_empty();
+    let Handoff { dependencies, last_attempt, discoveries, overlaps, .. } = &handoff;
+    let is_empty = dependencies.is_empty() && last_attempt.is_none() && discoveries.is_empty() && overlaps.is_empty();
     (!is_empty).then_some(handoff)
+}
+
+fn overlap(hold: &Hold) -> Overlap {
+    let files = shortened(&hold.files, FILES_SHOWN);
+    Overlap { files, agent: hold.agent.clone(), task: hold.task.clone(), until: hold.until }
 }
 
 fn inherited(task: &Arc<Task>, output_shown: usize) -> Option<Inherited> {

@@ -33,7 +33,7 @@ impl Operation for CreateTask {
 
     fn decide(params: &TaskInput, state: &State, call: &Call) -> Decision {
         limit::TASKS.check(state.live_tasks() + 1)?;
-        let tasks = input::new_tasks(std::iter::once(params), state, call.seed)?;
+        let tasks = input::new_tasks(std::iter::once(params), state, call.seed, call.place)?;
         state.check_new(&tasks)?;
         Ok(vec![Event::TasksCreated { tasks }])
     }

@@ -47,7 +47,7 @@ impl Operation for CreateTasksBatch {
         if params.tasks.iter().any(|task| task.idempotency_key.is_some()) {
             return Err(Refusal::KeyOfItem.into());
         }
-        let tasks = input::new_tasks(params.tasks.iter(), state, call.seed)?;
+        let tasks = input::new_tasks(params.tasks.iter(), state, call.seed, call.place)?;
         state.check_new(&tasks).map_err(|refusal| input::by_position(refusal, &params.tasks, &tasks))?;
         Ok(vec![Event::TasksCreated { tasks }])
     }

@@ -8,7 +8,7 @@ use crate::state::edit::{Changed, Edit, TaskEdit};
 use crate::state::event::{EditedTask, Event, TaskChange};
 use crate::state::limit;
 use crate::state::refusal::Refusal;
-use crate::state::task::Context;
+use crate::state::task::{Context, Place};
 
 /// Why an edit is not taken over, one line for each thing that it must not change.
 type Reasons = Vec<String>;
@@ -82,8 +82,8 @@ fn edited(edit: &TaskEdit, state: &State, base_seq: u64, verdict: &mut Verdict) 
         change.dependencies = verdict.checked(&of("dependencies"), checked);
     }
     let context = task.context.clone().unwrap_or_default();
-    if let Some(context) = verdict.wanted(&of("context"), &edit.context, &context, base_seq) {
-        change.context = verdict.checked(&of("context"), checked_context(context));
+    if let Some(new) = verdict.wanted(&of("context"), &edit.context, &context, base_seq) {
+        change.context = verdict.checked(&of("context"), checked_context(new, &context.files));
     }
     if let Some(tags) = verdict.wanted(&of("tags"), &edit.tags, &task.tags, base_seq) {
         change.tags = verdict.checked(&of("tags"), input::checked_labels(&tags));
@@ -95,7 +95,10 @@ fn edited(edit: &TaskEdit, state: &State, base_seq: u64, verdict: &mut Verdict) 
     Some(EditedTask { task: edit.id.clone(), change, untitled })
 }
 
-fn checked_context(context: Context) -> Result<Context, Refusal> {
+/// What was there before may lie outside of the project; older boards allowed it.
+fn checked_context(context: Context, before: &[String]) -> Result<Context, Refusal> {
+    let new: Vec<_> = context.files.iter().filter(|file| !before.contains(file)).cloned().collect();
+    input::checked_patterns("files", &new, &Place::default())?;
     let metadata = input::checked_metadata(context.metadata)?;
     let checked = input::context(&context.files, context.hints.as_deref(), metadata)?;
     Ok(Context { parent_task: context.parent_task, ..checked })

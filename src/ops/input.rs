@@ -11,8 +11,9 @@ use crate::state::agent::Demands;
 use crate::state::event::NewTask;
 use crate::state::id::{Chance, TaskId};
 use crate::state::limit;
+use crate::state::pattern::Pattern;
 use crate::state::refusal::Refusal;
-use crate::state::task::{Context, DEFAULT_MAX_ATTEMPTS, DEFAULT_PRIORITY, TaskResult};
+use crate::state::task::{Context, DEFAULT_MAX_ATTEMPTS, DEFAULT_PRIORITY, Place, TaskResult};
 use crate::state::time::Timestamp;
 
 /// A task as whoever plans it writes it.
@@ -51,6 +52,7 @@ pub fn new_tasks<'a>(
     inputs: impl ExactSizeIterator<Item = &'a TaskInput> + Clone,
     state: &State,
     seed: u64,
+    place: &Place,
 ) -> Result<Vec<NewTask>, Refusal> {
     let mut chance = Chance::new(seed);
     let many = inputs.len() > 1;
@@ -75,7 +77,7 @@ pub fn new_tasks<'a>(
     let ids = ids.collect::<Result<Vec<_>, _>>()?;
     let tasks = inputs.zip(&ids).enumerate();
     tasks
-        .map(|(index, (input, id))| new_task(input, id, &ids).map_err(|refusal| of_batch(index, input, refusal)))
+        .map(|(index, (input, id))| new_task(input, id, &ids, place).map_err(|refusal| of_batch(index, input, refusal)))
         .collect()
 }
 
@@ -99,7 +101,7 @@ pub fn by_position(refusal: Refusal, inputs: &[TaskInput], tasks: &[NewTask]) ->
     }
 }
 
-fn new_task(input: &TaskInput, id: &TaskId, ids: &[TaskId]) -> Result<NewTask, Refusal> {
+fn new_task(input: &TaskInput, id: &TaskId, ids: &[TaskId], place: &Place) -> Result<NewTask, Refusal> {
     let unknown = |dependency: &str| Refusal::UnknownDependency { task: id.clone(), dependency: dependency.to_owned() };
     let resolve = |dependency: &String| match dependency.strip_prefix('#') {
         Some(position) => {
@@ -110,7 +112,8 @@ fn new_task(input: &TaskInput, id: &TaskId, ids: &[TaskId]) -> Result<NewTask, R
     };
     limit::DEPENDENCIES.check(input.dependencies.len())?;
     input.path.as_deref().map_or(Ok(()), check_path)?;
-    let context = context(&input.context_files, input.hints.as_deref(), Map::new())?;
+    let files = checked_patterns("context_files", &input.context_files, place)?;
+    let context = context(&files, input.hints.as_deref(), Map::new())?;
     Ok(NewTask {
         id: id.clone(),
         title: checked_title(input.title.as_deref())?,
@@ -148,6 +151,16 @@ pub fn context(files: &[String], hints: Option<&str>, metadata: Map<String, Valu
         limit::HINTS.check_text(hints)?;
     }
     Ok(Context { files, hints: hints.map(str::to_owned), parent_task: None, metadata })
+}
+
+/// Paths and globs inside the project, relative to the worktree's root. `what` is the field that they stand in.
+pub fn checked_patterns(what: &'static str, files: &[String], place: &Place) -> Result<Vec<String>, Refusal> {
+    let files = checked_files(files)?.into_iter().enumerate();
+    let checked = files.map(|(number, file)| {
+        let file = place.relative(&file);
+        Pattern::checked(file, || format!("{what}[{number}]")).map(|_| file.to_owned())
+    });
+    checked.collect()
 }
 
 pub fn checked_files(files: &[String]) -> Result<Vec<String>, Refusal> {
@@ -282,17 +295,17 @@ mod tests {
     #[test]
     fn id_that_is_taken_is_not_made_up_again() {
         let plain: TaskInput = serde_json::from_value(json!({"description": "d"})).unwrap();
-        let first = new_tasks(std::iter::once(&plain), &State::new(), 7).unwrap();
+        let first = new_tasks(std::iter::once(&plain), &State::new(), 7, &Place::default()).unwrap();
         let mut state = State::new();
         let participant = ParticipantId::trusted("p-1");
         let envelope = Envelope { at: Timestamp::default(), participant, actor: None, idempotency: None };
         state.record(Event::BoardCreated { board_id: "b".to_owned() }, &envelope).unwrap();
         state.record(Event::TasksCreated { tasks: first.clone() }, &envelope).unwrap();
-        let again = new_tasks(std::iter::once(&plain), &state, 7).unwrap();
+        let again = new_tasks(std::iter::once(&plain), &state, 7, &Place::default()).unwrap();
         assert_ne!(again[0].id, first[0].id);
         let named = json!({"description": "d", "id": again[0].id.as_str()});
         let named: TaskInput = serde_json::from_value(named).unwrap();
-        let batch = new_tasks([&plain, &named].into_iter(), &state, 7).unwrap();
+        let batch = new_tasks([&plain, &named].into_iter(), &state, 7, &Place::default()).unwrap();
         assert_eq!(batch[1].id, again[0].id);
         assert_ne!(batch[0].id, again[0].id);
     }

@@ -30,7 +30,9 @@ mod list_snapshots;
 mod pause;
 mod principal;
 mod register_agent;
+mod release_files;
 mod release_task;
+mod reserve_files;
 mod restore_snapshot;
 mod resume;
 mod retry_task;
@@ -178,8 +180,7 @@ impl Call<'_> {
 
     /// A path in the caller's worktree relative to its root, so that one file in five worktrees is one path.
     pub fn relative(&self, path: &str) -> String {
-        let inside = self.place.worktree.as_deref().and_then(|root| path.strip_prefix(root)?.strip_prefix('/'));
-        inside.unwrap_or(path).to_owned()
+        self.place.relative(path).to_owned()
     }
 }
 
@@ -371,6 +372,8 @@ pub fn all() -> &'static [Entry] {
         Entry::of::<ApplyBatch>(),
         Entry::of::<send_message::SendMessage>(),
         Entry::of::<get_messages::GetMessages>(),
+        Entry::of::<reserve_files::ReserveFiles>(),
+        Entry::of::<release_files::ReleaseFiles>(),
         Entry::of::<get_history::GetHistory>(),
         Entry::of::<create_snapshot::CreateSnapshot>(),
         Entry::of::<list_snapshots::ListSnapshots>(),

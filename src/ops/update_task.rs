@@ -9,7 +9,7 @@ use crate::state::event::{Event, TaskChange};
 use crate::state::id::TaskId;
 use crate::state::limit;
 use crate::state::refusal::Refusal;
-use crate::state::task::{Context, Task};
+use crate::state::task::{Context, Place, Task};
 
 pub struct UpdateTask;
 
@@ -61,7 +61,7 @@ impl Operation for UpdateTask {
             state.own_attempt(call.agent()?, &id, None)?;
         }
         check_unfinished(task)?;
-        let change = change(params, task)?;
+        let change = change(params, task, call.place)?;
         if let Some(dependencies) = &change.dependencies {
             state.check_dependencies(&id, dependencies)?;
             state.check_still_ready(task, dependencies)?;
@@ -85,7 +85,7 @@ pub fn check_unfinished(task: &Task) -> Result<(), Refusal> {
     Err(Refusal::WrongStatus { task: task.id.clone(), status: task.status, action: "changed", next })
 }
 
-fn change(params: &Params, task: &Task) -> Result<TaskChange, Refusal> {
+fn change(params: &Params, task: &Task, place: &Place) -> Result<TaskChange, Refusal> {
     for (what, span) in [("timeout_seconds", params.timeout_seconds), ("silent_minutes", params.silent_minutes)] {
         limit::SPAN.check(span.unwrap_or_default() as usize)?;
         if span == Some(0) {
@@ -97,7 +97,7 @@ fn change(params: &Params, task: &Task) -> Result<TaskChange, Refusal> {
         description: params.description.as_deref().map(input::checked_description).transpose()?,
         priority: params.priority.map(input::checked_priority).transpose()?,
         dependencies: params.dependencies.as_deref().map(dependencies).transpose()?,
-        context: context(params, task)?,
+        context: context(params, task, place)?,
         tags: params.tags.as_deref().map(input::checked_labels).transpose()?,
         demands: params.demands.as_ref().map(|demands| input::checked_demands(Some(demands))).transpose()?,
         max_attempts: input::checked_attempts(params.max_attempts)?,
@@ -112,14 +112,15 @@ pub fn dependencies(ids: &[String]) -> Result<Vec<TaskId>, Refusal> {
 }
 
 /// The task's context with what the call says of it.
-fn context(params: &Params, task: &Task) -> Result<Option<Context>, Refusal> {
+fn context(params: &Params, task: &Task, place: &Place) -> Result<Option<Context>, Refusal> {
     if params.context_files.is_none() && params.hints.is_none() && params.metadata.is_none() {
         return Ok(None);
     }
     let old = task.context.clone().unwrap_or_default();
-    let files = params.context_files.as_ref().unwrap_or(&old.files);
+    let given = params.context_files.as_deref().map(|files| input::checked_patterns("context_files", files, place));
+    let files = given.transpose()?.unwrap_or(old.files);
     let hints = params.hints.as_ref().or(old.hints.as_ref());
     let metadata = input::checked_metadata(params.metadata.clone().unwrap_or(old.metadata))?;
-    let new = input::context(files, hints.map(String::as_str), metadata)?;
+    let new = input::context(&files, hints.map(String::as_str), metadata)?;
     Ok(Some(Context { parent_task: old.parent_task, ..new }))
 }

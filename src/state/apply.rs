@@ -243,6 +243,11 @@ impl State {
                     self.put_message(ordinal, None);
                 }
             }
+            Event::FilesReserved { reservation } => {
+                let reservation = super::reservation::Reservation::clone(reservation);
+                self.reserve(super::reservation::Reservation { created_at: at, ..reservation });
+            }
+            Event::FilesReleased { reservations, .. } => reservations.iter().for_each(|id| self.unreserve(id)),
             Event::Paused { reason } => {
                 self.edit_board(|board| board.paused = Some(Pause { reason: reason.clone(), at }));
             }
@@ -336,6 +341,7 @@ impl State {
                 agent.current_tasks.retain(|held| held != id);
                 agent.current_task = agent.current_tasks.last().cloned();
             })?;
+            self.unreserve_all_of(id);
         }
         Ok(owner)
     }
@@ -386,6 +392,7 @@ impl State {
 
     fn step_clock(&mut self, gap_millis: i64, grace_until: Timestamp) -> Result<(), Absent> {
         self.edit_board(|board: &mut Board| board.grace_until = Some(grace_until));
+        self.move_reservations(gap_millis);
         let held: Vec<_> =
             self.tasks.values().filter(|task| task.status.is_held()).map(|task| task.id.clone()).collect();
         for task in held {

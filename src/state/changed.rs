@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::id::{AgentId, DiscoveryId, MessageId, ParticipantId, TaskId};
+use super::id::{AgentId, DiscoveryId, MessageId, ParticipantId, ReservationId, TaskId};
 
 /// One thing that the state file shows by itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -11,6 +11,7 @@ pub enum Entity {
     Discovery(DiscoveryId),
     Message(MessageId),
     Participant(ParticipantId),
+    Reservation(ReservationId),
     Retired(TaskId),
     Task(TaskId),
 }

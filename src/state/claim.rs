@@ -1,18 +1,21 @@
 //! Which task an agent is given, and why it is given none.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+use std::iter;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::State;
 use super::agent::{Agent, Role};
 use super::guard::held_by_other;
 use super::id::TaskId;
 use super::refusal::Refusal;
+use super::reservation::{Effort, Hold};
 use super::task::{Task, TaskStatus};
 use super::time::{SECOND, Timestamp};
+use super::{Ordinal, State};
 
 /// What an agent that got nothing should make of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -48,24 +51,72 @@ pub struct EmptyHanded {
 
 /// Seconds between two polls of an agent that could wait instead.
 const POLL: u64 = 30;
+/// Tasks that are looked at for one whose files are free.
+const LOOK_AHEAD: usize = 64;
 /// Missing demands that are named.
 const MISSING_NAMED: usize = 5;
 
 impl State {
-    /// The ready task for `agent`: lowest priority number, then oldest; what it has failed before comes last. Looks at one
-    /// task of each demand set, and passes over only what the agent failed or what lies outside `scope`.
-    pub fn pick(&self, agent: &Agent, scope: Option<&str>) -> Option<&Arc<Task>> {
-        let first_fit = |unfailed: bool| {
-            let runs = self.index.ready_for(agent);
-            let heads = runs.filter_map(|mut run| {
-                run.find(|(_, ordinal)| {
-                    let task = &self.tasks[ordinal];
-                    in_scope(task, scope) && !(unfailed && task.was_failed_by(&agent.id))
-                })
-            });
-            heads.min().map(|(_, ordinal)| &self.tasks[&ordinal])
-        };
+    /// The ready task for `agent`: lowest priority number, then oldest; what it has failed before comes last. Of equal
+    /// priority, one whose files nobody else holds comes first, if it is near; with `exclusive` no other is given. Looks
+    /// at one task of each demand set, passes over only what the agent failed or what lies outside `scope`, and while
+    /// files are held looks at most `LOOK_AHEAD` tasks ahead.
+    pub fn pick(&self, agent: &Agent, scope: Option<&str>, exclusive: bool) -> Option<&Arc<Task>> {
+        let first_fit = |unfailed| self.first_fit(agent, scope, exclusive, unfailed);
         first_fit(true).or_else(|| first_fit(false))
+    }
+
+    fn first_fit(&self, agent: &Agent, scope: Option<&str>, exclusive: bool, unfailed: bool) -> Option<&Arc<Task>> {
+        let mut effort = Effort::new();
+        let mut first: Option<&Arc<Task>> = None;
+        for ordinal in self.in_order(agent, scope, unfailed).take(LOOK_AHEAD) {
+            let task = &self.tasks[&ordinal];
+            if effort.is_spent() || !exclusive && first.is_some_and(|first| first.priority < task.priority) {
+                break;
+            }
+            let overlaps = self.overlaps_of(task, agent, 1, &mut effort);
+            if overlaps.is_empty() && !effort.is_spent() {
+                return Some(task);
+            }
+            first = first.or(Some(task));
+        }
+        first.filter(|_| !exclusive)
+    }
+
+    /// What others hold of the files of `task`.
+    pub fn overlaps_of(&self, task: &Task, agent: &Agent, most: usize, effort: &mut Effort) -> Vec<Hold> {
+        match &task.context {
+            Some(context) if !self.all_files_are_free() => {
+                self.overlaps(&context.files, &agent.id, false, most, effort)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The ready tasks that `agent` may be given, merged from the demand sets as far as they are asked for.
+    fn in_order<'a>(
+        &'a self,
+        agent: &'a Agent,
+        scope: Option<&'a str>,
+        unfailed: bool,
+    ) -> impl Iterator<Item = Ordinal> + 'a {
+        let fits = move |ordinal: &Ordinal| {
+            let task = &self.tasks[ordinal];
+            in_scope(task, scope) && !(unfailed && task.was_failed_by(&agent.id))
+        };
+        let runs = self.index.ready_for(agent).map(|run| run.filter(move |(_, ordinal)| fits(ordinal)));
+        let mut runs: Vec<_> = runs.collect();
+        let heads = runs.iter_mut().enumerate().filter_map(|(number, run)| Some(Reverse((run.next()?, number))));
+        let mut heads: BinaryHeap<_> = heads.collect();
+        let mut taken: Option<usize> = None;
+        iter::from_fn(move || {
+            if let Some(number) = taken.take() {
+                heads.extend(runs[number].next().map(|next| Reverse((next, number))));
+            }
+            let Reverse(((_, ordinal), number)) = heads.pop()?;
+            taken = Some(number);
+            Some(ordinal)
+        })
     }
 
     /// The named task, or why it cannot be claimed.

@@ -16,15 +16,16 @@ pub const GRACE_AFTER_STEP: i64 = 10 * MINUTE;
 pub const STEP: i64 = MINUTE;
 
 impl State {
-    /// Leases whose end has come.
+    /// Leases and reservations whose end has come.
     pub fn expire(&self, now: Timestamp) -> Vec<Event> {
         let ended = self.index.leases_ended(now).filter_map(|ordinal| self.tasks.get(&ordinal));
-        ended.filter_map(|task| lease_expired(task)).collect()
+        ended.filter_map(|task| lease_expired(task)).chain(self.expired_reservations(now)).collect()
     }
 
     /// The next moment at which `expire` or `wake` has something to do.
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        self.index.next_lease_end().into_iter().chain(self.index.next_delayed()).min()
+        let leases = self.index.next_lease_end().into_iter();
+        leases.chain(self.index.next_delayed()).chain(self.holds.next_end()).min()
     }
 
     /// The oldest finished tasks beyond `keep_finished`, a tenth of it at a time, unless an unfinished task needs them.

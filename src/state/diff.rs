@@ -54,10 +54,14 @@ pub fn diff(from: &Document, to: &Document) -> Vec<Change> {
     fn messages(document: &Document) -> BTreeMap<&str, &super::message::Message> {
         document.messages.iter().map(|one| (one.id.as_str(), one)).collect()
     }
+    fn reservations(document: &Document) -> BTreeMap<&str, &super::reservation::Reservation> {
+        document.reservations.iter().map(|one| (one.id.as_str(), one)).collect()
+    }
     compare("tasks", &tasks(from), &tasks(to), &mut changes);
     compare("agents", &by_id(&from.agents), &by_id(&to.agents), &mut changes);
     compare("discoveries", &discoveries(from), &discoveries(to), &mut changes);
     compare("messages", &messages(from), &messages(to), &mut changes);
+    compare("reservations", &reservations(from), &reservations(to), &mut changes);
     compare("participants", &by_id(&from.participants), &by_id(&to.participants), &mut changes);
     compare("retired", &by_id(&from.retired), &by_id(&to.retired), &mut changes);
     changes

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::agent::{Agent, Discovery, Participant};
 use super::id::{AgentId, ParticipantId, TaskId};
 use super::message::Message;
+use super::reservation::Reservation;
 use super::task::{Task, TaskStatus};
 use super::time::Timestamp;
 
@@ -25,6 +26,8 @@ pub struct Document {
     /// In order of sending.
     #[serde(default)]
     pub messages: Vec<Message>,
+    #[serde(default)]
+    pub reservations: Vec<Reservation>,
     #[serde(default)]
     pub participants: BTreeMap<ParticipantId, Participant>,
     #[serde(default)]

@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::agent::{Demands, Participant, Properties, Role};
 use super::document::Document;
-use super::id::{AgentId, DiscoveryId, MessageId, ParticipantId, TaskId};
+use super::id::{AgentId, DiscoveryId, MessageId, ParticipantId, ReservationId, TaskId};
 use super::message::Message;
+use super::reservation::Reservation;
 use super::snapshot::SnapshotName;
 use super::task::{AttemptError, Context, Place, Task, TaskResult};
 use super::time::Timestamp;
@@ -19,7 +20,7 @@ use super::time::Timestamp;
 pub const VERSION: u32 = 1;
 
 /// The kinds of events, in the order in which they are defined.
-pub const KINDS: [&str; 30] = [
+pub const KINDS: [&str; 32] = [
     "board_created",
     "imported",
     "plan_set",
@@ -45,6 +46,8 @@ pub const KINDS: [&str; 30] = [
     "message_sent",
     "messages_read",
     "messages_retired",
+    "files_reserved",
+    "files_released",
     "paused",
     "resumed",
     "tasks_retired",
@@ -195,6 +198,16 @@ pub enum Event {
     MessagesRetired {
         messages: Vec<MessageId>,
     },
+    /// Anew, or renewed under the same id. The files of a task need none: they are held with its lease.
+    FilesReserved {
+        reservation: Box<Reservation>,
+    },
+    FilesReleased {
+        reservations: Vec<ReservationId>,
+        /// Their time was over.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        expired: bool,
+    },
     Paused {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
@@ -344,6 +357,8 @@ impl Event {
             Self::MessageSent { .. } => "message_sent",
             Self::MessagesRead { .. } => "messages_read",
             Self::MessagesRetired { .. } => "messages_retired",
+            Self::FilesReserved { .. } => "files_reserved",
+            Self::FilesReleased { .. } => "files_released",
             Self::Paused { .. } => "paused",
             Self::Resumed {} => "resumed",
             Self::TasksRetired { .. } => "tasks_retired",
@@ -358,6 +373,7 @@ impl Event {
             Self::TasksCreated { tasks } => tasks.iter().map(|task| &task.id).collect(),
             Self::TasksRetired { tasks } => tasks.iter().map(|task| &task.id).collect(),
             Self::MessageSent { message } => message.task_id.iter().collect(),
+            Self::FilesReserved { reservation } => reservation.task.iter().collect(),
             Self::StateEdited { tasks, .. } => tasks.iter().map(|edited| &edited.task).collect(),
             Self::TaskUpdated { task, .. }
             | Self::Noted { task, .. }
@@ -396,12 +412,14 @@ mod tests {
             "board_id": "b", "source": "s", "document": State::new().to_document(), "goal": "g", "tasks": [], "task": "t",
             "change": {}, "agent": "a", "role": "worker", "max_concurrent": 1, "lease_millis": 1, "grace_until":
             "2026-03-01T12:00:00.000Z", "gap_millis": 1, "attempt": 1, "lease_until": "2026-03-01T12:00:00.000Z",
-            "result": {}, "counted": true, "restored_seq": 1, "gave_up": false, "discovery": "d", "content": "c", "messages": [], "base_seq": 1,
+            "result": {}, "counted": true, "restored_seq": 1, "gave_up": false, "discovery": "d", "content": "c", "messages": [], "reservations": [], "base_seq": 1,
             "error": {"category": "error", "message": "m", "retryable": true},
         });
         for kind in KINDS {
             let mut event = all.clone();
             event["kind"] = kind.into();
+            event["reservation"] =
+                json!({"id": "r", "agent": "a", "files": [], "created_at": "2026-03-01T12:00:00.000Z"});
             if kind == "message_sent" {
                 event["message"] = json!({"id": "m", "from": "a", "to": "all", "kind": "inform", "text": "t",
                     "sent_at": "2026-03-01T12:00:00.000Z", "recipients": ["b"]});

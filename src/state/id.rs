@@ -67,6 +67,7 @@ id!(
 );
 id!(DiscoveryId, "discovery id");
 id!(MessageId, "message id");
+id!(ReservationId, "reservation id");
 id!(
     /// A process that takes part in the board: `p-` and eight base32 digits.
     ParticipantId,

@@ -46,6 +46,9 @@ limits! {
     INBOX = "unread messages of one reader", 200, "entries";
     RECIPIENTS = "recipients of one message", 1_000, "agents";
     ACKNOWLEDGED = "messages acknowledged in one call", 200, "entries";
+    RESERVATIONS = "reservations", 5_000, "entries";
+    RESERVED_FILES = "files of one reservation", 100, "entries";
+    RESERVED_MINUTES = "minutes of one reservation", 1_440, "minutes";
     ATTEMPTS = "max_attempts", 100, "attempts";
     HELD = "max_concurrent", 100, "tasks";
     PAGE = "page size (limit)", 1_000, "entries";

@@ -19,9 +19,11 @@ pub mod id;
 mod index;
 pub mod limit;
 pub mod message;
+pub mod pattern;
 pub mod policy;
 pub mod refusal;
 mod remembered;
+pub mod reservation;
 mod restore;
 pub mod snapshot;
 pub mod task;
@@ -39,6 +41,7 @@ use id::{AgentId, DiscoveryId, ParticipantId, TaskId};
 use index::Index;
 use message::{Mail, Message};
 pub use remembered::{Created, Remembered};
+use reservation::{Holds, Reservation};
 use task::{Task, TaskStatus};
 use time::Timestamp;
 
@@ -53,11 +56,13 @@ pub struct State {
     agents: BTreeMap<AgentId, Arc<Agent>>,
     discoveries: BTreeMap<Ordinal, Arc<Discovery>>,
     messages: BTreeMap<Ordinal, Arc<Message>>,
+    reservations: BTreeMap<Ordinal, Arc<Reservation>>,
     participants: BTreeMap<ParticipantId, Arc<Participant>>,
     retired: BTreeMap<TaskId, Arc<Retired>>,
     remembered: Remembered,
     index: Index,
     mail: Mail,
+    holds: Holds,
     next_ordinal: Ordinal,
     /// What `rollback` puts back, oldest first; empty after `settle`.
     undo: Vec<Undo>,
@@ -72,6 +77,7 @@ enum Undo {
     Agent(AgentId, Option<Arc<Agent>>),
     Discovery(Ordinal),
     Message(Ordinal, Option<Arc<Message>>),
+    Reservation(Ordinal, Option<Arc<Reservation>>),
     Participant(ParticipantId, Option<Arc<Participant>>),
     Retired(TaskId),
     Remembered(String),
@@ -121,11 +127,13 @@ impl State {
             agents: BTreeMap::new(),
             discoveries: BTreeMap::new(),
             messages: BTreeMap::new(),
+            reservations: BTreeMap::new(),
             participants: BTreeMap::new(),
             retired: BTreeMap::new(),
             remembered: Remembered::default(),
             index: Index::default(),
             mail: Mail::default(),
+            holds: Holds::default(),
             next_ordinal: 0,
             undo: Vec::new(),
             changed: Changed::Everything,
@@ -149,6 +157,10 @@ impl State {
             let ordinal = state.take_ordinal();
             state.swap_message(ordinal, Some(Arc::new(message)));
         }
+        for reservation in document.reservations {
+            let ordinal = state.take_ordinal();
+            state.swap_reservation(ordinal, Some(Arc::new(reservation)));
+        }
         state.participants = document.participants.into_iter().map(|(id, one)| (id, Arc::new(one))).collect();
         state.undo.clear();
         state.changed = Changed::default();
@@ -162,6 +174,7 @@ impl State {
             agents: self.agents.iter().map(|(id, agent)| (id.clone(), Agent::clone(agent))).collect(),
             discoveries: self.discoveries.values().map(|one| Discovery::clone(one)).collect(),
             messages: self.messages.values().map(|one| Message::clone(one)).collect(),
+            reservations: self.reservations.values().map(|one| Reservation::clone(one)).collect(),
             participants: self.participants.iter().map(|(id, one)| (id.clone(), Participant::clone(one))).collect(),
             retired: self.retired.iter().map(|(id, one)| (id.clone(), Retired::clone(one))).collect(),
         }
@@ -281,6 +294,7 @@ impl State {
                 Undo::Agent(id, agent) => restore(&mut self.agents, id, agent),
                 Undo::Discovery(ordinal) => drop(self.discoveries.remove(&ordinal)),
                 Undo::Message(ordinal, message) => drop(self.swap_message(ordinal, message)),
+                Undo::Reservation(ordinal, one) => drop(self.swap_reservation(ordinal, one)),
                 Undo::Participant(id, participant) => restore(&mut self.participants, id, participant),
                 Undo::Retired(id) => drop(self.retired.remove(&id)),
                 Undo::Remembered(key) => self.remembered.forget(&key),
@@ -305,6 +319,10 @@ impl State {
                 Undo::Discovery(ordinal) => self.discoveries.get(&ordinal).map(|one| Entity::Discovery(one.id.clone())),
                 Undo::Message(ordinal, old) => {
                     old.as_ref().or_else(|| self.messages.get(&ordinal)).map(|one| Entity::Message(one.id.clone()))
+                }
+                Undo::Reservation(ordinal, old) => {
+                    let one = old.as_ref().or_else(|| self.reservations.get(&ordinal));
+                    one.map(|one| Entity::Reservation(one.id.clone()))
                 }
                 Undo::Participant(id, _) => Some(Entity::Participant(id)),
                 Undo::Retired(id) => Some(Entity::Retired(id)),
@@ -367,6 +385,7 @@ impl State {
             self.ordinals.remove(&old.id);
         }
         self.index.replace(ordinal, old.as_deref(), new.as_deref());
+        self.holds.replace_task(ordinal, old.as_deref(), new.as_deref());
         self.refresh(ordinal);
         let done = |task: &Option<Arc<Task>>| task.as_ref().is_some_and(|task| task.status == TaskStatus::Done);
         if done(&old) != done(&new)

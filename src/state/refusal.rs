@@ -6,6 +6,7 @@ use thiserror::Error;
 use super::agent::Role;
 use super::id::{AgentId, MessageId, TaskId};
 use super::limit::{INBOX, Limit};
+use super::reservation::Hold;
 use super::snapshot::SnapshotName;
 use super::task::TaskStatus;
 use super::time::Timestamp;
@@ -146,6 +147,14 @@ pub enum Refusal {
     InboxFull { recipient: AgentId, unread: usize },
     #[error("you were sent no message `{message}`; get_messages with all: true shows those you were")]
     UnknownMessage { message: MessageId },
+    #[error(
+        "{place} `{given}` leaves the project; name files relative to the repository's root, as src/a.rs, src/ or src/**/*.rs, and others in the hints"
+    )]
+    OutsideProject { place: String, given: String },
+    #[error("{}; ask with send_message, wait, or take other files", held_text(hold))]
+    FilesHeld { hold: Box<Hold> },
+    #[error("so many files are held that these could not be compared with all of them; name fewer, or without globs")]
+    TooManyHolds,
     #[error("operation {index} ({name}) was refused, so nothing of the batch was done: {refusal}")]
     BatchItem { index: usize, name: String, refusal: Box<Refusal> },
     #[error("task #{index} of the batch: {refusal}; nothing of the batch was created")]
@@ -176,6 +185,12 @@ fn instead(sound: &Option<SnapshotName>) -> String {
         Some(sound) => format!("the newest sound one is `{sound}`"),
         None => "no other is sound, but any past seq can be had from the journal".to_owned(),
     }
+}
+
+/// Without words of others: what a task or reason says is in the field.
+fn held_text(hold: &Hold) -> String {
+    let task = hold.task.as_ref().map(|task| format!(" for task `{task}`")).unwrap_or_default();
+    format!("`{}` is held by `{}`{task} until {}", hold.files, hold.agent, hold.until)
 }
 
 fn cycle_text(cycle: &[TaskId]) -> String {

@@ -12,7 +12,8 @@ use super::time::Timestamp;
 
 impl State {
     /// `target` as it can stand after this state. Of the present stay: who the board is and where its history is; the
-    /// living processes; the messages; the agents with what they are, while what they have done is as it was then. Every open attempt
+    /// living processes; the messages; the reservations of no
+    /// task; the agents with what they are, while what they have done is as it was then. Every open attempt
     /// of `target` ends as released, uncounted, and its task is available. The next attempt of a task is numbered above
     /// every one that it ever had here, also when the task was gone in between.
     pub fn restored(&self, target: &Document, at: Timestamp) -> Document {
@@ -31,6 +32,9 @@ impl State {
         document.agents = self.agents_with(&target.agents);
         // What was said since is not unsaid, and what was read stays read.
         document.messages = self.messages().map(|one| (**one).clone()).collect();
+        // Those of claims end with them.
+        let kept = self.reservations().filter(|one| one.task.is_none());
+        document.reservations = kept.map(|one| (**one).clone()).collect();
         document.participants = self.participants.iter().map(|(id, one)| (id.clone(), (**one).clone())).collect();
         let present = self.board();
         document.board.schema_version = present.schema_version;

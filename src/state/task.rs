@@ -252,6 +252,14 @@ pub struct Place {
     pub head: Option<String>,
 }
 
+impl Place {
+    /// A path in this worktree relative to its root, so that one file in five worktrees is one path.
+    pub fn relative<'p>(&self, path: &'p str) -> &'p str {
+        let inside = self.worktree.as_deref().and_then(|root| path.strip_prefix(root)?.strip_prefix('/'));
+        inside.unwrap_or(path)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {

@@ -84,6 +84,8 @@ impl Edited {
                 "tasks" => found.tasks(base, from, to),
                 // A version that knew none has left them out.
                 "messages" if to.is_null() && base.messages.is_empty() => {}
+                "reservations" if to.is_null() && base.reservations.is_empty() => {}
+                "reservations" => found.untouched("reservations", from, &in_order(to)),
                 _ => found.untouched(&printable(key), from, to),
             }
         }
@@ -262,6 +264,18 @@ fn is_same(one: &Value, other: &Value) -> bool {
         }
         _ => one == other,
     }
+}
+
+/// The list without the orders by which a flat file tells how it was before some moved.
+fn in_order(list: &Value) -> Value {
+    let mut list = list.clone();
+    if let Value::Array(entries) = &mut list {
+        entries.sort_by_key(|one| one.get("order").and_then(Value::as_u64));
+        for fields in entries.iter_mut().filter_map(Value::as_object_mut) {
+            fields.shift_remove("order");
+        }
+    }
+    list
 }
 
 fn by_id(tasks: &Value) -> Option<BTreeMap<&str, &Map<String, Value>>> {

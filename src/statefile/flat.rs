@@ -9,11 +9,12 @@
 //! and hardly change. The field `layout` says where all that is.
 //!
 //! A text that outgrows its slot moves to a new one at the end of its field and leaves an empty line. For that each task
-//! carries its `order`, by which a reader has the order of creation; discoveries and messages never grow. When a field other than the tasks has used its room,
+//! and each reservation carries its `order`, by which a reader has the order of creation; discoveries and messages never
+//! grow. When a field other than the tasks has used its room,
 //! or a third of the file is empty lines, the whole is arranged anew, as another `generation`. That is rare enough: the
 //! room is a share of the whole file, so each byte of it pays for a bounded number of bytes written then.
 //!
-//! The checksum is the one of the other way, except that a task's number counts 2n + 1 times, n being its order, and that
+//! The checksum is the one of the other way, except that a number counts 2n + 1 times, n being the entity's order, and that
 //! `layout` has a number, too. So it follows from the numbers of what has changed.
 //!
 //! # A commit

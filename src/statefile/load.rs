@@ -100,10 +100,12 @@ struct Marks {
     tasks: Option<IgnoredAny>,
 }
 
-/// Where a flat file says in which order the tasks were made: they need not stand in it.
-#[derive(Deserialize)]
+/// Where a flat file says in which order tasks and reservations were made: they need not stand in it.
+#[derive(Default, Deserialize)]
 struct Orders {
     tasks: Vec<Order>,
+    #[serde(default)]
+    reservations: Vec<Order>,
 }
 
 #[derive(Deserialize)]
@@ -164,10 +166,10 @@ fn verify(bytes: &[u8], marks: &Marks, note: impl FnMut(Entity, u128)) -> Found 
         Err(error) => return unsound(format!("a value in it is impossible: {error}")),
     };
     let Some(stated) = marks.checksum.as_ref().and_then(Value::as_str) else { return unsound("it has no checksum") };
-    let (layout, orders): (_, Vec<u64>) = match &marks.layout {
-        None => (None, Vec::new()),
+    let (layout, orders) = match &marks.layout {
+        None => (None, Orders::default()),
         Some(layout) => match (Layout::deserialize(layout), serde_json::from_slice::<Orders>(bytes)) {
-            (Ok(layout), Ok(orders)) => (Some(layout), orders.tasks.into_iter().map(|task| task.order).collect()),
+            (Ok(layout), Ok(orders)) => (Some(layout), orders),
             (Err(error), _) | (_, Err(error)) => return unsound(format!("its layout is impossible: {error}")),
         },
     };
@@ -177,19 +179,24 @@ fn verify(bytes: &[u8], marks: &Marks, note: impl FnMut(Entity, u128)) -> Found 
             unsound(format!("its checksum is {stated} and its content has {}", hex(actual)))
         }
         Ok(_) => {
-            if !orders.is_sorted() {
-                let mut tasks: Vec<_> = orders.into_iter().zip(std::mem::take(&mut document.tasks)).collect();
-                tasks.sort_by_key(|(order, _)| *order);
-                document.tasks = tasks.into_iter().map(|(_, task)| task).collect();
-            }
+            sort(&mut document.tasks, &orders.tasks);
+            sort(&mut document.reservations, &orders.reservations);
             impossible(&document).map_or_else(|| Found::Sound(Box::new(document)), unsound)
         }
         Err(error) => unsound(format!("its content cannot be written: {error}")),
     }
 }
 
+fn sort<T>(list: &mut Vec<T>, orders: &[Order]) {
+    if !orders.is_sorted_by_key(|one| one.order) {
+        let mut ordered: Vec<_> = orders.iter().zip(std::mem::take(list)).collect();
+        ordered.sort_by_key(|(one, _)| one.order);
+        list.extend(ordered.into_iter().map(|(_, entity)| entity));
+    }
+}
+
 /// The sum of all numbers; each is noted before its order counts.
-fn numbers(document: &Document, orders: &[u64], mut note: impl FnMut(Entity, u128)) -> io::Result<u128> {
+fn numbers(document: &Document, orders: &Orders, mut note: impl FnMut(Entity, u128)) -> io::Result<u128> {
     let mut total = sum_of("board", "", &document.board)?;
     let mut add = |entity: Entity, sum: io::Result<u128>, order: u64| -> io::Result<()> {
         let sum = sum?;
@@ -197,8 +204,8 @@ fn numbers(document: &Document, orders: &[u64], mut note: impl FnMut(Entity, u12
         note(entity, sum);
         Ok(())
     };
-    for (task, order) in document.tasks.iter().zip(orders.iter().chain(std::iter::repeat(&0))) {
-        add(Entity::Task(task.id.clone()), sum_of("tasks", "", task), *order)?;
+    for (task, order) in document.tasks.iter().zip(in_turn(&orders.tasks)) {
+        add(Entity::Task(task.id.clone()), sum_of("tasks", "", task), order)?;
     }
     for (id, agent) in &document.agents {
         add(Entity::Agent(id.clone()), sum_of("agents", id.as_str(), agent), 0)?;
@@ -209,6 +216,9 @@ fn numbers(document: &Document, orders: &[u64], mut note: impl FnMut(Entity, u12
     for one in &document.messages {
         add(Entity::Message(one.id.clone()), sum_of("messages", "", one), 0)?;
     }
+    for (one, order) in document.reservations.iter().zip(in_turn(&orders.reservations)) {
+        add(Entity::Reservation(one.id.clone()), sum_of("reservations", "", one), order)?;
+    }
     for (id, one) in &document.participants {
         add(Entity::Participant(id.clone()), sum_of("participants", id.as_str(), one), 0)?;
     }
@@ -218,9 +228,14 @@ fn numbers(document: &Document, orders: &[u64], mut note: impl FnMut(Entity, u12
     Ok(total)
 }
 
+/// 0 for each entity of a file that has none.
+fn in_turn(orders: &[Order]) -> impl Iterator<Item = u64> {
+    orders.iter().map(|one| one.order).chain(std::iter::repeat(0))
+}
+
 #[cfg(test)]
 pub(super) fn checksum_of(document: &Document) -> io::Result<u128> {
-    numbers(document, &[], |_, _| {})
+    numbers(document, &Orders::default(), |_, _| {})
 }
 
 /// What no checksum excuses, because the state would take one entity for another.
@@ -232,6 +247,10 @@ fn impossible(document: &Document) -> Option<String> {
     let mut messages = HashSet::new();
     if let Some(twice) = document.messages.iter().find(|one| !messages.insert(&one.id)) {
         return Some(format!("message {} is there twice", twice.id));
+    }
+    let mut reservations = HashSet::new();
+    if let Some(twice) = document.reservations.iter().find(|one| !reservations.insert(&one.id)) {
+        return Some(format!("reservation {} is there twice", twice.id));
     }
     if let Some((id, _)) = document.agents.iter().find(|(id, agent)| **id != agent.id) {
         return Some(format!("agent {id} has another id inside"));

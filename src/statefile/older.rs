@@ -121,8 +121,8 @@ pub fn import(bytes: &[u8]) -> Found {
         spent_attempts: BTreeMap::new(),
     };
     let (participants, retired) = (BTreeMap::new(), BTreeMap::new());
-    let messages = Vec::new();
-    let document = Document { board, tasks, agents, discoveries, messages, participants, retired };
+    let (messages, reservations) = (Vec::new(), Vec::new());
+    let document = Document { board, tasks, agents, discoveries, messages, reservations, participants, retired };
     Found::Foreign { document: Box::new(document), notes }
 }
 

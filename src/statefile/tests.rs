@@ -235,22 +235,53 @@ fn a_flat_file_of_a_version_with_fewer_lists_loads_and_is_arranged_anew() {
     let mut state = State::from_document(*document);
     let spans = |kept: &Kept| {
         let file: serde_json::Value = serde_json::from_slice(&fs::read(kept.dir.join(FILE_NAME)).unwrap()).unwrap();
-        (file["layout"]["generation"].clone(), file["layout"]["messages"].is_object())
+        (
+            file["layout"]["generation"].clone(),
+            ["messages", "reservations"].map(|list| file["layout"][list].is_object()),
+        )
     };
     let (old, known) = spans(&kept);
-    assert!(!known);
+    assert_eq!(known, [false; 2]);
     record(&mut state, r#"{"kind":"resumed"}"#);
     state.settle();
     assert_eq!(kept.write(&mut state), None);
     kept.shows(&state);
     let (new, known) = spans(&kept);
-    assert!(known && new != old);
+    assert_eq!(known, [true; 2]);
+    assert_ne!(new, old);
     // From there on in slots.
     record(&mut state, r#"{"kind":"paused"}"#);
     state.settle();
     assert_eq!(kept.write(&mut state), None);
     kept.shows(&state);
-    assert_eq!(spans(&kept), (new, true));
+    assert_eq!(spans(&kept), (new, [true; 2]));
+}
+
+/// And an edit beside it is still one.
+#[test]
+fn a_renewed_reservation_that_outgrows_its_slot_keeps_its_place() {
+    let dir = dir();
+    let mut kept = Kept::new(Projection::new(dir.path()));
+    let mut state = sample();
+    let reserve = |state: &mut State, id: &str, reason: &str| {
+        let reservation = serde_json::json!({"id": id, "agent": "a1", "files": ["a.rs"], "reason": reason,
+            "until": "2026-03-01T13:00:00Z", "created_at": "2026-03-01T12:00:00Z"});
+        record(state, &serde_json::json!({"kind": "files_reserved", "reservation": reservation}).to_string());
+        state.settle();
+    };
+    ["r2", "r1"].iter().for_each(|id| reserve(&mut state, id, "short"));
+    kept.write(&mut state);
+    reserve(&mut state, "r2", &"long ".repeat(200));
+    kept.write(&mut state);
+    kept.shows(&state);
+    let mut file: serde_json::Value = serde_json::from_slice(&fs::read(kept.dir.join(FILE_NAME)).unwrap()).unwrap();
+    assert_eq!([&file["reservations"][0]["id"], &file["reservations"][1]["id"]], ["r1", "r2"], "it has moved");
+    file["goal"] = "another".into();
+    let edit = edit::read(file.to_string().as_bytes()).unwrap().compare(&state.to_document()).unwrap();
+    assert_eq!(edit.goal.unwrap().to, "another");
+    file["reservations"][0]["agent"] = "a2".into();
+    let reasons = edit::read(file.to_string().as_bytes()).unwrap().compare(&state.to_document()).unwrap_err();
+    assert_eq!(reasons, ["reservations: it was changed; only the board's operations can do that"]);
 }
 
 #[test]
@@ -385,6 +416,10 @@ fn an_edit_is_what_differs_and_may_be_changed() {
         let path: String = path.chars().filter(|c| !c.is_control()).collect();
         assert!(reasons.len() == 1 && reasons[0].starts_with(&path), "{change:?}: {reasons:?}");
     }
+    let earlier = compared(&|edited| {
+        edited.as_object_mut().unwrap().retain(|key, _| key != "messages" && key != "reservations");
+    });
+    assert!(earlier.unwrap().is_empty(), "a version without such lists has left them out");
     assert!(edit::read(br#"{"schema_version": 1, "board_id": "b", "seq": 1, "goal": 1, "goal": 2}"#).is_err());
     let many: Vec<_> = (0..25).map(|number| format!("path {number}")).collect();
     assert_eq!(edit::listed(&many).lines().last(), Some("- and 5 more"));

@@ -8,8 +8,9 @@ use super::hex;
 use crate::state::State;
 use crate::state::agent::{Agent, Discovery, Participant};
 use crate::state::document::Retired;
-use crate::state::id::{AgentId, DiscoveryId, MessageId, ParticipantId, TaskId};
+use crate::state::id::{AgentId, DiscoveryId, MessageId, ParticipantId, ReservationId, TaskId};
 use crate::state::message::Message;
+use crate::state::reservation::Reservation;
 use crate::state::task::Task;
 
 const NO_CHECKSUM: &str = "00000000000000000000000000000000";
@@ -20,6 +21,7 @@ pub struct Whole {
     agents: Section<AgentId, Agent>,
     discoveries: Section<DiscoveryId, Discovery>,
     messages: Section<MessageId, Message>,
+    reservations: Section<ReservationId, Reservation>,
     participants: Section<ParticipantId, Participant>,
     pub(super) retired: Section<TaskId, Retired>,
     pub(super) text: Vec<u8>,
@@ -32,6 +34,7 @@ impl Whole {
             agents: Section::new("agents", Shape::Map),
             discoveries: Section::new("discoveries", Shape::List),
             messages: Section::new("messages", Shape::List),
+            reservations: Section::new("reservations", Shape::List),
             participants: Section::new("participants", Shape::Map),
             retired: Section::new("retired", Shape::Map),
             text: Vec::new(),
@@ -48,6 +51,7 @@ impl Whole {
             self.agents.write(text, state.agents().map(|agent| (&agent.id, agent)))?,
             self.discoveries.write(text, state.discoveries().map(|one| (&one.id, one)))?,
             self.messages.write(text, state.messages().map(|one| (&one.id, one)))?,
+            self.reservations.write(text, state.reservations().map(|one| (&one.id, one)))?,
             self.participants.write(text, state.participants().map(|one| (&one.id, one)))?,
             self.retired.write(text, state.retired())?,
         ];

@@ -492,11 +492,14 @@ fn paths_are_kept_relative_to_the_worktree() {
         std::fs::create_dir_all(project.dir(dir)).expect("a directory");
     }
     std::fs::write(project.dir("project/.git/HEAD"), "ref: refs/heads/main\n").expect("written");
-    let arguments = ["add", "x", "--id", "a", "--file", "lib.rs", "--file", "../README.md", "--file", "/etc/hosts"];
+    let arguments = ["add", "x", "--id", "a", "--file", "lib.rs", "--file", "../README.md", "--file", "*.rs"];
     let ran = Ran::of(project.command(&arguments).current_dir(project.dir("project/src")));
     assert_eq!(ran.code, 0, "{}", ran.err);
     let files = &project.json(&["show", "a"])["task"]["context"]["files"];
-    assert_eq!(files, &json!(["src/lib.rs", "README.md", "/etc/hosts"]));
+    assert_eq!(files, &json!(["src/lib.rs", "README.md", "src/*.rs"]));
+    let outside = ["add", "x", "--file", "lib.rs", "--file", "../../x"];
+    let ran = Ran::of(project.command(&outside).current_dir(project.dir("project/src")));
+    assert!(ran.code == 1 && ran.err.contains("context_files[1] `../../x` leaves the project"), "{}", ran.err);
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod participants;
 mod people;
 mod processes;
 mod recovery;
+mod reservations;
 mod rules;
 mod simulation;
 mod snapshots;

@@ -4,6 +4,8 @@
 //! Every step begins half a minute after the one before, so that each call of a known agent renews its leases; what
 //! happens within half a minute is in `rules`.
 
+use std::collections::BTreeSet;
+
 use callboard::state::task::{Outcome, TaskStatus};
 use callboard::state::time::{MINUTE, SECOND};
 use proptest::prelude::*;
@@ -41,12 +43,14 @@ enum Step {
     Create(Draft),
     CreateBatch(Vec<Draft>),
     Register { agent: usize, gpu: bool, max_concurrent: usize },
-    Claim { agent: usize, named: Option<Index> },
+    Claim { agent: usize, named: Option<Index>, exclusive: bool },
     Start { agent: usize, task: Index, attempt: Given },
     Complete { agent: usize, task: Index, attempt: Given },
     Fail { agent: usize, task: Index, attempt: Given, retryable: bool },
     Release { agent: Option<usize>, task: Index, attempt: Given },
     Heartbeat { agent: usize, note: bool },
+    Reserve { agent: usize, file: usize, shared: bool, minutes: Option<i64> },
+    Free { agent: usize },
     Send { from: usize, to: To },
     Acknowledge { agent: usize, message: Index },
     Cancel { by: Option<usize>, task: Index, ask_owner: bool },
@@ -62,6 +66,7 @@ enum Step {
 
 #[derive(Clone, Debug)]
 struct Draft {
+    files: Vec<usize>,
     priority: u8,
     on: Vec<usize>,
     gpu: bool,
@@ -83,6 +88,18 @@ struct Message {
     unread_by: Vec<usize>,
 }
 
+/// What tasks and reservations name; no two share a file.
+const FILES: [&str; 3] = ["src/*.rs", "src/lib.toml", "docs/"];
+
+#[derive(Clone, Debug)]
+struct Reservation {
+    agent: usize,
+    file: usize,
+    shared: bool,
+    task: Option<usize>,
+    until: Option<i64>,
+}
+
 /// Beside the agents.
 const HUMAN: usize = AGENTS.len();
 
@@ -100,6 +117,7 @@ struct Model {
     tasks: Vec<Task>,
     agents: [Option<Agent>; 4],
     messages: Vec<Message>,
+    reservations: Vec<Reservation>,
     /// When each agent was last heard of: by its calls, and none of the others.
     heard: [i64; 4],
     paused: bool,
@@ -110,6 +128,7 @@ struct Model {
 
 #[derive(Clone, Debug)]
 struct Task {
+    files: Vec<usize>,
     status: TaskStatus,
     priority: u8,
     on: Vec<usize>,
@@ -198,10 +217,13 @@ impl Model {
         open.outcome = Some(outcome);
         let holder = self.agents[open.agent].as_mut().expect("holders are registered");
         holder.holding.retain(|held| *held != task);
+        self.reservations.retain(|one| one.task != Some(task));
     }
 
     fn time_passes(&mut self, millis: i64) {
         self.now += millis;
+        let now = self.now;
+        self.reservations.retain(|one| one.until.is_none_or(|until| until > now));
         for number in 0..self.tasks.len() {
             let Some(open) = self.tasks[number].open().filter(|one| one.lease_until <= self.now).cloned() else {
                 continue;
@@ -224,6 +246,9 @@ impl Model {
     fn machine_sleeps(&mut self, millis: i64) {
         let grace = self.now + millis + 10 * MINUTE;
         self.grace_until = grace;
+        for one in &mut self.reservations {
+            one.until = one.until.map(|until| until + millis);
+        }
         for attempt in self.held() {
             attempt.lease_until = (attempt.lease_until + millis).max(grace);
             attempt.stepped = true;
@@ -256,6 +281,7 @@ impl Model {
         for draft in drafts {
             let known = self.tasks.len();
             self.tasks.push(Task {
+                files: draft.files.clone(),
                 status: TaskStatus::Available,
                 priority: draft.priority,
                 on: draft.known(known),
@@ -288,7 +314,7 @@ impl Model {
         self.tasks[task].attempts.last_mut().expect("the task is held")
     }
 
-    fn claim(&mut self, number: usize, named: Option<usize>) -> Result<Value, &'static str> {
+    fn claim(&mut self, number: usize, named: Option<usize>, exclusive: bool) -> Result<Value, &'static str> {
         let Some(agent) = self.agents[number].clone() else { return Err("unknown_agent") };
         let unacted = agent.holding.last().filter(|task| self.tasks[**task].open().is_some_and(|one| !one.acted));
         if let Some(task) = unacted.filter(|task| named.is_none_or(|named| named == **task)) {
@@ -303,8 +329,11 @@ impl Model {
         }
         let chosen = match named {
             Some(task) => Some(self.claimable(&agent, task)?),
-            None => self.choice(number, &agent),
+            None => self.choice(number, &agent, exclusive),
         };
+        if exclusive && chosen.is_some_and(|task| self.overlaps(number, &self.tasks[task].files, false)) {
+            return Err("files_held");
+        }
         let Some(task) = chosen else { return Ok(self.empty_handed(&agent)) };
         let lease = if agent.present { 240 * MINUTE } else { 30 * MINUTE };
         let lease_until = self.now + lease;
@@ -335,14 +364,50 @@ impl Model {
         }
     }
 
-    /// Not failed by this agent before, lowest priority number, oldest.
-    fn choice(&self, number: usize, agent: &Agent) -> Option<usize> {
-        let ready = (0..self.tasks.len()).filter(|task| self.claimable(agent, *task).is_ok());
-        ready.min_by_key(|task| {
-            let one = &self.tasks[*task];
+    /// Not failed by this agent before, lowest priority number, oldest; of those that are equal but for their age, one
+    /// whose files are free.
+    fn choice(&self, number: usize, agent: &Agent, exclusive: bool) -> Option<usize> {
+        let rank = |task: usize| {
+            let one = &self.tasks[task];
             let failed = one.attempts.iter().any(|one| one.agent == number && one.outcome == Some(Outcome::Failed));
-            (failed, one.priority, *task)
-        })
+            (failed, one.priority)
+        };
+        let mut ready: Vec<_> = (0..self.tasks.len()).filter(|task| self.claimable(agent, *task).is_ok()).collect();
+        ready.sort_by_key(|task| rank(*task));
+        let first = *ready.first()?;
+        let mut equal = ready.iter().copied().filter(|task| exclusive || rank(*task) == rank(first));
+        let free = equal.find(|task| !self.overlaps(number, &self.tasks[*task].files, false));
+        free.or(Some(first).filter(|_| !exclusive))
+    }
+
+    /// Others than `agent` hold some of `files`.
+    fn overlaps(&self, agent: usize, files: &[usize], shared: bool) -> bool {
+        let of_tasks = self.tasks.iter().any(|task| {
+            task.open().is_some_and(|open| open.agent != agent) && task.files.iter().any(|file| files.contains(file))
+        });
+        let other = |one: &&Reservation| one.agent != agent && files.contains(&one.file);
+        of_tasks || self.reservations.iter().filter(other).any(|one| !(shared && one.shared))
+    }
+
+    fn reserve(
+        &mut self,
+        agent: usize,
+        file: usize,
+        shared: bool,
+        minutes: Option<i64>,
+    ) -> Result<Value, &'static str> {
+        let Some(known) = &self.agents[agent] else { return Err("unknown_agent") };
+        let task = known.holding.last().copied();
+        if self.overlaps(agent, &[file], shared) {
+            return Err("files_held");
+        }
+        let minutes = minutes.or_else(|| task.is_none().then_some(60));
+        let until = minutes.map(|minutes| self.now + minutes * MINUTE);
+        let new = Reservation { agent, file, shared, task, until };
+        let same = |one: &Reservation| (one.agent, one.file, one.shared, one.task) == (agent, file, shared, task);
+        self.reservations.retain(|one| !same(one));
+        self.reservations.push(new);
+        Ok(json!({"success": true}))
     }
 
     fn empty_handed(&self, agent: &Agent) -> Value {
@@ -351,10 +416,13 @@ impl Model {
         let waiting_retry = count(&|task| self.unblocked(task) && self.delayed(task));
         let unmet = count(&|task| self.unblocked(task) && !self.delayed(task) && task.gpu && !agent.gpu);
         let blocked = count(&|task| task.status == TaskStatus::Available && !self.unblocked(task));
+        let ready = count(&|task| self.unblocked(task) && !self.delayed(task));
         let verdict = if held + waiting_retry > 0 || self.tasks.is_empty() {
             "wait"
         } else if unmet > 0 {
             "unsuited"
+        } else if ready > 0 {
+            "wait"
         } else if blocked > 0 {
             "stuck"
         } else {
@@ -540,6 +608,8 @@ impl Model {
             | Step::Fail { agent, .. }
             | Step::Heartbeat { agent, .. }
             | Step::Send { from: agent, .. }
+            | Step::Reserve { agent, .. }
+            | Step::Free { agent }
             | Step::Acknowledge { agent, .. } => Some(*agent),
             Step::Release { agent, .. } => *agent,
             Step::Cancel { by, .. } => *by,
@@ -565,7 +635,9 @@ impl Model {
                 (known.gpu, known.max_concurrent) = (*gpu, *max_concurrent);
                 Ok(json!({"agent_id": AGENTS[*agent]}))
             }
-            Step::Claim { agent, named } => self.claim(*agent, named.as_ref().map(|named| self.index(named))),
+            Step::Claim { agent, named, exclusive } => {
+                self.claim(*agent, named.as_ref().map(|named| self.index(named)), *exclusive)
+            }
             Step::Start { agent, task, attempt } => {
                 let task = self.index(task);
                 self.start(*agent, task, self.given(task, *attempt))
@@ -592,6 +664,11 @@ impl Model {
                     Ok(json!({"task_id": newest.map(id)}))
                 }
             },
+            Step::Reserve { agent, file, shared, minutes } => self.reserve(*agent, *file, *shared, *minutes),
+            Step::Free { agent } => {
+                self.reservations.retain(|one| one.agent != *agent);
+                if self.agents[*agent].is_some() { Ok(json!({"left": 0})) } else { Err("unknown_agent") }
+            }
             Step::Send { from, to } => self.send(*from, *to),
             Step::Acknowledge { agent, message } => self.acknowledge(*agent, self.letter(message)),
             Step::Cancel { by, task, ask_owner } => self.cancel(*by, self.index(task), *ask_owner),
@@ -635,6 +712,7 @@ impl Draft {
         let demands = if self.gpu { json!({"capabilities": ["gpu"]}) } else { json!({}) };
         json!({
             "id": id(number), "description": "work", "priority": self.priority, "dependencies": dependencies,
+            "context_files": self.files.iter().map(|file| FILES[*file]).collect::<Vec<_>>(),
             "demands": demands, "max_attempts": self.max_attempts,
         })
     }
@@ -659,7 +737,11 @@ impl ReferenceStateMachine for Steps {
             2 => prop::collection::vec(draft(), 1..4).prop_map(Step::CreateBatch),
             6 => (agent(), any::<bool>(), 1..3_usize)
                 .prop_map(|(agent, gpu, max_concurrent)| Step::Register { agent, gpu, max_concurrent }),
-            16 => (agent(), prop::option::weighted(0.2, task())).prop_map(|(agent, named)| Step::Claim { agent, named }),
+            16 => (agent(), prop::option::weighted(0.2, task()), prop::bool::weighted(0.2))
+                .prop_map(|(agent, named, exclusive)| Step::Claim { agent, named, exclusive }),
+            3 => (agent(), 0..FILES.len(), any::<bool>(), prop::option::of(1..100_i64))
+                .prop_map(|(agent, file, shared, minutes)| Step::Reserve { agent, file, shared, minutes }),
+            1 => agent().prop_map(|agent| Step::Free { agent }),
             5 => (agent(), task(), given()).prop_map(|(agent, task, attempt)| Step::Start { agent, task, attempt }),
             9 => (agent(), task(), given()).prop_map(|(agent, task, attempt)| Step::Complete { agent, task, attempt }),
             7 => (agent(), task(), given(), prop::bool::weighted(0.8))
@@ -710,12 +792,9 @@ fn dependencies() -> impl Strategy<Value = Vec<usize>> {
 fn draft() -> impl Strategy<Value = Draft> {
     let on = prop_oneof![2 => Just(Vec::new()), 1 => dependencies()];
     let priority = prop_oneof![3 => Just(5), 1 => 1..=10_u8];
-    (priority, on, prop::bool::weighted(0.25), 1..4_u32).prop_map(|(priority, on, gpu, max_attempts)| Draft {
-        priority,
-        on,
-        gpu,
-        max_attempts,
-    })
+    let files = prop_oneof![1 => Just(Vec::new()), 1 => subsequence((0..FILES.len()).collect::<Vec<_>>(), 1..3)];
+    (files, priority, on, prop::bool::weighted(0.25), 1..4_u32)
+        .prop_map(|(files, priority, on, gpu, max_attempts)| Draft { files, priority, on, gpu, max_attempts })
 }
 
 struct Board;
@@ -753,6 +832,14 @@ impl StateMachineTest for Board {
         for (number, expected) in model.agents.iter().enumerate() {
             compare_agent(world, number, expected.as_ref());
         }
+        let shown = world.state.reservations().map(|one| {
+            let until = one.until.map(|until| until.millis() - START);
+            (one.agent.to_string(), one.files.concat(), one.shared, one.task.as_ref().map(ToString::to_string), until)
+        });
+        let wanted = model.reservations.iter().map(|one| {
+            (AGENTS[one.agent].to_owned(), FILES[one.file].to_owned(), one.shared, one.task.map(id), one.until)
+        });
+        assert_eq!(shown.collect::<BTreeSet<_>>(), wanted.collect::<BTreeSet<_>>());
         for (number, agent) in AGENTS.iter().chain(&["human"]).enumerate() {
             let agent = callboard::state::id::AgentId::trusted(agent);
             assert_eq!(world.state.unread_count(&agent), model.unread(number), "unread by {agent}");
@@ -814,8 +901,14 @@ fn performed(
             let fields = json!({"role": "worker", "capabilities": capabilities, "max_concurrent": max_concurrent});
             ("register_agent", fields)
         }
-        Step::Claim { named: Some(task), .. } => ("claim_task", json!({"task_id": named(task)})),
-        Step::Claim { named: None, .. } => ("claim_task", json!({})),
+        Step::Claim { named: Some(task), exclusive, .. } => {
+            ("claim_task", json!({"task_id": named(task), "exclusive_files": exclusive}))
+        }
+        Step::Claim { named: None, exclusive, .. } => ("claim_task", json!({"exclusive_files": exclusive})),
+        Step::Reserve { file, shared, minutes, .. } => {
+            ("reserve_files", json!({"files": [FILES[*file]], "shared": shared, "minutes": minutes}))
+        }
+        Step::Free { .. } => ("release_files", json!({})),
         Step::Start { task, attempt, .. } => ("start_task", with_attempt(task, attempt, json!({}))),
         Step::Complete { task, attempt, .. } => {
             ("complete_task", with_attempt(task, attempt, json!({"output": "made"})))

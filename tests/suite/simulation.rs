@@ -25,6 +25,7 @@ use machine::{Fault, Heard, Machine, SEATS};
 
 const STEPS: usize = 60;
 const AGENTS: [&str; 4] = ["a0", "a1", "a2", "a3"];
+const FILES: [&str; 4] = ["src/a.rs", "src/b.rs", "docs/a.md", "docs/b.md"];
 
 struct Dice(Chance);
 
@@ -205,13 +206,16 @@ impl Simulation {
             Some((holder, task, attempt)) if !self.dice.one_in(8) => (holder, task, attempt),
             _ => (agent.to_owned(), any.clone(), 1),
         };
-        let (name, arguments) = match self.dice.below(33) {
+        let (name, arguments) = match self.dice.below(36) {
             0..=4 => ("create_task", self.draft(&known)),
             5 => {
                 let drafts: Vec<_> = (0..2).map(|_| self.draft(&known)).map(without_key).collect();
                 ("create_tasks_batch", json!({"tasks": drafts, "idempotency_key": self.key()}))
             }
-            6..=12 => ("claim_task", json!({"agent_id": AGENTS[self.dice.below(AGENTS.len())]})),
+            6..=12 => {
+                let exclusive = self.dice.one_in(4);
+                ("claim_task", json!({"agent_id": AGENTS[self.dice.below(AGENTS.len())], "exclusive_files": exclusive}))
+            }
             13 => ("claim_task", json!({"agent_id": agent, "task_id": any})),
             14 => ("start_task", json!({"agent_id": agent, "task_id": task})),
             15..=20 => {
@@ -240,6 +244,14 @@ impl Simulation {
                 let acknowledge: Vec<_> = self.dice.pick(&sent).into_iter().collect();
                 ("get_messages", json!({"agent_id": agent, "acknowledge": acknowledge}))
             }
+            33 | 34 => {
+                let file = FILES[self.dice.below(FILES.len())];
+                let shared = self.dice.one_in(3);
+                let call =
+                    json!({"agent_id": agent, "files": [file], "shared": shared, "minutes": 1 + self.dice.below(40)});
+                ("reserve_files", call)
+            }
+            35 => ("release_files", json!({"agent_id": agent})),
             28 => ("update_task", json!({"task_id": any, "priority": 1 + self.dice.below(10)})),
             _ if self.dice.one_in(4) => ("pause", json!({})),
             _ => ("resume", json!({})),
@@ -251,6 +263,9 @@ impl Simulation {
         self.asked += 1;
         let mut draft = json!({"description": "d", "priority": 1 + self.dice.below(10),
             "max_attempts": 1 + self.dice.below(3)});
+        if self.dice.one_in(2) {
+            draft["context_files"] = json!([FILES[self.dice.below(FILES.len())]]);
+        }
         if !self.dice.one_in(3) {
             draft["id"] = Value::from(format!("t{}", self.asked));
         }
@@ -471,6 +486,12 @@ impl Simulation {
         }
         let discovered: BTreeSet<_> = state.discoveries().map(|one| one.id.to_string()).collect();
         assert!(ledger.discovered.is_subset(&discovered), "a discovery was acknowledged and is not there");
+        let reserved: Vec<_> = state.reservations().collect();
+        for (number, one) in reserved.iter().enumerate() {
+            let others = reserved[..number].iter().filter(|other| other.agent != one.agent && other.files == one.files);
+            let shared = others.into_iter().all(|other| one.shared && other.shared);
+            assert!(shared, "two agents reserved {:?}", one.files);
+        }
         let sent: BTreeSet<_> = state.messages().map(|one| one.id.to_string()).collect();
         assert!(ledger.sent.is_subset(&sent), "a message was acknowledged and is not there");
         for (agent, id) in &ledger.acknowledged {

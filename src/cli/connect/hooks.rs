@@ -10,22 +10,33 @@ use super::entry::Edited;
 use super::json::{self, Dialect};
 use super::{Client, text};
 
-/// What each event runs.
-const RUNS: [&str; 3] = ["session-start", "stop", "heartbeat"];
+/// What `callboard hook` an event of the client runs, and for which of its tools.
+struct Hook {
+    event: &'static str,
+    run: &'static str,
+    /// For every source and tool without one.
+    matcher: Option<&'static str>,
+}
+
+const fn hook(event: &'static str, run: &'static str) -> Hook {
+    Hook { event, run, matcher: None }
+}
+
+/// Claude Code's tools that change a file.
+const EDITS: Hook = Hook { event: "PreToolUse", run: "guard", matcher: Some("Edit|Write|MultiEdit|NotebookEdit") };
 /// A hook answers within two seconds; the client waits longer only if it cannot be started.
 const TIMEOUT_SECONDS: u32 = 5;
 
 pub struct Hooks {
     format: &'static Format,
-    /// The command of each event.
-    commands: [String; 3],
+    /// The command of each hook.
+    commands: Vec<String>,
 }
 
 /// How a client has its hooks.
 struct Format {
     project_file: &'static str,
-    /// In the order of [`RUNS`].
-    events: [&'static str; 3],
+    hooks: &'static [Hook],
     timeout: u32,
     dialect: Dialect,
     next: &'static str,
@@ -33,21 +44,21 @@ struct Format {
 
 static CLAUDE: Format = Format {
     project_file: ".claude/settings.json",
-    events: ["SessionStart", "Stop", "PostToolUse"],
+    hooks: &[hook("SessionStart", "session-start"), hook("Stop", "stop"), hook("PostToolUse", "heartbeat"), EDITS],
     timeout: TIMEOUT_SECONDS,
     dialect: Dialect::Plain,
     next: "restart Claude Code in this project (/hooks shows them); `callboard connect claude` writes the server they go with",
 };
 static CODEX: Format = Format {
     project_file: ".codex/hooks.json",
-    events: ["SessionStart", "Stop", "PostToolUse"],
+    hooks: &[hook("SessionStart", "session-start"), hook("Stop", "stop"), hook("PostToolUse", "heartbeat")],
     timeout: TIMEOUT_SECONDS,
     dialect: Dialect::Plain,
     next: "restart Codex and trust them (/hooks shows them); `callboard connect codex` writes the server they go with",
 };
 static GEMINI: Format = Format {
     project_file: ".gemini/settings.json",
-    events: ["SessionStart", "AfterAgent", "AfterTool"],
+    hooks: &[hook("SessionStart", "session-start"), hook("AfterAgent", "stop"), hook("AfterTool", "heartbeat")],
     timeout: TIMEOUT_SECONDS * 1_000,
     dialect: Dialect::Comments,
     next: "restart Gemini CLI and trust them if asked (/hooks shows them); `callboard connect gemini` writes the server \
@@ -63,7 +74,8 @@ impl Hooks {
         };
         // Where there is no callboard, or one that knows no hooks, nobody is to be bothered, least of all with exit code
         // 2, which blocks.
-        Ok(Self { format, commands: RUNS.map(|run| format!("{exe} hook {run}{dir} || true")) })
+        let commands = format.hooks.iter().map(|hook| format!("{exe} hook {}{dir} || true", hook.run));
+        Ok(Self { format, commands: commands.collect() })
     }
 
     /// Adds what is missing and updates what is ours; comments, order and layout of the rest stay.
@@ -71,10 +83,11 @@ impl Hooks {
         let (text, (new, changes)) = json::change(text, self.format.dialect, |root| {
             let events = root.object_value_or_create("hooks").context("`hooks` is not an object")?;
             let (mut added, mut changes) = (0, Vec::new());
-            for ((event, run), command) in self.format.events.iter().zip(RUNS).zip(&self.commands) {
+            for (hook, command) in self.format.hooks.iter().zip(&self.commands) {
+                let event = hook.event;
                 let groups = events.array_value_or_create(event);
                 let groups = groups.with_context(|| format!("`hooks.{event}` is not an array"))?;
-                match find(&groups, run, command) {
+                match find(&groups, hook.run, command) {
                     Some(property) if command_of(&property).is_some_and(|found| found == *command) => {}
                     Some(property) => {
                         let before = command_of(&property).unwrap_or_default();
@@ -82,32 +95,33 @@ impl Hooks {
                         changes.push(format!("{event}: {before:?}, now {command:?}"));
                     }
                     None => {
-                        groups.append(self.group(command));
+                        groups.append(self.group(hook, command));
                         added += 1;
                         changes.push(format!("{event}: {command:?} added"));
                     }
                 }
             }
-            Ok((added == RUNS.len(), changes))
+            Ok((added == self.format.hooks.len(), changes))
         })?;
         let value = json::read(&text, self.format.dialect)?;
-        for (event, run) in self.format.events.iter().zip(RUNS) {
+        for Hook { event, run, .. } in self.format.hooks {
             let groups = value["hooks"][event].to_string();
             ensure!(groups.contains(&format!("hook {run}")), "`hooks` or `{event}` is there twice");
         }
         Ok(Edited { text, new, changes })
     }
 
-    /// Without a matcher: for every source and tool.
-    fn group(&self, command: &str) -> CstInputValue {
+    fn group(&self, hook: &Hook, command: &str) -> CstInputValue {
         let text = |value: &str| CstInputValue::from(value);
+        let matcher = hook.matcher.map(|matcher| ("matcher".to_owned(), text(matcher)));
         let hook = [
             ("type", text("command")),
             ("command", text(command)),
             ("timeout", CstInputValue::Number(self.format.timeout.to_string())),
         ];
         let hook = CstInputValue::Object(hook.map(|(key, value)| (key.to_owned(), value)).into());
-        CstInputValue::Object(vec![("hooks".to_owned(), CstInputValue::Array(vec![hook]))])
+        let hooks = ("hooks".to_owned(), CstInputValue::Array(vec![hook]));
+        CstInputValue::Object(matcher.into_iter().chain([hooks]).collect())
     }
 }
 

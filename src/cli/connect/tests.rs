@@ -407,6 +407,10 @@ fn hooks_of_every_client_that_has_them_are_for_its_own_events() {
             let group = serde_json::json!([{"hooks": [{"type": "command", "command": command, "timeout": timeout}]}]);
             assert_eq!(value["hooks"][event], group, "{client:?}");
         }
+        let hook = serde_json::json!({"type": "command", "command": "/opt/callboard hook guard || true", "timeout": 5});
+        let edits = serde_json::json!([{"matcher": "Edit|Write|MultiEdit|NotebookEdit", "hooks": [hook]}]);
+        let guarded = (client == Client::Claude).then_some(&edits);
+        assert_eq!(value["hooks"].get("PreToolUse"), guarded, "{client:?}");
     }
     let project = Project::new();
     let refused = project.connect_with(hooks(Client::Zed), None).expect_err("refused");

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// What stands between a client and the programs that it starts.
-const LAUNCHERS: [&str; 12] =
-    ["sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox", "env", "nice", "timeout", "setsid"];
+/// What stands between a client and the programs that it starts, also as a hook of git.
+const LAUNCHERS: [&str; 13] =
+    ["git", "sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox", "env", "nice", "timeout", "setsid"];
 /// A longer chain of launchers is none.
 const LONGEST_CHAIN: usize = 16;
 /// They take in what lost its parent, so they are nobody's host; as is the first process, whatever it is.

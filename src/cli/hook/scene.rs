@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::super::Session;
+use super::super::{Session, without_dots};
 use super::host::Processes;
 use crate::clock::{Clock, SystemClock};
 use crate::location::{Location, Start};
@@ -13,6 +14,7 @@ use crate::participant::directory::{self, JOURNAL, is_present};
 use crate::state::State;
 use crate::state::agent::{Agent, Participant};
 use crate::state::id::{AgentId, ParticipantId};
+use crate::state::reservation::Hold;
 use crate::state::task::Task;
 use crate::statefile::{self, Found};
 use crate::worktree::Worktree;
@@ -33,6 +35,9 @@ pub struct Scene {
     /// What agents hold who acted in this worktree through a process that has ended, when the session has none itself:
     /// it may be theirs, resumed.
     pub left: Vec<Held>,
+    /// The session's directory and its worktree.
+    cwd: PathBuf,
+    worktree: Option<String>,
 }
 
 impl Scene {
@@ -51,11 +56,39 @@ impl Scene {
             Some(id) => (state.agent(&id).cloned().into_iter().collect(), Vec::new()),
             None => search.unnamed(),
         };
-        Some(Self { dir, state, agents, left })
+        let cwd = cwd.to_owned();
+        Some(Self { dir, state, agents, left, cwd, worktree })
     }
 
     pub fn held_by<'s>(&'s self, agent: &'s Agent) -> impl Iterator<Item = &'s Arc<Task>> {
         agent.current_tasks.iter().filter_map(|id| self.state.task(id))
+    }
+
+    /// What others than this session's agents hold of `file`, which need not exist. A session that does not know its
+    /// agents takes what is held from its own worktree for its own.
+    pub fn others_hold(&self, file: &Path) -> Vec<Hold> {
+        let Some(path) = self.in_project(file) else { return Vec::new() };
+        let is_own = |hold: &Hold| match self.agents.is_empty() {
+            true => hold.worktree == self.worktree,
+            false => self.agents.iter().any(|agent| agent.id == hold.agent),
+        };
+        let mut holds = self.state.holds_of(&path, SystemClock::default().wall());
+        let shares = holds.iter().any(|hold| hold.shared && is_own(hold));
+        holds.retain(|hold| !(is_own(hold) || shares && hold.shared));
+        holds
+    }
+
+    /// `file` relative to the worktree that it lies in, or outside of git to the project.
+    fn in_project(&self, file: &Path) -> Option<String> {
+        let file = without_dots(&self.cwd.join(file));
+        let known = file.ancestors().skip(1).find_map(|dir| Some((dir, fs::canonicalize(dir).ok()?)));
+        let (dir, canonical) = known?;
+        let file = canonical.join(file.strip_prefix(dir).ok()?);
+        let root = match Worktree::at(&canonical) {
+            Some(worktree) => worktree.root,
+            None => fs::canonicalize(self.dir.parent()?).ok()?,
+        };
+        Some(file.strip_prefix(root).ok()?.to_str()?.to_owned()).filter(|path| !path.is_empty())
     }
 }
 

@@ -1,6 +1,7 @@
 //! What hooks say to a model: who it is, what it holds, and the exact calls that come next.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -72,6 +73,26 @@ pub fn at_stop(scene: &Scene) -> Option<String> {
     let (agent, task) = held[0];
     let note = call("heartbeat", agent, Some(task), &[("note", "where the work stands")]);
     line(&mut text, format!("If you go on with it later (an answer or a build is awaited): {note}, then stop again."));
+    Some(text)
+}
+
+/// Why a file must not be changed now. None when nobody else holds it.
+pub fn at_edit(scene: &Scene, file: &Path) -> Option<String> {
+    let holds = scene.others_hold(file);
+    let first = holds.first()?;
+    let name = quoted(&file.to_string_lossy(), TITLE);
+    let mut text = format!("callboard: {name} is held by another agent; do not change it now.\n{DATA}\n");
+    for hold in holds.iter().take(NAMED) {
+        let task = hold.task.as_ref().map(|task| format!(" for task {task}")).unwrap_or_default();
+        let reason = hold.reason.as_ref().map(|reason| format!(": {}", quoted(reason, REASON)));
+        line(&mut text, format!("- {}{task} until {}{}", hold.agent, hold.until, reason.unwrap_or_default()));
+    }
+    let mut ask =
+        json!({"to": first.agent, "kind": "request", "text": format!("When can I change {}?", file.display())});
+    if let Some(agent) = scene.agents.first() {
+        ask["agent_id"] = json!(agent.id);
+    }
+    line(&mut text, format!("Work on other files, or ask: send_message {ask}; get_messages has the answer."));
     Some(text)
 }
 

@@ -76,6 +76,14 @@ fn told(event: &Event) -> Told {
             ("read", Tone::Over, format!("{agent}: {} messages", messages.len()))
         }
         Event::MessagesRetired { messages } => ("retired", Tone::Over, format!("{} messages", messages.len())),
+        Event::FilesReserved { reservation } => {
+            let reason = reservation.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            ("reserved", Tone::Busy, format!("{}{reason}", reservation.files.join(", ")))
+        }
+        Event::FilesReleased { reservations, expired } => {
+            let why = if *expired { " whose time is over" } else { "" };
+            ("freed", Tone::Waiting, format!("{} reservations{why}", reservations.len()))
+        }
         Event::Paused { reason } => {
             let reason = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
             ("paused", Tone::Busy, format!("all claims{reason}"))

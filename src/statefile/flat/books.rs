@@ -318,6 +318,7 @@ impl Books {
             state.discoveries().len(),
             state.messages().len(),
             state.participants().size_hint().0,
+            state.reservations().len(),
             state.retired().size_hint().0,
             state.live_tasks(),
         ];
@@ -395,6 +396,7 @@ impl Books {
             discoveries: anywhere,
             messages: anywhere,
             participants: anywhere,
+            reservations: anywhere,
             retired: anywhere,
             tasks: anywhere,
         };
@@ -516,6 +518,7 @@ impl Rendered {
             Entity::Discovery(id) => state.discovery(id).map(|one| pretty(None, one)).transpose()?,
             Entity::Message(id) => state.message(id).map(|one| pretty(None, one)).transpose()?,
             Entity::Participant(id) => state.participant(id).map(|one| pretty(Some(id.as_str()), one)).transpose()?,
+            Entity::Reservation(id) => state.reservation(id).map(|one| pretty(None, one)).transpose()?,
             Entity::Retired(id) => state.retired_task(id).map(|one| pretty(Some(id.as_str()), one)).transpose()?,
             Entity::Task(id) => state.task(id).map(|one| pretty(None, one)).transpose()?,
         })
@@ -529,6 +532,7 @@ impl Rendered {
             Entity::Discovery(id) => state.discovery(id).map(|one| sum_of(name, "", &**one)),
             Entity::Message(id) => state.message(id).map(|one| sum_of(name, "", &**one)),
             Entity::Participant(id) => state.participant(id).map(|one| sum_of(name, id.as_str(), &**one)),
+            Entity::Reservation(id) => state.reservation(id).map(|one| sum_of(name, "", &**one)),
             Entity::Retired(id) => state.retired_task(id).map(|one| sum_of(name, id.as_str(), &**one)),
             Entity::Task(id) => state.task(id).map(|one| sum_of(name, "", &**one)),
         };
@@ -554,13 +558,11 @@ fn ordered(text: &str, order: u64) -> String {
 }
 
 fn next_order(layout: &mut Layout, entity: &Entity) -> u64 {
-    match entity {
-        Entity::Task(_) => {
-            layout.next_order += 1;
-            layout.next_order - 1
-        }
-        _ => 0,
+    if !Field::of(entity).has_order() {
+        return 0;
     }
+    layout.next_order += 1;
+    layout.next_order - 1
 }
 
 /// In the order in which they are shown.
@@ -570,6 +572,7 @@ fn entities(field: Field, state: &State) -> Vec<Entity> {
         Field::Discoveries => state.discoveries().map(|one| Entity::Discovery(one.id.clone())).collect(),
         Field::Messages => state.messages().map(|one| Entity::Message(one.id.clone())).collect(),
         Field::Participants => state.participants().map(|one| Entity::Participant(one.id.clone())).collect(),
+        Field::Reservations => state.reservations().map(|one| Entity::Reservation(one.id.clone())).collect(),
         Field::Retired => state.retired().map(|(id, _)| Entity::Retired(id.clone())).collect(),
         Field::Tasks => state.tasks().map(|one| Entity::Task(one.id.clone())).collect(),
     }
@@ -586,7 +589,9 @@ fn by_creation<'a>(state: &State, new: impl Iterator<Item = &'a Entity>) -> Vec<
     let discoveries = discoveries.filter(|entity| lists.contains(entity)).take(count(Field::Discoveries));
     let messages = state.messages().rev().map(|one| Entity::Message(one.id.clone()));
     let messages = messages.filter(|entity| lists.contains(entity)).take(count(Field::Messages));
-    let mut found: Vec<_> = tasks.chain(discoveries).chain(messages).collect();
+    let reservations = state.reservations().rev().map(|one| Entity::Reservation(one.id.clone()));
+    let reservations = reservations.filter(|entity| lists.contains(entity)).take(count(Field::Reservations));
+    let mut found: Vec<_> = tasks.chain(discoveries).chain(messages).chain(reservations).collect();
     found.reverse();
     maps.append(&mut found);
     maps
@@ -641,6 +646,7 @@ fn set_span(layout: &mut Layout, field: Field, span: Span) {
         Field::Discoveries => layout.discoveries = span,
         Field::Messages => layout.messages = span,
         Field::Participants => layout.participants = span,
+        Field::Reservations => layout.reservations = span,
         Field::Retired => layout.retired = span,
         Field::Tasks => layout.tasks = span,
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::state::changed::Entity;
-use crate::state::id::{AgentId, DiscoveryId, MessageId, ParticipantId, TaskId};
+use crate::state::id::{AgentId, DiscoveryId, MessageId, ParticipantId, ReservationId, TaskId};
 
 /// The fields that hold entities, in the order in which they stand: the one that grows without bound is the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,12 +14,20 @@ pub enum Field {
     Discoveries,
     Messages,
     Participants,
+    Reservations,
     Retired,
     Tasks,
 }
 
-pub const FIELDS: [Field; 6] =
-    [Field::Agents, Field::Discoveries, Field::Messages, Field::Participants, Field::Retired, Field::Tasks];
+pub const FIELDS: [Field; 7] = [
+    Field::Agents,
+    Field::Discoveries,
+    Field::Messages,
+    Field::Participants,
+    Field::Reservations,
+    Field::Retired,
+    Field::Tasks,
+];
 
 impl Field {
     pub fn of(entity: &Entity) -> Self {
@@ -28,6 +36,7 @@ impl Field {
             Entity::Discovery(_) => Self::Discoveries,
             Entity::Message(_) => Self::Messages,
             Entity::Participant(_) => Self::Participants,
+            Entity::Reservation(_) => Self::Reservations,
             Entity::Retired(_) => Self::Retired,
             Entity::Task(_) => Self::Tasks,
         }
@@ -39,6 +48,7 @@ impl Field {
             Self::Discoveries => "discoveries",
             Self::Messages => "messages",
             Self::Participants => "participants",
+            Self::Reservations => "reservations",
             Self::Retired => "retired",
             Self::Tasks => "tasks",
         }
@@ -46,7 +56,12 @@ impl Field {
 
     /// An object by id, and no list.
     pub fn is_map(self) -> bool {
-        !matches!(self, Self::Discoveries | Self::Messages | Self::Tasks)
+        !matches!(self, Self::Discoveries | Self::Messages | Self::Reservations | Self::Tasks)
+    }
+
+    /// A list whose entities may outgrow their slots, so that they carry their order.
+    pub fn has_order(self) -> bool {
+        matches!(self, Self::Reservations | Self::Tasks)
     }
 
     pub fn opening(self) -> String {
@@ -56,7 +71,7 @@ impl Field {
     pub fn closing(self) -> &'static str {
         match self {
             Self::Tasks => "\n  ]\n}",
-            Self::Discoveries | Self::Messages => "\n  ],",
+            Self::Discoveries | Self::Messages | Self::Reservations => "\n  ],",
             Self::Agents | Self::Participants | Self::Retired => "\n  },",
         }
     }
@@ -67,6 +82,7 @@ impl Field {
             Self::Discoveries => Entity::Discovery(DiscoveryId::trusted(id)),
             Self::Messages => Entity::Message(MessageId::trusted(id)),
             Self::Participants => Entity::Participant(ParticipantId::trusted(id)),
+            Self::Reservations => Entity::Reservation(ReservationId::trusted(id)),
             Self::Retired => Entity::Retired(TaskId::trusted(id)),
             Self::Tasks => Entity::Task(TaskId::trusted(id)),
         }
@@ -80,7 +96,7 @@ pub struct Layout {
     pub generation: u64,
     /// Of the system under which the file was written.
     pub boot: String,
-    /// The order of the next task that is new.
+    /// The order of the next task or reservation that is new.
     pub next_order: u64,
     /// The first fields begin at 0 and have this length.
     pub head: u64,
@@ -88,10 +104,12 @@ pub struct Layout {
     pub spent: u64,
     pub agents: Span,
     pub discoveries: Span,
-    /// Nowhere in a file of a version without messages, which is arranged anew for that.
+    /// Like the reservations, nowhere in a file of a version without them, which is arranged anew for that.
     #[serde(default, skip_serializing_if = "Span::is_nowhere")]
     pub messages: Span,
     pub participants: Span,
+    #[serde(default, skip_serializing_if = "Span::is_nowhere")]
+    pub reservations: Span,
     pub retired: Span,
     pub tasks: Span,
 }
@@ -117,6 +135,7 @@ impl Layout {
             Field::Discoveries => self.discoveries,
             Field::Messages => self.messages,
             Field::Participants => self.participants,
+            Field::Reservations => self.reservations,
             Field::Retired => self.retired,
             Field::Tasks => self.tasks,
         }
@@ -148,7 +167,7 @@ impl Layout {
 pub struct Found {
     pub at: u64,
     pub length: u32,
-    /// None of one that nobody has any more. The number is the order of a task, 0 for the others.
+    /// None of one that nobody has any more. The number is its order, 0 in a field that has none.
     pub owner: Option<(Entity, u64)>,
 }
 
@@ -197,7 +216,7 @@ fn owner(field: Field, slot: &[u8]) -> Option<(Entity, u64)> {
     let (id, order) = match field {
         Field::Agents | Field::Participants | Field::Retired => (text, 0),
         Field::Discoveries | Field::Messages => (text.strip_prefix(b"{\n      \"id\": ")?, 0),
-        Field::Tasks => {
+        Field::Reservations | Field::Tasks => {
             let text = text.strip_prefix(b"{")?.strip_prefix(ORDER.as_bytes())?;
             let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
             let order = std::str::from_utf8(&text[..digits]).ok()?.parse().ok()?;

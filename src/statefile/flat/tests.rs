@@ -133,7 +133,7 @@ impl Table {
         };
         let Some(task) = task else { return created(self) };
         let id = task.id.as_str();
-        match self.chance.below(48) {
+        match self.chance.below(56) {
             0..6 => created(self),
             6 => json!({"kind": "agent_registered", "agent": self.name("a"), "role": "worker", "max_concurrent": 9}),
             7 => {
@@ -177,6 +177,21 @@ impl Table {
                 let some: Vec<_> = state.messages().filter(|_| self.chance.below(4) == 0).map(|one| &one.id).collect();
                 json!({"kind": "messages_retired", "messages": some})
             }
+            48..53 => {
+                let known: Vec<_> = state.reservations().map(|one| one.id.as_str()).collect();
+                let renewed = (!known.is_empty() && self.chance.below(2) == 0)
+                    .then(|| known[self.chance.below(known.len())].to_owned());
+                let bound = (task.open_attempt().is_some() && self.chance.below(2) == 0).then_some(id);
+                json!({"kind": "files_reserved", "reservation": {"id": renewed.unwrap_or_else(|| self.name("r")),
+                    "agent": "a", "files": ["src/*.rs"], "reason": self.chance.text(), "task": bound,
+                    "until": "2026-03-01T13:00:00Z", "created_at": "2026-03-01T12:00:00Z"}})
+            }
+            53..55 => {
+                let some: Vec<_> =
+                    state.reservations().filter(|_| self.chance.below(3) == 0).map(|one| &one.id).collect();
+                json!({"kind": "files_released", "reservations": some})
+            }
+            55 => json!({"kind": "clock_stepped", "gap_millis": 1_000, "grace_until": "2026-03-01T12:02:00Z"}),
             _ => match task.status {
                 TaskStatus::Available => {
                     json!({"kind": "claimed", "task": id, "agent": "a", "attempt": task.attempt + 1,

@@ -1,0 +1,126 @@
+//! `callboard guard`: whether somebody else holds the files that are about to be changed. Reads the state file and waits
+//! for nobody, so that a git hook may ask it.
+
+use std::env;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context, ensure};
+use fs_err as fs;
+use fs_err::os::unix::fs::OpenOptionsExt;
+use serde_json::{Value, json};
+
+use super::connect::{self, quoted};
+use super::hook::Scene;
+use super::print::{Page, Tone};
+use super::{Outcome, Session};
+use crate::state::reservation::Hold;
+use crate::worktree::Worktree;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Files that are about to be changed
+    #[arg(value_name = "FILE", required_unless_present_any = ["staged", "install_git_hook"])]
+    files: Vec<PathBuf>,
+    /// The files that the next git commit changes
+    #[arg(long, conflicts_with = "files")]
+    staged: bool,
+    /// Write git's pre-commit hook, which stops a commit of files that another agent holds
+    #[arg(long, conflicts_with_all = ["files", "staged"])]
+    install_git_hook: bool,
+}
+
+/// What a file is held for, by others.
+struct Held {
+    file: String,
+    holds: Vec<Hold>,
+}
+
+pub fn run(session: &Session, arguments: &Arguments) -> Outcome {
+    if arguments.install_git_hook {
+        return install(session);
+    }
+    let files = if arguments.staged { staged(&session.cwd)? } else { arguments.files.clone() };
+    // Where no board is, or none that can be read, nobody is known to hold anything.
+    let held = Scene::look(session, None).map(|scene| held(&scene, &files)).unwrap_or_default();
+    let shown = held.iter().map(|one| json!({"file": one.file, "holds": one.holds}));
+    let reply = json!({"free": held.is_empty(), "held": shown.collect::<Vec<Value>>()});
+    session.show(&reply, |page| write(page, &held))?;
+    Ok(if held.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(super::REFUSED) })
+}
+
+fn held(scene: &Scene, files: &[PathBuf]) -> Vec<Held> {
+    let asked = files.iter().map(|file| Held { file: file.display().to_string(), holds: scene.others_hold(file) });
+    asked.filter(|one| !one.holds.is_empty()).collect()
+}
+
+fn write(page: &mut Page, held: &[Held]) {
+    for Held { file, holds } in held {
+        for hold in holds {
+            let task = hold.task.as_ref().map(|task| format!(" for task {task}")).unwrap_or_default();
+            let reason = hold.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            let until = page.when(hold.until);
+            let text = format_args!("{file} by {}{task}{reason}; ends {until} ({})", hold.agent, hold.until);
+            page.marked("held:", Tone::Bad, text);
+        }
+    }
+    if let Some(hold) = held.first().and_then(|one| one.holds.first()) {
+        let ask = format!("ask with `callboard send {} TEXT --request`, wait, or change other files", hold.agent);
+        page.field("next", format_args!("{ask}; `git commit --no-verify` goes past this"));
+    }
+}
+
+/// As git says it, which has set the index of this very commit in the environment of its hook.
+fn staged(cwd: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let text = git(cwd, &["diff", "--cached", "--name-only", "--no-renames", "--no-relative", "-z"])?;
+    let root = Worktree::at(cwd).map_or_else(|| cwd.to_owned(), |worktree| worktree.root);
+    Ok(text.split('\0').filter(|name| !name.is_empty()).map(|name| root.join(name)).collect())
+}
+
+fn git(cwd: &Path, arguments: &[&str]) -> anyhow::Result<String> {
+    let output = Command::new("git").args(arguments).current_dir(cwd).stdin(Stdio::null()).output();
+    let output = output.context("cannot start git")?;
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "git {} failed: {}", arguments[0], complaint.trim());
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The hook is all worktrees' of the repository. One that is there already is somebody's, and stays as it is.
+fn install(session: &Session) -> Outcome {
+    let path = git(&session.cwd, &["rev-parse", "--git-path", "hooks/pre-commit"])?;
+    let path = session.cwd.join(path.trim_end_matches('\n'));
+    let exe = connect::command(&env::current_exe()?, env::var_os("PATH").as_deref());
+    let dir = match &session.dir_given {
+        Some(dir) => format!(" --dir {}", quoted(&std::path::absolute(dir)?.to_string_lossy())),
+        None => String::new(),
+    };
+    // Exit code 1 says that a file is held; a callboard that is missing or cannot read its board stops no commit.
+    let call = format!("{} guard --staged{dir} || [ $? -ne 1 ] || exit 1", quoted(&exe.to_string_lossy()));
+    let text = format!(
+        "#!/bin/sh\n# Stops a commit of files that another agent holds, see `callboard guard --help`.\n{call}\n"
+    );
+    let (status, code) = match fs::read(&path) {
+        Ok(found) if String::from_utf8_lossy(&found).contains("guard --staged") => ("unchanged", 0),
+        Ok(_) => ("foreign", super::REFUSED),
+        Err(_) => {
+            if let Some(parent) = path.parent() {
+                fs::create_dir_all(parent)?;
+            }
+            // Never through a link, and never over what came meanwhile.
+            let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(&path)?;
+            file.write_all(text.as_bytes())?;
+            ("written", 0)
+        }
+    };
+    let reply = json!({"path": path, "status": status, "line": call});
+    session.show(&reply, |page| match status {
+        "written" => page.line(format_args!("wrote {}", path.display())),
+        "unchanged" => page.line(format_args!("already there: {}", path.display())),
+        _ => {
+            page.line(format_args!("{} is not callboard's and stays as it is; add this line to it:", path.display()));
+            page.line(&call);
+        }
+    })?;
+    Ok(ExitCode::from(code))
+}

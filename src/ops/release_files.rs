@@ -1,0 +1,67 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Toolset};
+use crate::state::State;
+use crate::state::event::Event;
+use crate::state::id::ReservationId;
+use crate::state::limit;
+use crate::state::refusal::Refusal;
+
+pub struct ReleaseFiles;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    agent_id: Option<String>,
+    /// Ids from reserve_files; all of yours unless given
+    #[serde(default)]
+    reservations: Vec<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Reply {
+    success: bool,
+    /// How many you have left
+    left: usize,
+}
+
+impl Operation for ReleaseFiles {
+    const NAME: &'static str = "release_files";
+    const DESCRIPTION: &'static str =
+        "Give up reservations before their time. A leader may name another's. The files of a task go with its claim.";
+    const ANNOTATIONS: Annotations = REPEATABLE;
+    const TOOLSET: Toolset = Toolset::Full;
+    const AGENT: AgentArgument = AgentArgument::Required;
+    type Params = Params;
+    type Reply = Reply;
+
+    fn agent_id(params: &Params) -> Option<&str> {
+        params.agent_id.as_deref()
+    }
+
+    fn decide(params: &Params, state: &State, call: &Call) -> Decision {
+        let agent = &state.known_agent(call.agent()?)?.id;
+        limit::RESERVATIONS.check(params.reservations.len())?;
+        let mut reservations = Vec::new();
+        for id in &params.reservations {
+            let id = ReservationId::checked(id)?;
+            // One that has ended is as released as can be.
+            let Some(one) = state.reservation(&id) else { continue };
+            if one.agent != *agent {
+                state.leads(Some(agent), "release another's files")?;
+            }
+            reservations.push(id);
+        }
+        if params.reservations.is_empty() {
+            reservations.extend(state.reservations().filter(|one| one.agent == *agent).map(|one| one.id.clone()));
+        }
+        let released = (!reservations.is_empty()).then_some(Event::FilesReleased { reservations, expired: false });
+        Ok(released.into_iter().collect())
+    }
+
+    fn reply(_: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
+        let agent = call.agent()?;
+        Ok(Reply { success: true, left: state.reservations().filter(|one| one.agent == *agent).count() })
+    }
+}

@@ -1,0 +1,121 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Toolset, input};
+use crate::state::State;
+use crate::state::event::Event;
+use crate::state::id::{AgentId, Chance, ReservationId, TaskId};
+use crate::state::limit;
+use crate::state::refusal::Refusal;
+use crate::state::reservation::{Effort, Reservation};
+use crate::state::time::MINUTE;
+
+pub struct ReserveFiles;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    agent_id: Option<String>,
+    /// Paths and globs from the repository's root; a directory ends in /
+    files: Vec<String>,
+    /// Others may share them
+    #[serde(default)]
+    shared: bool,
+    reason: Option<String>,
+    /// A task you hold, which ends it; the newest unless given
+    task_id: Option<String>,
+    /// 1 to 1440; without a task 60 unless given
+    minutes: Option<u32>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Reply {
+    success: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reservation: Option<Reservation>,
+}
+
+const MINUTES: u32 = 60;
+
+impl Operation for ReserveFiles {
+    const NAME: &'static str = "reserve_files";
+    const DESCRIPTION: &'static str =
+        "Hold files beside those of your task, which are yours while you hold it. Again renews.";
+    const ANNOTATIONS: Annotations = REPEATABLE;
+    const TOOLSET: Toolset = Toolset::Full;
+    const AGENT: AgentArgument = AgentArgument::Required;
+    type Params = Params;
+    type Reply = Reply;
+
+    fn agent_id(params: &Params) -> Option<&str> {
+        params.agent_id.as_deref()
+    }
+
+    fn decide(params: &Params, state: &State, call: &Call) -> Decision {
+        let agent = state.known_agent(call.agent()?)?;
+        state.may_claim(agent)?;
+        if params.files.is_empty() {
+            return Err(Refusal::Empty { what: "files" }.into());
+        }
+        limit::RESERVED_FILES.check(params.files.len())?;
+        limit::RESERVED_MINUTES.check(params.minutes.unwrap_or(1) as usize)?;
+        if params.minutes == Some(0) {
+            return Err(Refusal::Zero { what: "minutes" }.into());
+        }
+        let files = input::checked_patterns("files", &params.files, call.place)?;
+        let task = match &params.task_id {
+            Some(id) => {
+                let task = TaskId::checked(id)?;
+                state.own_attempt(&agent.id, &task, None)?;
+                Some(task)
+            }
+            None => agent.current_task.clone(),
+        };
+        let known = same(&files, params.shared, &task, &agent.id, state);
+        if known.is_none() {
+            limit::RESERVATIONS.check(state.reservations().len() + 1)?;
+        }
+        let mut effort = Effort::new();
+        if let Some(hold) = state.overlaps(&files, &agent.id, params.shared, 1, &mut effort).pop() {
+            return Err(Refusal::FilesHeld { hold: Box::new(hold) }.into());
+        }
+        if effort.is_spent() {
+            return Err(Refusal::TooManyHolds.into());
+        }
+        let minutes = params.minutes.or_else(|| task.is_none().then_some(MINUTES));
+        let made_up = || ReservationId::trusted(format!("res-{}", Chance::new(call.seed).base32(8)));
+        Ok(vec![Event::FilesReserved {
+            reservation: Box::new(Reservation {
+                id: known.unwrap_or_else(made_up),
+                agent: agent.id.clone(),
+                files,
+                shared: params.shared,
+                reason: input::checked_reason(params.reason.as_ref())?,
+                task,
+                until: minutes.map(|minutes| call.now + i64::from(minutes) * MINUTE),
+                worktree: call.place.worktree.clone(),
+                created_at: call.now,
+            }),
+        }])
+    }
+
+    fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
+        let agent = state.known_agent(call.agent()?)?;
+        let files = input::checked_patterns("files", &params.files, call.place)?;
+        let task = params.task_id.as_deref().map(TaskId::checked).transpose()?.or_else(|| agent.current_task.clone());
+        let id = same(&files, params.shared, &task, &agent.id, state);
+        let reservation = id.and_then(|id| state.reservation(&id)).map(|one| Reservation::clone(one));
+        Ok(Reply { success: true, reservation })
+    }
+}
+
+fn same(
+    files: &[String],
+    shared: bool,
+    task: &Option<TaskId>,
+    agent: &AgentId,
+    state: &State,
+) -> Option<ReservationId> {
+    let own = state.reservations().filter(|one| one.agent == *agent && one.task == *task && one.shared == shared);
+    own.into_iter().find(|one| one.files == files).map(|one| one.id.clone())
+}

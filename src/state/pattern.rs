@@ -1,0 +1,185 @@
+//! Files as tasks and reservations name them: a path or a glob, relative to the worktree's root. A path stands for itself
+//! and for what lies below it; one that ends in `/` is a directory. In a glob `*` and `?` stop at `/`, `**` does not.
+
+use std::sync::OnceLock;
+
+use globset::{GlobBuilder, GlobMatcher};
+
+use super::refusal::Refusal;
+
+/// What makes a path a glob.
+const SPECIAL: [char; 7] = ['*', '?', '[', ']', '{', '}', '\\'];
+
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    text: String,
+    /// Made when it is first needed; none when the text is a path, or no glob that can be read.
+    glob: OnceLock<Option<GlobMatcher>>,
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Pattern {
+    /// `place` says where in the call it stands.
+    pub fn checked(text: &str, place: impl FnOnce() -> String) -> Result<Self, Refusal> {
+        let shown = || text.chars().filter(|c| !c.is_control() && *c != '`').take(200).collect();
+        Self::new(text).ok_or_else(|| Refusal::OutsideProject { place: place(), given: shown() })
+    }
+
+    /// None for what is empty or leaves the project.
+    pub fn new(text: &str) -> Option<Self> {
+        let is_rooted = |part: &str| part.starts_with('/') || part.starts_with("~/");
+        let alternatives = || text.split(['{', ',']);
+        let leaves = text.split(['/', '{', ',', '}']).any(|part| part == "..");
+        if text.is_empty() || leaves || is_rooted(text) || text.contains('{') && alternatives().any(is_rooted) {
+            return None;
+        }
+        let parts: Vec<_> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+        let mut normal = parts.join("/");
+        if parts.is_empty() {
+            normal.push_str("**");
+        } else if text.ends_with('/') && !text.ends_with("**/") {
+            normal.push_str("/**");
+        }
+        Some(Self { text: normal, glob: OnceLock::new() })
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// `path` is a file, also one with brackets in its name.
+    pub fn covers(&self, path: &str) -> bool {
+        is_at_or_below(path, &self.text) || self.matches(path)
+    }
+
+    /// Some file may be meant by both. Of two globs only the fixed beginnings and ends are compared, so that it may be
+    /// said of two that share no file, but never left unsaid of two that do.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        if is_at_or_below(&self.text, &other.text) || is_at_or_below(&other.text, &self.text) {
+            return true;
+        }
+        match (self.is_glob(), other.is_glob()) {
+            (false, false) => false,
+            (true, false) => self.meets(&other.text),
+            (false, true) => other.meets(&self.text),
+            (true, true) => {
+                let (head, others) = (self.head(), other.head());
+                let (tail, others_tail) = (self.tail(), other.tail());
+                (head.starts_with(others) || others.starts_with(head))
+                    && (tail.ends_with(others_tail) || others_tail.ends_with(tail))
+            }
+        }
+    }
+
+    /// The directory that everything it means lies in or at, by which related ones are found.
+    pub fn key(&self) -> &str {
+        if self.is_glob() { self.head().rsplit_once('/').map_or("", |(directory, _)| directory) } else { &self.text }
+    }
+
+    fn is_glob(&self) -> bool {
+        self.text.contains(SPECIAL)
+    }
+
+    /// A path is meant, or the directory that everything meant lies in.
+    fn meets(&self, path: &str) -> bool {
+        self.matches(path) || self.head().strip_prefix(path).is_some_and(|rest| rest.starts_with('/'))
+    }
+
+    fn matches(&self, path: &str) -> bool {
+        let made = || {
+            let glob = GlobBuilder::new(&self.text).literal_separator(true).build();
+            glob.ok().filter(|_| self.is_glob()).map(|glob| glob.compile_matcher())
+        };
+        self.glob.get_or_init(made).as_ref().is_some_and(|glob| glob.is_match(path))
+    }
+
+    fn head(&self) -> &str {
+        self.text.split(SPECIAL).next().unwrap_or_default()
+    }
+
+    /// `**/` may stand for nothing, so its slash is no part of the end.
+    fn tail(&self) -> &str {
+        let tail = self.text.rsplit(SPECIAL).next().unwrap_or_default();
+        tail.strip_prefix('/').unwrap_or(tail)
+    }
+}
+
+fn is_at_or_below(path: &str, directory: &str) -> bool {
+    path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(text: &str) -> Pattern {
+        Pattern::new(text).unwrap_or_else(|| panic!("{text}"))
+    }
+
+    #[test]
+    fn what_leaves_the_project_is_none() {
+        for text in ["", "/etc/passwd", "..", "../a", "a/../b", "a/{..,b}/c", "{/etc,a}/b", "{a,../b}", "~/x"] {
+            assert_eq!(Pattern::new(text), None, "{text}");
+        }
+        for (text, normal) in [("./a//b/./c", "a/b/c"), ("src/", "src/**"), (".", "**"), ("a..b/..c", "a..b/..c")] {
+            assert_eq!(pattern(text).as_str(), normal);
+        }
+    }
+
+    #[test]
+    fn a_pattern_covers_its_files() {
+        for (text, path, covered) in [
+            ("src/a.rs", "src/a.rs", true),
+            ("src", "src/a/b.rs", true),
+            ("src", "srcs/a.rs", false),
+            ("src/*.rs", "src/a.rs", true),
+            ("src/*.rs", "src/a/b.rs", false),
+            ("src/**", "src/a/b.rs", true),
+            ("**/*.rs", "a.rs", true),
+            ("src/{a,b}.rs", "src/b.rs", true),
+            ("src/{a,b}.rs", "src/c.rs", false),
+            ("app/[id]/page.tsx", "app/[id]/page.tsx", true),
+            ("a[", "a[", true),
+            ("a[", "a", false),
+        ] {
+            assert_eq!(pattern(text).covers(path), covered, "{text} {path}");
+        }
+    }
+
+    #[test]
+    fn overlap_is_symmetric_and_leaves_no_common_file_out() {
+        for (one, other, overlap) in [
+            ("src/a.rs", "src/a.rs", true),
+            ("src/a.rs", "src/b.rs", false),
+            ("src", "src/a.rs", true),
+            ("src/*.rs", "src/a.rs", true),
+            ("src/*.rs", "src/a.toml", false),
+            ("src/**", "src", true),
+            ("src/**", "lib/**", false),
+            ("src/*.rs", "src/*.toml", false),
+            ("src/**/*.rs", "src/state/*.rs", true),
+            ("**/mod.rs", "src/*.rs", true),
+            ("**/mod.rs", "*.rs", true),
+            ("src/a*", "src/ab*", true),
+            ("src/a*", "src/b*", false),
+        ] {
+            assert_eq!(pattern(one).overlaps(&pattern(other)), overlap, "{one} {other}");
+            assert_eq!(pattern(other).overlaps(&pattern(one)), overlap, "{other} {one}");
+        }
+        let patterns = ["a", "a/", "a/*", "a/**", "**/b", "a/{b,c}", "*/b", "a/b", "?/c", "**/*c", "[ab]/*", "*", "**"];
+        for (one, other) in patterns.iter().flat_map(|one| patterns.iter().map(move |other| (one, other))) {
+            let (one, other) = (pattern(one), pattern(other));
+            for path in ["a", "b", "c", "a/b", "a/c", "b/b", "b/c", "a/b/c", "b/a/b"] {
+                let both = one.covers(path) && other.covers(path);
+                // A path alone does not say that it is a directory.
+                let below = [&one, &other].iter().any(|one| !one.is_glob() && one.as_str() != path);
+                assert!(!both || below || one.overlaps(&other), "{one:?} {other:?} {path}");
+            }
+        }
+    }
+}
