@@ -159,7 +159,7 @@ impl SqliteJournal {
     /// that the next one finds and a power loss would take back. An append does the same.
     pub fn settle(&self) -> Result<(), JournalError> {
         if !self.settled.get() {
-            self.checkpoint("FULL")?;
+            checkpoint(&self.connection, "FULL")?;
             self.settled.set(true);
         }
         Ok(())
@@ -168,15 +168,9 @@ impl SqliteJournal {
     /// The same, and makes certain that what cannot be read will not come back: an append that failed may stand in the log
     /// behind its end.
     pub fn settle_for_good(&self) -> Result<(), JournalError> {
-        self.checkpoint("TRUNCATE")?;
+        checkpoint(&self.connection, "TRUNCATE")?;
         self.settled.set(true);
         Ok(())
-    }
-
-    fn checkpoint(&self, mode: &str) -> Result<(), JournalError> {
-        let sql = format!("PRAGMA wal_checkpoint({mode})");
-        let busy: bool = self.connection.query_row(&sql, [], |row| row.get(0))?;
-        if busy { Err(JournalError::Busy) } else { Ok(()) }
     }
 
     /// The size that the database would have without the archive, what still stands in its log included. It grows with
@@ -449,9 +443,20 @@ fn initialise(
         link = insert(&transaction, &Row::of(recorded, batch)?, &link)?;
     }
     transaction.commit()?;
-    // So that the file alone is the journal.
+    close_alone(connection)
+}
+
+/// The file alone is the journal then. Of what fails while a connection is closed SQLite says nothing.
+fn close_alone(connection: Connection) -> Result<(), JournalError> {
+    checkpoint(&connection, "TRUNCATE")?;
     take_log_in_at_end(&connection, true);
     connection.close().map_err(|(_, error)| error.into())
+}
+
+fn checkpoint(connection: &Connection, mode: &str) -> Result<(), JournalError> {
+    let sql = format!("PRAGMA wal_checkpoint({mode})");
+    let busy: bool = connection.query_row(&sql, [], |row| row.get(0))?;
+    if busy { Err(JournalError::Busy) } else { Ok(()) }
 }
 
 fn remove_database(path: &Path) -> io::Result<()> {

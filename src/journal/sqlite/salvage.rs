@@ -8,7 +8,7 @@ use fs_err as fs;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::{
-    FILE_NAME, SqliteJournal, begin, beside, compaction, connect, head, insert, put_in_place, read_link,
+    FILE_NAME, SqliteJournal, begin, beside, close_alone, compaction, connect, head, insert, put_in_place, read_link,
     take_log_in_at_end,
 };
 use crate::journal::chain::{Hash, damaged};
@@ -54,8 +54,7 @@ impl SqliteJournal {
         self.connection.execute("VACUUM INTO ?1", [path])?;
         let (copy, _) = connect(&unfinished)?;
         copy.execute(REINSTATE, [])?;
-        take_log_in_at_end(&copy, true);
-        copy.close().map_err(|(_, error)| error)?;
+        close_alone(copy)?;
         // SQLite does not, for a copy.
         fs::File::open(&unfinished)?.sync_all()?;
         let journal = put_in_place(&unfinished, dir)?;

@@ -32,8 +32,17 @@ const FAULTS: [(&str, bool, &[&str]); 10] = [
     ("flock", false, &["error=EIO", "error=ENOLCK", "signal=SIGKILL"]),
 ];
 
-const FILES: [&str; 8] =
-    ["", "lock", "journal.db", "journal.db-wal", "mcp-state.json", ".mcp-state.json.tmp", "config.toml", ".gitignore"];
+const FILES: [&str; 9] = [
+    "",
+    "lock",
+    "journal.db",
+    "journal.db-wal",
+    "mcp-state.json",
+    ".mcp-state.json.tmp",
+    ".mcp-state.json.spare",
+    "config.toml",
+    ".gitignore",
+];
 
 /// Fifty calls that go through every kind of write. Each task is claimed once.
 fn script() -> Vec<(&'static str, Value)> {
