@@ -1,5 +1,5 @@
 //! What runs out: space, the right to write, the size of a file, descriptors; and messages that are too much.
-//! `CALLBOARD_ROUNDS` says how often a disk fills up and how often it becomes read-only, `CALLBOARD_DESCRIPTOR_STRIDE` how
+//! `CALLBOARD_ROUNDS` says how often a disk fills up, `CALLBOARD_DESCRIPTOR_STRIDE` how
 //! far apart the tried limits of descriptors are.
 
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{StopAtEnd, path, power, run};
+use super::{StopAtEnd, path};
 use crate::harness::{Board, Client, PATIENCE, Reply, available, size, until};
 
 const WRITERS: usize = 3;
@@ -133,56 +133,6 @@ fn disk_that_fills_up_under_load_stops_writes_only_until_there_is_space() {
         assert!(filler.metadata().is_ok_and(|metadata| metadata.len() < 8 << 20), "the disk is full");
     };
     under_load("a disk filled up and freed", fill, |board| fs::remove_file(board.file("filler")).unwrap());
-}
-
-/// What the kernel does when a disk's journal fails. A read-only remount by hand it refuses while anybody has a file open
-/// for writing, as every process has that has a board.
-#[test]
-fn disk_that_becomes_read_only_under_load_stops_writes_and_loses_nothing() {
-    let (mut created, mut refused, mut read, mut lost) = (0, 0, 0, Vec::new());
-    let mut reasons = BTreeSet::new();
-    let rounds = size("CALLBOARD_ROUNDS", 1);
-    for _ in 0..rounds {
-        let board = Board::with_policy("keep_finished = 1000000");
-        let image = board.base().join("disk");
-        let Some(disk) = power::Mounted::under(&board, &image) else { return };
-        let load = Load::default();
-        let told: Vec<_> = thread::scope(|scope| {
-            let (board, load, _stop) = (&board, &load, StopAtEnd(&load.stop));
-            let writers: Vec<_> = (0..WRITERS)
-                .map(|writer| {
-                    let client = board.mcp();
-                    scope.spawn(move || work(client, writer, load))
-                })
-                .collect();
-            load.see(&load.created, 10 * WRITERS, "tasks are created");
-            run("mount", &["-o", "remount,abort", path(board.dir())]);
-            load.see(&load.refused, 5 * WRITERS, "calls are refused");
-            load.see(&load.read, 5 * WRITERS, "reads go on");
-            load.stop.store(true, Ordering::SeqCst);
-            writers.into_iter().map(|writer| writer.join().unwrap()).collect()
-        });
-        // The processes are gone; mounted anew, the disk can be written.
-        drop(disk);
-        let _disk = power::Mounted::of(&image, board.dir()).unwrap();
-        board.cli_ok("create_task", json!({"id": "after", "description": "d"}));
-        board.assert_file_is_the_replay();
-        let tasks = board.tasks();
-        let acknowledged = told.iter().flat_map(|(acknowledged, _)| acknowledged);
-        lost.extend(acknowledged.filter(|id| !tasks.contains_key(*id)).cloned());
-        reasons.extend(told.into_iter().flat_map(|(_, reasons)| reasons));
-        created += load.created.into_inner();
-        refused += load.refused.into_inner();
-        read += load.read.into_inner();
-        assert_eq!(load.bad_reads.into_inner(), 0);
-    }
-    println!(
-        "a disk became read-only, {rounds} times under {WRITERS} processes: {created} calls done, {refused} refused, {read} \
-         reads of which 0 failed; {} lost; {reasons:#?}",
-        lost.len()
-    );
-    assert_eq!(lost, [""; 0]);
-    assert!(reasons.iter().any(|reason| reason.contains("Read-only") || reason.contains("readonly")), "{reasons:#?}");
 }
 
 /// `callboard mcp` under a limit of the shell.
