@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::archive::BoardArchive;
-use super::board::Board;
+use super::archive::{BoardArchive, state_at};
+use super::board::{Board, BoardError};
 use super::directory::BoardLock;
 use super::writer::Message;
+use crate::journal::Journal;
 use crate::journal::sqlite::SqliteJournal;
-use crate::journal::{Journal, JournalError};
 use crate::ops::hand_edit;
 use crate::state::State;
 use crate::state::edit::Edit;
@@ -226,7 +226,8 @@ pub fn is_edit(dir: &Path, lock: &BoardLock, journal: &SqliteJournal) -> bool {
 /// done since. An edit that was made before the machine was last started, and only goes back to such a text, is not told
 /// from that; it is set aside, and not lost.
 fn is_mixed(dir: &Path, edited: &Edited, journal: &SqliteJournal) -> bool {
-    let Ok(Ok(edit)) = replay(dir, edited.seq).map(|base| edited.compare(&base)) else { return true };
+    let base = state_at(dir, edited.seq).map(|base| base.to_document());
+    let Ok(Ok(edit)) = base.map(|base| edited.compare(&base)) else { return true };
     let tasks: Vec<_> = edit.tasks.iter().filter_map(|task| edited.task(&task.id)).collect();
     let texts = [edit.goal, edit.master_plan].map(|text| text.map(|text| text.to));
     let mut state = State::new();
@@ -303,34 +304,20 @@ fn compare(dir: &Path, edited: &Edited, state: &State) -> Outcome {
     if edited.is_sound {
         return Outcome::Edit(Edit { base_seq: edited.seq, ..Edit::default() });
     }
-    let base = if edited.seq == state.seq() { Ok(state.to_document()) } else { replay(dir, edited.seq) };
+    let base = match edited.seq {
+        seq if seq == state.seq() => Ok(state.to_document()),
+        seq => state_at(dir, seq).map(|base| base.to_document()),
+    };
     match base.map(|base| edited.compare(&base)) {
         Ok(Ok(edit)) => Outcome::Edit(edit),
         Ok(Err(reasons)) => Outcome::Wrong(reasons),
+        // Another try would not find it either.
+        Err(error @ BoardError::NotInThePast { .. }) => Outcome::Wrong(vec![format!("seq: {error}")]),
         Err(error) => {
             tracing::warn!(%error, "the journal could not be read to compare an edited state file with it");
             Outcome::Later
         }
     }
-}
-
-/// The state at `seq`, from the journal's start.
-fn replay(dir: &Path, seq: u64) -> Result<crate::state::document::Document, JournalError> {
-    let journal = SqliteJournal::open(dir)?;
-    let mut state = State::new();
-    while state.seq() < seq {
-        let missing = usize::try_from(seq - state.seq()).unwrap_or(READ_AT_ONCE);
-        let events = journal.read_from(state.seq(), missing.min(READ_AT_ONCE))?;
-        for recorded in events.iter().take_while(|recorded| recorded.seq <= seq) {
-            let applied = state.apply(recorded);
-            applied.map_err(|error| JournalError::Damaged { seq: recorded.seq, detail: error.to_string() })?;
-            state.settle();
-        }
-        if events.first().is_none_or(|first| first.seq > seq) {
-            return Err(JournalError::Damaged { seq, detail: "it is missing".to_owned() });
-        }
-    }
-    Ok(state.to_document())
 }
 
 fn reject(dir: &Path, path: &Path, reasons: &[String], now: Timestamp) -> io::Result<()> {
