@@ -23,7 +23,7 @@
 //! | what a tool takes, decides or answers | its file in [`ops`]; a new one is one file and one line in the list |
 //! | how calls become durable, waiting, presence | [`participant`]: `writer` (the loop), `board` (start, catch-up), `directory`, `feed`, `archive` (the past), `upkeep` |
 //! | what happens to a damaged or deleted board | [`participant`]: `recovery` (at start, `doctor --repair`), `vanished` (while it runs) |
-//! | what is on disk | [`journal`] (events in SQLite), [`statefile`] (the projection and older formats), [`snapshot`] |
+//! | what is on disk | [`journal`] (events in SQLite), [`statefile`] (the projection and older formats), [`snapshot`]; [`sealed`] |
 //! | what a person may change by hand | [`ops::hand_edit`] (the rules), `statefile::edit` (the difference), `participant::edits` |
 //! | what MCP clients see | [`mcp`]: `server` (all transports), `stdio`, `http`, `subscriptions` |
 //! | what JSON-RPC clients see | [`rpc`]: methods, `events` (subscriptions), `discover` (OpenRPC), `client` |
@@ -64,6 +64,7 @@ pub mod participant;
 pub mod private;
 pub mod redact;
 pub mod rpc;
+pub mod sealed;
 pub mod signal;
 pub mod snapshot;
 pub mod state;

@@ -3,14 +3,18 @@
 //! Nothing is followed: a symbolic link could lead anywhere. Nothing is waited for: opening a named pipe would block until
 //! somebody else opens its other end.
 
-use std::fs::File;
-use std::io;
+use std::fs::{File, TryLockError};
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, openat, statat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+use rustix::fs::{fchmod, fstat, fsync, mkdirat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 use thiserror::Error;
+
+use crate::failpoint;
 
 #[derive(Debug, Error)]
 pub enum PrivateError {
@@ -39,6 +43,10 @@ pub enum Purpose {
     Keep,
 }
 
+/// In directories whose files are replaced; whoever writes there holds it.
+const LOCK: &str = "lock";
+const BETWEEN_TRIES: Duration = Duration::from_millis(20);
+
 /// A directory, by its handle: whatever its path leads to later, this is the one.
 pub struct Dir {
     path: PathBuf,
@@ -64,6 +72,118 @@ impl Dir {
             Err(Errno::NOTDIR | Errno::LOOP) => Err(PrivateError::Refused { path, what: "not a directory" }),
             Err(source) => Err(PrivateError::Failed { path, source: source.into() }),
         }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The directory `name` in this one, made if there is none, and whether it was.
+    pub fn make_dir(&self, name: &str) -> Result<(Self, bool), PrivateError> {
+        let path = || self.path.join(name);
+        let failed = |source: Errno| PrivateError::Failed { path: path(), source: source.into() };
+        let is_new = match mkdirat(&self.handle, name, Mode::RWXU) {
+            Ok(()) => true,
+            Err(Errno::EXIST) => false,
+            Err(error) => return Err(failed(error)),
+        };
+        if is_new {
+            fsync(&self.handle).map_err(failed)?;
+        }
+        Ok((self.dir(name)?.ok_or_else(|| failed(Errno::NOENT))?, is_new))
+    }
+
+    /// Refuses a directory in which others could put something.
+    pub fn inspect(&self) -> Result<(), PrivateError> {
+        match foreign(&self.look_at()?) {
+            Some(what) => Err(PrivateError::Refused { path: self.path.clone(), what }),
+            None => Ok(()),
+        }
+    }
+
+    /// The same, and takes from everybody else what permissions they have on it.
+    pub fn keep_private(&self) -> Result<(), PrivateError> {
+        self.inspect()?;
+        if self.look_at()?.st_mode & 0o077 == 0 {
+            return Ok(());
+        }
+        fchmod(&self.handle, Mode::RWXU).map_err(|error| self.failed(error))
+    }
+
+    fn look_at(&self) -> Result<Stat, PrivateError> {
+        fstat(&self.handle).map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, source: Errno) -> PrivateError {
+        PrivateError::Failed { path: self.path.clone(), source: source.into() }
+    }
+
+    pub fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in rustix::fs::Dir::read_from(&self.handle)? {
+            if let Ok(name) = entry?.file_name().to_str()
+                && !matches!(name, "." | "..")
+            {
+                names.push(name.to_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    /// One writer at a time. Freed when the handle is dropped. None when another has it for longer than `patience`.
+    pub fn lock(&self, patience: Duration) -> io::Result<Option<File>> {
+        let file = self.open_file(LOCK, Purpose::Keep)?.ok_or(io::ErrorKind::NotFound)?;
+        let start = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Some(file)),
+                Err(TryLockError::Error(error)) => return Err(error),
+                Err(TryLockError::WouldBlock) if start.elapsed() >= patience => return Ok(None),
+                // Another writes, and may have been stopped meanwhile: nobody waits for it for ever.
+                Err(TryLockError::WouldBlock) => std::thread::sleep(BETWEEN_TRIES),
+            }
+        }
+    }
+
+    /// The whole file or none of it is there, also after a power loss.
+    pub fn place(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let unfinished = format!(".{name}.tmp");
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut file = File::from(openat(&self.handle, &unfinished, flags, Mode::RUSR | Mode::WUSR)?);
+        let written = file.write_all(bytes).and_then(|()| file.sync_all());
+        let written = written.and_then(|()| failpoint::hit("before-rename"));
+        let placed = written.and_then(|()| Ok(renameat(&self.handle, &unfinished, &self.handle, name)?));
+        if placed.is_err() {
+            // The error that matters is the first one.
+            let _ = unlinkat(&self.handle, &unfinished, AtFlags::empty());
+        }
+        placed?;
+        Ok(fsync(&self.handle)?)
+    }
+
+    /// What crashes have left. The caller holds the lock.
+    pub fn clear_unfinished(&self) -> io::Result<()> {
+        for name in self.names()?.iter().filter(|name| name.starts_with('.') && name.ends_with(".tmp")) {
+            self.remove(name)?;
+        }
+        Ok(())
+    }
+
+    pub fn remove(&self, name: &str) -> io::Result<()> {
+        match unlinkat(&self.handle, name, AtFlags::empty()) {
+            Err(error) if error != Errno::NOENT => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives what is called `name` another name, so that it is kept and not used. The caller holds the lock.
+    pub fn quarantine(&self, name: &str) -> io::Result<String> {
+        let names = self.names()?;
+        let aside = (1..).map(|number| format!("{name}.quarantined-{number}")).find(|aside| !names.contains(aside));
+        let aside = aside.unwrap_or_default();
+        renameat(&self.handle, name, &self.handle, &aside)?;
+        fsync(&self.handle)?;
+        Ok(aside)
     }
 
     /// The file `name` in it; none if there is none.
@@ -126,6 +246,11 @@ fn wrong(stat: &Stat) -> Option<&'static str> {
         FileType::Directory => return Some("a directory"),
         _ => return Some("a device"),
     }
+    foreign(stat)
+}
+
+/// Why what is in a file or directory may be another's.
+fn foreign(stat: &Stat) -> Option<&'static str> {
     if stat.st_uid != rustix::process::geteuid().as_raw() {
         return Some("owned by another user");
     }

@@ -5,24 +5,18 @@
 //! chain, of which retention takes the oldest. `latest.json` (`{version, path, sha256}`) names the newest. Who writes
 //! holds the lock on `snapshots/lock`, not the board's.
 
-mod directory;
-
 use std::io::{self, Read};
 use std::path::Path;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
-use thiserror::Error;
-
-use crate::failpoint;
+use crate::private::{Dir, Purpose};
+pub use crate::sealed::ReadError as SnapshotError;
+use crate::sealed::{self, LATEST, sha256};
 use crate::state::State;
 use crate::state::snapshot::{FORMAT, Head, Listed, Occasion, Problem, Snapshot, SnapshotName, Verification};
 use crate::state::time::{MINUTE, Timestamp};
-use directory::Directory;
 
 pub const DIRECTORY: &str = "snapshots";
-pub const LATEST: &str = "latest.json";
 const LATEST_VERSION: u32 = 1;
 /// The head of a file lies within this many bytes: a label has 200 at most.
 const HEAD_BYTES: u64 = 4_096;
@@ -33,16 +27,6 @@ const PROBLEMS: usize = 100;
 /// Who asked for a snapshot waits so long for another that is being written.
 const PATIENCE: Duration = Duration::from_secs(20);
 const DAY: i64 = 24 * 60 * MINUTE;
-
-#[derive(Debug, Error)]
-pub enum SnapshotError {
-    #[error("there is no such snapshot")]
-    NotFound,
-    #[error("{0}")]
-    Damaged(String),
-    #[error(transparent)]
-    Io(#[from] io::Error),
-}
 
 /// How long snapshots are kept: the newest `count`, and all of the last `days`.
 #[derive(Clone, Copy, Debug)]
@@ -60,17 +44,10 @@ pub struct Taken {
     pub journal_bytes: u64,
 }
 
-#[derive(Debug, Deserialize, Serialize)]
-struct Latest {
-    version: u32,
-    path: String,
-    sha256: String,
-}
-
 /// The snapshots of the board in one directory.
 pub struct Snapshots {
     /// None when there are none yet.
-    directory: Option<Directory>,
+    directory: Option<Dir>,
 }
 
 /// A snapshot's file, read and compared with its name.
@@ -81,16 +58,14 @@ struct Sound {
 
 impl Snapshots {
     pub fn of(board: &Path) -> io::Result<Self> {
-        Ok(Self { directory: Directory::open(board)? })
+        let Some(board) = Dir::open(board)? else { return Ok(Self { directory: None }) };
+        Ok(Self { directory: board.dir(DIRECTORY)? })
     }
 
     /// Oldest first.
     pub fn names(&self) -> io::Result<Vec<SnapshotName>> {
         let Some(directory) = &self.directory else { return Ok(Vec::new()) };
-        let names = directory.names()?;
-        let mut names: Vec<_> = names.iter().filter_map(|name| SnapshotName::parse(name)).collect();
-        names.sort();
-        Ok(names)
+        sealed::names(directory)
     }
 
     /// Oldest first, with what their heads say, unverified.
@@ -103,7 +78,8 @@ impl Snapshots {
     }
 
     fn listed(&self, name: SnapshotName) -> io::Result<Listed> {
-        let file = self.directory.as_ref().map(|directory| directory.read(name.as_str())).transpose();
+        let open = |directory: &Dir| directory.open_file(name.as_str(), Purpose::Read);
+        let file = self.directory.as_ref().map(open).transpose();
         // What is listed may be a link, or pruned meanwhile.
         let Ok(Some(Some(file))) = file else { return Ok(Listed { name, bytes: 0, head: None }) };
         let bytes = file.metadata()?.len();
@@ -132,11 +108,8 @@ impl Snapshots {
     }
 
     fn read(&self, name: &SnapshotName) -> Result<Sound, SnapshotError> {
-        let bytes = self.bytes(name)?;
-        let sha256 = sha256(&bytes);
-        if !sha256.starts_with(name.hash()) {
-            return Err(SnapshotError::Damaged(format!("its SHA-256 begins with {}", &sha256[..8])));
-        }
+        let directory = self.directory.as_ref().ok_or(SnapshotError::NotFound)?;
+        let (bytes, sha256) = sealed::read(directory, name, MAX_BYTES)?;
         let snapshot: Snapshot = serde_json::from_slice(&bytes).map_err(|error| {
             SnapshotError::Damaged(format!("it cannot be understood: {error}; it may be of a newer callboard"))
         })?;
@@ -149,30 +122,6 @@ impl Snapshots {
             return Err(SnapshotError::Damaged("its head is not that of its state".to_owned()));
         }
         Ok(Sound { snapshot, sha256 })
-    }
-
-    fn bytes(&self, name: &SnapshotName) -> Result<Vec<u8>, SnapshotError> {
-        let directory = self.directory.as_ref().ok_or(SnapshotError::NotFound)?;
-        let file = match directory.read(name.as_str()) {
-            Ok(file) => file.ok_or(SnapshotError::NotFound)?,
-            // A link, or no file at all.
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                return Err(SnapshotError::Damaged(error.to_string()));
-            }
-            Err(error) => return Err(error.into()),
-        };
-        let mut bytes = Vec::new();
-        file.take(MAX_BYTES).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    }
-
-    /// What `latest.json` says; none when it is missing or says nothing.
-    fn latest(&self) -> io::Result<Option<Latest>> {
-        let Some(directory) = &self.directory else { return Ok(None) };
-        let Ok(Some(file)) = directory.read(LATEST) else { return Ok(None) };
-        let mut text = Vec::new();
-        file.take(HEAD_BYTES).read_to_end(&mut text)?;
-        Ok(serde_json::from_slice(&text).ok())
     }
 
     /// Reads every file, compares it with its name and with the chain. Changes nothing.
@@ -212,7 +161,8 @@ impl Snapshots {
 
     fn latest_problem(&self, names: &[SnapshotName]) -> io::Result<Option<String>> {
         let newest = names.last();
-        let Some(latest) = self.latest()? else {
+        let Some(directory) = &self.directory else { return Ok(None) };
+        let Some(latest) = sealed::latest::<u32>(directory) else {
             return Ok(newest.map(|_| "it is missing or cannot be understood; the next snapshot writes it".to_owned()));
         };
         if latest.version > LATEST_VERSION {
@@ -221,7 +171,7 @@ impl Snapshots {
         let Some(named) = names.iter().find(|name| name.as_str() == latest.path) else {
             return Ok(Some("it names a snapshot that is not there".to_owned()));
         };
-        let actual = match self.bytes(named) {
+        let actual = match sealed::bytes(directory, named, MAX_BYTES) {
             Ok(bytes) => sha256(&bytes),
             Err(error) => return Ok(Some(format!("what it names cannot be read: {error}"))),
         };
@@ -242,7 +192,8 @@ pub fn take(
     retention: Retention,
     unless: impl FnOnce(Option<&Listed>) -> bool,
 ) -> io::Result<Option<Listed>> {
-    let directory = Directory::make(board)?;
+    let board = Dir::open(board)?.ok_or(io::ErrorKind::NotFound)?;
+    let (directory, _) = board.make_dir(DIRECTORY)?;
     let patience = if taken.occasion == Occasion::Growth { Duration::ZERO } else { PATIENCE };
     let Some(_lock) = directory.lock(patience)? else {
         // That other one will do.
@@ -269,20 +220,14 @@ pub fn take(
         journal_bytes: taken.journal_bytes,
     };
     let bytes = serde_json::to_vec(&Snapshot { head: head.clone(), state: state.to_document() })?;
-    let sha256 = sha256(&bytes);
-    let name = SnapshotName::new(at, &sha256);
     let Some(directory) = &snapshots.directory else { return Ok(None) };
-    directory.clear_unfinished()?;
-    directory.place(name.as_str(), &bytes)?;
-    failpoint::hit("snapshot")?;
-    let latest = Latest { version: LATEST_VERSION, path: name.to_string(), sha256 };
-    directory.place(LATEST, &serde_json::to_vec(&latest)?)?;
+    let (name, _) = sealed::put(directory, at, &bytes, LATEST_VERSION, "snapshot")?;
     prune(directory, names, at, retention)?;
     Ok(Some(Listed { name, bytes: bytes.len() as u64, head: Some(head) }))
 }
 
 /// `older` are all but the one just taken.
-fn prune(directory: &Directory, older: Vec<SnapshotName>, now: Timestamp, retention: Retention) -> io::Result<()> {
+fn prune(directory: &Dir, older: Vec<SnapshotName>, now: Timestamp, retention: Retention) -> io::Result<()> {
     let age = i64::from(retention.days).saturating_mul(DAY);
     let surplus = older.into_iter().rev().skip(retention.count.saturating_sub(1));
     for name in surplus.filter(|name| now.since(name.at()) > age) {
@@ -305,10 +250,6 @@ fn head_of(text: &[u8]) -> Option<Head> {
 
 fn short(sha256: &str) -> String {
     sha256.chars().filter(char::is_ascii_hexdigit).take(8).collect()
-}
-
-pub fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

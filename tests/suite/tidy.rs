@@ -115,6 +115,7 @@ fn imports_go_one_way() {
         "location",
         "private",
         "redact",
+        "sealed",
         "signal",
         "strict",
         "worktree",

@@ -1,0 +1,101 @@
+//! Files that nobody changes once they are there: named by the time at which they were made and the first digits of their
+//! SHA-256, so that a look at one tells whether it is what was written. `latest.json` (`{version, path, sha256}`) beside
+//! them names the newest.
+
+use std::io::{self, Read};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+
+use crate::failpoint;
+use crate::private::{Dir, PrivateError, Purpose};
+use crate::state::snapshot::SnapshotName;
+use crate::state::time::Timestamp;
+
+pub const LATEST: &str = "latest.json";
+/// More than `latest.json` ever has.
+const LATEST_BYTES: u64 = 4_096;
+
+#[derive(Debug, Error)]
+pub enum ReadError {
+    #[error("there is no such file")]
+    NotFound,
+    #[error("{0}")]
+    Damaged(String),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+#[derive(Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Latest<V> {
+    pub version: V,
+    pub path: String,
+    pub sha256: String,
+}
+
+/// Oldest first.
+pub fn names(dir: &Dir) -> io::Result<Vec<SnapshotName>> {
+    let mut names: Vec<_> = dir.names()?.iter().filter_map(|name| SnapshotName::parse(name)).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// What `latest.json` says; none when it is missing or says nothing.
+pub fn latest<V: DeserializeOwned>(dir: &Dir) -> Option<Latest<V>> {
+    let file = dir.open_file(LATEST, Purpose::Read).ok()??;
+    let mut text = Vec::new();
+    file.take(LATEST_BYTES).read_to_end(&mut text).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+/// At most `max` bytes of a file, whatever they are.
+pub fn bytes(dir: &Dir, name: &SnapshotName, max: u64) -> Result<Vec<u8>, ReadError> {
+    let file = match dir.open_file(name.as_str(), Purpose::Read) {
+        Ok(file) => file.ok_or(ReadError::NotFound)?,
+        Err(PrivateError::Refused { what, .. }) => return Err(ReadError::Damaged(format!("it is {what}"))),
+        Err(PrivateError::Failed { source, .. }) => return Err(ReadError::Io(source)),
+    };
+    let mut bytes = Vec::new();
+    file.take(max).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// A file that is what its name says, and its whole SHA-256.
+pub fn read(dir: &Dir, name: &SnapshotName, max: u64) -> Result<(Vec<u8>, String), ReadError> {
+    let bytes = bytes(dir, name, max)?;
+    let sha256 = sha256(&bytes);
+    if sha256.starts_with(name.hash()) {
+        return Ok((bytes, sha256));
+    }
+    Err(ReadError::Damaged(format!("its SHA-256 begins with {}", &sha256[..8])))
+}
+
+/// A new file, which `latest.json` names when this returns; durable. `place` is the failpoint between the two. The caller
+/// holds the directory's lock.
+pub fn put<V: Serialize>(
+    dir: &Dir,
+    at: Timestamp,
+    bytes: &[u8],
+    version: V,
+    place: &str,
+) -> io::Result<(SnapshotName, String)> {
+    let sha256 = sha256(bytes);
+    let name = SnapshotName::new(at, &sha256);
+    dir.clear_unfinished()?;
+    dir.place(name.as_str(), bytes)?;
+    failpoint::hit(place)?;
+    point(dir, &name, &sha256, version)?;
+    Ok((name, sha256))
+}
+
+/// Has `latest.json` name `name`.
+pub fn point<V: Serialize>(dir: &Dir, name: &SnapshotName, sha256: &str, version: V) -> io::Result<()> {
+    let latest = Latest { version, path: name.to_string(), sha256: sha256.to_owned() };
+    dir.place(LATEST, &serde_json::to_vec(&latest)?)
+}
+
+pub fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
