@@ -23,7 +23,7 @@
 //! | what a tool takes, decides or answers | its file in [`ops`]; a new one is one file and one line in the list |
 //! | how calls become durable, waiting, presence | [`participant`]: `writer` (the loop), `board` (start, catch-up), `directory`, `feed`, `archive` (the past), `upkeep` |
 //! | what happens to a damaged or deleted board | [`participant`]: `recovery` (at start, `doctor --repair`), `vanished` (while it runs) |
-//! | what is on disk | [`journal`] (events in SQLite), [`statefile`] (the projection and older formats), [`snapshot`]; [`sealed`] |
+//! | what is on disk | [`journal`] (events in SQLite), [`statefile`] (the projection and older formats), [`snapshot`], [`bundle`]; [`sealed`] for both |
 //! | what a person may change by hand | [`ops::hand_edit`] (the rules), `statefile::edit` (the difference), `participant::edits` |
 //! | what MCP clients see | [`mcp`]: `server` (all transports), `stdio`, `http`, `subscriptions` |
 //! | what JSON-RPC clients see | [`rpc`]: methods, `events` (subscriptions), `discover` (OpenRPC), `client` |
@@ -34,8 +34,8 @@
 //! | what counts as a secret | [`redact`]: `shape` (by form), `named` (by the name before it) |
 //! | where the board is | [`location`], [`worktree`] |
 //!
-//! Imports go one way: `cli` → `http` → `mcp`, `rpc` → `participant` → `ops` → `state`; `journal`, `statefile` and
-//! `snapshot` know `state` only.
+//! Imports go one way: `cli` → `http` → `mcp`, `rpc` → `participant` → `ops` → `state`; `journal`, `statefile`,
+//! `snapshot` and `bundle` know `state` only.
 //!
 //! # Invariants
 //!
@@ -49,6 +49,7 @@
 //! 6. The ready index equals the definition of ready.
 //! 7. Every counter equals what the events say.
 
+pub mod bundle;
 pub mod cli;
 pub mod clock;
 pub mod config;

@@ -15,7 +15,7 @@ use serde_json::Value;
 const SHORTEST: usize = 8;
 
 /// How every mark begins.
-const MARK: &str = "[redacted: ";
+pub const MARK: &str = "[redacted: ";
 
 /// How often a text is looked through. A secret whose pattern begins inside of another's shows only when that one is gone;
 /// the bound keeps the time linear in texts made to hold endless chains of them.

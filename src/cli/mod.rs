@@ -5,6 +5,7 @@ mod agents;
 mod backup;
 mod bench;
 mod board;
+mod bundle;
 mod call;
 mod cancel;
 mod claim;
@@ -166,6 +167,8 @@ enum Command {
     State(state::Arguments),
     /// Keep earlier states as files, compare them, and go back to them
     Snapshot(snapshot::Arguments),
+    /// Keep refined prompts and settings for the next run, and load them
+    Bundle(bundle::Arguments),
     /// Write the whole board to one file, while others use it
     Backup(backup::Arguments),
     /// Make the board, or set it back, from a backup or a state file
@@ -281,6 +284,7 @@ fn run(arguments: Arguments) -> Outcome {
         Command::History(arguments) => history::run(&session, arguments),
         Command::State(arguments) => state::run(&session, arguments),
         Command::Snapshot(arguments) => snapshot::run(&session, arguments),
+        Command::Bundle(arguments) => bundle::run(&session, arguments),
         Command::Backup(arguments) => backup::run(&session, arguments),
         Command::Restore(arguments) => restore::run(&session, arguments),
         Command::Doctor(arguments) => doctor::run(&session, &arguments),

@@ -2,7 +2,7 @@
 
 use crate::ops::{self, AgentArgument};
 
-const COMMANDS: [(&str, &str); 26] = [
+const COMMANDS: [(&str, &str); 31] = [
     ("claim_task", "claim"),
     ("start_task", "start"),
     ("complete_task", "complete"),
@@ -29,6 +29,11 @@ const COMMANDS: [(&str, &str); 26] = [
     ("diff_snapshots", "snapshot diff"),
     ("restore_snapshot", "snapshot restore"),
     ("verify_snapshots", "snapshot verify"),
+    ("save_bundle", "bundle save"),
+    ("load_bundle", "bundle load"),
+    ("refine_bundle", "bundle refine"),
+    ("list_bundles", "bundle list"),
+    ("verify_bundles", "bundle verify"),
 ];
 
 /// Arguments that messages name, and the options for them.

@@ -26,9 +26,12 @@ mod health_check;
 mod heartbeat;
 mod init_coordination;
 mod input;
+mod list_bundles;
 mod list_snapshots;
+mod load_bundle;
 mod pause;
 mod principal;
+mod refine_bundle;
 mod register_agent;
 mod release_files;
 mod release_task;
@@ -36,10 +39,12 @@ mod reserve_files;
 mod restore_snapshot;
 mod resume;
 mod retry_task;
+mod save_bundle;
 mod schema;
 mod send_message;
 mod start_task;
 mod update_task;
+mod verify_bundles;
 mod verify_snapshots;
 mod wait_for_events;
 
@@ -59,6 +64,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::state::agent::Participant;
+use crate::state::bundle;
 use crate::state::document::Document;
 use crate::state::event::{Event, Recorded};
 use crate::state::id::{AgentId, ParticipantId};
@@ -222,6 +228,7 @@ pub trait Archive {
     /// A snapshot of the present, durable when this returns.
     fn take(&self, occasion: Occasion, label: Option<String>) -> Result<Listed, Refusal>;
     fn verify(&self) -> Result<Verification, Refusal>;
+    fn bundles(&self, asked: &bundle::Asked) -> Result<bundle::Told, Refusal>;
 }
 
 /// What a call had fetched from the archive before it was decided on.
@@ -233,6 +240,7 @@ pub enum Fetched {
     Taken(Listed),
     Verified(Verification),
     Pair(Box<Document>, Box<Document>),
+    Bundles(bundle::Told),
     /// An earlier state, of a snapshot or of the journal alone, and the snapshot taken of the present.
     Earlier {
         document: Box<Document>,
@@ -380,6 +388,11 @@ pub fn all() -> &'static [Entry] {
         Entry::of::<diff_snapshots::DiffSnapshots>(),
         Entry::of::<restore_snapshot::RestoreSnapshot>(),
         Entry::of::<verify_snapshots::VerifySnapshots>(),
+        Entry::of::<save_bundle::SaveBundle>(),
+        Entry::of::<load_bundle::LoadBundle>(),
+        Entry::of::<refine_bundle::RefineBundle>(),
+        Entry::of::<list_bundles::ListBundles>(),
+        Entry::of::<verify_bundles::VerifyBundles>(),
     ];
     ALL
 }

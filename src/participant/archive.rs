@@ -4,11 +4,13 @@
 use std::path::{Path, PathBuf};
 
 use super::board::BoardError;
+use crate::bundle::{self, Bundles};
 use crate::journal::Journal;
 use crate::journal::sqlite::SqliteJournal;
 use crate::ops::Archive;
 use crate::snapshot::{self, Retention, SnapshotError, Snapshots, Taken};
 use crate::state::State;
+use crate::state::bundle::{Asked, Told};
 use crate::state::document::Document;
 use crate::state::policy::Policy;
 use crate::state::refusal::Refusal;
@@ -114,6 +116,10 @@ impl Archive for BoardArchive {
 
     fn verify(&self) -> Result<Verification, Refusal> {
         self.snapshots()?.verify().map_err(failed)
+    }
+
+    fn bundles(&self, asked: &Asked) -> Result<Told, Refusal> {
+        Bundles::at(&self.dir.join(bundle::DIRECTORY)).answer(asked, self.now)
     }
 }
 

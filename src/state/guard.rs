@@ -34,6 +34,12 @@ impl State {
         self.agent(id).ok_or_else(|| Refusal::UnknownAgent { agent: id.clone() })
     }
 
+    /// `actor` is registered, or nobody: the person whose board it is.
+    pub fn takes_part(&self, actor: Option<&AgentId>) -> Result<(), Refusal> {
+        let Some(id) = actor.filter(|id| id.as_str() != HUMAN) else { return Ok(()) };
+        self.known_agent(id).map(drop)
+    }
+
     /// `actor` is a leader, or nobody that the board knows: the person whose board it is.
     pub fn leads(&self, actor: Option<&AgentId>, action: &'static str) -> Result<(), Refusal> {
         let Some(id) = actor.filter(|id| id.as_str() != HUMAN) else { return Ok(()) };

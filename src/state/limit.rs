@@ -46,6 +46,9 @@ limits! {
     INBOX = "unread messages of one reader", 200, "entries";
     RECIPIENTS = "recipients of one message", 1_000, "agents";
     ACKNOWLEDGED = "messages acknowledged in one call", 200, "entries";
+    BUNDLE = "context bundle", 256 * 1024, "bytes";
+    BUNDLE_SCOPE = "scope of context bundles", 200, "bytes";
+    BUNDLE_SCOPES = "scopes with context bundles", 1_000, "entries";
     RESERVATIONS = "reservations", 5_000, "entries";
     RESERVED_FILES = "files of one reservation", 100, "entries";
     RESERVED_MINUTES = "minutes of one reservation", 1_440, "minutes";
@@ -69,6 +72,8 @@ limits! {
 pub const ATTEMPTS_KEPT: usize = 20;
 /// Messages kept that everybody has read; the oldest go first.
 pub const READ_MESSAGES_KEPT: usize = 500;
+/// Context bundles kept in one scope; the oldest go first.
+pub const BUNDLES_KEPT: usize = 1_000;
 /// Idempotency keys that are remembered; the oldest is forgotten first.
 pub const KEYS_REMEMBERED: usize = 10_000;
 

@@ -5,6 +5,7 @@
 
 pub mod agent;
 mod apply;
+pub mod bundle;
 pub mod changed;
 mod check;
 pub mod claim;

@@ -155,6 +155,16 @@ pub enum Refusal {
     FilesHeld { hold: Box<Hold> },
     #[error("so many files are held that these could not be compared with all of them; name fewer, or without globs")]
     TooManyHolds,
+    #[error("which bundles? give scope, or model_id, base_url and toolset_hash, of which one is made")]
+    ScopeMissing,
+    #[error("the scope has what looks like a secret in it; choose a name that says what the bundles are for")]
+    SecretScope,
+    #[error("there is no bundle in scope `{scope}` to be refined; save_bundle makes the first")]
+    NothingToRefine { scope: String },
+    #[error("the newest bundle is not `{given}` but `{newest}`; look at it with load_bundle, then refine that")]
+    BundleMoved { given: String, newest: String },
+    #[error("context bundles could not be read or written ({detail})")]
+    BundlesFailed { detail: String },
     #[error("operation {index} ({name}) was refused, so nothing of the batch was done: {refusal}")]
     BatchItem { index: usize, name: String, refusal: Box<Refusal> },
     #[error("task #{index} of the batch: {refusal}; nothing of the batch was created")]

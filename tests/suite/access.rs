@@ -1,6 +1,6 @@
 //! Who may do what, what is kept secret, and what others can tamper with.
 
 mod files;
-mod redaction;
+pub mod redaction;
 mod texts;
 mod tokens;

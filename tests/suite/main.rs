@@ -1,6 +1,7 @@
 mod access;
 mod archive;
 mod bench;
+mod bundles;
 mod cli;
 mod clients;
 mod contract;

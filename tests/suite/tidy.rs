@@ -120,13 +120,14 @@ fn imports_go_one_way() {
         "strict",
         "worktree",
     ];
-    let rules: [(&str, Vec<&str>); 9] = [
+    let rules: [(&str, Vec<&str>); 10] = [
         ("state", vec![]),
         ("ops", vec!["state", "harmless", "redact"]),
         ("journal", [&["state"], &shell[..]].concat()),
         ("statefile", [&["state"], &shell[..]].concat()),
         ("snapshot", [&["state"], &shell[..]].concat()),
-        ("participant", [&["state", "ops", "journal", "statefile", "snapshot"], &shell[..]].concat()),
+        ("bundle", [&["state"], &shell[..]].concat()),
+        ("participant", [&["state", "ops", "journal", "statefile", "snapshot", "bundle"], &shell[..]].concat()),
         ("mcp", [&["state", "ops", "participant"], &shell[..]].concat()),
         ("rpc", [&["state", "ops", "participant"], &shell[..]].concat()),
         ("http", [&["state", "ops", "participant", "mcp", "rpc"], &shell[..]].concat()),

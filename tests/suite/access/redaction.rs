@@ -66,12 +66,12 @@ fn drawn(class: &str, length: usize, chance: &mut Chance) -> Option<String> {
 }
 
 /// A text and the secret in it.
-struct Positive {
-    text: String,
-    secret: String,
+pub struct Positive {
+    pub text: String,
+    pub secret: String,
 }
 
-fn positives() -> Vec<Positive> {
+pub fn positives() -> Vec<Positive> {
     let mut chance = Chance::new(1);
     let places = lines("places.txt");
     let forms = lines("forms.txt");
@@ -92,11 +92,17 @@ fn positives() -> Vec<Positive> {
     positives
 }
 
+impl Positive {
+    pub fn telling(&self) -> &str {
+        let words = self.secret.split(|c: char| !(c.is_ascii_alphanumeric() || "+/_-".contains(c)));
+        words.max_by_key(|word| word.len()).unwrap()
+    }
+}
+
 /// The most telling part is gone: the end of the last word, behind any prefix that is no secret.
-fn is_gone(positive: &Positive) -> bool {
+pub fn is_gone(positive: &Positive) -> bool {
     let Some((clean, _)) = redact::text(&positive.text) else { return false };
-    let words = positive.secret.split(|c: char| !(c.is_ascii_alphanumeric() || "+/_-".contains(c)));
-    let telling = words.max_by_key(|word| word.len()).unwrap();
+    let telling = positive.telling();
     let tail = &telling[telling.len() / 2..];
     !clean.contains(telling) && !clean.contains(tail)
 }
