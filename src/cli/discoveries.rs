@@ -10,9 +10,21 @@ use crate::state::agent::Discovery;
 pub struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
+    /// Only those in which all these words stand
+    #[arg(long, value_name = "WORDS")]
+    search: Option<String>,
     /// Only those with this tag; may be repeated, any of them will do
     #[arg(long)]
     tag: Vec<String>,
+    /// Only those found in work on this task
+    #[arg(long, value_name = "ID")]
+    task: Option<String>,
+    /// Also those that are superseded
+    #[arg(long)]
+    all: bool,
+    /// Only those older than this one
+    #[arg(long, value_name = "ID")]
+    before: Option<String>,
     /// The newest N
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: u32,
@@ -31,6 +43,15 @@ struct Add {
     /// What it is about; may be repeated
     #[arg(long)]
     tag: Vec<String>,
+    /// Found in work on this task [default: the one you hold]
+    #[arg(long, value_name = "ID")]
+    task: Option<String>,
+    /// A file that it is about; may be repeated
+    #[arg(long)]
+    file: Vec<String>,
+    /// A discovery whose place it takes; may be repeated
+    #[arg(long, value_name = "ID")]
+    supersede: Vec<String>,
     /// Idempotency key: repeating the command with it adds nothing
     #[arg(long)]
     key: Option<String>,
@@ -45,23 +66,33 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
 
 fn add(session: &Session, arguments: Add) -> Outcome {
     let content = if arguments.text == "-" { read_input("-") } else { arguments.text };
-    let request = json!({"content": content, "tags": arguments.tag, "idempotency_key": arguments.key});
+    let files = session.project_paths(&arguments.file);
+    let request = json!({"content": content, "tags": arguments.tag, "task_id": arguments.task, "files": files,
+        "supersedes": arguments.supersede, "idempotency_key": arguments.key});
     let reply = session.call("add_discovery", request)?;
     session.show(&reply, |page| page.line(print::text(&reply["discovery"]["id"])))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn list(session: &Session, arguments: &Arguments) -> Outcome {
-    let reply = session.call("get_discoveries", json!({"tags": arguments.tag, "limit": arguments.limit}))?;
+    let Arguments { search, tag, task, all, before, limit, .. } = arguments;
+    let request = json!({"query": search, "tags": tag, "task_id": task, "all": all, "after": before,
+        "limit": limit});
+    let reply = session.call("get_discoveries", request)?;
     let discoveries: Vec<Discovery> = serde_json::from_value(reply["discoveries"].clone())?;
+    let superseded = reply["discoveries"].as_array().into_iter().flatten().map(|one| &one["superseded_by"]);
     session.show(&reply, |page| {
         if discoveries.is_empty() {
             page.line("no discoveries");
         }
-        for one in &discoveries {
+        for (one, superseded_by) in discoveries.iter().zip(superseded) {
             let tags = if one.tags.is_empty() { String::new() } else { format!(" [{}]", one.tags.join(", ")) };
-            let from = format!("{} {}{tags}", one.agent_id, page.when(one.created_at));
+            let superseded_by = superseded_by.as_str().map(|by| format!(", superseded by {by}")).unwrap_or_default();
+            let from = format!("{} {} {}{tags}{superseded_by}", one.id, one.agent_id, page.when(one.created_at));
             page.field(&print::harmless(&from), &one.content);
+        }
+        if let Some(next) = reply["next"].as_str() {
+            page.line(format_args!("there are older ones: --before {next}"));
         }
     })?;
     Ok(ExitCode::SUCCESS)

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use super::{AgentArgument, Annotations, Call, Decision, Operation, Toolset, WRITE, input};
 use crate::state::agent::Discovery;
 use crate::state::event::Event;
-use crate::state::id::{Chance, DiscoveryId};
+use crate::state::id::{Chance, DiscoveryId, TaskId};
 use crate::state::limit;
 use crate::state::refusal::Refusal;
 use crate::state::{Created, State};
@@ -18,6 +18,12 @@ pub struct Params {
     content: String,
     #[serde(default)]
     tags: Vec<String>,
+    task_id: Option<String>,
+    #[serde(default)]
+    files: Vec<String>,
+    /// Ids
+    #[serde(default)]
+    supersedes: Vec<String>,
     idempotency_key: Option<String>,
 }
 
@@ -46,11 +52,20 @@ impl Operation for AddDiscovery {
 
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
         let agent = call.agent()?.clone();
-        state.known_agent(&agent)?;
+        // What is found is found in work on something.
+        let own = state.known_agent(&agent)?.current_task.clone();
         limit::DISCOVERIES.check(state.discoveries().len() + 1)?;
         let discovery = DiscoveryId::trusted(format!("disc-{}", Chance::new(call.seed).base32(8)));
         let content = input::checked_text("content", &limit::CONTENT, &params.content)?;
-        Ok(vec![Event::DiscoveryAdded { discovery, agent, content, tags: input::checked_labels(&params.tags)? }])
+        let tags = input::checked_labels(&params.tags)?;
+        let task_id = params.task_id.as_deref().map(TaskId::checked).transpose()?;
+        if let Some(unknown) = task_id.as_ref().filter(|id| state.status_of(id).is_none()) {
+            return Err(Refusal::UnknownTask { task: unknown.clone() }.into());
+        }
+        let mut files = input::checked_patterns("files", &params.files, call.place)?;
+        files.dedup();
+        let (task_id, supersedes) = (task_id.or(own), superseded(&params.supersedes, state)?);
+        Ok(vec![Event::DiscoveryAdded { discovery, agent, content, tags, task_id, files, supersedes }])
     }
 
     fn reply(_: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
@@ -61,4 +76,20 @@ impl Operation for AddDiscovery {
         let discovery = added.ok_or(Refusal::Empty { what: "what the call created" })?;
         Ok(Reply { success: true, discovery: Discovery::clone(discovery) })
     }
+}
+
+/// In the order given, each once.
+fn superseded(given: &[String], state: &State) -> Result<Vec<DiscoveryId>, Refusal> {
+    limit::SUPERSEDED.check(given.len())?;
+    let mut ids = Vec::new();
+    for id in given {
+        let discovery = DiscoveryId::checked(id)?;
+        if state.discovery(&discovery).is_none() {
+            return Err(Refusal::UnknownDiscovery { discovery });
+        }
+        if !ids.contains(&discovery) {
+            ids.push(discovery);
+        }
+    }
+    Ok(ids)
 }

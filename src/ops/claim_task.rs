@@ -132,10 +132,10 @@ const NOTE_SHOWN: usize = 150;
 const WORKTREE_SHOWN: usize = 80;
 const OVERLAPS_SHOWN: usize = 3;
 const FILES_SHOWN: usize = 60;
-const DISCOVERIES_SHOWN: usize = 2;
+const DISCOVERIES_SHOWN: usize = 5;
 const DISCOVERY_SHOWN: usize = 140;
-/// Discoveries that are looked through for some on the task's tags, newest first.
-const DISCOVERIES_LOOKED_AT: usize = 200;
+/// Of all discoveries together: two long ones, or some short ones.
+const DISCOVERIES_BYTES: usize = 2 * (DISCOVERY_SHOWN + "\"\"".len());
 
 impl Operation for ClaimTask {
     const NAME: &'static str = "claim_task";
@@ -269,12 +269,13 @@ fn advice(why: &EmptyHanded) -> (String, &'static str) {
 /// With as much of the outputs as fits the budget.
 fn handoff(task: &Task, agent: &Agent, state: &State) -> Option<Handoff> {
     let overlaps = state.overlaps_of(task, agent, OVERLAPS_SHOWN, &mut Effort::new());
+    let found = discoveries(task, state);
     let mut output_shown = OUTPUT_SHOWN;
-    let mut handoff = handoff_with(task, state, output_shown, &overlaps)?;
+    let mut handoff = handoff_with(task, state, output_shown, &overlaps, &found)?;
     let size = |handoff: &Handoff| serde_json::to_string(handoff).unwrap_or_default().len();
     while size(&handoff) > HANDOFF && output_shown > OUTPUT_AT_LEAST {
         output_shown = (output_shown - 20).max(OUTPUT_AT_LEAST);
-        handoff = handoff_with(task, state, output_shown, &overlaps)?;
+        handoff = handoff_with(task, state, output_shown, &overlaps, &found)?;
     }
     // Whose files they are comes before what was found out.
     while size(&handoff) > HANDOFF && !handoff.overlaps.is_empty() && handoff.discoveries.pop().is_some() {}
@@ -284,14 +285,20 @@ fn handoff(task: &Task, agent: &Agent, state: &State) -> Option<Handoff> {
     Some(handoff)
 }
 
-fn handoff_with(task: &Task, state: &State, output_shown: usize, overlaps: &[Hold]) -> Option<Handoff> {
+fn handoff_with(
+    task: &Task,
+    state: &State,
+    output_shown: usize,
+    overlaps: &[Hold],
+    found: &[String],
+) -> Option<Handoff> {
     let dependencies = task.dependencies.iter().take(DEPENDENCIES_SHOWN);
     let dependencies = dependencies.filter_map(|id| inherited(state.task(id)?, output_shown));
     let ended = task.attempts.iter().rev().find(|attempt| attempt.outcome.is_some());
     let handoff = Handoff {
         dependencies: dependencies.collect(),
         last_attempt: ended.map(last_attempt),
-        discoveries: discoveries(task, state),
+        discoveries: found.to_vec(),
         overlaps: overlaps.iter().map(overlap).collect(),
         more: "get_task",
     };
@@ -325,9 +332,16 @@ fn last_attempt(attempt: &Attempt) -> LastAttempt {
 }
 
 fn discoveries(task: &Task, state: &State) -> Vec<String> {
-    let newest = state.discoveries().rev().take(DISCOVERIES_LOOKED_AT);
-    let related = newest.filter(|one| one.tags.iter().any(|tag| task.tags.contains(tag)));
-    related.take(DISCOVERIES_SHOWN).map(|one| shortened(&one.content, DISCOVERY_SHOWN)).collect()
+    let mut left = DISCOVERIES_BYTES;
+    let relevant = state.discoveries_for(task, DISCOVERIES_SHOWN).into_iter();
+    let shown = relevant.map(|one| shortened(&one.content, DISCOVERY_SHOWN));
+    let fitting = shown.take_while(|text| {
+        let size = serde_json::to_string(text).map_or(usize::MAX, |text| text.len());
+        let fits = size <= left;
+        left = left.saturating_sub(size);
+        fits
+    });
+    fitting.collect()
 }
 
 /// At most `bytes` of `text` as JSON, cut between characters.

@@ -157,6 +157,15 @@ pub struct Discovery {
     #[serde(default)]
     pub tags: Vec<String>,
     pub created_at: Timestamp,
+    /// In work on this one it was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<TaskId>,
+    /// Paths and globs that it is about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    /// Those whose place it takes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub supersedes: Vec<DiscoveryId>,
 }
 
 /// A process that agents act through and that outlives one call: `mcp` over stdio.

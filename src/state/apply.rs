@@ -212,17 +212,17 @@ impl State {
                 task.result = None;
                 task.completed_at = None;
             })?,
-            Event::DiscoveryAdded { discovery, agent, content, tags } => {
-                let ordinal = self.take_ordinal();
-                let found = Discovery {
+            Event::DiscoveryAdded { discovery, agent, content, tags, task_id, files, supersedes } => {
+                self.put_discovery(Discovery {
                     id: discovery.clone(),
                     agent_id: agent.clone(),
                     content: content.clone(),
                     tags: tags.clone(),
                     created_at: at,
-                };
-                self.discoveries.insert(ordinal, Arc::new(found));
-                self.undo.push(Undo::Discovery(ordinal));
+                    task_id: task_id.clone(),
+                    files: files.clone(),
+                    supersedes: supersedes.clone(),
+                });
             }
             Event::MessageSent { message } => {
                 if let Some(asked) = &message.reply_to {

@@ -15,6 +15,7 @@ impl State {
         self.check_index(&mut wrong);
         self.check_counters(&mut wrong);
         self.check_messages(&mut wrong);
+        self.check_discoveries(&mut wrong);
         self.check_reservations(&mut wrong);
         wrong
     }

@@ -185,6 +185,13 @@ pub enum Event {
         content: String,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tags: Vec<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        task_id: Option<TaskId>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        files: Vec<String>,
+        /// Their place it takes; they stay.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        supersedes: Vec<DiscoveryId>,
     },
     /// Unread by all its recipients from here on; the message that it answers, if there is one, is read by its sender.
     MessageSent {
@@ -374,6 +381,7 @@ impl Event {
             Self::TasksRetired { tasks } => tasks.iter().map(|task| &task.id).collect(),
             Self::MessageSent { message } => message.task_id.iter().collect(),
             Self::FilesReserved { reservation } => reservation.task.iter().collect(),
+            Self::DiscoveryAdded { task_id, .. } => task_id.iter().collect(),
             Self::StateEdited { tasks, .. } => tasks.iter().map(|edited| &edited.task).collect(),
             Self::TaskUpdated { task, .. }
             | Self::Noted { task, .. }

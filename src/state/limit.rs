@@ -40,6 +40,8 @@ limits! {
     BATCH = "tasks or operations in one batch", 5_000, "entries";
     TASKS = "live tasks", 1_000_000, "entries";
     AGENTS = "agents", 10_000, "entries";
+    QUERY = "query", 500, "bytes";
+    SUPERSEDED = "discoveries superseded by one", 20, "entries";
     DISCOVERIES = "discoveries", 20_000, "entries";
     MESSAGE = "message text", 8 * 1024, "bytes";
     MESSAGES = "messages", 20_000, "entries";

@@ -11,6 +11,7 @@ mod check;
 pub mod claim;
 pub mod deadline;
 pub mod diff;
+pub mod discovery;
 pub mod document;
 pub mod edit;
 pub mod event;
@@ -36,9 +37,10 @@ use std::sync::Arc;
 use agent::{Agent, Discovery, Participant};
 pub use apply::{ApplyError, lease_end};
 use changed::{Changed, Entity};
+use discovery::Findings;
 use document::{Archived, Board, Document, Retired, SCHEMA_VERSION};
 use event::{Event, Idempotency, Recorded};
-use id::{AgentId, DiscoveryId, ParticipantId, TaskId};
+use id::{AgentId, ParticipantId, TaskId};
 use index::Index;
 use message::{Mail, Message};
 pub use remembered::{Created, Remembered};
@@ -63,6 +65,7 @@ pub struct State {
     remembered: Remembered,
     index: Index,
     mail: Mail,
+    findings: Findings,
     holds: Holds,
     next_ordinal: Ordinal,
     /// What `rollback` puts back, oldest first; empty after `settle`.
@@ -134,6 +137,7 @@ impl State {
             remembered: Remembered::default(),
             index: Index::default(),
             mail: Mail::default(),
+            findings: Findings::default(),
             holds: Holds::default(),
             next_ordinal: 0,
             undo: Vec::new(),
@@ -150,10 +154,7 @@ impl State {
             state.put_task(ordinal, Some(Arc::new(task)));
         }
         state.agents = document.agents.into_iter().map(|(id, agent)| (id, Arc::new(agent))).collect();
-        for discovery in document.discoveries {
-            let ordinal = state.take_ordinal();
-            state.discoveries.insert(ordinal, Arc::new(discovery));
-        }
+        document.discoveries.into_iter().for_each(|discovery| state.put_discovery(discovery));
         for message in document.messages {
             let ordinal = state.take_ordinal();
             state.swap_message(ordinal, Some(Arc::new(message)));
@@ -220,15 +221,6 @@ impl State {
         self.agents.get(id)
     }
 
-    /// Oldest first.
-    pub fn discoveries(&self) -> impl DoubleEndedIterator<Item = &Arc<Discovery>> + ExactSizeIterator {
-        self.discoveries.values()
-    }
-
-    pub fn discovery(&self, id: &DiscoveryId) -> Option<&Arc<Discovery>> {
-        self.discoveries.values().rev().find(|one| one.id == *id)
-    }
-
     pub fn participants(&self) -> impl Iterator<Item = &Arc<Participant>> {
         self.participants.values()
     }
@@ -293,7 +285,7 @@ impl State {
                 Undo::Board(board) => self.board = board,
                 Undo::Task(ordinal, task) => self.swap_task(ordinal, task),
                 Undo::Agent(id, agent) => restore(&mut self.agents, id, agent),
-                Undo::Discovery(ordinal) => drop(self.discoveries.remove(&ordinal)),
+                Undo::Discovery(ordinal) => self.take_discovery(ordinal),
                 Undo::Message(ordinal, message) => drop(self.swap_message(ordinal, message)),
                 Undo::Reservation(ordinal, one) => drop(self.swap_reservation(ordinal, one)),
                 Undo::Participant(id, participant) => restore(&mut self.participants, id, participant),

@@ -4,7 +4,7 @@ use serde::{Serialize, Serializer};
 use thiserror::Error;
 
 use super::agent::Role;
-use super::id::{AgentId, MessageId, TaskId};
+use super::id::{AgentId, DiscoveryId, MessageId, TaskId};
 use super::limit::{INBOX, Limit};
 use super::reservation::Hold;
 use super::snapshot::SnapshotName;
@@ -155,6 +155,8 @@ pub enum Refusal {
     FilesHeld { hold: Box<Hold> },
     #[error("so many files are held that these could not be compared with all of them; name fewer, or without globs")]
     TooManyHolds,
+    #[error("no discovery `{discovery}`; get_discoveries with all: true has those there are")]
+    UnknownDiscovery { discovery: DiscoveryId },
     #[error("which bundles? give scope, or model_id, base_url and toolset_hash, of which one is made")]
     ScopeMissing,
     #[error("the scope has what looks like a secret in it; choose a name that says what the bundles are for")]

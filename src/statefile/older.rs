@@ -268,6 +268,9 @@ fn discoveries(old: Vec<OldDiscovery>, board_created: Timestamp, notes: &mut Vec
             content: old.content.unwrap_or_default(),
             tags: old.tags,
             created_at: known_time(old.created_at.as_deref()).unwrap_or(board_created),
+            task_id: None,
+            files: Vec::new(),
+            supersedes: Vec::new(),
         });
     }
     discoveries

@@ -6,6 +6,7 @@ mod cli;
 mod clients;
 mod contract;
 mod crashes;
+mod discoveries;
 mod doors;
 mod edits;
 mod faults;

@@ -231,7 +231,13 @@ impl Simulation {
             }
             23 => ("release_task", json!({"agent_id": agent, "task_id": task, "reason": "tired"})),
             24 => ("heartbeat", json!({"agent_id": agent, "note": "half way", "task_id": task})),
-            25 => ("add_discovery", json!({"agent_id": agent, "content": "found", "idempotency_key": self.key()})),
+            25 => {
+                let found: Vec<_> = self.ledger.discovered.iter().cloned().collect();
+                let supersedes: Vec<_> = self.dice.pick(&found).filter(|_| self.dice.one_in(3)).into_iter().collect();
+                let call = json!({"agent_id": agent, "content": "found", "files": [FILES[self.dice.below(FILES.len())]],
+                    "supersedes": supersedes, "idempotency_key": self.key()});
+                ("add_discovery", call)
+            }
             26 => ("cancel_task", json!({"task_id": any, "reason": "not needed"})),
             27 => ("retry_task", json!({"task_id": any})),
             30 => {

@@ -137,7 +137,9 @@ impl Table {
             0..6 => created(self),
             6 => json!({"kind": "agent_registered", "agent": self.name("a"), "role": "worker", "max_concurrent": 9}),
             7 => {
-                json!({"kind": "discovery_added", "discovery": self.name("d"), "agent": "a", "content": self.chance.text()})
+                let older: Vec<_> = state.discoveries().next_back().map(|one| one.id.as_str()).into_iter().collect();
+                json!({"kind": "discovery_added", "discovery": self.name("d"), "agent": "a", "content":
+                    self.chance.text(), "task_id": id, "files": [self.chance.text()], "supersedes": older})
             }
             8 => json!({"kind": "participant_joined", "participant":
                 {"id": self.name("p"), "pid": 7, "joined_at": "2026-03-01T12:00:00Z"}}),

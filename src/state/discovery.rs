@@ -1,0 +1,178 @@
+//! Discoveries: what agents found out, kept for all. One that is superseded by a newer stays, and is shown when asked for. What
+//! follows from the discoveries (who supersedes whom, which are about what) is kept up beside them and never written.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use super::agent::Discovery;
+use super::id::{DiscoveryId, TaskId};
+use super::pattern::Pattern;
+use super::task::Task;
+use super::{Ordinal, State, Undo};
+
+/// The newest of one tag, task or file that are looked at for a claim.
+const OF_EACH: usize = 20;
+/// Tags, dependencies and files of a task that are looked at for a claim.
+const LOOKED_AT: usize = 50;
+/// The newest discoveries whose files are compared with the globs of a task.
+const COMPARED: usize = 100;
+/// Comparisons of a glob with a file that one claim may cost.
+const COMPARISONS: usize = 2_000;
+
+/// What each relation of a discovery to a task is worth: its own findings before its files', those before its tags'.
+const OF_TASK: u32 = 16;
+const OF_DEPENDENCY: u32 = 8;
+const OF_FILE: u32 = 4;
+const OF_TAG: u32 = 1;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Findings {
+    ordinals: HashMap<DiscoveryId, Ordinal>,
+    /// The newest last.
+    superseded: HashMap<DiscoveryId, Vec<Ordinal>>,
+    tags: HashMap<String, BTreeSet<Ordinal>>,
+    tasks: HashMap<TaskId, BTreeSet<Ordinal>>,
+    /// By the files as they were given.
+    files: HashMap<String, BTreeSet<Ordinal>>,
+    /// Those that name files.
+    filed: BTreeSet<Ordinal>,
+}
+
+impl Findings {
+    fn add(&mut self, ordinal: Ordinal, one: &Discovery) {
+        self.ordinals.insert(one.id.clone(), ordinal);
+        for older in &one.supersedes {
+            self.superseded.entry(older.clone()).or_default().push(ordinal);
+        }
+        for tag in &one.tags {
+            self.tags.entry(tag.clone()).or_default().insert(ordinal);
+        }
+        for file in &one.files {
+            self.files.entry(file.clone()).or_default().insert(ordinal);
+            self.filed.insert(ordinal);
+        }
+        if let Some(task) = &one.task_id {
+            self.tasks.entry(task.clone()).or_default().insert(ordinal);
+        }
+    }
+
+    fn remove(&mut self, ordinal: Ordinal, one: &Discovery) {
+        self.ordinals.remove(&one.id);
+        for older in &one.supersedes {
+            if let Some(by) = self.superseded.get_mut(older) {
+                by.retain(|by| *by != ordinal);
+                if by.is_empty() {
+                    self.superseded.remove(older);
+                }
+            }
+        }
+        one.tags.iter().for_each(|tag| forget(&mut self.tags, tag, ordinal));
+        one.files.iter().for_each(|file| forget(&mut self.files, file, ordinal));
+        one.task_id.iter().for_each(|task| forget(&mut self.tasks, task, ordinal));
+        self.filed.remove(&ordinal);
+    }
+}
+
+fn forget<K: std::hash::Hash + Eq>(index: &mut HashMap<K, BTreeSet<Ordinal>>, key: &K, ordinal: Ordinal) {
+    if let Some(found) = index.get_mut(key) {
+        found.remove(&ordinal);
+        if found.is_empty() {
+            index.remove(key);
+        }
+    }
+}
+
+impl State {
+    /// Oldest first.
+    pub fn discoveries(&self) -> impl DoubleEndedIterator<Item = &Arc<Discovery>> + ExactSizeIterator {
+        self.discoveries.values()
+    }
+
+    pub fn discovery(&self, id: &DiscoveryId) -> Option<&Arc<Discovery>> {
+        self.discoveries.get(self.findings.ordinals.get(id)?)
+    }
+
+    /// Newest first; those that were there before `id`, if it is given and there.
+    pub fn discoveries_before(&self, id: Option<&DiscoveryId>) -> impl Iterator<Item = &Arc<Discovery>> {
+        let end = id.and_then(|id| self.findings.ordinals.get(id)).copied().unwrap_or(Ordinal::MAX);
+        self.discoveries.range(..end).rev().map(|(_, one)| one)
+    }
+
+    /// The newest that has taken its place.
+    pub fn superseded_by(&self, id: &DiscoveryId) -> Option<&DiscoveryId> {
+        let by = self.findings.superseded.get(id)?.last()?;
+        self.discoveries.get(by).map(|one| &one.id)
+    }
+
+    /// What is most likely to help with `task`: found in work on it, on what it depends on, about its files or under its
+    /// tags; the newer first of those that are as close. Nothing that is superseded. The cost is bounded, however many
+    /// discoveries there are.
+    pub fn discoveries_for(&self, task: &Task, most: usize) -> Vec<&Arc<Discovery>> {
+        let Findings { tags, tasks, files, .. } = &self.findings;
+        let mut worth: BTreeMap<Ordinal, u32> = BTreeMap::new();
+        let mut count = |found: Option<&BTreeSet<Ordinal>>, each: u32| {
+            for ordinal in found.into_iter().flat_map(|found| found.iter().rev().take(OF_EACH)) {
+                *worth.entry(*ordinal).or_default() += each;
+            }
+        };
+        count(tasks.get(&task.id), OF_TASK);
+        task.dependencies.iter().take(LOOKED_AT).for_each(|id| count(tasks.get(id), OF_DEPENDENCY));
+        task.tags.iter().take(LOOKED_AT).for_each(|tag| count(tags.get(tag), OF_TAG));
+        let own = task.context.as_ref().map(|context| context.files.as_slice()).unwrap_or_default();
+        own.iter().take(LOOKED_AT).for_each(|file| count(files.get(file), OF_FILE));
+        for ordinal in self.filed_near(own) {
+            *worth.entry(ordinal).or_default() += OF_FILE;
+        }
+        let current = |(ordinal, worth): (Ordinal, u32)| {
+            let one = self.discoveries.get(&ordinal)?;
+            self.superseded_by(&one.id).is_none().then_some(((worth, ordinal), one))
+        };
+        let mut found: Vec<_> = worth.into_iter().filter_map(current).collect();
+        found.sort_by_key(|(rank, _)| std::cmp::Reverse(*rank));
+        found.into_iter().take(most).map(|(_, one)| one).collect()
+    }
+
+    /// Those of the newest whose files `own` may mean without naming them.
+    fn filed_near(&self, own: &[String]) -> Vec<Ordinal> {
+        let named: HashSet<_> = own.iter().collect();
+        let patterns: Vec<_> = own.iter().take(LOOKED_AT).filter_map(|file| Pattern::new(file)).collect();
+        let mut left = COMPARISONS;
+        let mut near = |ordinal: &Ordinal| {
+            let theirs = self.discoveries.get(ordinal).map(|one| one.files.as_slice()).unwrap_or_default();
+            theirs.iter().filter(|file| !named.contains(file)).filter_map(|file| Pattern::new(file)).any(|theirs| {
+                patterns.iter().any(|own| {
+                    left = left.saturating_sub(1);
+                    left > 0 && own.overlaps(&theirs)
+                })
+            })
+        };
+        let newest = self.findings.filed.iter().rev().take(if patterns.is_empty() { 0 } else { COMPARED });
+        newest.copied().filter(|ordinal| near(ordinal)).collect()
+    }
+
+    pub(super) fn put_discovery(&mut self, one: Discovery) {
+        let ordinal = self.take_ordinal();
+        self.findings.add(ordinal, &one);
+        self.discoveries.insert(ordinal, Arc::new(one));
+        self.undo.push(Undo::Discovery(ordinal));
+    }
+
+    pub(super) fn take_discovery(&mut self, ordinal: Ordinal) {
+        if let Some(one) = self.discoveries.remove(&ordinal) {
+            self.findings.remove(ordinal, &one);
+        }
+    }
+
+    pub(super) fn check_discoveries(&self, wrong: &mut Vec<String>) {
+        let mut findings = Findings::default();
+        for (ordinal, one) in &self.discoveries {
+            if findings.ordinals.contains_key(&one.id) {
+                wrong.push(format!("discovery {} is there twice", one.id));
+            }
+            findings.add(*ordinal, one);
+        }
+        if findings != self.findings {
+            wrong.push(format!("the findings are {:?} and should be {findings:?}", self.findings));
+        }
+    }
+}
