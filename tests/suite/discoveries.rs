@@ -1,5 +1,7 @@
 //! Discoveries: searched, superseded, and handed to whoever takes a task that they help with.
 
+use callboard::state::State;
+use callboard::state::event::Recorded;
 use callboard::state::limit;
 use callboard::statefile;
 use serde_json::{Value, json};
@@ -185,6 +187,25 @@ fn what_refers_to_nothing_is_refused_with_the_way_out() {
         assert!(refusal.to_string().contains(part), "{operation}: {refusal}");
     }
     assert_eq!(found(&mut world, json!({"all": true})), ["x"]);
+}
+
+#[test]
+fn event_and_file_from_before_there_were_relations_still_open() {
+    let event = json!({"seq": 2, "at": "2026-03-01T12:00:00.000Z", "writer": "p-1", "kind": "discovery_added",
+        "discovery": "d1", "agent": "a", "content": "c", "tags": ["x"]});
+    let recorded: Recorded = serde_json::from_value(event.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&recorded).unwrap(), event, "written as it was read");
+    let mut state = State::new();
+    let first =
+        json!({"seq": 1, "at": "2026-03-01T12:00:00.000Z", "writer": "p-1", "kind": "board_created", "board_id": "b"});
+    for recorded in [serde_json::from_value(first).unwrap(), recorded] {
+        state.apply(&recorded).unwrap();
+        state.settle();
+    }
+    assert_eq!(state.check(), Vec::<String>::new());
+    let kept = serde_json::to_value(state.discoveries().next().unwrap()).unwrap();
+    let fields: Vec<_> = kept.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(fields, ["id", "agent_id", "content", "tags", "created_at"], "the sums of old files hold");
 }
 
 #[test]
