@@ -242,8 +242,8 @@ impl Keyring {
     pub fn judge(&self, presented: &[u8]) -> Verdict {
         self.refresh();
         let is_owner = self.owner.accepts(presented);
-        let hash = hex(&Sha256::digest(presented));
         let known = self.lock();
+        let hash = if known.guests.is_empty() { String::new() } else { hex(&Sha256::digest(presented)) };
         let mut found = u32::MAX;
         for (index, guest) in (0..).zip(&known.guests) {
             let same: Choice = guest.entry.sha256.as_bytes().ct_eq(hash.as_bytes());
@@ -297,5 +297,6 @@ fn principal(entry: &Entry) -> Principal {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digit = |value: u8| char::from_digit(u32::from(value), 16).unwrap_or_default();
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }

@@ -6,6 +6,8 @@
 //! ends of the block's part of the chain. Rows with an idempotency key stay readable by themselves in `archived_keys`,
 //! as many as are ever looked for.
 
+use std::io::Write;
+
 use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
@@ -87,7 +89,7 @@ impl SqliteJournal {
             return Ok(None);
         }
         let before = self.link_at(due_at - RECENT - BLOCK - 1)?;
-        let (mut link, mut encoder) = (before, DeflateEncoder::new(Vec::new(), Compression::default()));
+        let (mut link, mut text) = (before, Vec::new());
         let mut statement = self.connection.prepare_cached(READ)?;
         let mut rows = statement.query(params![before.seq.cast_signed(), BLOCK.cast_signed()])?;
         while let Some(row) = rows.next()? {
@@ -95,10 +97,12 @@ impl SqliteJournal {
             link = row.verify(&link, &hash)?;
             let Row { batch_id, v, kind, at_ms, participant, agent, idem_key, idem_params, body, .. } = row;
             let columns: Columns = (batch_id, v, kind, at_ms, participant, agent, idem_key, idem_params, body);
-            serde_json::to_writer(&mut encoder, &columns)?;
+            serde_json::to_writer(&mut text, &columns)?;
         }
-        let columns = usize::try_from(encoder.total_in()).unwrap_or(usize::MAX);
-        Ok(Some(Block { before, last: link, columns, rows: encoder.finish()? }))
+        // At once: for each of the many small pieces that JSON is written in, the encoder would clear a whole buffer.
+        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(&text)?;
+        Ok(Some(Block { before, last: link, columns: text.len(), rows: encoder.finish()? }))
     }
 
     /// Moves what `block` holds into the archive, unless another process has done it. The caller holds the board's lock.
