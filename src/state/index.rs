@@ -1,7 +1,9 @@
 //! What follows from the tasks and is kept up with every change, so that no operation scans them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+use foldhash::{HashMap, HashMapExt};
 
 use super::Ordinal;
 use super::agent::{Agent, Demands};
@@ -32,6 +34,29 @@ enum Slot {
 }
 
 impl Index {
+    /// The same that comes of one task after another; each with whether nothing but time stands between it and a claim.
+    pub fn of<'a>(tasks: impl ExactSizeIterator<Item = (Ordinal, &'a Task, bool)>) -> Self {
+        let mut index = Self { slots: HashMap::with_capacity(tasks.len()), ..Self::default() };
+        let mut ready: BTreeMap<Arc<Demands>, Vec<(u8, Ordinal)>> = BTreeMap::new();
+        for (ordinal, task, is_unblocked) in tasks {
+            index.replace(ordinal, None, Some(task));
+            match task.not_before {
+                _ if !is_unblocked => {}
+                Some(until) if until > index.awake_until => index.place(ordinal, Some(task)),
+                _ => {
+                    let demands = match ready.get_key_value(&task.demands) {
+                        Some((known, _)) => Arc::clone(known),
+                        None => Arc::new(task.demands.clone()),
+                    };
+                    ready.entry(Arc::clone(&demands)).or_default().push((task.priority, ordinal));
+                    index.slots.insert(ordinal, Slot::Ready(demands, task.priority));
+                }
+            }
+        }
+        index.ready = ready.into_iter().map(|(demands, tasks)| (demands, tasks.into_iter().collect())).collect();
+        index
+    }
+
     pub fn count(&self, status: TaskStatus) -> usize {
         self.by_status[status as usize]
     }
@@ -175,4 +200,28 @@ fn lease_end(task: &Task) -> Timestamp {
 
 fn finish(task: &Task) -> Timestamp {
     task.completed_at.unwrap_or(task.created_at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::State;
+    use crate::state::document::Document;
+
+    #[test]
+    fn index_of_all_is_the_index_of_one_after_another() {
+        let text = include_str!("../../tests/data/state-v1.json");
+        let mut document: Document = serde_json::from_str(text).unwrap();
+        for (number, task) in document.tasks.iter_mut().enumerate() {
+            task.not_before = (number % 3 == 0).then(|| Timestamp::from_millis(number as i64));
+        }
+        let state = State::from_document(document);
+        let mut one_by_one = Index::default();
+        for (ordinal, task) in &state.tasks {
+            one_by_one.replace(*ordinal, None, Some(task));
+            one_by_one.place(*ordinal, state.is_unblocked(task).then_some(task));
+        }
+        assert_eq!(state.index, one_by_one);
+        assert!(state.index.ready_count() > 0);
+    }
 }

@@ -31,8 +31,10 @@ pub mod snapshot;
 pub mod task;
 pub mod time;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use foldhash::{HashMap, HashMapExt};
 
 use agent::{Agent, Discovery, Participant};
 pub use apply::{ApplyError, lease_end};
@@ -149,9 +151,15 @@ impl State {
         let mut state = Self::new();
         state.board = Arc::new(document.board);
         state.retired = document.retired.into_iter().map(|(id, retired)| (id, Arc::new(retired))).collect();
-        for task in document.tasks {
-            let ordinal = state.take_ordinal();
-            state.put_task(ordinal, Some(Arc::new(task)));
+        let tasks: Vec<_> = document.tasks.into_iter().map(Arc::new).collect();
+        state.next_ordinal = tasks.len() as Ordinal;
+        state.ordinals = tasks.iter().map(|task| task.id.clone()).zip(1..).collect();
+        state.tasks = (1..).zip(tasks).collect();
+        // All at once, because one by one costs more than everything else at the start of a process.
+        let placed = state.tasks.iter().map(|(ordinal, task)| (*ordinal, &**task, state.is_unblocked(task)));
+        state.index = Index::of(placed);
+        for (ordinal, task) in &state.tasks {
+            state.holds.replace_task(*ordinal, None, Some(task));
         }
         state.agents = document.agents.into_iter().map(|(id, agent)| (id, Arc::new(agent))).collect();
         document.discoveries.into_iter().for_each(|discovery| state.put_discovery(discovery));

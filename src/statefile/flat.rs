@@ -56,7 +56,7 @@ use super::{FILE_NAME, FileIdentity, HEAD_BYTES, displaced, open_regular};
 use crate::failpoint;
 use crate::state::State;
 use crate::state::changed::Changed;
-pub use books::{Books, contribution};
+pub use books::{Books, Slotted, contribution};
 use layout::Layout;
 
 /// The file that was live before.

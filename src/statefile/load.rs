@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Read};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -9,12 +10,13 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use thiserror::Error;
 
-use super::flat::layout::Layout;
-use super::flat::{Books, Header, contribution};
+use super::flat::layout::{self, FIRST, Field, Layout, NEXT, Span};
+use super::flat::{Books, Header, Slotted, contribution};
 use super::fragment::sum_of;
 use super::{FILE_NAME, hex, older, open_regular};
 use crate::state::changed::Entity;
 use crate::state::document::{Document, SCHEMA_VERSION};
+use crate::state::task::Task;
 
 /// No state within the board's limits comes near it.
 pub(super) const MAX_BYTES: u64 = 1 << 30;
@@ -57,15 +59,120 @@ pub fn load_file(path: &Path) -> Result<Option<Found>, LoadError> {
 /// With what is needed to write on into the file, when it is a flat one.
 pub(super) fn load_to_write(dir: &Path) -> Result<Option<(Found, Option<Books>)>, LoadError> {
     let Some(bytes) = read_file(&dir.join(FILE_NAME))? else { return Ok(None) };
+    match by_slots(&bytes) {
+        Some((document, books)) => Ok(Some((Found::Sound(Box::new(document)), Some(books)))),
+        None => Ok(Some((recognise(&bytes)?, None))),
+    }
+}
+
+/// Parts of less than this are not worth a thread.
+const LEAST_PART: usize = 256 << 10;
+
+/// What a sound flat file holds, with its many tasks read by all processors, each slot by itself. `None` of every other
+/// file: whoever reads it as a whole sees what it is.
+pub(super) fn by_slots(bytes: &[u8]) -> Option<(Document, Books)> {
+    let header = Header::parse(&bytes[..bytes.len().min(super::HEAD_BYTES as usize)])?;
+    let Span { start, end, .. } = header.layout.tasks;
+    let (start, end) = (usize::try_from(start).ok()?, usize::try_from(end).ok()?);
+    if !header.layout.fits(bytes.len() as u64) || &bytes[end..] != Field::Tasks.closing().as_bytes() {
+        return None;
+    }
+    let mut rest = bytes[..start].to_vec();
+    if !rest.ends_with(Field::Tasks.opening().as_bytes()) {
+        return None;
+    }
+    rest.extend_from_slice(&bytes[end..]);
+    let mut document: Document = serde_json::from_slice(&rest).ok()?;
+    let orders: Orders = serde_json::from_slice(&rest).ok()?;
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let tasks = read_tasks(&bytes[start..end], start as u64, processors.min((end - start) / LEAST_PART + 1))?;
     let mut sums = HashMap::new();
-    let found = recognise_noting(&bytes, |entity, sum| _ = sums.insert(entity, sum))?;
-    let header = Header::parse(&bytes[..bytes.len().min(super::HEAD_BYTES as usize)]);
-    let books = match (&found, header) {
-        (Found::Sound(document), Some(header)) => Books::of_file(&header, &bytes, &document.board, &sums),
-        _ => Ok(None),
-    };
-    let books = books.map_err(|source| LoadError::Io { path: dir.join(FILE_NAME), source })?;
-    Ok(Some((found, books)))
+    let rest = numbers(&document, &orders, |entity, sum| _ = sums.insert(entity, sum)).ok()?;
+    let total = rest.wrapping_add(tasks.total).wrapping_add(sum_of("layout", "", &header.layout).ok()?);
+    if header.checksum != hex(total) {
+        return None;
+    }
+    let slotted = Slotted { found: tasks.found, sums: tasks.sums };
+    let books = Books::of_file(&header, bytes, &document.board, &sums, slotted).ok()??;
+    document.tasks = tasks.all;
+    sort(&mut document.tasks, &tasks.orders);
+    sort(&mut document.reservations, &orders.reservations);
+    // That no task is there twice, the books have seen.
+    impossible_beside_tasks(&document).is_none().then_some((document, books))
+}
+
+/// Tasks as they stand in their slots.
+#[derive(Debug, PartialEq)]
+pub(super) struct Tasks {
+    pub all: Vec<Task>,
+    orders: Vec<Order>,
+    sums: Vec<u128>,
+    /// In the checksum.
+    total: u128,
+    /// The slots that nobody has, too.
+    found: Vec<layout::Found>,
+}
+
+/// By as many threads as `count` says; the bytes stand at `at` in the file.
+pub(super) fn read_tasks(bytes: &[u8], at: u64, count: usize) -> Option<Tasks> {
+    let parts = parts(bytes, count);
+    let mut read = std::thread::scope(|scope| {
+        // The first takes in the others.
+        let of = |part: &Range<usize>, shares| read_part(&bytes[part.clone()], at + part.start as u64, shares);
+        let (first, others) = parts.split_first()?;
+        let others: Vec<_> = others.iter().map(|part| scope.spawn(move || of(part, 1))).collect();
+        let others = others.into_iter().map(|thread| thread.join().ok().flatten());
+        std::iter::once(of(first, parts.len())).chain(others).collect::<Option<Vec<_>>>()
+    })?;
+    let mut tasks = read.remove(0);
+    for part in read {
+        tasks.all.extend(part.all);
+        tasks.orders.extend(part.orders);
+        tasks.sums.extend(part.sums);
+        tasks.found.extend(part.found);
+        tasks.total = tasks.total.wrapping_add(part.total);
+    }
+    // The comma stands before each but the first.
+    let mut live = tasks.found.iter().filter(|slot| slot.owner.is_some());
+    let text = |slot: &layout::Found| &bytes[(slot.at - at) as usize..][..FIRST.len()];
+    let is_list = live.next().is_none_or(|first| text(first) == FIRST) && live.all(|slot| text(slot) == NEXT);
+    is_list.then_some(tasks)
+}
+
+/// About equal ones, each of whole slots.
+fn parts(bytes: &[u8], count: usize) -> Vec<Range<usize>> {
+    // No line within a text is indented as little and opens a brace.
+    let start = [NEXT, &b"{"[..]].concat();
+    let next_slot = |from: usize| Some(from + memchr::memmem::find(&bytes[from..], &start)?);
+    let mut starts: Vec<_> = (1..count).filter_map(|part| next_slot(bytes.len() / count * part)).collect();
+    starts.dedup();
+    let ends = starts.clone().into_iter().chain([bytes.len()]);
+    [0].into_iter().chain(starts).zip(ends).map(|(start, end)| start..end).collect()
+}
+
+/// With room for as many tasks as so many parts of its size have.
+fn read_part(bytes: &[u8], at: u64, shares: usize) -> Option<Tasks> {
+    let found = layout::slots(Field::Tasks, bytes, at)?;
+    let room = found.len() * shares;
+    let (all, orders, sums) = (Vec::with_capacity(room), Vec::with_capacity(room), Vec::with_capacity(room));
+    let mut tasks = Tasks { all, orders, sums, found, total: 0 };
+    for slot in &mut tasks.found {
+        let Some((owner, order)) = &mut slot.owner else { continue };
+        let text = &bytes[(slot.at - at) as usize..][FIRST.len()..slot.length as usize];
+        let task: Task = serde_json::from_slice(text).ok()?;
+        // One text for both.
+        let entity = Entity::Task(task.id.clone());
+        if *owner != entity {
+            return None;
+        }
+        *owner = entity;
+        let sum = sum_of("tasks", "", &task).ok()?;
+        tasks.total = tasks.total.wrapping_add(contribution(sum, *order));
+        tasks.sums.push(sum);
+        tasks.orders.push(Order { order: *order });
+        tasks.all.push(task);
+    }
+    Some(tasks)
 }
 
 fn read_file(path: &Path) -> Result<Option<Vec<u8>>, LoadError> {
@@ -78,9 +185,11 @@ fn read_file(path: &Path) -> Result<Option<Vec<u8>>, LoadError> {
 
 pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let Some(file) = open_regular(path)? else { return Ok(None) };
+    let size = file.metadata()?.len();
     let mut bytes = Vec::new();
     // It may grow while it is read.
-    if file.metadata()?.len() <= MAX_BYTES {
+    if size <= MAX_BYTES {
+        bytes.reserve_exact(usize::try_from(size).unwrap_or_default() + 1);
         file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 <= MAX_BYTES {
             return Ok(Some(bytes));
@@ -108,7 +217,7 @@ struct Orders {
     reservations: Vec<Order>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize, PartialEq)]
 struct Order {
     #[serde(default)]
     order: u64,
@@ -128,11 +237,6 @@ fn marks_of_flat(bytes: &[u8]) -> Option<Marks> {
 }
 
 pub(super) fn recognise(bytes: &[u8]) -> Result<Found, LoadError> {
-    recognise_noting(bytes, |_, _| {})
-}
-
-/// Tells `note` the number of every entity of one of our files.
-fn recognise_noting(bytes: &[u8], note: impl FnMut(Entity, u128)) -> Result<Found, LoadError> {
     // Serde would also take the fields from an array.
     if bytes.trim_ascii_start().first() != Some(&b'{') {
         return Ok(unsound("it is not a JSON object"));
@@ -147,7 +251,7 @@ fn recognise_noting(bytes: &[u8], note: impl FnMut(Entity, u128)) -> Result<Foun
             Some(found) if found > u64::from(SCHEMA_VERSION) => {
                 Err(LoadError::Newer { found, supported: SCHEMA_VERSION })
             }
-            Some(1..) => Ok(verify(bytes, &marks, note)),
+            Some(1..) => Ok(verify(bytes, &marks)),
             _ => Ok(unsound(format!("{version} is not a schema version"))),
         },
         // One damaged field name must not make our own file look like an older one.
@@ -160,7 +264,7 @@ fn recognise_noting(bytes: &[u8], note: impl FnMut(Entity, u128)) -> Result<Foun
 }
 
 /// The file is sound when what was understood of it is what was written.
-fn verify(bytes: &[u8], marks: &Marks, note: impl FnMut(Entity, u128)) -> Found {
+fn verify(bytes: &[u8], marks: &Marks) -> Found {
     let mut document: Document = match serde_json::from_slice(bytes) {
         Ok(document) => document,
         Err(error) => return unsound(format!("a value in it is impossible: {error}")),
@@ -174,7 +278,7 @@ fn verify(bytes: &[u8], marks: &Marks, note: impl FnMut(Entity, u128)) -> Found 
         },
     };
     let sums = layout.map_or(Ok(0), |layout| sum_of("layout", "", &layout));
-    match sums.and_then(|layout| Ok(numbers(&document, &orders, note)?.wrapping_add(layout))) {
+    match sums.and_then(|layout| Ok(numbers(&document, &orders, |_, _| {})?.wrapping_add(layout))) {
         Ok(actual) if stated != hex(actual) => {
             unsound(format!("its checksum is {stated} and its content has {}", hex(actual)))
         }
@@ -244,6 +348,10 @@ fn impossible(document: &Document) -> Option<String> {
     if let Some(twice) = document.tasks.iter().find(|task| !ids.insert(&task.id)) {
         return Some(format!("task {} is there twice", twice.id));
     }
+    impossible_beside_tasks(document)
+}
+
+fn impossible_beside_tasks(document: &Document) -> Option<String> {
     let mut messages = HashSet::new();
     if let Some(twice) = document.messages.iter().find(|one| !messages.insert(&one.id)) {
         return Some(format!("message {} is there twice", twice.id));

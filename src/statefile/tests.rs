@@ -4,7 +4,8 @@ use super::*;
 use crate::state::Envelope;
 use crate::state::document::Document;
 use crate::state::event::Event;
-use crate::state::id::{AgentId, ParticipantId};
+use crate::state::id::{AgentId, ParticipantId, TaskId};
+use crate::state::task::Task;
 use crate::state::time::Timestamp;
 
 /// One event a line; the time moves on by a second for each.
@@ -166,6 +167,51 @@ fn no_flipped_bit_changes_what_is_read() {
             }
             flipped[at] = bytes[at];
         }
+    }
+}
+
+/// A flat file of `state`.
+fn flat_text(state: &State) -> Vec<u8> {
+    flat::Books::arrange(state, None).unwrap().1
+}
+
+#[test]
+fn no_flipped_bit_changes_what_is_read_by_slots() {
+    let state = sample();
+    let bytes = flat_text(&state);
+    let original = state.to_document();
+    assert_eq!(load::by_slots(&bytes).unwrap().0, original);
+    let mut flipped = bytes.clone();
+    // Of each byte another bit: most of it is room for more.
+    for at in 0..bytes.len() {
+        flipped[at] ^= 1 << (at % 8);
+        if let Some((read, _)) = load::by_slots(&flipped) {
+            assert_eq!(read, original, "byte {at}");
+            let whole = load::recognise(&flipped).unwrap();
+            assert_eq!(whole, sound(read), "byte {at}: the reader of the whole sees something else");
+        }
+        flipped[at] = bytes[at];
+    }
+    for length in (0..bytes.len()).step_by(7) {
+        assert!(load::by_slots(&bytes[..length]).is_none(), "{length} bytes");
+    }
+}
+
+#[test]
+fn tasks_are_the_same_however_many_threads_read_them() {
+    let mut document = sample().to_document();
+    let task = document.tasks[0].clone();
+    document
+        .tasks
+        .extend((0..100).map(|number| Task { id: TaskId::trusted(format!("more-{number}")), ..task.clone() }));
+    let bytes = flat_text(&State::from_document(document));
+    let header = flat::Header::parse(&bytes).unwrap();
+    let (start, end) = (header.layout.tasks.start as usize, header.layout.tasks.end as usize);
+    let read = |count| load::read_tasks(&bytes[start..end], start as u64, count).unwrap();
+    let one = read(1);
+    assert_eq!(one.all.len(), 101);
+    for count in [2, 3, 7, 200, 5_000] {
+        assert_eq!(read(count), one, "{count} threads");
     }
 }
 

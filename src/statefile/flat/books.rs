@@ -40,7 +40,7 @@ pub struct Books {
     layout: Option<Layout>,
     plan: Plan,
     slots: [Slots; FIELDS.len()],
-    entries: HashMap<Entity, Entry>,
+    entries: foldhash::HashMap<Entity, Entry>,
     /// Of the entities, in the checksum.
     total: u128,
     /// Slots by the event that changed them last, in its order.
@@ -77,6 +77,12 @@ struct Slot {
     at: u64,
     length: u32,
     owner: Option<Entity>,
+}
+
+/// The slots of one field, and the number of each entity, in their order.
+pub struct Slotted {
+    pub found: Vec<Found>,
+    pub sums: Vec<u128>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -126,24 +132,26 @@ impl Slots {
 }
 
 impl Books {
-    /// Of a file that was read: `bytes` hold `sums`, by entity, at event `seq`.
+    /// Of a file that was read: `bytes` hold `sums`, by entity, and `tasks`, at event `seq`.
     pub fn of_file(
         header: &Header,
         bytes: &[u8],
         board: &Board,
         sums: &HashMap<Entity, u128>,
+        tasks: Slotted,
     ) -> io::Result<Option<Self>> {
+        let entities = sums.len() + tasks.sums.len();
         let mut books = Self {
             layout: Some(header.layout.clone()),
             plan: Plan::of(board),
-            entries: HashMap::with_capacity(sums.len()),
+            entries: foldhash::HashMap::with_capacity_and_hasher(entities, Default::default()),
             known_after: header.seq,
             ..Self::default()
         };
         if !header.layout.fits(bytes.len() as u64) {
             return Ok(None);
         }
-        for field in FIELDS {
+        for field in FIELDS.into_iter().filter(|field| *field != Field::Tasks) {
             let Span { start, end, .. } = header.layout.span(field);
             let (Ok(from), Ok(to)) = (usize::try_from(start), usize::try_from(end)) else { return Ok(None) };
             let Some(found) = layout::slots(field, &bytes[from..to], start) else { return Ok(None) };
@@ -152,11 +160,22 @@ impl Books {
             }
             books.slots[field as usize].advance();
         }
-        Ok((books.entries.len() == sums.len()).then_some(books))
+        let mut of_tasks = tasks.sums.into_iter();
+        if !books.place(Field::Tasks, tasks.found, |_| of_tasks.next())? {
+            return Ok(None);
+        }
+        books.slots[Field::Tasks as usize].advance();
+        // No entity has two slots.
+        Ok((books.entries.len() == entities).then_some(books))
     }
 
     /// Takes in slots that were found behind those that are known. An entity has the last of its slots.
-    fn place(&mut self, field: Field, found: Vec<Found>, sum: impl Fn(&Entity) -> Option<u128>) -> io::Result<bool> {
+    fn place(
+        &mut self,
+        field: Field,
+        found: Vec<Found>,
+        mut sum: impl FnMut(&Entity) -> Option<u128>,
+    ) -> io::Result<bool> {
         for Found { at, length, owner } in found {
             let Some((entity, order)) = owner else {
                 self.slots[field as usize].push(at, length, None)?;
