@@ -6,16 +6,14 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use serde::Deserialize;
@@ -25,6 +23,7 @@ use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOw
 
 use super::tokens::{Keyring, Verdict};
 use crate::participant::{AgentChoice, Caller};
+use crate::rpc::Checked;
 pub use crate::rpc::client::{CALLER, RPC};
 use crate::state::guard::HUMAN;
 use crate::state::id::AgentId;
@@ -136,12 +135,16 @@ impl IntoResponse for Turned {
 }
 
 /// The layer in front of everything.
-pub async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
-    let path = request.uri().path().to_owned();
+pub async fn pass<F: Future<Output = Response>>(
+    gate: &Gate,
+    request: Request,
+    next: impl FnOnce(Request) -> F,
+) -> Response {
+    let uri = request.uri().clone();
     match gate.admit(request).await {
         Ok((request, gone)) => {
             let reader = gone.clone().drop_guard();
-            let response = next.run(request).await;
+            let response = next(request).await;
             if response.status() == StatusCode::SWITCHING_PROTOCOLS {
                 // It goes on as a WebSocket, whose end takes its calls back.
                 drop(reader.disarm());
@@ -151,7 +154,7 @@ pub async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -
             response.map(|body| Body::new(Watched { body, over, _reader: reader }))
         }
         Err(turned) => {
-            tracing::debug!(?path, status = turned.0.as_u16(), why = ?turned.1, "request turned away");
+            tracing::debug!(path = uri.path(), status = turned.0.as_u16(), why = ?turned.1, "request turned away");
             turned.into_response()
         }
     }
@@ -193,7 +196,9 @@ impl Gate {
         }
         // Whoever comes next may log what it sees; nobody reads a query.
         request.headers_mut().remove(AUTHORIZATION);
-        *request.uri_mut() = request.uri().path().parse().unwrap_or_default();
+        if request.uri().query().is_some() || request.uri().authority().is_some() {
+            *request.uri_mut() = request.uri().path().parse().unwrap_or_default();
+        }
         let gone = caller.gone.clone();
         request.extensions_mut().insert(caller);
         if request.method() == Method::POST {
@@ -252,7 +257,7 @@ async fn checked(request: Request) -> Result<Request, Turned> {
     if announced.is_some_and(|length| length > BODY.max as u64) {
         return Err(too_large());
     }
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
     let body = match timeout(BODY_PATIENCE, to_bytes(body, BODY.max)).await {
         Ok(Ok(body)) => body,
         Ok(Err(_)) => return Err(too_large()),
@@ -262,6 +267,7 @@ async fn checked(request: Request) -> Result<Request, Turned> {
         return Err(Turned::away(StatusCode::BAD_REQUEST, "MCP knows no batches; send one message a request"));
     }
     strict::check(&body).map_err(|why| Turned::away(StatusCode::BAD_REQUEST, why))?;
+    parts.extensions.insert(Checked(body.clone()));
     Ok(Request::from_parts(parts, Body::from(body)))
 }
 

@@ -8,6 +8,7 @@ mod gate;
 mod token;
 pub mod tokens;
 
+use std::convert::Infallible;
 use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
@@ -16,15 +17,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::State;
+use axum::body::Body;
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
-use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get};
+use axum::routing::get;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use jsonrpsee::server::RegisterMethodError;
 use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
@@ -34,6 +36,7 @@ use tokio::time::{sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tower::Service;
 
 pub use gate::{Admission, CALLER, Gate, MCP, RPC};
 pub use token::{FILE_NAME as TOKEN_FILE, Token, TokenError};
@@ -75,24 +78,38 @@ pub async fn listen(address: SocketAddr, allow_remote: bool) -> Result<TcpListen
     TcpListener::bind(address).await.map_err(|source| ListenError::Failed { address, source })
 }
 
-/// What the paths lead to.
-fn router<H: mcp::Answering>(handle: &Handle, mcp: mcp::Door<H>, rpc: rpc::Door, gate: Arc<Gate>) -> Router {
-    let mcp = any(move |request: axum::extract::Request| {
-        let mcp = mcp.clone();
-        async move { mcp.handle(request).await }
-    });
-    let rpc = any(move |request: axum::extract::Request| {
-        let rpc = rpc.clone();
-        async move { rpc.handle(request).await }
-    });
-    Router::new()
-        .route(gate::MCP, mcp)
-        .route(gate::RPC, rpc)
-        .route(gate::OPEN[0], get(async || "ok\n"))
-        .route(gate::OPEN[1], get(ready))
-        .route("/metrics", get(metrics))
-        .with_state(handle.clone())
-        .layer(from_fn_with_state(gate, gate::pass))
+/// What the paths lead to, behind the gate. Not all by the router: what it does for each request shows in a call.
+struct Doors<H: mcp::Answering> {
+    gate: Arc<Gate>,
+    mcp: mcp::Door<H>,
+    rpc: rpc::Door,
+    others: Router,
+}
+
+impl<H: mcp::Answering> Doors<H> {
+    fn new(handle: &Handle, mcp: mcp::Door<H>, rpc: rpc::Door, gate: Arc<Gate>) -> Self {
+        let others = Router::new()
+            .route(gate::OPEN[0], get(async || "ok\n"))
+            .route(gate::OPEN[1], get(ready))
+            .route("/metrics", get(metrics))
+            .with_state(handle.clone());
+        Self { gate, mcp, rpc, others }
+    }
+
+    async fn answer(&self, request: Request) -> Response {
+        gate::pass(&self.gate, request, |request| self.lead(request)).await
+    }
+
+    async fn lead(&self, request: Request) -> Response {
+        match request.uri().path() {
+            gate::MCP => self.mcp.handle(request).await,
+            gate::RPC => self.rpc.handle(request).await,
+            _ => match self.others.clone().call(request).await {
+                Ok(response) => response,
+                Err(never) => match never {},
+            },
+        }
+    }
 }
 
 /// Whether calls can be answered now.
@@ -133,7 +150,7 @@ pub async fn serve<H: mcp::Answering>(
     let (rpc, rpc_stop) = rpc::Door::new(handle.clone())?;
     let gate = Arc::new(gate);
     let refreshing = tokio::spawn(refresh(Arc::clone(&gate)));
-    let router = router(&handle, mcp, rpc, gate);
+    let doors = Arc::new(Doors::new(&handle, mcp, rpc, gate));
     let (connections, closing) = (TaskTracker::new(), CancellationToken::new());
     let places = Arc::new(Semaphore::new(CONNECTIONS.max));
     let mut interruption = pin!(interruption);
@@ -154,16 +171,16 @@ pub async fn serve<H: mcp::Answering>(
             tracing::warn!(limit = CONNECTIONS.max, "too many connections; a new one was closed");
             continue;
         };
-        let (router, closing) = (router.clone(), closing.clone());
+        let (doors, closing) = (Arc::clone(&doors), closing.clone());
         connections.spawn(async move {
-            if let Err(error) = converse(stream, router, closing).await {
+            if let Err(error) = converse(stream, doors, closing).await {
                 tracing::debug!(%error, "a connection ended early");
             }
             drop(place);
         });
     }
     refreshing.abort();
-    drop((listener, router));
+    drop((listener, doors));
     handle.stop_waiting();
     closing.cancel();
     connections.close();
@@ -188,9 +205,9 @@ async fn refresh(gate: Arc<Gate>) {
 }
 
 /// Answers one connection's requests, until it ends or is asked to.
-async fn converse(
+async fn converse<H: mcp::Answering>(
     stream: TcpStream,
-    router: Router,
+    doors: Arc<Doors<H>>,
     closing: CancellationToken,
 ) -> Result<(), Box<dyn Error + Send + Sync>> {
     // Without it the kernel holds a reply's last segment back until the one before is acknowledged: 40 ms.
@@ -199,7 +216,11 @@ async fn converse(
     stream.set_write_timeout(Some(WRITE_PATIENCE));
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE);
-    let connection = http.serve_connection(TokioIo::new(Box::pin(stream)), TowerToHyperService::new(router));
+    let answer = service_fn(move |request: hyper::Request<Incoming>| {
+        let doors = Arc::clone(&doors);
+        async move { Ok::<_, Infallible>(doors.answer(request.map(Body::new)).await) }
+    });
+    let connection = http.serve_connection(TokioIo::new(Box::pin(stream)), answer);
     let mut connection = pin!(connection.with_upgrades());
     select! {
         ended = &mut connection => return Ok(ended?),
