@@ -59,6 +59,9 @@ type Request = RequestContext<RoleServer>;
 type Page = Option<PaginatedRequestParams>;
 type Answer<T> = Result<T, ErrorData>;
 
+/// What a client reads when it is not the client that cancelled: the process ends.
+const CANCELLED: &str = "the call was cancelled, and may have been carried out: look before you repeat it";
+
 #[derive(Clone)]
 pub struct Server {
     handle: Handle,
@@ -84,7 +87,7 @@ impl Server {
         }
         select! {
             biased;
-            () = request.ct.cancelled() => Err(ErrorData::internal_error("the request was cancelled", None)),
+            () = request.ct.cancelled() => Err(ErrorData::internal_error(CANCELLED, None)),
             outcome = self.handle.call(name, arguments, &caller) => Ok(outcome),
             () = tell_progress(request) => Ok(Err(CallError::Gone)),
         }

@@ -277,7 +277,7 @@ impl Client {
         self.write(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
     }
 
-    /// The reply to call `id`; none when the process died first.
+    /// The reply to call `id`; none when the process ended first, with or without saying that it cancels the call.
     #[track_caller]
     pub fn reply(&mut self, id: u64) -> Option<Reply> {
         let end = Instant::now() + PATIENCE;
@@ -294,6 +294,9 @@ impl Client {
             }
         }
         let message = self.answered.remove(&id)?;
+        if message["error"]["message"].as_str().is_some_and(|text| text.starts_with("the call was cancelled")) {
+            return None;
+        }
         let result = &message["result"];
         assert!(result.is_object(), "{message}");
         Some(Reply {
