@@ -121,8 +121,12 @@ impl Demands {
     }
 
     pub fn met_by(&self, agent: &Agent) -> bool {
-        self.capabilities.is_subset(&agent.capabilities)
-            && self.tags.is_subset(&agent.tags)
+        // Most demand one thing or nothing.
+        let are_among = |demanded: &BTreeSet<String>, offered: &BTreeSet<String>| {
+            demanded.len() <= offered.len() && demanded.iter().all(|one| offered.contains(one))
+        };
+        are_among(&self.capabilities, &agent.capabilities)
+            && are_among(&self.tags, &agent.tags)
             && self.unequal_to(&agent.properties).next().is_none()
     }
 

@@ -12,7 +12,7 @@ use super::id::{AgentId, ParticipantId, TaskId};
 use super::limit::ATTEMPTS_KEPT;
 use super::task::{Attempt, AttemptError, Outcome, StopRequest, Task, TaskResult, TaskStatus};
 use super::time::{MINUTE, SECOND, Timestamp};
-use super::{State, Undo};
+use super::{Savepoint, State, Undo};
 
 /// An event that does not fit the state: the journal is not the one that the state came from, or it is damaged.
 #[derive(Debug, Error, PartialEq)]
@@ -37,20 +37,28 @@ impl State {
             return Err(ApplyError::OutOfOrder { head: self.seq(), found: recorded.seq });
         }
         let savepoint = self.savepoint();
-        let applied = self.apply_event(recorded).and_then(|()| self.apply_envelope(recorded));
+        let applied = self.apply_event(recorded).and_then(|()| self.apply_envelope(recorded, savepoint));
         applied.map_err(|Absent(what)| {
             self.rollback(savepoint);
             ApplyError::Missing { seq: recorded.seq, kind: recorded.event.kind(), what }
         })
     }
 
-    fn apply_envelope(&mut self, recorded: &Recorded) -> Result<(), Absent> {
+    /// `begun` is where the event's own changes begin.
+    fn apply_envelope(&mut self, recorded: &Recorded, begun: Savepoint) -> Result<(), Absent> {
         self.edit_board(|board| {
             board.seq = recorded.seq;
             board.last_activity = recorded.at;
         });
-        if let Some(actor) = recorded.actor.as_ref().filter(|id| self.agents.contains_key(*id)) {
-            self.edit_agent(actor, |agent| agent.last_heartbeat = recorded.at)?;
+        if let Some(actor) = &recorded.actor
+            && let Some(agent) = self.agents.get_mut(actor)
+        {
+            // The event may have changed the agent already; what was before that is on the undo list.
+            let is_new = |undo: &Undo| matches!(undo, Undo::Agent(id, _) if id == actor);
+            match Arc::get_mut(agent).filter(|_| self.undo[begun.0..].iter().any(is_new)) {
+                Some(agent) => agent.last_heartbeat = recorded.at,
+                None => self.edit_agent(actor, |agent| agent.last_heartbeat = recorded.at)?,
+            }
         }
         if self.remembered.note(recorded)
             && let Some(idempotency) = &recorded.idempotency
@@ -84,6 +92,7 @@ impl State {
                 for task in tasks {
                     let ordinal = self.take_ordinal();
                     let mut task = created(task, at);
+                    task.demands = self.index.shared(task.demands);
                     self.number_above_spent(&mut task);
                     self.put_task(ordinal, Some(Arc::new(task)));
                 }
@@ -473,7 +482,7 @@ fn created(new: &NewTask, at: Timestamp) -> Task {
         started_at: None,
         completed_at: None,
         path: new.path,
-        demands: new.demands,
+        demands: Arc::new(new.demands),
         tags: new.tags,
         not_before: new.not_before,
         timeout_seconds: new.timeout_seconds,
@@ -494,7 +503,7 @@ fn change_task(task: &mut Task, change: &TaskChange) {
     task.dependencies = change.dependencies.unwrap_or_else(|| std::mem::take(&mut task.dependencies));
     task.context = change.context.or(task.context.take());
     task.tags = change.tags.unwrap_or_else(|| std::mem::take(&mut task.tags));
-    task.demands = change.demands.unwrap_or_else(|| std::mem::take(&mut task.demands));
+    task.demands = change.demands.map_or_else(|| Arc::clone(&task.demands), Arc::new);
     task.max_attempts = change.max_attempts.unwrap_or(task.max_attempts);
     task.timeout_seconds = change.timeout_seconds.or(task.timeout_seconds);
     task.silent_minutes = change.silent_minutes.or(task.silent_minutes);

@@ -1,6 +1,8 @@
 //! What follows from the tasks and is kept up with every change, so that no operation scans them.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt};
@@ -15,10 +17,10 @@ use super::time::Timestamp;
 pub struct Index {
     by_status: [usize; 7],
     /// Ready tasks per demand set, first to be claimed first: a claim looks at one task of each set it meets.
-    ready: BTreeMap<Arc<Demands>, BTreeSet<(u8, Ordinal)>>,
+    ready: BTreeMap<Set, BTreeSet<(u8, Ordinal)>>,
     /// Ready but for `not_before`.
     delayed: BTreeSet<(Timestamp, Ordinal)>,
-    slots: HashMap<Ordinal, Slot>,
+    slots: std::collections::HashMap<Ordinal, Slot, BuildHasherDefault<Spread>>,
     dependents: HashMap<TaskId, BTreeSet<Ordinal>>,
     leases: BTreeSet<(Timestamp, Ordinal)>,
     /// Done, cancelled and obsolete tasks, oldest first.
@@ -29,26 +31,67 @@ pub struct Index {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Slot {
-    Ready(Arc<Demands>, u8),
+    Ready(Set, u8),
     Delayed(Timestamp),
+}
+
+/// Demands that tasks share: mostly the very same ones are compared.
+#[derive(Clone, Debug)]
+struct Set(Arc<Demands>);
+
+impl Ord for Set {
+    fn cmp(&self, other: &Self) -> Ordering {
+        if Arc::ptr_eq(&self.0, &other.0) { Ordering::Equal } else { self.0.cmp(&other.0) }
+    }
+}
+
+impl PartialOrd for Set {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Set {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Set {}
+
+/// Of ordinals, which nobody outside chooses.
+#[derive(Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // 2^64 divided by the golden ratio; the map uses the high bits and the low ones.
+        self.0 = (self.0 ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32);
+    }
 }
 
 impl Index {
     /// The same that comes of one task after another; each with whether nothing but time stands between it and a claim.
     pub fn of<'a>(tasks: impl ExactSizeIterator<Item = (Ordinal, &'a Task, bool)>) -> Self {
-        let mut index = Self { slots: HashMap::with_capacity(tasks.len()), ..Self::default() };
-        let mut ready: BTreeMap<Arc<Demands>, Vec<(u8, Ordinal)>> = BTreeMap::new();
+        let mut index = Self::default();
+        index.slots.reserve(tasks.len());
+        let mut ready: BTreeMap<Set, Vec<(u8, Ordinal)>> = BTreeMap::new();
         for (ordinal, task, is_unblocked) in tasks {
             index.replace(ordinal, None, Some(task));
             match task.not_before {
                 _ if !is_unblocked => {}
                 Some(until) if until > index.awake_until => index.place(ordinal, Some(task)),
                 _ => {
-                    let demands = match ready.get_key_value(&task.demands) {
-                        Some((known, _)) => Arc::clone(known),
-                        None => Arc::new(task.demands.clone()),
-                    };
-                    ready.entry(Arc::clone(&demands)).or_default().push((task.priority, ordinal));
+                    let demands = Set(Arc::clone(&task.demands));
+                    ready.entry(demands.clone()).or_default().push((task.priority, ordinal));
                     index.slots.insert(ordinal, Slot::Ready(demands, task.priority));
                 }
             }
@@ -64,8 +107,12 @@ impl Index {
     pub fn replace(&mut self, ordinal: Ordinal, old: Option<&Task>, new: Option<&Task>) {
         if let Some(task) = old {
             self.by_status[task.status as usize] -= 1;
-            self.leases.remove(&(lease_end(task), ordinal));
-            self.finished.remove(&(finish(task), ordinal));
+            if task.open_attempt().is_some() {
+                self.leases.remove(&(lease_end(task), ordinal));
+            }
+            if task.status.may_retire() {
+                self.finished.remove(&(finish(task), ordinal));
+            }
             for id in &task.dependencies {
                 self.remove_dependent(id, ordinal);
             }
@@ -107,22 +154,22 @@ impl Index {
                 Slot::Delayed(until)
             }
             _ => {
-                let demands = self.interned(&task.demands);
-                self.ready.entry(Arc::clone(&demands)).or_default().insert((task.priority, ordinal));
+                let demands = Set(self.shared(Arc::clone(&task.demands)));
+                self.ready.entry(demands.clone()).or_default().insert((task.priority, ordinal));
                 Slot::Ready(demands, task.priority)
             }
         };
         self.slots.insert(ordinal, slot);
     }
 
-    fn interned(&self, demands: &Demands) -> Arc<Demands> {
-        match self.ready.get_key_value(demands) {
-            Some((known, _)) => Arc::clone(known),
-            None => Arc::new(demands.clone()),
-        }
+    /// The same, as ready tasks have it if some do.
+    pub fn shared(&self, demands: Arc<Demands>) -> Arc<Demands> {
+        let demands = Set(demands);
+        let known = self.ready.get_key_value(&demands).map(|(known, _)| Arc::clone(&known.0));
+        known.unwrap_or(demands.0)
     }
 
-    fn remove_ready(&mut self, demands: &Arc<Demands>, priority: u8, ordinal: Ordinal) {
+    fn remove_ready(&mut self, demands: &Set, priority: u8, ordinal: Ordinal) {
         if let Some(set) = self.ready.get_mut(demands) {
             set.remove(&(priority, ordinal));
             if set.is_empty() {
@@ -150,14 +197,14 @@ impl Index {
         &'a self,
         agent: &'a Agent,
     ) -> impl Iterator<Item = impl Iterator<Item = (u8, Ordinal)> + 'a> + 'a {
-        let met = self.ready.iter().filter(|(demands, _)| demands.met_by(agent));
+        let met = self.ready.iter().filter(|(demands, _)| demands.0.met_by(agent));
         met.map(|(_, set)| set.iter().copied())
     }
 
     /// Demand sets of ready tasks that `agent` does not meet, with how many tasks have each.
     pub fn unmet_by<'a>(&'a self, agent: &'a Agent) -> impl Iterator<Item = (&'a Demands, usize)> + 'a {
-        let unmet = self.ready.iter().filter(|(demands, _)| !demands.met_by(agent));
-        unmet.map(|(demands, set)| (demands.as_ref(), set.len()))
+        let unmet = self.ready.iter().filter(|(demands, _)| !demands.0.met_by(agent));
+        unmet.map(|(demands, set)| (demands.0.as_ref(), set.len()))
     }
 
     pub fn is_ready(&self, ordinal: Ordinal) -> bool {

@@ -151,7 +151,15 @@ impl State {
         let mut state = Self::new();
         state.board = Arc::new(document.board);
         state.retired = document.retired.into_iter().map(|(id, retired)| (id, Arc::new(retired))).collect();
-        let tasks: Vec<_> = document.tasks.into_iter().map(Arc::new).collect();
+        let mut demands = BTreeSet::new();
+        let tasks = document.tasks.into_iter().map(|mut task| {
+            match demands.get(&task.demands) {
+                Some(known) => task.demands = Arc::clone(known),
+                None => drop(demands.insert(Arc::clone(&task.demands))),
+            }
+            Arc::new(task)
+        });
+        let tasks: Vec<_> = tasks.collect();
         state.next_ordinal = tasks.len() as Ordinal;
         state.ordinals = tasks.iter().map(|task| task.id.clone()).zip(1..).collect();
         state.tasks = (1..).zip(tasks).collect();
@@ -291,7 +299,7 @@ impl State {
             let Some(undo) = self.undo.pop() else { break };
             match undo {
                 Undo::Board(board) => self.board = board,
-                Undo::Task(ordinal, task) => self.swap_task(ordinal, task),
+                Undo::Task(ordinal, task) => drop(self.swap_task(ordinal, task)),
                 Undo::Agent(id, agent) => restore(&mut self.agents, id, agent),
                 Undo::Discovery(ordinal) => self.take_discovery(ordinal),
                 Undo::Message(ordinal, message) => drop(self.swap_message(ordinal, message)),
@@ -368,26 +376,25 @@ impl State {
     }
 
     fn put_task(&mut self, ordinal: Ordinal, task: Option<Arc<Task>>) {
-        let old = self.tasks.get(&ordinal).cloned();
+        let old = self.swap_task(ordinal, task);
         self.undo.push(Undo::Task(ordinal, old));
-        self.swap_task(ordinal, task);
     }
 
-    /// Every change of a task goes through here, so that the indexes follow.
-    fn swap_task(&mut self, ordinal: Ordinal, new: Option<Arc<Task>>) {
+    /// Every change of a task goes through here, so that the indexes follow. Answers the task as it was.
+    fn swap_task(&mut self, ordinal: Ordinal, new: Option<Arc<Task>>) -> Option<Arc<Task>> {
         let old = match &new {
-            Some(task) => {
-                self.ordinals.insert(task.id.clone(), ordinal);
-                self.tasks.insert(ordinal, Arc::clone(task))
-            }
+            Some(task) => self.tasks.insert(ordinal, Arc::clone(task)),
             None => self.tasks.remove(&ordinal),
         };
-        if let (Some(old), None) = (&old, &new) {
-            self.ordinals.remove(&old.id);
+        match (&old, &new) {
+            (None, Some(new)) => drop(self.ordinals.insert(new.id.clone(), ordinal)),
+            (Some(old), None) => drop(self.ordinals.remove(&old.id)),
+            // An ordinal is one task's for ever.
+            _ => {}
         }
         self.index.replace(ordinal, old.as_deref(), new.as_deref());
         self.holds.replace_task(ordinal, old.as_deref(), new.as_deref());
-        self.refresh(ordinal);
+        self.place(ordinal, new.as_deref());
         let done = |task: &Option<Arc<Task>>| task.as_ref().is_some_and(|task| task.status == TaskStatus::Done);
         if done(&old) != done(&new)
             && let Some(id) = new.as_ref().or(old.as_ref()).map(|task| task.id.clone())
@@ -396,15 +403,18 @@ impl State {
                 self.refresh(dependent);
             }
         }
+        old
+    }
+
+    fn refresh(&mut self, ordinal: Ordinal) {
+        let task = self.tasks.get(&ordinal).cloned();
+        self.place(ordinal, task.as_deref());
     }
 
     /// Puts the task where the definition of ready says.
-    fn refresh(&mut self, ordinal: Ordinal) {
-        let place = match self.tasks.get(&ordinal) {
-            Some(task) if self.is_unblocked(task) => Some(Arc::clone(task)),
-            _ => None,
-        };
-        self.index.place(ordinal, place.as_deref());
+    fn place(&mut self, ordinal: Ordinal, task: Option<&Task>) {
+        let unblocked = task.filter(|task| self.is_unblocked(task));
+        self.index.place(ordinal, unblocked);
     }
 
     /// Available and every dependency done: ready, or only waiting for its time.

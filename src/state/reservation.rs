@@ -1,7 +1,7 @@
 //! Who holds which files. The files of a task belong to its claim, from the claim to the end of the lease, without any
 //! bookkeeping of their own; reservations are for more, until a time or the end of a lease.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ impl State {
     }
 
     pub fn reservation(&self, id: &ReservationId) -> Option<&Arc<Reservation>> {
-        self.reservations.values().find(|one| one.id == *id)
+        self.reservations.get(self.holds.reservations.get(id)?)
     }
 
     /// Nobody holds any file.
@@ -171,15 +171,14 @@ impl State {
 
     /// Under the id that it has already, when it is only renewed.
     pub(super) fn reserve(&mut self, reservation: Reservation) {
-        let known = self.reservations.iter().find(|(_, one)| one.id == reservation.id).map(|(ordinal, _)| *ordinal);
+        let known = self.holds.reservations.get(&reservation.id).copied();
         let ordinal = known.unwrap_or_else(|| self.take_ordinal());
         self.put_reservation(ordinal, Some(Arc::new(reservation)));
     }
 
     /// Those that have ended by themselves are no mistake.
     pub(super) fn unreserve(&mut self, id: &ReservationId) {
-        let known = self.reservations.iter().find(|(_, one)| one.id == *id).map(|(ordinal, _)| *ordinal);
-        if let Some(ordinal) = known {
+        if let Some(ordinal) = self.holds.reservations.get(id).copied() {
             self.put_reservation(ordinal, None);
         }
     }
@@ -252,6 +251,7 @@ enum Holder {
 pub(super) struct Holds {
     /// By [`Pattern::key`].
     patterns: BTreeMap<String, BTreeMap<(Holder, usize), Pattern>>,
+    reservations: HashMap<ReservationId, Ordinal>,
     ends: BTreeSet<(Timestamp, Ordinal)>,
     bound: BTreeMap<TaskId, BTreeSet<Ordinal>>,
 }
@@ -268,6 +268,7 @@ impl Holds {
 
     fn replace_reservation(&mut self, ordinal: Ordinal, old: Option<&Reservation>, new: Option<&Reservation>) {
         if let Some(old) = old {
+            self.reservations.remove(&old.id);
             self.drop_patterns(Holder::Reservation(ordinal), &old.files);
             self.ends.remove(&(old.until.unwrap_or_default(), ordinal));
             if let Some(task) = &old.task
@@ -280,6 +281,7 @@ impl Holds {
             }
         }
         if let Some(new) = new {
+            self.reservations.insert(new.id.clone(), ordinal);
             self.add_patterns(Holder::Reservation(ordinal), &new.files);
             self.ends.extend(new.until.map(|until| (until, ordinal)));
             if let Some(task) = &new.task {

@@ -1,6 +1,7 @@
 //! A task and its attempts, in the shape in which replies and the state file show them.
 
 use std::fmt;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -89,7 +90,7 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     #[serde(default, skip_serializing_if = "Demands::is_empty")]
-    pub demands: Demands,
+    pub demands: Arc<Demands>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
