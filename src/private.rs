@@ -7,6 +7,7 @@ use std::fs::{File, TryLockError};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
@@ -57,6 +58,13 @@ impl Dir {
     /// None if there is none.
     pub fn open(path: &Path) -> Result<Option<Self>, PrivateError> {
         Self::at(CWD, path, path.to_owned())
+    }
+
+    /// Whether its path still leads to it.
+    pub fn is_in_place(&self) -> bool {
+        let found = statat(CWD, &self.path, AtFlags::SYMLINK_NOFOLLOW);
+        let identity = |stat: Stat| (stat.st_dev, stat.st_ino);
+        found.ok().map(identity).is_some_and(|found| fstat(&self.handle).ok().map(identity) == Some(found))
     }
 
     /// The directory `name` in this one; none if there is none.
@@ -236,6 +244,12 @@ pub fn read(dir: &Path, name: &str) -> Result<Option<File>, PrivateError> {
     }
 }
 
+/// This process never becomes another's.
+fn own_user() -> u32 {
+    static USER: OnceLock<u32> = OnceLock::new();
+    *USER.get_or_init(|| rustix::process::geteuid().as_raw())
+}
+
 /// Why a file is not to be trusted.
 fn wrong(stat: &Stat) -> Option<&'static str> {
     match FileType::from_raw_mode(stat.st_mode) {
@@ -251,7 +265,7 @@ fn wrong(stat: &Stat) -> Option<&'static str> {
 
 /// Why what is in a file or directory may be another's.
 fn foreign(stat: &Stat) -> Option<&'static str> {
-    if stat.st_uid != rustix::process::geteuid().as_raw() {
+    if stat.st_uid != own_user() {
         return Some("owned by another user");
     }
     (stat.st_mode & 0o002 != 0).then_some("writable by everybody")

@@ -1,7 +1,7 @@
 //! The board's directory: made private, and looked at before it is trusted.
 
 use std::fs::{File, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Write};
 use std::iter;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -163,6 +163,7 @@ pub fn inspect(path: &Path) -> Result<(), DirectoryError> {
 /// The board's lock: whoever holds it may append to the journal and replace the state file.
 pub struct BoardLock {
     dir: PathBuf,
+    handle: Dir,
     file: File,
     lock: Identity,
     /// The files that the journal is made of, and which they are.
@@ -177,7 +178,7 @@ impl BoardLock {
         let file = file.ok_or_else(|| failed("open", &dir.join(LOCK))(io::ErrorKind::NotFound.into()))?;
         let metadata = file.metadata().map_err(failed("look at", &dir.join(LOCK)))?;
         let lock = (metadata.dev(), metadata.ino());
-        Ok(Self { dir: dir.to_owned(), file, lock, journal: Vec::new() })
+        Ok(Self { dir: dir.to_owned(), handle, file, lock, journal: Vec::new() })
     }
 
     /// Another handle of the same lock, for the thread that waits for it.
@@ -214,9 +215,8 @@ impl BoardLock {
     }
 
     /// Says who holds the lock, for whoever waits in vain.
-    pub fn sign(&mut self, pid: u32) -> io::Result<()> {
-        self.file.seek(SeekFrom::Start(0))?;
-        self.file.write_all(format!("{pid:<10}\n").as_bytes())
+    pub fn sign(&self, pid: u32) -> io::Result<()> {
+        self.file.write_all_at(format!("{pid:<10}\n").as_bytes(), 0)
     }
 
     pub fn holder(&self) -> Option<u32> {
@@ -261,7 +261,13 @@ impl BoardLock {
     /// The lock and the journal must still be the files at their paths, or writing would go nowhere.
     pub fn verify(&self) -> Result<(), DirectoryError> {
         let replaced = || DirectoryError::Replaced { path: self.dir.clone() };
-        let dir = Dir::open(&self.dir)?.ok_or_else(replaced)?;
+        let another;
+        let dir = if self.handle.is_in_place() {
+            &self.handle
+        } else {
+            another = Dir::open(&self.dir)?.ok_or_else(replaced)?;
+            &another
+        };
         for (name, file) in iter::once((LOCK, self.lock)).chain(self.journal.iter().copied()) {
             if dir.identity(name)? != Some(file) {
                 return Err(replaced());

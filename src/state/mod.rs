@@ -31,7 +31,7 @@ pub mod snapshot;
 pub mod task;
 pub mod time;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt};
