@@ -19,7 +19,7 @@ use crate::state::event::{Event, Recorded};
 use crate::state::limit::KEYS_REMEMBERED;
 use crate::state::time::Timestamp;
 use crate::state::{ApplyError, Envelope, State};
-use crate::statefile::{self, FileIdentity, Found, LoadError, Projection};
+use crate::statefile::{self, FileIdentity, Found, Head, LoadError, Projection};
 
 /// Why the board cannot be used, and what to do about it.
 #[derive(Debug, Error)]
@@ -369,8 +369,27 @@ impl Board {
         &self.dir
     }
 
+    /// Shows what was recorded behind event `before`. Also answers what there is to say of the file that was there.
+    pub fn show(&mut self, before: u64) -> (Option<String>, io::Result<()>) {
+        let found = FileIdentity::of(&self.dir).ok().flatten();
+        // Then nobody else has recorded or written anything since.
+        let is_ours = found.is_some_and(|found| self.projection.shows(found) == Some(before));
+        let recorded = self.state.seq() > before;
+        if is_ours && !recorded {
+            return (None, Ok(()));
+        }
+        let shows_before = |head: Head| head.board_id == self.state.board().board_id && head.seq == before;
+        let is_current = is_ours || recorded && statefile::seq_of(&self.dir).ok().flatten().is_some_and(shows_before);
+        if !is_current {
+            return (self.keep_put_back(before), self.project());
+        }
+        let settled = self.journal.settle().map_err(io::Error::other);
+        let (projection, state) = (&mut self.projection, &mut self.state);
+        (None, settled.and_then(|()| edits::write_over(found, projection, state, &self.lock)))
+    }
+
     /// When the state file is an old one that somebody has put there: keeps it, and says what to do with it.
-    pub fn keep_put_back(&mut self, head: u64) -> Option<String> {
+    fn keep_put_back(&mut self, head: u64) -> Option<String> {
         let happened = |seq: u64| Some(self.journal.read_from(seq - 1, 1).ok()?.first()?.at);
         let board_id = &self.state.board().board_id;
         match statefile::keep_put_back(&self.dir, board_id, head, happened) {
@@ -403,6 +422,11 @@ impl Board {
     /// 0 when it cannot be told.
     pub fn journal_bytes(&self) -> u64 {
         self.journal.bytes().unwrap_or_default()
+    }
+
+    /// See [`SqliteJournal::passed`].
+    pub fn journal_passed(&self) -> u64 {
+        self.journal.passed()
     }
 
     /// From which event on old ones are to be archived.

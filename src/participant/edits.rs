@@ -180,10 +180,20 @@ impl Edits {
 
 /// Projects `state`. A file in the place that no projection has left is kept.
 pub fn write(projection: &mut Projection, state: &mut State, lock: &BoardLock, dir: &Path) -> io::Result<()> {
+    write_over(FileIdentity::of(dir)?, projection, state, lock)
+}
+
+/// The same, where `found` lies in the place.
+pub fn write_over(
+    found: Option<FileIdentity>,
+    projection: &mut Projection,
+    state: &mut State,
+    lock: &BoardLock,
+) -> io::Result<()> {
     let left = lock.left();
-    let found = FileIdentity::of(dir)?.filter(|found| left.contains(found));
+    let found = found.filter(|found| left.contains(found));
     let note = |new| lock.leave(&found.into_iter().chain([new]).collect::<Vec<_>>());
-    if let Some(kept) = projection.write_keeping(state, &left, note)? {
+    if let Some(kept) = projection.write_keeping(state, found, &left, note)? {
         tracing::info!(kept = %kept.display(), "somebody has changed the state file; it is looked at");
     }
     Ok(())

@@ -8,6 +8,7 @@ mod board;
 pub mod directory;
 mod edits;
 mod feed;
+mod hints;
 mod locker;
 mod metrics;
 pub mod recovery;

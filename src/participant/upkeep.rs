@@ -13,10 +13,15 @@ use crate::journal::sqlite::{BLOCK, SqliteJournal};
 use crate::snapshot::Snapshots;
 use crate::state::time::Timestamp;
 
+/// To ask for the journal's size costs more than many an operation.
+const WORTH_A_LOOK: u64 = 32 << 10;
+
 #[derive(Default)]
 pub struct Upkeep {
     /// The journal's size when the newest snapshot was taken, as far as known.
     journal_at_snapshot: Option<u64>,
+    /// What had passed through the journal when its size was looked at.
+    looked_at: Option<u64>,
     /// Before this event nothing more is to be archived.
     archive_at: u64,
 }
@@ -29,6 +34,11 @@ impl Upkeep {
     }
 
     fn snapshot_if_grown(&mut self, board: &Board, now: Timestamp, stay: Stay) {
+        let passed = board.journal_passed();
+        if self.looked_at.is_some_and(|looked_at| passed.abs_diff(looked_at) < WORTH_A_LOOK) {
+            return;
+        }
+        self.looked_at = Some(passed);
         let (journal_bytes, state_bytes) = (board.journal_bytes(), board.state_bytes());
         if !has_grown(journal_bytes, self.journal_at_snapshot, state_bytes) {
             return;

@@ -7,17 +7,19 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
-use notify::{EventKindMask, RecommendedWatcher, RecursiveMode, Watcher};
+use notify::RecommendedWatcher;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::board::{self, Board, BoardError, LOCK_PATIENCE, NoHistory};
-use super::directory::{JOURNAL, PresenceLock, clear_presence, is_present};
+use super::directory::{PresenceLock, clear_presence, is_present};
 use super::edits::{Edits, Examined, Verdict};
 use super::feed::{Feed, Item};
+use super::hints;
 use super::locker::Locker;
 use super::metrics::Metrics;
 use super::recovery::Author;
@@ -95,6 +97,8 @@ pub(crate) struct Writer {
     watcher: Option<RecommendedWatcher>,
     queue: VecDeque<Queued>,
     waiting: Waiting,
+    /// Some calls wait, for whoever brings hints.
+    parked: Arc<AtomicBool>,
     /// Names that stand for `auto`, once they are taken.
     auto: HashMap<String, AgentId>,
     pub(super) last_reap: Option<Instant>,
@@ -144,6 +148,7 @@ impl Writer {
             watcher: None,
             queue: VecDeque::new(),
             waiting: Waiting::default(),
+            parked: Arc::default(),
             auto: HashMap::new(),
             last_reap: None,
             last_look: None,
@@ -226,6 +231,7 @@ impl Writer {
 
     /// What is due: waiting calls, deadlines, the lock.
     fn tend(&mut self) {
+        self.parked.store(!self.waiting.is_empty(), Ordering::Relaxed);
         let listened_to = self.is_listened_to();
         if self.board.is_none() && listened_to && Board::exists(&self.dir) {
             // Somebody has made the board that these callers wait for; what is wrong with it they are told when they end.
@@ -341,24 +347,7 @@ impl Writer {
 
     /// Other processes' commits wake this one. Hints only: there is a poll behind them.
     pub(super) fn watch(&mut self) {
-        let sender = self.sender.clone();
-        let hint = move |event: notify::Result<notify::Event>| {
-            let is_of = |event: &notify::Event, name: &str| event.paths.iter().any(|path| path.ends_with(name));
-            let matters = |event: notify::Event| {
-                is_of(&event, statefile::FILE_NAME) || event.kind.is_remove() && is_of(&event, JOURNAL)
-            };
-            if event.is_ok_and(|event| !event.kind.is_access() && matters(event)) {
-                // A full queue is looked at soon anyway.
-                drop(sender.try_send(Message::Changed));
-            }
-        };
-        // A commit touches many files here, and each touch would wake every process. What is saved in place is found soon.
-        let names = EventKindMask::CREATE | EventKindMask::REMOVE | EventKindMask::MODIFY_NAME;
-        let names = notify::Config::default().with_event_kinds(names);
-        let watcher = RecommendedWatcher::new(hint, names).and_then(|mut watcher| {
-            watcher.watch(&self.dir, RecursiveMode::NonRecursive)?;
-            Ok(watcher)
-        });
+        let watcher = hints::watch(&self.dir, self.sender.clone(), Arc::clone(&self.feed), Arc::clone(&self.parked));
         match watcher {
             Ok(watcher) => (self.watcher, self.unwatched) = (Some(watcher), None),
             Err(error) => {
@@ -456,21 +445,21 @@ impl Writer {
     fn with_call<T>(&mut self, call: &Queued, operate: impl FnOnce(&mut State, &dyn Prepared, Call) -> T) -> T {
         let default_agent = self.resolved(&call.default_agent);
         let seed = self.chance.draw();
-        let mut shown = State::new();
-        let policy = Policy::default();
+        let mut shown;
+        let default_policy;
         let troubles = self.troubles();
         let dir = &self.dir;
         let state_file_seq = || statefile::seq_of(dir).ok().flatten().map(|shown| shown.seq);
         let vitals = Vitals { started_at: self.started_at, troubles, state_file_seq: &state_file_seq };
-        if self.board.is_none() {
-            shown = board::before_first_write(&self.dir).unwrap_or_default();
-        }
         let (state, history, policy): (&mut State, Box<dyn History + '_>, &Policy) = match &mut self.board {
             Some(board) => {
                 let (state, history, config) = board.split();
                 (state, Box::new(history), &config.policy)
             }
-            None => (&mut shown, Box::new(NoHistory), &policy),
+            None => {
+                (shown, default_policy) = (board::before_first_write(&self.dir).unwrap_or_default(), Policy::default());
+                (&mut shown, Box::new(NoHistory), &default_policy)
+            }
         };
         let context = Call {
             now: self.clock.now(state.board().last_activity),
@@ -625,11 +614,21 @@ impl Writer {
             // This process will not be there to look later.
             self.settle_edits();
         }
-        if let Some(board) = &self.board {
-            self.upkeep.look(board, self.clock.now(board.state.board().last_activity), self.stay);
+        // A process that ends with its answer must have looked before; for any other nobody waits.
+        if self.stay == Stay::Brief {
+            self.tend_board();
         }
         for (reply, answer) in answers {
             answer_one(reply, answer);
+        }
+        if self.stay != Stay::Brief {
+            self.tend_board();
+        }
+    }
+
+    fn tend_board(&mut self) {
+        if let Some(board) = &self.board {
+            self.upkeep.look(board, self.clock.now(board.state.board().last_activity), self.stay);
         }
     }
 
@@ -703,10 +702,11 @@ impl Writer {
             self.regain().map_err(|error| BoardError::Vanished(Box::new(error)))?;
         }
         let Some(board) = &mut self.board else { return Ok(events) };
-        if let Some(warning) = board.keep_put_back(before) {
+        let (warning, shown) = board.show(before);
+        if let Some(warning) = warning {
             warn(answers, &warning);
         }
-        self.unshown = board.project().err().map(|error| error.to_string());
+        self.unshown = shown.err().map(|error| error.to_string());
         if let Some(error) = &self.unshown {
             warn(answers, &format!("done and in the journal, but mcp-state.json could not be written: {error}"));
         }

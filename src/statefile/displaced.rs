@@ -48,17 +48,17 @@ impl Replaced {
 pub fn replace(new: &Path, path: &Path, left: &[FileIdentity], spared: bool) -> io::Result<Replaced> {
     let done = |()| Replaced::default();
     loop {
-        let Some(old) = identity(path)? else {
+        let Some(metadata) = metadata(path)? else {
             match renameat_with(CWD, new, CWD, path, RenameFlags::NOREPLACE) {
                 Ok(()) => return Ok(Replaced::default()),
                 Err(Errno::EXIST) => continue,
                 Err(_) => return fs::rename(new, path).map(done),
             }
         };
+        let old = FileIdentity::from(&metadata);
         let is_ours = |file: &FileIdentity| left.is_empty() || left.contains(file);
         // What cannot be removed like a file is only ever moved.
-        let is_dir = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir());
-        if is_dir && is_ours(&old) {
+        if metadata.is_dir() && is_ours(&old) {
             return fs::rename(new, path).map(done);
         }
         match renameat_with(CWD, new, CWD, path, RenameFlags::EXCHANGE) {
@@ -95,9 +95,13 @@ pub(super) fn keep(file: &Path, path: &Path) -> io::Result<PathBuf> {
 }
 
 pub fn identity(path: &Path) -> io::Result<Option<FileIdentity>> {
+    Ok(metadata(path)?.as_ref().map(FileIdentity::from))
+}
+
+fn metadata(path: &Path) -> io::Result<Option<std::fs::Metadata>> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        metadata => Ok(Some(FileIdentity::from(&metadata?))),
+        metadata => metadata.map(Some),
     }
 }
 

@@ -20,7 +20,8 @@
 //! # A commit
 //!
 //! There are two files: the live one and, under a hidden name, the spare, which was live before. The slots that have
-//! changed since the spare was live are written into it, and the names are exchanged. A reader that still has the spare
+//! changed since the spare was live are written into it, as far as they differ from what stands there, and the names are
+//! exchanged. A reader that still has the spare
 //! open would see it change, so first the kernel is asked for a write lease on it, which it grants only on a file that
 //! nobody else has open or mapped. If it does not, that commit copies the live file and writes into the copy. Nothing is
 //! synced: the journal is the truth, and after a power loss the checksum shows whether all pages had arrived.
@@ -44,9 +45,10 @@ pub mod layout;
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use fs_err as fs;
 use rustix::fs::OFlags;
@@ -114,66 +116,93 @@ pub struct Prepared {
     pub written: u64,
 }
 
-/// The live file, as a projection has left it.
+/// A file that a projection has left, and what its first fields say.
+#[derive(Clone, Debug)]
+struct Known {
+    identity: FileIdentity,
+    header: Arc<Header>,
+}
+
+/// The live file, as a projection has left it. Of one that this process has left itself all is known without opening it.
 struct Live {
-    file: File,
-    header: Header,
+    identity: FileIdentity,
+    file: Option<File>,
+    header: Arc<Header>,
 }
 
 impl Live {
     fn open(dir: &Path, left: &[FileIdentity]) -> io::Result<Option<Self>> {
-        // What cannot be opened, no projection has left.
-        let Ok(Some(file)) = open_regular(&dir.join(FILE_NAME)) else { return Ok(None) };
-        let (file, _) = file.into_parts();
-        let metadata = file.metadata()?;
-        if !left.contains(&FileIdentity::from(&metadata)) {
-            return Ok(None);
-        }
-        let header = Header::read(&file)?.filter(|header| header.layout.fits(metadata.len()));
-        Ok(header.map(|header| Self { file, header }))
+        let Some((file, identity)) = open_live(dir, left)? else { return Ok(None) };
+        let header = Header::read(&file)?.filter(|header| header.layout.fits(identity.size));
+        Ok(header.map(|header| Self { identity, file: Some(file), header: Arc::new(header) }))
     }
+}
+
+/// The live file, if it is one of `left`.
+fn open_live(dir: &Path, left: &[FileIdentity]) -> io::Result<Option<(File, FileIdentity)>> {
+    // What cannot be opened, no projection has left.
+    let Ok(Some(file)) = open_regular(&dir.join(FILE_NAME)) else { return Ok(None) };
+    let (file, _) = file.into_parts();
+    let identity = FileIdentity::from(&file.metadata()?);
+    Ok(left.contains(&identity).then_some((file, identity)))
 }
 
 #[derive(Debug, Default)]
 pub struct Flat {
     /// What stands where, unless that is not known.
     books: Option<Books>,
+    /// As this process has left them.
+    live: Option<Known>,
+    spare: Option<Known>,
+    /// The one that was prepared last.
+    prepared: Option<Known>,
 }
 
 impl Flat {
     /// Knows the file that was loaded.
     pub fn adopt(&mut self, books: Option<Books>) {
-        self.books = books;
+        *self = Self { books, ..Self::default() };
     }
 
     /// Writes a file that shows `state` under the spare's name; `None` when this way is not open here.
     /// `changed` is what changed since the last one that got its place, and after an error nothing is known any more.
+    /// `found` is the live file if it is one of `left`.
     pub fn prepare(
         &mut self,
         dir: &Path,
         state: &State,
         changed: &Changed,
+        found: Option<FileIdentity>,
         left: &[FileIdentity],
     ) -> io::Result<Option<Prepared>> {
-        let live = Live::open(dir, left)?;
+        let live = match self.live.take().filter(|known| Some(known.identity) == found) {
+            Some(Known { identity, header }) => Some(Live { identity, file: None, header }),
+            None => Live::open(dir, left)?,
+        };
         let live = live.filter(|live| {
             let board = state.board();
             live.header.board_id == board.board_id && live.header.seq <= board.seq
         });
+        let known_spare = self.spare.take();
         let mut books = self.books.take();
-        if let (Some(books), Some(live), Changed::Entities(changed)) = (&mut books, &live, changed)
-            && books.follow(&live.header, &live.file, changed)?
-            && let Some(head) = books.update(state, changed)?
+        if let (Some(books), Some(live), Changed::Entities(changed)) = (&mut books, live, changed)
+            && books.follow(&live.header, live.file.as_ref(), changed)?
+            && let Some((head, header)) = books.update(state, changed)?
             && books.knows_since(live.header.seq)
         {
-            let spare = take_spare(dir, books, live, left)?;
-            let written = spare.map_or(Ok(None), |spare| write_into(&spare, books, state, &head))?;
-            let prepared = match written {
-                Some(prepared) => prepared,
-                None => copy_live(dir, books, live, state, &head, left)?,
-            };
-            self.books = Some(std::mem::take(books));
-            return Ok(Some(prepared));
+            let spare = take_spare(dir, books, &live, known_spare, left)?;
+            let mut prepared = spare.map_or(Ok(None), |spare| write_into(&spare, books, state, &head))?;
+            if prepared.is_none() {
+                let file = live.file.or(open_live(dir, left)?.map(|(file, _)| file));
+                let copy = |file| copy_live(dir, books, &live.header, &file, state, &head, left);
+                prepared = file.map(copy).transpose()?;
+            }
+            if let Some(prepared) = prepared {
+                self.books = Some(std::mem::take(books));
+                self.live = Some(Known { identity: live.identity, header: live.header });
+                self.prepared = Some(Known { identity: prepared.identity, header: Arc::new(header) });
+                return Ok(Some(prepared));
+            }
         }
         let known = match changed {
             Changed::Entities(changed) => books.as_ref().map(|books| (books, changed)),
@@ -186,13 +215,18 @@ impl Flat {
             return Ok(None);
         }
         file.write_all_at(&text, 0)?;
-        self.books = Some(books);
+        (self.books, self.prepared) = (Some(books), None);
         prepared(&file, text.len()).map(Some)
+    }
+
+    /// The file that was prepared got its place, and the one before it the spare's.
+    pub fn exchange(&mut self) {
+        self.spare = std::mem::replace(&mut self.live, self.prepared.take());
     }
 
     /// The file that was prepared did not get its place.
     pub fn forget(&mut self) {
-        self.books = None;
+        *self = Self::default();
     }
 }
 
@@ -204,23 +238,32 @@ fn prepared(file: &File, written: usize) -> io::Result<Prepared> {
 /// A spare that may be written into, as long as nobody has it open.
 struct Spare {
     file: File,
-    header: Header,
+    header: Arc<Header>,
 }
 
-fn take_spare(dir: &Path, books: &Books, live: &Live, left: &[FileIdentity]) -> io::Result<Option<Spare>> {
+fn take_spare(
+    dir: &Path,
+    books: &Books,
+    live: &Live,
+    known: Option<Known>,
+    left: &[FileIdentity],
+) -> io::Result<Option<Spare>> {
     let mut options = std::fs::OpenOptions::new();
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let Ok(file) = options.read(true).write(true).custom_flags(flags).open(spare(dir)) else { return Ok(None) };
     let metadata = file.metadata()?;
+    let identity = FileIdentity::from(&metadata);
     // With a second name it is somebody's copy.
-    let is_ours = metadata.is_file()
-        && metadata.nlink() == 1
-        && metadata.mode() & 0o777 == 0o600
-        && left.contains(&FileIdentity::from(&metadata));
+    let is_ours =
+        metadata.is_file() && metadata.nlink() == 1 && metadata.mode() & 0o777 == 0o600 && left.contains(&identity);
     if !is_ours {
         return Ok(None);
     }
-    let header = Header::read(&file)?.filter(|header| {
+    let header = match known.filter(|known| known.identity == identity) {
+        Some(known) => Some(known.header),
+        None => Header::read(&file)?.map(Arc::new),
+    };
+    let header = header.filter(|header| {
         header.board_id == live.header.board_id
             && header.layout.fits(metadata.len())
             && header.layout.generation == live.header.layout.generation
@@ -235,38 +278,64 @@ fn write_into(spare: &Spare, books: &mut Books, state: &State, head: &[u8]) -> i
     let pieces = books.missing(&spare.header, state)?;
     // Held until all is written: whoever opens the file now waits for that.
     let Asked::Granted(_lease) = lease::ask(&spare.file) else { return Ok(None) };
+    let differs = differing(&spare.file, 0, head)?;
     spare.file.write_all_at(b" ", 0)?;
-    let written = write_pieces(&spare.file, &pieces)?;
+    let mut written = 1;
+    for (at, bytes) in &pieces {
+        let Range { start, end } = differing(&spare.file, *at, bytes)?;
+        if start < end {
+            spare.file.write_all_at(&bytes[start..end], *at + start as u64)?;
+            written += end - start;
+        }
+    }
     failpoint::hit("slots-written")?;
-    spare.file.write_all_at(head, 0)?;
-    prepared(&spare.file, 1 + written + head.len()).map(Some)
+    // Its first byte makes the file valid.
+    spare.file.write_all_at(&head[..differs.end.max(1)], 0)?;
+    prepared(&spare.file, written + differs.end.max(1)).map(Some)
+}
+
+/// Where `text` is not what stands at `at` in the file.
+fn differing(file: &File, at: u64, text: &[u8]) -> io::Result<Range<usize>> {
+    let mut there = vec![0; text.len()];
+    let mut length = 0;
+    while length < there.len() {
+        match file.read_at(&mut there[length..], at + length as u64) {
+            Ok(0) => break,
+            Ok(read) => length += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let differs = |(text, there): (&u8, &u8)| text != there;
+    let start = text.iter().zip(&there[..length]).position(differs).unwrap_or(length);
+    let end = match length == text.len() {
+        true => text.iter().zip(&there).rposition(differs).map_or(start, |last| last + 1),
+        false => text.len(),
+    };
+    Ok(start..end)
 }
 
 /// A copy of the live file, brought to the head.
 fn copy_live(
     dir: &Path,
     books: &mut Books,
-    live: &Live,
+    header: &Header,
+    live: &File,
     state: &State,
     head: &[u8],
     left: &[FileIdentity],
 ) -> io::Result<Prepared> {
-    let pieces = books.missing(&live.header, state)?;
+    let pieces = books.missing(header, state)?;
     let mut file = new_spare(dir, left)?;
-    let copied = io::copy(&mut &live.file, &mut file)?;
-    let written = write_pieces(&file, &pieces)?;
-    failpoint::hit("slots-written")?;
-    file.write_all_at(head, 0)?;
-    prepared(&file, usize::try_from(copied).unwrap_or_default() + written + head.len())
-}
-
-fn write_pieces(file: &File, pieces: &[(u64, Vec<u8>)]) -> io::Result<usize> {
-    let mut written = 0;
-    for (at, bytes) in pieces {
+    let copied = io::copy(&mut &*live, &mut file)?;
+    let mut written = usize::try_from(copied).unwrap_or_default() + head.len();
+    for (at, bytes) in &pieces {
         file.write_all_at(bytes, *at)?;
         written += bytes.len();
     }
-    Ok(written)
+    failpoint::hit("slots-written")?;
+    file.write_all_at(head, 0)?;
+    prepared(&file, written)
 }
 
 /// A new file under the spare's name. One that lies there is of no more use, unless somebody has written into it after

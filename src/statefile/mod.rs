@@ -50,6 +50,8 @@ pub struct Projection {
     changed: Changed,
     bytes: u64,
     written: u64,
+    /// The file that got its place last, and the event that it shows.
+    last: Option<(FileIdentity, u64)>,
 }
 
 #[derive(Debug)]
@@ -72,7 +74,7 @@ impl Projection {
     }
 
     fn by(way: Way, dir: impl Into<PathBuf>) -> Self {
-        Self { dir: dir.into(), way, changed: Changed::default(), bytes: 0, written: 0 }
+        Self { dir: dir.into(), way, changed: Changed::default(), bytes: 0, written: 0, last: None }
     }
 
     /// Loads the file like [`load()`], to go on from it: the next state that is written is to come from this document.
@@ -85,20 +87,22 @@ impl Projection {
 
     /// Replaces the file by `state`. A reader sees the old file or the new one; nothing is synced to the disk.
     pub fn write(&mut self, state: &mut State) -> io::Result<()> {
-        self.write_keeping(state, &[], |_| Ok(())).map(drop)
+        self.write_keeping(state, None, &[], |_| Ok(())).map(drop)
     }
 
-    /// The same, but a file that is none of `left` is kept, and the answer says where. `note` is told which file will
+    /// The same, but a file that is none of `left` is kept, and the answer says where. `found` is the file in its place,
+    /// if it is one of them. `note` is told which file will
     /// have been left before it is in its place, so that a crash leaves none that nobody knows.
     pub fn write_keeping(
         &mut self,
         state: &mut State,
+        found: Option<FileIdentity>,
         left: &[FileIdentity],
         note: impl FnOnce(FileIdentity) -> io::Result<()>,
     ) -> io::Result<Option<PathBuf>> {
         self.changed = std::mem::take(&mut self.changed).and(state.take_changed());
         let flat = match &mut self.way {
-            Way::Flat(flat) => flat.prepare(&self.dir, state, &self.changed, left).inspect_err(|_| {
+            Way::Flat(flat) => flat.prepare(&self.dir, state, &self.changed, found, left).inspect_err(|_| {
                 // A spare is no loss, and an error of this is not the one that matters.
                 drop(fs::remove_file(flat::spare(&self.dir)));
             })?,
@@ -114,14 +118,18 @@ impl Projection {
             note(prepared.identity).and_then(|()| displaced::replace(&path, &self.dir.join(FILE_NAME), left, spared));
         match replaced {
             Ok(replaced) => {
-                if replaced.renamed_only {
-                    self.way = Way::Whole(Box::new(Whole::new()));
+                match &mut self.way {
+                    way if replaced.renamed_only => *way = Way::Whole(Box::new(Whole::new())),
+                    Way::Flat(flat) => flat.exchange(),
+                    Way::Whole(_) => {}
                 }
                 self.changed = Changed::default();
+                self.last = Some((prepared.identity, state.seq()));
                 (self.bytes, self.written) = (prepared.bytes, prepared.written);
                 Ok(replaced.kept)
             }
             Err(error) => {
+                self.last = None;
                 if let Way::Flat(flat) = &mut self.way {
                     flat.forget();
                 }
@@ -152,6 +160,11 @@ impl Projection {
         }
         let (identity, bytes) = (written?, text.len() as u64);
         Ok((unfinished, Prepared { identity, bytes, written: bytes }))
+    }
+
+    /// The event that `found` shows, if this projection has left it.
+    pub fn shows(&self, found: FileIdentity) -> Option<u64> {
+        self.last.filter(|(last, _)| *last == found).map(|(_, seq)| seq)
     }
 
     /// Of the file that was written last, in bytes; 0 before the first.

@@ -88,7 +88,7 @@ impl Kept {
             self.left = found.into_iter().chain([new]).collect();
             Ok(())
         };
-        self.projection.write_keeping(state, &known, note).unwrap()
+        self.projection.write_keeping(state, found, &known, note).unwrap()
     }
 
     #[track_caller]
@@ -418,7 +418,7 @@ fn a_file_that_no_projection_has_left_is_kept() {
     let mut left = Vec::new();
     for round in 0..3 {
         let known = left.clone();
-        let kept = projection.write_keeping(&mut sample(), &known, |identity| {
+        let kept = projection.write_keeping(&mut sample(), None, &known, |identity| {
             left = vec![identity];
             Ok(())
         });

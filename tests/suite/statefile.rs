@@ -72,7 +72,7 @@ impl Shown {
             *left = found.into_iter().chain([new]).collect();
             Ok(())
         };
-        assert_eq!(self.projection.write_keeping(&mut self.state, &known, note).unwrap(), None);
+        assert_eq!(self.projection.write_keeping(&mut self.state, found, &known, note).unwrap(), None);
         self.written.push(self.projection.written());
         self.in_part += usize::from(self.projection.written() < self.projection.bytes());
     }

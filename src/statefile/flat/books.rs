@@ -1,5 +1,6 @@
 //! What stands in which slot, and which event changed it last.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fs::File;
 use std::io;
@@ -7,7 +8,8 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Serializer;
+use serde_json::ser::{Formatter, PrettyFormatter};
 
 use super::layout::{self, FIELDS, FIRST, Field, Found, Layout, NEXT, ORDER, Span};
 use super::{Header, boot};
@@ -27,6 +29,8 @@ const SHARE_OF_ROOM: usize = 16;
 const LEAST_EMPTY: u64 = 64 << 10;
 /// Changes that are remembered for a spare that is behind.
 const LOG: usize = 1 << 14;
+/// The text of most entities has room in so many bytes.
+const ABOUT_A_TEXT: usize = 1_000;
 /// The first fields may grow by so much.
 const HEAD_ROOM: usize = 512;
 
@@ -49,8 +53,9 @@ pub struct Books {
     known_after: u64,
     /// What comes into the log with this commit.
     touched: Vec<(u64, Place)>,
-    /// Rendered for this commit.
+    /// Rendered for this commit, and for the one before it, whose slots a spare lacks, too.
     texts: HashMap<Place, String>,
+    texts_before: HashMap<Place, String>,
 }
 
 #[derive(Debug, Default)]
@@ -201,7 +206,7 @@ impl Books {
     }
 
     /// Learns from the live file what others have placed, since this process was last here. False when that cannot be.
-    pub fn follow(&mut self, live: &Header, file: &File, changed: &HashMap<Entity, u64>) -> io::Result<bool> {
+    pub fn follow(&mut self, live: &Header, file: Option<&File>, changed: &HashMap<Entity, u64>) -> io::Result<bool> {
         let Some(known) = &self.layout else { return Ok(false) };
         if live.seq < self.known_after {
             return Ok(false);
@@ -209,6 +214,7 @@ impl Books {
         if *known == live.layout {
             return Ok(true);
         }
+        let Some(file) = file else { return Ok(false) };
         let is_same = known.generation == live.layout.generation
             && FIELDS.into_iter().all(|field| known.span(field).end <= live.layout.span(field).end);
         if !is_same {
@@ -239,6 +245,7 @@ impl Books {
         let known = std::mem::take(&mut self.entries);
         (self.slots, self.total, self.known_after) = (Default::default(), 0, live.seq);
         self.log.clear();
+        self.texts.clear();
         for field in FIELDS {
             let Span { start, end, .. } = live.layout.span(field);
             let Some(found) = read_slots(field, file, start, end)? else { return Ok(false) };
@@ -253,8 +260,8 @@ impl Books {
 
     /// Everything that changed gets its slot and its number. The first part of the file as it is then; `None` when the
     /// file has to be arranged anew.
-    pub fn update(&mut self, state: &State, changed: &HashMap<Entity, u64>) -> io::Result<Option<Vec<u8>>> {
-        self.texts.clear();
+    pub fn update(&mut self, state: &State, changed: &HashMap<Entity, u64>) -> io::Result<Option<(Vec<u8>, Header)>> {
+        self.texts_before = std::mem::take(&mut self.texts);
         let Some(mut layout) = self.layout.take() else { return Ok(None) };
         let mut new = BTreeMap::new();
         for (entity, &seq) in changed {
@@ -307,10 +314,12 @@ impl Books {
             return Ok(None);
         }
         boot().clone_into(&mut layout.boot);
-        let head = head(state.board(), &layout, self.total)?;
+        let (head, checksum) = head(state.board(), &layout, self.total)?;
         let head = filled(head, layout.head);
+        let (board_id, seq) = (state.board().board_id.clone(), state.seq());
+        let header = Header { board_id, seq, checksum, layout: layout.clone() };
         self.layout = Some(layout);
-        Ok(head)
+        Ok(head.map(|head| (head, header)))
     }
 
     fn add(&mut self, layout: &mut Layout, entity: &Entity, length: usize) -> io::Result<Option<u32>> {
@@ -360,37 +369,34 @@ impl Books {
             places.extend(numbered.take_while(|(_, slot)| slot.at >= end).map(|(number, _)| (field, number as u32)));
         }
         let mut pieces: Vec<Piece> = Vec::new();
-        let mut add = |at: u64, bytes: &[u8]| match pieces.last_mut() {
-            Some((start, last)) if *start + last.len() as u64 == at => last.extend_from_slice(bytes),
-            _ => pieces.push((at, bytes.to_vec())),
+        let mut add = |at: u64, bytes: Vec<u8>| match pieces.last_mut() {
+            Some((start, last)) if *start + last.len() as u64 == at => last.extend_from_slice(&bytes),
+            _ => pieces.push((at, bytes)),
         };
         if self.plan.seq > base.seq {
             let part =
                 |text: Vec<u8>, length| filled(text, length).ok_or_else(|| io::Error::other("the plan has no room"));
-            add(layout.plan_at(), &part(self.plan.text()?, layout.plan)?);
-            add(layout.spent_at(), &part(self.plan.spent_text()?, layout.spent)?);
+            add(layout.plan_at(), part(self.plan.text()?, layout.plan)?);
+            add(layout.spent_at(), part(self.plan.spent_text()?, layout.spent)?);
         }
         for place in places {
             let slots = &self.slots[place.0 as usize];
             let Some(slot) = slots.all.get(place.1 as usize) else { continue };
-            let text = match (&slot.owner, self.texts.get(&place)) {
+            let rendered = self.texts.get(&place).or_else(|| self.texts_before.get(&place));
+            let text = match (&slot.owner, rendered) {
                 (None, _) => None,
-                (Some(_), Some(text)) => Some(text.clone()),
+                (Some(_), Some(text)) => Some(Cow::Borrowed(text.as_str())),
                 (Some(entity), None) => {
                     let order = self.entries.get(entity).map_or(0, |entry| entry.order);
-                    Some(
-                        Rendered::of(entity, state)?
-                            .ok_or_else(|| io::Error::other("a slot has no owner"))?
-                            .text(order),
-                    )
+                    let text = Rendered::text_of(entity, state)?;
+                    Some(Cow::Owned(ordered(&text.ok_or_else(|| io::Error::other("a slot has no owner"))?, order)))
                 }
             };
-            add(slot.at, &slot_bytes(text.as_deref(), place.1 as usize == slots.first, slot.length as usize));
+            add(slot.at, slot_bytes(text.as_deref(), place.1 as usize == slots.first, slot.length as usize));
         }
         if layout.tasks.end != base.layout.tasks.end {
-            add(layout.tasks.end, Field::Tasks.closing().as_bytes());
+            add(layout.tasks.end, Field::Tasks.closing().as_bytes().to_vec());
         }
-        self.texts.clear();
         Ok(pieces)
     }
 
@@ -420,7 +426,7 @@ impl Books {
             tasks: anywhere,
         };
         // With numbers as long as they can be.
-        layout.head = grained(head(state.board(), &layout, 0)?.len() + HEAD_ROOM);
+        layout.head = grained(head(state.board(), &layout, 0)?.0.len() + HEAD_ROOM);
         let mut books = Self { known_after: state.seq(), plan: Plan { seq: 0, ..plan }, ..Self::default() };
         let mut text = vec![b' '; usize::try_from(layout.head).map_err(io::Error::other)?];
         text.extend(filled(plan_text, layout.plan).unwrap_or_default());
@@ -446,7 +452,7 @@ impl Books {
             }
             text.extend_from_slice(field.closing().as_bytes());
         }
-        let head = filled(head(state.board(), &layout, books.total)?, layout.head);
+        let head = filled(head(state.board(), &layout, books.total)?.0, layout.head);
         let head = head.ok_or_else(|| io::Error::other("the first fields have no room"))?;
         text[..head.len()].copy_from_slice(&head);
         books.layout = Some(layout);
@@ -560,12 +566,18 @@ impl Rendered {
 }
 
 fn pretty(key: Option<&str>, entity: &impl Serialize) -> io::Result<String> {
-    // A line break in the text is never inside a string.
-    let text = serde_json::to_string_pretty(entity)?.replace('\n', "\n    ");
-    Ok(match key {
-        Some(key) => format!("{}: {text}", serde_json::to_string(key)?),
-        None => text,
-    })
+    let mut text = Vec::with_capacity(ABOUT_A_TEXT);
+    if let Some(key) = key {
+        serde_json::to_writer(&mut text, key)?;
+        text.extend_from_slice(b": ");
+    }
+    // It stands in a field of the document.
+    let mut formatter = PrettyFormatter::new();
+    for _ in 0..2 {
+        formatter.begin_object(&mut io::sink())?;
+    }
+    entity.serialize(&mut Serializer::with_formatter(&mut text, formatter))?;
+    String::from_utf8(text).map_err(io::Error::other)
 }
 
 /// With its order as the first field, if it has one.
@@ -671,8 +683,8 @@ fn set_span(layout: &mut Layout, field: Field, span: Span) {
     }
 }
 
-/// The first part: all fields of the board but the long ones.
-fn head(board: &Board, layout: &Layout, entities: u128) -> io::Result<Vec<u8>> {
+/// The first part: all fields of the board but the long ones; and the checksum in it.
+fn head(board: &Board, layout: &Layout, entities: u128) -> io::Result<(Vec<u8>, String)> {
     let short = Board {
         board_id: board.board_id.clone(),
         goal: Arc::from(""),
@@ -681,18 +693,20 @@ fn head(board: &Board, layout: &Layout, entities: u128) -> io::Result<Vec<u8>> {
         spent_attempts: BTreeMap::new(),
         ..*board
     };
-    let mut fields: Map<String, Value> = serde_json::from_value(serde_json::to_value(&short)?)?;
-    for long in ["goal", "master_plan", "spent_attempts"] {
-        fields.shift_remove(long);
+    // A line break in the text is never inside a string, so these are the fields.
+    let mut text = serde_json::to_string_pretty(&short)?;
+    for long in ["\n  \"goal\": \"\",", "\n  \"master_plan\": \"\","] {
+        let start = text.find(long).ok_or_else(|| io::Error::other("the board has no goal and plan"))?;
+        text.drain(start..start + long.len());
     }
-    let text = serde_json::to_string_pretty(&fields)?;
     let seq = format!("\n  \"seq\": {},", board.seq);
     let parts = text.split_once(&seq).and_then(|(before, after)| Some((before, after.strip_suffix("\n}")?)));
     let (before, after) = parts.ok_or_else(|| io::Error::other("the board has no seq"))?;
     let sums = [sum_of("board", "", board)?, sum_of("layout", "", layout)?];
     let checksum = hex(sums.into_iter().fold(entities, u128::wrapping_add));
     let layout = serde_json::to_string(layout)?;
-    Ok(format!("{before}{seq}\n  \"checksum\": \"{checksum}\",\n  \"layout\": {layout},{after},").into_bytes())
+    let head = format!("{before}{seq}\n  \"checksum\": \"{checksum}\",\n  \"layout\": {layout},{after},");
+    Ok((head.into_bytes(), checksum))
 }
 
 fn read_slots(field: Field, file: &File, from: u64, to: u64) -> io::Result<Option<Vec<Found>>> {

@@ -97,7 +97,7 @@ impl Table {
             *left = found.into_iter().chain([new]).collect();
             Ok(())
         };
-        assert_eq!(process.projection.write_keeping(&mut process.state, &known, note).unwrap(), None);
+        assert_eq!(process.projection.write_keeping(&mut process.state, found, &known, note).unwrap(), None);
     }
 
     #[track_caller]
