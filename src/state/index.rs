@@ -59,6 +59,9 @@ impl PartialEq for Set {
 
 impl Eq for Set {}
 
+/// The bits by which the map finds a place.
+const LOW: u64 = u64::MAX >> 7;
+
 /// Of ordinals, which nobody outside chooses.
 #[derive(Default)]
 struct Spread(u64);
@@ -73,8 +76,9 @@ impl Hasher for Spread {
     }
 
     fn write_u64(&mut self, number: u64) {
-        // 2^64 divided by the golden ratio; the map uses the high bits and the low ones.
-        self.0 = (self.0 ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32);
+        let spread = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        // The map finds the place by the low bits, so that neighbours stay neighbours, and tells them apart by the high ones.
+        self.0 = (number ^ self.0) & LOW | spread & !LOW;
     }
 }
 
