@@ -24,6 +24,7 @@
 //! | what was found out, and who is handed it | `state::discovery` |
 //! | how calls become durable, waiting, presence | [`participant`]: `writer` (the loop), `board` (start, catch-up), `directory`, `feed`, `archive` (the past), `upkeep` |
 //! | what happens to a damaged or deleted board | [`participant`]: `recovery` (at start, `doctor --repair`), `vanished` (while it runs) |
+//! | what a plan may look like | [`plan`] (JSON, Markdown, export); `state::plan` for what a new version means, `state::hierarchy` for parents |
 //! | what is on disk | [`journal`] (events in SQLite), [`statefile`] (the projection and older formats), [`snapshot`], [`bundle`]; [`sealed`] for both |
 //! | what a person may change by hand | [`ops::hand_edit`] (the rules), `statefile::edit` (the difference), `participant::edits` |
 //! | what MCP clients see | [`mcp`]: `server` (all transports), `stdio`, `http`, `subscriptions` |
@@ -36,7 +37,7 @@
 //! | where the board is | [`location`], [`worktree`] |
 //!
 //! Imports go one way: `cli` → `http` → `mcp`, `rpc` → `participant` → `ops` → `state`; `journal`, `statefile`,
-//! `snapshot` and `bundle` know `state` only.
+//! `snapshot`, `bundle` and `plan` know `state` only.
 //!
 //! # Invariants
 //!
@@ -63,6 +64,7 @@ pub mod location;
 pub mod mcp;
 pub mod ops;
 pub mod participant;
+pub mod plan;
 pub mod private;
 pub mod redact;
 pub mod rpc;

@@ -14,6 +14,7 @@ mod completions;
 mod connect;
 mod discoveries;
 mod doctor;
+mod explain;
 mod fail;
 mod guard;
 mod heartbeat;
@@ -25,9 +26,11 @@ mod man;
 mod mcp;
 mod messages;
 mod pause;
+mod plan;
 mod print;
 mod progress;
 mod release;
+mod reset;
 mod restore;
 mod resume;
 mod retry;
@@ -124,7 +127,7 @@ enum Command {
     /// Add a task, or many
     Add(add::Arguments),
     /// Show counts, progress and what is stuck
-    Status,
+    Status(status::Arguments),
     /// List the tasks
     Tasks(tasks::Arguments),
     /// List the agents
@@ -145,6 +148,12 @@ enum Command {
     Cancel(cancel::Arguments),
     /// Make failed or cancelled tasks available again
     Retry(retry::Arguments),
+    /// Begin tasks anew, also those that are done
+    Reset(reset::Arguments),
+    /// Say why a task is not claimable, who could take it, and what changed it last
+    Explain(explain::Arguments),
+    /// Make a plan's items tasks, and follow its changes
+    Plan(plan::Arguments),
     /// Say that you are alive, and where you are
     Heartbeat(heartbeat::Arguments),
     /// Stop all claims
@@ -262,7 +271,7 @@ fn run(arguments: Arguments) -> Outcome {
     match arguments.command {
         Command::Init(arguments) => init::run(&session, arguments),
         Command::Add(arguments) => add::run(&session, arguments),
-        Command::Status => status::run(&session),
+        Command::Status(arguments) => status::run(&session, arguments),
         Command::Tasks(arguments) => tasks::run(&session, arguments),
         Command::Agents => agents::run(&session),
         Command::Show(arguments) => show::run(&session, arguments),
@@ -273,6 +282,9 @@ fn run(arguments: Arguments) -> Outcome {
         Command::Release(arguments) => release::run(&session, arguments),
         Command::Cancel(arguments) => cancel::run(&session, arguments),
         Command::Retry(arguments) => retry::run(&session, arguments),
+        Command::Reset(arguments) => reset::run(&session, arguments),
+        Command::Explain(arguments) => explain::run(&session, arguments),
+        Command::Plan(arguments) => plan::run(&session, arguments),
         Command::Heartbeat(arguments) => heartbeat::run(&session, arguments),
         Command::Pause(arguments) => pause::run(&session, arguments),
         Command::Resume => resume::run(&session),

@@ -7,11 +7,19 @@ use super::{Outcome, Session};
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The failed or cancelled tasks; all of them or none
-    #[arg(required = true)]
+    #[arg(required_unless_present = "scope")]
     id: Vec<String>,
+    /// All at or below this path; `all` is every task
+    #[arg(long, value_name = "PATH", conflicts_with = "id")]
+    scope: Option<String>,
 }
 
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+    if let Some(scope) = &arguments.scope {
+        let reply = session.call("retry_task", json!({"scope": scope}))?;
+        session.show(&reply, |page| page.line(format_args!("{} tasks are available again", reply["retried"])))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let reply = match arguments.id.as_slice() {
         [id] => session.call("retry_task", json!({"task_id": id}))?,
         ids => {

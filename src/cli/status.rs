@@ -2,7 +2,8 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::print::{Page, Tone, text};
+use super::print::{Page, Tone, headline, text};
+use super::wording::in_commands;
 use super::{Outcome, Session};
 
 /// Characters of the progress bar.
@@ -10,8 +11,15 @@ const BAR: u64 = 30;
 /// Messages that the status names.
 const NAMED: u64 = 5;
 
-pub fn run(session: &Session) -> Outcome {
-    let status = session.call("get_status", json!({}))?;
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Only at or below this path
+    #[arg(long, value_name = "PATH")]
+    scope: Option<String>,
+}
+
+pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+    let status = session.call("get_status", json!({"scope": arguments.scope}))?;
     session.show(&status, |page| write(page, &status))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -50,6 +58,16 @@ fn write(page: &mut Page, status: &Value) {
         let last = page.when(last);
         page.line(format_args!("last activity: {last}"));
     }
+    for part in status["parts"].as_array().into_iter().flatten() {
+        let (path, title) = (text(&part["path"]), text(&part["title"]));
+        let tone = serde_json::from_value(part["status"].clone()).map_or(Tone::Plain, Tone::of);
+        let done = format_args!("{} % ({} of {})", part["percent"], part["done"], part["tasks"]).to_string();
+        page.marked(&text(&part["status"]), tone, format_args!("{path} {}: {done}", headline(&title)));
+    }
+    if let Some(plan) = status.get("plan") {
+        let version: String = text(&plan["sha256"]).chars().take(12).collect();
+        page.line(format_args!("plan: version {version}, {} items", plan["items"]));
+    }
     troubles(page, status);
 }
 
@@ -69,6 +87,20 @@ fn troubles(page: &mut Page, status: &Value) {
     }
     if status["queue"]["deadlocked"] == true {
         page.marked("deadlocked:", Tone::Bad, "nothing is ready or running, and tasks are left");
+    }
+    let graph = &status["graph"];
+    for cycle in graph["cycles"].as_array().into_iter().flatten() {
+        page.marked("cycle:", Tone::Bad, format_args!("{}; `callboard call update_task` one of them", text(cycle)));
+    }
+    for orphan in graph["orphans"].as_array().into_iter().flatten() {
+        let (task, missing) = (text(&orphan["task"]), text(&orphan["missing"]));
+        page.marked("orphan:", Tone::Bad, format_args!("{task} names {missing}, which does not exist"));
+    }
+    for blocker in graph["blockers"].as_array().into_iter().flatten() {
+        let (task, status) = (text(&blocker["task"]), text(&blocker["status"]));
+        let status = if status.is_empty() { "missing".to_owned() } else { status };
+        let free = in_commands(&text(&blocker["free_by"]), None);
+        page.marked("blocker:", Tone::Bad, format_args!("{task} ({status}) blocks {}; {free}", blocker["blocks"]));
     }
     for blocked in status["blocked_by_failure"].as_array().into_iter().flatten() {
         let (task, by) = (text(&blocked["task"]), text(&blocked["by"]));

@@ -2,7 +2,7 @@
 
 use crate::ops::{self, AgentArgument};
 
-const COMMANDS: [(&str, &str); 31] = [
+const COMMANDS: [(&str, &str); 36] = [
     ("claim_task", "claim"),
     ("start_task", "start"),
     ("complete_task", "complete"),
@@ -34,6 +34,11 @@ const COMMANDS: [(&str, &str); 31] = [
     ("refine_bundle", "bundle refine"),
     ("list_bundles", "bundle list"),
     ("verify_bundles", "bundle verify"),
+    ("import_plan", "plan import"),
+    ("export_plan", "plan export"),
+    ("diff_plans", "plan diff"),
+    ("explain_task", "explain"),
+    ("reset_tasks", "reset"),
 ];
 
 /// Arguments that messages name, and the options for them.

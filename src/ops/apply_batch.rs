@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{Annotations, Call, Operation, Prepared, Toolset, WRITE, find};
 use crate::state::State;
 use crate::state::limit;
-use crate::state::refusal::Refusal;
+use crate::state::refusal::{BatchError, Refusal};
 
 pub struct ApplyBatch;
 
@@ -52,10 +52,16 @@ impl Operation for ApplyBatch {
             return Err(Refusal::Empty { what: "operations" });
         }
         limit::BATCH.check(params.operations.len())?;
-        let steps = params.operations.iter().enumerate().map(|(index, item)| {
-            step(item).map_err(|refusal| Refusal::BatchItem { index, name: name(item), refusal: Box::new(refusal) })
-        });
-        steps.collect::<Result<_, _>>().map(Some)
+        let steps = params
+            .operations
+            .iter()
+            .enumerate()
+            .map(|(index, item)| step(item).map_err(|refusal| (index, name(item), refusal)));
+        let (steps, refused): (Vec<_>, Vec<_>) = steps.partition(Result::is_ok);
+        match refused.is_empty() {
+            true => Ok(Some(steps.into_iter().flatten().collect())),
+            false => Err(refused_all(refused.into_iter().filter_map(Result::err).collect())),
+        }
     }
 
     fn reply(params: &Params, _: &State, call: &Call) -> Result<Reply, Refusal> {
@@ -67,6 +73,25 @@ impl Operation for ApplyBatch {
             results: Vec::new(),
         })
     }
+}
+
+/// Operations of a batch that are told, each with why it was refused.
+const ERRORS_NAMED: usize = 20;
+
+/// All that was refused, by position.
+pub fn refused_all(mut refused: Vec<(usize, String, Refusal)>) -> Refusal {
+    let more = refused.len().saturating_sub(ERRORS_NAMED);
+    refused.truncate(ERRORS_NAMED);
+    if refused.len() == 1
+        && let Some((index, name, refusal)) = refused.pop()
+    {
+        return Refusal::BatchItem { index, name, refusal: Box::new(refusal) };
+    }
+    let errors = refused.into_iter().map(|(index, name, refusal)| {
+        let message = refusal.to_string();
+        BatchError { index, name, refusal: Box::new(refusal), message }
+    });
+    Refusal::BatchItems { errors: errors.collect(), more }
 }
 
 fn step(item: &Item) -> Result<Box<dyn Prepared>, Refusal> {

@@ -5,8 +5,9 @@ use super::{AgentArgument, Annotations, Call, DESTRUCTIVE, Decision, Operation, 
 use crate::state::State;
 use crate::state::event::Event;
 use crate::state::id::TaskId;
+use crate::state::limit;
 use crate::state::refusal::Refusal;
-use crate::state::task::TaskStatus;
+use crate::state::task::{Task, TaskStatus};
 
 pub struct CancelTask;
 
@@ -47,6 +48,13 @@ impl Operation for CancelTask {
         let id = TaskId::checked(&params.task_id)?;
         let task = state.known_task(&id)?;
         let reason = input::checked_reason(params.reason.as_ref())?;
+        if state.is_parent(&id) {
+            let below = state.below(&id).into_iter().filter(|part| !state.is_parent(&part.id));
+            let open = below.filter(|part| part.status.is_unfinished() || part.status == TaskStatus::Failed);
+            let events: Vec<_> = open.filter_map(|part| ended(part, &reason, params.ask_owner)).collect();
+            limit::BATCH.check(events.len())?;
+            return Ok(events);
+        }
         match task.status {
             TaskStatus::Cancelled => Ok(Vec::new()),
             TaskStatus::Done | TaskStatus::Obsolete => Err(Refusal::WrongStatus {
@@ -56,11 +64,7 @@ impl Operation for CancelTask {
                 next: "it is over already".to_owned(),
             }
             .into()),
-            status if status.is_held() && params.ask_owner => Ok(match task.stop_requested {
-                Some(_) => Vec::new(),
-                None => vec![Event::StopRequested { task: id, reason }],
-            }),
-            _ => Ok(vec![Event::Cancelled { task: id, reason }]),
+            _ => Ok(ended(task, &reason, params.ask_owner).into_iter().collect()),
         }
     }
 
@@ -68,4 +72,14 @@ impl Operation for CancelTask {
         let task = state.known_task(&TaskId::checked(&params.task_id)?)?;
         Ok(Reply { success: true, status: task.status, asked_owner: task.stop_requested.is_some() })
     }
+}
+
+/// None when its owner has been asked already.
+fn ended(task: &Task, reason: &Option<String>, ask_owner: bool) -> Option<Event> {
+    let (task, reason) = match (task.status.is_held() && ask_owner, &task.stop_requested) {
+        (true, Some(_)) => return None,
+        (true, None) => return Some(Event::StopRequested { task: task.id.clone(), reason: reason.clone() }),
+        (false, _) => (task.id.clone(), reason.clone()),
+    };
+    Some(Event::Cancelled { task, reason })
 }

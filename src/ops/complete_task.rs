@@ -67,7 +67,7 @@ impl Operation for CompleteTask {
         let Some(late) = task.attempts.iter().rev().find(expired) else {
             return Err(refusal(task, agent, params).into());
         };
-        if task.status == TaskStatus::Available && late.number == task.attempt {
+        if task.status == TaskStatus::Available && late.number == task.attempt && !state.is_parent(&id) {
             return Ok(vec![Event::Completed { task: id, attempt: late.number, result }]);
         }
         Err(kept(task, late, result))

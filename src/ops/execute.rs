@@ -108,12 +108,14 @@ impl Run<'_, '_> {
         }
     }
 
-    /// All steps, or none: a refused one takes back those before it.
+    /// All steps, or none: a refused one takes back those before it. Those after it are tried all the same, to tell of
+    /// all that would be refused.
     fn batch(&mut self, prepared: &dyn Prepared, steps: &[Box<dyn Prepared>]) -> Result<Answer, ApplyError> {
         let (savepoint, recorded) = (self.state.savepoint(), self.events.len());
         let actor = self.call.actor.clone();
         let mut chance = Chance::new(self.call.seed);
         let mut results = Vec::with_capacity(steps.len());
+        let mut refused = Vec::new();
         for (index, step) in steps.iter().enumerate() {
             self.call.seed = chance.draw();
             self.call.created.clear();
@@ -127,16 +129,15 @@ impl Run<'_, '_> {
             };
             match answer {
                 Ok(value) => results.push(self.addressed(value)),
-                Err(refusal) => {
-                    self.call.actor = actor;
-                    self.state.rollback(savepoint);
-                    self.events.truncate(recorded);
-                    let (name, refusal) = (step.name().to_owned(), Box::new(refusal));
-                    return Ok(Err(Refusal::BatchItem { index, name, refusal }));
-                }
+                Err(refusal) => refused.push((index, step.name().to_owned(), refusal)),
             }
         }
         self.call.actor = actor;
+        if !refused.is_empty() {
+            self.state.rollback(savepoint);
+            self.events.truncate(recorded);
+            return Ok(Err(super::apply_batch::refused_all(refused)));
+        }
         self.call.events = self.events.len() - recorded;
         Ok(prepared.reply(self.state, &self.call).map(|mut reply| {
             reply["results"] = Value::from(results);

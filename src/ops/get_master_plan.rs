@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Annotations, Call, Operation, READ, Toolset};
 use crate::state::State;
+use crate::state::document::PlanVersion;
 use crate::state::refusal::Refusal;
 use crate::state::time::Timestamp;
 
@@ -19,6 +20,9 @@ pub struct Reply {
     goal: Arc<str>,
     master_plan: Arc<str>,
     created_at: Timestamp,
+    /// The newest versions of the imported plan, the current one last
+    #[serde(skip_serializing_if = "<[PlanVersion]>::is_empty")]
+    plans: Arc<[PlanVersion]>,
 }
 
 impl Operation for GetMasterPlan {
@@ -35,6 +39,7 @@ impl Operation for GetMasterPlan {
             goal: Arc::clone(&board.goal),
             master_plan: Arc::clone(&board.master_plan),
             created_at: board.created_at,
+            plans: Arc::clone(&board.plans),
         })
     }
 }

@@ -3,22 +3,28 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Annotations, Call, Operation, READ, Toolset};
+use super::{Annotations, Call, Operation, READ, Toolset, input};
 use crate::state::State;
 use crate::state::agent::{Agent, Role};
-use crate::state::document::Pause;
+use crate::state::claim::{in_scope, path_in_scope};
+use crate::state::document::{Pause, PlanVersion};
 use crate::state::guard::HUMAN;
+use crate::state::health::Health;
+use crate::state::hierarchy::Progress;
 use crate::state::id::{AgentId, MessageId, TaskId};
 use crate::state::message::MessageKind;
 use crate::state::refusal::Refusal;
-use crate::state::task::TaskStatus;
+use crate::state::task::{Task, TaskStatus};
 use crate::state::time::{MINUTE, Timestamp};
 
 pub struct GetStatus;
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Params {}
+pub struct Params {
+    /// Count only at or below a path such as P1.M2
+    scope: Option<String>,
+}
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
@@ -38,6 +44,14 @@ pub struct Reply {
     /// Tasks that wait for one that failed or was cancelled: retry or update one of the two
     #[serde(skip_serializing_if = "Vec::is_empty")]
     blocked_by_failure: Vec<Blocked>,
+    /// Cycles, missing tasks, and what a queue waits for in which nothing can move
+    #[serde(skip_serializing_if = "Health::is_sound")]
+    graph: Health,
+    /// The current version of the plan
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: Option<PlanVersion>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parts: Vec<Part>,
     /// Agents that hold a task, live, and have not called for the length of a lease
     #[serde(skip_serializing_if = "Vec::is_empty")]
     quiet: Vec<AgentId>,
@@ -80,6 +94,19 @@ struct Queue {
     deadlocked: bool,
 }
 
+/// One of the phases, or of the parts of the scope.
+#[derive(Serialize, JsonSchema)]
+struct Part {
+    task: TaskId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    title: String,
+    /// As its parts say: also in_progress
+    status: &'static str,
+    #[serde(flatten)]
+    progress: Progress,
+}
+
 #[derive(Serialize, JsonSchema)]
 struct OfFailed {
     cancelled: u64,
@@ -113,6 +140,7 @@ const TEXT_SHOWN: usize = 200;
 /// Blocked tasks that are named; the count is in `queue`.
 const BLOCKED_NAMED: usize = 20;
 const REJECTED_NAMED: usize = 5;
+const PARTS_NAMED: usize = 50;
 
 impl Operation for GetStatus {
     const NAME: &'static str = "get_status";
@@ -122,10 +150,12 @@ impl Operation for GetStatus {
     type Params = Params;
     type Reply = Reply;
 
-    fn reply(_: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
+    fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
+        input::check_scope(params.scope.as_deref())?;
+        let scope = params.scope.as_deref().filter(|scope| *scope != "all");
         let board = state.board();
-        let total_tasks = state.live_tasks() as u64 + board.archived.total();
-        let tasks = tasks(state);
+        let tasks = scope.map_or_else(|| tasks(state), |scope| tasks_in(scope, state));
+        let total_tasks = tasks.available + tasks.claimed + tasks.in_progress + tasks.done + tasks.failed;
         Ok(Reply {
             goal: Arc::clone(&board.goal),
             progress_percent: (tasks.done * 100 + total_tasks / 2) / total_tasks.max(1),
@@ -135,9 +165,12 @@ impl Operation for GetStatus {
             discoveries_count: state.discoveries().len(),
             last_activity: board.last_activity,
             paused: board.paused.clone(),
-            queue: queue(state),
-            of_failed: of_failed(state),
-            blocked_by_failure: blocked(state),
+            queue: queue(scope, state),
+            of_failed: scope.map_or_else(|| of_failed(state), |_| None),
+            blocked_by_failure: blocked(scope, state),
+            graph: state.health(false),
+            plan: state.current_plan().cloned(),
+            parts: parts(scope, state),
             quiet: state.agents().filter(|agent| is_quiet(agent, call)).map(|agent| agent.id.clone()).collect(),
             for_human: for_human(state),
             unread_by_human: state.unread_count(&AgentId::trusted(HUMAN)),
@@ -173,10 +206,64 @@ fn agents(state: &State, now: Timestamp) -> Agents {
     }
 }
 
-fn queue(state: &State) -> Queue {
-    let (ready, waiting_retry) = (state.ready_count(), state.delayed_count());
-    let deadlocked = state.blocked_count() > 0 && ready + waiting_retry + state.held_count() == 0;
-    Queue { ready, blocked: state.blocked_count(), waiting_retry, deadlocked }
+fn tasks_in(scope: &str, state: &State) -> Tasks {
+    let mut tasks = Tasks { available: 0, claimed: 0, in_progress: 0, done: 0, failed: 0 };
+    let live = state.tasks().filter(|task| in_scope(task, Some(scope))).map(|task| task.status);
+    let retired = state.retired().filter(|(_, stub)| path_in_scope(stub.path.as_deref(), scope));
+    for status in live.chain(retired.map(|(_, stub)| stub.status)) {
+        let counter = match status {
+            TaskStatus::Available => &mut tasks.available,
+            TaskStatus::Claimed => &mut tasks.claimed,
+            TaskStatus::InProgress => &mut tasks.in_progress,
+            TaskStatus::Done => &mut tasks.done,
+            TaskStatus::Failed | TaskStatus::Cancelled | TaskStatus::Obsolete => &mut tasks.failed,
+        };
+        *counter += 1;
+    }
+    tasks
+}
+
+fn queue(scope: Option<&str>, state: &State) -> Queue {
+    let deadlocked = state.is_deadlocked();
+    if scope.is_none() {
+        let (ready, waiting_retry) = (state.ready_count(), state.delayed_count());
+        return Queue { ready, blocked: state.blocked_count(), waiting_retry, deadlocked };
+    }
+    let mut queue = Queue { ready: 0, blocked: 0, waiting_retry: 0, deadlocked };
+    let open = state.tasks().filter(|task| task.status == TaskStatus::Available && in_scope(task, scope));
+    for task in open.filter(|task| !state.is_parent(&task.id)) {
+        let counter = match state.is_ready(&task.id) {
+            true => &mut queue.ready,
+            false if state.waits_for(task).next().is_some() => &mut queue.blocked,
+            false => &mut queue.waiting_retry,
+        };
+        *counter += 1;
+    }
+    queue
+}
+
+/// Those with parts, or with a path, of the level below the scope.
+fn parts(scope: Option<&str>, state: &State) -> Vec<Part> {
+    let tops: Vec<&Arc<Task>> = match scope {
+        None => {
+            state.tasks().filter(|task| task.parent.is_none() && state.is_parent(&task.id)).take(PARTS_NAMED).collect()
+        }
+        Some(scope) => state.at_path(scope).flat_map(|task| state.parts(&task.id)).take(PARTS_NAMED).collect(),
+    };
+    let part = |task: &Arc<Task>| {
+        let mut progress = state.progress(&task.id);
+        if !state.is_parent(&task.id) {
+            progress.count(task.status);
+        }
+        Part {
+            task: task.id.clone(),
+            path: task.path.clone(),
+            title: task.headline().chars().take(TEXT_SHOWN).collect(),
+            status: progress.word(task.status),
+            progress,
+        }
+    };
+    tops.into_iter().map(part).collect()
 }
 
 fn of_failed(state: &State) -> Option<OfFailed> {
@@ -186,9 +273,13 @@ fn of_failed(state: &State) -> Option<OfFailed> {
     (cancelled + obsolete > 0).then_some(OfFailed { cancelled, obsolete })
 }
 
-fn blocked(state: &State) -> Vec<Blocked> {
-    let blocked = state.blocked_by_failure().into_iter().take(BLOCKED_NAMED);
-    blocked.map(|(task, by)| Blocked { task: task.clone(), by: by.into_iter().cloned().collect() }).collect()
+fn blocked(scope: Option<&str>, state: &State) -> Vec<Blocked> {
+    let is_meant = |id: &TaskId| scope.is_none() || state.task(id).is_some_and(|task| in_scope(task, scope));
+    let blocked = state.blocked_by_failure().into_iter().filter(|(id, _)| is_meant(id));
+    blocked
+        .take(BLOCKED_NAMED)
+        .map(|(task, by)| Blocked { task: task.clone(), by: by.into_iter().cloned().collect() })
+        .collect()
 }
 
 fn for_human(state: &State) -> Vec<ForHuman> {

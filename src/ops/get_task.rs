@@ -47,8 +47,8 @@ impl Operation for GetTask {
             let task = retired(&id, state, call)?;
             return Ok(Reply { task, ready: false, waits_for: Vec::new(), retired: true });
         };
-        let open = task.dependencies.iter().filter(|id| !state.is_done(id));
-        let waits_for = open.filter_map(|id| Some(Waiting { task: id.clone(), status: state.status_of(id)? }));
+        let waits_for =
+            state.waits_for(task).filter_map(|id| Some(Waiting { task: id.clone(), status: state.status_of(id)? }));
         Ok(Reply {
             task: Task::clone(task),
             ready: state.is_ready(&id),

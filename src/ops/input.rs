@@ -1,6 +1,6 @@
 //! Parameters that several operations share, and their checks.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::state::State;
 use crate::state::agent::Demands;
 use crate::state::event::NewTask;
+use crate::state::hierarchy;
 use crate::state::id::{Chance, TaskId};
 use crate::state::limit;
 use crate::state::pattern::Pattern;
@@ -76,9 +77,38 @@ pub fn new_tasks<'a>(
     });
     let ids = ids.collect::<Result<Vec<_>, _>>()?;
     let tasks = inputs.zip(&ids).enumerate();
-    tasks
-        .map(|(index, (input, id))| new_task(input, id, &ids, place).map_err(|refusal| of_batch(index, input, refusal)))
-        .collect()
+    let tasks = tasks.map(|(index, (input, id))| {
+        new_task(input, id, &ids, place).map_err(|refusal| of_batch(index, input, refusal))
+    });
+    let mut tasks: Vec<NewTask> = tasks.collect::<Result<_, _>>()?;
+    find_parents(&mut tasks, state);
+    Ok(tasks)
+}
+
+/// A task with a path is a part of the nearest one above it, of the same call or of the board.
+fn find_parents(tasks: &mut [NewTask], state: &State) {
+    let mut at: HashMap<String, Vec<TaskId>> = HashMap::new();
+    for task in tasks.iter() {
+        if let Some(path) = &task.path {
+            at.entry(path.clone()).or_default().push(task.id.clone());
+        }
+    }
+    for task in tasks.iter_mut() {
+        let Some(path) = task.path.as_deref() else { continue };
+        let above = std::iter::successors(hierarchy::parent_path(path), |path| hierarchy::parent_path(path));
+        let of_call = above.filter_map(|path| match at.get(path)?.as_slice() {
+            [one] => Some((path, one.clone())),
+            _ => None,
+        });
+        let of_call = of_call.into_iter().next();
+        let of_board = state.parent_at(path);
+        let is_nearer =
+            |path: &str| of_board.is_none_or(|one| one.path.as_deref().is_none_or(|other| other.len() < path.len()));
+        task.parent = match of_call {
+            Some((path, id)) if is_nearer(path) => Some(id),
+            _ => of_board.map(|task| task.id.clone()),
+        };
+    }
 }
 
 /// How a task without an id of its own is named in refusals, and in dependencies on it.
@@ -122,6 +152,9 @@ fn new_task(input: &TaskInput, id: &TaskId, ids: &[TaskId], place: &Place) -> Re
         dependencies: unique(input.dependencies.iter().map(resolve))?,
         context: Some(context).filter(|context| !context.is_empty()),
         path: input.path.clone(),
+        parent: None,
+        planned: None,
+        status: None,
         demands: checked_demands(input.demands.as_ref())?,
         tags: checked_labels(&input.tags)?,
         max_attempts: checked_attempts(input.max_attempts)?.unwrap_or(DEFAULT_MAX_ATTEMPTS),
@@ -258,12 +291,7 @@ pub fn check_scope(scope: Option<&str>) -> Result<(), Refusal> {
 }
 
 fn check_path(path: &str) -> Result<(), Refusal> {
-    let mut levels = ["P", "M", "T", "S"].into_iter();
-    let is_path = path.split('.').all(|part| {
-        let number = levels.next().and_then(|level| part.strip_prefix(level));
-        number.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit()))
-    });
-    if is_path && path.len() <= limit::ID.max {
+    if hierarchy::numbers(path).is_some() && path.len() <= limit::ID.max {
         return Ok(());
     }
     Err(Refusal::BadPath { given: path.chars().filter(|c| !c.is_control()).take(limit::ID.max).collect() })

@@ -9,8 +9,11 @@ mod complete_task;
 mod create_snapshot;
 mod create_task;
 mod create_tasks_batch;
+mod diff_plans;
 mod diff_snapshots;
 mod execute;
+mod explain_task;
+mod export_plan;
 mod fail_task;
 mod get_agents;
 mod get_all_tasks;
@@ -24,6 +27,7 @@ mod get_task;
 pub mod hand_edit;
 mod health_check;
 mod heartbeat;
+mod import_plan;
 mod init_coordination;
 mod input;
 mod list_bundles;
@@ -36,6 +40,7 @@ mod register_agent;
 mod release_files;
 mod release_task;
 mod reserve_files;
+mod reset_tasks;
 mod restore_snapshot;
 mod resume;
 mod retry_task;
@@ -239,6 +244,7 @@ pub enum Fetched {
     Listed(Vec<Listed>),
     Taken(Listed),
     Verified(Verification),
+    Document(Box<Document>),
     Pair(Box<Document>, Box<Document>),
     Bundles(bundle::Told),
     /// An earlier state, of a snapshot or of the journal alone, and the snapshot taken of the present.
@@ -382,6 +388,11 @@ pub fn all() -> &'static [Entry] {
         Entry::of::<get_messages::GetMessages>(),
         Entry::of::<reserve_files::ReserveFiles>(),
         Entry::of::<release_files::ReleaseFiles>(),
+        Entry::of::<import_plan::ImportPlan>(),
+        Entry::of::<export_plan::ExportPlan>(),
+        Entry::of::<diff_plans::DiffPlans>(),
+        Entry::of::<explain_task::ExplainTask>(),
+        Entry::of::<reset_tasks::ResetTasks>(),
         Entry::of::<get_history::GetHistory>(),
         Entry::of::<create_snapshot::CreateSnapshot>(),
         Entry::of::<list_snapshots::ListSnapshots>(),

@@ -1,13 +1,16 @@
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::input::{SUCCESS, Success};
-use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Toolset};
+use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Toolset, input};
 use crate::state::State;
+use crate::state::claim::in_scope;
 use crate::state::event::Event;
 use crate::state::id::TaskId;
+use crate::state::limit;
 use crate::state::refusal::Refusal;
-use crate::state::task::TaskStatus;
+use crate::state::task::{Task, TaskStatus};
 
 pub struct RetryTask;
 
@@ -15,7 +18,16 @@ pub struct RetryTask;
 #[serde(deny_unknown_fields)]
 pub struct Params {
     agent_id: Option<String>,
-    task_id: String,
+    task_id: Option<String>,
+    /// In its place: all at or below a path such as P1.M2, or all
+    scope: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Reply {
+    success: bool,
+    /// Tasks that are available again
+    retried: usize,
 }
 
 impl Operation for RetryTask {
@@ -26,7 +38,7 @@ impl Operation for RetryTask {
     const TOOLSET: Toolset = Toolset::Core;
     const AGENT: AgentArgument = AgentArgument::Optional;
     type Params = Params;
-    type Reply = Success;
+    type Reply = Reply;
 
     fn agent_id(params: &Params) -> Option<&str> {
         params.agent_id.as_deref()
@@ -34,7 +46,17 @@ impl Operation for RetryTask {
 
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
         state.leads(call.actor.as_ref(), "retry a task")?;
-        let id = TaskId::checked(&params.task_id)?;
+        let id = match (&params.task_id, params.scope.as_deref()) {
+            (Some(id), None) => TaskId::checked(id)?,
+            (None, Some(scope)) => {
+                input::check_scope(Some(scope))?;
+                return retries(state.tasks().filter(|task| in_scope(task, Some(scope))), state);
+            }
+            _ => return Err(Refusal::TaskOrScope.into()),
+        };
+        if state.is_parent(&id) {
+            return retries(state.below(&id).into_iter(), state);
+        }
         match state.known_task(&id)?.status {
             TaskStatus::Failed | TaskStatus::Cancelled => Ok(vec![Event::Retried { task: id }]),
             // Waiting out its backoff: it need not.
@@ -52,7 +74,16 @@ impl Operation for RetryTask {
         }
     }
 
-    fn reply(_: &Params, _: &State, _: &Call) -> Result<Success, Refusal> {
-        Ok(SUCCESS)
+    fn reply(_: &Params, _: &State, call: &Call) -> Result<Reply, Refusal> {
+        Ok(Reply { success: true, retried: call.events })
     }
+}
+
+/// Of those that failed or were cancelled.
+fn retries<'s>(tasks: impl Iterator<Item = &'s Arc<Task>>, state: &State) -> Decision {
+    let over = tasks.filter(|task| matches!(task.status, TaskStatus::Failed | TaskStatus::Cancelled));
+    let own = over.filter(|task| !state.is_parent(&task.id));
+    let events: Vec<_> = own.map(|task| Event::Retried { task: task.id.clone() }).collect();
+    limit::BATCH.check(events.len())?;
+    Ok(events)
 }

@@ -1,15 +1,16 @@
 //! Event to state. Deterministic: reads nothing but the state and the event.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use thiserror::Error;
 
 use super::agent::{Agent, Discovery};
 use super::changed::Changed;
-use super::document::{Board, Pause, Retired};
-use super::event::{EditedTask, Event, NewTask, Recorded, TaskChange};
+use super::document::{Board, Pause, PlanVersion, Retired};
+use super::event::{EditedTask, Event, NewTask, Recorded, Replanned, TaskChange};
 use super::id::{AgentId, ParticipantId, TaskId};
-use super::limit::ATTEMPTS_KEPT;
+use super::limit::{ATTEMPTS_KEPT, PLANS_KEPT};
 use super::task::{Attempt, AttemptError, Outcome, StopRequest, Task, TaskResult, TaskStatus};
 use super::time::{MINUTE, SECOND, Timestamp};
 use super::{Savepoint, State, Undo};
@@ -37,7 +38,10 @@ impl State {
             return Err(ApplyError::OutOfOrder { head: self.seq(), found: recorded.seq });
         }
         let savepoint = self.savepoint();
-        let applied = self.apply_event(recorded).and_then(|()| self.apply_envelope(recorded, savepoint));
+        let applied = self
+            .apply_event(recorded)
+            .and_then(|()| self.roll_up(savepoint, recorded.at))
+            .and_then(|()| self.apply_envelope(recorded, savepoint));
         applied.map_err(|Absent(what)| {
             self.rollback(savepoint);
             ApplyError::Missing { seq: recorded.seq, kind: recorded.event.kind(), what }
@@ -215,12 +219,7 @@ impl State {
                     task.result = reason.clone().map(|reason| TaskResult { error: Some(reason), ..Default::default() });
                 })?;
             }
-            Event::Retried { task } => self.edit_task(task, |task| {
-                make_available(task, None);
-                task.uncounted = task.attempt;
-                task.result = None;
-                task.completed_at = None;
-            })?,
+            Event::Retried { task } => self.edit_task(task, begin_again)?,
             Event::DiscoveryAdded { discovery, agent, content, tags, task_id, files, supersedes } => {
                 self.put_discovery(Discovery {
                     id: discovery.clone(),
@@ -266,6 +265,36 @@ impl State {
                     self.retire(task, recorded.seq)?;
                 }
             }
+            Event::PlanImported { plan, created: new, changed, removed } => {
+                self.edit_board(|board| {
+                    let newest = PlanVersion { seq: recorded.seq, imported_at: at, ..plan.clone() };
+                    let surplus = (board.plans.len() + 1).saturating_sub(PLANS_KEPT);
+                    board.plans = board.plans.iter().skip(surplus).cloned().chain([newest]).collect();
+                });
+                for task in new {
+                    let ordinal = self.take_ordinal();
+                    let mut task = created(task, at);
+                    self.number_above_spent(&mut task);
+                    self.put_task(ordinal, Some(Arc::new(task)));
+                }
+                for one in changed {
+                    if one.becomes.is_some() {
+                        self.end_attempt(&one.task, Outcome::Cancelled, Some(&replanned_error("changed")), at)?;
+                    }
+                    self.edit_task(&one.task, |task| replan(task, one, at))?;
+                }
+                for id in removed {
+                    self.end_attempt(id, Outcome::Cancelled, Some(&replanned_error("left out")), at)?;
+                    self.edit_task(id, |task| leave_plan(task, at))?;
+                }
+            }
+            Event::TasksReset { tasks } => {
+                for id in tasks {
+                    let error = AttemptError { category: "reset".to_owned(), message: "the task was reset".to_owned() };
+                    self.end_attempt(id, Outcome::Released, Some(&error), at)?;
+                    self.edit_task(id, begin_again)?;
+                }
+            }
             Event::StateEdited { goal, master_plan, tasks, .. } => {
                 self.edit_board(|board| {
                     board.goal = goal.as_deref().map_or_else(|| Arc::clone(&board.goal), Arc::from);
@@ -277,6 +306,32 @@ impl State {
                 }
             }
             Event::StateRestored { document, .. } => self.replace_by((**document).clone()),
+        }
+        Ok(())
+    }
+
+    /// What the event has changed decides on the status of what it is part of.
+    fn roll_up(&mut self, since: Savepoint, at: Timestamp) -> Result<(), Absent> {
+        let mut above: BTreeSet<TaskId> = BTreeSet::new();
+        for undo in &self.undo[since.0..] {
+            let Undo::Task(ordinal, old) = undo else { continue };
+            for task in old.iter().chain(self.tasks.get(ordinal)) {
+                above.extend(task.parent.clone());
+                above.extend(Some(&task.id).filter(|id| self.is_parent(id)).cloned());
+            }
+        }
+        for start in above {
+            let mut next = Some(start);
+            while let Some(id) = next.take() {
+                let Some(status) = self.rolled_up(&id) else { break };
+                let Some(task) = self.task(&id).filter(|task| task.status != status) else { break };
+                next.clone_from(&task.parent);
+                self.edit_task(&id, |task| {
+                    make_available(task, None);
+                    task.status = status;
+                    task.completed_at = (status != TaskStatus::Available).then_some(at);
+                })?;
+            }
         }
         Ok(())
     }
@@ -467,21 +522,25 @@ fn new_agent(id: &AgentId, at: Timestamp) -> Agent {
 
 fn created(new: &NewTask, at: Timestamp) -> Task {
     let new = new.clone();
+    let status = new.status.unwrap_or(TaskStatus::Available);
+    let error = (status == TaskStatus::Failed).then(|| "the plan says that it has failed".to_owned());
     Task {
         id: new.id,
         title: new.title,
         description: new.description,
-        status: TaskStatus::Available,
+        status,
         priority: new.priority,
         claimed_by: None,
         dependencies: new.dependencies,
         context: new.context,
-        result: None,
+        result: error.map(|error| TaskResult { error: Some(error), ..Default::default() }),
         created_at: at,
         claimed_at: None,
         started_at: None,
-        completed_at: None,
+        completed_at: (!status.is_unfinished()).then_some(at),
         path: new.path,
+        parent: new.parent,
+        planned: new.planned,
         demands: Arc::new(new.demands),
         tags: new.tags,
         not_before: new.not_before,
@@ -507,6 +566,53 @@ fn change_task(task: &mut Task, change: &TaskChange) {
     task.max_attempts = change.max_attempts.unwrap_or(task.max_attempts);
     task.timeout_seconds = change.timeout_seconds.or(task.timeout_seconds);
     task.silent_minutes = change.silent_minutes.or(task.silent_minutes);
+}
+
+fn replan(task: &mut Task, new: &Replanned, at: Timestamp) {
+    change_task(task, &new.change);
+    task.context = task.context.take().filter(|context| !context.is_empty());
+    task.path = Some(new.path.clone());
+    task.parent.clone_from(&new.parent);
+    task.planned = Some(new.planned.clone());
+    match new.becomes {
+        Some(TaskStatus::Done) => {
+            make_available(task, None);
+            task.status = TaskStatus::Done;
+            task.completed_at = Some(at);
+        }
+        Some(_) => begin_again(task),
+        None if task.status.is_held() && (new.change.description.is_some() || new.change.context.is_some()) => {
+            let reason = "the plan has changed the task: release it, and claim it again for the new text".to_owned();
+            task.stop_requested = Some(StopRequest { reason: Some(reason), at });
+        }
+        None => {}
+    }
+}
+
+fn leave_plan(task: &mut Task, at: Timestamp) {
+    task.planned = None;
+    task.parent = None;
+    if task.status != TaskStatus::Done {
+        make_available(task, None);
+        task.status = TaskStatus::Obsolete;
+        task.completed_at = Some(at);
+    }
+}
+
+/// With all its attempts before it.
+fn begin_again(task: &mut Task) {
+    make_available(task, None);
+    task.uncounted = task.attempt;
+    task.result = None;
+    task.completed_at = None;
+}
+
+/// Why an attempt came to nothing.
+fn replanned_error(what: &str) -> AttemptError {
+    AttemptError {
+        category: "replanned".to_owned(),
+        message: format!("the task was {what} when the plan was imported"),
+    }
 }
 
 fn edit_by_hand(task: &mut Task, edited: &EditedTask) {

@@ -13,6 +13,7 @@ impl State {
         self.check_holders(&mut wrong);
         self.check_dependencies_exist(&mut wrong);
         self.check_index(&mut wrong);
+        self.check_hierarchy(&mut wrong);
         self.check_counters(&mut wrong);
         self.check_messages(&mut wrong);
         self.check_discoveries(&mut wrong);
@@ -76,6 +77,8 @@ impl State {
         fresh.index.due(self.index.awake_until());
         for (ordinal, task) in &self.tasks {
             fresh.index.replace(*ordinal, None, Some(task));
+        }
+        for ordinal in self.tasks.keys() {
             fresh.refresh(*ordinal);
         }
         if fresh.index != self.index {

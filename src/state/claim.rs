@@ -133,7 +133,8 @@ impl State {
                 next: "claim another with claim_task".to_owned(),
             });
         }
-        let waiting_for: Vec<_> = task.dependencies.iter().filter(|id| !self.is_done(id)).cloned().collect();
+        self.refuse_parent(id)?;
+        let waiting_for: Vec<_> = self.waits_for(task).cloned().collect();
         if !waiting_for.is_empty() {
             return Err(Refusal::NotReady { task: id.clone(), waiting_for });
         }
@@ -174,9 +175,9 @@ impl State {
         self.index.delayed_count()
     }
 
-    /// Available tasks that wait for a dependency.
+    /// Available tasks that wait for a dependency; those with parts wait for these alone, and are not counted.
     pub fn blocked_count(&self) -> usize {
-        self.count(TaskStatus::Available) - self.ready_count() - self.delayed_count()
+        self.count(TaskStatus::Available) - self.ready_count() - self.delayed_count() - self.index.open_parents()
     }
 
     pub fn held_count(&self) -> usize {
@@ -235,6 +236,9 @@ impl State {
 /// `scope` is `all` or a path: the task stands at it or below it.
 pub fn in_scope(task: &Task, scope: Option<&str>) -> bool {
     let Some(scope) = scope.filter(|scope| *scope != "all") else { return true };
-    let Some(path) = task.path.as_deref() else { return false };
-    path.strip_prefix(scope).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    path_in_scope(task.path.as_deref(), scope)
+}
+
+pub fn path_in_scope(path: Option<&str>, scope: &str) -> bool {
+    path.and_then(|path| path.strip_prefix(scope)).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }

@@ -5,7 +5,6 @@ use sha2::{Digest, Sha256};
 use super::State;
 use super::agent::Participant;
 use super::event::Event;
-use super::id::TaskId;
 use super::policy::Policy;
 use super::task::Task;
 use super::time::{MINUTE, Timestamp};
@@ -37,13 +36,17 @@ impl State {
         }
         let oldest = self.index.finished().filter_map(|ordinal| self.tasks.get(&ordinal));
         let tasks: Vec<Task> =
-            oldest.filter(|task| !self.is_needed(&task.id)).take(surplus).map(|task| Task::clone(task)).collect();
+            oldest.filter(|task| !self.is_needed(task)).take(surplus).map(|task| Task::clone(task)).collect();
         (!tasks.is_empty()).then_some(Event::TasksRetired { tasks })
     }
 
-    fn is_needed(&self, id: &TaskId) -> bool {
-        let dependents = self.index.dependents(id);
-        dependents.iter().filter_map(|ordinal| self.tasks.get(ordinal)).any(|task| !task.status.may_retire())
+    /// Also while it stands in the plan, so that a changed plan finds it, and while its parts or what it is part of stay.
+    fn is_needed(&self, task: &Task) -> bool {
+        let dependents = self.index.dependents(&task.id);
+        task.planned.is_some()
+            || self.is_parent(&task.id)
+            || self.ancestors(task).any(|above| !above.status.may_retire())
+            || dependents.iter().filter_map(|ordinal| self.tasks.get(ordinal)).any(|task| !task.status.may_retire())
     }
 
     /// `participant` is dead: its agents have the grace to come back.

@@ -57,6 +57,43 @@ pub struct Board {
     /// The last attempts of tasks that a restore has taken away, so that a task of that id never uses their numbers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub spent_attempts: BTreeMap<TaskId, u32>,
+    /// The newest versions of the plan, the current one last.
+    #[serde(default = "no_plans", skip_serializing_if = "has_no_plans")]
+    pub plans: Arc<[PlanVersion]>,
+}
+
+fn no_plans() -> Arc<[PlanVersion]> {
+    Arc::from([])
+}
+
+fn has_no_plans(plans: &Arc<[PlanVersion]>) -> bool {
+    plans.is_empty()
+}
+
+/// A plan that was imported. What it said is in the state after event `seq`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PlanVersion {
+    /// Of its text; the first 12 digits name the session.
+    pub sha256: String,
+    /// Of the version before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prev_sha256: Option<String>,
+    /// Where it came from, as whoever imported it says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    pub items: usize,
+    #[serde(default)]
+    pub seq: u64,
+    #[serde(default)]
+    pub imported_at: Timestamp,
+}
+
+impl PlanVersion {
+    pub fn session(&self) -> &str {
+        self.sha256.get(..12).unwrap_or(&self.sha256)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

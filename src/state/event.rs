@@ -8,19 +8,19 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::agent::{Demands, Participant, Properties, Role};
-use super::document::Document;
+use super::document::{Document, PlanVersion};
 use super::id::{AgentId, DiscoveryId, MessageId, ParticipantId, ReservationId, TaskId};
 use super::message::Message;
 use super::reservation::Reservation;
 use super::snapshot::SnapshotName;
-use super::task::{AttemptError, Context, Place, Task, TaskResult};
+use super::task::{AttemptError, Context, Place, Planned, Task, TaskResult, TaskStatus};
 use super::time::Timestamp;
 
 /// The version of the events that this build writes.
 pub const VERSION: u32 = 1;
 
 /// The kinds of events, in the order in which they are defined.
-pub const KINDS: [&str; 32] = [
+pub const KINDS: [&str; 34] = [
     "board_created",
     "imported",
     "plan_set",
@@ -51,6 +51,8 @@ pub const KINDS: [&str; 32] = [
     "paused",
     "resumed",
     "tasks_retired",
+    "plan_imported",
+    "tasks_reset",
     "state_edited",
     "state_restored",
 ];
@@ -224,6 +226,21 @@ pub enum Event {
     TasksRetired {
         tasks: Vec<Task>,
     },
+    /// The plan is this one from here on. What it says as before is not in the event.
+    PlanImported {
+        plan: PlanVersion,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        created: Vec<NewTask>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        changed: Vec<Replanned>,
+        /// Not in the plan any more: obsolete, unless they are done.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        removed: Vec<TaskId>,
+    },
+    /// Available again, also what was done, as if nobody had begun.
+    TasksReset {
+        tasks: Vec<TaskId>,
+    },
     /// A person changed the state file by hand, and the board took the changes over.
     StateEdited {
         /// The last event in the file that was edited.
@@ -259,6 +276,13 @@ pub struct NewTask {
     pub context: Option<Context>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<TaskId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned: Option<Planned>,
+    /// When it is over already, as a plan says; else available.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<TaskStatus>,
     #[serde(default, skip_serializing_if = "Demands::is_empty")]
     pub demands: Demands,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -295,6 +319,41 @@ pub struct TaskChange {
     pub timeout_seconds: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent_minutes: Option<u32>,
+}
+
+/// A task of which the plan says something new.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Replanned {
+    pub task: TaskId,
+    pub path: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<TaskId>,
+    pub planned: Planned,
+    /// An empty context takes the old one away.
+    #[serde(flatten)]
+    pub change: TaskChange,
+    /// Available once more, or done; else it stays as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub becomes: Option<TaskStatus>,
+    pub what: PlanChange,
+    /// Its title or path before, when that is new.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub was: Option<String>,
+}
+
+/// What a new version of the plan means for a task that was in the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanChange {
+    Modified,
+    /// Modified, and it was over.
+    Reopened,
+    /// Another title or path, and nothing else of what is to be done.
+    Renamed,
+    /// The plan says that it is done.
+    Completed,
+    /// Other things moved, and it with them.
+    Moved,
 }
 
 /// A task that was edited by hand.
@@ -369,6 +428,8 @@ impl Event {
             Self::Paused { .. } => "paused",
             Self::Resumed {} => "resumed",
             Self::TasksRetired { .. } => "tasks_retired",
+            Self::PlanImported { .. } => "plan_imported",
+            Self::TasksReset { .. } => "tasks_reset",
             Self::StateEdited { .. } => "state_edited",
             Self::StateRestored { .. } => "state_restored",
         }
@@ -379,6 +440,11 @@ impl Event {
         match self {
             Self::TasksCreated { tasks } => tasks.iter().map(|task| &task.id).collect(),
             Self::TasksRetired { tasks } => tasks.iter().map(|task| &task.id).collect(),
+            Self::TasksReset { tasks } => tasks.iter().collect(),
+            Self::PlanImported { created, changed, removed, .. } => {
+                let created = created.iter().map(|task| &task.id);
+                created.chain(changed.iter().map(|one| &one.task)).chain(removed).collect()
+            }
             Self::MessageSent { message } => message.task_id.iter().collect(),
             Self::FilesReserved { reservation } => reservation.task.iter().collect(),
             Self::DiscoveryAdded { task_id, .. } => task_id.iter().collect(),
@@ -421,6 +487,7 @@ mod tests {
             "change": {}, "agent": "a", "role": "worker", "max_concurrent": 1, "lease_millis": 1, "grace_until":
             "2026-03-01T12:00:00.000Z", "gap_millis": 1, "attempt": 1, "lease_until": "2026-03-01T12:00:00.000Z",
             "result": {}, "counted": true, "restored_seq": 1, "gave_up": false, "discovery": "d", "content": "c", "messages": [], "reservations": [], "base_seq": 1,
+            "plan": {"sha256": "5", "items": 0},
             "error": {"category": "error", "message": "m", "retryable": true},
         });
         for kind in KINDS {

@@ -1,6 +1,6 @@
 //! Dependencies: every one exists, and none leads back to where it started.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::State;
 use super::event::NewTask;
@@ -24,8 +24,22 @@ impl State {
                 return Err(Refusal::UnknownDependency { task: task.id.clone(), dependency: dependency.to_string() });
             }
         }
-        // A live task cannot depend on a new one, so a cycle lies within the batch.
-        refuse_cycle(tasks.iter().map(|task| &task.id), |id| fresh.get(id).copied().unwrap_or_default())
+        if tasks.iter().all(|task| task.parent.is_none()) {
+            // A live task cannot depend on a new one, so a cycle lies within the batch.
+            return refuse_cycle(tasks.iter().map(|task| &task.id), |id| {
+                fresh.get(id).into_iter().copied().flatten().collect()
+            });
+        }
+        let nodes = tasks
+            .iter()
+            .map(|task| (&task.id, Node { parent: task.parent.as_ref(), dependencies: &task.dependencies }));
+        self.check_wired(nodes.collect())
+    }
+
+    /// Refuses a cycle that these tasks would close, new or as they are to be from now on.
+    pub fn check_wired(&self, nodes: BTreeMap<&TaskId, Node<'_>>) -> Result<(), Refusal> {
+        let wiring = Wiring::new(self, nodes);
+        refuse_cycle(wiring.nodes.keys().copied(), |id| wiring.before(id))
     }
 
     /// Refuses dependencies of an existing task that do not exist or that would close a cycle.
@@ -40,15 +54,25 @@ impl State {
                 return Err(Refusal::UnknownDependency { task: (*task).clone(), dependency: unknown.to_string() });
             }
         }
-        refuse_cycle(changed.keys().copied(), |id| match changed.get(id) {
-            Some(dependencies) => dependencies,
-            None => self.task(id).map(|one| one.dependencies.as_slice()).unwrap_or_default(),
-        })
+        let nodes = changed.iter().map(|(id, dependencies)| {
+            let parent = self.task(id).and_then(|task| task.parent.as_ref());
+            (*id, Node { parent, dependencies })
+        });
+        self.check_wired(nodes.collect())
     }
 
-    /// Refuses to let a held task wait for what is not done.
+    /// The first cycle that some tasks close among themselves.
+    pub fn cycle_among(&self, dependencies: &BTreeMap<&TaskId, &[TaskId]>) -> Option<Vec<TaskId>> {
+        let edges = |id: &TaskId| dependencies.get(id).into_iter().copied().flatten().collect();
+        match refuse_cycle(dependencies.keys().copied(), edges) {
+            Err(Refusal::DependencyCycle { cycle }) => Some(cycle),
+            _ => None,
+        }
+    }
+
+    /// Refuses to let a held task, or one with held parts, wait for what is not done.
     pub fn check_still_ready(&self, task: &Task, dependencies: &[TaskId]) -> Result<(), Refusal> {
-        let held = task.status.is_held();
+        let held = task.status.is_held() || self.below(&task.id).iter().any(|part| part.status.is_held());
         let waiting_for: Vec<_> = dependencies.iter().filter(|id| held && !self.is_done(id)).cloned().collect();
         if waiting_for.is_empty() { Ok(()) } else { Err(Refusal::NotReady { task: task.id.clone(), waiting_for }) }
     }
@@ -60,37 +84,89 @@ impl State {
         if !retired_badly && ended_badly.iter().all(|status| self.count(*status) == 0) {
             return Vec::new();
         }
-        let available = self.tasks().filter(|task| task.status == TaskStatus::Available);
+        let available = self.tasks().filter(|task| task.status == TaskStatus::Available && !self.is_parent(&task.id));
         let blocked = available.map(|task| {
-            let blockers = task.dependencies.iter();
-            let failed = blockers.filter(|id| self.status_of(id).is_some_and(|status| ended_badly.contains(&status)));
+            let failed = self
+                .waits_for(task)
+                .filter(|id| self.status_of(id).is_some_and(|status| ended_badly.contains(&status)));
             (&task.id, failed.collect::<Vec<_>>())
         });
         blocked.filter(|(_, blockers)| !blockers.is_empty()).collect()
     }
 }
 
+/// How a task hangs together with others.
+#[derive(Clone, Copy, Debug)]
+pub struct Node<'a> {
+    pub parent: Option<&'a TaskId>,
+    pub dependencies: &'a [TaskId],
+}
+
+/// The tasks as they are, but for some.
+struct Wiring<'a> {
+    state: &'a State,
+    nodes: BTreeMap<&'a TaskId, Node<'a>>,
+    /// Those of `nodes` by their parent.
+    parts: HashMap<&'a TaskId, Vec<&'a TaskId>>,
+}
+
+impl<'a> Wiring<'a> {
+    fn new(state: &'a State, nodes: BTreeMap<&'a TaskId, Node<'a>>) -> Self {
+        let mut parts: HashMap<_, Vec<_>> = HashMap::new();
+        for (id, node) in &nodes {
+            if let Some(parent) = node.parent {
+                parts.entry(parent).or_default().push(*id);
+            }
+        }
+        Self { state, nodes, parts }
+    }
+
+    fn node(&self, id: &TaskId) -> Option<Node<'a>> {
+        let as_it_is = || {
+            let task = self.state.task(id)?;
+            Some(Node { parent: task.parent.as_ref(), dependencies: &task.dependencies })
+        };
+        self.nodes.get(id).copied().or_else(as_it_is)
+    }
+
+    /// What must be done before `id` can be: its dependencies, its parts, and the dependencies of what it is part of.
+    fn before(&self, id: &TaskId) -> Vec<&'a TaskId> {
+        let Some(node) = self.node(id) else { return Vec::new() };
+        let mut before: Vec<_> = node.dependencies.iter().collect();
+        before.extend(self.parts.get(id).into_iter().flatten());
+        let old = self.state.parts(id).map(|task| &task.id).filter(|part| !self.nodes.contains_key(part));
+        before.extend(old);
+        let mut above = node.parent;
+        let mut followed = BTreeSet::new();
+        while let Some(node) = above.filter(|id| followed.insert(*id)).and_then(|id| self.node(id)) {
+            before.extend(node.dependencies);
+            above = node.parent;
+        }
+        before
+    }
+}
+
 /// Depth first without recursion: dependencies may be a million deep.
 fn refuse_cycle<'a>(
     starts: impl Iterator<Item = &'a TaskId>,
-    dependencies: impl Fn(&TaskId) -> &'a [TaskId],
+    dependencies: impl Fn(&TaskId) -> Vec<&'a TaskId>,
 ) -> Result<(), Refusal> {
     let mut finished: HashSet<&TaskId> = HashSet::new();
     for start in starts {
-        let mut path: Vec<(&TaskId, std::slice::Iter<'a, TaskId>)> = Vec::new();
+        let mut path: Vec<Step<'a>> = Vec::new();
         let mut on_path: HashSet<&TaskId> = HashSet::new();
         if finished.contains(start) {
             continue;
         }
         on_path.insert(start);
-        path.push((start, dependencies(start).iter()));
+        path.push((start, dependencies(start).into_iter()));
         while let Some((current, rest)) = path.last_mut() {
             match rest.next() {
                 Some(next) if on_path.contains(next) => return Err(cycle(&path, next)),
                 Some(next) if finished.contains(next) => {}
                 Some(next) => {
                     on_path.insert(next);
-                    path.push((next, dependencies(next).iter()));
+                    path.push((next, dependencies(next).into_iter()));
                 }
                 None => {
                     on_path.remove(*current);
@@ -103,7 +179,9 @@ fn refuse_cycle<'a>(
     Ok(())
 }
 
-fn cycle(path: &[(&TaskId, std::slice::Iter<'_, TaskId>)], back_to: &TaskId) -> Refusal {
+type Step<'a> = (&'a TaskId, std::vec::IntoIter<&'a TaskId>);
+
+fn cycle(path: &[Step<'_>], back_to: &TaskId) -> Refusal {
     let members = path.iter().map(|(id, _)| *id).skip_while(|id| *id != back_to);
     let closed = members.chain(std::iter::once(back_to));
     Refusal::DependencyCycle { cycle: closed.cloned().collect() }

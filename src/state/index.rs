@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::Arc;
 
 use foldhash::HashMap;
@@ -22,6 +22,10 @@ pub struct Index {
     delayed: BTreeSet<(Timestamp, Ordinal)>,
     slots: std::collections::HashMap<Ordinal, Slot, BuildHasherDefault<Spread>>,
     dependents: HashMap<TaskId, BTreeSet<Ordinal>>,
+    parts: HashMap<TaskId, BTreeSet<Ordinal>>,
+    by_path: HashMap<String, BTreeSet<Ordinal>>,
+    /// Available tasks that have parts.
+    open_parents: BTreeSet<Ordinal>,
     leases: BTreeSet<(Timestamp, Ordinal)>,
     /// Done, cancelled and obsolete tasks, oldest first.
     finished: BTreeSet<(Timestamp, Ordinal)>,
@@ -83,25 +87,29 @@ impl Hasher for Spread {
 }
 
 impl Index {
-    /// The same that comes of one task after another; each with whether nothing but time stands between it and a claim.
-    pub fn of<'a>(tasks: impl ExactSizeIterator<Item = (Ordinal, &'a Task, bool)>) -> Self {
+    /// Of tasks that are not placed yet.
+    pub fn of<'a>(tasks: impl Iterator<Item = (Ordinal, &'a Task)>) -> Self {
         let mut index = Self::default();
-        index.slots.reserve(tasks.len());
+        tasks.for_each(|(ordinal, task)| index.replace(ordinal, None, Some(task)));
+        index
+    }
+
+    /// The same as `place` for one after another, into an index in which none is placed: tasks that nothing but time
+    /// keeps from being claimed.
+    pub fn place_all<'a>(&mut self, tasks: impl ExactSizeIterator<Item = (Ordinal, &'a Task)>) {
+        self.slots.reserve(tasks.len());
         let mut ready: BTreeMap<Set, Vec<(u8, Ordinal)>> = BTreeMap::new();
-        for (ordinal, task, is_unblocked) in tasks {
-            index.replace(ordinal, None, Some(task));
+        for (ordinal, task) in tasks {
             match task.not_before {
-                _ if !is_unblocked => {}
-                Some(until) if until > index.awake_until => index.place(ordinal, Some(task)),
+                Some(until) if until > self.awake_until => self.place(ordinal, Some(task)),
                 _ => {
                     let demands = Set(Arc::clone(&task.demands));
                     ready.entry(demands.clone()).or_default().push((task.priority, ordinal));
-                    index.slots.insert(ordinal, Slot::Ready(demands, task.priority));
+                    self.slots.insert(ordinal, Slot::Ready(demands, task.priority));
                 }
             }
         }
-        index.ready = ready.into_iter().map(|(demands, tasks)| (demands, tasks.into_iter().collect())).collect();
-        index
+        self.ready = ready.into_iter().map(|(demands, tasks)| (demands, tasks.into_iter().collect())).collect();
     }
 
     pub fn count(&self, status: TaskStatus) -> usize {
@@ -118,7 +126,13 @@ impl Index {
                 self.finished.remove(&(finish(task), ordinal));
             }
             for id in &task.dependencies {
-                self.remove_dependent(id, ordinal);
+                remove(&mut self.dependents, id, ordinal);
+            }
+            if let Some(parent) = &task.parent {
+                remove(&mut self.parts, parent, ordinal);
+            }
+            if let Some(path) = &task.path {
+                remove(&mut self.by_path, path, ordinal);
             }
         }
         if let Some(task) = new {
@@ -132,16 +146,36 @@ impl Index {
             for id in &task.dependencies {
                 self.dependents.entry(id.clone()).or_default().insert(ordinal);
             }
+            if let Some(parent) = &task.parent {
+                self.parts.entry(parent.clone()).or_default().insert(ordinal);
+            }
+            if let Some(path) = &task.path {
+                self.by_path.entry(path.clone()).or_default().insert(ordinal);
+            }
         }
     }
 
-    fn remove_dependent(&mut self, id: &TaskId, ordinal: Ordinal) {
-        if let Some(dependents) = self.dependents.get_mut(id) {
-            dependents.remove(&ordinal);
-            if dependents.is_empty() {
-                self.dependents.remove(id);
-            }
-        }
+    pub fn has_parts(&self, id: &TaskId) -> bool {
+        self.parts.contains_key(id)
+    }
+
+    pub fn parts(&self, id: &TaskId) -> impl Iterator<Item = Ordinal> + '_ {
+        self.parts.get(id).into_iter().flatten().copied()
+    }
+
+    pub fn at_path(&self, path: &str) -> impl Iterator<Item = Ordinal> + '_ {
+        self.by_path.get(path).into_iter().flatten().copied()
+    }
+
+    pub fn note_open_parent(&mut self, ordinal: Ordinal, is_open_parent: bool) {
+        match is_open_parent {
+            true => self.open_parents.insert(ordinal),
+            false => self.open_parents.remove(&ordinal),
+        };
+    }
+
+    pub fn open_parents(&self) -> usize {
+        self.open_parents.len()
     }
 
     /// `task` is the task when nothing but time stands between it and a claim, else none.
@@ -242,6 +276,15 @@ impl Index {
 
     pub fn finished(&self) -> impl ExactSizeIterator<Item = Ordinal> + '_ {
         self.finished.iter().map(|(_, ordinal)| *ordinal)
+    }
+}
+
+fn remove<K: Eq + Hash>(map: &mut HashMap<K, BTreeSet<Ordinal>>, key: &K, ordinal: Ordinal) {
+    if let Some(ordinals) = map.get_mut(key) {
+        ordinals.remove(&ordinal);
+        if ordinals.is_empty() {
+            map.remove(key);
+        }
     }
 }
 

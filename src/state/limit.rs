@@ -39,6 +39,9 @@ limits! {
     DEPENDENCIES = "dependencies of one task", 200, "entries";
     BATCH = "tasks or operations in one batch", 5_000, "entries";
     TASKS = "live tasks", 1_000_000, "entries";
+    PLAN = "plan", 2 * 1024 * 1024, "bytes";
+    PLAN_ITEMS = "items of one plan", 5_000, "entries";
+    PLAN_DEPTH = "levels of a plan", 4, "levels";
     AGENTS = "agents", 10_000, "entries";
     QUERY = "query", 500, "bytes";
     SUPERSEDED = "discoveries superseded by one", 20, "entries";
@@ -72,6 +75,8 @@ limits! {
 
 /// Attempts kept with a live task; older ones are in the journal.
 pub const ATTEMPTS_KEPT: usize = 20;
+/// Versions of the plan whose hashes are kept; older ones are in the journal.
+pub const PLANS_KEPT: usize = 20;
 /// Messages kept that everybody has read; the oldest go first.
 pub const READ_MESSAGES_KEPT: usize = 500;
 /// Context bundles kept in one scope; the oldest go first.

@@ -15,13 +15,16 @@ pub mod discovery;
 pub mod document;
 pub mod edit;
 pub mod event;
-mod graph;
+pub mod graph;
 pub mod guard;
+pub mod health;
+pub mod hierarchy;
 pub mod id;
 mod index;
 pub mod limit;
 pub mod message;
 pub mod pattern;
+pub mod plan;
 pub mod policy;
 pub mod refusal;
 mod remembered;
@@ -125,6 +128,7 @@ impl State {
             grace_until: None,
             archived: Archived::default(),
             spent_attempts: BTreeMap::new(),
+            plans: Arc::from([]),
         };
         Self {
             board: Arc::new(board),
@@ -164,8 +168,12 @@ impl State {
         state.ordinals = tasks.iter().map(|task| task.id.clone()).zip(1..).collect();
         state.tasks = (1..).zip(tasks).collect();
         // All at once, because one by one costs more than everything else at the start of a process.
-        let placed = state.tasks.iter().map(|(ordinal, task)| (*ordinal, &**task, state.is_unblocked(task)));
-        state.index = Index::of(placed);
+        state.index = Index::of(state.tasks.iter().map(|(ordinal, task)| (*ordinal, &**task)));
+        let available = state.tasks.iter().filter(|(_, task)| task.status == TaskStatus::Available);
+        let (parents, parts): (Vec<_>, Vec<_>) = available.partition(|(_, task)| state.is_parent(&task.id));
+        let unblocked: Vec<_> = parts.into_iter().filter(|(_, task)| state.is_unblocked(task)).collect();
+        state.index.place_all(unblocked.into_iter().map(|(ordinal, task)| (*ordinal, &**task)));
+        parents.into_iter().for_each(|(ordinal, _)| state.index.note_open_parent(*ordinal, true));
         for (ordinal, task) in &state.tasks {
             state.holds.replace_task(*ordinal, None, Some(task));
         }
@@ -395,12 +403,16 @@ impl State {
         self.index.replace(ordinal, old.as_deref(), new.as_deref());
         self.holds.replace_task(ordinal, old.as_deref(), new.as_deref());
         self.place(ordinal, new.as_deref());
+        self.refresh_around(old.as_deref(), new.as_deref());
         let done = |task: &Option<Arc<Task>>| task.as_ref().is_some_and(|task| task.status == TaskStatus::Done);
         if done(&old) != done(&new)
             && let Some(id) = new.as_ref().or(old.as_ref()).map(|task| task.id.clone())
         {
             for dependent in self.index.dependents(&id) {
                 self.refresh(dependent);
+                if let Some(id) = self.tasks.get(&dependent).map(|task| task.id.clone()) {
+                    self.refresh_below(&id);
+                }
             }
         }
         old
@@ -411,15 +423,31 @@ impl State {
         self.place(ordinal, task.as_deref());
     }
 
+    /// What the task is part of, and what is part of it, may have become ready by its change, or not ready any more.
+    fn refresh_around(&mut self, old: Option<&Task>, new: Option<&Task>) {
+        let parents = [old, new].map(|task| task.and_then(|task| task.parent.clone()));
+        let moved = parents[0] != parents[1];
+        for parent in parents.into_iter().flatten().filter(|_| moved) {
+            if let Some(ordinal) = self.ordinals.get(&parent).copied() {
+                self.refresh(ordinal);
+            }
+        }
+        if let Some(task) = new.filter(|new| moved || old.is_none_or(|old| old.dependencies != new.dependencies)) {
+            self.refresh_below(&task.id);
+        }
+    }
+
     /// Puts the task where the definition of ready says.
     fn place(&mut self, ordinal: Ordinal, task: Option<&Task>) {
-        let unblocked = task.filter(|task| self.is_unblocked(task));
+        let open = task.filter(|task| task.status == TaskStatus::Available);
+        self.index.note_open_parent(ordinal, open.is_some_and(|task| self.is_parent(&task.id)));
+        let unblocked = open.filter(|task| self.is_unblocked(task));
         self.index.place(ordinal, unblocked);
     }
 
-    /// Available and every dependency done: ready, or only waiting for its time.
+    /// Available, without parts, and every dependency done: ready, or only waiting for its time.
     fn is_unblocked(&self, task: &Task) -> bool {
-        task.status == TaskStatus::Available && task.dependencies.iter().all(|id| self.is_done(id))
+        task.status == TaskStatus::Available && !self.is_parent(&task.id) && self.waits_for(task).next().is_none()
     }
 
     fn put_agent(&mut self, agent: Agent) {

@@ -6,6 +6,7 @@ use thiserror::Error;
 use super::agent::Role;
 use super::id::{AgentId, DiscoveryId, MessageId, TaskId};
 use super::limit::{INBOX, Limit};
+use super::plan::Problem;
 use super::reservation::Hold;
 use super::snapshot::SnapshotName;
 use super::task::TaskStatus;
@@ -28,7 +29,7 @@ pub enum Refusal {
     Zero { what: &'static str },
     #[error("priority must be 1 (first) to 10 (last), not {given}")]
     BadPriority { given: i64 },
-    #[error("path `{given}` has no form like P1, P1.M2, P1.M2.T3 or P1.M2.T3.S4")]
+    #[error("path `{given}` has no form like P1, P1.M2, P1.M2.T3 or P1.M2.T3.S4; a scope may also be all")]
     BadPath { given: String },
     #[error("{} is over its limit: {actual} {}, at most {}; make it smaller or split it", limit.what, limit.unit, limit.max)]
     OverLimit {
@@ -93,6 +94,16 @@ pub enum Refusal {
     WrongStatus { task: TaskId, status: TaskStatus, action: &'static str, next: String },
     #[error("task `{task}` is not ready: it waits for {}; claim another with claim_task", tasks_text(waiting_for))]
     NotReady { task: TaskId, waiting_for: Vec<TaskId> },
+    #[error(
+        "task `{task}` has parts, {open} of them unfinished, and is done when they are; claim one of those with claim_task{}",
+        below(path)
+    )]
+    IsParent {
+        task: TaskId,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        path: Option<String>,
+        open: usize,
+    },
     #[error("task `{task}` is not tried again before {until}; claim another with claim_task")]
     TooEarly { task: TaskId, until: Timestamp },
     #[error(
@@ -167,12 +178,56 @@ pub enum Refusal {
     BundleMoved { given: String, newest: String },
     #[error("context bundles could not be read or written ({detail})")]
     BundlesFailed { detail: String },
+    #[error("nothing of the plan was imported: {}", problems_text(problems))]
+    BadPlan { problems: Vec<Problem> },
+    #[error(
+        "the plan has moved on: the current version is {}, not {given}; look at `plan diff` or get_master_plan, and import with its sha256", current.as_deref().unwrap_or("none")
+    )]
+    PlanMoved {
+        given: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        current: Option<String>,
+    },
+    #[error("there is no {}; get_master_plan has the versions there are", version.as_ref().map_or("plan yet: import one with import_plan".to_owned(), |given| format!("version `{given}` of the plan")))]
+    NoPlan {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        version: Option<String>,
+    },
+    #[error("give either task_id or scope, so that it is clear what is meant")]
+    TaskOrScope,
+    #[error("{} operations were refused, so nothing of the batch was done: {}", errors.len() + more, errors_text(errors, *more))]
+    BatchItems {
+        errors: Vec<BatchError>,
+        /// How many more there are
+        more: usize,
+    },
     #[error("operation {index} ({name}) was refused, so nothing of the batch was done: {refusal}")]
     BatchItem { index: usize, name: String, refusal: Box<Refusal> },
     #[error("task #{index} of the batch: {refusal}; nothing of the batch was created")]
     TaskOfBatch { index: usize, refusal: Box<Refusal> },
     #[error("the claim was superseded: agent `{agent}` waits in a newer claim_task")]
     Superseded { agent: AgentId },
+}
+
+/// One operation of a batch, and why it was refused.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BatchError {
+    pub index: usize,
+    pub name: String,
+    pub refusal: Box<Refusal>,
+    /// As text.
+    pub message: String,
+}
+
+fn errors_text(errors: &[BatchError], more: usize) -> String {
+    let told: Vec<_> = errors.iter().map(|one| format!("{} ({}): {}", one.index, one.name, one.refusal)).collect();
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    format!("{}{more}", told.join("; "))
+}
+
+fn problems_text(problems: &[Problem]) -> String {
+    let told: Vec<_> = problems.iter().map(|one| format!("line {}: {}", one.line, one.problem)).collect();
+    told.join("\n")
 }
 
 impl Refusal {
@@ -203,6 +258,10 @@ fn instead(sound: &Option<SnapshotName>) -> String {
 fn held_text(hold: &Hold) -> String {
     let task = hold.task.as_ref().map(|task| format!(" for task `{task}`")).unwrap_or_default();
     format!("`{}` is held by `{}`{task} until {}", hold.files, hold.agent, hold.until)
+}
+
+fn below(path: &Option<String>) -> String {
+    path.as_ref().map(|path| format!(" (scope {path})")).unwrap_or_default()
 }
 
 fn cycle_text(cycle: &[TaskId]) -> String {

@@ -23,6 +23,9 @@ pub enum Created {
     Tasks(Vec<TaskId>),
     Discovery(DiscoveryId),
     Message(MessageId),
+    Plan(Box<Event>),
+    /// No new thing, but how many begin anew.
+    Reset(usize),
 }
 
 impl Created {
@@ -32,6 +35,8 @@ impl Created {
             Event::TasksCreated { tasks } => Some(Self::Tasks(tasks.iter().map(|task| task.id.clone()).collect())),
             Event::DiscoveryAdded { discovery, .. } => Some(Self::Discovery(discovery.clone())),
             Event::MessageSent { message } => Some(Self::Message(message.id.clone())),
+            Event::TasksReset { tasks } => Some(Self::Reset(tasks.len())),
+            Event::PlanImported { .. } => Some(Self::Plan(Box::new(event.clone()))),
             _ => None,
         }
     }

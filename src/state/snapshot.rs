@@ -84,6 +84,8 @@ pub enum Occasion {
     BeforeRestore,
     /// Somebody's edit of the state file was about to be taken over.
     BeforeEdit,
+    /// Tasks were about to be reset.
+    BeforeReset,
     /// The journal had grown.
     Growth,
 }
@@ -94,6 +96,7 @@ impl Occasion {
             Self::OnDemand => "on demand",
             Self::BeforeRestore => "before a restore",
             Self::BeforeEdit => "before a hand edit",
+            Self::BeforeReset => "before a reset",
             Self::Growth => "as the journal grew",
         }
     }

@@ -89,6 +89,12 @@ pub struct Task {
     pub completed_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
+    /// The task that this one is a part of: that one is done when all its parts are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<TaskId>,
+    /// It stands in the current plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned: Option<Planned>,
     #[serde(default, skip_serializing_if = "Demands::is_empty")]
     pub demands: Arc<Demands>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -152,6 +158,17 @@ impl Task {
     pub fn was_failed_by(&self, agent: &AgentId) -> bool {
         self.attempts.iter().any(|attempt| attempt.outcome == Some(Outcome::Failed) && attempt.agent == *agent)
     }
+}
+
+/// What the plan last said of a task, as first 16 hex digits of SHA-256 each: so that what was changed on the board since
+/// is not taken for a change of the plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Planned {
+    pub title: String,
+    /// What is to be done: if that changes, done work is to be done again.
+    pub content: String,
+    /// Priority, dependencies, tags.
+    pub settings: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -119,6 +119,7 @@ pub fn import(bytes: &[u8]) -> Found {
         grace_until: None,
         archived: Archived::default(),
         spent_attempts: BTreeMap::new(),
+        plans: Arc::from([]),
     };
     let (participants, retired) = (BTreeMap::new(), BTreeMap::new());
     let (messages, reservations) = (Vec::new(), Vec::new());
@@ -177,6 +178,8 @@ fn task(old: OldTask, board_created: Timestamp, notes: &mut Vec<String>) -> Task
         started_at: None,
         completed_at: known_time(old.completed_at.as_deref()).filter(|_| !open),
         path: None,
+        parent: None,
+        planned: None,
         demands: Default::default(),
         tags: old.tags,
         not_before: None,

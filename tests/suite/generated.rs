@@ -31,6 +31,8 @@ fn schemas_are_what_the_operations_say() {
         ops::all().iter().map(|entry| (format!("{}.json", entry.name), pretty(&entry.schema()))).collect();
     let document = ops::schema_of::<Document>("mcp-state.json");
     files.push(("mcp-state.json".to_owned(), pretty(&document)));
+    let plan = ops::schema_of::<callboard::plan::Document>("plan.json");
+    files.push(("plan.json".to_owned(), pretty(&plan)));
     files.push(("openrpc.json".to_owned(), pretty(&callboard::rpc::discover::document())));
     let stale: Vec<_> = files.iter().filter(|(name, wanted)| repaired(&dir.join(name), wanted)).collect();
     let unknown: Vec<_> = fs::read_dir(&dir)

@@ -4,6 +4,7 @@ mod agents;
 mod calls;
 mod changes;
 mod claims;
+mod hierarchy;
 mod invariants;
 mod leases;
 mod past;

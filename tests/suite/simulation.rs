@@ -25,6 +25,7 @@ use machine::{Fault, Heard, Machine, SEATS};
 
 const STEPS: usize = 60;
 const AGENTS: [&str; 4] = ["a0", "a1", "a2", "a3"];
+const PATHS: [&str; 6] = ["P7", "P7.M1", "P7.M1.T1", "P7.M1.T2", "P7.M2", "P1.M1"];
 const FILES: [&str; 4] = ["src/a.rs", "src/b.rs", "docs/a.md", "docs/b.md"];
 
 struct Dice(Chance);
@@ -206,7 +207,7 @@ impl Simulation {
             Some((holder, task, attempt)) if !self.dice.one_in(8) => (holder, task, attempt),
             _ => (agent.to_owned(), any.clone(), 1),
         };
-        let (name, arguments) = match self.dice.below(36) {
+        let (name, arguments) = match self.dice.below(38) {
             0..=4 => ("create_task", self.draft(&known)),
             5 => {
                 let drafts: Vec<_> = (0..2).map(|_| self.draft(&known)).map(without_key).collect();
@@ -258,6 +259,7 @@ impl Simulation {
                 ("reserve_files", call)
             }
             35 => ("release_files", json!({"agent_id": agent})),
+            36 | 37 => ("import_plan", json!({"text": self.plan(), "dry_run": self.dice.one_in(6)})),
             28 => ("update_task", json!({"task_id": any, "priority": 1 + self.dice.below(10)})),
             _ if self.dice.one_in(4) => ("pause", json!({})),
             _ => ("resume", json!({})),
@@ -278,10 +280,30 @@ impl Simulation {
         if let Some(dependency) = self.dice.pick(known).cloned().filter(|_| self.dice.one_in(3)) {
             draft["dependencies"] = json!([dependency]);
         }
+        if self.dice.one_in(5) {
+            draft["path"] = json!(PATHS[self.dice.below(PATHS.len())]);
+        }
         if self.dice.one_in(2) {
             draft["idempotency_key"] = self.key().into();
         }
         draft
+    }
+
+    /// Some items of one plan, in one of two orders, whose texts never change: done work stays done.
+    fn plan(&mut self) -> String {
+        let mut items: Vec<_> = (1..=6).filter(|_| self.dice.one_in(2)).collect();
+        if self.dice.one_in(2) {
+            items.reverse();
+        }
+        let barrier = if items.contains(&2) { "\n    depends: item 2" } else { "" };
+        let items = items.into_iter().map(|item| match item {
+            5 => format!("  - [ ] item {item}{barrier}\n"),
+            _ => format!("  - [ ] item {item}\n"),
+        });
+        format!(
+            "- [ ] P1: first\n  - [ ] item 0\n{}- [ ] P2: second\n  depends: first\n  - [ ] item 9\n",
+            items.collect::<String>()
+        )
     }
 
     fn key(&mut self) -> String {
@@ -465,7 +487,9 @@ impl Simulation {
             assert_eq!(process.state.status_of(id), Some(TaskStatus::Done), "{id} was done and is not");
         }
         if journal.is_settled() {
-            let done = process.state.tasks().filter(|task| task.status == TaskStatus::Done).map(|task| task.id.clone());
+            // A parent is to be done again when it gets another part.
+            let own = process.state.tasks().filter(|task| !process.state.is_parent(&task.id));
+            let done = own.filter(|task| task.status == TaskStatus::Done).map(|task| task.id.clone());
             self.done.extend(done);
         }
     }

@@ -122,7 +122,8 @@ fn imports_go_one_way() {
     ];
     let rules: [(&str, Vec<&str>); 10] = [
         ("state", vec![]),
-        ("ops", vec!["state", "harmless", "redact"]),
+        ("plan", vec!["state"]),
+        ("ops", vec!["state", "plan", "harmless", "redact"]),
         ("journal", [&["state"], &shell[..]].concat()),
         ("statefile", [&["state"], &shell[..]].concat()),
         ("snapshot", [&["state"], &shell[..]].concat()),

@@ -10,11 +10,14 @@ use crate::clock::{Clock, SystemClock};
 use crate::journal::sqlite::{FILE_NAME, SqliteJournal};
 use crate::journal::{Journal, JournalError};
 use crate::state::event::Recorded;
+use crate::state::id::TaskId;
 use crate::state::time::{SECOND, Timestamp};
 use crate::state::{ApplyError, State};
 
 const NAME: &str = "journal";
 const READ_AT_ONCE: usize = 4_096;
+/// Tasks of one kind of trouble that are named.
+const NAMED: usize = 5;
 const KEEP: &str = "the next call goes on from the state file if that is sound, and keeps the journal as *.quarantined-N; \
                     `callboard doctor --repair --dry-run` says what would be done and lost";
 
@@ -65,7 +68,9 @@ pub fn examine(dir: &Path, copied: io::Result<Option<Copy>>) -> (Vec<Check>, Exa
     match read(&copy) {
         Ok(found) => {
             let text = format!("{} events in {}, hash chain verified", found.head, size(copy.bytes));
-            let checks = vec![Check::ok(NAME, text), replay(&found), clock(found.last)];
+            let mut checks = vec![Check::ok(NAME, text), replay(&found)];
+            checks.extend(found.replayed.as_ref().ok().map(graph));
+            checks.push(clock(found.last));
             (checks, Examined::Sound { board_id: found.board_id, head: found.head })
         }
         Err(error) => (vec![fault(error)], Examined::Unreadable),
@@ -108,6 +113,40 @@ fn replay(found: &Found) -> Check {
             wrong => Check::fail("replay", wrong.join("; "), REPORT),
         },
     }
+}
+
+/// Whether the tasks can be done, as they wait for each other.
+fn graph(state: &State) -> Check {
+    const NAME: &str = "graph";
+    let health = state.health(true);
+    let list = |ids: &[TaskId]| ids.iter().map(TaskId::as_str).collect::<Vec<_>>().join(" -> ");
+    let cycles = health.cycles.iter().map(|cycle| format!("a cycle: {}", list(cycle)));
+    let orphans = health.orphans.iter().map(|one| format!("{} names {}, which does not exist", one.task, one.missing));
+    let failed = state.blocked_by_failure();
+    let waiting = (!failed.is_empty()).then(|| {
+        let named: Vec<_> = failed.iter().take(NAMED).map(|(task, _)| task.as_str()).collect();
+        format!("{} tasks wait for what failed or was called off: {}", failed.len(), named.join(", "))
+    });
+    let stuck = state.is_deadlocked().then(|| {
+        let free = health
+            .blockers
+            .iter()
+            .take(NAMED)
+            .map(|one| format!("{} blocks {}: {}", one.task, one.blocks, one.free_by));
+        format!("nothing can move; {}", free.collect::<Vec<_>>().join("; "))
+    });
+    let found: Vec<_> = cycles.chain(orphans).chain(waiting).chain(stuck).collect();
+    if found.is_empty() {
+        return Check::ok(
+            NAME,
+            format!("{} ready, {} blocked, none for ever", state.ready_count(), state.blocked_count()),
+        );
+    }
+    Check::warn(
+        NAME,
+        found.join("; "),
+        "`callboard status` has all, and `callboard explain TASK` says what would free one",
+    )
 }
 
 fn clock(last: Option<Timestamp>) -> Check {

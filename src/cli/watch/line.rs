@@ -99,6 +99,19 @@ fn told(event: &Event) -> Told {
                 format!("the state file by hand: {}", fields.chain(tasks).collect::<Vec<_>>().join("; ")),
             )
         }
+        Event::PlanImported { plan, created, changed, removed } => (
+            "planned",
+            Tone::Good,
+            format!(
+                "{} items, version {}: {} added, {} changed, {} removed",
+                plan.items,
+                plan.session(),
+                created.len(),
+                changed.len(),
+                removed.len()
+            ),
+        ),
+        Event::TasksReset { tasks } => ("reset", Tone::Busy, named(tasks.iter())),
         Event::TasksRetired { tasks } => ("retired", Tone::Over, named(tasks.iter().map(|task: &Task| &task.id))),
     }
 }

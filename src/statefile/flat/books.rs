@@ -15,7 +15,7 @@ use super::layout::{self, FIELDS, FIRST, Field, Found, Layout, NEXT, ORDER, Span
 use super::{Header, boot};
 use crate::state::State;
 use crate::state::changed::Entity;
-use crate::state::document::Board;
+use crate::state::document::{Board, PlanVersion};
 use crate::state::id::TaskId;
 use crate::statefile::fragment::sum_of;
 use crate::statefile::hex;
@@ -62,6 +62,7 @@ pub struct Books {
 struct Plan {
     goal: Arc<str>,
     master_plan: Arc<str>,
+    versions: Arc<[PlanVersion]>,
     spent: BTreeMap<TaskId, u32>,
     /// The event by which they had changed.
     seq: u64,
@@ -491,7 +492,8 @@ impl Books {
 impl Plan {
     fn of(board: &Board) -> Self {
         let (goal, master_plan) = (Arc::clone(&board.goal), Arc::clone(&board.master_plan));
-        Self { goal, master_plan, spent: board.spent_attempts.clone(), seq: 0 }
+        let versions = Arc::clone(&board.plans);
+        Self { goal, master_plan, versions, spent: board.spent_attempts.clone(), seq: 0 }
     }
 
     /// False when it has outgrown its part.
@@ -500,6 +502,7 @@ impl Plan {
         let is_same = |one: &Arc<str>, other: &Arc<str>| Arc::ptr_eq(one, other) || one == other;
         if is_same(&self.goal, &board.goal)
             && is_same(&self.master_plan, &board.master_plan)
+            && (Arc::ptr_eq(&self.versions, &board.plans) || self.versions == board.plans)
             && self.spent == board.spent_attempts
         {
             return Ok(true);
@@ -510,7 +513,11 @@ impl Plan {
 
     fn text(&self) -> io::Result<Vec<u8>> {
         let (goal, master_plan) = (serde_json::to_string(&self.goal)?, serde_json::to_string(&self.master_plan)?);
-        Ok(format!("\n  \"goal\": {goal},\n  \"master_plan\": {master_plan},").into_bytes())
+        let mut text = format!("\n  \"goal\": {goal},\n  \"master_plan\": {master_plan},");
+        if !self.versions.is_empty() {
+            text.push_str(&format!("\n  \"plans\": {},", serde_json::to_string(&self.versions)?));
+        }
+        Ok(text.into_bytes())
     }
 
     fn spent_text(&self) -> io::Result<Vec<u8>> {
@@ -691,6 +698,7 @@ fn head(board: &Board, layout: &Layout, entities: u128) -> io::Result<(Vec<u8>, 
         master_plan: Arc::from(""),
         paused: board.paused.clone(),
         spent_attempts: BTreeMap::new(),
+        plans: Arc::from([]),
         ..*board
     };
     // A line break in the text is never inside a string, so these are the fields.

@@ -1,0 +1,32 @@
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use super::print::text;
+use super::{Outcome, Session};
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// This task, and all that is part of it
+    #[arg(required_unless_present = "scope")]
+    id: Option<String>,
+    /// All tasks at or below this path; `all` is every task
+    #[arg(long, value_name = "PATH", conflicts_with = "id")]
+    scope: Option<String>,
+    /// Also what agents hold now, which ends their attempts
+    #[arg(long)]
+    held: bool,
+}
+
+pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+    let query = json!({"task_id": arguments.id, "scope": arguments.scope, "held": arguments.held});
+    let reply = session.call("reset_tasks", query)?;
+    session.show(&reply, |page| {
+        page.line(format_args!("{} tasks begin anew", reply["reset"]));
+        if let Some(held) = reply["held"].as_u64().filter(|held| *held > 0) {
+            page.line(format_args!("{held} are held by agents and were left alone; --held resets them, too"));
+        }
+        page.line(format_args!("to take it back: callboard snapshot restore {}", text(&reply["before"])));
+    })?;
+    Ok(ExitCode::SUCCESS)
+}

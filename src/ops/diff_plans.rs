@@ -1,0 +1,118 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::export_plan::{at, version};
+use super::{Annotations, Archive, Call, Fetched, Operation, READ, Toolset};
+use crate::state::State;
+use crate::state::document::{Document, PlanVersion};
+use crate::state::id::TaskId;
+use crate::state::plan::planned;
+use crate::state::refusal::Refusal;
+use crate::state::task::Task;
+
+pub struct DiffPlans;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    /// First digits of its sha256; the version before the other unless given
+    from: Option<String>,
+    /// The current version unless given
+    to: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Reply {
+    from: String,
+    to: String,
+    added: Vec<Difference>,
+    modified: Vec<Difference>,
+    renamed: Vec<Difference>,
+    removed: Vec<Difference>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Difference {
+    task: TaskId,
+    path: String,
+    title: String,
+    /// Title or path before
+    #[serde(skip_serializing_if = "Option::is_none")]
+    was: Option<String>,
+}
+
+impl Operation for DiffPlans {
+    const NAME: &'static str = "diff_plans";
+    const DESCRIPTION: &'static str = "What is different between two versions of the plan.";
+    const ANNOTATIONS: Annotations = READ;
+    const TOOLSET: Toolset = Toolset::Full;
+    const FETCHES: bool = true;
+    type Params = Params;
+    type Reply = Reply;
+
+    fn fetch(params: &Params, archive: &dyn Archive) -> Result<Fetched, Refusal> {
+        let (from, to) = versions(params, archive.present())?;
+        Ok(Fetched::Pair(at(&from, archive)?, at(&to, archive)?))
+    }
+
+    fn reply(_: &Params, _: &State, call: &Call) -> Result<Reply, Refusal> {
+        let Fetched::Pair(from, to) = call.fetched else { return Err(Refusal::NoPlan { version: None }) };
+        Ok(compared(from, to))
+    }
+}
+
+type Versions = (PlanVersion, PlanVersion);
+
+fn versions(params: &Params, state: &State) -> Result<Versions, Refusal> {
+    let to = version(state, params.to.as_deref())?;
+    let before = to.prev_sha256.as_deref();
+    let from = match (params.from.as_deref(), before) {
+        (Some(given), _) => version(state, Some(given))?,
+        (None, Some(before)) => {
+            let older = state.board().plans.iter().rev().filter(|plan| plan.seq < to.seq);
+            let found = older.into_iter().find(|plan| plan.sha256 == before);
+            found.ok_or_else(|| Refusal::NoPlan { version: Some(before.to_owned()) })?
+        }
+        (None, None) => return Err(Refusal::NoPlan { version: Some("before the first".to_owned()) }),
+    };
+    Ok((from.clone(), to.clone()))
+}
+
+fn compared(from: &Document, to: &Document) -> Reply {
+    let sha256 = |document: &Document| document.board.plans.last().map(|plan| plan.sha256.clone()).unwrap_or_default();
+    let old: BTreeMap<&TaskId, &Task> = planned(from.tasks.iter()).into_iter().map(|task| (&task.id, task)).collect();
+    let new = planned(to.tasks.iter());
+    let mut reply = Reply {
+        from: sha256(from),
+        to: sha256(to),
+        added: Vec::new(),
+        modified: Vec::new(),
+        renamed: Vec::new(),
+        removed: Vec::new(),
+    };
+    for task in &new {
+        let Some(before) = old.get(&task.id) else {
+            reply.added.push(difference(task, None));
+            continue;
+        };
+        let (Some(was), Some(is)) = (&before.planned, &task.planned) else { continue };
+        if was.content != is.content || was.title == is.title && was.settings != is.settings {
+            reply.modified.push(difference(task, None));
+        } else if was.title != is.title {
+            reply.renamed.push(difference(task, before.title.clone()));
+        } else if before.path != task.path {
+            reply.renamed.push(difference(task, before.path.clone()));
+        }
+    }
+    let there: BTreeSet<&TaskId> = new.iter().map(|task| &task.id).collect();
+    let gone = planned(from.tasks.iter()).into_iter().filter(|task| !there.contains(&task.id));
+    reply.removed = gone.map(|task| difference(task, None)).collect();
+    reply
+}
+
+fn difference(task: &Task, was: Option<String>) -> Difference {
+    let path = task.path.clone().unwrap_or_default();
+    Difference { task: task.id.clone(), path, title: task.headline().to_owned(), was }
+}

@@ -1,0 +1,211 @@
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Annotations, Call, History, Operation, READ, Toolset};
+use crate::state::State;
+use crate::state::agent::{Agent, Role};
+use crate::state::event::Recorded;
+use crate::state::id::{AgentId, TaskId};
+use crate::state::refusal::Refusal;
+use crate::state::task::{Task, TaskStatus};
+use crate::state::time::Timestamp;
+
+pub struct ExplainTask;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    /// An id, or the path of a task
+    task_id: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Reply {
+    task: TaskId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    title: String,
+    status: TaskStatus,
+    /// Somebody could claim it now
+    claimable: bool,
+    /// Why nobody can, and what would change that
+    reasons: Vec<Reason>,
+    /// Those who have what it demands and have room, the best at it first
+    agents: Vec<AgentId>,
+    /// Those who could not, and why
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    others: Vec<Other>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_change: Option<Change>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Reason {
+    why: String,
+    next: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Other {
+    agent: AgentId,
+    why: String,
+}
+
+/// The newest event about the task.
+#[derive(Serialize, JsonSchema)]
+struct Change {
+    seq: u64,
+    at: Timestamp,
+    kind: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<AgentId>,
+}
+
+/// Of agents, and of tasks that it waits for.
+const NAMED: usize = 20;
+/// Events that are looked at for the last one about a task.
+const LOOKED_AT: u64 = 5_000;
+const READ_AT_ONCE: u64 = 500;
+
+impl Operation for ExplainTask {
+    const NAME: &'static str = "explain_task";
+    const DESCRIPTION: &'static str = "Why a task is not claimable, who could claim it, and what changed it last.";
+    const ANNOTATIONS: Annotations = READ;
+    const TOOLSET: Toolset = Toolset::Full;
+    type Params = Params;
+    type Reply = Reply;
+
+    fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
+        let task = named(&params.task_id, state)?;
+        let reasons = reasons(task, state, call.now);
+        let mut agents = Vec::new();
+        let mut others = Vec::new();
+        for agent in state.agents() {
+            match obstacle(agent, task) {
+                None => agents.push(agent),
+                Some(why) => others.push(Other { agent: agent.id.clone(), why }),
+            }
+        }
+        agents.sort_by_key(|agent| (task.was_failed_by(&agent.id), std::cmp::Reverse(agent.last_heartbeat)));
+        others.truncate(NAMED);
+        let last = last_change(&task.id, state, call.history).map_err(|detail| Refusal::HistoryUnread { detail })?;
+        Ok(Reply {
+            task: task.id.clone(),
+            path: task.path.clone(),
+            title: task.headline().to_owned(),
+            status: task.status,
+            claimable: reasons.is_empty() && !agents.is_empty(),
+            reasons,
+            agents: agents.into_iter().take(NAMED).map(|agent| agent.id.clone()).collect(),
+            others,
+            last_change: last.map(|last| Change {
+                seq: last.seq,
+                at: last.at,
+                kind: last.event.kind().to_owned(),
+                by: last.actor,
+            }),
+        })
+    }
+}
+
+/// By id, or the one at that path.
+fn named<'s>(given: &str, state: &'s State) -> Result<&'s Arc<Task>, Refusal> {
+    let id = TaskId::checked(given)?;
+    let mut there = state.at_path(given);
+    match (state.task(&id), there.next(), there.next()) {
+        (None, Some(task), None) => Ok(task),
+        _ => state.known_task(&id),
+    }
+}
+
+fn reasons(task: &Task, state: &State, now: Timestamp) -> Vec<Reason> {
+    let mut reasons = Vec::new();
+    let mut add = |why: String, next: String| reasons.push(Reason { why, next });
+    if state.board().paused.is_some() {
+        add("all claims are paused".to_owned(), "resume allows them again".to_owned());
+    }
+    if let Some(open) = task.open_attempt() {
+        add(
+            format!("{} holds it, attempt {}, until {}", open.agent, open.number, open.lease_until),
+            "wait, or release_task it as a leader".to_owned(),
+        );
+    }
+    if let Err(refusal) = state.refuse_parent(&task.id) {
+        add(refusal.to_string(), "claim_task with its path as scope".to_owned());
+        return reasons;
+    }
+    match task.status {
+        TaskStatus::Done => add("it is done".to_owned(), "reset_tasks begins it anew".to_owned()),
+        TaskStatus::Failed | TaskStatus::Cancelled => {
+            let error = task.result.as_ref().and_then(|result| result.error.as_deref()).unwrap_or_default();
+            let error: String = error.chars().take(200).collect();
+            add(format!("it is {}: {error}", task.status), "retry_task makes it available".to_owned());
+        }
+        TaskStatus::Obsolete => {
+            add(
+                "the plan does not have it any more".to_owned(),
+                "put it back into the plan, or create_task".to_owned(),
+            );
+        }
+        TaskStatus::Available | TaskStatus::Claimed | TaskStatus::InProgress => {}
+    }
+    for (id, above) in waits(task, state).into_iter().take(NAMED) {
+        let status = state.status_of(id);
+        let of = above.map(|above| format!(", as does all of {above}")).unwrap_or_default();
+        let (word, next) = match status {
+            None => ("which does not exist", format!("update_task `{}` its dependencies", task.id)),
+            Some(TaskStatus::Failed) => ("which has failed", format!("retry_task `{id}`")),
+            Some(TaskStatus::Cancelled) => ("which was cancelled", format!("retry_task `{id}`")),
+            Some(TaskStatus::Obsolete) => ("which is obsolete", format!("update_task `{}` its dependencies", task.id)),
+            Some(TaskStatus::Claimed | TaskStatus::InProgress) => ("which is being done", "wait for it".to_owned()),
+            Some(_) => ("which is not done", format!("explain_task `{id}`")),
+        };
+        add(format!("it waits for {id}{of}, {word}"), next);
+    }
+    if let Some(until) = task.not_before.filter(|until| task.status == TaskStatus::Available && *until > now) {
+        add(format!("it is not tried again before {until}"), "wait, or retry_task".to_owned());
+    }
+    reasons
+}
+
+/// What the task waits for, with what it is part of if that is why.
+fn waits<'s>(task: &'s Task, state: &'s State) -> Vec<(&'s TaskId, Option<String>)> {
+    if !task.status.is_unfinished() {
+        return Vec::new();
+    }
+    let own = task.dependencies.iter().map(|id| (id, None));
+    let inherited = state.ancestors(task).flat_map(|above| {
+        let name = above.path.clone().unwrap_or_else(|| above.id.to_string());
+        above.dependencies.iter().map(move |id| (id, Some(name.clone())))
+    });
+    own.chain(inherited).filter(|(id, _)| !state.is_done(id)).collect()
+}
+
+/// What keeps this agent from taking it, were it ready.
+fn obstacle(agent: &Agent, task: &Task) -> Option<String> {
+    if agent.role == Role::Observer {
+        return Some("observers take no tasks".to_owned());
+    }
+    let missing = task.demands.missing_from(agent);
+    if !missing.is_empty() {
+        return Some(format!("has not what it demands: {}", missing.join(", ")));
+    }
+    let busy = !agent.has_room() && !agent.current_tasks.contains(&task.id);
+    busy.then(|| format!("has no room: it holds {} of {}", agent.current_tasks.len(), agent.max_concurrent))
+}
+
+fn last_change(id: &TaskId, state: &State, history: &dyn History) -> Result<Option<Recorded>, String> {
+    let mut before = state.seq() + 1;
+    let oldest = before.saturating_sub(LOOKED_AT);
+    while before > oldest.max(1) {
+        let start = (before - 1).saturating_sub(READ_AT_ONCE);
+        let events = history.events_after(start, usize::try_from(before - 1 - start).unwrap_or_default())?;
+        if let Some(found) = events.into_iter().rev().find(|recorded| recorded.event.tasks().contains(&id)) {
+            return Ok(Some(found));
+        }
+        before = start + 1;
+    }
+    Ok(None)
+}

@@ -1,0 +1,89 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Annotations, Archive, Call, Fetched, Operation, READ, Toolset};
+use crate::plan;
+use crate::state::State;
+use crate::state::document::{Document, PlanVersion};
+use crate::state::plan::planned;
+use crate::state::refusal::Refusal;
+
+pub struct ExportPlan;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    #[serde(default)]
+    format: Format,
+    /// First digits of its sha256; the plan as it stands now unless given
+    version: Option<String>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Format {
+    #[default]
+    Markdown,
+    Json,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Reply {
+    plan: PlanVersion,
+    /// In the format that was asked for
+    #[serde(skip_serializing_if = "Option::is_none")]
+    markdown: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    json: Option<plan::Document>,
+}
+
+impl Operation for ExportPlan {
+    const NAME: &'static str = "export_plan";
+    const DESCRIPTION: &'static str = "Read the plan as it stands, or an earlier version, as Markdown or JSON.";
+    const ANNOTATIONS: Annotations = READ;
+    const TOOLSET: Toolset = Toolset::Full;
+    const FETCHES: bool = true;
+    type Params = Params;
+    type Reply = Reply;
+
+    fn fetch(params: &Params, archive: &dyn Archive) -> Result<Fetched, Refusal> {
+        let version = version(archive.present(), params.version.as_deref())?;
+        match params.version {
+            Some(_) => Ok(Fetched::Document(at(version, archive)?)),
+            None => Ok(Fetched::Nothing),
+        }
+    }
+
+    fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
+        let version = version(state, params.version.as_deref())?.clone();
+        let earlier = match call.fetched {
+            Fetched::Document(document) => Some(document),
+            _ => None,
+        };
+        let tasks = match earlier {
+            Some(document) => planned(document.tasks.iter()),
+            None => planned(state.tasks().map(AsRef::as_ref)),
+        };
+        let title = version.title.as_deref();
+        Ok(match params.format {
+            Format::Markdown => Reply { markdown: Some(plan::to_markdown(title, &tasks)), json: None, plan: version },
+            Format::Json => Reply { json: Some(plan::to_json(title, &tasks)), markdown: None, plan: version },
+        })
+    }
+}
+
+/// The newest that begins so; the current one when nothing is given.
+pub fn version<'s>(state: &'s State, given: Option<&str>) -> Result<&'s PlanVersion, Refusal> {
+    let Some(given) = given else { return state.current_plan().ok_or(Refusal::NoPlan { version: None }) };
+    let mut newest = state.board().plans.iter().rev();
+    let found = newest.find(|plan| given.len() >= SHORTEST && plan.sha256.starts_with(given));
+    found.ok_or_else(|| Refusal::NoPlan { version: Some(given.chars().take(64).collect()) })
+}
+
+/// Digits that name a version.
+const SHORTEST: usize = 6;
+
+/// The state after `version` was imported.
+pub fn at(version: &PlanVersion, archive: &dyn Archive) -> Result<Box<Document>, Refusal> {
+    archive.at(version.seq).map(Box::new)
+}

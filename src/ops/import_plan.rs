@@ -1,0 +1,239 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Toolset, input};
+use crate::plan;
+use crate::state::event::{Event, PlanChange};
+use crate::state::hierarchy;
+use crate::state::id::{AgentId, TaskId};
+use crate::state::limit;
+use crate::state::plan::{Plan, Problem};
+use crate::state::refusal::Refusal;
+use crate::state::task::TaskStatus;
+use crate::state::{Created, State};
+
+pub struct ImportPlan;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    agent_id: Option<String>,
+    /// The whole plan: Markdown with headings and checklists, or JSON
+    text: PlanText,
+    /// Where it comes from, for people
+    source: Option<String>,
+    /// Say what would change, and change nothing
+    #[serde(default)]
+    dry_run: bool,
+    /// Only if this is the version that the board has
+    prev_sha256: Option<String>,
+}
+
+/// Read when the call comes in, so that nothing is left to do under the board's lock but to compare.
+#[derive(Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(from = "String", into = "String")]
+#[schemars(with = "String")]
+struct PlanText {
+    text: String,
+    plan: Result<Plan, Vec<Problem>>,
+}
+
+impl From<String> for PlanText {
+    fn from(text: String) -> Self {
+        Self { plan: plan::parse(&text), text }
+    }
+}
+
+impl From<PlanText> for String {
+    fn from(plan: PlanText) -> Self {
+        plan.text
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Reply {
+    success: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    dry_run: bool,
+    /// The board has this very version already
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    unchanged: bool,
+    sha256: String,
+    /// The first 12 digits, which name the version
+    session: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prev_sha256: Option<String>,
+    items: usize,
+    /// Items that are as they were
+    kept: usize,
+    added: Vec<Changed>,
+    modified: Vec<Changed>,
+    /// They were over and are to be done anew
+    reopened: Vec<Changed>,
+    renamed: Vec<Changed>,
+    /// The plan says that they are done
+    completed: Vec<Changed>,
+    /// Not in the plan any more
+    obsolete: Vec<Changed>,
+    /// Not in the plan any more, but done before
+    left_done: Vec<Changed>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Changed {
+    task: TaskId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    title: String,
+    /// Title or path before
+    #[serde(skip_serializing_if = "Option::is_none")]
+    was: Option<String>,
+    /// Who holds it
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held_by: Option<AgentId>,
+}
+
+impl Operation for ImportPlan {
+    const NAME: &'static str = "import_plan";
+    const DESCRIPTION: &'static str = "Leaders: make a plan's items tasks. Of a changed plan only the difference: done work stays done, changed items reopen, removed ones become obsolete.";
+    const ANNOTATIONS: Annotations = REPEATABLE;
+    const TOOLSET: Toolset = Toolset::Full;
+    const AGENT: AgentArgument = AgentArgument::Optional;
+    type Params = Params;
+    type Reply = Reply;
+
+    fn agent_id(params: &Params) -> Option<&str> {
+        params.agent_id.as_deref()
+    }
+
+    fn decide(params: &Params, state: &State, call: &Call) -> Decision {
+        state.leads(call.actor.as_ref(), "import a plan")?;
+        let plan = params.plan()?;
+        check_version(params, state)?;
+        if is_current(plan, state) {
+            return Ok(Vec::new());
+        }
+        let event = event(params, plan, state, call)?;
+        Ok(Some(event).filter(|_| !params.dry_run).into_iter().collect())
+    }
+
+    fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
+        let plan = params.plan()?;
+        let imported = call.created.iter().find_map(|created| match created {
+            Created::Plan(event) => Some(Event::clone(event)),
+            _ => None,
+        });
+        match imported {
+            Some(event) => Ok(told(params, plan, state, Some(&event))),
+            None if is_current(plan, state) => Ok(told(params, plan, state, None)),
+            None => Ok(told(params, plan, state, Some(&event(params, plan, state, call)?))),
+        }
+    }
+}
+
+impl Params {
+    fn plan(&self) -> Result<&Plan, Refusal> {
+        self.text.plan.as_ref().map_err(|problems| Refusal::BadPlan { problems: problems.clone() })
+    }
+}
+
+fn is_current(plan: &Plan, state: &State) -> bool {
+    state.current_plan().is_some_and(|current| current.sha256 == plan.sha256)
+}
+
+fn check_version(params: &Params, state: &State) -> Result<(), Refusal> {
+    let Some(given) = &params.prev_sha256 else { return Ok(()) };
+    let current = state.current_plan().map(|plan| plan.sha256.clone());
+    let shortest = 6;
+    if given.len() >= shortest && current.as_ref().is_some_and(|current| current.starts_with(given.as_str())) {
+        return Ok(());
+    }
+    limit::ID.check_text(given)?;
+    Err(Refusal::PlanMoved { given: given.clone(), current })
+}
+
+fn event(params: &Params, plan: &Plan, state: &State, call: &Call) -> Result<Event, Refusal> {
+    let source = params.source.as_deref().map(|source| input::checked_text("source", &limit::PATH, source));
+    let event = state.replan(plan, source.transpose()?, call.seed).map_err(|problems| Refusal::BadPlan { problems })?;
+    if let Event::PlanImported { created, .. } = &event {
+        limit::TASKS.check(state.live_tasks() + created.len())?;
+    }
+    Ok(event)
+}
+
+/// The same before and after the event, but that a removed task is obsolete only after it.
+fn told(params: &Params, plan: &Plan, state: &State, event: Option<&Event>) -> Reply {
+    let current = state.current_plan();
+    let mut reply = Reply {
+        success: true,
+        dry_run: params.dry_run,
+        unchanged: event.is_none(),
+        session: plan.sha256.get(..12).unwrap_or_default().to_owned(),
+        sha256: plan.sha256.clone(),
+        prev_sha256: current.and_then(|plan| plan.prev_sha256.clone()),
+        items: plan.items.len(),
+        kept: plan.items.len(),
+        added: Vec::new(),
+        modified: Vec::new(),
+        reopened: Vec::new(),
+        renamed: Vec::new(),
+        completed: Vec::new(),
+        obsolete: Vec::new(),
+        left_done: Vec::new(),
+    };
+    let Some(Event::PlanImported { plan: version, created, changed, removed }) = event else { return reply };
+    reply.prev_sha256.clone_from(&version.prev_sha256);
+    reply.added = created
+        .iter()
+        .map(|new| Changed {
+            task: new.id.clone(),
+            path: new.path.clone(),
+            title: new.title.clone().unwrap_or_default(),
+            was: None,
+            held_by: None,
+        })
+        .collect();
+    for one in changed {
+        let task = state.task(&one.task);
+        let title = one.change.title.clone().or_else(|| Some(task?.headline().to_owned()));
+        let list = match one.what {
+            PlanChange::Modified => &mut reply.modified,
+            PlanChange::Reopened => &mut reply.reopened,
+            PlanChange::Renamed => &mut reply.renamed,
+            PlanChange::Completed => &mut reply.completed,
+            PlanChange::Moved => continue,
+        };
+        list.push(Changed {
+            task: one.task.clone(),
+            path: Some(one.path.clone()),
+            title: title.unwrap_or_default(),
+            was: one.was.clone(),
+            held_by: task.and_then(|task| Some(task.open_attempt()?.agent.clone())),
+        });
+    }
+    for id in removed {
+        let Some(task) = state.task(id) else { continue };
+        let list = if task.status == TaskStatus::Done { &mut reply.left_done } else { &mut reply.obsolete };
+        list.push(Changed {
+            task: id.clone(),
+            path: task.path.clone(),
+            title: task.headline().to_owned(),
+            was: None,
+            held_by: task.open_attempt().map(|open| open.agent.clone()),
+        });
+    }
+    let lists = [&reply.added, &reply.modified, &reply.reopened, &reply.renamed, &reply.completed];
+    reply.kept = reply.items - lists.iter().map(|list| list.len()).sum::<usize>();
+    for list in [
+        &mut reply.added,
+        &mut reply.modified,
+        &mut reply.reopened,
+        &mut reply.renamed,
+        &mut reply.completed,
+        &mut reply.obsolete,
+        &mut reply.left_done,
+    ] {
+        list.sort_by_cached_key(|one| hierarchy::numbers(one.path.as_deref().unwrap_or_default()));
+    }
+    reply
+}

@@ -1,0 +1,105 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{AgentArgument, Annotations, Archive, Call, DESTRUCTIVE, Decision, Fetched, Operation, Toolset, input};
+use crate::state::claim::in_scope;
+use crate::state::event::Event;
+use crate::state::id::TaskId;
+use crate::state::limit;
+use crate::state::refusal::Refusal;
+use crate::state::snapshot::{Occasion, SnapshotName};
+use crate::state::task::{Task, TaskStatus};
+use crate::state::{Created, State};
+
+pub struct ResetTasks;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    agent_id: Option<String>,
+    task_id: Option<String>,
+    /// In its place: all at or below a path such as P1.M2, or all
+    scope: Option<String>,
+    /// Also what agents hold now, which ends their attempts
+    #[serde(default)]
+    held: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Reply {
+    success: bool,
+    /// Tasks that are to be done anew
+    reset: usize,
+    /// Left alone because agents hold them
+    held: usize,
+    /// The snapshot that was taken before
+    before: SnapshotName,
+}
+
+impl Operation for ResetTasks {
+    const NAME: &'static str = "reset_tasks";
+    const DESCRIPTION: &'static str =
+        "Leaders: begin tasks anew, also those that are done; their results go. A snapshot is taken first.";
+    const ANNOTATIONS: Annotations = DESTRUCTIVE;
+    const TOOLSET: Toolset = Toolset::Full;
+    const AGENT: AgentArgument = AgentArgument::Optional;
+    const FETCHES: bool = true;
+    type Params = Params;
+    type Reply = Reply;
+
+    fn agent_id(params: &Params) -> Option<&str> {
+        params.agent_id.as_deref()
+    }
+
+    fn admit(params: &Params, state: &State, call: &Call) -> Result<(), Refusal> {
+        state.leads(call.actor.as_ref(), "reset tasks")?;
+        meant(params, state).map(drop)
+    }
+
+    fn fetch(_: &Params, archive: &dyn Archive) -> Result<Fetched, Refusal> {
+        Ok(Fetched::Taken(archive.take(Occasion::BeforeReset, None)?))
+    }
+
+    fn decide(params: &Params, state: &State, call: &Call) -> Decision {
+        state.leads(call.actor.as_ref(), "reset tasks")?;
+        let meant = meant(params, state)?;
+        let touched = meant.into_iter().filter(|task| !is_new(task) && (params.held || !task.status.is_held()));
+        let tasks: Vec<TaskId> = touched.map(|task| task.id.clone()).collect();
+        limit::TASKS.check(tasks.len())?;
+        Ok(Some(Event::TasksReset { tasks: tasks.clone() }).filter(|_| !tasks.is_empty()).into_iter().collect())
+    }
+
+    fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
+        let Fetched::Taken(taken) = call.fetched else { return Err(Refusal::NoSnapshot) };
+        let reset = call.created.iter().find_map(|created| match created {
+            Created::Reset(tasks) => Some(*tasks),
+            _ => None,
+        });
+        let held = meant(params, state)?.into_iter().filter(|task| task.status.is_held()).count();
+        Ok(Reply { success: true, reset: reset.unwrap_or_default(), held, before: taken.name.clone() })
+    }
+}
+
+/// Those without parts that the plan, if they were of it, still has.
+fn meant<'s>(params: &Params, state: &'s State) -> Result<Vec<&'s Task>, Refusal> {
+    let own = |task: &&Task| !state.is_parent(&task.id) && task.status != TaskStatus::Obsolete;
+    match (&params.task_id, params.scope.as_deref()) {
+        (Some(id), None) => {
+            let id = TaskId::checked(id)?;
+            let task = state.known_task(&id)?;
+            let below = state.below(&id).into_iter().map(AsRef::as_ref);
+            Ok(std::iter::once(task.as_ref()).chain(below).filter(own).collect())
+        }
+        (None, Some(scope)) => {
+            input::check_scope(Some(scope))?;
+            let inside = state.tasks().map(AsRef::as_ref).filter(|task| in_scope(task, Some(scope)));
+            Ok(inside.filter(own).collect())
+        }
+        _ => Err(Refusal::TaskOrScope),
+    }
+}
+
+/// Nothing has come of it so far.
+fn is_new(task: &Task) -> bool {
+    task.status == TaskStatus::Available && task.attempts_used() == 0 && task.not_before.is_none()
+}

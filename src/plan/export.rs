@@ -1,0 +1,139 @@
+//! The plan as it stands on the board, in a form that is the same plan when it is imported.
+
+use std::collections::HashMap;
+
+use super::json::{Document, Node};
+use super::markdown::{VERBATIM, path_and_title};
+use crate::state::hierarchy;
+use crate::state::id::TaskId;
+use crate::state::task::{Context, Task, TaskStatus};
+
+/// `tasks` are those of the plan, each before its parts.
+pub fn json(title: Option<&str>, tasks: &[&Task]) -> Document {
+    let paths = paths(tasks);
+    let mut open: Vec<(Node, Option<&TaskId>)> = Vec::new();
+    let mut items = Vec::new();
+    for task in tasks {
+        while open.last().is_some_and(|_| open.len() >= level(task)) {
+            close(&mut open, &mut items);
+        }
+        open.push((node(task, &paths), task.parent.as_ref()));
+    }
+    while !open.is_empty() {
+        close(&mut open, &mut items);
+    }
+    Document { title: title.map(str::to_owned), items }
+}
+
+fn close(open: &mut Vec<(Node, Option<&TaskId>)>, items: &mut Vec<Node>) {
+    let Some((node, _)) = open.pop() else { return };
+    match open.last_mut() {
+        Some((above, _)) => above.items.push(node),
+        None => items.push(node),
+    }
+}
+
+fn level(task: &Task) -> usize {
+    hierarchy::level(task.path.as_deref().unwrap_or_default())
+}
+
+fn paths<'a>(tasks: &[&'a Task]) -> HashMap<&'a TaskId, &'a str> {
+    tasks.iter().filter_map(|task| Some((&task.id, task.path.as_deref()?))).collect()
+}
+
+fn node(task: &Task, paths: &HashMap<&TaskId, &str>) -> Node {
+    let context = task.context.clone().unwrap_or_else(Context::default);
+    Node {
+        path: task.path.clone(),
+        title: task.headline().to_owned(),
+        description: Some(&task.description).filter(|text| task.title.as_ref() != Some(text)).cloned(),
+        status: Some(status(task.status)),
+        priority: Some(task.priority),
+        depends: depends(task, paths),
+        files: context.files,
+        hints: context.hints,
+        tags: task.tags.clone(),
+        items: Vec::new(),
+    }
+}
+
+fn depends(task: &Task, paths: &HashMap<&TaskId, &str>) -> Vec<String> {
+    let named = |id: &TaskId| paths.get(id).map_or_else(|| id.to_string(), |path| (*path).to_owned());
+    task.dependencies.iter().map(named).collect()
+}
+
+fn status(status: TaskStatus) -> &'static str {
+    match status {
+        TaskStatus::Available => "Planned",
+        TaskStatus::Claimed | TaskStatus::InProgress => "In Progress",
+        TaskStatus::Done => "Complete",
+        // What was called off on the board is still in the plan.
+        TaskStatus::Failed => "Failed",
+        TaskStatus::Cancelled | TaskStatus::Obsolete => "Planned",
+    }
+}
+
+pub fn markdown(title: Option<&str>, tasks: &[&Task]) -> String {
+    let paths = paths(tasks);
+    let mut text = format!("# {}\n", heading(title.unwrap_or("Plan")));
+    for task in tasks {
+        item(&mut text, task, &paths);
+    }
+    text
+}
+
+/// Phases and milestones are headings, what is below them a checklist.
+fn item(text: &mut String, task: &Task, paths: &HashMap<&TaskId, &str>) {
+    let (path, title) = (task.path.as_deref().unwrap_or_default(), one_line(task.headline()));
+    let level = level(task);
+    let indent = match level {
+        0..=2 => String::new(),
+        level => "  ".repeat(level - 2),
+    };
+    match level {
+        0..=2 => text.push_str(&format!("\n{} {path}: {title}\n\n", "#".repeat(level + 1))),
+        _ => {
+            let mark = if task.status == TaskStatus::Done { 'x' } else { ' ' };
+            text.push_str(&format!("{}- [{mark}] {path}: {title}\n", "  ".repeat(level - 3)));
+        }
+    }
+    let mut line = |name: &str, value: &str| {
+        if !value.is_empty() {
+            text.push_str(&format!("{indent}{name}: {value}\n"));
+        }
+    };
+    if task.status == TaskStatus::Failed || task.status == TaskStatus::Done && level <= 2 {
+        line("status", status(task.status));
+    }
+    line("priority", &task.priority.to_string());
+    line("depends", &depends(task, paths).join(", "));
+    line("tags", &task.tags.join(", "));
+    if let Some(context) = &task.context {
+        line("files", &context.files.join(", "));
+        line("hints", &one_line(context.hints.as_deref().unwrap_or_default()));
+    }
+    if task.title.as_ref() != Some(&task.description) {
+        description(text, &task.description, &indent);
+    }
+}
+
+/// In a code block, so that nothing in it is read as anything else.
+fn description(text: &mut String, description: &str, indent: &str) {
+    let longest = description.split(|c| c != '`').map(str::len).max().unwrap_or_default();
+    let fence = "`".repeat(3.max(longest + 1));
+    text.push_str(&format!("\n{indent}{fence}{VERBATIM}\n"));
+    for line in description.lines() {
+        text.push_str(&format!("{indent}{line}\n"));
+    }
+    text.push_str(&format!("{indent}{fence}\n"));
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Of the whole, so that it is not taken for a phase.
+fn heading(title: &str) -> String {
+    let line = one_line(title);
+    if path_and_title(&line).0.is_some() { format!("Plan {line}") } else { line }
+}

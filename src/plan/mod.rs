@@ -1,0 +1,161 @@
+//! Plans as people and programs write them: JSON or Markdown to `state::plan`, and back. `examples/plan.md` shows the
+//! format.
+
+mod export;
+mod json;
+mod markdown;
+#[cfg(test)]
+mod tests;
+
+pub use export::{json as to_json, markdown as to_markdown};
+pub use json::Document;
+
+use sha2::{Digest, Sha256};
+
+use crate::state::hierarchy;
+use crate::state::limit::{self, Limit};
+use crate::state::pattern::Pattern;
+use crate::state::plan::{Item, Plan, Problem, Stated};
+
+/// Problems that are named at once.
+const NAMED: usize = 20;
+
+/// JSON when it begins with a brace or bracket, else Markdown.
+pub fn parse(text: &str) -> Result<Plan, Vec<Problem>> {
+    if text.len() > limit::PLAN.max {
+        return Err(vec![over(1, limit::PLAN, text.len())]);
+    }
+    let is_json = text.trim_start_matches('\u{feff}').trim_start().starts_with(['{', '[']);
+    let (title, drafts) = if is_json { json::read(text)? } else { markdown::read(text)? };
+    let sha256 = Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(Plan { sha256, title, items: checked(drafts)? })
+}
+
+fn over(line: usize, limit: Limit, actual: usize) -> Problem {
+    let Limit { what, max, unit } = limit;
+    Problem { line, problem: format!("{what} is over its limit: {actual} {unit}, at most {max}") }
+}
+
+/// An item as it was found, unchecked.
+#[derive(Debug, Default)]
+struct Draft {
+    item: Item,
+    priority: Option<String>,
+    status: Option<String>,
+}
+
+/// Every item by itself, and its path against where it stands.
+fn checked(drafts: Vec<Draft>) -> Result<Vec<Item>, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let first = drafts.first().map_or(1, |draft| draft.item.line);
+    if drafts.is_empty() {
+        let problem = "there is nothing to do in it: a heading or a `- [ ]` is an item, and so is an entry of `items`";
+        problems.push(Problem { line: first, problem: problem.to_owned() });
+    }
+    if drafts.len() > limit::PLAN_ITEMS.max {
+        problems.push(over(first, limit::PLAN_ITEMS, drafts.len()));
+        return Err(problems);
+    }
+    let mut items: Vec<Item> = Vec::with_capacity(drafts.len());
+    let mut levels: Vec<usize> = Vec::with_capacity(drafts.len());
+    for mut draft in drafts {
+        let level = 1 + draft.item.parent.map_or(0, |parent| levels[parent]);
+        let above = draft.item.parent.and_then(|parent| items[parent].path.as_deref());
+        let line = draft.item.line;
+        if let Err(found) = check(&mut draft, level, above) {
+            problems.extend(found.into_iter().map(|problem| Problem { line, problem }));
+        }
+        levels.push(level);
+        items.push(draft.item);
+    }
+    problems.truncate(NAMED);
+    if problems.is_empty() { Ok(items) } else { Err(problems) }
+}
+
+fn check(draft: &mut Draft, level: usize, above: Option<&str>) -> Result<(), Vec<String>> {
+    let mut problems = Vec::new();
+    let item = &mut draft.item;
+    let mut keep = |limit: Limit, actual: usize| {
+        if actual > limit.max {
+            problems.push(over(0, limit, actual).problem);
+        }
+    };
+    keep(limit::PLAN_DEPTH, level);
+    keep(limit::TITLE, item.title.len());
+    keep(limit::DESCRIPTION, item.description.as_ref().map_or(0, String::len));
+    keep(limit::HINTS, item.hints.as_ref().map_or(0, String::len));
+    keep(limit::FILES, item.files.len());
+    keep(limit::LABELS, item.tags.len());
+    keep(limit::DEPENDENCIES, item.depends.len());
+    item.tags.iter().for_each(|tag| keep(limit::LABEL, tag.len()));
+    if item.title.trim().is_empty() {
+        problems.push("it has no title".to_owned());
+    }
+    for file in &item.files {
+        if let Err(refusal) = Pattern::checked(file, || "files".to_owned()) {
+            problems.push(refusal.to_string());
+        }
+    }
+    if let Some(given) = &draft.priority {
+        match given.parse::<u8>() {
+            Ok(priority @ 1..=10) => item.priority = Some(priority),
+            _ => problems.push(format!("priority must be 1 (first) to 10 (last), not {given}")),
+        }
+    }
+    match draft.status.as_deref().map(stated) {
+        Some(Some(status)) => item.status = status,
+        Some(None) => problems.push(
+            "its status is none of Planned, Researching, Ready, Implementing, In Progress, Complete, Failed".to_owned(),
+        ),
+        None => {}
+    }
+    if let Some(path) = item.path.as_deref().filter(|_| level <= limit::PLAN_DEPTH.max) {
+        let expected = hierarchy::part_path(above, 1).unwrap_or_default();
+        let form = expected.trim_end_matches('1');
+        let is_beside = hierarchy::numbers(path).is_some()
+            && hierarchy::level(path) == level
+            && above.is_none_or(|above| hierarchy::parent_path(path) == Some(above));
+        if !is_beside {
+            problems.push(format!("the path {path} does not fit where it stands: {form}<number> does"));
+        }
+    }
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
+}
+
+/// The states of other planners, too.
+fn stated(given: &str) -> Option<Stated> {
+    let word: String = given.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    Some(match word.as_str() {
+        "planned" | "researching" | "ready" | "implementing" | "inprogress" | "available" | "claimed" | "pending"
+        | "todo" | "open" => Stated::Open,
+        "complete" | "completed" | "done" => Stated::Done,
+        "failed" => Stated::Failed,
+        _ => return None,
+    })
+}
+
+/// Items that the plan itself calls off are not in it, and nor is anything below them.
+fn is_called_off(status: Option<&str>) -> bool {
+    let word = status.unwrap_or_default().to_lowercase();
+    matches!(word.as_str(), "obsolete" | "cancelled" | "canceled")
+}
+
+/// `a, b` and `[a, b]`.
+fn list(text: &str) -> Vec<String> {
+    let text = text.trim().trim_start_matches('[').trim_end_matches(']');
+    let words = text.split(',').map(|word| word.trim().trim_matches('`').trim());
+    words.filter(|word| !word.is_empty() && *word != "-" && *word != "none").map(str::to_owned).collect()
+}
+
+/// The number of the line, from 1, in which `at` lies.
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn of(text: &str) -> Self {
+        Self(memchr::memchr_iter(b'\n', text.as_bytes()).collect())
+    }
+
+    fn at(&self, at: usize) -> usize {
+        self.0.partition_point(|end| *end < at) + 1
+    }
+}

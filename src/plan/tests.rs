@@ -1,0 +1,193 @@
+use super::*;
+
+/// Line, path and title of each item, indented by its level.
+fn outline(text: &str) -> Vec<String> {
+    let plan = parse(text).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let mut levels = Vec::new();
+    let mut lines = Vec::new();
+    for item in &plan.items {
+        let level = item.parent.map_or(0, |parent| levels[parent] + 1);
+        levels.push(level);
+        let path = item.path.as_deref().unwrap_or("-");
+        lines.push(format!("{}{} {path} {}", "  ".repeat(level), item.line, item.title));
+    }
+    lines
+}
+
+fn problems(text: &str) -> Vec<(usize, String)> {
+    let problems = parse(text).expect_err("a plan that is wrong");
+    problems.into_iter().map(|one| (one.line, one.problem)).collect()
+}
+
+const MARKDOWN: &str = "\
+# The journal
+
+Some words on it.
+
+## P1: Storage
+priority: 2
+
+Everything that is on disk.
+
+### P1.M1 - Journal
+
+- [ ] P1.M1.T1: Append events
+  depends: P1.M1.T2, Restart
+  files: src/journal/*.rs, `Cargo.toml`
+
+  In one transaction.
+
+  ```rust
+  # not a heading
+  - [ ] not a box
+  ```
+  - [x] P1.M1.T1.S1: Write the table
+  - [ ] P1.M1.T1.S2: Chain the hashes
+    tags: rust, hash
+- [ ] P1.M1.T2: Open it
+- [ ] Restart
+
+### Milestone two
+status: In Progress
+
+* [ ] later
+
+## Notes
+
+Not in the plan.
+";
+
+#[test]
+fn headings_and_boxes_are_items_where_they_stand() {
+    assert_eq!(
+        outline(MARKDOWN),
+        [
+            "5 P1 Storage",
+            "  10 P1.M1 Journal",
+            "    12 P1.M1.T1 Append events",
+            "      22 P1.M1.T1.S1 Write the table",
+            "      23 P1.M1.T1.S2 Chain the hashes",
+            "    25 P1.M1.T2 Open it",
+            "    26 - Restart",
+            "  28 - Milestone two",
+            "    31 - later",
+        ]
+    );
+    let plan = parse(MARKDOWN).expect("a plan");
+    assert_eq!(plan.title.as_deref(), Some("The journal"));
+    assert_eq!(plan.items[0].priority, Some(2));
+    assert_eq!(plan.items[0].description.as_deref(), Some("Everything that is on disk."));
+    assert!(plan.items.iter().skip(7).all(|item| item.description.is_none()), "notes belong to nothing");
+    let append = &plan.items[2];
+    assert_eq!(append.depends, ["P1.M1.T2", "Restart"]);
+    assert_eq!(append.files, ["src/journal/*.rs", "Cargo.toml"]);
+    let description = "In one transaction.\n\n```rust\n# not a heading\n- [ ] not a box\n```";
+    assert_eq!(append.description.as_deref(), Some(description));
+    assert_eq!((plan.items[3].status, plan.items[4].tags.join("+")), (Stated::Done, "rust+hash".to_owned()));
+}
+
+#[test]
+fn headings_alone_are_a_plan() {
+    let text = "# Title\n\n## One\n\ntext\n\n### A\n\n## Two\n";
+    assert_eq!(outline(text), ["3 - One", "  7 - A", "9 - Two"]);
+    assert_eq!(outline("- [ ] a\n- [x] b\n\n  more\n- [ ] c\n"), ["1 - a", "2 - b", "5 - c"]);
+}
+
+#[test]
+fn json_of_other_planners_is_read() {
+    let text = r#"{
+  "backlog": [
+    {"id": "P1", "type": "Phase", "title": "One", "status": "Planned", "milestones": [
+      {"id": "P1.M1", "type": "Milestone", "title": "First", "status": "Researching", "tasks": [
+        {"id": "P1.M1.T1", "type": "Task", "title": "Do", "status": "Complete", "subtasks": [
+          {"id": "P1.M1.T1.S1", "type": "Subtask", "title": "Small", "status": "Ready", "story_points": 2,
+           "dependencies": ["P1.M1.T1.S2"], "context_scope": "the parser"},
+          {"id": "P1.M1.T1.S2", "type": "Subtask", "title": "Other", "status": "Obsolete"}]}]}]}]
+}"#;
+    assert_eq!(outline(text), ["3 P1 One", "  4 P1.M1 First", "    5 P1.M1.T1 Do", "      6 P1.M1.T1.S1 Small"]);
+    let plan = parse(text).expect("a plan");
+    assert_eq!(plan.items[3].hints.as_deref(), Some("the parser"));
+    assert_eq!((plan.items[2].status, plan.items[3].status), (Stated::Done, Stated::Open));
+}
+
+#[test]
+fn problems_name_their_line_and_what_would_be_right() {
+    let cases: [(&str, usize, &str); 14] = [
+        ("", 1, "nothing to do in it"),
+        ("# Only words\n\nand more\n\nstill none of it\n\n- a list\n", 1, ""),
+        ("## P1: a\n\n### P2.M1: b\n", 3, "P1.M<number> does"),
+        ("## P1: a\n\n- [ ] P1.T1: b\n", 3, "P1.M<number> does"),
+        ("## P1.M1: a\n", 1, "P<number> does"),
+        ("- [ ] a\n  - [ ] b\n    - [ ] c\n      - [ ] d\n        - [ ] e\n", 5, "at most 4"),
+        ("- [ ] a\n  priority: high\n", 1, "1 (first) to 10"),
+        ("- [ ] a\n  priority: 11\n", 1, "not 11"),
+        ("- [ ] a\n  status: unsure\n", 1, "Researching"),
+        ("- [ ] a\n  files: ../b\n", 1, "leaves the project"),
+        ("- a\n  - [ ] b\n", 1, "an entry without one"),
+        ("{\n \"items\": [\n  {\"title\": \"a\",\n   \"prio\": 1}]}", 4, "unknown field `prio`"),
+        ("{\n \"items\": [\n  {\"title\": \"a\"},\n  {\"path\": \"P1\"}]}", 4, "missing field `title`"),
+        ("{\n \"items\": [\n  {\"title\": \"a\"},,\n]}", 3, "cannot be read"),
+    ];
+    for (text, line, part) in cases {
+        if part.is_empty() {
+            assert_eq!(outline(text), ["1 - Only words"]);
+            continue;
+        }
+        let problems = problems(text);
+        assert!(problems.iter().any(|(at, what)| *at == line && what.contains(part)), "{text:?}: {problems:?}");
+    }
+}
+
+#[test]
+fn limits_of_plans_are_kept() {
+    let many: String = (0..=limit::PLAN_ITEMS.max).map(|number| format!("- [ ] item {number}\n")).collect();
+    assert!(problems(&many)[0].1.contains("items of one plan is over its limit: 5001 entries, at most 5000"));
+    let long = format!("- [ ] a\n\n  {}\n", "x".repeat(limit::DESCRIPTION.max + 1));
+    assert!(problems(&long)[0].1.contains("description is over its limit"));
+    let huge = format!("- [ ] a\n{}", " ".repeat(limit::PLAN.max));
+    assert!(problems(&huge)[0].1.contains("plan is over its limit"));
+    let deep = "{\"items\":[".repeat(100_000);
+    assert!(problems(&deep)[0].1.contains("cannot be read"));
+    assert!(parse(&"- ".repeat(50_000)).is_err());
+    assert!(parse(&"> ".repeat(50_000)).is_err());
+}
+
+#[test]
+fn any_text_is_a_plan_or_a_problem_with_a_line() {
+    let mut chance = crate::state::id::Chance::new(7);
+    let pieces = [
+        "# ",
+        "\n",
+        "- [ ] ",
+        "  ",
+        "P1",
+        ".M1",
+        ": ",
+        "depends: ",
+        "```",
+        "x",
+        "[x]",
+        "\n\n",
+        "é",
+        "* ",
+        "status: obsolete",
+        "> ",
+        "|",
+        "\t",
+        "<b>",
+        "&amp;",
+    ];
+    for _ in 0..3_000 {
+        let length = 1 + chance.draw() % 40;
+        let text: String = (0..length).map(|_| pieces[(chance.draw() % pieces.len() as u64) as usize]).collect();
+        match parse(&text) {
+            Ok(plan) => {
+                assert!(plan.items.iter().enumerate().all(|(at, item)| item.parent.is_none_or(|parent| parent < at)))
+            }
+            Err(problems) => {
+                let lines = text.lines().count().max(1) + 1;
+                assert!(problems.iter().all(|one| (1..=lines).contains(&one.line)), "{text:?}: {problems:?}");
+            }
+        }
+    }
+}

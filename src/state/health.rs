@@ -1,0 +1,162 @@
+//! What keeps the queue from moving, and what would free it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::State;
+use super::id::TaskId;
+use super::task::{Task, TaskStatus};
+
+/// Of each kind of trouble so many are named.
+pub const NAMED: usize = 20;
+/// Boards with more blocked tasks than this are searched for cycles by `doctor` alone.
+const SEARCHED: usize = 10_000;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Health {
+    /// Each waits for the next and the last for the first
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cycles: Vec<Vec<TaskId>>,
+    /// They name a task that there is not
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub orphans: Vec<Orphan>,
+    /// Nothing can move: what all else waits for
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub blockers: Vec<Blocker>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Orphan {
+    pub task: TaskId,
+    pub missing: TaskId,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Blocker {
+    pub task: TaskId,
+    /// None of a task that there is not
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<TaskStatus>,
+    /// How many tasks wait for it, themselves or through others
+    pub blocks: usize,
+    pub free_by: String,
+}
+
+impl Health {
+    pub fn is_sound(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl State {
+    /// Nothing is ready, held or waiting for its time, and tasks are left.
+    pub fn is_deadlocked(&self) -> bool {
+        self.blocked_count() > 0 && self.ready_count() + self.delayed_count() + self.held_count() == 0
+    }
+
+    /// `thorough` also where it takes long.
+    pub fn health(&self, thorough: bool) -> Health {
+        let deadlocked = self.is_deadlocked();
+        if self.blocked_count() == 0 || !thorough && !deadlocked && self.blocked_count() > SEARCHED {
+            return Health::default();
+        }
+        Health {
+            cycles: self.cycles(),
+            orphans: self.orphans(),
+            blockers: if deadlocked { self.blockers() } else { Vec::new() },
+        }
+    }
+
+    fn blocked(&self) -> impl Iterator<Item = &Arc<Task>> {
+        let open = self.tasks().filter(|task| task.status == TaskStatus::Available);
+        open.filter(|task| !self.is_parent(&task.id) && self.waits_for(task).next().is_some())
+    }
+
+    fn orphans(&self) -> Vec<Orphan> {
+        let missing = self.blocked().flat_map(|task| {
+            let missing = task.dependencies.iter().chain(&task.parent).filter(|id| self.status_of(id).is_none());
+            missing.map(|missing| Orphan { task: task.id.clone(), missing: missing.clone() })
+        });
+        missing.take(NAMED).collect()
+    }
+
+    /// One after another: the members of one that was found are passed over.
+    fn cycles(&self) -> Vec<Vec<TaskId>> {
+        let mut found: Vec<Vec<TaskId>> = Vec::new();
+        let mut known: BTreeSet<TaskId> = BTreeSet::new();
+        let edges: BTreeMap<&TaskId, &[TaskId]> =
+            self.blocked().map(|task| (&task.id, task.dependencies.as_slice())).collect();
+        let mut rest: BTreeMap<&TaskId, &[TaskId]> = edges;
+        while found.len() < NAMED {
+            let Some(cycle) = self.cycle_among(&rest) else { break };
+            known.extend(cycle.iter().cloned());
+            rest.retain(|id, _| !known.contains(*id));
+            found.push(cycle);
+        }
+        found
+    }
+
+    /// What is not waited for by anything that can move: failed, called off, missing, or in a cycle.
+    fn blockers(&self) -> Vec<Blocker> {
+        let mut blocks: BTreeMap<TaskId, BTreeSet<TaskId>> = BTreeMap::new();
+        for task in self.blocked() {
+            for root in self.roots(task) {
+                blocks.entry(root).or_default().insert(task.id.clone());
+            }
+        }
+        let mut blockers: Vec<_> = blocks.into_iter().map(|(id, blocked)| self.blocker(id, blocked.len())).collect();
+        blockers.sort_by(|one, other| other.blocks.cmp(&one.blocks).then_with(|| one.task.cmp(&other.task)));
+        blockers.truncate(NAMED);
+        blockers
+    }
+
+    /// Where the chains of what `task` waits for end.
+    fn roots(&self, task: &Task) -> Vec<TaskId> {
+        let mut seen: BTreeSet<&TaskId> = BTreeSet::new();
+        let mut open: Vec<&TaskId> = self.waits_for(task).collect();
+        let mut roots = Vec::new();
+        while let Some(id) = open.pop() {
+            if !seen.insert(id) {
+                continue;
+            }
+            let Some(one) = self.task(id) else {
+                roots.push(id.clone());
+                continue;
+            };
+            let unfinished_parts: Vec<_> =
+                self.parts(id).filter(|part| part.status != TaskStatus::Done).map(|part| &part.id).collect();
+            if !unfinished_parts.is_empty() {
+                open.extend(unfinished_parts);
+            } else if one.status == TaskStatus::Available {
+                let before = open.len();
+                open.extend(self.waits_for(one));
+                if open.len() == before || one.id == task.id {
+                    roots.push(id.clone());
+                }
+            } else {
+                roots.push(id.clone());
+            }
+        }
+        roots
+    }
+
+    fn blocker(&self, id: TaskId, blocks: usize) -> Blocker {
+        let status = self.status_of(&id);
+        let retired = self.task(&id).is_none() && status.is_some();
+        let free_by = match status {
+            None => "update_task what depends on it: there is no such task".to_owned(),
+            Some(_) if retired => "update_task what depends on it: it has retired".to_owned(),
+            Some(TaskStatus::Failed | TaskStatus::Cancelled) => {
+                format!("retry_task `{id}`, or update_task what depends on it")
+            }
+            Some(TaskStatus::Obsolete) => {
+                "update_task what depends on it: the plan does not have it any more".to_owned()
+            }
+            Some(_) => "update_task its dependencies: it waits for itself".to_owned(),
+        };
+        Blocker { task: id, status, blocks, free_by }
+    }
+}

@@ -1,0 +1,592 @@
+//! What a plan says, and what a new version of it means for the tasks of the one before.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::State;
+use super::agent::Demands;
+use super::document::PlanVersion;
+use super::event::{Event, NewTask, PlanChange, Replanned, TaskChange};
+use super::graph::Node;
+use super::hierarchy;
+use super::id::{Chance, TaskId};
+use super::limit;
+use super::refusal::Refusal;
+use super::task::{Context, DEFAULT_MAX_ATTEMPTS, DEFAULT_PRIORITY, Planned, Task, TaskStatus};
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    pub sha256: String,
+    pub title: Option<String>,
+    /// Each before its parts.
+    pub items: Vec<Item>,
+}
+
+/// One thing to do, as the plan has it; checked but for what it has to do with other items.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Item {
+    pub line: usize,
+    /// Its place in `items`.
+    pub parent: Option<usize>,
+    /// As it is written; else it follows from where the item stands.
+    pub path: Option<String>,
+    pub title: String,
+    pub description: Option<String>,
+    pub status: Stated,
+    pub priority: Option<u8>,
+    /// Paths, titles, or ids of tasks.
+    pub depends: Vec<String>,
+    pub files: Vec<String>,
+    pub hints: Option<String>,
+    pub tags: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stated {
+    #[default]
+    Open,
+    Done,
+    Failed,
+}
+
+/// What is wrong with a plan, and where.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Problem {
+    pub line: usize,
+    pub problem: String,
+}
+
+impl State {
+    pub fn current_plan(&self) -> Option<&PlanVersion> {
+        self.board().plans.last()
+    }
+
+    /// The event that makes `plan` the current one, or what is wrong with it.
+    pub fn replan(&self, plan: &Plan, source: Option<String>, seed: u64) -> Result<Event, Vec<Problem>> {
+        Delta::new(self, plan, seed)?.event(source)
+    }
+}
+
+/// The tasks that stand in the current plan, each before its parts.
+pub fn planned<'a>(tasks: impl Iterator<Item = &'a Task>) -> Vec<&'a Task> {
+    let mut found: Vec<_> = tasks.filter(|task| task.planned.is_some()).collect();
+    found.sort_by_cached_key(|task| hierarchy::numbers(task.path.as_deref().unwrap_or_default()));
+    found
+}
+
+struct Delta<'a> {
+    state: &'a State,
+    plan: &'a Plan,
+    parts: Vec<Vec<usize>>,
+    /// Of the title and of what is to be done.
+    hashes: Vec<(String, String)>,
+    /// Of each item the task that it was before.
+    before: Vec<Option<&'a Arc<Task>>>,
+    ids: Vec<TaskId>,
+    paths: Vec<String>,
+    problems: BTreeSet<Problem>,
+}
+
+impl<'a> Delta<'a> {
+    fn new(state: &'a State, plan: &'a Plan, seed: u64) -> Result<Self, Vec<Problem>> {
+        let count = plan.items.len();
+        let mut parts = vec![Vec::new(); count];
+        for (number, item) in plan.items.iter().enumerate() {
+            if let Some(parent) = item.parent {
+                parts[parent].push(number);
+            }
+        }
+        let mut delta = Self {
+            state,
+            plan,
+            parts,
+            hashes: plan.items.iter().map(|item| (hash(&item.title), content_hash(item))).collect(),
+            before: vec![None; count],
+            ids: Vec::new(),
+            paths: vec![String::new(); count],
+            problems: BTreeSet::new(),
+        };
+        delta.refuse_twins();
+        delta.sound()?;
+        delta.recognise();
+        delta.name(seed);
+        delta.place();
+        Ok(delta)
+    }
+
+    fn sound(&self) -> Result<(), Vec<Problem>> {
+        if self.problems.is_empty() { Ok(()) } else { Err(self.problems.iter().cloned().collect()) }
+    }
+
+    fn wrong(&mut self, item: usize, problem: String) {
+        self.problems.insert(Problem { line: self.plan.items[item].line, problem });
+    }
+
+    /// Two items that could not be told apart in the next version.
+    fn refuse_twins(&mut self) {
+        let mut paths: HashMap<&str, usize> = HashMap::new();
+        let mut titles: HashMap<(Option<usize>, String), usize> = HashMap::new();
+        let plan = self.plan;
+        for (number, item) in plan.items.iter().enumerate() {
+            let twin = match &item.path {
+                Some(path) => paths.insert(path, number).map(|other| (other, format!("the path {path}"))),
+                None => titles
+                    .insert((item.parent, folded(&item.title)), number)
+                    .map(|other| (other, format!("the title \"{}\" beside it", shown(&item.title)))),
+            };
+            if let Some((other, what)) = twin {
+                let first = plan.items[other].line;
+                self.wrong(number, format!("{what} stands on line {first} already; give each its own"));
+            }
+        }
+    }
+
+    /// Finds the tasks of the version before, level by level: by path and title, by what is to be done, by path, by title.
+    fn recognise(&mut self) {
+        let mut old: BTreeMap<usize, Vec<&'a Arc<Task>>> = BTreeMap::new();
+        for task in self.state.tasks().filter(|task| task.planned.is_some()) {
+            old.entry(hierarchy::level(task.path.as_deref().unwrap_or_default())).or_default().push(task);
+        }
+        let levels: Vec<usize> = (0..self.plan.items.len()).map(|item| self.level(item)).collect();
+        for level in 1..=limit::PLAN_DEPTH.max {
+            let new: Vec<usize> = (0..levels.len()).filter(|item| levels[*item] == level).collect();
+            let mut left = old.remove(&level).unwrap_or_default();
+            let steps: [fn(&Self, usize, &Task) -> bool; 4] =
+                [Self::is_same, Self::has_same_text, Self::has_same_path, Self::has_same_content];
+            for step in steps {
+                self.pair(&new, &mut left, step);
+            }
+            self.pair_alike(&new, &mut left);
+        }
+    }
+
+    fn level(&self, item: usize) -> usize {
+        let above = |item: &usize| self.plan.items[*item].parent;
+        std::iter::successors(Some(item), above).count()
+    }
+
+    /// Pairs those that have exactly one partner.
+    fn pair(&mut self, new: &[usize], left: &mut Vec<&'a Arc<Task>>, fits: fn(&Self, usize, &Task) -> bool) {
+        // By what decides in every step, so that not everything is compared with everything.
+        let mut near: HashMap<&str, Vec<&'a Arc<Task>>> = HashMap::new();
+        for task in left.iter() {
+            let planned = task.planned.as_ref();
+            let keys =
+                [task.path.as_deref(), planned.map(|one| one.title.as_str()), planned.map(|one| one.content.as_str())];
+            keys.into_iter().flatten().for_each(|key| near.entry(key).or_default().push(task));
+        }
+        let mut wanted: HashMap<&TaskId, Vec<usize>> = HashMap::new();
+        let mut single: Vec<(usize, &'a Arc<Task>)> = Vec::new();
+        for item in new.iter().copied().filter(|item| self.before[*item].is_none()) {
+            let one = &self.plan.items[item];
+            let (title, content) = &self.hashes[item];
+            let content = Some(content.as_str()).filter(|_| one.description.is_some());
+            let keys = [one.path.as_deref(), Some(title.as_str()), content];
+            let mut found: BTreeMap<&TaskId, &'a Arc<Task>> = BTreeMap::new();
+            for task in keys.into_iter().flatten().filter_map(|key| near.get(key)).flatten() {
+                if fits(self, item, task) {
+                    found.insert(&task.id, task);
+                }
+            }
+            for id in found.keys() {
+                wanted.entry(id).or_default().push(item);
+            }
+            if let (1, Some((_, task))) = (found.len(), found.pop_first()) {
+                single.push((item, task));
+            }
+        }
+        let mut taken: HashSet<&TaskId> = HashSet::new();
+        for (item, task) in single {
+            if wanted.get(&task.id).is_some_and(|items| items.len() == 1) {
+                self.before[item] = Some(task);
+                taken.insert(&task.id);
+            }
+        }
+        left.retain(|task| !taken.contains(&task.id));
+    }
+
+    /// Of what is left beside each other, the titles that share most of their words.
+    fn pair_alike(&mut self, new: &[usize], left: &mut Vec<&'a Arc<Task>>) {
+        let mut alike: Vec<(u32, usize, usize)> = Vec::new();
+        let open: Vec<usize> = new.iter().copied().filter(|item| self.before[*item].is_none()).collect();
+        if open.len().saturating_mul(left.len()) > COMPARED {
+            return;
+        }
+        for item in open {
+            let one = &self.plan.items[item];
+            if one.path.is_some() {
+                continue;
+            }
+            for (number, task) in left.iter().enumerate().filter(|(_, task)| self.is_beside(item, task)) {
+                let likeness = likeness(&one.title, task.title.as_deref().unwrap_or_default());
+                if likeness >= ALIKE && self.same_content(item, task) {
+                    alike.push((100 - likeness, item, number));
+                }
+            }
+        }
+        alike.sort_unstable();
+        let mut taken: HashSet<usize> = HashSet::new();
+        for (_, item, number) in alike {
+            if self.before[item].is_none() && taken.insert(number) {
+                self.before[item] = Some(left[number]);
+            }
+        }
+        let mut number = 0;
+        left.retain(|_| {
+            number += 1;
+            !taken.contains(&(number - 1))
+        });
+    }
+
+    /// The task is a part of what the item is a part of.
+    fn is_beside(&self, item: usize, task: &Task) -> bool {
+        let parent = self.plan.items[item].parent.map(|parent| self.before[parent].map(|task| &task.id));
+        match parent {
+            None => task.parent.is_none(),
+            Some(parent) => parent.is_some() && parent == task.parent.as_ref(),
+        }
+    }
+
+    fn is_same(&self, item: usize, task: &Task) -> bool {
+        let one = &self.plan.items[item];
+        let there = match &one.path {
+            Some(path) => task.path.as_ref() == Some(path),
+            None => self.is_beside(item, task),
+        };
+        there && self.same_title(item, task)
+    }
+
+    fn has_same_text(&self, item: usize, task: &Task) -> bool {
+        self.same_title(item, task) && self.same_content(item, task)
+    }
+
+    fn has_same_path(&self, item: usize, task: &Task) -> bool {
+        let path = &self.plan.items[item].path;
+        path.is_some() && *path == task.path
+    }
+
+    fn has_same_content(&self, item: usize, task: &Task) -> bool {
+        let one = &self.plan.items[item];
+        one.description.is_some() && self.same_content(item, task) && self.is_beside(item, task)
+    }
+
+    fn same_title(&self, item: usize, task: &Task) -> bool {
+        task.planned.as_ref().is_some_and(|planned| planned.title == self.hashes[item].0)
+    }
+
+    fn same_content(&self, item: usize, task: &Task) -> bool {
+        task.planned.as_ref().is_some_and(|planned| planned.content == self.hashes[item].1)
+    }
+
+    fn name(&mut self, seed: u64) {
+        let mut chance = Chance::new(seed);
+        let mut taken = HashSet::new();
+        for before in &self.before {
+            let id = match before {
+                Some(task) => task.id.clone(),
+                None => loop {
+                    let id = TaskId::trusted(format!("task-{}", chance.base32(6)));
+                    if self.state.status_of(&id).is_none() && taken.insert(id.clone()) {
+                        break id;
+                    }
+                },
+            };
+            self.ids.push(id);
+        }
+    }
+
+    /// Items without a path of their own keep the number that they had, or get one that nobody had.
+    fn place(&mut self) {
+        let plan = self.plan;
+        let mut next: HashMap<Option<usize>, BTreeSet<u32>> = HashMap::new();
+        let last = |path: &str| hierarchy::numbers(path).and_then(|numbers| numbers.last().copied());
+        for (number, item) in plan.items.iter().enumerate() {
+            let own = match (&item.path, self.before[number]) {
+                (Some(path), _) => last(path),
+                (None, Some(task)) if self.is_beside(number, task) => task.path.as_deref().and_then(last),
+                _ => None,
+            };
+            next.entry(item.parent).or_default().extend(own);
+        }
+        let mut first_free: HashMap<Option<usize>, u32> = HashMap::new();
+        for (number, item) in plan.items.iter().enumerate() {
+            let above = item.parent.map(|parent| self.paths[parent].clone());
+            let path_of = |number| hierarchy::part_path(above.as_deref(), number).unwrap_or_default();
+            let kept = self.before[number].filter(|task| self.is_beside(number, task));
+            let kept = kept.and_then(|task| last(task.path.as_deref()?));
+            self.paths[number] = match (&item.path, kept) {
+                (Some(path), _) => path.clone(),
+                (None, Some(kept)) => path_of(kept),
+                (None, None) => {
+                    let taken = next.entry(item.parent).or_default();
+                    let free = first_free.entry(item.parent).or_insert(1);
+                    while taken.contains(free) || self.state.index.at_path(&path_of(*free)).next().is_some() {
+                        *free += 1;
+                    }
+                    *free += 1;
+                    path_of(*free - 1)
+                }
+            };
+        }
+    }
+
+    fn dependencies(&mut self) -> Vec<Vec<TaskId>> {
+        let plan = self.plan;
+        let by_path: HashMap<&str, usize> = self.paths.iter().map(String::as_str).zip(0..).collect();
+        let mut by_title: HashMap<String, Vec<usize>> = HashMap::new();
+        for (number, item) in plan.items.iter().enumerate() {
+            by_title.entry(folded(&item.title)).or_default().push(number);
+        }
+        let mut all = Vec::with_capacity(plan.items.len());
+        let mut problems = Vec::new();
+        for (number, item) in plan.items.iter().enumerate() {
+            let mut found = Vec::new();
+            for given in &item.depends {
+                let of_plan = by_path.get(given.as_str()).map(|item| vec![*item]);
+                let of_plan = of_plan.or_else(|| by_title.get(&folded(given)).cloned()).unwrap_or_default();
+                let id = match of_plan.as_slice() {
+                    [one] => Some(self.ids[*one].clone()),
+                    [] => TaskId::checked(given).ok().filter(|id| self.state.status_of(id).is_some()),
+                    several => {
+                        let lines: Vec<_> = several.iter().map(|one| plan.items[*one].line.to_string()).collect();
+                        let given = shown(given);
+                        let lines = lines.join(" and ");
+                        problems
+                            .push((number, format!("\"{given}\" may be that of line {lines}; name it by its path")));
+                        continue;
+                    }
+                };
+                match id {
+                    Some(id) if !found.contains(&id) => found.push(id),
+                    Some(_) => {}
+                    None => problems.push((
+                        number,
+                        format!(
+                            "it depends on \"{}\", which is no path or title of this plan and no task",
+                            shown(given)
+                        ),
+                    )),
+                }
+            }
+            all.push(found);
+        }
+        problems.into_iter().for_each(|(item, problem)| self.wrong(item, problem));
+        all
+    }
+
+    fn event(mut self, source: Option<String>) -> Result<Event, Vec<Problem>> {
+        let dependencies = self.dependencies();
+        self.sound()?;
+        self.refuse_cycle(&dependencies);
+        self.sound()?;
+        let plan = self.plan;
+        let (mut created, mut changed) = (Vec::new(), Vec::new());
+        let mut priorities: Vec<u8> = Vec::with_capacity(plan.items.len());
+        for (number, (item, dependencies)) in plan.items.iter().zip(dependencies).enumerate() {
+            let inherited = item.parent.map_or(DEFAULT_PRIORITY, |parent| priorities[parent]);
+            let priority = item.priority.unwrap_or(inherited);
+            priorities.push(priority);
+            let settings = hash(&(priority, &dependencies, &item.tags));
+            let (title, content) = self.hashes[number].clone();
+            let planned = Planned { title, content, settings };
+            let parent = item.parent.map(|parent| self.ids[parent].clone());
+            match self.before[number] {
+                Some(task) => changed.extend(self.changed(number, task, parent, planned, priority, dependencies)),
+                None => created.push(self.created(number, parent, planned, priority, dependencies)),
+            }
+        }
+        let there: HashSet<&TaskId> = self.before.iter().flatten().map(|task| &task.id).collect();
+        let gone = self.state.tasks().filter(|task| task.planned.is_some() && !there.contains(&task.id));
+        let removed = gone.map(|task| task.id.clone()).collect();
+        let version = PlanVersion {
+            sha256: plan.sha256.clone(),
+            prev_sha256: self.state.current_plan().map(|plan| plan.sha256.clone()),
+            source,
+            title: plan.title.clone(),
+            items: plan.items.len(),
+            seq: 0,
+            imported_at: Default::default(),
+        };
+        Ok(Event::PlanImported { plan: version, created, changed, removed })
+    }
+
+    fn created(
+        &self,
+        number: usize,
+        parent: Option<TaskId>,
+        planned: Planned,
+        priority: u8,
+        dependencies: Vec<TaskId>,
+    ) -> NewTask {
+        let item = &self.plan.items[number];
+        let status = match item.status {
+            Stated::Open => None,
+            Stated::Done => Some(TaskStatus::Done),
+            Stated::Failed => Some(TaskStatus::Failed),
+        };
+        NewTask {
+            id: self.ids[number].clone(),
+            title: Some(item.title.clone()),
+            description: item.description.clone().unwrap_or_else(|| item.title.clone()),
+            priority,
+            dependencies,
+            context: Some(context(item)).filter(|context| !context.is_empty()),
+            path: Some(self.paths[number].clone()),
+            parent,
+            planned: Some(planned),
+            // Of one with parts, theirs decides.
+            status: status.filter(|_| self.parts[number].is_empty()),
+            demands: Demands::default(),
+            tags: item.tags.clone(),
+            max_attempts: DEFAULT_MAX_ATTEMPTS,
+            not_before: None,
+            timeout_seconds: None,
+            silent_minutes: None,
+        }
+    }
+
+    /// None when the plan says nothing new of the task.
+    fn changed(
+        &self,
+        number: usize,
+        task: &Task,
+        parent: Option<TaskId>,
+        planned: Planned,
+        priority: u8,
+        dependencies: Vec<TaskId>,
+    ) -> Option<Replanned> {
+        let item = &self.plan.items[number];
+        let old = task.planned.clone().unwrap_or_default();
+        let path = self.paths[number].clone();
+        let (retitled, rewritten) = (old.title != planned.title, old.content != planned.content);
+        let mut change = TaskChange::default();
+        if retitled {
+            change.title = Some(item.title.clone());
+        }
+        if rewritten || retitled && task.title.as_ref() == Some(&task.description) {
+            change.description = Some(item.description.clone().unwrap_or_else(|| item.title.clone()));
+        }
+        if rewritten {
+            let kept = task.context.clone().unwrap_or_default();
+            change.context = Some(Context { parent_task: kept.parent_task, metadata: kept.metadata, ..context(item) });
+        }
+        if old.settings != planned.settings {
+            change.priority = Some(priority);
+            change.dependencies = Some(dependencies);
+            change.tags = Some(item.tags.clone());
+        }
+        let becomes = self.becomes(number, task, rewritten);
+        let moved = task.path.as_ref() != Some(&path) || task.parent != parent;
+        let renumbered = task.parent != parent || last_part(task.path.as_deref()) != last_part(Some(&path));
+        let what = match becomes {
+            Some(TaskStatus::Done) => PlanChange::Completed,
+            Some(_) if rewritten && !task.status.is_unfinished() => PlanChange::Reopened,
+            _ if rewritten => PlanChange::Modified,
+            _ if retitled || renumbered => PlanChange::Renamed,
+            _ if old != planned || becomes.is_some() => PlanChange::Modified,
+            _ if moved => PlanChange::Moved,
+            _ => return None,
+        };
+        let was = match () {
+            () if retitled => task.title.clone(),
+            () if renumbered => task.path.clone(),
+            () => None,
+        };
+        Some(Replanned { task: task.id.clone(), path, parent, planned, change, becomes, what, was })
+    }
+
+    fn becomes(&self, number: usize, task: &Task, rewritten: bool) -> Option<TaskStatus> {
+        let stated_done = self.plan.items[number].status == Stated::Done;
+        let others = self.state.parts(&task.id).any(|part| part.planned.is_none());
+        if !self.parts[number].is_empty() || others {
+            return task.status.is_held().then_some(TaskStatus::Available);
+        }
+        let is_over = !task.status.is_unfinished();
+        let had_parts = self.state.is_parent(&task.id);
+        match task.status {
+            TaskStatus::Done if stated_done || !rewritten => None,
+            status if stated_done && !status.is_held() => Some(TaskStatus::Done),
+            _ if is_over && (rewritten || had_parts) => Some(TaskStatus::Available),
+            _ => None,
+        }
+    }
+
+    fn refuse_cycle(&mut self, dependencies: &[Vec<TaskId>]) {
+        let plan = self.plan;
+        let ids = &self.ids;
+        let mut nodes: BTreeMap<&TaskId, Node<'_>> = BTreeMap::new();
+        for task in self.state.tasks().filter(|task| task.planned.is_some()) {
+            nodes.insert(&task.id, Node { parent: None, dependencies: &task.dependencies });
+        }
+        for (number, item) in plan.items.iter().enumerate() {
+            let parent = item.parent.map(|parent| &ids[parent]);
+            nodes.insert(&ids[number], Node { parent, dependencies: &dependencies[number] });
+        }
+        let Err(Refusal::DependencyCycle { mut cycle }) = self.state.check_wired(nodes) else { return };
+        let number_of = |id: &TaskId| ids.iter().position(|one| one == id);
+        // Told from its first line on, whatever ids were made up.
+        cycle.pop();
+        let first = cycle.iter().filter_map(number_of).min().unwrap_or_default();
+        let start = cycle.iter().position(|id| *id == ids[first]).unwrap_or_default();
+        cycle.rotate_left(start);
+        cycle.extend(cycle.first().cloned());
+        let named: Vec<_> = cycle
+            .iter()
+            .map(|id| match number_of(id) {
+                Some(number) => format!("{} (line {})", self.paths[number], plan.items[number].line),
+                None => id.to_string(),
+            })
+            .collect();
+        let what = "each waits for the next, as one does for its parts and for what its parents wait for";
+        self.wrong(first, format!("a cycle: {}; {what}; leave one dependency out", named.join(" -> ")));
+    }
+}
+
+/// Pairs of titles whose words are compared.
+const COMPARED: usize = 50_000;
+/// Percent of words shared from which on a title is taken for a new wording of another.
+const ALIKE: u32 = 50;
+
+fn likeness(one: &str, other: &str) -> u32 {
+    let words = |text: &str| -> BTreeSet<String> {
+        text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(folded).collect()
+    };
+    let (one, other) = (words(one), words(other));
+    let shared = one.intersection(&other).count();
+    (shared * 100 / one.union(&other).count().max(1)) as u32
+}
+
+fn context(item: &Item) -> Context {
+    Context { files: item.files.clone(), hints: item.hints.clone(), ..Context::default() }
+}
+
+fn folded(text: &str) -> String {
+    text.split_whitespace().map(str::to_lowercase).collect::<Vec<_>>().join(" ")
+}
+
+/// Short enough for a message.
+fn shown(text: &str) -> String {
+    match text.char_indices().nth(60) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+fn last_part(path: Option<&str>) -> &str {
+    let path = path.unwrap_or_default();
+    path.rsplit_once('.').map_or(path, |(_, last)| last)
+}
+
+fn content_hash(item: &Item) -> String {
+    hash(&(&item.description, &item.files, &item.hints))
+}
+
+/// First 16 hex digits of the SHA-256 of the JSON.
+fn hash(value: &impl Serialize) -> String {
+    let json = serde_json::to_vec(value).unwrap_or_default();
+    Sha256::digest(json)[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,95 @@
+//! Phases, milestones, tasks and subtasks through the real program.
+
+use callboard::state::id::TaskId;
+use callboard::state::task::TaskStatus;
+use serde_json::json;
+
+use crate::harness::{Board, Client, Finished};
+
+/// Two phases, the second after the first.
+fn board() -> Board {
+    let board = Board::new();
+    let task =
+        |id: &str, path: &str, on: &[&str]| json!({"id": id, "description": id, "path": path, "dependencies": on});
+    let tasks = [
+        task("p1", "P1", &[]),
+        task("m1", "P1.M1", &[]),
+        task("a", "P1.M1.T1", &[]),
+        task("b", "P1.M1.T2", &["a"]),
+        task("p2", "P2", &["p1"]),
+        task("c", "P2.M1", &[]),
+    ];
+    board.cli_ok("create_tasks_batch", json!({"tasks": tasks}));
+    board
+}
+
+fn run(board: &Board, arguments: &[&str]) -> Finished {
+    board.finish(board.command().args(arguments))
+}
+
+#[test]
+fn the_tree_shows_how_far_everything_has_come() {
+    let board = board();
+    let mut client = Client::start(board.command().arg("mcp"));
+    client.register("w1");
+    let claim = client.ok("claim_task", json!({"agent_id": "w1"}));
+    assert_eq!(claim["task"]["id"], "a");
+    client.ok("complete_task", json!({"agent_id": "w1", "task_id": "a", "output": "made"}));
+    let tree = run(&board, &["tasks", "--tree"]).stdout;
+    let lines: Vec<_> = tree.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "P1 in_progress 50 % (1 of 2) p1",
+            "  P1.M1 in_progress 50 % (1 of 2) m1",
+            "    P1.M1.T1 done a",
+            "    P1.M1.T2 available b",
+            "P2 available 0 % (0 of 1) p2",
+            "  P2.M1 available c",
+        ]
+    );
+    let status = run(&board, &["status"]).stdout;
+    assert!(status.contains("in_progress P1 p1: 50 % (1 of 2)"), "{status}");
+    let explained = run(&board, &["explain", "c"]).stdout;
+    assert!(explained.contains("waits for p1, as does all of P2"), "{explained}");
+    assert!(explained.contains("`callboard explain` `p1`"), "{explained}");
+    let claim = client.ok("claim_task", json!({"agent_id": "w1"}));
+    client.ok("complete_task", json!({"agent_id": "w1", "task_id": claim["task"]["id"], "output": "made"}));
+    assert_eq!(client.ok("claim_task", json!({"agent_id": "w1"}))["task"]["id"], "c", "the barrier is open");
+    assert_eq!(board.replay().status_of(&TaskId::trusted("p1")), Some(TaskStatus::Done));
+    board.assert_file_is_the_replay();
+}
+
+#[test]
+fn a_parent_that_ends_in_one_process_is_done_in_all() {
+    let board = board();
+    let mut first = Client::start(board.command().arg("mcp"));
+    let mut second = Client::start(board.command().arg("mcp"));
+    first.register("w1");
+    second.register("w2");
+    let waiting = second.send("claim_task", json!({"agent_id": "w2", "scope": "P2", "wait_seconds": 50}));
+    for _ in 0..2 {
+        let claim = first.ok("claim_task", json!({"agent_id": "w1", "scope": "P1"}));
+        first.ok("complete_task", json!({"agent_id": "w1", "task_id": claim["task"]["id"], "output": "made"}));
+    }
+    let claimed = second.reply(waiting).expect("the process lives").ok();
+    assert_eq!(claimed["task"]["id"], "c", "{claimed}");
+}
+
+#[test]
+fn a_queue_in_which_nothing_can_move_says_why_and_what_would_free_it() {
+    let board = board();
+    let mut client = Client::start(board.command().arg("mcp"));
+    client.register("w1");
+    client.ok("claim_task", json!({"agent_id": "w1"}));
+    client.ok("fail_task", json!({"agent_id": "w1", "task_id": "a", "error": "broken", "retryable": false}));
+    let status = run(&board, &["status"]).stdout;
+    assert!(status.contains("deadlocked:"), "{status}");
+    assert!(status.contains("blocker: a (failed) blocks 2; `callboard retry` `a`"), "{status}");
+    let doctor = run(&board, &["doctor"]).stdout;
+    assert!(doctor.contains("warn graph: ") && doctor.contains("nothing can move; a blocks 2"), "{doctor}");
+    let explained = run(&board, &["explain", "b"]).stdout;
+    assert!(explained.contains("it waits for a, which has failed"), "{explained}");
+    assert_eq!(run(&board, &["retry", "--scope", "P1"]).status.code(), Some(0));
+    assert!(run(&board, &["doctor"]).stdout.contains("ok   graph: 1 ready"));
+}

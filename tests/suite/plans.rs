@@ -1,0 +1,336 @@
+//! Plans through the real program: imported, worked on, changed, imported again.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use callboard::state::event::Event;
+use callboard::state::task::TaskStatus;
+use serde_json::{Value, json};
+
+use crate::harness::{Board, Client, Finished};
+
+/// Phases, milestones in each, tasks in each, subtasks in each: 5 + 20 + 95 + 380 = 500 items.
+const PHASES: usize = 5;
+const MILESTONES: usize = 4;
+const SUBTASKS: usize = 4;
+
+/// Items in their order: indentation, path, title, description.
+#[derive(Clone)]
+struct Line {
+    path: Option<String>,
+    level: usize,
+    title: String,
+    text: Option<String>,
+}
+
+fn big_plan() -> Vec<Line> {
+    let mut lines = Vec::new();
+    let mut line = |path: String, level: usize, title: String| {
+        lines.push(Line { text: Some(format!("What {path} is about.")), path: Some(path), level, title });
+    };
+    for phase in 1..=PHASES {
+        line(format!("P{phase}"), 1, format!("Phase number {phase}"));
+        for milestone in 1..=MILESTONES {
+            let path = format!("P{phase}.M{milestone}");
+            line(path.clone(), 2, format!("Milestone {phase} {milestone}"));
+            for task in 1..=if milestone == MILESTONES { 4 } else { 5 } {
+                let path = format!("{path}.T{task}");
+                line(path.clone(), 3, format!("Task {phase} {milestone} {task}"));
+                for subtask in 1..=SUBTASKS {
+                    line(format!("{path}.S{subtask}"), 4, format!("Subtask {phase} {milestone} {task} {subtask}"));
+                }
+            }
+        }
+    }
+    assert_eq!(lines.len(), 500);
+    lines
+}
+
+fn markdown(lines: &[Line]) -> String {
+    let mut text = "# The big plan\n".to_owned();
+    for Line { path, level, title, text: body } in lines {
+        let path = path.as_ref().map(|path| format!("{path}: ")).unwrap_or_default();
+        let indent = "  ".repeat(level.saturating_sub(2));
+        match level {
+            1 | 2 => text.push_str(&format!("\n{} {path}{title}\n\n", "#".repeat(level + 1))),
+            _ => text.push_str(&format!("{}- [ ] {path}{title}\n", "  ".repeat(level - 3))),
+        }
+        if let Some(body) = body {
+            text.push_str(&format!("{indent}{body}\n"));
+        }
+    }
+    text
+}
+
+fn plan(board: &Board, arguments: &[&str]) -> Finished {
+    board.finish(board.command().args(["--json", "plan"]).args(arguments))
+}
+
+fn write(board: &Board, name: &str, text: &str) -> String {
+    let path = board.base().join(name);
+    fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn paths(reply: &Value, list: &str) -> Vec<String> {
+    reply[list].as_array().unwrap().iter().map(|one| one["path"].as_str().unwrap().to_owned()).collect()
+}
+
+const LISTS: [&str; 7] = ["added", "modified", "reopened", "renamed", "completed", "obsolete", "left_done"];
+
+fn counts(reply: &Value) -> Vec<(&'static str, usize)> {
+    LISTS.into_iter().map(|list| (list, paths(reply, list).len())).filter(|(_, count)| *count > 0).collect()
+}
+
+/// Every claimable task at or below `scope` is done by one agent, up to `most`.
+fn work(client: &mut Client, scope: &str, most: usize) -> usize {
+    let mut done = 0;
+    while done < most {
+        let claim = client.ok("claim_task", json!({"agent_id": "w1", "scope": scope}));
+        if claim["success"] != true {
+            break;
+        }
+        let path = claim["task"]["path"].as_str().unwrap();
+        assert!(scope == "all" || path == scope || path.starts_with(&format!("{scope}.")), "{path} is not in {scope}");
+        client.ok("complete_task", json!({"agent_id": "w1", "task_id": claim["task"]["id"], "output": path}));
+        done += 1;
+    }
+    done
+}
+
+#[test]
+fn a_plan_of_500_items_changes_while_it_is_worked_on() {
+    let board = Board::new();
+    board.cli_ok("init_coordination", json!({"goal": "the big plan"}));
+    let mut lines = big_plan();
+    let file = write(&board, "PLAN.md", &markdown(&lines));
+    let before = board.events().len();
+    let shown = plan(&board, &["import", &file, "--dry-run"]).value();
+    assert_eq!((counts(&shown), board.events().len()), (vec![("added", 500)], before), "--dry-run writes nothing");
+    let first = plan(&board, &["import", &file]).value();
+    assert_eq!((counts(&first), first["items"].as_u64()), (vec![("added", 500)], Some(500)));
+    assert_eq!(board.events().len(), before + 1, "one event");
+
+    let mut client = Client::start(board.command().arg("mcp"));
+    client.register("w1");
+    assert_eq!(work(&mut client, "P1.M2", 1_000), 20);
+    let half = work(&mut client, "all", 170);
+    assert_eq!(half, 170);
+    let statuses = |board: &Board| -> BTreeMap<String, (String, TaskStatus)> {
+        let state = board.replay();
+        let of_plan = state.tasks().filter(|task| task.path.is_some());
+        of_plan.map(|task| (task.path.clone().unwrap(), (task.id.to_string(), task.status))).collect()
+    };
+    let then = statuses(&board);
+    let done = |path: &str| then[path].1 == TaskStatus::Done;
+
+    // 10 modified, 5 of them done; 5 removed, 2 of them done; 3 renamed; 8 added.
+    let leaf = |line: &Line| line.level == 4;
+    let leaves: Vec<usize> = (0..lines.len()).filter(|at| leaf(&lines[*at])).collect();
+    let path = |lines: &[Line], at: usize| lines[at].path.clone().unwrap();
+    let of = |is_done: bool| {
+        let fits = leaves.iter().copied().filter(|at| done(&path(&lines, *at)) == is_done);
+        fits.collect::<Vec<_>>()
+    };
+    let (over, open) = (of(true), of(false));
+    let modified: Vec<usize> = over[..5].iter().chain(&open[..5]).copied().collect();
+    let removed: Vec<usize> = over[10..12].iter().chain(&open[10..13]).copied().collect();
+    let renamed: Vec<usize> = vec![over[20], open[20], open[30]];
+    let names = |set: &[usize]| -> Vec<String> { set.iter().map(|at| path(&lines, *at)).collect() };
+    let (modified_paths, removed_paths, renamed_paths) = (names(&modified), names(&removed), names(&renamed));
+    for at in &modified {
+        lines[*at].text = Some("Something else.".to_owned());
+    }
+    for at in &renamed {
+        lines[*at].title = format!("{}, by another name", lines[*at].title);
+    }
+    let mut gone = removed.clone();
+    gone.sort_unstable();
+    for at in gone.into_iter().rev() {
+        lines.remove(at);
+    }
+    for number in 1..=8 {
+        let (path, title) = (Some(format!("P5.M4.T9{number}")), format!("Extra {number}"));
+        lines.push(Line { path, level: 3, title, text: None });
+    }
+    let file = write(&board, "PLAN.md", &markdown(&lines));
+    let before = board.events().len();
+    let shown = plan(&board, &["diff", &file]).value();
+    assert_eq!(board.events().len(), before);
+    let again = plan(&board, &["import", &file]).value();
+    assert_eq!(board.events().len(), before + 1, "one durable write");
+    assert!(matches!(board.events().last().unwrap().event, Event::PlanImported { .. }));
+    let expected =
+        vec![("added", 8), ("modified", 5), ("reopened", 5), ("renamed", 3), ("obsolete", 3), ("left_done", 2)];
+    assert_eq!((counts(&again), counts(&shown)), (expected.clone(), expected));
+    assert_eq!(again["kept"].as_u64(), Some(500 - 10 - 5 - 3));
+    let sorted = |mut list: Vec<String>| {
+        list.sort();
+        list
+    };
+    assert_eq!(sorted([paths(&again, "modified"), paths(&again, "reopened")].concat()), sorted(modified_paths.clone()));
+    assert_eq!(sorted([paths(&again, "obsolete"), paths(&again, "left_done")].concat()), sorted(removed_paths));
+    assert_eq!(sorted(paths(&again, "renamed")), sorted(renamed_paths));
+    assert_eq!(again["prev_sha256"], first["sha256"]);
+
+    let now = statuses(&board);
+    for (path, (id, status)) in &then {
+        let (now_id, now_status) = &now[path];
+        assert_eq!(id, now_id, "{path} is the same task");
+        let is_leaf = path.matches('.').count() == 3;
+        if *status == TaskStatus::Done && is_leaf && !modified_paths.contains(path) {
+            assert_eq!(*now_status, TaskStatus::Done, "{path}: done work stays done");
+        }
+    }
+    board.assert_file_is_the_replay();
+
+    let versions = plan(&board, &["versions"]).value();
+    assert_eq!(
+        (versions["plans"].as_array().unwrap().len(), &versions["plans"][1]["prev_sha256"]),
+        (2, &first["sha256"])
+    );
+    let between = plan(&board, &["diff"]).value();
+    let of_versions = ["added", "modified", "renamed", "removed"].map(|list| between[list].as_array().unwrap().len());
+    assert_eq!(of_versions, [8, 10, 3, 5]);
+    let old = &first["sha256"].as_str().unwrap()[..12];
+    let exported = board.finish(board.command().args(["plan", "export", "--version", old]));
+    let back = write(&board, "OLD.md", &exported.stdout);
+    let back = plan(&board, &["import", &back, "--dry-run"]).value();
+    assert_eq!(counts(&back).iter().filter(|(list, _)| *list == "added").map(|(_, count)| *count).sum::<usize>(), 5);
+    assert_eq!(plan(&board, &["import", &file]).value()["unchanged"], true);
+    println!("500 items, {} done, re-imported: {:?}", half + 20, counts(&again));
+}
+
+#[test]
+fn every_command_that_takes_a_scope_keeps_to_it() {
+    let board = Board::new();
+    let lines = big_plan();
+    let file = write(&board, "PLAN.md", &markdown(&lines));
+    plan(&board, &["import", &file]).value();
+    let run = |arguments: &[&str]| board.finish(board.command().arg("--json").args(arguments));
+    let inside = lines.iter().filter(|line| line.path.as_ref().is_some_and(|path| path.starts_with("P1.M2"))).count();
+    let listed = run(&["tasks", "--scope", "P1.M2"]).value();
+    assert_eq!(listed["tasks"].as_array().unwrap().len(), inside);
+    let status = run(&["status", "--scope", "P1.M2"]).value();
+    assert_eq!(status["total_tasks"].as_u64(), Some(inside as u64));
+    assert_eq!(status["parts"][0]["path"], "P1.M2.T1");
+
+    let mut client = Client::start(board.command().arg("mcp"));
+    client.register("w1");
+    for _ in 0..2 {
+        let claim = client.ok("claim_task", json!({"agent_id": "w1", "scope": "P1.M2"}));
+        let fail = json!({"agent_id": "w1", "task_id": claim["task"]["id"], "error": "x", "retryable": false});
+        client.ok("fail_task", fail);
+    }
+    let claim = client.ok("claim_task", json!({"agent_id": "w1", "scope": "P1.M1"}));
+    client.ok("fail_task", json!({"agent_id": "w1", "task_id": claim["task"]["id"], "error": "x", "retryable": false}));
+    assert_eq!(run(&["retry", "--scope", "P1.M2"]).value()["retried"], 2);
+    assert_eq!(run(&["status", "--scope", "P1.M1"]).value()["tasks"]["failed"], 1);
+    let done = work(&mut client, "P1.M2", 1_000);
+    assert_eq!(run(&["status", "--scope", "P1.M2"]).value()["progress_percent"], 100);
+    let claim = client.ok("claim_task", json!({"agent_id": "w1", "scope": "P1.M2"}));
+    assert_eq!(claim["success"], false);
+    let reset = run(&["reset", "--scope", "P1.M2"]).value();
+    assert_eq!(
+        (reset["reset"].as_u64(), run(&["status", "--scope", "P1.M2"]).value()["tasks"]["done"].as_u64()),
+        (Some(done as u64), Some(0))
+    );
+
+    for arguments in [
+        vec!["tasks", "--scope", "M2"],
+        vec!["status", "--scope", "P1.T2"],
+        vec!["retry", "--scope", "p1"],
+        vec!["reset", "--scope", "P1."],
+        vec!["--agent", "w1", "claim", "--scope", "P"],
+        vec!["tasks", "--tree", "--scope", "../x"],
+    ] {
+        let refused = board.finish(board.command().args(&arguments));
+        assert_eq!(refused.status.code(), Some(1), "{arguments:?}");
+        assert!(refused.stderr.contains("P1, P1.M2, P1.M2.T3 or P1.M2.T3.S4"), "{arguments:?}: {}", refused.stderr);
+    }
+    board.assert_file_is_the_replay();
+}
+
+#[test]
+fn wrong_plans_leave_the_board_as_it_was_and_say_where() {
+    let board = Board::new();
+    board.cli_ok("init_coordination", json!({"goal": "g"}));
+    let events = board.events().len();
+    let deep = "- [ ] a\n  - [ ] b\n    - [ ] c\n      - [ ] d\n        - [ ] e\n";
+    let many: String = (0..5_001).map(|number| format!("- [ ] item {number}\n")).collect();
+    let huge = "x".repeat(2 * 1024 * 1024 + 1);
+    let cases = [
+        (
+            "cycle.md",
+            "- [ ] P1: a\n  depends: P2\n- [ ] P2: b\n  depends: P1\n",
+            "line 1: a cycle: P1 (line 1) -> P2 (line 3)",
+        ),
+        ("twice.md", "# x\n\n- [ ] P1: a\n- [ ] P1: b\n", "line 4: the path P1 stands on line 3 already"),
+        (
+            "twice.json",
+            "{\"items\": [\n{\"path\": \"P1\", \"title\": \"a\"},\n{\"path\": \"P1\", \"title\": \"b\"}\n]}",
+            "line 3: the path P1 stands on line 2",
+        ),
+        (
+            "misplaced.json",
+            "{\"items\": [\n{\"path\": \"P1\", \"title\": \"a\", \"items\": [\n{\"path\": \"P2.M1\", \"title\": \"b\"}]}]}",
+            "line 3: the path P2.M1 does not fit",
+        ),
+        ("broken.json", "{\"items\": [\n{\"title\": \"a\"\n]}", "line 3: it cannot be read"),
+        ("deep.md", deep, "line 5: levels of a plan is over its limit: 5 levels, at most 4"),
+        ("many.md", &many, "items of one plan is over its limit: 5001 entries, at most 5000"),
+        ("huge.md", &huge, "plan is over its limit: 2097153 bytes, at most 2097152"),
+        ("empty.md", "nothing to do\n", "there is nothing to do in it"),
+    ];
+    for (name, text, part) in cases {
+        let file = write(&board, name, text);
+        for dry_run in [&["--dry-run"][..], &[]] {
+            let refused = board.finish(board.command().args(["plan", "import", &file]).args(dry_run));
+            assert_eq!(refused.status.code(), Some(1), "{name}: {}", refused.stdout);
+            assert!(refused.stderr.contains(part), "{name}: {}", refused.stderr);
+        }
+    }
+    assert_eq!(board.events().len(), events, "nothing half-applied");
+    let missing = board.finish(board.command().args(["plan", "import", "nowhere.md"]));
+    assert_eq!(missing.status.code(), Some(2));
+    let none = board.finish(board.command().args(["plan", "export"]));
+    assert!(none.stderr.contains("callboard plan import"), "{}", none.stderr);
+}
+
+#[test]
+fn a_batch_says_what_it_saved_and_every_error_by_its_place() {
+    let board = Board::new();
+    let create = |id: &str| json!({"name": "create_task", "arguments": {"id": id, "description": "d"}});
+    board.cli_ok("init_coordination", json!({"goal": "g"}));
+    let events = board.events().len();
+    let good = board.cli_ok("apply_batch", json!({"operations": [create("a"), create("b"), create("c")]}));
+    assert_eq!((&good["items_written"], &good["writes_saved"]), (&json!(3), &json!(2)));
+    let after = board.events().len();
+    assert!(after > events);
+    let bad = json!({"operations": [create("d"), create("a"), {"name": "nope", "arguments": {}}, create("b b")]});
+    let refused = board.cli("apply_batch", bad);
+    let error: Value = serde_json::from_str(refused.stderr.lines().last().unwrap()).unwrap();
+    assert_eq!(error["error"]["code"], "batch_item", "what cannot be read at all comes first: {error}");
+    let bad = json!({"operations": [create("d"), create("a"), create("e"), create("b b"),
+        {"name": "cancel_task", "arguments": {"task_id": "zzz"}}]});
+    let refused = board.cli("apply_batch", bad);
+    let error: Value = serde_json::from_str(refused.stderr.lines().last().unwrap()).unwrap();
+    let named: Vec<_> =
+        error["error"]["errors"].as_array().unwrap().iter().map(|one| one["index"].as_u64().unwrap()).collect();
+    assert_eq!((error["error"]["code"].as_str(), named), (Some("batch_items"), vec![1, 3, 4]), "{error}");
+    assert_eq!(board.events().len(), after, "nothing of it was done");
+    assert!(board.replay().tasks().all(|task| !matches!(task.id.as_str(), "d" | "e")));
+}
+
+#[test]
+fn the_example_plan_is_a_plan() {
+    let board = Board::new();
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/plan.md");
+    let reply = plan(&board, &["import", example.to_str().unwrap()]).value();
+    assert!(reply["items"].as_u64() > Some(8), "{reply}");
+    let tree = board.finish(board.command().args(["tasks", "--tree"]));
+    assert!(tree.stdout.contains("    P1.M1.T1 "), "{}", tree.stdout);
+    let explained = board.finish(board.command().args(["explain", "P1.M2.T1"]));
+    assert!(explained.stdout.contains("not claimable: it waits for"), "{}", explained.stdout);
+}

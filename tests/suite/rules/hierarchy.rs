@@ -1,0 +1,453 @@
+//! Tasks that are parts of others, and plans that change while they are worked on.
+
+use callboard::ops::Fetched;
+use callboard::state::State;
+use callboard::state::id::{Chance, TaskId};
+use callboard::state::policy::Policy;
+use callboard::state::refusal::Refusal;
+use callboard::state::snapshot::{Listed, SnapshotName};
+use callboard::state::task::{Task, TaskStatus};
+use callboard::state::time::{MINUTE, SECOND};
+use serde_json::{Value, json};
+
+use super::super::harness::size;
+use super::super::world::{Answered, World};
+
+/// P1 with two milestones, the second after the first; each has two tasks.
+fn tree() -> World {
+    let mut world = World::new().agent_with("lead", json!({"role": "leader"})).agent("a1").agent("a2");
+    let task = |id: &str, path: &str| json!({"id": id, "description": id, "path": path});
+    let mut second = task("m2", "P1.M2");
+    second["dependencies"] = json!(["m1"]);
+    let tasks = [task("p", "P1"), task("m1", "P1.M1"), second];
+    let leaves = ["P1.M1.T1", "P1.M1.T2", "P1.M2.T1", "P1.M2.T2"];
+    let leaves = leaves.map(|path| task(&path.to_lowercase().replace('.', "-"), path));
+    let tasks: Vec<_> = tasks.into_iter().chain(leaves).collect();
+    world.by("lead").call("create_tasks_batch", json!({"tasks": tasks})).expect("created");
+    world
+}
+
+#[test]
+fn parents_are_done_when_their_parts_are_and_never_claimed() {
+    let mut world = tree();
+    let message = world.by("a1").call("claim_task", json!({"task_id": "m1"})).refuses("is_parent");
+    assert!(message.contains("2 of them unfinished") && message.contains("P1.M1"), "{message}");
+    assert_eq!((world.state.ready_count(), world.state.blocked_count()), (2, 2), "parents are neither");
+    for task in ["p1-m1-t1", "p1-m1-t2"] {
+        let message = world.by("a2").call("claim_task", json!({"task_id": "p1-m2-t1"})).refuses("not_ready");
+        assert!(message.contains("`m1`"), "{message}");
+        assert_eq!(world.status("m1"), TaskStatus::Available);
+        assert_eq!(world.next("a1")["task"]["id"], task);
+        world.complete("a1", task);
+    }
+    assert_eq!((world.status("m1"), world.status("p")), (TaskStatus::Done, TaskStatus::Available));
+    world.call("get_status", json!({})).replies(json!({"parts": [
+        {"path": "P1", "status": "in_progress", "percent": 50, "tasks": 4, "done": 2},
+    ]}));
+    for task in ["p1-m2-t1", "p1-m2-t2"] {
+        assert_eq!(world.next("a1")["task"]["id"], task, "the barrier is open");
+        world.complete("a1", task);
+    }
+    assert_eq!(world.status("p"), TaskStatus::Done);
+    world.by("a1").call("claim_task", json!({})).replies(json!({"verdict": "finished"}));
+}
+
+#[test]
+fn a_part_that_fails_is_what_its_parents_wait_for() {
+    let mut world = tree();
+    for task in ["p1-m1-t1", "p1-m1-t2"] {
+        world.claim("a1", task);
+        world.call("fail_task", json!({"task_id": task, "error": "x", "retryable": false})).expect("failed");
+    }
+    assert_eq!((world.status("m1"), world.status("p")), (TaskStatus::Failed, TaskStatus::Available));
+    world.call("get_status", json!({})).replies(json!({
+        "queue": {"ready": 0, "blocked": 2, "deadlocked": true},
+        "graph": {"blockers": [{"task": "p1-m1-t1", "status": "failed", "blocks": 2}, {"task": "p1-m1-t2"}]},
+        "blocked_by_failure": [{"task": "p1-m2-t1", "by": ["m1"]}, {"task": "p1-m2-t2", "by": ["m1"]}],
+    }));
+    world.by("a1").call("claim_task", json!({})).replies(json!({"verdict": "stuck"}));
+    world.by("lead").call("retry_task", json!({"task_id": "m1"})).replies(json!({"retried": 2}));
+    assert_eq!((world.status("m1"), world.state.ready_count()), (TaskStatus::Available, 2));
+    world.by("lead").call("cancel_task", json!({"task_id": "m1"})).replies(json!({"status": "cancelled"}));
+    assert_eq!(world.status("p1-m1-t2"), TaskStatus::Cancelled);
+    world.by("lead").call("retry_task", json!({"scope": "P1.M2"})).replies(json!({"retried": 0}));
+    world.by("lead").call("retry_task", json!({"scope": "P1.M1"})).replies(json!({"retried": 2}));
+    world.by("lead").call("retry_task", json!({})).refuses("task_or_scope");
+}
+
+#[test]
+fn cycles_through_parents_are_refused() {
+    let mut world = tree();
+    let rewire = |task: &str, on: &str| json!({"task_id": task, "dependencies": [on]});
+    for (task, on) in [("p1-m1-t1", "m1"), ("p1-m1-t1", "p"), ("p1-m1-t1", "p1-m2-t2"), ("m1", "p1-m2-t1"), ("p", "m2")]
+    {
+        world.by("lead").call("update_task", rewire(task, on)).refuses("dependency_cycle");
+    }
+    world.by("lead").call("update_task", rewire("p1-m1-t1", "p1-m1-t2")).expect("no cycle");
+    let part = json!({"description": "x", "path": "P1.M1.T3", "dependencies": ["m2"]});
+    world.call("create_task", part).refuses("dependency_cycle");
+    world.claim("a1", "p1-m1-t2");
+    let message = world.by("lead").call("update_task", json!({"task_id": "p", "dependencies": ["p1-m2-t1"]}));
+    message.refuses("dependency_cycle");
+}
+
+#[test]
+fn a_new_part_reopens_its_parents_and_work_in_hand_gets_none() {
+    let mut world = tree();
+    for _ in 0..4 {
+        let task = world.next("a1")["task"]["id"].as_str().expect("a task").to_owned();
+        world.complete("a1", &task);
+    }
+    assert_eq!(world.status("p"), TaskStatus::Done);
+    world.create("late", json!({"path": "P1.M2.T9"}));
+    assert_eq!(
+        (world.status("p"), world.status("m2"), world.status("m1")),
+        (TaskStatus::Available, TaskStatus::Available, TaskStatus::Done)
+    );
+    world.claim("a1", "late");
+    world.create("below", json!({"path": "P1.M2.T9.S1"}));
+    assert_eq!(world.read("below").parent, Some(TaskId::trusted("m2")), "nobody's work is made a parent");
+    assert_eq!(world.status("late"), TaskStatus::Claimed);
+}
+
+#[test]
+fn finished_parts_stay_while_their_parents_are_open() {
+    let mut world = World::with_policy(Policy { keep_finished: 0, ..Policy::default() }).agent("a1");
+    for (id, path) in [("p", "P1"), ("a", "P1.M1"), ("b", "P1.M2")] {
+        world.create(id, json!({"path": path}));
+    }
+    world.claim("a1", "a");
+    world.complete("a1", "a");
+    world.at(SECOND);
+    assert_eq!(world.state.live_tasks(), 3);
+    world.claim("a1", "b");
+    world.complete("a1", "b");
+    world.at(SECOND).at(SECOND);
+    assert_eq!((world.state.live_tasks(), world.state.board().archived.done), (0, 3));
+}
+
+#[test]
+fn explanations_name_every_reason_and_who_could() {
+    let mut world = tree();
+    world.create("gpu", json!({"demands": {"capabilities": ["gpu"]}, "dependencies": ["m1"]}));
+    let reply = world.call("explain_task", json!({"task_id": "P1.M2.T1"})).replies(json!({
+        "task": "p1-m2-t1", "status": "available", "claimable": false, "agents": ["a1", "a2", "lead"],
+        "reasons": [{"next": "explain_task `m1`"}], "last_change": {"kind": "tasks_created", "by": "human"},
+    }));
+    assert!(reply["reasons"][0]["why"].as_str().is_some_and(|why| why.contains("waits for m1, as does all of P1.M2")));
+    world.call("explain_task", json!({"task_id": "gpu"})).replies(json!({"agents": [], "claimable": false}));
+    world.call("explain_task", json!({"task_id": "p"})).replies(json!({"claimable": false}));
+    world.claim("a1", "p1-m1-t1");
+    world.nobody().call("pause", json!({})).expect("paused");
+    let reply = world.call("explain_task", json!({"task_id": "p1-m1-t1"})).expect("explained");
+    assert_eq!(reply["reasons"].as_array().map(Vec::len), Some(2), "{reply}");
+    assert_eq!(reply["last_change"]["kind"], "claimed");
+    world.call("explain_task", json!({"task_id": "nope"})).refuses("unknown_task");
+}
+
+#[test]
+fn what_can_never_be_done_is_named_also_when_a_file_brought_it() {
+    let mut world = World::new();
+    for id in ["a", "b", "c", "d", "free"] {
+        world.create(id, json!({}));
+    }
+    let mut document = world.state.to_document();
+    for (task, on) in [(0, "b"), (1, "a"), (2, "a"), (3, "gone")] {
+        document.tasks[task].dependencies = vec![TaskId::trusted(on)];
+    }
+    let named = |state: &State| {
+        let health = state.health(true);
+        let cycles: Vec<Vec<String>> =
+            health.cycles.iter().map(|cycle| cycle.iter().map(ToString::to_string).collect()).collect();
+        let orphans: Vec<_> = health.orphans.iter().map(|one| format!("{} {}", one.task, one.missing)).collect();
+        let blockers: Vec<_> = health.blockers.iter().map(|one| format!("{} {}", one.task, one.blocks)).collect();
+        (cycles, orphans, blockers)
+    };
+    let cycle = vec![["a", "b", "a"].map(str::to_owned).to_vec()];
+    let moving = named(&State::from_document(document.clone()));
+    assert_eq!(moving, (cycle.clone(), vec!["d gone".to_owned()], Vec::new()), "one task is free");
+    document.tasks.pop();
+    let stuck = State::from_document(document);
+    assert!(stuck.is_deadlocked());
+    let (cycles, _, blockers) = named(&stuck);
+    assert_eq!((cycles, blockers.contains(&"gone 1".to_owned())), (cycle, true), "{blockers:?}");
+    assert!(blockers.iter().any(|one| one.starts_with("a ") || one.starts_with("b ")), "{blockers:?}");
+}
+
+fn import(world: &mut World, text: &str, dry_run: bool) -> Result<Value, Refusal> {
+    world.nobody().call("import_plan", json!({"text": text, "dry_run": dry_run}))
+}
+
+fn at(world: &World, path: &str) -> Task {
+    let mut there = world.state.at_path(path);
+    let task = there.next().unwrap_or_else(|| panic!("a task at {path}"));
+    Task::clone(task)
+}
+
+fn names(reply: &Value, list: &str) -> Vec<String> {
+    let items = reply[list].as_array().unwrap_or_else(|| panic!("{list} in {reply}"));
+    items.iter().map(|one| one["title"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+const FIRST: &str = "\
+# Plan
+
+## Parser
+
+- [ ] Read
+  priority: 2
+
+  Read the text.
+- [ ] Check
+  depends: Read
+- [x] Decide
+
+## Writer
+
+- [ ] Write
+  depends: Parser
+- [ ] Print
+";
+
+#[test]
+fn first_import_makes_tasks_and_the_same_again_makes_nothing() {
+    let mut world = World::new().agent("a1");
+    let seq = world.state.seq();
+    let shown = import(&mut world, FIRST, true).expect("shown");
+    assert_eq!((names(&shown, "added").len(), world.state.seq()), (7, seq));
+    let reply = import(&mut world, FIRST, false).expect("imported");
+    assert_eq!((names(&reply, "added"), &reply["kept"]), (names(&shown, "added"), &json!(0)));
+    assert_eq!(world.state.seq(), seq + 1, "one event");
+    assert_eq!((at(&world, "P1.M3").status, at(&world, "P1.M1").priority), (TaskStatus::Done, 2));
+    assert_eq!(at(&world, "P2.M1").dependencies, [at(&world, "P1").id]);
+    assert_eq!(world.state.ready_count(), 2, "Read, Print");
+    import(&mut world, FIRST, false).replies(json!({"unchanged": true, "kept": 7}));
+    assert_eq!(world.state.seq(), seq + 1);
+    let other = format!("{FIRST}\n\n");
+    import(&mut world, &other, false).replies(json!({"kept": 7, "unchanged": null, "prev_sha256": reply["sha256"]}));
+}
+
+#[test]
+fn a_changed_plan_is_the_difference_and_done_work_stays_done() {
+    let mut world = World::new().agent("a1").agent("a2");
+    import(&mut world, FIRST, false).expect("imported");
+    let (read, check, print) = (at(&world, "P1.M1").id, at(&world, "P1.M2").id, at(&world, "P2.M2").id);
+    world.claim("a1", read.as_str());
+    world.complete("a1", read.as_str());
+    world.claim("a1", check.as_str());
+    world.claim("a2", print.as_str());
+    let second = FIRST
+        .replace("Read the text.", "Read the text, and its comments.")
+        .replace("- [ ] Check", "- [ ] New first\n- [ ] Check it")
+        .replace("- [ ] Print\n", "");
+    let shown = import(&mut world, &second, true).expect("shown");
+    let reply = import(&mut world, &second, false).expect("imported");
+    for list in ["added", "modified", "reopened", "renamed", "completed", "obsolete", "left_done"] {
+        let expected: &[&str] = match list {
+            "added" => &["New first"],
+            "reopened" => &["Read"],
+            "renamed" => &["Check it"],
+            "obsolete" => &["Print"],
+            _ => &[],
+        };
+        assert_eq!(names(&reply, list), expected, "{list}");
+        assert_eq!(names(&shown, list), expected, "{list} before");
+    }
+    assert_eq!((&reply["kept"], &reply["renamed"][0]["was"]), (&json!(4), &json!("Check")));
+    assert_eq!(
+        (world.status(read.as_str()), world.status(check.as_str())),
+        (TaskStatus::Available, TaskStatus::Claimed)
+    );
+    assert_eq!(world.status(print.as_str()), TaskStatus::Obsolete);
+    assert_eq!(at(&world, "P1.M4").title.as_deref(), Some("New first"), "no number is used twice");
+    world.by("a2").call("complete_task", json!({"task_id": print, "output": "x"})).refuses("not_held");
+    let third = second.replace("- [ ] Check it", "- [x] Check it").replace("- [x] Decide\n", "");
+    let reply = import(&mut world, &third, false).expect("imported");
+    assert_eq!((names(&reply, "left_done"), names(&reply, "completed")), (vec!["Decide".to_owned()], Vec::new()));
+    assert_eq!(world.status(check.as_str()), TaskStatus::Claimed, "its holder says when it is done");
+}
+
+#[test]
+fn changes_on_the_board_are_no_changes_of_the_plan() {
+    let mut world = World::new().agent("a1");
+    import(&mut world, FIRST, false).expect("imported");
+    let read = at(&world, "P1.M1").id;
+    let update = json!({"task_id": read, "description": "better", "priority": 9, "title": "Read well"});
+    world.nobody().call("update_task", update).expect("updated");
+    world.create("own", json!({"path": "P1.M9"}));
+    let reply = import(&mut world, &format!("{FIRST}- [ ] More\n"), false).expect("imported");
+    assert_eq!((names(&reply, "added"), &reply["kept"]), (vec!["More".to_owned()], &json!(7)));
+    let task = world.read(read.as_str());
+    assert_eq!((task.description.as_str(), task.priority), ("better", 9));
+    assert_eq!(world.status("own"), TaskStatus::Available);
+}
+
+#[test]
+fn held_work_whose_text_changes_is_told_to_its_owner() {
+    let mut world = World::new().agent("a1");
+    import(&mut world, FIRST, false).expect("imported");
+    let read = at(&world, "P1.M1").id;
+    world.claim("a1", read.as_str());
+    let second = FIRST.replace("Read the text.", "Read all.");
+    import(&mut world, &second, false).replies(json!({"modified": [{"task": read, "held_by": "a1"}]}));
+    world.by("a1").call("heartbeat", json!({})).replies(json!({"stop_requested": [{"task": read}]}));
+    let divided = second
+        .replace("  Read the text.\n", "")
+        .replace("  Read all.\n", "  Read all.\n\n  - [ ] Words\n  - [ ] Lines\n");
+    import(&mut world, &divided, false).expect("imported");
+    assert_eq!((world.status(read.as_str()), world.state.held_count()), (TaskStatus::Available, 0));
+    world.by("a1").call("complete_task", json!({"task_id": read, "output": "late"})).refuses("not_held");
+}
+
+#[test]
+fn wrong_plans_are_refused_with_lines_and_change_nothing() {
+    let mut world = World::new();
+    import(&mut world, FIRST, false).expect("imported");
+    let seq = world.state.seq();
+    let cases = [
+        ("- [ ] a\n- [ ] b\n- [ ] A\n", "line 3: the title \"A\" beside it stands on line 1 already"),
+        ("- [ ] P1: a\n- [ ] P1: b\n", "line 2: the path P1 stands on line 1 already"),
+        ("- [ ] a\n  depends: nowhere\n", "line 1: it depends on \"nowhere\""),
+        ("- [ ] a\n  depends: c\n  - [ ] c\n- [ ] b\n  - [ ] c\n", "line 1: \"c\" may be that of line 3 and 5"),
+        (
+            "- [ ] a\n  depends: b\n- [ ] b\n  depends: a\n",
+            "line 1: a cycle: P3 (line 1) -> P4 (line 3) -> P3 (line 1)",
+        ),
+        ("- [ ] a\n  - [ ] b\n    depends: a\n", "P3 (line 1) -> P3.M1 (line 2) -> P3 (line 1)"),
+        ("- [ ] a\n  - [ ] b\n    depends: d\n- [ ] c\n  depends: a\n  - [ ] d\n", "a cycle"),
+    ];
+    for (text, part) in cases {
+        let message = import(&mut world, text, false).refuses("bad_plan");
+        assert!(message.contains(part) && message.contains("nothing of the plan"), "{text}: {message}");
+    }
+    assert_eq!(world.state.seq(), seq);
+    let moved = json!({"text": "- [ ] a", "prev_sha256": "0123456789"});
+    world.nobody().call("import_plan", moved).refuses("plan_moved");
+    world.agent("a1").call("import_plan", json!({"text": "- [ ] a"})).refuses("not_leader");
+}
+
+#[test]
+fn an_exported_plan_is_the_same_plan() {
+    let odd = "{\"items\": [{\"title\": \"One `x` *y* <b>\", \"description\": \"# not\\n- [ ] that\\n```\\ndepends: x\\n```\\n\\n   end\",
+        \"hints\": \"h: i\", \"tags\": [\"a\", \"b\"], \"files\": [\"src/*.rs\"], \"items\": [{\"title\": \"Two\", \"priority\": 3,
+        \"items\": [{\"title\": \"Three\", \"description\": \"- x\\n- y\", \"items\": [{\"title\": \"Four\", \"status\": \"Complete\",
+        \"depends\": [\"Five\"]}, {\"title\": \"Five\", \"status\": \"Complete\"}]}]}]}, {\"title\": \"Six\", \"status\": \"Failed\"}]}";
+    for text in [FIRST, odd] {
+        let mut world = World::new();
+        import(&mut world, text, false).expect("imported");
+        let count = world.state.live_tasks();
+        for format in ["markdown", "json"] {
+            world.fetched = Fetched::Nothing;
+            let reply = world.call("export_plan", json!({"format": format})).expect("exported");
+            let exported = reply[format].as_str().map_or_else(|| reply[format].to_string(), str::to_owned);
+            let again = import(&mut world, &exported, false).unwrap_or_else(|refusal| panic!("{exported}\n{refusal}"));
+            assert_eq!(again["kept"], json!(count), "{exported}\n{again}");
+            for list in ["obsolete", "left_done"] {
+                assert_eq!(names(&again, list), Vec::<String>::new(), "{exported}");
+            }
+        }
+    }
+}
+
+#[test]
+fn reset_begins_anew_what_the_scope_says() {
+    let mut world = tree();
+    for task in ["p1-m1-t1", "p1-m1-t2"] {
+        world.claim("a1", task);
+        world.complete("a1", task);
+    }
+    world.claim("a1", "p1-m2-t1");
+    world.fetched = Fetched::Taken(Listed { name: SnapshotName::new(world.now, "0123abcd"), bytes: 1, head: None });
+    world.by("lead").call("reset_tasks", json!({"scope": "P1.M2"})).replies(json!({"reset": 0, "held": 1}));
+    world.by("lead").call("reset_tasks", json!({"scope": "P1.M1"})).replies(json!({"reset": 2, "held": 0}));
+    assert_eq!((world.status("m1"), world.read("p1-m1-t1").result), (TaskStatus::Available, None));
+    assert_eq!(world.status("p1-m2-t1"), TaskStatus::Claimed, "what was begun goes on");
+    world.by("lead").call("reset_tasks", json!({"scope": "P1", "held": true})).replies(json!({"reset": 1}));
+    assert_eq!(world.state.held_count(), 0);
+    world.by("lead").call("reset_tasks", json!({"scope": "P1.X"})).refuses("bad_path");
+    world.by("a1").call("reset_tasks", json!({"scope": "all"})).refuses("not_leader");
+}
+
+/// A plan of some items by chance: the same ones often, with other words, orders, dependencies and states.
+fn invented(chance: &mut Chance) -> Value {
+    fn node(chance: &mut Chance, level: u64, number: u64) -> Value {
+        let mut item =
+            json!({"title": format!("item {level} {number}{}", if chance.draw() % 6 == 0 { " anew" } else { "" })});
+        if chance.draw() % 3 == 0 {
+            item["description"] = json!(format!("text {}", chance.draw() % 3));
+        }
+        if chance.draw() % 5 == 0 {
+            item["status"] = json!(["Planned", "Complete", "Failed", "Obsolete"][(chance.draw() % 4) as usize]);
+        }
+        if chance.draw() % 4 == 0 {
+            item["depends"] = json!([format!("item {level} {}", chance.draw() % 4)]);
+        }
+        if level < 4 && chance.draw() % 2 == 0 {
+            let count = chance.draw() % 3;
+            item["items"] = (0..count).map(|number| node(chance, level + 1, number)).collect();
+        }
+        item
+    }
+    fn node_list(chance: &mut Chance) -> Value {
+        let count = 1 + chance.draw() % 4;
+        (0..count).map(|number| node(chance, 1, number)).collect()
+    }
+    json!({"items": node_list(chance)})
+}
+
+/// `State::check`, the replay and the rollback are compared after every step by the world.
+#[test]
+fn whatever_is_planned_and_done_the_board_is_sound() {
+    let (mut imported, mut refused) = (0, 0);
+    for seed in 0..size("CALLBOARD_PLANS", 20) as u64 {
+        let mut chance = Chance::new(seed);
+        let mut world = World::new().agent("a1").agent_with("a2", json!({"max_concurrent": 3}));
+        for _ in 0..60 {
+            let ids: Vec<_> = world.state.tasks().map(|task| task.id.clone()).collect();
+            let any = ids.get(chance.draw() as usize % ids.len().max(1)).map_or("none", TaskId::as_str).to_owned();
+            let agent = ["a1", "a2"][(chance.draw() % 2) as usize];
+            match chance.draw() % 12 {
+                0..=2 => match import(&mut world, &invented(&mut chance).to_string(), chance.draw() % 5 == 0) {
+                    Ok(_) => imported += 1,
+                    Err(refusal) => {
+                        assert_eq!(refusal.code(), "bad_plan", "{refusal}");
+                        refused += 1;
+                    }
+                },
+                3..=5 => drop(world.by(agent).call("claim_task", json!({}))),
+                6 | 7 => {
+                    for task in world.state.tasks().filter(|task| task.status.is_held()).cloned().collect::<Vec<_>>() {
+                        let call = json!({"task_id": task.id, "output": "x"});
+                        drop(
+                            world
+                                .by(task.claimed_by.as_ref().map_or("a1", |id| id.as_str()))
+                                .call("complete_task", call),
+                        );
+                    }
+                }
+                8 => drop(world.nobody().call("cancel_task", json!({"task_id": any}))),
+                9 => drop(world.nobody().call("retry_task", json!({"task_id": any}))),
+                10 => {
+                    let path =
+                        world.state.tasks().find(|task| task.id.as_str() == any).and_then(|task| task.path.clone());
+                    let path = path
+                        .filter(|path| path.matches('.').count() < 3)
+                        .map(|path| format!("{path}.{}7", ["M", "T", "S"][path.matches('.').count()]));
+                    drop(
+                        world
+                            .nobody()
+                            .call("create_task", json!({"description": "own", "path": path, "dependencies": [any]})),
+                    );
+                }
+                _ => {
+                    let call = json!({"task_id": any, "error": "x", "retryable": chance.draw() % 2 == 0});
+                    drop(world.by(agent).call("fail_task", call));
+                    world.at(31 * MINUTE);
+                }
+            }
+        }
+        world.check();
+    }
+    println!("{imported} plans imported or shown, {refused} refused");
+    assert!(imported > refused / 4 && imported > 0, "{imported} {refused}");
+}
