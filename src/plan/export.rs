@@ -6,7 +6,7 @@ use super::json::{Document, Node};
 use super::markdown::{VERBATIM, path_and_title};
 use crate::state::hierarchy;
 use crate::state::id::TaskId;
-use crate::state::task::{Context, Task, TaskStatus};
+use crate::state::task::{Task, TaskStatus};
 
 /// `tasks` are those of the plan, each before its parts.
 pub fn json(title: Option<&str>, tasks: &[&Task]) -> Document {
@@ -42,7 +42,7 @@ fn paths<'a>(tasks: &[&'a Task]) -> HashMap<&'a TaskId, &'a str> {
 }
 
 fn node(task: &Task, paths: &HashMap<&TaskId, &str>) -> Node {
-    let context = task.context.clone().unwrap_or_else(Context::default);
+    let context = task.context.clone().unwrap_or_default();
     Node {
         path: task.path.clone(),
         title: task.headline().to_owned(),

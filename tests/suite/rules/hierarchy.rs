@@ -371,18 +371,17 @@ fn reset_begins_anew_what_the_scope_says() {
 /// A plan of some items by chance: the same ones often, with other words, orders, dependencies and states.
 fn invented(chance: &mut Chance) -> Value {
     fn node(chance: &mut Chance, level: u64, number: u64) -> Value {
-        let mut item =
-            json!({"title": format!("item {level} {number}{}", if chance.draw() % 6 == 0 { " anew" } else { "" })});
-        if chance.draw() % 3 == 0 {
+        let mut item = json!({"title": format!("item {level} {number}{}", if chance.draw().is_multiple_of(6) { " anew" } else { "" })});
+        if chance.draw().is_multiple_of(3) {
             item["description"] = json!(format!("text {}", chance.draw() % 3));
         }
-        if chance.draw() % 5 == 0 {
+        if chance.draw().is_multiple_of(5) {
             item["status"] = json!(["Planned", "Complete", "Failed", "Obsolete"][(chance.draw() % 4) as usize]);
         }
-        if chance.draw() % 4 == 0 {
+        if chance.draw().is_multiple_of(4) {
             item["depends"] = json!([format!("item {level} {}", chance.draw() % 4)]);
         }
-        if level < 4 && chance.draw() % 2 == 0 {
+        if level < 4 && chance.draw().is_multiple_of(2) {
             let count = chance.draw() % 3;
             item["items"] = (0..count).map(|number| node(chance, level + 1, number)).collect();
         }
@@ -407,13 +406,15 @@ fn whatever_is_planned_and_done_the_board_is_sound() {
             let any = ids.get(chance.draw() as usize % ids.len().max(1)).map_or("none", TaskId::as_str).to_owned();
             let agent = ["a1", "a2"][(chance.draw() % 2) as usize];
             match chance.draw() % 12 {
-                0..=2 => match import(&mut world, &invented(&mut chance).to_string(), chance.draw() % 5 == 0) {
-                    Ok(_) => imported += 1,
-                    Err(refusal) => {
-                        assert_eq!(refusal.code(), "bad_plan", "{refusal}");
-                        refused += 1;
+                0..=2 => {
+                    match import(&mut world, &invented(&mut chance).to_string(), chance.draw().is_multiple_of(5)) {
+                        Ok(_) => imported += 1,
+                        Err(refusal) => {
+                            assert_eq!(refusal.code(), "bad_plan", "{refusal}");
+                            refused += 1;
+                        }
                     }
-                },
+                }
                 3..=5 => drop(world.by(agent).call("claim_task", json!({}))),
                 6 | 7 => {
                     for task in world.state.tasks().filter(|task| task.status.is_held()).cloned().collect::<Vec<_>>() {
@@ -440,7 +441,7 @@ fn whatever_is_planned_and_done_the_board_is_sound() {
                     );
                 }
                 _ => {
-                    let call = json!({"task_id": any, "error": "x", "retryable": chance.draw() % 2 == 0});
+                    let call = json!({"task_id": any, "error": "x", "retryable": chance.draw().is_multiple_of(2)});
                     drop(world.by(agent).call("fail_task", call));
                     world.at(31 * MINUTE);
                 }
