@@ -51,7 +51,7 @@ const SEARCHED_BYTES: usize = 4 * 1024 * 1024;
 
 impl Operation for GetDiscoveries {
     const NAME: &'static str = "get_discoveries";
-    const DESCRIPTION: &'static str = "Search discoveries; the newest, oldest of them first.";
+    const DESCRIPTION: &'static str = "Search discoveries, the newest of them.";
     const ANNOTATIONS: Annotations = READ;
     const TOOLSET: Toolset = Toolset::Core;
     type Params = Params;

@@ -15,7 +15,7 @@ pub struct GetResults;
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// All that have a result when left out
+    /// All when left out
     task_ids: Option<Vec<String>>,
     /// 100 unless given
     limit: Option<u32>,

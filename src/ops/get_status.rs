@@ -22,7 +22,7 @@ pub struct GetStatus;
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// Count only at or below a path such as P1.M2
+    /// Only below a path such as P1.M2
     scope: Option<String>,
 }
 

@@ -17,7 +17,7 @@ use crate::state::refusal::Refusal;
 use crate::state::task::{Context, DEFAULT_MAX_ATTEMPTS, DEFAULT_PRIORITY, Place, TaskResult};
 use crate::state::time::Timestamp;
 
-/// A task as whoever plans it writes it.
+// A task as whoever plans it writes it; no doc comment, because each list of tools would hold it.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskInput {

@@ -19,7 +19,7 @@ pub struct RetryTask;
 pub struct Params {
     agent_id: Option<String>,
     task_id: Option<String>,
-    /// In its place: all at or below a path such as P1.M2, or all
+    /// Instead: below P1.M2, or all
     scope: Option<String>,
 }
 

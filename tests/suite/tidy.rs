@@ -120,7 +120,7 @@ fn imports_go_one_way() {
         "strict",
         "worktree",
     ];
-    let rules: [(&str, Vec<&str>); 10] = [
+    let rules: [(&str, Vec<&str>); 11] = [
         ("state", vec![]),
         ("plan", vec!["state"]),
         ("ops", vec!["state", "plan", "harmless", "redact"]),
