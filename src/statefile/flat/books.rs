@@ -310,7 +310,7 @@ impl Books {
         }
         self.note();
         let empty: u64 = self.slots.iter().map(|slots| slots.empty).sum();
-        let is_worn = empty > LEAST_EMPTY && empty > layout.tasks.end / 3;
+        let is_worn = empty > LEAST_EMPTY && empty > layout.tasks.end / 2;
         if is_worn || !self.counts_agree(state) || !self.plan.follow(state, &layout)? {
             return Ok(None);
         }
