@@ -43,7 +43,7 @@ enum Step {
     Create(Draft),
     CreateBatch(Vec<Draft>),
     Register { agent: usize, gpu: bool, max_concurrent: usize },
-    Claim { agent: usize, named: Option<Index>, exclusive: bool },
+    Claim { agent: usize, named: Option<Index>, exclusive: bool, scope: Option<usize> },
     Start { agent: usize, task: Index, attempt: Given },
     Complete { agent: usize, task: Index, attempt: Given },
     Fail { agent: usize, task: Index, attempt: Given, retryable: bool },
@@ -55,6 +55,9 @@ enum Step {
     Acknowledge { agent: usize, message: Index },
     Cancel { by: Option<usize>, task: Index, ask_owner: bool },
     Retry { task: Index },
+    RetryBelow { scope: usize },
+    Discover(Found),
+    Find(Sought),
     Priority { task: Index, priority: u8 },
     Dependencies { task: Index, on: Vec<usize> },
     Pause,
@@ -66,11 +69,32 @@ enum Step {
 
 #[derive(Clone, Debug)]
 struct Draft {
+    path: Option<usize>,
+    tags: Vec<usize>,
     files: Vec<usize>,
     priority: u8,
     on: Vec<usize>,
     gpu: bool,
     max_attempts: u32,
+}
+
+/// What an agent found out.
+#[derive(Clone, Debug)]
+struct Found {
+    agent: usize,
+    about: Option<Index>,
+    tag: Option<usize>,
+    file: Option<usize>,
+    supersedes: Vec<Index>,
+}
+
+#[derive(Clone, Debug)]
+struct Sought {
+    number: Option<usize>,
+    tag: Option<usize>,
+    about: Option<Index>,
+    superseded: bool,
+    limit: usize,
 }
 
 /// Whom a message is for.
@@ -90,6 +114,20 @@ struct Message {
 
 /// What tasks and reservations name; no two share a file.
 const FILES: [&str; 3] = ["src/*.rs", "src/lib.toml", "docs/"];
+
+const PATHS: [&str; 6] = ["P1", "P1.M1", "P1.M1.T1", "P1.M1.T2", "P1.M2", "P2.M1.T1"];
+const TAGS: [&str; 2] = ["db", "ui"];
+/// Of what was found out, a claim shows so many.
+const HANDED: usize = 5;
+
+#[derive(Clone, Debug)]
+struct Discovery {
+    agent: usize,
+    task: Option<usize>,
+    tag: Option<usize>,
+    file: Option<usize>,
+    supersedes: Vec<usize>,
+}
 
 #[derive(Clone, Debug)]
 struct Reservation {
@@ -118,16 +156,22 @@ struct Model {
     agents: [Option<Agent>; 4],
     messages: Vec<Message>,
     reservations: Vec<Reservation>,
+    discoveries: Vec<Discovery>,
     /// When each agent was last heard of: by its calls, and none of the others.
     heard: [i64; 4],
     paused: bool,
     grace_until: i64,
     /// What the last step must have been answered: a refusal's code, or a part of the reply.
     answer: Option<Result<Value, &'static str>>,
+    /// The discoveries that the last step's claim must have come with.
+    handed: Option<Vec<String>>,
 }
 
 #[derive(Clone, Debug)]
 struct Task {
+    path: Option<usize>,
+    parent: Option<usize>,
+    tags: Vec<usize>,
     files: Vec<usize>,
     status: TaskStatus,
     priority: u8,
@@ -164,6 +208,15 @@ fn id(task: usize) -> String {
     format!("t{task}")
 }
 
+/// The text of a discovery, which tells it from all others.
+fn said(discovery: usize) -> String {
+    format!("found {discovery}")
+}
+
+fn unfinished(status: TaskStatus) -> bool {
+    matches!(status, TaskStatus::Available | TaskStatus::Claimed | TaskStatus::InProgress)
+}
+
 impl Task {
     fn open(&self) -> Option<&Attempt> {
         self.attempts.last().filter(|one| one.outcome.is_none())
@@ -198,16 +251,86 @@ impl Model {
     }
 
     fn unblocked(&self, task: &Task) -> bool {
-        task.status == TaskStatus::Available && task.on.iter().all(|on| self.done(*on))
+        let own = task.on.iter().all(|on| self.done(*on));
+        task.status == TaskStatus::Available && own && self.above(task).iter().all(|above| self.frees(*above))
+    }
+
+    fn frees(&self, parent: usize) -> bool {
+        self.tasks[parent].on.iter().all(|on| self.done(*on))
+    }
+
+    /// What `task` is part of, the nearest first.
+    fn above(&self, task: &Task) -> Vec<usize> {
+        let mut above = Vec::new();
+        let mut next = task.parent;
+        while let Some(parent) = next {
+            above.push(parent);
+            next = self.tasks[parent].parent;
+        }
+        above
+    }
+
+    fn parts(&self, task: usize) -> Vec<usize> {
+        (0..self.tasks.len()).filter(|part| self.tasks[*part].parent == Some(task)).collect()
+    }
+
+    fn is_parent(&self, task: usize) -> bool {
+        !self.parts(task).is_empty()
+    }
+
+    /// The tasks without parts that belong to `task`.
+    fn leaves(&self, task: usize) -> Vec<usize> {
+        let belongs = |leaf: &usize| self.above(&self.tasks[*leaf]).contains(&task) && !self.is_parent(*leaf);
+        (0..self.tasks.len()).filter(belongs).collect()
+    }
+
+    fn in_scope(&self, task: usize, scope: Option<usize>) -> bool {
+        let Some(scope) = scope.map(|scope| PATHS[scope]) else { return true };
+        let path = self.tasks[task].path.map(|path| PATHS[path]);
+        path.is_some_and(|path| path == scope || path.starts_with(&format!("{scope}.")))
+    }
+
+    /// Done, failed or cancelled like its parts, once none of them is open; failure outweighs, then what is done.
+    fn roll_up(&mut self) {
+        loop {
+            let wanted = (0..self.tasks.len()).filter_map(|task| {
+                let parts: Vec<_> = self.parts(task).into_iter().map(|part| self.tasks[part].status).collect();
+                let some = |status| parts.contains(&status);
+                let status = match () {
+                    () if parts.is_empty() => return None,
+                    () if parts.iter().any(|status| unfinished(*status)) => TaskStatus::Available,
+                    () if some(TaskStatus::Failed) => TaskStatus::Failed,
+                    () if some(TaskStatus::Done) => TaskStatus::Done,
+                    () => TaskStatus::Cancelled,
+                };
+                (self.tasks[task].status != status).then_some((task, status))
+            });
+            let Some((task, status)) = wanted.into_iter().next() else { return };
+            self.tasks[task].status = status;
+        }
     }
 
     fn delayed(&self, task: &Task) -> bool {
         task.not_before.is_some_and(|until| until > self.now)
     }
 
-    /// Whether `from` depends on `to`, through whatever many others.
-    fn leads_to(&self, from: usize, to: usize) -> bool {
-        from == to || self.tasks[from].on.iter().any(|on| self.leads_to(*on, to))
+    /// What has to be done before `task` can be: its parts, too, and what that waits for which it is part of.
+    fn before(&self, task: usize) -> BTreeSet<usize> {
+        let of_parents = self.above(&self.tasks[task]).into_iter().flat_map(|above| self.tasks[above].on.clone());
+        self.tasks[task].on.iter().copied().chain(self.parts(task)).chain(of_parents).collect()
+    }
+
+    fn has_cycle(&self) -> bool {
+        (0..self.tasks.len()).any(|start| {
+            let mut reached = self.before(start);
+            loop {
+                let further: BTreeSet<_> = reached.iter().flat_map(|task| self.before(*task)).collect();
+                if further.is_subset(&reached) {
+                    return reached.contains(&start);
+                }
+                reached.extend(further);
+            }
+        })
     }
 
     fn end(&mut self, task: usize, outcome: Outcome) {
@@ -278,9 +401,14 @@ impl Model {
     }
 
     fn create(&mut self, drafts: &[Draft]) -> Result<Value, &'static str> {
-        for draft in drafts {
+        let before = self.tasks.clone();
+        let parents: Vec<_> = drafts.iter().map(|draft| self.parent_of(draft, drafts)).collect();
+        for (draft, parent) in drafts.iter().zip(parents) {
             let known = self.tasks.len();
             self.tasks.push(Task {
+                path: draft.path,
+                parent,
+                tags: draft.tags.clone(),
                 files: draft.files.clone(),
                 status: TaskStatus::Available,
                 priority: draft.priority,
@@ -294,7 +422,33 @@ impl Model {
                 attempts: Vec::new(),
             });
         }
+        if self.has_cycle() {
+            self.tasks = before;
+            return Err("dependency_cycle");
+        }
         Ok(json!({"success": true}))
+    }
+
+    /// The nearest above it that is the only one at its path, and has parts or was never worked on; what stands on the
+    /// board comes before what the same call makes.
+    fn parent_of(&self, draft: &Draft, drafts: &[Draft]) -> Option<usize> {
+        let mut path = PATHS[draft.path?];
+        while let Some((above, _)) = path.rsplit_once('.') {
+            path = above;
+            let at = |one: Option<usize>| one.is_some_and(|one| PATHS[one] == path);
+            let on_board: Vec<_> = (0..self.tasks.len()).filter(|task| at(self.tasks[*task].path)).collect();
+            if let [one] = on_board.as_slice() {
+                let task = &self.tasks[*one];
+                if self.is_parent(*one) || task.attempt == 0 && task.status == TaskStatus::Available {
+                    return Some(*one);
+                }
+            }
+            let new: Vec<_> = (0..drafts.len()).filter(|number| at(drafts[*number].path)).collect();
+            if let [one] = new.as_slice() {
+                return Some(self.tasks.len() + one);
+            }
+        }
+        None
     }
 
     fn own(&self, agent: usize, task: usize, given: Option<u32>) -> Result<(), &'static str> {
@@ -314,10 +468,17 @@ impl Model {
         self.tasks[task].attempts.last_mut().expect("the task is held")
     }
 
-    fn claim(&mut self, number: usize, named: Option<usize>, exclusive: bool) -> Result<Value, &'static str> {
+    fn claim(
+        &mut self,
+        number: usize,
+        named: Option<usize>,
+        exclusive: bool,
+        scope: Option<usize>,
+    ) -> Result<Value, &'static str> {
         let Some(agent) = self.agents[number].clone() else { return Err("unknown_agent") };
         let unacted = agent.holding.last().filter(|task| self.tasks[**task].open().is_some_and(|one| !one.acted));
         if let Some(task) = unacted.filter(|task| named.is_none_or(|named| named == **task)) {
+            self.handed = Some(self.relevant(*task));
             return Ok(json!({"success": true, "already": true, "task": {"id": id(*task)}}));
         }
         if agent.holding.len() >= agent.max_concurrent || named.is_some_and(|named| agent.holding.contains(&named)) {
@@ -329,7 +490,7 @@ impl Model {
         }
         let chosen = match named {
             Some(task) => Some(self.claimable(&agent, task)?),
-            None => self.choice(number, &agent, exclusive),
+            None => self.choice(number, &agent, exclusive, scope),
         };
         if exclusive && chosen.is_some_and(|task| self.overlaps(number, &self.tasks[task].files, false)) {
             return Err("files_held");
@@ -344,6 +505,7 @@ impl Model {
         claimed.attempts.push(Attempt { agent: number, outcome: None, acted: false, lease_until, stepped: false });
         let reply = json!({"success": true, "task": {"id": id(task)}, "attempt": claimed.attempt, "already": null});
         self.agents[number].as_mut().expect("registered").holding.push(task);
+        self.handed = Some(self.relevant(task));
         Ok(reply)
     }
 
@@ -353,6 +515,8 @@ impl Model {
             Err("held_by_other")
         } else if known.status != TaskStatus::Available {
             Err("wrong_status")
+        } else if self.is_parent(task) {
+            Err("is_parent")
         } else if !self.unblocked(known) {
             Err("not_ready")
         } else if self.delayed(known) {
@@ -366,13 +530,14 @@ impl Model {
 
     /// Not failed by this agent before, lowest priority number, oldest; of those that are equal but for their age, one
     /// whose files are free.
-    fn choice(&self, number: usize, agent: &Agent, exclusive: bool) -> Option<usize> {
+    fn choice(&self, number: usize, agent: &Agent, exclusive: bool, scope: Option<usize>) -> Option<usize> {
         let rank = |task: usize| {
             let one = &self.tasks[task];
             let failed = one.attempts.iter().any(|one| one.agent == number && one.outcome == Some(Outcome::Failed));
             (failed, one.priority)
         };
-        let mut ready: Vec<_> = (0..self.tasks.len()).filter(|task| self.claimable(agent, *task).is_ok()).collect();
+        let ready = (0..self.tasks.len()).filter(|task| self.claimable(agent, *task).is_ok());
+        let mut ready: Vec<_> = ready.filter(|task| self.in_scope(*task, scope)).collect();
         ready.sort_by_key(|task| rank(*task));
         let first = *ready.first()?;
         let mut equal = ready.iter().copied().filter(|task| exclusive || rank(*task) == rank(first));
@@ -411,7 +576,9 @@ impl Model {
     }
 
     fn empty_handed(&self, agent: &Agent) -> Value {
-        let count = |wanted: &dyn Fn(&Task) -> bool| self.tasks.iter().filter(|task| wanted(task)).count();
+        let leaves = (0..self.tasks.len()).filter(|task| !self.is_parent(*task));
+        let leaves: Vec<_> = leaves.map(|task| &self.tasks[task]).collect();
+        let count = |wanted: &dyn Fn(&Task) -> bool| leaves.iter().filter(|task| wanted(task)).count();
         let held = count(&|task| task.open().is_some());
         let waiting_retry = count(&|task| self.unblocked(task) && self.delayed(task));
         let unmet = count(&|task| self.unblocked(task) && !self.delayed(task) && task.gpu && !agent.gpu);
@@ -551,6 +718,15 @@ impl Model {
         if let Some(worker) = by {
             return Err(if self.agents[worker].is_some() { "not_leader" } else { "unknown_agent" });
         }
+        if task < self.tasks.len() && self.is_parent(task) {
+            for leaf in self.leaves(task) {
+                if unfinished(self.tasks[leaf].status) || self.tasks[leaf].status == TaskStatus::Failed {
+                    self.cancel(None, leaf, ask_owner)?;
+                }
+            }
+            self.roll_up();
+            return Ok(json!({"status": self.tasks[task].status}));
+        }
         let Some(known) = self.tasks.get_mut(task) else { return Err("unknown_task") };
         match known.status {
             TaskStatus::Cancelled => {}
@@ -566,6 +742,9 @@ impl Model {
     }
 
     fn retry(&mut self, task: usize) -> Result<Value, &'static str> {
+        if task < self.tasks.len() && self.is_parent(task) {
+            return self.retry_all(self.leaves(task));
+        }
         let Some(known) = self.tasks.get_mut(task) else { return Err("unknown_task") };
         match known.status {
             TaskStatus::Available if known.not_before.is_none() => {}
@@ -578,25 +757,93 @@ impl Model {
         Ok(json!({"success": true}))
     }
 
+    fn retry_all(&mut self, mut tasks: Vec<usize>) -> Result<Value, &'static str> {
+        let over = |task: &Task| matches!(task.status, TaskStatus::Failed | TaskStatus::Cancelled);
+        tasks.retain(|task| over(&self.tasks[*task]) && !self.is_parent(*task));
+        for task in &tasks {
+            self.retry(*task)?;
+        }
+        Ok(json!({"retried": tasks.len()}))
+    }
+
+    fn discover(&mut self, found: &Found) -> Result<Value, &'static str> {
+        let Some(known) = &self.agents[found.agent] else { return Err("unknown_agent") };
+        let about = found.about.as_ref().map(|task| self.index(task));
+        if about.is_some_and(|task| task >= self.tasks.len()) {
+            return Err("unknown_task");
+        }
+        let there = self.discoveries.len();
+        if there == 0 && !found.supersedes.is_empty() {
+            return Err("unknown_discovery");
+        }
+        let task = about.or_else(|| known.holding.last().copied());
+        let supersedes: BTreeSet<_> = found.supersedes.iter().map(|one| one.index(there)).collect();
+        let Found { agent, tag, file, .. } = *found;
+        self.discoveries.push(Discovery { agent, task, tag, file, supersedes: supersedes.into_iter().collect() });
+        Ok(json!({"discovery": {"content": said(there), "task_id": task.map(id)}}))
+    }
+
+    /// The newest that says so.
+    fn superseded_by(&self, discovery: usize) -> Option<usize> {
+        (0..self.discoveries.len()).rev().find(|newer| self.discoveries[*newer].supersedes.contains(&discovery))
+    }
+
+    fn find(&self, sought: &Sought) -> Result<Value, &'static str> {
+        let about = sought.about.as_ref().map(|task| self.index(task));
+        let is_shown = |number: &usize| sought.superseded || self.superseded_by(*number).is_none();
+        let fits = |number: &usize| {
+            let one = &self.discoveries[*number];
+            sought.number.is_none_or(|sought| number.to_string().contains(&sought.to_string()))
+                && sought.tag.is_none_or(|tag| one.tag == Some(tag))
+                && about.is_none_or(|task| one.task == Some(task))
+        };
+        let fitting: Vec<_> = (0..self.discoveries.len()).rev().filter(is_shown).filter(fits).collect();
+        let shown = fitting.iter().take(sought.limit).rev().map(|number| {
+            let by = self.superseded_by(*number).is_some();
+            (json!({"content": said(*number)}), by)
+        });
+        let shown = shown.map(|(mut one, by)| {
+            if !by {
+                one["superseded_by"] = Value::Null;
+            }
+            one
+        });
+        Ok(json!({"discoveries": shown.collect::<Vec<_>>()}))
+    }
+
+    /// What a claim of `task` comes with: found in work on it, on what it depends on, about its files or with its tags.
+    fn relevant(&self, task: usize) -> Vec<String> {
+        let task_claimed = &self.tasks[task];
+        let worth = |one: &Discovery| {
+            let on = one.task.is_some_and(|found_in| task_claimed.on.contains(&found_in));
+            let file = one.file.is_some_and(|file| task_claimed.files.contains(&file));
+            let tag = one.tag.is_some_and(|tag| task_claimed.tags.contains(&tag));
+            16 * u32::from(one.task == Some(task)) + 8 * u32::from(on) + 4 * u32::from(file) + u32::from(tag)
+        };
+        let current = (0..self.discoveries.len()).filter(|number| self.superseded_by(*number).is_none());
+        let mut worthy: Vec<_> = current.map(|number| (worth(&self.discoveries[number]), number)).collect();
+        worthy.retain(|(worth, _)| *worth > 0);
+        worthy.sort_unstable_by(|one, other| other.cmp(one));
+        worthy.into_iter().take(HANDED).map(|(_, number)| said(number)).collect()
+    }
+
     fn depend(&mut self, task: usize, on: &[usize]) -> Result<Value, &'static str> {
         let on: Vec<_> = on.iter().copied().filter(|on| *on < self.tasks.len()).collect();
-        let known = self.unfinished(task)?;
-        if on.iter().any(|on| self.leads_to(*on, task)) {
-            return Err("dependency_cycle");
-        }
-        if known.open().is_some() && !on.iter().all(|on| self.done(*on)) {
-            return Err("not_ready");
-        }
-        self.tasks[task].on = on;
-        Ok(json!({"success": true}))
+        self.unfinished(task)?;
+        let old = std::mem::replace(&mut self.tasks[task].on, on.clone());
+        let is_held = self.leaves(task).into_iter().chain([task]).any(|one| self.tasks[one].open().is_some());
+        let refused = match () {
+            () if self.has_cycle() => "dependency_cycle",
+            () if is_held && !on.iter().all(|on| self.done(*on)) => "not_ready",
+            () => return Ok(json!({"success": true})),
+        };
+        self.tasks[task].on = old;
+        Err(refused)
     }
 
     fn unfinished(&self, task: usize) -> Result<&Task, &'static str> {
         let Some(known) = self.tasks.get(task) else { return Err("unknown_task") };
-        match known.status {
-            TaskStatus::Available | TaskStatus::Claimed | TaskStatus::InProgress => Ok(known),
-            _ => Err("wrong_status"),
-        }
+        if unfinished(known.status) { Ok(known) } else { Err("wrong_status") }
     }
 
     fn acting(&self, step: &Step) -> Option<usize> {
@@ -610,6 +857,7 @@ impl Model {
             | Step::Send { from: agent, .. }
             | Step::Reserve { agent, .. }
             | Step::Free { agent }
+            | Step::Discover(Found { agent, .. })
             | Step::Acknowledge { agent, .. } => Some(*agent),
             Step::Release { agent, .. } => *agent,
             Step::Cancel { by, .. } => *by,
@@ -635,8 +883,8 @@ impl Model {
                 (known.gpu, known.max_concurrent) = (*gpu, *max_concurrent);
                 Ok(json!({"agent_id": AGENTS[*agent]}))
             }
-            Step::Claim { agent, named, exclusive } => {
-                self.claim(*agent, named.as_ref().map(|named| self.index(named)), *exclusive)
+            Step::Claim { agent, named, exclusive, scope } => {
+                self.claim(*agent, named.as_ref().map(|named| self.index(named)), *exclusive, *scope)
             }
             Step::Start { agent, task, attempt } => {
                 let task = self.index(task);
@@ -673,6 +921,12 @@ impl Model {
             Step::Acknowledge { agent, message } => self.acknowledge(*agent, self.letter(message)),
             Step::Cancel { by, task, ask_owner } => self.cancel(*by, self.index(task), *ask_owner),
             Step::Retry { task } => self.retry(self.index(task)),
+            Step::RetryBelow { scope } => {
+                let inside = (0..self.tasks.len()).filter(|task| self.in_scope(*task, Some(*scope)));
+                self.retry_all(inside.collect())
+            }
+            Step::Discover(found) => self.discover(found),
+            Step::Find(sought) => self.find(sought),
             Step::Priority { task, priority } => {
                 let task = self.index(task);
                 let changed = self.unfinished(task).map(|_| json!({"task": {"priority": priority}}));
@@ -712,6 +966,8 @@ impl Draft {
         let demands = if self.gpu { json!({"capabilities": ["gpu"]}) } else { json!({}) };
         json!({
             "id": id(number), "description": "work", "priority": self.priority, "dependencies": dependencies,
+            "path": self.path.map(|path| PATHS[path]),
+            "tags": self.tags.iter().map(|tag| TAGS[*tag]).collect::<Vec<_>>(),
             "context_files": self.files.iter().map(|file| FILES[*file]).collect::<Vec<_>>(),
             "demands": demands, "max_attempts": self.max_attempts,
         })
@@ -737,8 +993,12 @@ impl ReferenceStateMachine for Steps {
             2 => prop::collection::vec(draft(), 1..4).prop_map(Step::CreateBatch),
             6 => (agent(), any::<bool>(), 1..3_usize)
                 .prop_map(|(agent, gpu, max_concurrent)| Step::Register { agent, gpu, max_concurrent }),
-            16 => (agent(), prop::option::weighted(0.2, task()), prop::bool::weighted(0.2))
-                .prop_map(|(agent, named, exclusive)| Step::Claim { agent, named, exclusive }),
+            16 => (agent(), prop::option::weighted(0.2, task()), prop::bool::weighted(0.2), scope()).prop_map(
+                |(agent, named, exclusive, scope)| {
+                    let scope = scope.filter(|_| named.is_none());
+                    Step::Claim { agent, named, exclusive, scope }
+                }
+            ),
             3 => (agent(), 0..FILES.len(), any::<bool>(), prop::option::of(1..100_i64))
                 .prop_map(|(agent, file, shared, minutes)| Step::Reserve { agent, file, shared, minutes }),
             1 => agent().prop_map(|agent| Step::Free { agent }),
@@ -755,6 +1015,9 @@ impl ReferenceStateMachine for Steps {
             3 => (prop::option::weighted(0.2, agent()), task(), any::<bool>())
                 .prop_map(|(by, task, ask_owner)| Step::Cancel { by, task, ask_owner }),
             3 => task().prop_map(|task| Step::Retry { task }),
+            1 => (0..PATHS.len()).prop_map(|scope| Step::RetryBelow { scope }),
+            4 => found().prop_map(Step::Discover),
+            2 => sought().prop_map(Step::Find),
             2 => (task(), 1..=10_u8).prop_map(|(task, priority)| Step::Priority { task, priority }),
             4 => (task(), dependencies()).prop_map(|(task, on)| Step::Dependencies { task, on }),
             1 => Just(Step::Pause),
@@ -776,11 +1039,14 @@ impl ReferenceStateMachine for Steps {
     }
 
     fn apply(mut state: Model, step: &Step) -> Model {
+        state.handed = None;
         state.time_passes(STEP);
+        state.roll_up();
         if let Some(agent) = state.acting(step) {
             state.seen(agent);
         }
         state.answer = state.act(step);
+        state.roll_up();
         state
     }
 }
@@ -789,12 +1055,52 @@ fn dependencies() -> impl Strategy<Value = Vec<usize>> {
     subsequence((0..TASKS).collect::<Vec<_>>(), 0..3)
 }
 
+fn scope() -> impl Strategy<Value = Option<usize>> {
+    prop::option::weighted(0.2, 0..PATHS.len())
+}
+
+fn found() -> impl Strategy<Value = Found> {
+    let about = prop::option::weighted(0.3, any::<Index>());
+    let (tag, file) = (prop::option::of(0..TAGS.len()), prop::option::of(0..FILES.len()));
+    let supersedes = prop::collection::vec(any::<Index>(), 0..3);
+    (0..AGENTS.len(), about, tag, file, supersedes).prop_map(|(agent, about, tag, file, supersedes)| Found {
+        agent,
+        about,
+        tag,
+        file,
+        supersedes,
+    })
+}
+
+fn sought() -> impl Strategy<Value = Sought> {
+    let number = prop::option::weighted(0.3, 0..10_usize);
+    let (tag, about) = (prop::option::weighted(0.3, 0..TAGS.len()), prop::option::weighted(0.3, any::<Index>()));
+    (number, tag, about, any::<bool>(), 1..5_usize).prop_map(|(number, tag, about, superseded, limit)| Sought {
+        number,
+        tag,
+        about,
+        superseded,
+        limit,
+    })
+}
+
 fn draft() -> impl Strategy<Value = Draft> {
+    let path = prop::option::of(0..PATHS.len());
+    let tags = subsequence((0..TAGS.len()).collect::<Vec<_>>(), 0..2);
     let on = prop_oneof![2 => Just(Vec::new()), 1 => dependencies()];
     let priority = prop_oneof![3 => Just(5), 1 => 1..=10_u8];
     let files = prop_oneof![1 => Just(Vec::new()), 1 => subsequence((0..FILES.len()).collect::<Vec<_>>(), 1..3)];
-    (files, priority, on, prop::bool::weighted(0.25), 1..4_u32)
-        .prop_map(|(files, priority, on, gpu, max_attempts)| Draft { files, priority, on, gpu, max_attempts })
+    (path, tags, files, priority, on, prop::bool::weighted(0.25), 1..4_u32).prop_map(
+        |(path, tags, files, priority, on, gpu, max_attempts)| Draft {
+            path,
+            tags,
+            files,
+            priority,
+            on,
+            gpu,
+            max_attempts,
+        },
+    )
 }
 
 struct Board;
@@ -818,7 +1124,13 @@ impl StateMachineTest for Board {
         world.at(STEP);
         let answer = performed(&mut world, model, &step);
         match (answer, &model.answer) {
-            (Some(answer), Some(Ok(reply))) => drop(answer.replies(reply.clone())),
+            (Some(answer), Some(Ok(reply))) => {
+                let reply = answer.replies(reply.clone());
+                if let Some(handed) = &model.handed {
+                    let shown = reply["handoff"]["discoveries"].as_array().cloned().unwrap_or_default();
+                    assert_eq!(json!(shown), json!(handed), "handed with {}", reply["task"]["id"]);
+                }
+            }
             (Some(answer), Some(Err(code))) => drop(answer.refuses(code)),
             (answer, expected) => assert!(answer.is_none() && expected.is_none()),
         }
@@ -828,7 +1140,9 @@ impl StateMachineTest for Board {
     fn check_invariants(world: &World, model: &Model) {
         for (number, expected) in model.tasks.iter().enumerate() {
             compare_task(world, number, expected);
+            compare_parts(world, model, number);
         }
+        compare_discoveries(world, model);
         for (number, expected) in model.agents.iter().enumerate() {
             compare_agent(world, number, expected.as_ref());
         }
@@ -861,6 +1175,8 @@ fn performed(
     step: &Step,
 ) -> Option<Result<Value, callboard::state::refusal::Refusal>> {
     let named = |task: &Index| id(model.index(task));
+    // The model has moved on, unless it refuses.
+    let created = |many: usize| if matches!(model.answer, Some(Ok(_))) { many } else { 0 };
     let with_attempt = |task: &Index, attempt: &Given, mut more: Value| {
         more["task_id"] = Value::from(named(task));
         // The model has moved on: what the step named is what it found.
@@ -883,12 +1199,12 @@ fn performed(
     };
     let (name, arguments) = match step {
         Step::Create(draft) => {
-            let number = model.tasks.len() - 1;
+            let number = model.tasks.len() - created(1);
             let on = draft.known(number).into_iter().map(id).collect();
             ("create_task", draft.input(number, on))
         }
         Step::CreateBatch(drafts) => {
-            let first = model.tasks.len() - drafts.len();
+            let first = model.tasks.len() - created(drafts.len());
             let input = |(position, draft): (usize, &Draft)| {
                 let on = draft.known(first + position).into_iter();
                 let on = on.map(|on| if on >= first { format!("#{}", on - first) } else { id(on) });
@@ -904,7 +1220,9 @@ fn performed(
         Step::Claim { named: Some(task), exclusive, .. } => {
             ("claim_task", json!({"task_id": named(task), "exclusive_files": exclusive}))
         }
-        Step::Claim { named: None, exclusive, .. } => ("claim_task", json!({"exclusive_files": exclusive})),
+        Step::Claim { named: None, exclusive, scope, .. } => {
+            ("claim_task", json!({"exclusive_files": exclusive, "scope": scope.map(|scope| PATHS[scope])}))
+        }
         Step::Reserve { file, shared, minutes, .. } => {
             ("reserve_files", json!({"files": [FILES[*file]], "shared": shared, "minutes": minutes}))
         }
@@ -935,6 +1253,27 @@ fn performed(
             ("cancel_task", json!({"task_id": named(task), "ask_owner": ask_owner}))
         }
         Step::Retry { task } => ("retry_task", json!({"task_id": named(task)})),
+        Step::RetryBelow { scope } => ("retry_task", json!({"scope": PATHS[*scope]})),
+        Step::Discover(Found { about, tag, file, supersedes, .. }) => {
+            let number = model.discoveries.len() - created(1);
+            let there: Vec<_> = world.state.discoveries().map(|one| one.id.to_string()).collect();
+            let older =
+                |one: &Index| if there.is_empty() { "disc-none" } else { there[one.index(there.len())].as_str() };
+            let supersedes: Vec<_> = supersedes.iter().map(older).collect();
+            let fields = json!({
+                "content": said(number), "task_id": about.as_ref().map(named), "supersedes": supersedes,
+                "tags": tag.iter().map(|tag| TAGS[*tag]).collect::<Vec<_>>(),
+                "files": file.iter().map(|file| FILES[*file]).collect::<Vec<_>>(),
+            });
+            ("add_discovery", fields)
+        }
+        Step::Find(Sought { number, tag, about, superseded, limit }) => {
+            let fields = json!({
+                "query": number.map(said), "tags": tag.iter().map(|tag| TAGS[*tag]).collect::<Vec<_>>(),
+                "task_id": about.as_ref().map(named), "all": superseded, "limit": limit,
+            });
+            ("get_discoveries", fields)
+        }
         Step::Priority { task, priority } => ("update_task", json!({"task_id": named(task), "priority": priority})),
         Step::Dependencies { task, on } => {
             let on: Vec<_> = on.iter().filter(|on| **on < model.tasks.len()).map(|on| id(*on)).collect();
@@ -977,6 +1316,39 @@ fn compare_task(world: &World, number: usize, expected: &Task) {
     assert!(wanted.ends_with(&outcomes), "attempts of {}: {outcomes:?}, not {wanted:?}", task.id);
     let on: Vec<_> = expected.on.iter().map(|on| id(*on)).collect();
     assert!(holds(&json!(task.dependencies), &json!(on)), "dependencies of {}", task.id);
+}
+
+/// What a task is part of, and how far its parts have come.
+fn compare_parts(world: &World, model: &Model, number: usize) {
+    let (task, expected) = (world.read(&id(number)), &model.tasks[number]);
+    assert_eq!(task.path.as_deref(), expected.path.map(|path| PATHS[path]), "path of {}", task.id);
+    let parent = task.parent.as_ref().map(ToString::to_string);
+    assert_eq!(parent, expected.parent.map(id), "parent of {}", task.id);
+    let parts: Vec<_> = world.state.parts(&task.id).map(|part| part.id.to_string()).collect();
+    assert_eq!(parts, model.parts(number).into_iter().map(id).collect::<Vec<_>>(), "parts of {}", task.id);
+    let leaves: Vec<_> = model.leaves(number).into_iter().map(|leaf| &model.tasks[leaf]).collect();
+    let count = |wanted: &dyn Fn(&Task) -> bool| leaves.iter().filter(|leaf| wanted(leaf)).count() as u64;
+    let shown = world.state.progress(&task.id);
+    assert_eq!(shown.tasks, count(&|leaf| leaf.status != TaskStatus::Cancelled), "tasks below {}", task.id);
+    assert_eq!(shown.done, count(&|leaf| leaf.status == TaskStatus::Done), "done below {}", task.id);
+    assert_eq!(shown.failed, count(&|leaf| leaf.status == TaskStatus::Failed), "failed below {}", task.id);
+    assert_eq!(shown.held, count(&|leaf| leaf.open().is_some()), "held below {}", task.id);
+    let is_ready = !model.is_parent(number) && model.unblocked(expected) && !model.delayed(expected);
+    assert_eq!(world.state.is_ready(&task.id), is_ready, "{} ready", task.id);
+}
+
+fn compare_discoveries(world: &World, model: &Model) {
+    let ids: Vec<_> = world.state.discoveries().map(|one| one.id.clone()).collect();
+    let place = |id: &callboard::state::id::DiscoveryId| ids.iter().position(|one| one == id);
+    assert_eq!(ids.len(), model.discoveries.len());
+    for (number, (shown, expected)) in world.state.discoveries().zip(&model.discoveries).enumerate() {
+        assert_eq!((shown.agent_id.as_str(), &shown.content), (AGENTS[expected.agent], &said(number)));
+        assert_eq!(shown.task_id.as_ref().map(ToString::to_string), expected.task.map(id), "task of {}", said(number));
+        let supersedes: BTreeSet<_> = shown.supersedes.iter().map(|id| place(id).expect("it is there")).collect();
+        assert_eq!(supersedes, expected.supersedes.iter().copied().collect(), "superseded by {}", said(number));
+        let by = world.state.superseded_by(&shown.id).and_then(place);
+        assert_eq!(by, model.superseded_by(number), "what supersedes {}", said(number));
+    }
 }
 
 fn compare_agent(world: &World, number: usize, expected: Option<&Agent>) {
