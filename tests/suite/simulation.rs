@@ -80,6 +80,7 @@ struct Counts {
     unknown: u64,
     repeated: u64,
     completed: u64,
+    reset: u64,
 }
 
 struct Simulation {
@@ -90,8 +91,10 @@ struct Simulation {
     unsure: Vec<Ask>,
     /// Open attempts as far as the clients know.
     holding: Vec<(String, String, u64)>,
-    /// Done at some moment, so done for ever.
+    /// Done at some moment, so done until they are begun anew.
     done: BTreeSet<TaskId>,
+    /// Events that began tasks anew, by number and time: after a power loss another may have the number.
+    resets: BTreeSet<(u64, i64)>,
     /// How far the watcher of the feed has read.
     watched: u64,
     asked: u64,
@@ -108,6 +111,7 @@ impl Simulation {
             unsure: Vec::new(),
             holding: Vec::new(),
             done: BTreeSet::new(),
+            resets: BTreeSet::new(),
             watched: 0,
             asked: 0,
             trace: Sha256::new(),
@@ -207,7 +211,7 @@ impl Simulation {
             Some((holder, task, attempt)) if !self.dice.one_in(8) => (holder, task, attempt),
             _ => (agent.to_owned(), any.clone(), 1),
         };
-        let (name, arguments) = match self.dice.below(38) {
+        let (name, arguments) = match self.dice.below(40) {
             0..=4 => ("create_task", self.draft(&known)),
             5 => {
                 let drafts: Vec<_> = (0..2).map(|_| self.draft(&known)).map(without_key).collect();
@@ -260,6 +264,11 @@ impl Simulation {
             }
             35 => ("release_files", json!({"agent_id": agent})),
             36 | 37 => ("import_plan", json!({"text": self.plan(), "dry_run": self.dice.one_in(6)})),
+            38 => ("reset_tasks", json!({"task_id": any, "held": self.dice.one_in(2)})),
+            39 => {
+                let scope = PATHS[self.dice.below(PATHS.len())];
+                ("reset_tasks", json!({"scope": scope, "held": self.dice.one_in(2)}))
+            }
             28 => ("update_task", json!({"task_id": any, "priority": 1 + self.dice.below(10)})),
             _ if self.dice.one_in(4) => ("pause", json!({})),
             _ => ("resume", json!({})),
@@ -319,11 +328,37 @@ impl Simulation {
         if self.machine.seats[seat].is_none() {
             self.counts.crashes += 1;
         }
+        // Answers of one batch are heard after all of it was done.
+        let reset = self.new_resets();
+        self.forget(&reset);
         for (ask, heard) in asks.into_iter().zip(heard) {
             self.trace.update(format!("{ask:?} {fault:?} {heard:?}\n"));
             self.hear(ask, heard);
         }
+        self.forget(&reset);
         self.verify();
+    }
+
+    /// Tasks that events of the journal, not looked at before, begin anew.
+    fn new_resets(&mut self) -> BTreeSet<TaskId> {
+        let mut found = BTreeSet::new();
+        for recorded in self.machine.journal.read_from(0, usize::MAX).unwrap() {
+            if let Event::TasksReset { tasks } = recorded.event
+                && self.resets.insert((recorded.seq, recorded.at.millis()))
+            {
+                self.counts.reset += tasks.len() as u64;
+                found.extend(tasks);
+            }
+        }
+        found
+    }
+
+    /// Nothing that was said of these tasks' results holds any more.
+    fn forget(&mut self, reset: &BTreeSet<TaskId>) {
+        for id in reset {
+            self.done.remove(id);
+            self.ledger.completed.remove(id.as_str());
+        }
     }
 
     fn hear(&mut self, ask: Ask, heard: Heard) {
@@ -566,6 +601,7 @@ impl Simulation {
                     assert!(owners.insert((task, attempt), agent).is_none(), "attempt {attempt} of {task}, again");
                 }
                 Event::Completed { task, .. } => assert!(completions.insert(task), "{task} was completed twice"),
+                Event::TasksReset { tasks } => completions.retain(|task| !tasks.contains(task)),
                 _ => {}
             }
         }
@@ -594,6 +630,7 @@ fn add(total: &mut Counts, one: Counts) {
     total.unknown += one.unknown;
     total.repeated += one.repeated;
     total.completed += one.completed;
+    total.reset += one.reset;
 }
 
 #[test]
@@ -631,5 +668,5 @@ fn whatever_breaks_what_was_acknowledged_stays_and_replicas_agree() {
         start.elapsed().as_secs_f64(),
         twice.into_inner(),
     );
-    assert!(only.is_some() || total.crashes > 0 && total.power_losses > 0 && total.completed > 0);
+    assert!(only.is_some() || total.crashes > 0 && total.power_losses > 0 && total.completed > 0 && total.reset > 0);
 }

@@ -16,6 +16,7 @@ use callboard::state::id::{Chance, ParticipantId};
 use callboard::state::limit::KEYS_REMEMBERED;
 use callboard::state::policy::Policy;
 use callboard::state::refusal::Refusal;
+use callboard::state::snapshot::{Listed, SnapshotName};
 use callboard::state::task::Place;
 use callboard::state::time::Timestamp;
 use callboard::state::{Envelope, State};
@@ -318,8 +319,14 @@ impl Process {
         journal: &MemoryJournal,
     ) -> Result<Value, Refusal> {
         let prepared = find(name).unwrap().prepare(arguments.clone())?;
+        let now = self.clock.now(self.state.board().last_activity);
+        let fetched = match prepared.fetches() {
+            // Snapshots are not part of what is simulated: there is always room for another.
+            true => Fetched::Taken(Listed { name: SnapshotName::new(now, "0123abcd"), bytes: 1, head: None }),
+            false => Fetched::Nothing,
+        };
         let call = Call {
-            now: self.clock.now(self.state.board().last_activity),
+            now,
             policy,
             seed: self.chance.draw(),
             participant: &self.participant.id,
@@ -332,7 +339,7 @@ impl Process {
                 troubles: Vec::new(),
                 state_file_seq: &|| None,
             },
-            fetched: &Fetched::Nothing,
+            fetched: &fetched,
             default_agent: &DefaultAgent::None,
             actor: None,
             created: Vec::new(),
