@@ -91,7 +91,11 @@ fn item(text: &mut String, task: &Task, paths: &HashMap<&TaskId, &str>) {
         level => "  ".repeat(level - 2),
     };
     match level {
-        0..=2 => text.push_str(&format!("\n{} {path}: {title}\n\n", "#".repeat(level + 1))),
+        0..=2 => {
+            // What a heading ends with of these is no part of it.
+            let end = if title.ends_with('#') { " #" } else { "" };
+            text.push_str(&format!("\n{} {path}: {title}{end}\n\n", "#".repeat(level + 1)));
+        }
         _ => {
             let mark = if task.status == TaskStatus::Done { 'x' } else { ' ' };
             text.push_str(&format!("{}- [{mark}] {path}: {title}\n", "  ".repeat(level - 3)));

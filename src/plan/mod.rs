@@ -75,6 +75,8 @@ fn checked(drafts: Vec<Draft>) -> Result<Vec<Item>, Vec<Problem>> {
 fn check(draft: &mut Draft, level: usize, above: Option<&str>) -> Result<(), Vec<String>> {
     let mut problems = Vec::new();
     let item = &mut draft.item;
+    // The same in every format, so that none of them is a change.
+    item.description = item.description.take().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
     let mut keep = |limit: Limit, actual: usize| {
         if actual > limit.max {
             problems.push(over(0, limit, actual).problem);

@@ -1,4 +1,11 @@
+use serde_json::{Value, json};
+
 use super::*;
+use crate::state::event::Event;
+use crate::state::id::{Chance, ParticipantId};
+use crate::state::plan::planned;
+use crate::state::time::Timestamp;
+use crate::state::{Envelope, State};
 
 /// Line, path and title of each item, indented by its level.
 fn outline(text: &str) -> Vec<String> {
@@ -190,4 +197,103 @@ fn any_text_is_a_plan_or_a_problem_with_a_line() {
             }
         }
     }
+}
+
+/// The text that people and programs write from a plan, Markdown and JSON, after it was imported; none of a plan that the
+/// board refuses.
+fn exported(plan: &Plan) -> Option<(State, [String; 2])> {
+    let participant = ParticipantId::trusted("p-1");
+    let envelope = Envelope { at: Timestamp::default(), participant, actor: None, idempotency: None };
+    let mut state = State::new();
+    state.record(Event::BoardCreated { board_id: "b".to_owned() }, &envelope).expect("a new board");
+    let imported = state.replan(plan, None, 1).ok()?;
+    state.record(imported, &envelope).expect("what was planned fits");
+    state.settle();
+    let tasks = planned(state.tasks().map(AsRef::as_ref));
+    let title = plan.title.as_deref();
+    let json = serde_json::to_string(&to_json(title, &tasks)).expect("JSON");
+    let texts = [to_markdown(title, &tasks), json];
+    Some((state, texts))
+}
+
+#[track_caller]
+fn is_the_same(state: &State, text: &str, of: &str) {
+    let again = parse(text).unwrap_or_else(|problems| panic!("{problems:?} in\n{text}\nof\n{of}"));
+    match state.replan(&again, None, 2) {
+        Ok(Event::PlanImported { created, changed, removed, .. }) => {
+            let is_same = created.is_empty() && changed.is_empty() && removed.is_empty();
+            assert!(is_same, "{created:?} {changed:?} {removed:?} by\n{text}\nof\n{of}");
+        }
+        other => panic!("{other:?} by\n{text}\nof\n{of}"),
+    }
+}
+
+fn invented_json(chance: &mut Chance, level: usize) -> Value {
+    const WORDS: [&str; 12] =
+        ["one", "two", "`x`", "*y*", "<b>", "P1: z", "- [ ] q", "# r", "a, b", "é", "depends: one", "&amp;"];
+    let mut below = |end: u64| chance.draw() % end;
+    let title = format!("{} {}", WORDS[below(12) as usize], WORDS[below(12) as usize]);
+    let mut node = json!({"title": title, "priority": 1 + below(10)});
+    if below(3) == 0 {
+        node["description"] =
+            json!(format!("{}\n\n  {}\n```\n{}", WORDS[below(12) as usize], title, WORDS[below(12) as usize]));
+    }
+    if below(4) == 0 {
+        (node["hints"], node["tags"]) = (json!(WORDS[below(12) as usize]), json!(["t1", "t2"]));
+    }
+    if below(4) == 0 {
+        node["files"] = json!(["src/*.rs", "docs/"]);
+    }
+    if below(6) == 0 {
+        node["depends"] = json!([WORDS[below(12) as usize]]);
+    }
+    node["status"] = json!(["Planned", "Complete", "Failed"][below(3) as usize]);
+    let parts = if level < limit::PLAN_DEPTH.max { below(3) } else { 0 };
+    node["items"] = (0..parts).map(|_| invented_json(chance, level + 1)).collect();
+    node
+}
+
+#[test]
+fn what_export_writes_of_any_plan_is_the_same_plan() {
+    let mut chance = Chance::new(11);
+    let pieces = [
+        "# ",
+        "\n",
+        "- [ ] ",
+        "  ",
+        "## P1",
+        "P1.M1",
+        ": ",
+        "depends: ",
+        "```",
+        "x",
+        "[x]",
+        "\n\n",
+        "é",
+        "* ",
+        "y z",
+        "priority: 3\n",
+        "> ",
+        "|",
+        "tags: a, b\n",
+        "<b>",
+        "&amp;",
+        "- [x] ",
+        "files: src/*.rs\n",
+        "hints: h\n",
+    ];
+    let (mut plans, mut items) = (0, 0);
+    for number in 0..6_000 {
+        let text = match number % 3 {
+            0 => json!({"title": "T", "items": (0..3).map(|_| invented_json(&mut chance, 1)).collect::<Vec<_>>()})
+                .to_string(),
+            _ => (0..1 + chance.draw() % 40).map(|_| pieces[(chance.draw() % pieces.len() as u64) as usize]).collect(),
+        };
+        let Ok(plan) = parse(&text) else { continue };
+        let Some((state, texts)) = exported(&plan) else { continue };
+        (plans, items) = (plans + 1, items + plan.items.len());
+        texts.iter().for_each(|exported| is_the_same(&state, exported, &text));
+    }
+    println!("{plans} plans of {items} items came back as they were");
+    assert!(plans > 500 && items > 2 * plans, "{plans} plans, {items} items");
 }
