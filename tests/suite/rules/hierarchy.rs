@@ -1,6 +1,8 @@
 //! Tasks that are parts of others, and plans that change while they are worked on.
 
-use callboard::ops::Fetched;
+use std::collections::BTreeSet;
+
+use callboard::ops::{self, Entry, Fetched};
 use callboard::state::State;
 use callboard::state::id::{Chance, TaskId};
 use callboard::state::policy::Policy;
@@ -345,6 +347,36 @@ fn an_exported_plan_is_the_same_plan() {
             for list in ["obsolete", "left_done"] {
                 assert_eq!(names(&again, list), Vec::<String>::new(), "{exported}");
             }
+        }
+    }
+}
+
+/// Bundles have scopes of their own, which are any text.
+#[test]
+fn malformed_scopes_are_refused_by_every_operation_that_takes_one() {
+    let takes_scope = |entry: &&Entry| {
+        entry.input_schema(false).get("properties").is_some_and(|fields| fields.get("scope").is_some())
+    };
+    let (of_bundles, of_tasks): (Vec<_>, Vec<_>) =
+        ops::all().iter().filter(takes_scope).partition(|entry| entry.name.contains("bundle"));
+    let names: BTreeSet<_> = of_tasks.iter().map(|entry| entry.name).collect();
+    for name in ["claim_task", "get_all_tasks", "get_status", "retry_task", "reset_tasks"] {
+        assert!(names.contains(name), "{name} takes none any more");
+    }
+    assert_eq!(of_bundles.len(), 5);
+    let mut world = tree();
+    let long = [format!("P{}", "1".repeat(299)), "P1.".repeat(100), "x".repeat(300)];
+    let malformed =
+        ["P1..M2", "X", "p1/m2", "", " ", "P1.", ".P1", "P1.M2 ", "P1.T1", "P", "ALL", "P1.M2.T3.S4.S5", "P-1"];
+    for entry in of_tasks {
+        for scope in malformed.into_iter().chain(long.iter().map(String::as_str)) {
+            let before = world.state.seq();
+            let by = if entry.name == "claim_task" { "a1" } else { "lead" };
+            let message = world.by(by).call(entry.name, json!({"scope": scope})).refuses("bad_path");
+            let form = "P1, P1.M2, P1.M2.T3 or P1.M2.T3.S4; a scope may also be all";
+            assert!(message.contains(form), "{} {scope:?}: {message}", entry.name);
+            assert!(message.len() < 300, "{message}");
+            assert_eq!(world.state.seq(), before, "{} {scope:?}", entry.name);
         }
     }
 }
