@@ -11,14 +11,20 @@ use anyhow::{Context, bail};
 use serde_json::json;
 
 use super::{Outcome, Session};
+use crate::bundle;
 use crate::clock::{Clock, SystemClock};
 use crate::config;
 use crate::journal::Journal;
 use crate::journal::sqlite::{self, SqliteJournal};
 use crate::participant::{archive, directory};
+use crate::snapshot;
 use crate::state::State;
 use crate::statefile;
 use container::{Contents, Header};
+
+/// What lies in the board's directory and in no backup: it stays when a board is set back, and is copied by whoever moves
+/// one.
+const BESIDE: [&str; 2] = [bundle::DIRECTORY, snapshot::DIRECTORY];
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -31,13 +37,23 @@ pub struct Arguments {
 
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     let header = write(session.dir(), &arguments.file, arguments.force)?;
+    let beside = BESIDE.into_iter().map(|name| session.dir().join(name)).filter(|dir| holds_something(dir));
+    let beside: Vec<_> = beside.map(|dir| dir.to_string_lossy().into_owned()).collect();
     let reply = json!({
         "success": true, "file": arguments.file.to_string_lossy(), "board_id": header.board_id, "seq": header.seq,
+        "not_in_it": beside,
     });
     session.show(&reply, |page| {
         page.line(format_args!("{}: board {}, event {}", arguments.file.display(), header.board_id, header.seq));
+        if !beside.is_empty() {
+            page.line(format_args!("not in it: {}; copy what you need elsewhere", beside.join(", ")));
+        }
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn holds_something(dir: &Path) -> bool {
+    std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some())
 }
 
 /// Backs up the board in `dir`. What is written was replayed from its first event to its last.

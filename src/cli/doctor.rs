@@ -16,6 +16,7 @@ use serde_json::json;
 
 use super::print::Tone;
 use super::{FAILED, Outcome, Session};
+use crate::clock::{Clock, SystemClock};
 use crate::filesystem::{self, Class};
 use crate::participant::directory;
 use crate::{config, journal::sqlite};
@@ -92,7 +93,8 @@ fn checks(session: &Session) -> Vec<Check> {
     if usable {
         checks.push(configuration(dir));
         checks.extend(board(dir));
-        checks.extend([files::snapshots(dir), files::recoveries(dir)]);
+        checks.extend([files::snapshots(dir), files::bundles(dir, SystemClock::default().wall())]);
+        checks.push(files::recoveries(dir));
     }
     checks.push(versions());
     checks

@@ -179,6 +179,9 @@ enum Command {
     /// Keep refined prompts and settings for the next run, and load them
     Bundle(bundle::Arguments),
     /// Write the whole board to one file, while others use it
+    ///
+    /// In it: the journal, the state file and config.toml. Not in it: bundles/ (context bundles), snapshots/ and what was
+    /// moved aside; copy these directories to take them elsewhere.
     Backup(backup::Arguments),
     /// Make the board, or set it back, from a backup or a state file
     Restore(restore::Arguments),

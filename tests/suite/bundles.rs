@@ -231,6 +231,66 @@ fn dry_run_leaves_every_directory_byte_identical() {
     assert_eq!(tree(board.dir()), before);
 }
 
+/// The doctor's word on bundles: verdict, what it found, and the remedy.
+fn diagnosed(board: &Board) -> (String, String, String) {
+    let report = board.finish(board.command().args(["--json", "doctor"])).value();
+    let check = report["checks"].as_array().unwrap().iter().find(|check| check["name"] == "bundles").unwrap();
+    let text = |name: &str| check[name].as_str().unwrap_or_default().to_owned();
+    (text("verdict"), text("found"), text("fix"))
+}
+
+#[test]
+fn the_doctor_verifies_the_bundles_and_changes_nothing() {
+    let board = Board::new();
+    board.cli_ok("create_task", json!({"description": "x"}));
+    assert_eq!(diagnosed(&board), ("ok".to_owned(), "none".to_owned(), String::new()));
+    let mut client = board.mcp();
+    client.ok("save_bundle", json!({"scope": "s", "prompts": {"system": "one"}}));
+    let newest = client.ok("save_bundle", json!({"scope": "s", "prompts": {"system": "two"}}));
+    client.ok("save_bundle", json!({"scope": "t", "prompts": {"system": "three"}}));
+    drop(client);
+    let (verdict, found, _) = diagnosed(&board);
+    assert_eq!((verdict.as_str(), found.as_str()), ("ok", "3 in 2 scopes, chain verified"));
+    let name = newest["path"].as_str().unwrap();
+    let path = board.file("bundles").join(name);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[40] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let before = tree(&board.file("bundles"));
+    let (verdict, found, fix) = diagnosed(&board);
+    assert_eq!(verdict, "warn");
+    assert!(found.contains(&format!("{name}: ")) && found.contains("SHA-256"), "{found}");
+    assert!(fix.contains("`callboard bundle --state-scope SCOPE load`"), "{fix}");
+    assert_eq!(tree(&board.file("bundles")), before);
+    // What it advises helps.
+    assert!(board.finish(board.command().args(["bundle", "--state-scope", "s", "load"])).status.success());
+    let (verdict, found, fix) = diagnosed(&board);
+    assert_eq!(verdict, "warn");
+    assert!(found.starts_with("2 in 2 scopes, chain verified; moved aside as damaged: s/"), "{found}");
+    assert!(fix.contains("remove them"), "{fix}");
+    fs::remove_file(path.with_file_name(format!("{}.quarantined-1", path.file_name().unwrap().to_str().unwrap())))
+        .unwrap();
+    assert_eq!(diagnosed(&board).0, "ok");
+    fs::set_permissions(board.file("bundles"), fs::Permissions::from_mode(0o777)).unwrap();
+    let (verdict, found, _) = diagnosed(&board);
+    assert_eq!(verdict, "fail", "{found}");
+}
+
+#[test]
+fn a_backup_says_that_bundles_are_not_in_it() {
+    let board = Board::new();
+    board.cli_ok("create_task", json!({"description": "x"}));
+    let backup = |name: &str| {
+        let file = board.base().join(name);
+        board.finish(board.command().args(["--json", "backup", file.to_str().unwrap()])).value()
+    };
+    assert_eq!(backup("one")["not_in_it"], json!([]));
+    board.mcp().ok("save_bundle", json!({"scope": "s", "prompts": {"system": "one"}}));
+    assert_eq!(backup("two")["not_in_it"], json!([board.file("bundles")]));
+    let help = board.finish(board.command().args(["backup", "--help"])).stdout;
+    assert!(help.contains("Not in it: bundles/"), "{help}");
+}
+
 #[test]
 fn every_damaged_byte_of_the_newest_is_quarantined_and_the_one_before_loads() {
     let board = Board::new();

@@ -5,8 +5,11 @@ use std::path::Path;
 
 use super::Check;
 use super::journal::Examined;
+use crate::bundle::{self, Bundles};
 use crate::participant::{directory, recovery};
 use crate::snapshot::Snapshots;
+use crate::state::bundle::{Asked, Told};
+use crate::state::time::Timestamp;
 use crate::statefile::{self, FILE_NAME, Found, Head};
 
 const REPAIR: &str = "restore journal or state file from a backup; or `callboard doctor --repair`, which goes on from the \
@@ -131,6 +134,40 @@ pub fn snapshots(dir: &Path) -> Check {
         found,
         "recovery and `callboard snapshot restore` pass over what is not sound; `callboard snapshot create`",
     )
+}
+
+/// Every context bundle, read and compared with its name and with the one before.
+pub fn bundles(dir: &Path, now: Timestamp) -> Check {
+    const NAME: &str = "bundles";
+    let report = match Bundles::at(&dir.join(bundle::DIRECTORY)).answer(&Asked::Verify { scope: None }, now) {
+        Ok(Told::Verified(report)) => report,
+        Ok(_) => return Check::ok(NAME, "none"),
+        Err(refusal) => {
+            let fix = "make bundles/ a directory that you own, with nothing in it that others can write";
+            return Check::fail(NAME, refusal.to_string(), fix);
+        }
+    };
+    let found = match report.bundles {
+        0 => "none".to_owned(),
+        count => format!("{count} in {} scopes", report.scopes),
+    };
+    let list = |names: &[String]| match names {
+        [] => String::new(),
+        names => format!("; moved aside as damaged: {}", names.join(", ")),
+    };
+    let aside = list(&report.quarantined);
+    if report.sound {
+        let chain = if report.bundles > 0 { ", chain verified" } else { "" };
+        let found = format!("{found}{chain}{aside}");
+        return match aside.as_str() {
+            "" => Check::ok(NAME, found),
+            _ => Check::warn(NAME, found, "the ones before them load; look at those in bundles/, then remove them"),
+        };
+    }
+    let problems: Vec<_> = report.problems.iter().map(|one| format!("{}: {}", one.file, one.problem)).collect();
+    let fix = "the next `callboard bundle --state-scope SCOPE load` or save moves aside what is damaged, and the one before \
+               it counts; then save or refine it anew";
+    Check::warn(NAME, format!("{found}; {}{aside}", problems.join("; ")), fix)
 }
 
 /// What was mended, as long as the report is kept.
