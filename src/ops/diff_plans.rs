@@ -7,8 +7,9 @@ use super::export_plan::{at, version};
 use super::{Annotations, Archive, Call, Fetched, Operation, READ, Toolset};
 use crate::state::State;
 use crate::state::document::{Document, PlanVersion};
+use crate::state::event::PlanChange;
 use crate::state::id::TaskId;
-use crate::state::plan::planned;
+use crate::state::plan::{is_renumbered, planned};
 use crate::state::refusal::Refusal;
 use crate::state::task::Task;
 
@@ -98,12 +99,14 @@ fn compared(from: &Document, to: &Document) -> Reply {
             continue;
         };
         let (Some(was), Some(is)) = (&before.planned, &task.planned) else { continue };
-        if was.content != is.content || was.title == is.title && was.settings != is.settings {
-            reply.modified.push(difference(task, None));
-        } else if was.title != is.title {
-            reply.renamed.push(difference(task, before.title.clone()));
-        } else if before.path != task.path {
-            reply.renamed.push(difference(task, before.path.clone()));
+        let renumbered = is_renumbered(before, task.parent.as_ref(), task.path.as_deref());
+        match was.change(is, renumbered) {
+            Some(PlanChange::Renamed) if was.title != is.title => {
+                reply.renamed.push(difference(task, before.title.clone()));
+            }
+            Some(PlanChange::Renamed) => reply.renamed.push(difference(task, before.path.clone())),
+            Some(_) => reply.modified.push(difference(task, None)),
+            None => {}
         }
     }
     let there: BTreeSet<&TaskId> = new.iter().map(|task| &task.id).collect();

@@ -285,6 +285,23 @@ fn depth(value: &Value) -> usize {
     }
 }
 
+/// What a call is about that takes either.
+pub enum Chosen<'p> {
+    Task(TaskId),
+    Scope(&'p str),
+}
+
+pub fn task_or_scope<'p>(task_id: Option<&str>, scope: Option<&'p str>) -> Result<Chosen<'p>, Refusal> {
+    match (task_id, scope) {
+        (Some(id), None) => TaskId::checked(id).map(Chosen::Task),
+        (None, Some(scope)) => {
+            check_scope(Some(scope))?;
+            Ok(Chosen::Scope(scope))
+        }
+        _ => Err(Refusal::TaskOrScope),
+    }
+}
+
 /// `all`, or a path: P1, P1.M2, P1.M2.T3, P1.M2.T3.S4.
 pub fn check_scope(scope: Option<&str>) -> Result<(), Refusal> {
     scope.filter(|scope| *scope != "all").map_or(Ok(()), check_path)

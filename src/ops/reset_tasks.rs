@@ -1,6 +1,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::input::Chosen;
 use super::{AgentArgument, Annotations, Archive, Call, DESTRUCTIVE, Decision, Fetched, Operation, Toolset, input};
 use crate::state::claim::in_scope;
 use crate::state::event::Event;
@@ -83,19 +84,16 @@ impl Operation for ResetTasks {
 /// Those without parts that the plan, if they were of it, still has.
 fn meant<'s>(params: &Params, state: &'s State) -> Result<Vec<&'s Task>, Refusal> {
     let own = |task: &&Task| !state.is_parent(&task.id) && task.status != TaskStatus::Obsolete;
-    match (&params.task_id, params.scope.as_deref()) {
-        (Some(id), None) => {
-            let id = TaskId::checked(id)?;
+    match input::task_or_scope(params.task_id.as_deref(), params.scope.as_deref())? {
+        Chosen::Task(id) => {
             let task = state.known_task(&id)?;
             let below = state.below(&id).into_iter().map(AsRef::as_ref);
             Ok(std::iter::once(task.as_ref()).chain(below).filter(own).collect())
         }
-        (None, Some(scope)) => {
-            input::check_scope(Some(scope))?;
+        Chosen::Scope(scope) => {
             let inside = state.tasks().map(AsRef::as_ref).filter(|task| in_scope(task, Some(scope)));
             Ok(inside.filter(own).collect())
         }
-        _ => Err(Refusal::TaskOrScope),
     }
 }
 

@@ -3,11 +3,11 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::input::Chosen;
 use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Toolset, input};
 use crate::state::State;
 use crate::state::claim::in_scope;
 use crate::state::event::Event;
-use crate::state::id::TaskId;
 use crate::state::limit;
 use crate::state::refusal::Refusal;
 use crate::state::task::{Task, TaskStatus};
@@ -46,13 +46,11 @@ impl Operation for RetryTask {
 
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
         state.leads(call.actor.as_ref(), "retry a task")?;
-        let id = match (&params.task_id, params.scope.as_deref()) {
-            (Some(id), None) => TaskId::checked(id)?,
-            (None, Some(scope)) => {
-                input::check_scope(Some(scope))?;
+        let id = match input::task_or_scope(params.task_id.as_deref(), params.scope.as_deref())? {
+            Chosen::Task(id) => id,
+            Chosen::Scope(scope) => {
                 return retries(state.tasks().filter(|task| in_scope(task, Some(scope))), state);
             }
-            _ => return Err(Refusal::TaskOrScope.into()),
         };
         if state.is_parent(&id) {
             return retries(state.below(&id).into_iter(), state);

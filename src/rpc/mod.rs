@@ -112,8 +112,14 @@ impl Door {
             Ok(reply) => ResponsePayload::success(reply),
             Err(error) => ResponsePayload::error(error_object(&error)),
         };
-        let text = serde_json::to_vec(&types::Response::<Value>::new(payload, request.id)).ok()?;
-        Some(([(CONTENT_TYPE, "application/json; charset=utf-8")], text).into_response())
+        // Whatever comes of this, the call is done: nobody else may do it again.
+        Some(match serde_json::to_vec(&types::Response::<Value>::new(payload, request.id)) {
+            Ok(text) => ([(CONTENT_TYPE, "application/json; charset=utf-8")], text).into_response(),
+            Err(error) => {
+                tracing::warn!(%error, "a reply could not be written");
+                StatusCode::INTERNAL_SERVER_ERROR.into_response()
+            }
+        })
     }
 }
 

@@ -481,15 +481,14 @@ impl<'a> Delta<'a> {
         }
         let becomes = self.becomes(number, task, rewritten);
         let moved = task.path.as_ref() != Some(&path) || task.parent != parent;
-        let renumbered = task.parent != parent || last_part(task.path.as_deref()) != last_part(Some(&path));
-        let what = match becomes {
-            Some(TaskStatus::Done) => PlanChange::Completed,
-            Some(_) if rewritten && !task.status.is_unfinished() => PlanChange::Reopened,
-            _ if rewritten => PlanChange::Modified,
-            _ if retitled || renumbered => PlanChange::Renamed,
-            _ if old != planned || becomes.is_some() => PlanChange::Modified,
-            _ if moved => PlanChange::Moved,
-            _ => return None,
+        let renumbered = is_renumbered(task, parent.as_ref(), Some(&path));
+        let what = match (becomes, old.change(&planned, renumbered)) {
+            (Some(TaskStatus::Done), _) => PlanChange::Completed,
+            (Some(_), _) if rewritten && !task.status.is_unfinished() => PlanChange::Reopened,
+            (_, Some(change)) => change,
+            (Some(_), None) => PlanChange::Modified,
+            (None, None) if moved => PlanChange::Moved,
+            (None, None) => return None,
         };
         let was = match () {
             () if retitled => task.title.clone(),
@@ -574,6 +573,23 @@ fn shown(text: &str) -> String {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
+}
+
+impl Planned {
+    /// What `new` is beside this, for what is to be done and how it is called.
+    pub fn change(&self, new: &Self, renumbered: bool) -> Option<PlanChange> {
+        match () {
+            () if self.content != new.content => Some(PlanChange::Modified),
+            () if self.title != new.title || renumbered => Some(PlanChange::Renamed),
+            () if self.settings != new.settings => Some(PlanChange::Modified),
+            () => None,
+        }
+    }
+}
+
+/// It has another place below its parent, or another parent; not merely a parent with another number.
+pub fn is_renumbered(before: &Task, parent: Option<&TaskId>, path: Option<&str>) -> bool {
+    before.parent.as_ref() != parent || last_part(before.path.as_deref()) != last_part(path)
 }
 
 fn last_part(path: Option<&str>) -> &str {
