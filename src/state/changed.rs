@@ -1,6 +1,6 @@
 //! What of the state has changed since somebody asked: for a picture of it that is kept up and not made anew.
 
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt};
 
 use super::id::{AgentId, DiscoveryId, MessageId, ParticipantId, ReservationId, TaskId};
 

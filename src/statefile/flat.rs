@@ -278,11 +278,12 @@ fn write_into(spare: &Spare, books: &mut Books, state: &State, head: &[u8]) -> i
     let pieces = books.missing(&spare.header, state)?;
     // Held until all is written: whoever opens the file now waits for that.
     let Asked::Granted(_lease) = lease::ask(&spare.file) else { return Ok(None) };
-    let differs = differing(&spare.file, 0, head)?;
+    let mut there = Vec::new();
+    let differs = differing(&spare.file, 0, head, &mut there)?;
     spare.file.write_all_at(b" ", 0)?;
     let mut written = 1;
     for (at, bytes) in &pieces {
-        let Range { start, end } = differing(&spare.file, *at, bytes)?;
+        let Range { start, end } = differing(&spare.file, *at, bytes, &mut there)?;
         if start < end {
             spare.file.write_all_at(&bytes[start..end], *at + start as u64)?;
             written += end - start;
@@ -294,9 +295,10 @@ fn write_into(spare: &Spare, books: &mut Books, state: &State, head: &[u8]) -> i
     prepared(&spare.file, written + differs.end.max(1)).map(Some)
 }
 
-/// Where `text` is not what stands at `at` in the file.
-fn differing(file: &File, at: u64, text: &[u8]) -> io::Result<Range<usize>> {
-    let mut there = vec![0; text.len()];
+/// Where `text` is not what stands at `at` in the file. `there` is room for what does.
+fn differing(file: &File, at: u64, text: &[u8], there: &mut Vec<u8>) -> io::Result<Range<usize>> {
+    there.resize(there.len().max(text.len()), 0);
+    let there = &mut there[..text.len()];
     let mut length = 0;
     while length < there.len() {
         match file.read_at(&mut there[length..], at + length as u64) {
@@ -306,13 +308,30 @@ fn differing(file: &File, at: u64, text: &[u8]) -> io::Result<Range<usize>> {
             Err(error) => return Err(error),
         }
     }
-    let differs = |(text, there): (&u8, &u8)| text != there;
-    let start = text.iter().zip(&there[..length]).position(differs).unwrap_or(length);
-    let end = match length == text.len() {
-        true => text.iter().zip(&there).rposition(differs).map_or(start, |last| last + 1),
-        false => text.len(),
+    if length < text.len() {
+        return Ok(common(text.iter(), there[..length].iter())..text.len());
+    }
+    let (Some(first), Some(last)) = (unlike(text, there).next(), unlike(text, there).next_back()) else {
+        return Ok(length..length);
     };
+    let (first, last) = (first * CHUNK, (last * CHUNK + CHUNK).min(length));
+    let start = first + common(text[first..].iter(), there[first..].iter());
+    let end = last - common(text[..last].iter().rev(), there[..last].iter().rev());
     Ok(start..end)
+}
+
+/// Compared at once, which is many times as fast as byte by byte.
+const CHUNK: usize = 64;
+
+/// The chunks in which they differ.
+fn unlike(one: &[u8], other: &[u8]) -> impl DoubleEndedIterator<Item = usize> {
+    let chunks = one.chunks(CHUNK).zip(other.chunks(CHUNK)).enumerate();
+    chunks.filter(|(_, (one, other))| one != other).map(|(number, _)| number)
+}
+
+/// How many bytes they begin with that are the same.
+fn common<'a>(one: impl Iterator<Item = &'a u8>, other: impl Iterator<Item = &'a u8>) -> usize {
+    one.zip(other).take_while(|(one, other)| one == other).count()
 }
 
 /// A copy of the live file, brought to the head.

@@ -7,7 +7,8 @@ use std::io;
 use std::sync::Arc;
 
 use serde::Serialize;
-use sha2::{Digest, Sha256};
+
+use super::rendering::Rendering;
 
 const INDENTATION: &str = "\n    ";
 
@@ -92,24 +93,16 @@ impl<K: Clone + Eq + Hash + Borrow<str>, T: Serialize> Section<K, T> {
     }
 
     fn compose(&self, key: &K, entity: &Arc<T>) -> io::Result<Fragment<T>> {
-        // A line break in the text is never inside a string.
-        let text = serde_json::to_string_pretty(entity)?.replace('\n', INDENTATION);
-        let (text, key) = match self.shape {
-            Shape::List => (text, ""),
-            Shape::Map => (format!("{}: {text}", serde_json::to_string(key.borrow())?), key.borrow()),
+        let rendering = Rendering::of(entity)?;
+        let (key, sum) = match self.shape {
+            Shape::List => (None, rendering.sum(self.name, "")),
+            Shape::Map => (Some(key.borrow()), rendering.sum(self.name, key.borrow())),
         };
-        Ok(Fragment { entity: Arc::clone(entity), text, sum: sum_of(self.name, key, &**entity)?, used: 0 })
+        Ok(Fragment { entity: Arc::clone(entity), text: rendering.text(key, "")?, sum, used: 0 })
     }
 }
 
 /// The number of one entity in the checksum.
 pub fn sum_of(section: &str, key: &str, entity: &impl Serialize) -> io::Result<u128> {
-    let mut digest = Sha256::new();
-    for part in [section, key] {
-        digest.update(part);
-        digest.update([0]);
-    }
-    digest.update(serde_json::to_vec(entity)?);
-    let hash: [u8; 32] = digest.finalize().into();
-    Ok(hash.iter().take(16).fold(0, |sum, byte| (sum << 8) | u128::from(*byte)))
+    Ok(Rendering::of(entity)?.sum(section, key))
 }

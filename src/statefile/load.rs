@@ -1,10 +1,11 @@
 //! Reading the file back: whether it is ours, and whether it is what was written.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use foldhash::{HashMap, HashMapExt};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;

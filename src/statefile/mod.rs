@@ -13,6 +13,7 @@ mod lease;
 mod load;
 mod older;
 mod put_back;
+mod rendering;
 mod whole;
 
 use std::io::{self, Read, Write};

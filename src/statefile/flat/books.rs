@@ -1,15 +1,13 @@
 //! What stands in which slot, and which event changed it last.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use serde::Serialize;
-use serde_json::Serializer;
-use serde_json::ser::{Formatter, PrettyFormatter};
+use foldhash::{HashMap, HashMapExt};
 
 use super::layout::{self, FIELDS, FIRST, Field, Found, Layout, NEXT, ORDER, Span};
 use super::{Header, boot};
@@ -19,18 +17,18 @@ use crate::state::document::{Board, PlanVersion};
 use crate::state::id::TaskId;
 use crate::statefile::fragment::sum_of;
 use crate::statefile::hex;
+use crate::statefile::rendering::Rendering;
 
 /// Slots are this many bytes long, or a multiple of it.
 const GRAIN: usize = 64;
 /// Room for more entities of one field: at least so much, and this share of all that is written.
 const LEAST_ROOM: usize = 4 << 10;
 const SHARE_OF_ROOM: usize = 16;
+const SHARE_OF_RETIRED: usize = 6;
 /// Empty lines are left alone up to this, and up to a third of the file.
 const LEAST_EMPTY: u64 = 64 << 10;
 /// Changes that are remembered for a spare that is behind.
 const LOG: usize = 1 << 14;
-/// The text of most entities has room in so many bytes.
-const ABOUT_A_TEXT: usize = 1_000;
 /// The first fields may grow by so much.
 const HEAD_ROOM: usize = 512;
 
@@ -44,7 +42,7 @@ pub struct Books {
     layout: Option<Layout>,
     plan: Plan,
     slots: [Slots; FIELDS.len()],
-    entries: foldhash::HashMap<Entity, Entry>,
+    entries: HashMap<Entity, Entry>,
     /// Of the entities, in the checksum.
     total: u128,
     /// Slots by the event that changed them last, in its order.
@@ -150,7 +148,7 @@ impl Books {
         let mut books = Self {
             layout: Some(header.layout.clone()),
             plan: Plan::of(board),
-            entries: foldhash::HashMap::with_capacity_and_hasher(entities, Default::default()),
+            entries: HashMap::with_capacity(entities),
             known_after: header.seq,
             ..Self::default()
         };
@@ -267,7 +265,7 @@ impl Books {
         let mut new = BTreeMap::new();
         for (entity, &seq) in changed {
             let field = Field::of(entity);
-            match (self.entries.get(entity).copied(), Rendered::of(entity, state)?) {
+            match (self.entries.get(entity).copied(), rendering_of(entity, state)?) {
                 (None, None) => {}
                 (None, Some(rendered)) => drop(new.insert(entity.clone(), (seq, rendered))),
                 (Some(entry), None) => {
@@ -277,7 +275,7 @@ impl Books {
                     self.touched.push((seq, (field, entry.slot)));
                 }
                 (Some(entry), Some(rendered)) => {
-                    let text = rendered.text(entry.order);
+                    let text = text_of(&rendered, entity, entry.order)?;
                     let mut slot = entry.slot;
                     self.touched.push((seq, (field, slot)));
                     if FIRST.len() + text.len() > self.slots[field as usize].length(slot) {
@@ -287,9 +285,12 @@ impl Books {
                         self.touched.push((seq, (field, slot)));
                     }
                     let before = contribution(entry.sum, entry.order);
-                    let after = contribution(rendered.sum, entry.order);
+                    let sum = sum_of_rendered(&rendered, entity);
+                    let after = contribution(sum, entry.order);
                     self.total = self.total.wrapping_sub(before).wrapping_add(after);
-                    self.entries.insert(entity.clone(), Entry { slot, sum: rendered.sum, ..entry });
+                    if let Some(entry) = self.entries.get_mut(entity) {
+                        (entry.slot, entry.sum) = (slot, sum);
+                    }
                     self.texts.insert((field, slot), text);
                 }
             }
@@ -297,12 +298,12 @@ impl Books {
         for entity in by_creation(state, new.keys()) {
             let Some((seq, rendered)) = new.remove(&entity) else { continue };
             let order = next_order(&mut layout, &entity);
-            let text = rendered.text(order);
+            let (text, sum) = (text_of(&rendered, &entity, order)?, sum_of_rendered(&rendered, &entity));
             let Some(slot) = self.add(&mut layout, &entity, fresh(text.len()))? else { return Ok(None) };
             let place = (Field::of(&entity), slot);
             self.touched.push((seq, place));
-            self.total = self.total.wrapping_add(contribution(rendered.sum, order));
-            self.entries.insert(entity, Entry { slot, order, sum: rendered.sum });
+            self.total = self.total.wrapping_add(contribution(sum, order));
+            self.entries.insert(entity, Entry { slot, order, sum });
             self.texts.insert(place, text);
         }
         for field in FIELDS {
@@ -389,8 +390,9 @@ impl Books {
                 (Some(_), Some(text)) => Some(Cow::Borrowed(text.as_str())),
                 (Some(entity), None) => {
                     let order = self.entries.get(entity).map_or(0, |entry| entry.order);
-                    let text = Rendered::text_of(entity, state)?;
-                    Some(Cow::Owned(ordered(&text.ok_or_else(|| io::Error::other("a slot has no owner"))?, order)))
+                    let rendering = rendering_of(entity, state)?;
+                    let rendering = rendering.ok_or_else(|| io::Error::other("a slot has no owner"))?;
+                    Some(Cow::Owned(text_of(&rendering, entity, order)?))
                 }
             };
             add(slot.at, slot_bytes(text.as_deref(), place.1 as usize == slots.first, slot.length as usize));
@@ -445,7 +447,9 @@ impl Books {
             } else {
                 let entities = books.fill(field, state, &mut layout, sum)?;
                 books.slots[field as usize].all.iter_mut().for_each(|slot| slot.at += start);
-                let room = LEAST_ROOM.max(entities.len()).max((tasks.len() + entities.len()) / SHARE_OF_ROOM);
+                // Where tasks go, one after another.
+                let share = if field == Field::Retired { SHARE_OF_RETIRED } else { SHARE_OF_ROOM };
+                let room = LEAST_ROOM.max(entities.len()).max((tasks.len() + entities.len()) / share);
                 text.extend_from_slice(&entities);
                 let end = text.len() as u64;
                 text.resize(text.len() + room, b' ');
@@ -471,12 +475,9 @@ impl Books {
         let mut bytes = Vec::new();
         for entity in entities(field, state) {
             let order = next_order(layout, &entity);
-            let Some(text) = Rendered::text_of(&entity, state)? else { continue };
-            let text = ordered(&text, order);
-            let sum = match known(&entity) {
-                Some(sum) => sum,
-                None => Rendered::sum_of(&entity, state)?,
-            };
+            let Some(rendering) = rendering_of(&entity, state)? else { continue };
+            let text = text_of(&rendering, &entity, order)?;
+            let sum = known(&entity).unwrap_or_else(|| sum_of_rendered(&rendering, &entity));
             let length = fresh(text.len());
             let slots = &mut self.slots[field as usize];
             let at = bytes.len() as u64;
@@ -528,70 +529,38 @@ impl Plan {
     }
 }
 
-/// An entity of the state, and its number.
-struct Rendered {
-    text: String,
-    sum: u128,
-}
-
-impl Rendered {
-    fn of(entity: &Entity, state: &State) -> io::Result<Option<Self>> {
-        let Some(text) = Self::text_of(entity, state)? else { return Ok(None) };
-        Ok(Some(Self { text, sum: Self::sum_of(entity, state)? }))
-    }
-
-    fn text(&self, order: u64) -> String {
-        ordered(&self.text, order)
-    }
-
-    fn text_of(entity: &Entity, state: &State) -> io::Result<Option<String>> {
-        Ok(match entity {
-            Entity::Agent(id) => state.agent(id).map(|one| pretty(Some(id.as_str()), one)).transpose()?,
-            Entity::Discovery(id) => state.discovery(id).map(|one| pretty(None, one)).transpose()?,
-            Entity::Message(id) => state.message(id).map(|one| pretty(None, one)).transpose()?,
-            Entity::Participant(id) => state.participant(id).map(|one| pretty(Some(id.as_str()), one)).transpose()?,
-            Entity::Reservation(id) => state.reservation(id).map(|one| pretty(None, one)).transpose()?,
-            Entity::Retired(id) => state.retired_task(id).map(|one| pretty(Some(id.as_str()), one)).transpose()?,
-            Entity::Task(id) => state.task(id).map(|one| pretty(None, one)).transpose()?,
-        })
-    }
-
-    /// 0 of what is not there.
-    fn sum_of(entity: &Entity, state: &State) -> io::Result<u128> {
-        let name = Field::of(entity).name();
-        let sum = match entity {
-            Entity::Agent(id) => state.agent(id).map(|one| sum_of(name, id.as_str(), &**one)),
-            Entity::Discovery(id) => state.discovery(id).map(|one| sum_of(name, "", &**one)),
-            Entity::Message(id) => state.message(id).map(|one| sum_of(name, "", &**one)),
-            Entity::Participant(id) => state.participant(id).map(|one| sum_of(name, id.as_str(), &**one)),
-            Entity::Reservation(id) => state.reservation(id).map(|one| sum_of(name, "", &**one)),
-            Entity::Retired(id) => state.retired_task(id).map(|one| sum_of(name, id.as_str(), &**one)),
-            Entity::Task(id) => state.task(id).map(|one| sum_of(name, "", &**one)),
-        };
-        sum.unwrap_or(Ok(0))
+/// `None` when the state has it not any more.
+fn rendering_of(entity: &Entity, state: &State) -> io::Result<Option<Rendering>> {
+    match entity {
+        Entity::Agent(id) => state.agent(id).map(Rendering::of).transpose(),
+        Entity::Discovery(id) => state.discovery(id).map(Rendering::of).transpose(),
+        Entity::Message(id) => state.message(id).map(Rendering::of).transpose(),
+        Entity::Participant(id) => state.participant(id).map(Rendering::of).transpose(),
+        Entity::Reservation(id) => state.reservation(id).map(Rendering::of).transpose(),
+        Entity::Retired(id) => state.retired_task(id).map(Rendering::of).transpose(),
+        Entity::Task(id) => state.task(id).map(Rendering::of).transpose(),
     }
 }
 
-fn pretty(key: Option<&str>, entity: &impl Serialize) -> io::Result<String> {
-    let mut text = Vec::with_capacity(ABOUT_A_TEXT);
-    if let Some(key) = key {
-        serde_json::to_writer(&mut text, key)?;
-        text.extend_from_slice(b": ");
+fn sum_of_rendered(rendering: &Rendering, entity: &Entity) -> u128 {
+    rendering.sum(Field::of(entity).name(), key(entity).unwrap_or_default())
+}
+
+/// Under which a map has it.
+fn key(entity: &Entity) -> Option<&str> {
+    match entity {
+        Entity::Agent(id) => Some(id.as_str()),
+        Entity::Participant(id) => Some(id.as_str()),
+        Entity::Retired(id) => Some(id.as_str()),
+        Entity::Discovery(_) | Entity::Message(_) | Entity::Reservation(_) | Entity::Task(_) => None,
     }
-    // It stands in a field of the document.
-    let mut formatter = PrettyFormatter::new();
-    for _ in 0..2 {
-        formatter.begin_object(&mut io::sink())?;
-    }
-    entity.serialize(&mut Serializer::with_formatter(&mut text, formatter))?;
-    String::from_utf8(text).map_err(io::Error::other)
 }
 
 /// With its order as the first field, if it has one.
-fn ordered(text: &str, order: u64) -> String {
-    match (order, text.strip_prefix('{')) {
-        (1.., Some(fields)) => format!("{{{ORDER}{order},{fields}"),
-        _ => text.to_owned(),
+fn text_of(rendering: &Rendering, entity: &Entity, order: u64) -> io::Result<String> {
+    match order {
+        0 => rendering.text(key(entity), ""),
+        _ => rendering.text(key(entity), &format!("{ORDER}{order},")),
     }
 }
 

@@ -1,0 +1,135 @@
+//! An entity's JSON, made once: its number in the checksum is of the compact form, and the file shows the same in lines.
+
+use std::io;
+
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+/// An entity stands in a field of the document.
+const DEPTH: usize = 2;
+const INDENTATION: usize = 2;
+
+#[derive(Debug)]
+pub struct Rendering {
+    compact: Vec<u8>,
+}
+
+impl Rendering {
+    pub fn of(entity: &impl Serialize) -> io::Result<Self> {
+        Ok(Self { compact: serde_json::to_vec(entity)? })
+    }
+
+    /// The number of the entity that `section` has under `key`.
+    pub fn sum(&self, section: &str, key: &str) -> u128 {
+        let mut digest = Sha256::new();
+        for part in [section, key] {
+            digest.update(part);
+            digest.update([0]);
+        }
+        digest.update(&self.compact);
+        let hash: [u8; 32] = digest.finalize().into();
+        hash.iter().take(16).fold(0, |sum, byte| (sum << 8) | u128::from(*byte))
+    }
+
+    /// The text in lines, behind its key if the section is a map, and with `first` before its first field.
+    pub fn text(&self, key: Option<&str>, first: &str) -> io::Result<String> {
+        let mut text = Vec::with_capacity(2 * self.compact.len());
+        if let Some(key) = key {
+            serde_json::to_writer(&mut text, key)?;
+            text.extend_from_slice(b": ");
+        }
+        in_lines(&self.compact, first, &mut text);
+        String::from_utf8(text).map_err(io::Error::other)
+    }
+}
+
+/// As `serde_json`'s pretty formatter has it.
+fn in_lines(compact: &[u8], mut first: &str, lines: &mut Vec<u8>) {
+    let mut depth = DEPTH;
+    let mut rest = compact;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        match byte {
+            b'"' => {
+                let (string, behind) = after.split_at(string_length(after));
+                lines.push(byte);
+                lines.extend_from_slice(string);
+                rest = behind;
+            }
+            b'{' | b'[' => {
+                lines.push(byte);
+                if let Some((closing @ (b'}' | b']'), behind)) = after.split_first() {
+                    lines.push(*closing);
+                    rest = behind;
+                    continue;
+                }
+                depth += 1;
+                lines.extend_from_slice(std::mem::take(&mut first).as_bytes());
+                break_line(depth, lines);
+            }
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                break_line(depth, lines);
+                lines.push(byte);
+            }
+            b',' => {
+                lines.push(byte);
+                break_line(depth, lines);
+            }
+            b':' => lines.extend_from_slice(b": "),
+            _ => lines.push(byte),
+        }
+    }
+}
+
+fn break_line(depth: usize, lines: &mut Vec<u8>) {
+    lines.push(b'\n');
+    lines.resize(lines.len() + depth * INDENTATION, b' ');
+}
+
+/// Of what follows an opening quotation mark, with the closing one.
+fn string_length(text: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(found) = memchr::memchr2(b'"', b'\\', &text[at..]) {
+        match text[at + found] {
+            b'"' => return at + found + 1,
+            _ => at = (at + found + 2).min(text.len()),
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn shown(value: &Value) -> String {
+        Rendering::of(value).unwrap().text(None, "").unwrap()
+    }
+
+    #[test]
+    fn lines_are_those_of_the_pretty_formatter() {
+        let values = [
+            json!(null),
+            json!({}),
+            json!([]),
+            json!({"a": {}, "b": [], "c": [{}, [], [[1, -2.5e9]]], "d": {"e": {"f": true, "g": null}}}),
+            json!({"\"": "\\", "{": "}[]:,", "tail\\": "\\\"", "ü\n": "\u{1f980}\u{0}", "": ""}),
+            json!(["\\\\", "a\"b", "\\"]),
+        ];
+        for value in values {
+            let pretty = serde_json::to_string_pretty(&value).unwrap().replace('\n', "\n    ");
+            assert_eq!(shown(&value), pretty);
+        }
+    }
+
+    #[test]
+    fn key_and_first_field_stand_before_the_others() {
+        let rendering = Rendering::of(&json!({"id": "a", "of": {"id": "b"}})).unwrap();
+        let text = rendering.text(Some("k\"ey"), "\n      \"order\": 7,").unwrap();
+        let expected = "\"k\\\"ey\": {\n      \"order\": 7,\n      \"id\": \"a\",\n      \"of\": {\n        \"id\": \"b\"\n      }\n    }";
+        assert_eq!(text, expected);
+    }
+}
