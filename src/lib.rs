@@ -62,6 +62,7 @@ pub mod http;
 pub mod journal;
 pub mod location;
 pub mod mcp;
+mod memory;
 pub mod ops;
 pub mod participant;
 pub mod plan;

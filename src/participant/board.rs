@@ -13,6 +13,7 @@ use super::recovery::{self, Author};
 use crate::config::{self, Config, ConfigError};
 use crate::journal::sqlite::SqliteJournal;
 use crate::journal::{AppendError, BatchId, Journal, JournalError};
+use crate::memory;
 use crate::ops::History;
 use crate::state::document::Document;
 use crate::state::event::{Event, Recorded};
@@ -178,6 +179,7 @@ impl Board {
         let_the_living_rebuild(dir);
         let lock = BoardLock::open(dir)?;
         let board = Self::load(dir, lock, author)?;
+        memory::give_back();
         // SQLite has opened the journal by its path: it must have been the file that was looked at.
         match board.lock.verify() {
             // Deleted since, and regained by the first that looks.
