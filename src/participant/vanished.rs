@@ -317,9 +317,7 @@ impl Writer {
         }
         // The others need a moment to show that they live.
         self.last_reap = Some(Instant::now());
-        if self.stay != Stay::Brief {
-            self.watch();
-        }
+        self.watch_anew();
         Ok(())
     }
 

@@ -7,7 +7,6 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
@@ -95,10 +94,10 @@ pub(crate) struct Writer {
     pub(super) locker: Option<Locker>,
     pub(super) presence: Option<PresenceLock>,
     watcher: Option<RecommendedWatcher>,
+    /// When somebody waited last for what may happen.
+    listened_at: Option<Instant>,
     queue: VecDeque<Queued>,
     waiting: Waiting,
-    /// Some calls wait, for whoever brings hints.
-    parked: Arc<AtomicBool>,
     /// Names that stand for `auto`, once they are taken.
     auto: HashMap<String, AgentId>,
     pub(super) last_reap: Option<Instant>,
@@ -146,9 +145,9 @@ impl Writer {
             locker: None,
             presence: None,
             watcher: None,
+            listened_at: None,
             queue: VecDeque::new(),
             waiting: Waiting::default(),
-            parked: Arc::default(),
             auto: HashMap::new(),
             last_reap: None,
             last_look: None,
@@ -188,6 +187,10 @@ impl Writer {
                 }
             }
             self.tend();
+            if self.began_to_listen() {
+                // What happened since the last look has brought no hint.
+                self.tend();
+            }
         }
     }
 
@@ -231,7 +234,6 @@ impl Writer {
 
     /// What is due: waiting calls, deadlines, the lock.
     fn tend(&mut self) {
-        self.parked.store(!self.waiting.is_empty(), Ordering::Relaxed);
         let listened_to = self.is_listened_to();
         if self.board.is_none() && listened_to && Board::exists(&self.dir) {
             // Somebody has made the board that these callers wait for; what is wrong with it they are told when they end.
@@ -305,9 +307,6 @@ impl Writer {
         self.feed.publish(Vec::new(), board.state.seq());
         self.report = board.report.take().or(self.report.take());
         self.board = Some(board);
-        if self.stay != Stay::Brief {
-            self.watch();
-        }
         self.settle_edits();
         Ok(())
     }
@@ -345,16 +344,32 @@ impl Writer {
         spawned.map_err(|source| BoardError::Io { action: "cannot wait for the board's lock".to_owned(), source })
     }
 
-    /// Other processes' commits wake this one. Hints only: there is a poll behind them.
-    pub(super) fn watch(&mut self) {
-        let watcher = hints::watch(&self.dir, self.sender.clone(), Arc::clone(&self.feed), Arc::clone(&self.parked));
-        match watcher {
-            Ok(watcher) => (self.watcher, self.unwatched) = (Some(watcher), None),
+    /// Other processes' commits wake this one, but only while somebody waits here, because whoever commits pays for each
+    /// that is woken. Hints only: there is a poll behind them.
+    fn began_to_listen(&mut self) -> bool {
+        if !self.is_listened_to() {
+            if is_past(self.listened_at) {
+                self.watcher = None;
+            }
+            return false;
+        }
+        self.listened_at = Some(Instant::now());
+        if self.watcher.is_some() || self.unwatched.is_some() || self.board.is_none() {
+            return false;
+        }
+        match hints::watch(&self.dir, self.sender.clone()) {
+            Ok(watcher) => self.watcher = Some(watcher),
             Err(error) => {
                 tracing::warn!(%error, "changes are found by polling only");
                 self.unwatched = Some(error.to_string());
             }
         }
+        self.watcher.is_some()
+    }
+
+    /// The board lies in another directory than the one that is watched.
+    pub(super) fn watch_anew(&mut self) {
+        (self.watcher, self.unwatched) = (None, None);
     }
 
     pub(super) fn catch_up(&mut self) -> Result<(), BoardError> {
