@@ -277,7 +277,7 @@ pub fn checked_result(result: TaskResult) -> Result<TaskResult, Refusal> {
 }
 
 /// Readers of the state file stop at some depth, and this lies some levels down in it.
-fn depth(value: &Value) -> usize {
+pub fn depth(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
         Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or_default(),

@@ -17,6 +17,7 @@ mod export_plan;
 mod fail_task;
 mod get_agents;
 mod get_all_tasks;
+mod get_checkpoint;
 mod get_discoveries;
 mod get_history;
 mod get_master_plan;
@@ -45,6 +46,7 @@ mod restore_snapshot;
 mod resume;
 mod retry_task;
 mod save_bundle;
+mod save_checkpoint;
 mod schema;
 mod send_message;
 mod start_task;
@@ -404,6 +406,8 @@ pub fn all() -> &'static [Entry] {
         Entry::of::<refine_bundle::RefineBundle>(),
         Entry::of::<list_bundles::ListBundles>(),
         Entry::of::<verify_bundles::VerifyBundles>(),
+        Entry::of::<save_checkpoint::SaveCheckpoint>(),
+        Entry::of::<get_checkpoint::GetCheckpoint>(),
     ];
     ALL
 }

@@ -828,7 +828,8 @@ impl Writer {
         let Some(board) = &mut self.board else { return Ok(()) };
         let at = self.clock.now(board.state.board().last_activity);
         let (state, _, config) = board.split();
-        if let Some(retired) = state.retire_surplus(&config.policy) {
+        let retired = [state.retire_surplus(&config.policy), state.retire_checkpoints(&config.policy, at)];
+        for retired in retired.into_iter().flatten() {
             let participant = self.participant.id.clone();
             events.push(state.record(retired, &Envelope { at, participant, actor: None, idempotency: None })?);
         }

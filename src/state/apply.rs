@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::agent::{Agent, Discovery};
 use super::changed::Changed;
 use super::document::{Board, Pause, PlanVersion, Retired};
-use super::event::{EditedTask, Event, NewTask, Recorded, Replanned, TaskChange};
+use super::event::{EditedTask, Event, NewTask, Recorded, Replanned, Saved, TaskChange};
 use super::id::{AgentId, ParticipantId, TaskId};
 use super::limit::{ATTEMPTS_KEPT, PLANS_KEPT};
 use super::task::{Attempt, AttemptError, Outcome, StopRequest, Task, TaskResult, TaskStatus};
@@ -306,6 +306,13 @@ impl State {
                 }
             }
             Event::StateRestored { document, .. } => self.replace_by((**document).clone()),
+            Event::WorkflowSaved(saved) => {
+                self.save_workflow(saved, at);
+                self.note_saved(saved)?;
+            }
+            Event::CheckpointsDropped { checkpoints, workflow, .. } => {
+                self.drop_checkpoints(checkpoints, workflow.as_ref());
+            }
         }
         Ok(())
     }
@@ -334,6 +341,17 @@ impl State {
             }
         }
         Ok(())
+    }
+
+    /// Whoever saves a checkpoint of a task has begun with it.
+    fn note_saved(&mut self, saved: &Saved) -> Result<(), Absent> {
+        let Some((_, checkpoint)) = &saved.checkpoint else { return Ok(()) };
+        let Some(id) = &checkpoint.task else { return Ok(()) };
+        let open = self.task(id).and_then(|task| task.open_attempt());
+        match open.is_some_and(|open| !open.acted && Some(&open.agent) == checkpoint.agent.as_ref()) {
+            true => self.edit_open_attempt(id, |_, attempt| attempt.acted = true),
+            false => Ok(()),
+        }
     }
 
     fn number_above_spent(&mut self, task: &mut Task) {

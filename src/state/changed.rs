@@ -2,18 +2,20 @@
 
 use foldhash::{HashMap, HashMapExt};
 
-use super::id::{AgentId, DiscoveryId, MessageId, ParticipantId, ReservationId, TaskId};
+use super::id::{AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, TaskId, WorkflowId};
 
 /// One thing that the state file shows by itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Entity {
     Agent(AgentId),
+    Checkpoint(CheckpointId),
     Discovery(DiscoveryId),
     Message(MessageId),
     Participant(ParticipantId),
     Reservation(ReservationId),
     Retired(TaskId),
     Task(TaskId),
+    Workflow(WorkflowId),
 }
 
 #[derive(Clone, Debug)]

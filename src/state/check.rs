@@ -18,6 +18,7 @@ impl State {
         self.check_messages(&mut wrong);
         self.check_discoveries(&mut wrong);
         self.check_reservations(&mut wrong);
+        self.check_workflows(&mut wrong);
         wrong
     }
 

@@ -64,6 +64,8 @@ pub fn diff(from: &Document, to: &Document) -> Vec<Change> {
     compare("reservations", &reservations(from), &reservations(to), &mut changes);
     compare("participants", &by_id(&from.participants), &by_id(&to.participants), &mut changes);
     compare("retired", &by_id(&from.retired), &by_id(&to.retired), &mut changes);
+    compare("workflows", &by_id(&from.workflows), &by_id(&to.workflows), &mut changes);
+    compare("checkpoints", &by_id(&from.checkpoints), &by_id(&to.checkpoints), &mut changes);
     changes
 }
 

@@ -7,11 +7,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::agent::{Agent, Discovery, Participant};
-use super::id::{AgentId, ParticipantId, TaskId};
+use super::id::{AgentId, CheckpointId, ParticipantId, TaskId, WorkflowId};
 use super::message::Message;
 use super::reservation::Reservation;
 use super::task::{Task, TaskStatus};
 use super::time::Timestamp;
+use super::workflow::{Checkpoint, Workflow};
 
 pub const SCHEMA_VERSION: u32 = 1;
 
@@ -32,6 +33,11 @@ pub struct Document {
     pub participants: BTreeMap<ParticipantId, Participant>,
     #[serde(default)]
     pub retired: BTreeMap<TaskId, Retired>,
+    #[serde(default)]
+    pub workflows: BTreeMap<WorkflowId, Workflow>,
+    /// By the place of each among those of its workflow.
+    #[serde(default)]
+    pub checkpoints: BTreeMap<CheckpointId, Checkpoint>,
 }
 
 /// What is said once of the whole board.

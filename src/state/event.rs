@@ -9,18 +9,19 @@ use serde::{Deserialize, Serialize};
 
 use super::agent::{Demands, Participant, Properties, Role};
 use super::document::{Document, PlanVersion};
-use super::id::{AgentId, DiscoveryId, MessageId, ParticipantId, ReservationId, TaskId};
+use super::id::{AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, TaskId, WorkflowId};
 use super::message::Message;
 use super::reservation::Reservation;
 use super::snapshot::SnapshotName;
 use super::task::{AttemptError, Context, Place, Planned, Task, TaskResult, TaskStatus};
 use super::time::Timestamp;
+use super::workflow::{Budget, Checkpoint, Spent};
 
 /// The version of the events that this build writes.
 pub const VERSION: u32 = 1;
 
 /// The kinds of events, in the order in which they are defined.
-pub const KINDS: [&str; 34] = [
+pub const KINDS: [&str; 36] = [
     "board_created",
     "imported",
     "plan_set",
@@ -55,6 +56,8 @@ pub const KINDS: [&str; 34] = [
     "tasks_reset",
     "state_edited",
     "state_restored",
+    "workflow_saved",
+    "checkpoints_dropped",
 ];
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -261,6 +264,39 @@ pub enum Event {
         snapshot: Option<SnapshotName>,
         document: Box<Document>,
     },
+    /// An execution has come further, spent something, or may spend more.
+    WorkflowSaved(Box<Saved>),
+    /// They were too old, or somebody wanted them gone.
+    CheckpointsDropped {
+        checkpoints: Vec<CheckpointId>,
+        /// It goes, too, with the record of what it has spent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        workflow: Option<WorkflowId>,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        expired: bool,
+    },
+}
+
+/// What is new of a workflow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Saved {
+    pub workflow: WorkflowId,
+    /// It works for this workflow from here on, and for no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
+    /// The bounds that are new.
+    #[serde(default, skip_serializing_if = "Budget::is_empty")]
+    pub budget: Budget,
+    /// Since it was saved last.
+    #[serde(default)]
+    pub spent: Spent,
+    /// In place of whatever stood there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<(CheckpointId, Checkpoint)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<CheckpointId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -432,6 +468,8 @@ impl Event {
             Self::TasksReset { .. } => "tasks_reset",
             Self::StateEdited { .. } => "state_edited",
             Self::StateRestored { .. } => "state_restored",
+            Self::WorkflowSaved(_) => "workflow_saved",
+            Self::CheckpointsDropped { .. } => "checkpoints_dropped",
         }
     }
 
@@ -448,6 +486,7 @@ impl Event {
             Self::MessageSent { message } => message.task_id.iter().collect(),
             Self::FilesReserved { reservation } => reservation.task.iter().collect(),
             Self::DiscoveryAdded { task_id, .. } => task_id.iter().collect(),
+            Self::WorkflowSaved(saved) => saved.checkpoint.iter().filter_map(|(_, one)| one.task.as_ref()).collect(),
             Self::StateEdited { tasks, .. } => tasks.iter().map(|edited| &edited.task).collect(),
             Self::TaskUpdated { task, .. }
             | Self::Noted { task, .. }
@@ -487,6 +526,7 @@ mod tests {
             "change": {}, "agent": "a", "role": "worker", "max_concurrent": 1, "lease_millis": 1, "grace_until":
             "2026-03-01T12:00:00.000Z", "gap_millis": 1, "attempt": 1, "lease_until": "2026-03-01T12:00:00.000Z",
             "result": {}, "counted": true, "restored_seq": 1, "gave_up": false, "discovery": "d", "content": "c", "messages": [], "reservations": [], "base_seq": 1,
+            "workflow": "w", "checkpoints": [],
             "plan": {"sha256": "5", "items": 0},
             "error": {"category": "error", "message": "m", "retryable": true},
         });

@@ -69,6 +69,16 @@ id!(DiscoveryId, "discovery id");
 id!(MessageId, "message id");
 id!(ReservationId, "reservation id");
 id!(
+    /// Given by whoever runs it.
+    WorkflowId,
+    "workflow id"
+);
+id!(
+    /// Where a checkpoint stands: `<workflow>/<place>`.
+    CheckpointId,
+    "checkpoint id"
+);
+id!(
     /// A process that takes part in the board: `p-` and eight base32 digits.
     ParticipantId,
     "participant id"

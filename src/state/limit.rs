@@ -54,6 +54,9 @@ limits! {
     BUNDLE = "context bundle", 256 * 1024, "bytes";
     BUNDLE_SCOPE = "scope of context bundles", 200, "bytes";
     BUNDLE_SCOPES = "scopes with context bundles", 1_000, "entries";
+    CHECKPOINT = "state of one checkpoint", 64 * 1024, "bytes";
+    WORKFLOWS = "workflows", 500, "entries";
+    BUDGET = "budget or what was spent", 1 << 53, "units";
     RESERVATIONS = "reservations", 5_000, "entries";
     RESERVED_FILES = "files of one reservation", 100, "entries";
     RESERVED_MINUTES = "minutes of one reservation", 1_440, "minutes";
@@ -81,6 +84,8 @@ pub const PLANS_KEPT: usize = 20;
 pub const READ_MESSAGES_KEPT: usize = 500;
 /// Context bundles kept in one scope; the oldest go first.
 pub const BUNDLES_KEPT: usize = 1_000;
+/// Checkpoints kept of one workflow at most, whatever `max_checkpoints_per_workflow` says.
+pub const CHECKPOINTS_KEPT: usize = 100;
 /// Idempotency keys that are remembered; the oldest is forgotten first.
 pub const KEYS_REMEMBERED: usize = 10_000;
 

@@ -33,6 +33,7 @@ mod restore;
 pub mod snapshot;
 pub mod task;
 pub mod time;
+pub mod workflow;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -45,13 +46,14 @@ use changed::{Changed, Entity};
 use discovery::Findings;
 use document::{Archived, Board, Document, Retired, SCHEMA_VERSION};
 use event::{Event, Idempotency, Recorded};
-use id::{AgentId, ParticipantId, TaskId};
+use id::{AgentId, CheckpointId, ParticipantId, TaskId, WorkflowId};
 use index::Index;
 use message::{Mail, Message};
 pub use remembered::{Created, Remembered};
 use reservation::{Holds, Reservation};
 use task::{Task, TaskStatus};
 use time::Timestamp;
+use workflow::{Checkpoint, Progress, Workflow};
 
 /// Place in the order of creation.
 type Ordinal = u64;
@@ -67,11 +69,14 @@ pub struct State {
     reservations: BTreeMap<Ordinal, Arc<Reservation>>,
     participants: BTreeMap<ParticipantId, Arc<Participant>>,
     retired: BTreeMap<TaskId, Arc<Retired>>,
+    workflows: BTreeMap<WorkflowId, Arc<Workflow>>,
+    checkpoints: BTreeMap<CheckpointId, Arc<Checkpoint>>,
     remembered: Remembered,
     index: Index,
     mail: Mail,
     findings: Findings,
     holds: Holds,
+    progress: Progress,
     next_ordinal: Ordinal,
     /// What `rollback` puts back, oldest first; empty after `settle`.
     undo: Vec<Undo>,
@@ -89,6 +94,8 @@ enum Undo {
     Reservation(Ordinal, Option<Arc<Reservation>>),
     Participant(ParticipantId, Option<Arc<Participant>>),
     Retired(TaskId),
+    Workflow(WorkflowId, Option<Arc<Workflow>>),
+    Checkpoint(CheckpointId, Option<Arc<Checkpoint>>),
     Remembered(String),
     /// Everything but the undo list itself.
     Whole(Box<State>),
@@ -140,11 +147,14 @@ impl State {
             reservations: BTreeMap::new(),
             participants: BTreeMap::new(),
             retired: BTreeMap::new(),
+            workflows: BTreeMap::new(),
+            checkpoints: BTreeMap::new(),
             remembered: Remembered::default(),
             index: Index::default(),
             mail: Mail::default(),
             findings: Findings::default(),
             holds: Holds::default(),
+            progress: Progress::default(),
             next_ordinal: 0,
             undo: Vec::new(),
             changed: Changed::Everything,
@@ -188,6 +198,12 @@ impl State {
             state.swap_reservation(ordinal, Some(Arc::new(reservation)));
         }
         state.participants = document.participants.into_iter().map(|(id, one)| (id, Arc::new(one))).collect();
+        for (id, workflow) in document.workflows {
+            state.swap_workflow(&id, Some(Arc::new(workflow)));
+        }
+        for (id, checkpoint) in document.checkpoints {
+            state.swap_checkpoint(&id, Some(Arc::new(checkpoint)));
+        }
         state.undo.clear();
         state.changed = Changed::default();
         state
@@ -203,6 +219,8 @@ impl State {
             reservations: self.reservations.values().map(|one| Reservation::clone(one)).collect(),
             participants: self.participants.iter().map(|(id, one)| (id.clone(), Participant::clone(one))).collect(),
             retired: self.retired.iter().map(|(id, one)| (id.clone(), Retired::clone(one))).collect(),
+            workflows: self.workflows.iter().map(|(id, one)| (id.clone(), Workflow::clone(one))).collect(),
+            checkpoints: self.checkpoints.iter().map(|(id, one)| (id.clone(), Checkpoint::clone(one))).collect(),
         }
     }
 
@@ -314,6 +332,8 @@ impl State {
                 Undo::Reservation(ordinal, one) => drop(self.swap_reservation(ordinal, one)),
                 Undo::Participant(id, participant) => restore(&mut self.participants, id, participant),
                 Undo::Retired(id) => drop(self.retired.remove(&id)),
+                Undo::Workflow(id, workflow) => drop(self.swap_workflow(&id, workflow)),
+                Undo::Checkpoint(id, checkpoint) => drop(self.swap_checkpoint(&id, checkpoint)),
                 Undo::Remembered(key) => self.remembered.forget(&key),
                 Undo::Whole(state) => {
                     let undo = std::mem::take(&mut self.undo);
@@ -343,6 +363,8 @@ impl State {
                 }
                 Undo::Participant(id, _) => Some(Entity::Participant(id)),
                 Undo::Retired(id) => Some(Entity::Retired(id)),
+                Undo::Workflow(id, _) => Some(Entity::Workflow(id)),
+                Undo::Checkpoint(id, _) => Some(Entity::Checkpoint(id)),
                 Undo::Whole(_) => {
                     self.changed = Changed::Everything;
                     None

@@ -2,7 +2,8 @@
 
 use serde::Deserialize;
 
-use super::time::{MINUTE, SECOND};
+use super::limit::CHECKPOINTS_KEPT;
+use super::time::{DAY, MINUTE, SECOND};
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
@@ -23,6 +24,10 @@ pub struct Policy {
     pub max_checkpoints: u32,
     /// How long every snapshot is kept.
     pub checkpoint_days: u32,
+    /// The newest checkpoints that are kept of each workflow.
+    pub max_checkpoints_per_workflow: u32,
+    /// How long they are kept; the newest of a workflow stays.
+    pub workflow_checkpoint_days: u32,
 }
 
 impl Default for Policy {
@@ -36,6 +41,8 @@ impl Default for Policy {
             keep_finished: 2_000,
             max_checkpoints: 10,
             checkpoint_days: 7,
+            max_checkpoints_per_workflow: 10,
+            workflow_checkpoint_days: 7,
         }
     }
 }
@@ -47,6 +54,14 @@ impl Policy {
 
     pub fn grace_millis(&self) -> i64 {
         i64::from(self.grace_seconds) * SECOND
+    }
+
+    pub fn checkpoints_kept(&self) -> usize {
+        (self.max_checkpoints_per_workflow as usize).clamp(1, CHECKPOINTS_KEPT)
+    }
+
+    pub fn checkpoint_millis(&self) -> i64 {
+        i64::from(self.workflow_checkpoint_days) * DAY
     }
 
     /// The pause before attempt `failed + 1`: `retry_seconds`·2ⁿ, capped.

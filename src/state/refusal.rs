@@ -4,7 +4,7 @@ use serde::{Serialize, Serializer};
 use thiserror::Error;
 
 use super::agent::Role;
-use super::id::{AgentId, DiscoveryId, MessageId, TaskId};
+use super::id::{AgentId, DiscoveryId, MessageId, TaskId, WorkflowId};
 use super::limit::{INBOX, Limit};
 use super::plan::Problem;
 use super::reservation::Hold;
@@ -168,6 +168,20 @@ pub enum Refusal {
     TooManyHolds,
     #[error("no discovery `{discovery}`; get_discoveries with all: true has those there are")]
     UnknownDiscovery { discovery: DiscoveryId },
+    #[error("no workflow `{workflow}`; the first save_checkpoint makes it, list_checkpoints has those there are")]
+    UnknownWorkflow { workflow: WorkflowId },
+    #[error("which workflow? give workflow_id or task_id, not both")]
+    WorkflowOrTask,
+    #[error(
+        "the state is of workflow `{inside}` and not of `{workflow}`; give the same workflow_id in both, or leave it out of the state"
+    )]
+    OtherWorkflow { workflow: WorkflowId, inside: WorkflowId },
+    #[error("workflow `{workflow}` has no checkpoint {number}; list_checkpoints has those that are kept")]
+    UnknownCheckpoint { workflow: WorkflowId, number: u64 },
+    #[error(
+        "checkpoint {number} of workflow `{workflow}` is damaged ({detail}); get_checkpoint without number has the newest sound one"
+    )]
+    CheckpointDamaged { workflow: WorkflowId, number: u64, detail: &'static str },
     #[error("which bundles? give scope, or model_id, base_url and toolset_hash, of which one is made")]
     ScopeMissing,
     #[error("the scope has what looks like a secret in it; choose a name that says what the bundles are for")]

@@ -26,6 +26,8 @@ pub enum Created {
     Plan(Box<Event>),
     /// No new thing, but how many begin anew.
     Reset(usize),
+    /// Its number, if the call saved one.
+    Checkpoint(Option<u64>),
 }
 
 impl Created {
@@ -36,6 +38,7 @@ impl Created {
             Event::DiscoveryAdded { discovery, .. } => Some(Self::Discovery(discovery.clone())),
             Event::MessageSent { message } => Some(Self::Message(message.id.clone())),
             Event::TasksReset { tasks } => Some(Self::Reset(tasks.len())),
+            Event::WorkflowSaved(saved) => Some(Self::Checkpoint(saved.checkpoint.as_ref().map(|(_, one)| one.number))),
             Event::PlanImported { .. } => Some(Self::Plan(Box::new(event.clone()))),
             _ => None,
         }

@@ -1,7 +1,7 @@
 //! Going back to an earlier state, without giving back what must never come back: an ended lease, a spent attempt
 //! number, a dead process, a role that was taken away.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::State;
 use super::agent::Agent;
@@ -9,10 +9,11 @@ use super::document::Document;
 use super::id::{AgentId, TaskId};
 use super::task::{AttemptError, Outcome, Task, TaskStatus};
 use super::time::Timestamp;
+use super::workflow::Workflow;
 
 impl State {
     /// `target` as it can stand after this state. Of the present stay: who the board is and where its history is; the
-    /// living processes; the messages; the reservations of no
+    /// living processes; the messages; the workflows with what they have spent; the reservations of no
     /// task; the agents with what they are, while what they have done is as it was then. Every open attempt
     /// of `target` ends as released, uncounted, and its task is available. The next attempt of a task is numbered above
     /// every one that it ever had here, also when the task was gone in between.
@@ -35,6 +36,7 @@ impl State {
         // Those of claims end with them.
         let kept = self.reservations().filter(|one| one.task.is_none());
         document.reservations = kept.map(|one| (**one).clone()).collect();
+        self.keep_spent(&mut document);
         document.participants = self.participants.iter().map(|(id, one)| (id.clone(), (**one).clone())).collect();
         let present = self.board();
         document.board.schema_version = present.schema_version;
@@ -44,6 +46,26 @@ impl State {
         document.board.created_at = present.created_at;
         document.board.grace_until = present.grace_until;
         document
+    }
+
+    /// Budgets, and what was spent of them, are those of the present, and numbers go on above every one that was used. The
+    /// checkpoints are those of then.
+    fn keep_spent(&self, document: &mut Document) {
+        for workflow in self.workflows() {
+            let then = document.workflows.remove(&workflow.id);
+            let mut kept = Workflow::clone(workflow);
+            if let Some(then) = then {
+                kept.spent = kept.spent.max(then.spent);
+                kept.checkpoint = kept.checkpoint.max(then.checkpoint);
+            }
+            document.workflows.insert(workflow.id.clone(), kept);
+        }
+        let bound: BTreeSet<_> = self.workflows().flat_map(|one| &one.agents).collect();
+        for (id, workflow) in &mut document.workflows {
+            if self.workflow(id).is_none() {
+                workflow.agents.retain(|agent| !bound.contains(agent));
+            }
+        }
     }
 
     /// The highest attempt of every task that had one.

@@ -143,6 +143,7 @@ impl de::Visitor<'_> for Text {
 
 pub const SECOND: i64 = 1_000;
 pub const MINUTE: i64 = 60 * SECOND;
+pub const DAY: i64 = 24 * 60 * MINUTE;
 
 #[cfg(test)]
 mod tests {

@@ -84,6 +84,8 @@ impl Edited {
                 "tasks" => found.tasks(base, from, to),
                 // A version that knew none has left them out.
                 "messages" if to.is_null() && base.messages.is_empty() => {}
+                "workflows" if to.is_null() && base.workflows.is_empty() => {}
+                "checkpoints" if to.is_null() && base.checkpoints.is_empty() => {}
                 "reservations" if to.is_null() && base.reservations.is_empty() => {}
                 "reservations" => found.untouched("reservations", from, &in_order(to)),
                 _ => found.untouched(&printable(key), from, to),

@@ -330,6 +330,12 @@ fn numbers(document: &Document, orders: &Orders, mut note: impl FnMut(Entity, u1
     for (id, one) in &document.retired {
         add(Entity::Retired(id.clone()), sum_of("retired", id.as_str(), one), 0)?;
     }
+    for (id, one) in &document.workflows {
+        add(Entity::Workflow(id.clone()), sum_of("workflows", id.as_str(), one), 0)?;
+    }
+    for (id, one) in &document.checkpoints {
+        add(Entity::Checkpoint(id.clone()), sum_of("checkpoints", id.as_str(), one), 0)?;
+    }
     Ok(total)
 }
 
@@ -363,6 +369,14 @@ fn impossible_beside_tasks(document: &Document) -> Option<String> {
     }
     if let Some((id, _)) = document.agents.iter().find(|(id, agent)| **id != agent.id) {
         return Some(format!("agent {id} has another id inside"));
+    }
+    if let Some((id, _)) = document.workflows.iter().find(|(id, one)| **id != one.id) {
+        return Some(format!("workflow {id} has another id inside"));
+    }
+    if let Some((id, _)) =
+        document.checkpoints.iter().find(|(_, one)| !document.workflows.contains_key(&one.workflow_id))
+    {
+        return Some(format!("checkpoint {id} has no workflow"));
     }
     let stray = document.participants.iter().find(|(id, one)| **id != one.id);
     stray.map(|(id, _)| format!("participant {id} has another id inside"))

@@ -123,7 +123,19 @@ pub fn import(bytes: &[u8]) -> Found {
     };
     let (participants, retired) = (BTreeMap::new(), BTreeMap::new());
     let (messages, reservations) = (Vec::new(), Vec::new());
-    let document = Document { board, tasks, agents, discoveries, messages, reservations, participants, retired };
+    let (workflows, checkpoints) = Default::default();
+    let document = Document {
+        board,
+        tasks,
+        agents,
+        discoveries,
+        messages,
+        reservations,
+        participants,
+        retired,
+        workflows,
+        checkpoints,
+    };
     Found::Foreign { document: Box::new(document), notes }
 }
 

@@ -8,10 +8,13 @@ use super::hex;
 use crate::state::State;
 use crate::state::agent::{Agent, Discovery, Participant};
 use crate::state::document::Retired;
-use crate::state::id::{AgentId, DiscoveryId, MessageId, ParticipantId, ReservationId, TaskId};
+use crate::state::id::{
+    AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, TaskId, WorkflowId,
+};
 use crate::state::message::Message;
 use crate::state::reservation::Reservation;
 use crate::state::task::Task;
+use crate::state::workflow::{Checkpoint, Workflow};
 
 const NO_CHECKSUM: &str = "00000000000000000000000000000000";
 
@@ -24,6 +27,8 @@ pub struct Whole {
     reservations: Section<ReservationId, Reservation>,
     participants: Section<ParticipantId, Participant>,
     pub(super) retired: Section<TaskId, Retired>,
+    workflows: Section<WorkflowId, Workflow>,
+    checkpoints: Section<CheckpointId, Checkpoint>,
     pub(super) text: Vec<u8>,
 }
 
@@ -37,6 +42,8 @@ impl Whole {
             reservations: Section::new("reservations", Shape::List),
             participants: Section::new("participants", Shape::Map),
             retired: Section::new("retired", Shape::Map),
+            workflows: Section::new("workflows", Shape::Map),
+            checkpoints: Section::new("checkpoints", Shape::Map),
             text: Vec::new(),
         }
     }
@@ -54,6 +61,8 @@ impl Whole {
             self.reservations.write(text, state.reservations().map(|one| (&one.id, one)))?,
             self.participants.write(text, state.participants().map(|one| (&one.id, one)))?,
             self.retired.write(text, state.retired())?,
+            self.workflows.write(text, state.workflows().map(|one| (&one.id, one)))?,
+            self.checkpoints.write(text, state.checkpoints())?,
         ];
         text.extend_from_slice(b"\n}");
         let checksum = sums.into_iter().fold(0, u128::wrapping_add);

@@ -113,6 +113,17 @@ fn told(event: &Event) -> Told {
         ),
         Event::TasksReset { tasks } => ("reset", Tone::Busy, named(tasks.iter())),
         Event::TasksRetired { tasks } => ("retired", Tone::Over, named(tasks.iter().map(|task: &Task| &task.id))),
+        Event::WorkflowSaved(saved) => {
+            let at = saved.checkpoint.as_ref().map(|(_, one)| {
+                format!(" {}: {} {}, {}", one.number, one.state.phase, one.state.step, one.state.status)
+            });
+            ("saved", Tone::Plain, format!("workflow {}{}", saved.workflow, at.unwrap_or_default()))
+        }
+        Event::CheckpointsDropped { checkpoints, workflow, expired } => {
+            let of = workflow.as_ref().map(|id| format!(" and workflow {id}")).unwrap_or_default();
+            let why = if *expired { ", too old" } else { "" };
+            ("dropped", Tone::Over, format!("{} checkpoints{of}{why}", checkpoints.len()))
+        }
     }
 }
 

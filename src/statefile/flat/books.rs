@@ -345,11 +345,13 @@ impl Books {
     fn counts_agree(&self, state: &State) -> bool {
         let counts = [
             state.agents().size_hint().0,
+            state.checkpoints().len(),
             state.discoveries().len(),
             state.messages().len(),
             state.participants().size_hint().0,
             state.reservations().len(),
             state.retired().size_hint().0,
+            state.workflows().len(),
             state.live_tasks(),
         ];
         self.slots.iter().zip(counts).all(|(slots, count)| slots.live == count)
@@ -421,11 +423,13 @@ impl Books {
             plan: grained(plan_text.len() + plan_text.len() / 4),
             spent: grained(spent_text.len() + spent_text.len() / 4),
             agents: anywhere,
+            checkpoints: anywhere,
             discoveries: anywhere,
             messages: anywhere,
             participants: anywhere,
             reservations: anywhere,
             retired: anywhere,
+            workflows: anywhere,
             tasks: anywhere,
         };
         // With numbers as long as they can be.
@@ -533,12 +537,14 @@ impl Plan {
 fn rendering_of(entity: &Entity, state: &State) -> io::Result<Option<Rendering>> {
     match entity {
         Entity::Agent(id) => state.agent(id).map(Rendering::of).transpose(),
+        Entity::Checkpoint(id) => state.checkpoint(id).map(Rendering::of).transpose(),
         Entity::Discovery(id) => state.discovery(id).map(Rendering::of).transpose(),
         Entity::Message(id) => state.message(id).map(Rendering::of).transpose(),
         Entity::Participant(id) => state.participant(id).map(Rendering::of).transpose(),
         Entity::Reservation(id) => state.reservation(id).map(Rendering::of).transpose(),
         Entity::Retired(id) => state.retired_task(id).map(Rendering::of).transpose(),
         Entity::Task(id) => state.task(id).map(Rendering::of).transpose(),
+        Entity::Workflow(id) => state.workflow(id).map(Rendering::of).transpose(),
     }
 }
 
@@ -550,8 +556,10 @@ fn sum_of_rendered(rendering: &Rendering, entity: &Entity) -> u128 {
 fn key(entity: &Entity) -> Option<&str> {
     match entity {
         Entity::Agent(id) => Some(id.as_str()),
+        Entity::Checkpoint(id) => Some(id.as_str()),
         Entity::Participant(id) => Some(id.as_str()),
         Entity::Retired(id) => Some(id.as_str()),
+        Entity::Workflow(id) => Some(id.as_str()),
         Entity::Discovery(_) | Entity::Message(_) | Entity::Reservation(_) | Entity::Task(_) => None,
     }
 }
@@ -576,12 +584,14 @@ fn next_order(layout: &mut Layout, entity: &Entity) -> u64 {
 fn entities(field: Field, state: &State) -> Vec<Entity> {
     match field {
         Field::Agents => state.agents().map(|one| Entity::Agent(one.id.clone())).collect(),
+        Field::Checkpoints => state.checkpoints().map(|(id, _)| Entity::Checkpoint(id.clone())).collect(),
         Field::Discoveries => state.discoveries().map(|one| Entity::Discovery(one.id.clone())).collect(),
         Field::Messages => state.messages().map(|one| Entity::Message(one.id.clone())).collect(),
         Field::Participants => state.participants().map(|one| Entity::Participant(one.id.clone())).collect(),
         Field::Reservations => state.reservations().map(|one| Entity::Reservation(one.id.clone())).collect(),
         Field::Retired => state.retired().map(|(id, _)| Entity::Retired(id.clone())).collect(),
         Field::Tasks => state.tasks().map(|one| Entity::Task(one.id.clone())).collect(),
+        Field::Workflows => state.workflows().map(|one| Entity::Workflow(one.id.clone())).collect(),
     }
 }
 
@@ -650,12 +660,14 @@ fn grow(layout: &mut Layout, field: Field, length: u32) -> Option<u64> {
 fn set_span(layout: &mut Layout, field: Field, span: Span) {
     match field {
         Field::Agents => layout.agents = span,
+        Field::Checkpoints => layout.checkpoints = span,
         Field::Discoveries => layout.discoveries = span,
         Field::Messages => layout.messages = span,
         Field::Participants => layout.participants = span,
         Field::Reservations => layout.reservations = span,
         Field::Retired => layout.retired = span,
         Field::Tasks => layout.tasks = span,
+        Field::Workflows => layout.workflows = span,
     }
 }
 

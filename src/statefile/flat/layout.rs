@@ -5,27 +5,33 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::state::changed::Entity;
-use crate::state::id::{AgentId, DiscoveryId, MessageId, ParticipantId, ReservationId, TaskId};
+use crate::state::id::{
+    AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, TaskId, WorkflowId,
+};
 
 /// The fields that hold entities, in the order in which they stand: the one that grows without bound is the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Field {
     Agents,
+    Checkpoints,
     Discoveries,
     Messages,
     Participants,
     Reservations,
     Retired,
+    Workflows,
     Tasks,
 }
 
-pub const FIELDS: [Field; 7] = [
+pub const FIELDS: [Field; 9] = [
     Field::Agents,
+    Field::Checkpoints,
     Field::Discoveries,
     Field::Messages,
     Field::Participants,
     Field::Reservations,
     Field::Retired,
+    Field::Workflows,
     Field::Tasks,
 ];
 
@@ -33,24 +39,28 @@ impl Field {
     pub fn of(entity: &Entity) -> Self {
         match entity {
             Entity::Agent(_) => Self::Agents,
+            Entity::Checkpoint(_) => Self::Checkpoints,
             Entity::Discovery(_) => Self::Discoveries,
             Entity::Message(_) => Self::Messages,
             Entity::Participant(_) => Self::Participants,
             Entity::Reservation(_) => Self::Reservations,
             Entity::Retired(_) => Self::Retired,
             Entity::Task(_) => Self::Tasks,
+            Entity::Workflow(_) => Self::Workflows,
         }
     }
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Agents => "agents",
+            Self::Checkpoints => "checkpoints",
             Self::Discoveries => "discoveries",
             Self::Messages => "messages",
             Self::Participants => "participants",
             Self::Reservations => "reservations",
             Self::Retired => "retired",
             Self::Tasks => "tasks",
+            Self::Workflows => "workflows",
         }
     }
 
@@ -72,19 +82,21 @@ impl Field {
         match self {
             Self::Tasks => "\n  ]\n}",
             Self::Discoveries | Self::Messages | Self::Reservations => "\n  ],",
-            Self::Agents | Self::Participants | Self::Retired => "\n  },",
+            Self::Agents | Self::Checkpoints | Self::Participants | Self::Retired | Self::Workflows => "\n  },",
         }
     }
 
     fn entity(self, id: &str) -> Entity {
         match self {
             Self::Agents => Entity::Agent(AgentId::trusted(id)),
+            Self::Checkpoints => Entity::Checkpoint(CheckpointId::trusted(id)),
             Self::Discoveries => Entity::Discovery(DiscoveryId::trusted(id)),
             Self::Messages => Entity::Message(MessageId::trusted(id)),
             Self::Participants => Entity::Participant(ParticipantId::trusted(id)),
             Self::Reservations => Entity::Reservation(ReservationId::trusted(id)),
             Self::Retired => Entity::Retired(TaskId::trusted(id)),
             Self::Tasks => Entity::Task(TaskId::trusted(id)),
+            Self::Workflows => Entity::Workflow(WorkflowId::trusted(id)),
         }
     }
 }
@@ -103,14 +115,19 @@ pub struct Layout {
     pub plan: u64,
     pub spent: u64,
     pub agents: Span,
+    /// Like the messages, the reservations and the workflows nowhere in a file of a version without them, which is
+    /// arranged anew for that.
+    #[serde(default, skip_serializing_if = "Span::is_nowhere")]
+    pub checkpoints: Span,
     pub discoveries: Span,
-    /// Like the reservations, nowhere in a file of a version without them, which is arranged anew for that.
     #[serde(default, skip_serializing_if = "Span::is_nowhere")]
     pub messages: Span,
     pub participants: Span,
     #[serde(default, skip_serializing_if = "Span::is_nowhere")]
     pub reservations: Span,
     pub retired: Span,
+    #[serde(default, skip_serializing_if = "Span::is_nowhere")]
+    pub workflows: Span,
     pub tasks: Span,
 }
 
@@ -132,12 +149,14 @@ impl Layout {
     pub fn span(&self, field: Field) -> Span {
         match field {
             Field::Agents => self.agents,
+            Field::Checkpoints => self.checkpoints,
             Field::Discoveries => self.discoveries,
             Field::Messages => self.messages,
             Field::Participants => self.participants,
             Field::Reservations => self.reservations,
             Field::Retired => self.retired,
             Field::Tasks => self.tasks,
+            Field::Workflows => self.workflows,
         }
     }
 
@@ -214,7 +233,7 @@ pub fn slots(field: Field, bytes: &[u8], at: u64) -> Option<Vec<Found>> {
 fn owner(field: Field, slot: &[u8]) -> Option<(Entity, u64)> {
     let text = slot.get(FIRST.len()..)?;
     let (id, order) = match field {
-        Field::Agents | Field::Participants | Field::Retired => (text, 0),
+        Field::Agents | Field::Checkpoints | Field::Participants | Field::Retired | Field::Workflows => (text, 0),
         Field::Discoveries | Field::Messages => (text.strip_prefix(b"{\n      \"id\": ")?, 0),
         Field::Reservations | Field::Tasks => {
             let text = text.strip_prefix(b"{")?.strip_prefix(ORDER.as_bytes())?;

@@ -1,0 +1,175 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{AgentArgument, Annotations, Call, Decision, Operation, Toolset, WRITE, input};
+use crate::state::event::{Event, Saved};
+use crate::state::guard::{HUMAN, held_by_other};
+use crate::state::id::{AgentId, TaskId, WorkflowId};
+use crate::state::limit;
+use crate::state::refusal::Refusal;
+use crate::state::workflow::{Budget, Checkpoint, ExecutionState, Spent};
+use crate::state::{Created, State};
+
+pub struct SaveCheckpoint;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    agent_id: Option<String>,
+    /// Made by the first save
+    workflow_id: String,
+    /// What it was saved in work on
+    task_id: Option<String>,
+    attempt: Option<u32>,
+    /// Where the execution stands; left out: only budget, scope and spent
+    state: Option<ExecutionState>,
+    /// What the workflow may spend; claims of its agents end with it
+    budget: Option<Budget>,
+    /// What it works through
+    scope: Option<String>,
+    /// Since the last save
+    #[serde(default)]
+    spent: Spent,
+    idempotency_key: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Reply {
+    success: bool,
+    workflow_id: WorkflowId,
+    /// Number of the newest
+    checkpoint: u64,
+    kept: usize,
+    spent: Spent,
+    #[serde(skip_serializing_if = "Budget::is_empty")]
+    remaining: Budget,
+    /// What the budget has no more of: finish, and claim nothing
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exhausted: Option<String>,
+}
+
+impl Operation for SaveCheckpoint {
+    const NAME: &'static str = "save_checkpoint";
+    const DESCRIPTION: &'static str = "Keep how far a workflow has come, durably, so that work goes on from there after any interruption; and count what it has spent.";
+    const ANNOTATIONS: Annotations = WRITE;
+    const TOOLSET: Toolset = Toolset::Full;
+    const AGENT: AgentArgument = AgentArgument::Optional;
+    type Params = Params;
+    type Reply = Reply;
+
+    fn agent_id(params: &Params) -> Option<&str> {
+        params.agent_id.as_deref()
+    }
+
+    fn idempotency_key(params: &Params) -> Option<&str> {
+        params.idempotency_key.as_deref()
+    }
+
+    fn decide(params: &Params, state: &State, call: &Call) -> Decision {
+        let workflow = WorkflowId::checked(&params.workflow_id)?;
+        state.takes_part(call.actor.as_ref())?;
+        let agent = call.actor.clone().filter(|agent| agent.as_str() != HUMAN);
+        input::check_scope(params.scope.as_deref())?;
+        let budget = params.budget.unwrap_or_default();
+        check_amounts(budget, params.spent)?;
+        let known = state.workflow(&workflow);
+        let room = match known {
+            Some(known) => {
+                state.may_bound(call.actor.as_ref(), known.budget, budget)?;
+                None
+            }
+            None => state.room_for_workflow(call.policy, call.now)?,
+        };
+        let task = params.task_id.as_deref().map(TaskId::checked).transpose()?;
+        let attempt = task.as_ref().map(|task| checked_attempt(task, params.attempt, agent.as_ref(), state));
+        let attempt = attempt.transpose()?.flatten();
+        let (place, dropped) = state.next_place(&workflow, call.policy.checkpoints_kept());
+        let checkpoint = match &params.state {
+            Some(execution) => {
+                let execution = checked_state(execution, &workflow)?;
+                let checkpoint = Checkpoint {
+                    workflow_id: workflow.clone(),
+                    number: known.map_or(0, |known| known.checkpoint) + 1,
+                    at: call.now,
+                    agent: agent.clone(),
+                    task,
+                    attempt,
+                    sha256: execution.sha256(),
+                    state: execution,
+                };
+                Some((place, checkpoint))
+            }
+            None => None,
+        };
+        let dropped = if checkpoint.is_some() { dropped } else { Vec::new() };
+        let (scope, spent) = (params.scope.clone(), params.spent);
+        let saved = Saved { workflow, agent, scope, budget, spent, checkpoint, dropped };
+        Ok(room.into_iter().chain([Event::WorkflowSaved(Box::new(saved))]).collect())
+    }
+
+    fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
+        let workflow = state.known_workflow(&WorkflowId::checked(&params.workflow_id)?)?;
+        let made = call.created.iter().find_map(|created| match created {
+            Created::Checkpoint(number) => *number,
+            _ => None,
+        });
+        Ok(Reply {
+            success: true,
+            workflow_id: workflow.id.clone(),
+            checkpoint: made.unwrap_or(workflow.checkpoint),
+            kept: state.checkpoints_of(&workflow.id).count(),
+            spent: workflow.spent,
+            remaining: workflow.remaining(),
+            exhausted: workflow.exhausted().map(|exhausted| exhausted.to_string()),
+        })
+    }
+}
+
+fn check_amounts(budget: Budget, spent: Spent) -> Result<(), Refusal> {
+    let bounds = [budget.tokens, budget.attempts, budget.seconds].into_iter().flatten();
+    for amount in bounds.chain([spent.tokens, spent.attempts, spent.seconds]) {
+        limit::BUDGET.check(usize::try_from(amount).unwrap_or(usize::MAX))?;
+    }
+    Ok(())
+}
+
+/// Of a task that somebody holds only its holder saves, in the attempt that is current: not one whose lease has ended.
+fn checked_attempt(
+    id: &TaskId,
+    given: Option<u32>,
+    agent: Option<&AgentId>,
+    state: &State,
+) -> Result<Option<u32>, Refusal> {
+    let task = state.known_task(id)?;
+    let open = task.open_attempt();
+    if let (Some(open), Some(agent)) = (open, agent)
+        && open.agent != *agent
+    {
+        return Err(held_by_other(task, open));
+    }
+    let current = Some(task.attempt).filter(|attempt| *attempt > 0);
+    match given {
+        Some(given) if Some(given) != current => Err(Refusal::AttemptOver {
+            task: id.clone(),
+            given,
+            current: task.attempt,
+            holder: open.map(|open| open.agent.clone()),
+            kept: false,
+        }),
+        _ => Ok(current),
+    }
+}
+
+fn checked_state(given: &ExecutionState, workflow: &WorkflowId) -> Result<ExecutionState, Refusal> {
+    if let Some(inside) = given.workflow_id.as_ref().filter(|inside| *inside != workflow) {
+        // What an agent wrote there may be no id at all.
+        let inside = WorkflowId::checked(inside.as_str())?;
+        return Err(Refusal::OtherWorkflow { workflow: workflow.clone(), inside });
+    }
+    let state = ExecutionState { workflow_id: Some(workflow.clone()), ..given.clone() };
+    let json = serde_json::to_value(&state).unwrap_or(Value::Null);
+    limit::DEPTH.check(input::depth(&json))?;
+    limit::CHECKPOINT.check_text(&json.to_string())?;
+    Ok(state)
+}

@@ -1,0 +1,476 @@
+//! Workflows: how far an execution has come, what it may still spend, and its newest checkpoints, so that whoever takes it
+//! up after an interruption goes on from there.
+//!
+//! The checkpoints of a workflow stand in places that are used again, the oldest first: a picture of the state that is
+//! written in place then overwrites one text instead of growing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use super::event::{Event, Saved};
+use super::id::{AgentId, CheckpointId, TaskId, WorkflowId};
+use super::limit;
+use super::policy::Policy;
+use super::refusal::Refusal;
+use super::time::Timestamp;
+use super::{State, Undo};
+
+/// Workflows whose old checkpoints go with one event.
+const AGED_AT_ONCE: usize = 100;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Workflow {
+    pub id: WorkflowId,
+    /// What it works through: `all` or a path such as P1.M2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
+    /// Those that work for it, and have saved in no other since.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub agents: BTreeSet<AgentId>,
+    #[serde(default, skip_serializing_if = "Budget::is_empty")]
+    pub budget: Budget,
+    #[serde(default)]
+    pub spent: Spent,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    /// The number of the newest checkpoint; none is used twice.
+    pub checkpoint: u64,
+}
+
+/// What a workflow may spend; without a bound where there is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Budget {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Spent {
+    #[serde(default)]
+    pub tokens: u64,
+    #[serde(default)]
+    pub attempts: u64,
+    #[serde(default)]
+    pub seconds: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Checkpoint {
+    pub workflow_id: WorkflowId,
+    /// Counted from 1 in its workflow.
+    pub number: u64,
+    pub at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    /// Of the state's JSON without spaces.
+    pub sha256: String,
+    pub state: ExecutionState,
+}
+
+/// Where an execution stands, in its own words.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExecutionState {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow_id: Option<WorkflowId>,
+    #[serde(default = "initializing")]
+    pub phase: String,
+    #[serde(default)]
+    pub step: u64,
+    #[serde(default = "pending")]
+    pub status: String,
+    /// By persona: last_updated, status, current_attempt, tokens_used, last_error, recovery_applied
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub persona_states: BTreeMap<String, Map<String, Value>>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub retry_counts: BTreeMap<String, u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub completed_tasks: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pending_tasks: Vec<String>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub artifacts: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub metrics: Map<String, Value>,
+}
+
+fn initializing() -> String {
+    "initializing".to_owned()
+}
+
+fn pending() -> String {
+    "pending".to_owned()
+}
+
+impl ExecutionState {
+    pub fn sha256(&self) -> String {
+        let json = serde_json::to_vec(self).unwrap_or_default();
+        Sha256::digest(json).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl Checkpoint {
+    /// What is wrong with it, if it is not as it was saved.
+    pub fn damage(&self) -> Option<&'static str> {
+        (self.state.sha256() != self.sha256).then_some("its sha256 does not fit its state")
+    }
+}
+
+/// What of a budget is used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exhausted {
+    pub what: &'static str,
+    pub spent: u64,
+    pub budget: u64,
+}
+
+impl fmt::Display for Exhausted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} {}", self.spent, self.budget, self.what)
+    }
+}
+
+impl Budget {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What `more` bounds is bounded as it says.
+    pub fn with(self, more: Self) -> Self {
+        Self {
+            tokens: more.tokens.or(self.tokens),
+            attempts: more.attempts.or(self.attempts),
+            seconds: more.seconds.or(self.seconds),
+        }
+    }
+
+    /// Some bound that stands is higher in `new`.
+    pub fn is_raised_by(self, new: Self) -> bool {
+        let raised = |old: Option<u64>, new: Option<u64>| matches!((old, new), (Some(old), Some(new)) if new > old);
+        raised(self.tokens, new.tokens) || raised(self.attempts, new.attempts) || raised(self.seconds, new.seconds)
+    }
+}
+
+impl Spent {
+    pub fn and(self, more: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_add(more.tokens),
+            attempts: self.attempts.saturating_add(more.attempts),
+            seconds: self.seconds.saturating_add(more.seconds),
+        }
+    }
+
+    /// The more of each.
+    pub fn max(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.max(other.tokens),
+            attempts: self.attempts.max(other.attempts),
+            seconds: self.seconds.max(other.seconds),
+        }
+    }
+}
+
+impl Workflow {
+    pub fn remaining(&self) -> Budget {
+        let left = |budget: Option<u64>, spent: u64| budget.map(|budget| budget.saturating_sub(spent));
+        Budget {
+            tokens: left(self.budget.tokens, self.spent.tokens),
+            attempts: left(self.budget.attempts, self.spent.attempts),
+            seconds: left(self.budget.seconds, self.spent.seconds),
+        }
+    }
+
+    pub fn exhausted(&self) -> Option<Exhausted> {
+        let bounds = [
+            ("tokens", self.budget.tokens, self.spent.tokens),
+            ("attempts", self.budget.attempts, self.spent.attempts),
+            ("seconds", self.budget.seconds, self.spent.seconds),
+        ];
+        let over = |(what, budget, spent): (&'static str, Option<u64>, u64)| {
+            budget.filter(|budget| spent >= *budget).map(|budget| Exhausted { what, spent, budget })
+        };
+        bounds.into_iter().find_map(over)
+    }
+}
+
+impl State {
+    pub fn workflows(&self) -> impl DoubleEndedIterator<Item = &Arc<Workflow>> + ExactSizeIterator {
+        self.workflows.values()
+    }
+
+    /// Those behind `id` in the order of ids.
+    pub fn workflows_after(&self, id: Option<&WorkflowId>) -> impl Iterator<Item = &Arc<Workflow>> {
+        let start = id.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
+        self.workflows.range::<WorkflowId, _>((start, std::ops::Bound::Unbounded)).map(|(_, one)| one)
+    }
+
+    pub fn workflow(&self, id: &WorkflowId) -> Option<&Arc<Workflow>> {
+        self.workflows.get(id)
+    }
+
+    pub fn known_workflow(&self, id: &WorkflowId) -> Result<&Arc<Workflow>, Refusal> {
+        self.workflow(id).ok_or_else(|| Refusal::UnknownWorkflow { workflow: id.clone() })
+    }
+
+    pub fn checkpoints(&self) -> impl Iterator<Item = (&CheckpointId, &Arc<Checkpoint>)> + ExactSizeIterator {
+        self.checkpoints.iter()
+    }
+
+    pub fn checkpoint(&self, id: &CheckpointId) -> Option<&Arc<Checkpoint>> {
+        self.checkpoints.get(id)
+    }
+
+    /// Newest first.
+    pub fn checkpoints_of(&self, workflow: &WorkflowId) -> impl DoubleEndedIterator<Item = &Arc<Checkpoint>> {
+        let places = self.progress.numbers.get(workflow).into_iter().flatten().rev();
+        places.filter_map(|(_, place)| self.checkpoints.get(place))
+    }
+
+    /// Those that were saved in work on `task`, newest first.
+    pub fn checkpoints_for(&self, task: &TaskId) -> impl Iterator<Item = &Arc<Checkpoint>> {
+        let places = self.progress.tasks.get(task).into_iter().flatten().rev();
+        places.filter_map(|(.., place)| self.checkpoints.get(place))
+    }
+
+    /// The workflow that `agent` works for.
+    pub fn workflow_of(&self, agent: &AgentId) -> Option<&Arc<Workflow>> {
+        self.workflows.get(self.progress.agents.get(agent)?)
+    }
+
+    /// The workflow that `agent` works for, when its budget allows no more claims.
+    pub fn spent_workflow(&self, agent: &AgentId) -> Option<(&Arc<Workflow>, Exhausted)> {
+        let workflow = self.workflow_of(agent)?;
+        Some((workflow, workflow.exhausted()?))
+    }
+
+    /// Where the next checkpoint of `workflow` belongs, and those that it drives out: the oldest beyond `keep`.
+    pub fn next_place(&self, workflow: &WorkflowId, keep: usize) -> (CheckpointId, Vec<CheckpointId>) {
+        let none = BTreeMap::new();
+        let known = self.progress.numbers.get(workflow).unwrap_or(&none);
+        let surplus = (known.len() + 1).saturating_sub(keep.max(1));
+        let mut leaving: Vec<_> = known.values().take(surplus).cloned().collect();
+        if !leaving.is_empty() {
+            return (leaving.remove(0), leaving);
+        }
+        let taken: BTreeSet<_> = known.values().collect();
+        let places = (0..).map(|place: usize| CheckpointId::trusted(format!("{workflow}/{place}")));
+        let free = places.into_iter().find(|place| !taken.contains(place));
+        (free.unwrap_or_else(|| CheckpointId::trusted(format!("{workflow}/0"))), leaving)
+    }
+
+    /// Checkpoints that are too old, but for the newest of each workflow.
+    pub fn retire_checkpoints(&self, policy: &Policy, now: Timestamp) -> Option<Event> {
+        let before = now + -policy.checkpoint_millis();
+        let aged = self.progress.aging.iter().take_while(|(oldest, _)| *oldest < before).take(AGED_AT_ONCE);
+        let old = aged.flat_map(|(_, workflow)| {
+            let places = self.progress.numbers.get(workflow).into_iter().flatten().rev().skip(1);
+            places
+                .map(|(_, place)| place)
+                .filter(|place| self.checkpoints.get(*place).is_some_and(|one| one.at < before))
+        });
+        let checkpoints: Vec<_> = old.cloned().collect();
+        (!checkpoints.is_empty()).then_some(Event::CheckpointsDropped { checkpoints, workflow: None, expired: true })
+    }
+
+    /// There is room for one more workflow, perhaps when the one that nobody has used for longest goes.
+    pub fn room_for_workflow(&self, policy: &Policy, now: Timestamp) -> Result<Option<Event>, Refusal> {
+        if limit::WORKFLOWS.check(self.workflows.len() + 1).is_ok() {
+            return Ok(None);
+        }
+        let before = now + -policy.checkpoint_millis();
+        let unused = self.workflows.values().filter(|one| one.updated_at < before).min_by_key(|one| one.updated_at);
+        let Some(unused) = unused else { return Err(limit::WORKFLOWS.check(self.workflows.len() + 1).unwrap_err()) };
+        Ok(Some(self.workflow_dropped(&unused.id, true)))
+    }
+
+    /// The workflow goes, with all that it had.
+    pub fn workflow_dropped(&self, id: &WorkflowId, expired: bool) -> Event {
+        let places = self.progress.numbers.get(id).into_iter().flat_map(BTreeMap::values);
+        Event::CheckpointsDropped { checkpoints: places.cloned().collect(), workflow: Some(id.clone()), expired }
+    }
+
+    /// Where the checkpoint of that number stands.
+    pub fn place_of(&self, workflow: &WorkflowId, number: u64) -> Option<&CheckpointId> {
+        self.progress.numbers.get(workflow)?.get(&number)
+    }
+
+    /// A bound once set is raised by leaders only: an agent's budget is not its own to grant.
+    pub fn may_bound(&self, actor: Option<&AgentId>, old: Budget, new: Budget) -> Result<(), Refusal> {
+        if old.is_raised_by(new) { self.leads(actor, "raise a budget") } else { Ok(()) }
+    }
+
+    pub(super) fn save_workflow(&mut self, saved: &Saved, at: Timestamp) {
+        let known = self.workflows.get(&saved.workflow).map(|known| Workflow::clone(known));
+        let mut workflow = known.unwrap_or_else(|| Workflow {
+            id: saved.workflow.clone(),
+            scope: None,
+            agents: BTreeSet::new(),
+            budget: Budget::default(),
+            spent: Spent::default(),
+            created_at: at,
+            updated_at: at,
+            checkpoint: 0,
+        });
+        workflow.updated_at = at;
+        workflow.scope = saved.scope.clone().or(workflow.scope);
+        workflow.budget = workflow.budget.with(saved.budget);
+        workflow.spent = workflow.spent.and(saved.spent);
+        if let Some(agent) = &saved.agent {
+            let other = self.progress.agents.get(agent).filter(|other| **other != saved.workflow);
+            if let Some(other) = other.and_then(|other| self.workflows.get(other)) {
+                let mut other = Workflow::clone(other);
+                other.agents.remove(agent);
+                self.put_workflow(&other.id.clone(), Some(Arc::new(other)));
+            }
+            workflow.agents.insert(agent.clone());
+        }
+        if let Some((place, checkpoint)) = &saved.checkpoint {
+            workflow.checkpoint = checkpoint.number;
+            self.put_checkpoint(place, Some(Arc::new(Checkpoint { at, ..Checkpoint::clone(checkpoint) })));
+        }
+        for place in &saved.dropped {
+            self.put_checkpoint(place, None);
+        }
+        self.put_workflow(&saved.workflow, Some(Arc::new(workflow)));
+    }
+
+    /// What is not there any more is no mistake.
+    pub(super) fn drop_checkpoints(&mut self, checkpoints: &[CheckpointId], workflow: Option<&WorkflowId>) {
+        checkpoints.iter().for_each(|place| self.put_checkpoint(place, None));
+        if let Some(workflow) = workflow {
+            self.put_workflow(workflow, None);
+        }
+    }
+
+    fn put_workflow(&mut self, id: &WorkflowId, new: Option<Arc<Workflow>>) {
+        let old = self.swap_workflow(id, new);
+        self.undo.push(Undo::Workflow(id.clone(), old));
+    }
+
+    fn put_checkpoint(&mut self, id: &CheckpointId, new: Option<Arc<Checkpoint>>) {
+        let old = self.swap_checkpoint(id, new);
+        self.undo.push(Undo::Checkpoint(id.clone(), old));
+    }
+
+    pub(super) fn swap_workflow(&mut self, id: &WorkflowId, new: Option<Arc<Workflow>>) -> Option<Arc<Workflow>> {
+        let old = match &new {
+            Some(new) => self.workflows.insert(id.clone(), Arc::clone(new)),
+            None => self.workflows.remove(id),
+        };
+        for agent in old.iter().flat_map(|one| &one.agents) {
+            if self.progress.agents.get(agent) == Some(id) {
+                self.progress.agents.remove(agent);
+            }
+        }
+        for agent in new.iter().flat_map(|one| &one.agents) {
+            self.progress.agents.insert(agent.clone(), id.clone());
+        }
+        old
+    }
+
+    pub(super) fn swap_checkpoint(
+        &mut self,
+        id: &CheckpointId,
+        new: Option<Arc<Checkpoint>>,
+    ) -> Option<Arc<Checkpoint>> {
+        let workflow = new.as_ref().or_else(|| self.checkpoints.get(id)).map(|one| one.workflow_id.clone());
+        let before = workflow.as_ref().and_then(|workflow| self.oldest_of(workflow));
+        let old = match &new {
+            Some(new) => self.checkpoints.insert(id.clone(), Arc::clone(new)),
+            None => self.checkpoints.remove(id),
+        };
+        self.progress.replace(id, old.as_deref(), new.as_deref());
+        if let Some(workflow) = workflow {
+            let after = self.oldest_of(&workflow);
+            before.map(|at| self.progress.aging.remove(&(at, workflow.clone())));
+            after.map(|at| self.progress.aging.insert((at, workflow)));
+        }
+        old
+    }
+
+    /// When the oldest checkpoint was made, of a workflow with more than one.
+    fn oldest_of(&self, workflow: &WorkflowId) -> Option<Timestamp> {
+        let numbers = self.progress.numbers.get(workflow).filter(|numbers| numbers.len() > 1)?;
+        let oldest = numbers.values().filter_map(|place| self.checkpoints.get(place)).map(|one| one.at);
+        oldest.min()
+    }
+
+    pub(super) fn check_workflows(&self, wrong: &mut Vec<String>) {
+        let mut fresh = Self::new();
+        for (id, one) in &self.workflows {
+            fresh.swap_workflow(id, Some(Arc::clone(one)));
+            if *id != one.id {
+                wrong.push(format!("workflow {id} has another id inside"));
+            }
+            for agent in &one.agents {
+                if self.progress.agents.get(agent) != Some(id) {
+                    wrong.push(format!("agent {agent} works for two workflows"));
+                }
+            }
+        }
+        for (id, one) in &self.checkpoints {
+            fresh.swap_checkpoint(id, Some(Arc::clone(one)));
+            let stands = id.as_str().strip_prefix(one.workflow_id.as_str()).is_some_and(|rest| rest.starts_with('/'));
+            let workflow = self.workflows.get(&one.workflow_id);
+            if !stands || workflow.is_none_or(|workflow| workflow.checkpoint < one.number) {
+                wrong.push(format!("checkpoint {id} is number {} of {}", one.number, one.workflow_id));
+            }
+        }
+        if fresh.progress != self.progress {
+            wrong.push(format!("the progress is {:?} and should be {:?}", self.progress, fresh.progress));
+        }
+    }
+}
+
+/// What follows from the workflows and their checkpoints.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Progress {
+    numbers: BTreeMap<WorkflowId, BTreeMap<u64, CheckpointId>>,
+    tasks: BTreeMap<TaskId, BTreeSet<(Timestamp, u64, CheckpointId)>>,
+    agents: BTreeMap<AgentId, WorkflowId>,
+    /// By its oldest checkpoint, each workflow with more than one.
+    aging: BTreeSet<(Timestamp, WorkflowId)>,
+}
+
+impl Progress {
+    fn replace(&mut self, id: &CheckpointId, old: Option<&Checkpoint>, new: Option<&Checkpoint>) {
+        if let Some(old) = old {
+            if let Some(numbers) = self.numbers.get_mut(&old.workflow_id) {
+                numbers.remove(&old.number);
+                if numbers.is_empty() {
+                    self.numbers.remove(&old.workflow_id);
+                }
+            }
+            if let Some(task) = &old.task
+                && let Some(of_task) = self.tasks.get_mut(task)
+            {
+                of_task.remove(&(old.at, old.number, id.clone()));
+                if of_task.is_empty() {
+                    self.tasks.remove(task);
+                }
+            }
+        }
+        if let Some(new) = new {
+            self.numbers.entry(new.workflow_id.clone()).or_default().insert(new.number, id.clone());
+            if let Some(task) = &new.task {
+                self.tasks.entry(task.clone()).or_default().insert((new.at, new.number, id.clone()));
+            }
+        }
+    }
+}
