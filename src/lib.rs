@@ -25,6 +25,7 @@
 //! | how calls become durable, waiting, presence | [`participant`]: `writer` (the loop), `board` (start, catch-up), `directory`, `feed`, `archive` (the past), `upkeep` |
 //! | what happens to a damaged or deleted board | [`participant`]: `recovery` (at start, `doctor --repair`), `vanished` (while it runs) |
 //! | what a plan may look like | [`plan`] (JSON, Markdown, export); `state::plan` for what a new version means, `state::hierarchy` for parents |
+//! | how far executions have come, and what they may spend | `state::workflow`; [`artifact`] for the files that work leaves |
 //! | what is on disk | [`journal`] (events in SQLite), [`statefile`] (the projection and older formats), [`snapshot`], [`bundle`]; [`sealed`] for both |
 //! | what a person may change by hand | [`ops::hand_edit`] (the rules), `statefile::edit` (the difference), `participant::edits` |
 //! | what MCP clients see | [`mcp`]: `server` (all transports), `stdio`, `http`, `subscriptions` |
@@ -51,6 +52,7 @@
 //! 6. The ready index equals the definition of ready.
 //! 7. Every counter equals what the events say.
 
+pub mod artifact;
 pub mod bundle;
 pub mod cli;
 pub mod clock;

@@ -2,12 +2,14 @@
 
 mod add;
 mod agents;
+mod artifact;
 mod backup;
 mod bench;
 mod board;
 mod bundle;
 mod call;
 mod cancel;
+mod checkpoint;
 mod claim;
 mod complete;
 mod completions;
@@ -178,10 +180,16 @@ enum Command {
     Snapshot(snapshot::Arguments),
     /// Keep refined prompts and settings for the next run, and load them
     Bundle(bundle::Arguments),
+    /// Keep how far an execution has come, and what it may spend
+    #[command(subcommand)]
+    Checkpoint(checkpoint::Command),
+    /// Keep files with a task: reports, logs, patches
+    #[command(subcommand)]
+    Artifact(artifact::Command),
     /// Write the whole board to one file, while others use it
     ///
-    /// In it: the journal, the state file and config.toml. Not in it: bundles/ (context bundles), snapshots/ and what was
-    /// moved aside; copy these directories to take them elsewhere.
+    /// In it: the journal, the state file and config.toml. Not in it: bundles/ (context bundles), artifacts/,
+    /// snapshots/ and what was moved aside; copy these directories to take them elsewhere.
     Backup(backup::Arguments),
     /// Make the board, or set it back, from a backup or a state file
     Restore(restore::Arguments),
@@ -300,6 +308,8 @@ fn run(arguments: Arguments) -> Outcome {
         Command::State(arguments) => state::run(&session, arguments),
         Command::Snapshot(arguments) => snapshot::run(&session, arguments),
         Command::Bundle(arguments) => bundle::run(&session, arguments),
+        Command::Checkpoint(command) => checkpoint::run(&session, command),
+        Command::Artifact(command) => artifact::run(&session, command),
         Command::Backup(arguments) => backup::run(&session, arguments),
         Command::Restore(arguments) => restore::run(&session, arguments),
         Command::Doctor(arguments) => doctor::run(&session, &arguments),

@@ -2,7 +2,7 @@
 
 use crate::ops::{self, AgentArgument};
 
-const COMMANDS: [(&str, &str); 36] = [
+const COMMANDS: [(&str, &str); 41] = [
     ("claim_task", "claim"),
     ("start_task", "start"),
     ("complete_task", "complete"),
@@ -34,6 +34,11 @@ const COMMANDS: [(&str, &str); 36] = [
     ("refine_bundle", "bundle refine"),
     ("list_bundles", "bundle list"),
     ("verify_bundles", "bundle verify"),
+    ("save_checkpoint", "checkpoint save"),
+    ("get_checkpoint", "checkpoint show"),
+    ("list_checkpoints", "checkpoint list"),
+    ("delete_checkpoints", "checkpoint delete"),
+    ("attach_artifact", "artifact attach"),
     ("import_plan", "plan import"),
     ("export_plan", "plan export"),
     ("diff_plans", "plan diff"),

@@ -187,6 +187,7 @@ impl Gate {
             }
         };
         let mut caller = caller(request.headers())?;
+        caller.remote = true;
         if let Some((principal, over)) = guest {
             caller.gone = over.child_token();
             if let Some(own) = &principal.agent {

@@ -8,13 +8,14 @@ use crate::state::State;
 use crate::state::agent::Agent;
 use crate::state::claim::{EmptyHanded, Verdict};
 use crate::state::event::Event;
-use crate::state::id::{AgentId, TaskId};
+use crate::state::id::{AgentId, TaskId, WorkflowId};
 use crate::state::lease_end;
 use crate::state::limit;
 use crate::state::refusal::Refusal;
 use crate::state::reservation::{Effort, Hold};
 use crate::state::task::{Attempt, Task, TaskStatus};
 use crate::state::time::Timestamp;
+use crate::state::workflow::ExecutionState;
 
 pub struct ClaimTask;
 
@@ -79,9 +80,29 @@ pub struct Handoff {
     last_attempt: Option<LastAttempt>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     discoveries: Vec<String>,
+    /// How far an interrupted execution had come
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checkpoint: Option<Reached>,
     /// Others hold files of this task: agree with them before you change those
     #[serde(skip_serializing_if = "Vec::is_empty")]
     overlaps: Vec<Overlap>,
+    more: &'static str,
+}
+
+/// The newest sound checkpoint of the task, at most 500 bytes.
+#[derive(Clone, Serialize, JsonSchema)]
+struct Reached {
+    workflow_id: WorkflowId,
+    number: u64,
+    /// Whole, when it is short; else some of it
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<ExecutionState>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phase: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<String>,
     more: &'static str,
 }
 
@@ -132,6 +153,9 @@ const NOTE_SHOWN: usize = 150;
 const WORKTREE_SHOWN: usize = 80;
 const OVERLAPS_SHOWN: usize = 3;
 const FILES_SHOWN: usize = 60;
+const CHECKPOINT_SHOWN: usize = 500;
+/// Phase or status, when the whole state would not fit.
+const PHASE_SHOWN: usize = 80;
 const DISCOVERIES_SHOWN: usize = 5;
 const DISCOVERY_SHOWN: usize = 140;
 /// Of all discoveries together: two long ones, or some short ones.
@@ -178,7 +202,8 @@ impl Operation for ClaimTask {
         }
         let own =
             params.task_id.as_deref().is_some_and(|id| agent.current_tasks.iter().any(|held| held.as_str() == id));
-        if own || !agent.has_room() || state.board().paused.is_some() {
+        let may_not = state.board().paused.is_some() || state.spent_workflow(&agent.id).is_some();
+        if own || !agent.has_room() || may_not {
             return Ok(Vec::new());
         }
         let task = match &params.task_id {
@@ -214,7 +239,7 @@ impl Operation for ClaimTask {
             return Ok(holding(agent, state));
         }
         let why = state.empty_handed(agent, call.now);
-        let (mut message, next) = advice(&why);
+        let (mut message, next) = advice(&why, agent, state);
         if params.exclusive_files && state.ready_count() > 0 && why.verdict == Verdict::Wait {
             message.push_str("; the files of those that are ready are held by others");
         }
@@ -247,7 +272,7 @@ fn holding(agent: &Agent, state: &State) -> Reply {
     }
 }
 
-fn advice(why: &EmptyHanded) -> (String, &'static str) {
+fn advice(why: &EmptyHanded, agent: &Agent, state: &State) -> (String, &'static str) {
     match why.verdict {
         Verdict::Finished => ("every task is finished".to_owned(), "stop; there is nothing left to do"),
         Verdict::Wait => {
@@ -263,6 +288,12 @@ fn advice(why: &EmptyHanded) -> (String, &'static str) {
             "register again with what you can do, or stop",
         ),
         Verdict::Paused => ("claims are paused".to_owned(), "finish what you hold and stop"),
+        Verdict::Spent => (
+            state.spent_workflow(&agent.id).map_or_else(String::new, |(workflow, exhausted)| {
+                format!("the budget of workflow `{}` is spent: {exhausted}", workflow.id)
+            }),
+            "stop; a leader can raise it with save_checkpoint {workflow_id, budget}",
+        ),
     }
 }
 
@@ -270,15 +301,22 @@ fn advice(why: &EmptyHanded) -> (String, &'static str) {
 fn handoff(task: &Task, agent: &Agent, state: &State) -> Option<Handoff> {
     let overlaps = state.overlaps_of(task, agent, OVERLAPS_SHOWN, &mut Effort::new());
     let found = discoveries(task, state);
+    let checkpoint = reached(task, state);
     let mut output_shown = OUTPUT_SHOWN;
-    let mut handoff = handoff_with(task, state, output_shown, &overlaps, &found)?;
+    let mut handoff = handoff_with(task, state, output_shown, &overlaps, &found, checkpoint.as_ref())?;
     let size = |handoff: &Handoff| serde_json::to_string(handoff).unwrap_or_default().len();
     while size(&handoff) > HANDOFF && output_shown > OUTPUT_AT_LEAST {
         output_shown = (output_shown - 20).max(OUTPUT_AT_LEAST);
-        handoff = handoff_with(task, state, output_shown, &overlaps, &found)?;
+        handoff = handoff_with(task, state, output_shown, &overlaps, &found, checkpoint.as_ref())?;
     }
-    // Whose files they are comes before what was found out.
-    while size(&handoff) > HANDOFF && !handoff.overlaps.is_empty() && handoff.discoveries.pop().is_some() {}
+    if size(&handoff) > HANDOFF
+        && let Some(checkpoint) = &mut handoff.checkpoint
+    {
+        (checkpoint.state, checkpoint.phase, checkpoint.status) = (None, None, None);
+    }
+    // Whose files they are, and how far one has come, comes before what was found out.
+    let comes_first = !handoff.overlaps.is_empty() || handoff.checkpoint.is_some();
+    while size(&handoff) > HANDOFF && comes_first && handoff.discoveries.pop().is_some() {}
     while size(&handoff) > HANDOFF && handoff.overlaps.len() > 1 {
         handoff.overlaps.pop();
     }
@@ -291,6 +329,7 @@ fn handoff_with(
     output_shown: usize,
     overlaps: &[Hold],
     found: &[String],
+    checkpoint: Option<&Reached>,
 ) -> Option<Handoff> {
     let dependencies = task.dependencies.iter().take(DEPENDENCIES_SHOWN);
     let dependencies = dependencies.filter_map(|id| inherited(state.task(id)?, output_shown));
@@ -299,12 +338,36 @@ fn handoff_with(
         dependencies: dependencies.collect(),
         last_attempt: ended.map(last_attempt),
         discoveries: found.to_vec(),
+        checkpoint: checkpoint.cloned(),
         overlaps: overlaps.iter().map(overlap).collect(),
         more: "get_task",
     };
-    let Handoff { dependencies, last_attempt, discoveries, overlaps, .. } = &handoff;
-    let is_empty = dependencies.is_empty() && last_attempt.is_none() && discoveries.is_empty() && overlaps.is_empty();
+    let Handoff { dependencies, last_attempt, discoveries, overlaps, checkpoint, .. } = &handoff;
+    let is_empty = dependencies.is_empty()
+        && last_attempt.is_none()
+        && discoveries.is_empty()
+        && overlaps.is_empty()
+        && checkpoint.is_none();
     (!is_empty).then_some(handoff)
+}
+
+fn reached(task: &Task, state: &State) -> Option<Reached> {
+    let newest = state.checkpoints_for(&task.id).find(|one| one.damage().is_none())?;
+    let whole = Reached {
+        workflow_id: newest.workflow_id.clone(),
+        number: newest.number,
+        state: Some(ExecutionState { workflow_id: None, ..newest.state.clone() }),
+        phase: None,
+        step: None,
+        status: None,
+        more: "get_checkpoint {task_id}",
+    };
+    if serde_json::to_string(&whole).is_ok_and(|text| text.len() <= CHECKPOINT_SHOWN) {
+        return Some(whole);
+    }
+    let ExecutionState { phase, step, status, .. } = &newest.state;
+    let (phase, status) = (shortened(phase, PHASE_SHOWN), shortened(status, PHASE_SHOWN));
+    Some(Reached { state: None, phase: Some(phase), step: Some(*step), status: Some(status), ..whole })
 }
 
 fn overlap(hold: &Hold) -> Overlap {

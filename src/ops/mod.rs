@@ -3,12 +3,14 @@
 
 mod add_discovery;
 mod apply_batch;
+mod attach_artifact;
 mod cancel_task;
 mod claim_task;
 mod complete_task;
 mod create_snapshot;
 mod create_task;
 mod create_tasks_batch;
+mod delete_checkpoints;
 mod diff_plans;
 mod diff_snapshots;
 mod execute;
@@ -32,6 +34,7 @@ mod import_plan;
 mod init_coordination;
 mod input;
 mod list_bundles;
+mod list_checkpoints;
 mod list_snapshots;
 mod load_bundle;
 mod pause;
@@ -71,10 +74,11 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::state::agent::Participant;
+use crate::state::artifact::{Artifact, Source};
 use crate::state::bundle;
 use crate::state::document::Document;
 use crate::state::event::{Event, Recorded};
-use crate::state::id::{AgentId, ParticipantId};
+use crate::state::id::{AgentId, ParticipantId, TaskId};
 use crate::state::limit;
 use crate::state::policy::Policy;
 use crate::state::refusal::Refusal;
@@ -173,6 +177,8 @@ pub struct Call<'a> {
     pub default_agent: &'a DefaultAgent,
     /// Whose token let the caller in; none is the person whose board it is.
     pub principal: Option<&'a Principal>,
+    /// The caller may be on another machine.
+    pub remote: bool,
     /// The acting agent; none is the person whose board it is.
     pub actor: Option<AgentId>,
     /// What the call has created, now or when its idempotency key was first used.
@@ -236,6 +242,8 @@ pub trait Archive {
     fn take(&self, occasion: Occasion, label: Option<String>) -> Result<Listed, Refusal>;
     fn verify(&self) -> Result<Verification, Refusal>;
     fn bundles(&self, asked: &bundle::Asked) -> Result<bundle::Told, Refusal>;
+    /// The file of an artifact, written when this returns.
+    fn keep_artifact(&self, task: &TaskId, name: &str, source: &Source) -> Result<Artifact, Refusal>;
 }
 
 /// What a call had fetched from the archive before it was decided on.
@@ -249,6 +257,7 @@ pub enum Fetched {
     Document(Box<Document>),
     Pair(Box<Document>, Box<Document>),
     Bundles(bundle::Told),
+    Artifact(Artifact),
     /// An earlier state, of a snapshot or of the journal alone, and the snapshot taken of the present.
     Earlier {
         document: Box<Document>,
@@ -408,6 +417,9 @@ pub fn all() -> &'static [Entry] {
         Entry::of::<verify_bundles::VerifyBundles>(),
         Entry::of::<save_checkpoint::SaveCheckpoint>(),
         Entry::of::<get_checkpoint::GetCheckpoint>(),
+        Entry::of::<list_checkpoints::ListCheckpoints>(),
+        Entry::of::<delete_checkpoints::DeleteCheckpoints>(),
+        Entry::of::<attach_artifact::AttachArtifact>(),
     ];
     ALL
 }

@@ -4,14 +4,17 @@
 use std::path::{Path, PathBuf};
 
 use super::board::BoardError;
+use crate::artifact;
 use crate::bundle::{self, Bundles};
 use crate::journal::Journal;
 use crate::journal::sqlite::SqliteJournal;
 use crate::ops::Archive;
 use crate::snapshot::{self, Retention, SnapshotError, Snapshots, Taken};
 use crate::state::State;
+use crate::state::artifact::{Artifact, Source};
 use crate::state::bundle::{Asked, Told};
 use crate::state::document::Document;
+use crate::state::id::TaskId;
 use crate::state::policy::Policy;
 use crate::state::refusal::Refusal;
 use crate::state::snapshot::{Listed, Occasion, SnapshotName, Verification};
@@ -116,6 +119,10 @@ impl Archive for BoardArchive {
 
     fn verify(&self) -> Result<Verification, Refusal> {
         self.snapshots()?.verify().map_err(failed)
+    }
+
+    fn keep_artifact(&self, task: &TaskId, name: &str, source: &Source) -> Result<Artifact, Refusal> {
+        artifact::keep(&self.dir, task, name, source, self.now)
     }
 
     fn bundles(&self, asked: &Asked) -> Result<Told, Refusal> {

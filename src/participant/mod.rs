@@ -106,6 +106,8 @@ pub struct Caller {
     pub place: Place,
     /// Whose token let the caller in; none is the person whose board it is.
     pub principal: Option<Arc<Principal>>,
+    /// It may be on another machine: its paths are not those of this one.
+    pub remote: bool,
     /// Cancelled when nobody waits for the reply any more.
     pub gone: CancellationToken,
 }
@@ -225,6 +227,7 @@ pub(crate) struct Queued {
     default_agent: DefaultAgent,
     place: Place,
     principal: Option<Arc<Principal>>,
+    remote: bool,
     /// Nobody waits for the reply any more once this is closed.
     reply: oneshot::Sender<Answer>,
     entered: Instant,
@@ -264,7 +267,8 @@ impl Handle {
         let (reply, answer) = oneshot::channel();
         let default_agent = caller.default_agent();
         let (place, principal, fetched) = (caller.place.clone(), caller.principal.clone(), fetched.map(Box::new));
-        let queued = Queued { prepared, default_agent, place, principal, reply, entered, fetched };
+        let remote = caller.remote;
+        let queued = Queued { prepared, default_agent, place, principal, remote, reply, entered, fetched };
         self.send(Message::Call(queued))?;
         select! {
             biased;

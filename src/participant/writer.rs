@@ -488,6 +488,7 @@ impl Writer {
             fetched: call.fetched.as_deref().unwrap_or(&Fetched::Nothing),
             default_agent: &default_agent,
             principal: call.principal.as_deref(),
+            remote: call.remote,
             actor: None,
             created: Vec::new(),
             repeated: false,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use super::agent::{Agent, Discovery};
+use super::artifact::Artifact;
 use super::changed::Changed;
 use super::document::{Board, Pause, PlanVersion, Retired};
 use super::event::{EditedTask, Event, NewTask, Recorded, Replanned, Saved, TaskChange};
@@ -310,6 +311,10 @@ impl State {
                 self.save_workflow(saved, at);
                 self.note_saved(saved)?;
             }
+            Event::ArtifactAttached { task, artifact } => self.edit_task(task, |task| {
+                task.artifacts.retain(|one| one.name != artifact.name);
+                task.artifacts.push(Artifact { at, ..Artifact::clone(artifact) });
+            })?,
             Event::CheckpointsDropped { checkpoints, workflow, .. } => {
                 self.drop_checkpoints(checkpoints, workflow.as_ref());
             }
@@ -569,6 +574,7 @@ fn created(new: &NewTask, at: Timestamp) -> Task {
         max_attempts: new.max_attempts,
         uncounted: 0,
         attempts: Vec::new(),
+        artifacts: Vec::new(),
     }
 }
 

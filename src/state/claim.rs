@@ -31,6 +31,8 @@ pub enum Verdict {
     Unsuited,
     /// Claims are paused.
     Paused,
+    /// The budget of the agent's workflow is used up.
+    Spent,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -196,7 +198,10 @@ impl State {
             demands_unmet += tasks;
             missing.extend(demands.missing_from(agent).into_iter().take(MISSING_NAMED));
         }
-        let verdict = self.verdict(demands_unmet);
+        let verdict = match self.spent_workflow(&agent.id) {
+            Some(_) if self.board().paused.is_none() => Verdict::Spent,
+            _ => self.verdict(demands_unmet),
+        };
         let next_retry =
             self.index.next_delayed().map(|until| (until.since(now) as u64).div_ceil(SECOND as u64).max(1));
         let retry_after = match verdict {

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::agent::{Demands, Participant, Properties, Role};
+use super::artifact::Artifact;
 use super::document::{Document, PlanVersion};
 use super::id::{AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, TaskId, WorkflowId};
 use super::message::Message;
@@ -21,7 +22,7 @@ use super::workflow::{Budget, Checkpoint, Spent};
 pub const VERSION: u32 = 1;
 
 /// The kinds of events, in the order in which they are defined.
-pub const KINDS: [&str; 36] = [
+pub const KINDS: [&str; 37] = [
     "board_created",
     "imported",
     "plan_set",
@@ -58,6 +59,7 @@ pub const KINDS: [&str; 36] = [
     "state_restored",
     "workflow_saved",
     "checkpoints_dropped",
+    "artifact_attached",
 ];
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -275,6 +277,11 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         expired: bool,
     },
+    /// In place of one of the same name; its file is written already.
+    ArtifactAttached {
+        task: TaskId,
+        artifact: Box<Artifact>,
+    },
 }
 
 /// What is new of a workflow.
@@ -470,6 +477,7 @@ impl Event {
             Self::StateRestored { .. } => "state_restored",
             Self::WorkflowSaved(_) => "workflow_saved",
             Self::CheckpointsDropped { .. } => "checkpoints_dropped",
+            Self::ArtifactAttached { .. } => "artifact_attached",
         }
     }
 
@@ -499,7 +507,8 @@ impl Event {
             | Self::LeaseExpired { task, .. }
             | Self::StopRequested { task, .. }
             | Self::Cancelled { task, .. }
-            | Self::Retried { task } => vec![task],
+            | Self::Retried { task }
+            | Self::ArtifactAttached { task, .. } => vec![task],
             _ => Vec::new(),
         }
     }
@@ -526,7 +535,8 @@ mod tests {
             "change": {}, "agent": "a", "role": "worker", "max_concurrent": 1, "lease_millis": 1, "grace_until":
             "2026-03-01T12:00:00.000Z", "gap_millis": 1, "attempt": 1, "lease_until": "2026-03-01T12:00:00.000Z",
             "result": {}, "counted": true, "restored_seq": 1, "gave_up": false, "discovery": "d", "content": "c", "messages": [], "reservations": [], "base_seq": 1,
-            "workflow": "w", "checkpoints": [],
+            "workflow": "w", "checkpoints": [], "artifact": {"name": "n", "bytes": 1, "sha256": "5", "at":
+            "2026-03-01T12:00:00.000Z"},
             "plan": {"sha256": "5", "items": 0},
             "error": {"category": "error", "message": "m", "retryable": true},
         });

@@ -55,6 +55,8 @@ limits! {
     BUNDLE_SCOPE = "scope of context bundles", 200, "bytes";
     BUNDLE_SCOPES = "scopes with context bundles", 1_000, "entries";
     CHECKPOINT = "state of one checkpoint", 64 * 1024, "bytes";
+    ARTIFACT = "artifact", 8 * 1024 * 1024, "bytes";
+    ARTIFACTS = "artifacts of one task", 50, "entries";
     WORKFLOWS = "workflows", 500, "entries";
     BUDGET = "budget or what was spent", 1 << 53, "units";
     RESERVATIONS = "reservations", 5_000, "entries";

@@ -5,6 +5,7 @@
 
 pub mod agent;
 mod apply;
+pub mod artifact;
 pub mod bundle;
 pub mod changed;
 mod check;

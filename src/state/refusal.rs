@@ -178,10 +178,24 @@ pub enum Refusal {
     OtherWorkflow { workflow: WorkflowId, inside: WorkflowId },
     #[error("workflow `{workflow}` has no checkpoint {number}; list_checkpoints has those that are kept")]
     UnknownCheckpoint { workflow: WorkflowId, number: u64 },
+    #[error("give either number or keep; with neither the whole workflow is deleted")]
+    NumberOrKeep,
     #[error(
         "checkpoint {number} of workflow `{workflow}` is damaged ({detail}); get_checkpoint without number has the newest sound one"
     )]
     CheckpointDamaged { workflow: WorkflowId, number: u64, detail: &'static str },
+    #[error(
+        "an artifact's name is 1 to 100 letters, digits and . _ -, a letter or digit first; for example `{suggestion}`"
+    )]
+    BadArtifactName { suggestion: String },
+    #[error("give either text or path: the content of the artifact, or a file that has it")]
+    TextOrPath,
+    #[error("path would be one of the machine with the board, which is not yours; give the content as text")]
+    PathOfOtherMachine,
+    #[error(
+        "the artifact could not be read or written ({detail}); see to its path, and to the board's directory and disk"
+    )]
+    ArtifactFailed { detail: String },
     #[error("which bundles? give scope, or model_id, base_url and toolset_hash, of which one is made")]
     ScopeMissing,
     #[error("the scope has what looks like a secret in it; choose a name that says what the bundles are for")]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::agent::Demands;
+use super::artifact::Artifact;
 use super::id::{AgentId, ParticipantId, TaskId};
 use super::time::Timestamp;
 
@@ -119,6 +120,9 @@ pub struct Task {
     pub uncounted: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<Attempt>,
+    /// Files that work on it has left.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
 }
 
 fn is_zero(number: &u32) -> bool {

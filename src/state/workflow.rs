@@ -274,15 +274,14 @@ impl State {
         (free.unwrap_or_else(|| CheckpointId::trusted(format!("{workflow}/0"))), leaving)
     }
 
-    /// Checkpoints that are too old, but for the newest of each workflow.
+    /// Checkpoints that are too old, but for the newest sound one of each workflow, and what is newer than that.
     pub fn retire_checkpoints(&self, policy: &Policy, now: Timestamp) -> Option<Event> {
         let before = now + -policy.checkpoint_millis();
         let aged = self.progress.aging.iter().take_while(|(oldest, _)| *oldest < before).take(AGED_AT_ONCE);
         let old = aged.flat_map(|(_, workflow)| {
-            let places = self.progress.numbers.get(workflow).into_iter().flatten().rev().skip(1);
-            places
-                .map(|(_, place)| place)
-                .filter(|place| self.checkpoints.get(*place).is_some_and(|one| one.at < before))
+            let newest_first = self.checkpoints_of(workflow);
+            let behind = newest_first.skip_while(|one| one.damage().is_some()).skip(1).filter(|one| one.at < before);
+            behind.filter_map(|one| self.place_of(workflow, one.number))
         });
         let checkpoints: Vec<_> = old.cloned().collect();
         (!checkpoints.is_empty()).then_some(Event::CheckpointsDropped { checkpoints, workflow: None, expired: true })

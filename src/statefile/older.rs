@@ -202,6 +202,7 @@ fn task(old: OldTask, board_created: Timestamp, notes: &mut Vec<String>) -> Task
         max_attempts: DEFAULT_MAX_ATTEMPTS,
         uncounted: 0,
         attempts: Vec::new(),
+        artifacts: Vec::new(),
     }
 }
 

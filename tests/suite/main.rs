@@ -2,6 +2,7 @@ mod access;
 mod archive;
 mod bench;
 mod bundles;
+mod checkpoints;
 mod cli;
 mod clients;
 mod contract;

@@ -120,7 +120,7 @@ fn imports_go_one_way() {
         "strict",
         "worktree",
     ];
-    let rules: [(&str, Vec<&str>); 11] = [
+    let rules: [(&str, Vec<&str>); 12] = [
         ("state", vec![]),
         ("plan", vec!["state"]),
         ("ops", vec!["state", "plan", "harmless", "redact"]),
@@ -128,7 +128,11 @@ fn imports_go_one_way() {
         ("statefile", [&["state"], &shell[..]].concat()),
         ("snapshot", [&["state"], &shell[..]].concat()),
         ("bundle", [&["state"], &shell[..]].concat()),
-        ("participant", [&["state", "ops", "journal", "statefile", "snapshot", "bundle"], &shell[..]].concat()),
+        ("artifact", [&["state"], &shell[..]].concat()),
+        (
+            "participant",
+            [&["state", "ops", "journal", "statefile", "snapshot", "bundle", "artifact"], &shell[..]].concat(),
+        ),
         ("mcp", [&["state", "ops", "participant"], &shell[..]].concat()),
         ("rpc", [&["state", "ops", "participant"], &shell[..]].concat()),
         ("http", [&["state", "ops", "participant", "mcp", "rpc"], &shell[..]].concat()),

@@ -229,6 +229,9 @@ impl World {
         if let Some(retired) = self.state.retire_surplus(&self.policy) {
             record(&mut self.state, retired);
         }
+        if let Some(dropped) = self.state.retire_checkpoints(&self.policy, self.now) {
+            record(&mut self.state, dropped);
+        }
         recorded
     }
 
@@ -301,6 +304,7 @@ impl World {
             fetched: &self.fetched,
             default_agent: &self.default_agent,
             principal: None,
+            remote: false,
             actor: None,
             created: Vec::new(),
             repeated: false,

@@ -148,6 +148,7 @@ fn act(state: &mut State, agent: &str, operation: &str, arguments: Value) -> any
         fetched: &Fetched::Nothing,
         default_agent: &DefaultAgent::None,
         principal: None,
+        remote: false,
         actor: Some(agent),
         created: Vec::new(),
         repeated: false,

@@ -119,6 +119,7 @@ fn told(event: &Event) -> Told {
             });
             ("saved", Tone::Plain, format!("workflow {}{}", saved.workflow, at.unwrap_or_default()))
         }
+        Event::ArtifactAttached { task, artifact } => ("attached", Tone::Plain, about(task, Some(&artifact.name))),
         Event::CheckpointsDropped { checkpoints, workflow, expired } => {
             let of = workflow.as_ref().map(|id| format!(" and workflow {id}")).unwrap_or_default();
             let why = if *expired { ", too old" } else { "" };

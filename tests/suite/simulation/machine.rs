@@ -334,6 +334,7 @@ impl Process {
             place: &Place::default(),
             history: &Past(journal),
             principal: None,
+            remote: false,
             vitals: &Vitals {
                 started_at: self.clock.now(Timestamp::default()),
                 troubles: Vec::new(),

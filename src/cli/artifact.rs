@@ -1,0 +1,84 @@
+//! `callboard artifact`: files kept with a task.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::print::{Column, text};
+use super::{Outcome, Session, read_input, usage_error};
+
+#[derive(clap::Subcommand)]
+pub enum Command {
+    /// Keep a file with a task
+    Attach(Attach),
+    /// List the files that are kept with a task
+    List(List),
+}
+
+#[derive(Args)]
+pub struct Attach {
+    /// The task
+    #[arg(value_name = "TASK")]
+    task: String,
+    /// The file; `-` reads text from standard input
+    #[arg(value_name = "FILE")]
+    file: String,
+    /// What it is to be called [default: as the file]
+    #[arg(long)]
+    name: Option<String>,
+}
+
+#[derive(Args)]
+pub struct List {
+    /// The task
+    #[arg(value_name = "TASK")]
+    task: String,
+}
+
+pub fn run(session: &Session, command: Command) -> Outcome {
+    match command {
+        Command::Attach(arguments) => attach(session, arguments),
+        Command::List(arguments) => list(session, &arguments),
+    }
+}
+
+fn attach(session: &Session, arguments: Attach) -> Outcome {
+    let Attach { task, file, name } = arguments;
+    let own_name = Path::new(&file).file_name().and_then(|name| name.to_str()).filter(|_| file != "-");
+    let name = name.or(own_name.map(str::to_owned));
+    let name = name.unwrap_or_else(|| usage_error("what is it to be called? give --name"));
+    let mut request = json!({"task_id": task, "name": name});
+    // A server reads no files of this machine.
+    match file == "-" || session.server.is_some() {
+        true => request["text"] = Value::from(read_input(&file)),
+        false => request["path"] = Value::from(session.cwd.join(&file).to_string_lossy()),
+    }
+    let reply = session.call("attach_artifact", request)?;
+    session.show(&reply, |page| {
+        let (bytes, path) = (&reply["artifact"]["bytes"], session.dir().join(text(&reply["path"])));
+        page.line(format_args!("task {}: {name}, {bytes} bytes, in {}", text(&reply["task_id"]), path.display()));
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(session: &Session, arguments: &List) -> Outcome {
+    let reply = session.call("get_task", json!({"task_id": arguments.task}))?;
+    let artifacts = reply["task"]["artifacts"].as_array().cloned().unwrap_or_default();
+    let shown = json!({"task_id": arguments.task, "artifacts": artifacts});
+    session.show(&shown, |page| {
+        if artifacts.is_empty() {
+            return page.line("no artifacts; `callboard artifact attach` keeps one");
+        }
+        let rows = artifacts.iter().map(|one| {
+            let saved = serde_json::from_value(one["at"].clone()).map(|at| page.when(at)).unwrap_or_default();
+            let [name, bytes, agent, attempt] =
+                ["name", "bytes", "agent", "attempt"].map(|name| Column::from(text(&one[name])));
+            [name, bytes, saved.into(), agent, attempt]
+        });
+        let rows: Vec<_> = rows.collect();
+        page.table(["name", "bytes", "attached", "agent", "attempt"], rows.into_iter());
+    })?;
+    Ok(ExitCode::SUCCESS)
+}

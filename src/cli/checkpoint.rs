@@ -1,0 +1,269 @@
+//! `callboard checkpoint`: how far an execution has come, saved by whatever runs it and read by whoever takes it up.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::{Map, Value, json};
+
+use super::print::{Column, Page, Tone, text};
+use super::{Outcome, REFUSED, Session, read_input, usage_error};
+
+#[derive(clap::Subcommand)]
+pub enum Command {
+    /// Keep how far a workflow has come
+    ///
+    /// A command that `callboard work` runs needs a workflow of its own for it: the worker's holds the worker's state. Or
+    /// it prints one line: `::callboard::checkpoint ` and a JSON object, which the worker keeps for it.
+    Save(Save),
+    /// Print the newest sound checkpoint; exit code 1 when there is none
+    Show(Show),
+    /// List the workflows, or the checkpoints of one
+    List(List),
+    /// Delete a checkpoint, all but the newest, or a whole workflow
+    Delete(Delete),
+}
+
+#[derive(Args)]
+pub struct Save {
+    /// The workflow; the first save makes it
+    #[arg(value_name = "WORKFLOW")]
+    workflow: String,
+    /// A JSON object: phase, step, status, persona_states, completed_tasks, …; `-` reads it from standard input
+    #[arg(long, value_name = "FILE")]
+    file: Option<String>,
+    /// The phase, in place of the file's
+    #[arg(long, value_name = "TEXT")]
+    phase: Option<String>,
+    /// The step, in place of the file's
+    #[arg(long, value_name = "N")]
+    step: Option<u64>,
+    /// The status, in place of the file's
+    #[arg(long, value_name = "TEXT")]
+    status: Option<String>,
+    /// Saved in work on this task
+    #[arg(long, value_name = "ID", env = "CALLBOARD_TASK_ID", hide_env_values = true)]
+    task: Option<String>,
+    /// The attempt that is meant, so that one that is over saves nothing
+    #[arg(long, value_name = "N", env = "CALLBOARD_ATTEMPT", hide_env_values = true)]
+    attempt: Option<u32>,
+    /// What the workflow works through: `all` or a path such as P1.M2
+    #[arg(long, value_name = "PATH")]
+    scope: Option<String>,
+    /// Spent since the last save: tokens=N, attempts=N, seconds=N; may be repeated
+    #[arg(long, value_name = "WHAT=N")]
+    spent: Vec<String>,
+    /// May be spent in all: tokens=N, attempts=N, seconds=N; may be repeated
+    #[arg(long, value_name = "WHAT=N")]
+    budget: Vec<String>,
+    /// Idempotency key: repeating the command with it saves nothing
+    #[arg(long)]
+    key: Option<String>,
+}
+
+#[derive(Args)]
+pub struct Show {
+    /// The workflow
+    #[arg(value_name = "WORKFLOW", required_unless_present = "task")]
+    workflow: Option<String>,
+    /// The newest that was saved in work on this task
+    #[arg(long, value_name = "ID", conflicts_with = "workflow")]
+    task: Option<String>,
+    /// This one
+    #[arg(long, value_name = "N")]
+    number: Option<u64>,
+}
+
+#[derive(Args)]
+pub struct List {
+    /// The checkpoints of this workflow
+    #[arg(value_name = "WORKFLOW")]
+    workflow: Option<String>,
+    /// At most N
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    limit: u32,
+    /// Behind this one, as the page before ended
+    #[arg(long, value_name = "LAST")]
+    after: Option<String>,
+}
+
+#[derive(Args)]
+pub struct Delete {
+    /// The workflow
+    #[arg(value_name = "WORKFLOW")]
+    workflow: String,
+    /// This checkpoint
+    #[arg(long, value_name = "N", conflicts_with = "keep")]
+    number: Option<u64>,
+    /// All but the newest N
+    #[arg(long, value_name = "N")]
+    keep: Option<u32>,
+    /// The workflow with all its checkpoints, and the record of what it has spent
+    #[arg(long, conflicts_with_all = ["number", "keep"])]
+    all: bool,
+}
+
+pub fn run(session: &Session, command: Command) -> Outcome {
+    match command {
+        Command::Save(arguments) => save(session, arguments),
+        Command::Show(arguments) => show(session, &arguments),
+        Command::List(arguments) => list(session, &arguments),
+        Command::Delete(arguments) => delete(session, &arguments),
+    }
+}
+
+fn save(session: &Session, arguments: Save) -> Outcome {
+    let state = execution_state(&arguments);
+    let mut request = json!({"workflow_id": arguments.workflow, "task_id": arguments.task, "attempt": arguments.attempt,
+        "scope": arguments.scope, "spent": amounts("--spent", &arguments.spent), "idempotency_key": arguments.key});
+    if !arguments.budget.is_empty() {
+        request["budget"] = amounts("--budget", &arguments.budget);
+    }
+    if let Some(state) = state {
+        request["state"] = state;
+    }
+    let reply = session.call("save_checkpoint", request)?;
+    session.show(&reply, |page| {
+        let (workflow, number) = (text(&reply["workflow_id"]), &reply["checkpoint"]);
+        page.line(format_args!("workflow {workflow}: checkpoint {number}, {} kept", reply["kept"]));
+        tell_budget(page, &reply);
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the file says, and what the command line says instead; nothing when neither says anything.
+fn execution_state(arguments: &Save) -> Option<Value> {
+    let Save { file, phase, step, status, .. } = arguments;
+    let mut state = match file {
+        Some(file) => match serde_json::from_str(&read_input(file)) {
+            Ok(Value::Object(state)) => state,
+            Ok(_) => usage_error(format!("{file} is JSON, but no object")),
+            Err(error) => usage_error(format!("{file} is no JSON object: {error}")),
+        },
+        None => Map::new(),
+    };
+    let given = [("phase", phase.clone().map(Value::from)), ("step", step.map(Value::from))];
+    for (name, value) in given.into_iter().chain([("status", status.clone().map(Value::from))]) {
+        if let Some(value) = value {
+            state.insert(name.to_owned(), value);
+        }
+    }
+    (file.is_some() || !state.is_empty()).then_some(Value::Object(state))
+}
+
+fn amounts(option: &str, given: &[String]) -> Value {
+    let amount = |pair: &String| {
+        let parts = pair.split_once('=').and_then(|(what, amount)| Some((what, amount.parse::<u64>().ok()?)));
+        match parts {
+            Some((what @ ("tokens" | "attempts" | "seconds"), amount)) => (what.to_owned(), Value::from(amount)),
+            _ => usage_error(format!("{option} takes tokens=N, attempts=N or seconds=N, not `{pair}`")),
+        }
+    };
+    Value::Object(given.iter().map(amount).collect())
+}
+
+fn tell_budget(page: &mut Page, reply: &Value) {
+    if let Some(exhausted) = reply["exhausted"].as_str() {
+        page.marked("spent", Tone::Bad, format_args!("{exhausted}; its agents are given no more tasks"));
+    } else if reply["remaining"].is_object() {
+        page.field("remaining", amounts_text(&reply["remaining"]));
+    }
+}
+
+fn amounts_text(amounts: &Value) -> String {
+    let amounts = amounts.as_object().into_iter().flatten();
+    amounts.map(|(what, amount)| format!("{amount} {what}")).collect::<Vec<_>>().join(", ")
+}
+
+fn show(session: &Session, arguments: &Show) -> Outcome {
+    let Show { workflow, task, number } = arguments;
+    let reply = session.call("get_checkpoint", json!({"workflow_id": workflow, "task_id": task, "number": number}))?;
+    let restored = reply["restored"] == true;
+    session.show(&reply, |page| {
+        for one in reply["skipped"].as_array().into_iter().flatten() {
+            page.marked("damaged", Tone::Bad, format_args!("checkpoint {}: {}", one["number"], text(&one["reason"])));
+        }
+        if !restored {
+            page.line("no checkpoint; `callboard checkpoint save` keeps one");
+        }
+        let checkpoint = &reply["checkpoint"];
+        for name in ["workflow_id", "number", "at", "agent", "task", "attempt"] {
+            page.field(name, text(&checkpoint[name]));
+        }
+        for (name, value) in
+            checkpoint["state"].as_object().into_iter().flatten().filter(|(name, _)| *name != "workflow_id")
+        {
+            page.field(&super::print::harmless(name), text(value));
+        }
+        page.field("spent", amounts_text(&reply["workflow"]["spent"]));
+        tell_budget(page, &reply);
+    })?;
+    Ok(ExitCode::from(if restored { 0 } else { REFUSED }))
+}
+
+fn list(session: &Session, arguments: &List) -> Outcome {
+    let List { workflow, limit, after } = arguments;
+    let request = json!({"workflow_id": workflow, "limit": limit, "after": after});
+    let reply = session.call("list_checkpoints", request)?;
+    session.show(&reply, |page| {
+        let is_of_one = workflow.is_some();
+        let list = &reply[if is_of_one { "checkpoints" } else { "workflows" }];
+        let list = list.as_array().map_or(&[][..], Vec::as_slice);
+        match (is_of_one, list.is_empty()) {
+            (true, true) => page.line("no checkpoints are kept"),
+            (false, true) => page.line("no workflows; `callboard checkpoint save` makes one"),
+            (true, false) => {
+                let rows: Vec<_> = list.iter().map(|one| checkpoint_row(page, one)).collect();
+                page.table(["number", "saved", "agent", "task", "phase", "step", "status"], rows.into_iter());
+            }
+            (false, false) => {
+                let rows: Vec<_> = list.iter().map(|one| workflow_row(page, one)).collect();
+                page.table(["workflow", "saved", "kept", "agents", "spent", "remaining"], rows.into_iter());
+            }
+        }
+        if is_of_one {
+            page.field("spent", amounts_text(&reply["workflow"]["spent"]));
+            tell_budget(page, &reply["workflow"]);
+        }
+        if !reply["next"].is_null() {
+            page.line(format_args!("there are more: --after {}", text(&reply["next"])));
+        }
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn when(page: &Page, at: &Value) -> String {
+    serde_json::from_value(at.clone()).map(|at| page.when(at)).unwrap_or_default()
+}
+
+fn checkpoint_row(page: &Page, one: &Value) -> [Column; 7] {
+    let status = match one["damage"].as_str() {
+        Some(_) => Column::toned("damaged", Tone::Bad),
+        None => text(&one["status"]).into(),
+    };
+    let [number, agent, task, phase, step] =
+        ["number", "agent", "task", "phase", "step"].map(|name| Column::from(text(&one[name])));
+    [number, when(page, &one["at"]).into(), agent, task, phase, step, status]
+}
+
+fn workflow_row(page: &Page, one: &Value) -> [Column; 6] {
+    let remaining = match one["exhausted"].as_str() {
+        Some(exhausted) => Column::toned(format_args!("none: {exhausted}"), Tone::Bad),
+        None => amounts_text(&one["remaining"]).into(),
+    };
+    let [id, kept, agents] = ["id", "kept", "agents"].map(|name| Column::from(text(&one[name])));
+    [id, when(page, &one["updated_at"]).into(), kept, agents, amounts_text(&one["spent"]).into(), remaining]
+}
+
+fn delete(session: &Session, arguments: &Delete) -> Outcome {
+    let Delete { workflow, number, keep, all } = arguments;
+    if !all && number.is_none() && keep.is_none() {
+        usage_error("say what is to go: --number N, --keep N, or --all for the whole workflow");
+    }
+    let request = json!({"workflow_id": workflow, "number": number, "keep": keep});
+    let reply = session.call("delete_checkpoints", request)?;
+    session.show(&reply, |page| match reply["removed"] == true {
+        true => page.line(format_args!("workflow {workflow} is gone")),
+        false => page.line(format_args!("workflow {workflow}: {} checkpoints are left", reply["kept"])),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,100 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{AgentArgument, Annotations, Archive, Call, Decision, Fetched, Operation, REPEATABLE, Toolset};
+use crate::state::State;
+use crate::state::artifact::{Artifact, DIRECTORY, Source, checked_name};
+use crate::state::event::Event;
+use crate::state::id::TaskId;
+use crate::state::limit;
+use crate::state::refusal::Refusal;
+
+pub struct AttachArtifact;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    agent_id: Option<String>,
+    task_id: String,
+    /// Of the file: report.txt
+    name: String,
+    /// Its content
+    text: Option<String>,
+    /// A file of this machine in place of text; not over HTTP
+    path: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Reply {
+    success: bool,
+    task_id: TaskId,
+    artifact: Artifact,
+    /// In the board's directory
+    path: String,
+}
+
+impl Operation for AttachArtifact {
+    const NAME: &'static str = "attach_artifact";
+    const DESCRIPTION: &'static str =
+        "Keep a file with a task: a report, a log, a patch. get_task lists them; one of the same name takes its place.";
+    const ANNOTATIONS: Annotations = REPEATABLE;
+    const TOOLSET: Toolset = Toolset::Full;
+    const AGENT: AgentArgument = AgentArgument::Optional;
+    const FETCHES: bool = true;
+    type Params = Params;
+    type Reply = Reply;
+
+    fn agent_id(params: &Params) -> Option<&str> {
+        params.agent_id.as_deref()
+    }
+
+    fn admit(params: &Params, state: &State, call: &Call) -> Result<(), Refusal> {
+        state.takes_part(call.actor.as_ref())?;
+        let (task, name) = (TaskId::checked(&params.task_id)?, checked_name(&params.name)?);
+        let task = state.known_task(&task)?;
+        if !task.artifacts.iter().any(|one| one.name == name) {
+            limit::ARTIFACTS.check(task.artifacts.len() + 1)?;
+        }
+        if let Some(text) = &params.text {
+            limit::ARTIFACT.check_text(text)?;
+        }
+        match (&params.text, &params.path) {
+            (Some(_), None) => Ok(()),
+            (None, Some(_)) if call.remote => Err(Refusal::PathOfOtherMachine),
+            (None, Some(_)) => Ok(()),
+            _ => Err(Refusal::TextOrPath),
+        }
+    }
+
+    fn fetch(params: &Params, archive: &dyn Archive) -> Result<Fetched, Refusal> {
+        let (task, name) = (TaskId::checked(&params.task_id)?, checked_name(&params.name)?);
+        let source = match (&params.text, &params.path) {
+            (Some(text), _) => Source::Text(text),
+            (None, Some(path)) => Source::Path(path),
+            (None, None) => return Err(Refusal::TextOrPath),
+        };
+        archive.keep_artifact(&task, &name, &source).map(Fetched::Artifact)
+    }
+
+    fn decide(params: &Params, state: &State, call: &Call) -> Decision {
+        let Fetched::Artifact(kept) = call.fetched else { return Err(Refusal::Empty { what: "the artifact" }.into()) };
+        // The task may have changed while the file was written.
+        Self::admit(params, state, call)?;
+        let task = state.known_task(&TaskId::checked(&params.task_id)?)?;
+        if task.artifacts.iter().any(|one| one.name == kept.name && one.sha256 == kept.sha256) {
+            return Ok(Vec::new());
+        }
+        let open = task.open_attempt().filter(|open| Some(&open.agent) == call.actor.as_ref());
+        let attempt = open.map(|open| open.number);
+        let artifact = Artifact { agent: call.actor.clone(), attempt, at: call.now, ..kept.clone() };
+        Ok(vec![Event::ArtifactAttached { task: task.id.clone(), artifact: Box::new(artifact) }])
+    }
+
+    fn reply(params: &Params, state: &State, _: &Call) -> Result<Reply, Refusal> {
+        let task = state.known_task(&TaskId::checked(&params.task_id)?)?;
+        let attached = task.artifacts.iter().find(|one| one.name == params.name);
+        let artifact = attached.ok_or(Refusal::Empty { what: "the artifact" })?.clone();
+        let path = format!("{DIRECTORY}/{}/{}", task.id, artifact.file());
+        Ok(Reply { success: true, task_id: task.id.clone(), artifact, path })
+    }
+}

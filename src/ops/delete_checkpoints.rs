@@ -1,0 +1,71 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{AgentArgument, Annotations, Call, DESTRUCTIVE, Decision, Operation, Toolset};
+use crate::state::State;
+use crate::state::event::Event;
+use crate::state::id::WorkflowId;
+use crate::state::refusal::Refusal;
+
+pub struct DeleteCheckpoints;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    agent_id: Option<String>,
+    workflow_id: String,
+    /// This one
+    number: Option<u64>,
+    /// All but so many of the newest; with neither the whole workflow goes, and the record of what it has spent
+    keep: Option<u32>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Reply {
+    success: bool,
+    workflow_id: WorkflowId,
+    /// Checkpoints that are left
+    kept: usize,
+    /// The workflow is gone
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    removed: bool,
+}
+
+impl Operation for DeleteCheckpoints {
+    const NAME: &'static str = "delete_checkpoints";
+    const DESCRIPTION: &'static str = "Delete one checkpoint, all but the newest, or a workflow whole (leaders only).";
+    const ANNOTATIONS: Annotations = DESTRUCTIVE;
+    const TOOLSET: Toolset = Toolset::Full;
+    const AGENT: AgentArgument = AgentArgument::Optional;
+    type Params = Params;
+    type Reply = Reply;
+
+    fn agent_id(params: &Params) -> Option<&str> {
+        params.agent_id.as_deref()
+    }
+
+    fn decide(params: &Params, state: &State, call: &Call) -> Decision {
+        state.leads(call.actor.as_ref(), "delete checkpoints")?;
+        let workflow = &state.known_workflow(&WorkflowId::checked(&params.workflow_id)?)?.id;
+        let numbers: Vec<u64> = match (params.number, params.keep) {
+            (Some(_), Some(_)) => return Err(Refusal::NumberOrKeep.into()),
+            (None, None) => return Ok(vec![state.workflow_dropped(workflow, false)]),
+            (Some(number), None) => {
+                let unknown = || Refusal::UnknownCheckpoint { workflow: workflow.clone(), number };
+                state.place_of(workflow, number).ok_or_else(unknown)?;
+                vec![number]
+            }
+            (None, Some(keep)) => state.checkpoints_of(workflow).skip(keep as usize).map(|one| one.number).collect(),
+        };
+        let checkpoints: Vec<_> =
+            numbers.iter().filter_map(|number| state.place_of(workflow, *number)).cloned().collect();
+        let dropped = Event::CheckpointsDropped { checkpoints, workflow: None, expired: false };
+        Ok(if numbers.is_empty() { Vec::new() } else { vec![dropped] })
+    }
+
+    fn reply(params: &Params, state: &State, _: &Call) -> Result<Reply, Refusal> {
+        let workflow_id = WorkflowId::checked(&params.workflow_id)?;
+        let removed = state.workflow(&workflow_id).is_none();
+        Ok(Reply { success: true, kept: state.checkpoints_of(&workflow_id).count(), workflow_id, removed })
+    }
+}

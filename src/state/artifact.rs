@@ -1,0 +1,73 @@
+//! Artifacts: files that work has left beside its result. The board knows their names and hashes, the files lie beside it.
+
+use std::fmt::Write as _;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::id::AgentId;
+use super::limit;
+use super::refusal::Refusal;
+use super::time::Timestamp;
+
+/// Of the files, in the board's.
+pub const DIRECTORY: &str = "artifacts";
+
+/// Where the content comes from.
+pub enum Source<'a> {
+    Text(&'a str),
+    /// The path of a file of this machine.
+    Path(&'a str),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Artifact {
+    pub name: String,
+    pub bytes: u64,
+    pub sha256: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    pub at: Timestamp,
+}
+
+impl Artifact {
+    /// What its file is called below `artifacts/<task>/`: two contents of one name never meet.
+    pub fn file(&self) -> String {
+        format!("{}-{}", self.sha256.get(..8).unwrap_or_default(), self.name)
+    }
+}
+
+/// 1 to 100 letters, digits and `. _ -`, a letter or digit first: safe as the name of a file.
+pub fn checked_name(name: &str) -> Result<String, Refusal> {
+    limit::LABEL.check_text(name)?;
+    let mut bytes = name.bytes();
+    let starts_well = bytes.next().is_some_and(|first| first.is_ascii_alphanumeric());
+    if starts_well && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte)) {
+        return Ok(name.to_owned());
+    }
+    let mut suggestion = String::new();
+    for c in name.chars().skip_while(|c| !c.is_ascii_alphanumeric()).take(limit::LABEL.max) {
+        let _ = suggestion.write_char(if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' });
+    }
+    let suggestion = if suggestion.is_empty() { "report.txt".to_owned() } else { suggestion };
+    Err(Refusal::BadArtifactName { suggestion })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_no_path() {
+        for good in ["a", "report.txt", "1-2_3.tar.gz"] {
+            assert_eq!(checked_name(good).as_deref(), Ok(good));
+        }
+        for (bad, suggestion) in
+            [("../x", "x"), ("a/b", "a-b"), (".hidden", "hidden"), ("", "report.txt"), ("ä", "report.txt")]
+        {
+            assert_eq!(checked_name(bad), Err(Refusal::BadArtifactName { suggestion: suggestion.to_owned() }), "{bad}");
+        }
+    }
+}
