@@ -22,8 +22,16 @@ pub enum Entity {
 pub enum Changed {
     /// Nothing of an earlier picture holds.
     Everything,
-    /// Each with the event that changed it last; one that the state does not have any more was removed.
-    Entities(HashMap<Entity, u64>),
+    /// One that the state does not have any more was removed.
+    Entities(HashMap<Entity, Change>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Of the event that changed it last.
+    pub seq: u64,
+    /// It was made, perhaps in the place of one of the same name that was removed.
+    pub anew: bool,
 }
 
 impl Default for Changed {
@@ -33,18 +41,19 @@ impl Default for Changed {
 }
 
 impl Changed {
-    pub(super) fn note(&mut self, entity: Entity, seq: u64) {
+    pub(super) fn note(&mut self, entity: Entity, change: Change) {
         if let Self::Entities(entities) = self {
-            entities.insert(entity, seq);
+            let known = entities.entry(entity).or_insert(change);
+            *known = Change { seq: change.seq, anew: known.anew || change.anew };
         }
     }
 
     /// Both, one after the other.
-    pub fn and(self, later: Self) -> Self {
-        match (self, later) {
-            (Self::Entities(mut entities), Self::Entities(later)) => {
-                entities.extend(later);
-                Self::Entities(entities)
+    pub fn and(mut self, later: Self) -> Self {
+        match (&self, later) {
+            (Self::Entities(_), Self::Entities(later)) => {
+                later.into_iter().for_each(|(entity, change)| self.note(entity, change));
+                self
             }
             _ => Self::Everything,
         }

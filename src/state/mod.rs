@@ -43,7 +43,7 @@ use foldhash::{HashMap, HashMapExt};
 
 use agent::{Agent, Discovery, Participant};
 pub use apply::{ApplyError, lease_end};
-use changed::{Changed, Entity};
+use changed::{Change, Changed, Entity};
 use discovery::Findings;
 use document::{Archived, Board, Document, Retired, SCHEMA_VERSION};
 use event::{Event, Idempotency, Recorded};
@@ -348,6 +348,8 @@ impl State {
     pub fn settle(&mut self) {
         let seq = self.board.seq;
         for undo in self.undo.drain(..) {
+            // Only what goes by a name of its own may have been there before, and have been removed.
+            let anew = matches!(undo, Undo::Workflow(_, None) | Undo::Checkpoint(_, None));
             let entity = match undo {
                 Undo::Board(_) | Undo::Remembered(_) => None,
                 Undo::Task(ordinal, old) => {
@@ -372,7 +374,7 @@ impl State {
                 }
             };
             if let Some(entity) = entity {
-                self.changed.note(entity, seq);
+                self.changed.note(entity, Change { seq, anew });
             }
         }
     }

@@ -187,7 +187,7 @@ impl Flat {
         let mut books = self.books.take();
         if let (Some(books), Some(live), Changed::Entities(changed)) = (&mut books, live, changed)
             && books.follow(&live.header, live.file.as_ref(), changed)?
-            && let Some((head, header)) = books.update(state, changed)?
+            && let Some((head, header)) = books.update(state, changed, live.header.seq)?
             && books.knows_since(live.header.seq)
         {
             let spare = take_spare(dir, books, &live, known_spare, left)?;

@@ -20,6 +20,7 @@ use crate::participant::{Caller, Handle};
 const PART: &str = "commit";
 pub const CLAIM: Key = Key::new(PART, "claim");
 pub const COMPLETE: Key = Key::new(PART, "complete");
+pub const SAVE: Key = Key::new(PART, "save_checkpoint of 2 kB");
 /// Between the claims, so that both meet the same weather.
 pub const SQLITE: Key = Key::new(PART, "SQLite FULL commit, in turns with the claims");
 pub const RATE: Key = Key::new(PART, "claims and completions");
@@ -76,8 +77,9 @@ impl Commits {
                 to_disk += after.since(before).to_disk;
             }
             let commit = self.rows.commit()?;
+            let (_, save) = self.runtime.block_on(call(handle, "save_checkpoint", checkpoint()))?;
             busy += claim + complete;
-            for (key, time) in [(CLAIM, claim), (COMPLETE, complete), (SQLITE, commit)] {
+            for (key, time) in [(CLAIM, claim), (COMPLETE, complete), (SQLITE, commit), (SAVE, save)] {
                 bench.figures.times(key.tasks(tasks).clients(1), [time]);
             }
         }
@@ -149,6 +151,16 @@ async fn call(handle: &Handle, operation: &str, arguments: Value) -> anyhow::Res
 }
 
 /// A claim and a completion.
+/// As a worker saves one: where a dozen tasks stand.
+fn checkpoint() -> Value {
+    let persona =
+        |number: usize| (agent(number), json!({"status": "running", "current_attempt": 1, "tokens_used": 1_234}));
+    let personas: serde_json::Map<_, _> = (0..12).map(persona).collect();
+    let tasks: Vec<_> = (0..60).map(|number| format!("task-{number:06}")).collect();
+    json!({"workflow_id": "bench", "spent": {"attempts": 1}, "state":
+        {"phase": "build", "step": 7, "status": "running", "persona_states": personas, "completed_tasks": tasks}})
+}
+
 async fn pair(handle: &Handle, agent: &str) -> anyhow::Result<(Duration, Duration)> {
     let (claimed, claim) = call(handle, "claim_task", json!({"agent_id": agent})).await?;
     let task = claimed["task"]["id"].as_str().with_context(|| format!("nothing was claimed: {claimed}"))?;

@@ -68,6 +68,15 @@ pub fn goals(figures: &Figures, size: &Size) -> Vec<Goal> {
             1.6,
         ));
     }
+    for &tasks in &size.tasks {
+        let found = ratio(commit::SAVE.tasks(tasks).clients(1), commit::SQLITE.tasks(tasks).clients(1));
+        goals.push(Goal::at_most(
+            format!("save_checkpoint at {tasks} tasks, of one SQLite FULL commit"),
+            found,
+            "×",
+            2.0,
+        ));
+    }
     if let (Some(&small), Some(&large)) = (size.tasks.first(), size.tasks.last()) {
         let found = ratio(claim(large), claim(small));
         goals.push(Goal::at_most(format!("a durable claim at {large} tasks, of one at {small}"), found, "×", 1.5));

@@ -12,7 +12,7 @@ use foldhash::{HashMap, HashMapExt};
 use super::layout::{self, FIELDS, FIRST, Field, Found, Layout, NEXT, ORDER, Span};
 use super::{Header, boot};
 use crate::state::State;
-use crate::state::changed::Entity;
+use crate::state::changed::{Change, Entity};
 use crate::state::document::{Board, PlanVersion};
 use crate::state::id::TaskId;
 use crate::statefile::fragment::sum_of;
@@ -205,7 +205,12 @@ impl Books {
     }
 
     /// Learns from the live file what others have placed, since this process was last here. False when that cannot be.
-    pub fn follow(&mut self, live: &Header, file: Option<&File>, changed: &HashMap<Entity, u64>) -> io::Result<bool> {
+    pub fn follow(
+        &mut self,
+        live: &Header,
+        file: Option<&File>,
+        changed: &HashMap<Entity, Change>,
+    ) -> io::Result<bool> {
         let Some(known) = &self.layout else { return Ok(false) };
         if live.seq < self.known_after {
             return Ok(false);
@@ -226,7 +231,7 @@ impl Books {
             let first = self.slots[field as usize].all.len() as u32;
             for (number, slot) in (first..).zip(&found) {
                 let seq = slot.owner.as_ref().and_then(|(entity, _)| changed.get(entity));
-                let seq = *seq.unwrap_or(&live.seq);
+                let seq = seq.map_or(live.seq, |change| change.seq);
                 self.touched.push((seq, (field, number)));
                 let before = slot.owner.as_ref().and_then(|(entity, _)| self.entries.get(entity));
                 self.touched.extend(before.map(|entry| (seq, (field, entry.slot))));
@@ -257,13 +262,18 @@ impl Books {
         Ok(true)
     }
 
-    /// Everything that changed gets its slot and its number. The first part of the file as it is then; `None` when the
-    /// file has to be arranged anew.
-    pub fn update(&mut self, state: &State, changed: &HashMap<Entity, u64>) -> io::Result<Option<(Vec<u8>, Header)>> {
+    /// Everything that changed gets its slot and its number; the live file shows the event `shown`. The first part of the
+    /// file as it is then; `None` when the file has to be arranged anew.
+    pub fn update(
+        &mut self,
+        state: &State,
+        changed: &HashMap<Entity, Change>,
+        shown: u64,
+    ) -> io::Result<Option<(Vec<u8>, Header)>> {
         self.texts_before = std::mem::take(&mut self.texts);
         let Some(mut layout) = self.layout.take() else { return Ok(None) };
         let mut new = BTreeMap::new();
-        for (entity, &seq) in changed {
+        for (entity, &Change { seq, anew }) in changed {
             let field = Field::of(entity);
             match (self.entries.get(entity).copied(), rendering_of(entity, state)?) {
                 (None, None) => {}
@@ -278,7 +288,9 @@ impl Books {
                     let text = text_of(&rendered, entity, entry.order)?;
                     let mut slot = entry.slot;
                     self.touched.push((seq, (field, slot)));
-                    if FIRST.len() + text.len() > self.slots[field as usize].length(slot) {
+                    // While it was not there, somebody may have emptied its slot in the file.
+                    let is_lost = anew && seq > shown;
+                    if is_lost || FIRST.len() + text.len() > self.slots[field as usize].length(slot) {
                         self.slots[field as usize].empty(slot);
                         let Some(moved) = self.add(&mut layout, entity, outgrown(text.len()))? else { return Ok(None) };
                         slot = moved;
@@ -406,7 +418,7 @@ impl Books {
     }
 
     /// The whole file, arranged anew. `known` has the numbers of what has not changed.
-    pub fn arrange(state: &State, known: Option<(&Self, &HashMap<Entity, u64>)>) -> io::Result<(Self, Vec<u8>)> {
+    pub fn arrange(state: &State, known: Option<(&Self, &HashMap<Entity, Change>)>) -> io::Result<(Self, Vec<u8>)> {
         let sum = |entity: &Entity| {
             let (books, changed) = known?;
             let entry = books.entries.get(entity)?;

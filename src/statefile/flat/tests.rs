@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::state::Envelope;
 use crate::state::event::{Event, Recorded};
-use crate::state::id::ParticipantId;
+use crate::state::id::{ParticipantId, WorkflowId};
 use crate::state::task::TaskStatus;
 use crate::state::time::Timestamp;
 use crate::statefile::{Found, Projection, displaced, load};
@@ -133,7 +133,7 @@ impl Table {
         };
         let Some(task) = task else { return created(self) };
         let id = task.id.as_str();
-        match self.chance.below(56) {
+        match self.chance.below(62) {
             0..6 => created(self),
             6 => json!({"kind": "agent_registered", "agent": self.name("a"), "role": "worker", "max_concurrent": 9}),
             7 => {
@@ -194,6 +194,24 @@ impl Table {
                 json!({"kind": "files_released", "reservations": some})
             }
             55 => json!({"kind": "clock_stepped", "gap_millis": 1_000, "grace_until": "2026-03-01T12:02:00Z"}),
+            56..60 => {
+                let workflow = ["w1", "w2"][self.chance.below(2)];
+                let (place, dropped) = state.next_place(&WorkflowId::trusted(workflow), 1 + self.chance.below(4));
+                let number = 1 + state.workflow(&WorkflowId::trusted(workflow)).map_or(0, |known| known.checkpoint);
+                let checkpoint = json!({"workflow_id": workflow, "number": number, "at": "2026-03-01T12:00:00Z",
+                    "task": id, "sha256": "", "state": {"phase": self.chance.text(), "metrics": {"x": 0.1}}});
+                json!({"kind": "workflow_saved", "workflow": workflow, "agent": "a", "spent": {"tokens": 7},
+                    "checkpoint": [place, checkpoint], "dropped": dropped})
+            }
+            60 => {
+                let workflow = WorkflowId::trusted(["w1", "w2"][self.chance.below(2)]);
+                serde_json::to_value(state.workflow_dropped(&workflow, false)).unwrap()
+            }
+            61 => {
+                let some: Vec<_> =
+                    state.checkpoints().filter(|_| self.chance.below(3) == 0).map(|(id, _)| id).collect();
+                json!({"kind": "checkpoints_dropped", "checkpoints": some})
+            }
             _ => match task.status {
                 TaskStatus::Available => {
                     json!({"kind": "claimed", "task": id, "agent": "a", "attempt": task.attempt + 1,
