@@ -42,10 +42,12 @@ mod snapshot;
 mod start;
 mod state;
 mod status;
+mod supervise;
 mod tasks;
 mod token;
 mod watch;
 mod wording;
+mod work;
 
 use std::env;
 use std::io::{self, IsTerminal, Read, Write};
@@ -162,6 +164,11 @@ enum Command {
     Pause(pause::Arguments),
     /// Allow claims again
     Resume,
+    /// Let agents work: claim tasks, run a command for each, retry, complete
+    Work(work::Arguments),
+    /// Run a command for `callboard work`, which starts it
+    #[command(hide = true)]
+    Supervise,
     /// Show what happens, as it happens
     Watch(watch::Arguments),
     /// Show what agents found out, or add to it
@@ -222,6 +229,8 @@ impl Command {
     fn local_name(&self) -> Option<&'static str> {
         match self {
             Self::Doctor(_) => Some("doctor"),
+            Self::Work(_) => Some("work"),
+            Self::Supervise => Some("supervise"),
             Self::Bench(_) => Some("bench"),
             Self::Mcp(_) => Some("mcp"),
             Self::Serve(_) => Some("serve"),
@@ -299,6 +308,8 @@ fn run(arguments: Arguments) -> Outcome {
         Command::Heartbeat(arguments) => heartbeat::run(&session, arguments),
         Command::Pause(arguments) => pause::run(&session, arguments),
         Command::Resume => resume::run(&session),
+        Command::Work(arguments) => work::run(&session, &arguments),
+        Command::Supervise => supervise::run(),
         Command::Watch(arguments) => watch::run(&session, arguments),
         Command::Discoveries(arguments) => discoveries::run(&session, arguments),
         Command::Messages(arguments) => messages::run(&session, &arguments),

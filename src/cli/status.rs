@@ -106,6 +106,13 @@ fn troubles(page: &mut Page, status: &Value) {
         let (task, by) = (text(&blocked["task"]), text(&blocked["by"]));
         page.marked("blocked:", Tone::Bad, format_args!("{task} waits for {by}; `callboard retry {by}`"));
     }
+    for parked in status["needs_attention"].as_array().into_iter().flatten() {
+        let [task, title, category, error] = ["task", "title", "category", "error"].map(|field| text(&parked[field]));
+        let attempts = &parked["attempts"];
+        let (title, error) = (headline(&title), headline(&error));
+        let rest = format_args!("{task} {title} ({attempts} attempts, {category}): {error}; `callboard retry {task}`");
+        page.marked("needs attention:", Tone::Bad, rest);
+    }
     for name in status["rejected_edits"].as_array().into_iter().flatten() {
         let name = text(name);
         page.marked("rejected:", Tone::Bad, format_args!("a hand edit, kept as {name}; the reason is in {name}.txt"));

@@ -44,6 +44,9 @@ pub struct Reply {
     /// Tasks that wait for one that failed or was cancelled: retry or update one of the two
     #[serde(skip_serializing_if = "Vec::is_empty")]
     blocked_by_failure: Vec<Blocked>,
+    /// Tasks out of attempts, or given up for good: they wait for a person
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    needs_attention: Vec<Parked>,
     /// Cycles, missing tasks, and what a queue waits for in which nothing can move
     #[serde(skip_serializing_if = "Health::is_sound")]
     graph: Health,
@@ -120,6 +123,18 @@ struct Blocked {
 }
 
 #[derive(Serialize, JsonSchema)]
+struct Parked {
+    task: TaskId,
+    title: String,
+    attempts: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    category: Option<String>,
+    /// Its beginning
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
 struct ForHuman {
     message: MessageId,
     from: AgentId,
@@ -139,6 +154,7 @@ const MESSAGES_SHOWN: usize = 5;
 const TEXT_SHOWN: usize = 200;
 /// Blocked tasks that are named; the count is in `queue`.
 const BLOCKED_NAMED: usize = 20;
+const PARKED_NAMED: usize = 20;
 const REJECTED_NAMED: usize = 5;
 const PARTS_NAMED: usize = 50;
 
@@ -168,6 +184,7 @@ impl Operation for GetStatus {
             queue: queue(scope, state),
             of_failed: scope.map_or_else(|| of_failed(state), |_| None),
             blocked_by_failure: blocked(scope, state),
+            needs_attention: parked(scope, state),
             graph: state.health(false),
             plan: state.current_plan().cloned(),
             parts: parts(scope, state),
@@ -280,6 +297,26 @@ fn blocked(scope: Option<&str>, state: &State) -> Vec<Blocked> {
         .take(BLOCKED_NAMED)
         .map(|(task, by)| Blocked { task: task.clone(), by: by.into_iter().cloned().collect() })
         .collect()
+}
+
+fn parked(scope: Option<&str>, state: &State) -> Vec<Parked> {
+    if state.count(TaskStatus::Failed) == 0 {
+        return Vec::new();
+    }
+    let failed = state.tasks().filter(|task| task.status == TaskStatus::Failed && in_scope(task, scope));
+    let begun = |text: &str| text.chars().take(TEXT_SHOWN).collect::<String>();
+    let parked = failed.take(PARKED_NAMED).map(|task| {
+        let last = task.attempts.last().and_then(|attempt| attempt.error.as_ref());
+        let of_result = || task.result.as_ref()?.error.as_deref().map(begun);
+        Parked {
+            task: task.id.clone(),
+            title: begun(task.headline()),
+            attempts: task.attempt,
+            category: last.map(|error| error.category.clone()),
+            error: last.map(|error| begun(&error.message)).or_else(of_result),
+        }
+    });
+    parked.collect()
 }
 
 fn for_human(state: &State) -> Vec<ForHuman> {

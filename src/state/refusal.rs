@@ -170,6 +170,10 @@ pub enum Refusal {
     UnknownDiscovery { discovery: DiscoveryId },
     #[error("no workflow `{workflow}`; the first save_checkpoint makes it, list_checkpoints has those there are")]
     UnknownWorkflow { workflow: WorkflowId },
+    #[error("process {pid} works for workflow `{workflow}`; end it first, or give another name with --workflow")]
+    WorkflowInUse { workflow: WorkflowId, pid: u32 },
+    #[error("workflow `{workflow}` exists already; continue it: {command}")]
+    WorkflowExists { workflow: WorkflowId, command: String },
     #[error("which workflow? give workflow_id or task_id, not both")]
     WorkflowOrTask,
     #[error(

@@ -32,4 +32,5 @@ mod snapshots;
 mod statefile;
 mod tidy;
 mod wire;
+mod work;
 mod world;

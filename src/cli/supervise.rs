@@ -1,0 +1,252 @@
+//! Between `callboard work` and the command that it runs: a small process that nothing of the command outlives.
+//!
+//! Its standard input is a socket to the worker: one line with the [`Assignment`], then [`Order`]s; the answers are
+//! [`Report`]s, a line each. When the socket ends, the worker is dead, by SIGKILL too, and all that it started is ended.
+//! Being the reaper of its descendants, it finds also those that left the process group or the session.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{self, Child, Command, ExitCode, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group, setsid, wait};
+use serde::{Deserialize, Serialize};
+
+use super::Outcome;
+
+/// How long what was asked to end may take to end.
+const GRACE: Duration = Duration::from_secs(3);
+/// The same for what a command leaves running when it has ended itself.
+const GRACE_OF_REST: Duration = Duration::from_millis(500);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Assignment {
+    pub command: Vec<String>,
+    pub environment: BTreeMap<String, String>,
+    pub directory: PathBuf,
+    /// Held until nothing of the command is left, so that what follows a killed worker waits for that.
+    pub lock: PathBuf,
+    /// For the command's standard input.
+    pub input: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// End, or be ended after a while.
+    Terminate,
+    Kill,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Report {
+    Started { pid: u32 },
+    NotStarted { reason: String },
+    Ended(Exit),
+}
+
+/// How the command ended; nothing of it is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Exit {
+    Code(i32),
+    Signal(i32),
+}
+
+pub fn run() -> Outcome {
+    // Out of the worker's process group and terminal: what is typed there is for the worker.
+    let _ = setsid();
+    reap_descendants()?;
+    let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let mut orders = BufReader::new(socket.try_clone()?);
+    let mut line = String::new();
+    orders.read_line(&mut line)?;
+    let assignment: Assignment = serde_json::from_str(&line)?;
+    let lock = File::options().read(true).append(true).open(&assignment.lock)?;
+    lock.lock()?;
+    let child = match start(&assignment) {
+        Ok(child) => child,
+        Err(error) => {
+            tell(&socket, &Report::NotStarted { reason: error.to_string() });
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
+    let command = Pid::from_child(&child);
+    tell(&socket, &Report::Started { pid: child.id() });
+    feed(child, assignment.input)?;
+    thread::Builder::new().name("orders".into()).spawn(move || obey(orders, command))?;
+    let exit = reap(command);
+    end_rest();
+    tell(&socket, &Report::Ended(exit));
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub fn reap_descendants() -> io::Result<()> {
+    Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub fn reap_descendants() -> io::Result<()> {
+    Ok(())
+}
+
+fn start(assignment: &Assignment) -> io::Result<Child> {
+    let [program, arguments @ ..] = assignment.command.as_slice() else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the command is empty"));
+    };
+    let mut command = Command::new(program);
+    command.args(arguments).envs(&assignment.environment).current_dir(&assignment.directory);
+    command.stdin(Stdio::piped()).process_group(0).spawn()
+}
+
+/// A command need not read what it is given.
+fn feed(mut child: Child, input: String) -> io::Result<()> {
+    let Some(mut pipe) = child.stdin.take() else { return Ok(()) };
+    thread::Builder::new().name("input".into()).spawn(move || drop(pipe.write_all(input.as_bytes()))).map(drop)
+}
+
+/// The worker may be gone; then nobody is left to tell.
+fn tell(mut socket: &UnixStream, report: &Report) {
+    let line = serde_json::to_string(report).unwrap_or_default() + "\n";
+    drop(socket.write_all(line.as_bytes()));
+}
+
+fn obey(orders: BufReader<UnixStream>, command: Pid) {
+    let (sender, given) = channel();
+    let read = thread::Builder::new().name("socket".into()).spawn(move || read_orders(orders, &sender));
+    if read.is_err() {
+        end_for_ever();
+    }
+    loop {
+        match given.recv() {
+            Ok(Order::Terminate) => {
+                let _ = kill_process_group(command, Signal::TERM);
+                wait_for_another(&given);
+                end_for_ever();
+            }
+            Ok(Order::Kill) | Err(_) => end_for_ever(),
+        }
+    }
+}
+
+fn read_orders(orders: BufReader<UnixStream>, sender: &Sender<Order>) {
+    for line in orders.lines().map_while(Result::ok) {
+        let Ok(order) = serde_json::from_str(&line) else { return };
+        if sender.send(order).is_err() {
+            return;
+        }
+    }
+}
+
+/// Until the time of grace is over, or a harder order or the worker's end cuts it short.
+fn wait_for_another(given: &Receiver<Order>) {
+    let end = Instant::now() + GRACE;
+    while let Ok(Order::Terminate) | Err(RecvTimeoutError::Timeout) =
+        given.recv_timeout(end.saturating_duration_since(Instant::now()))
+    {
+        if Instant::now() >= end {
+            return;
+        }
+    }
+}
+
+/// The main thread ends the process when nothing is left.
+fn end_for_ever() -> ! {
+    loop {
+        for pid in descendants() {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        thread::sleep(BETWEEN_LOOKS);
+    }
+}
+
+/// Waits for the command, and on the way for whatever descendant ends.
+fn reap(command: Pid) -> Exit {
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid == command => return exit(status),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return Exit::Signal(Signal::KILL.as_raw()),
+        }
+    }
+}
+
+fn exit(status: WaitStatus) -> Exit {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Exit::Code(code),
+        (None, signal) => Exit::Signal(signal.unwrap_or_default()),
+    }
+}
+
+/// What the command has left running would hold its files and outlive its task.
+fn end_rest() {
+    let start = Instant::now();
+    let mut asked = false;
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) | Err(Errno::INTR) => continue,
+            Ok(None) => {}
+            Err(_) => return,
+        }
+        let signal = if start.elapsed() < GRACE_OF_REST { Signal::TERM } else { Signal::KILL };
+        if !asked || signal == Signal::KILL {
+            let left = descendants();
+            if left.is_empty() {
+                return;
+            }
+            for pid in left {
+                let _ = kill_process(pid, signal);
+            }
+            asked = true;
+        }
+        thread::sleep(BETWEEN_LOOKS);
+    }
+}
+
+/// Every living process below this one.
+pub fn descendants() -> Vec<Pid> {
+    below(process::id())
+}
+
+/// Every living process below `top`, as /proc shows them.
+fn below(top: u32) -> Vec<Pid> {
+    let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        if let Some(parent) = parent_of_living(pid) {
+            children.entry(parent).or_default().push(pid);
+        }
+    }
+    let (mut found, mut open) = (Vec::new(), vec![top]);
+    while let Some(parent) = open.pop() {
+        for pid in children.remove(&parent).unwrap_or_default() {
+            found.extend(i32::try_from(pid).ok().and_then(Pid::from_raw));
+            open.push(pid);
+        }
+    }
+    found
+}
+
+/// From `/proc/PID/stat`: `pid (name) state ppid …`, in which the name may hold anything.
+pub fn parent_of_living(pid: u32) -> Option<u32> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let name_end = stat.iter().rposition(|byte| *byte == b')')?;
+    let rest = std::str::from_utf8(&stat[name_end + 1..]).ok()?;
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next()?;
+    if matches!(state, "Z" | "X") {
+        return None;
+    }
+    fields.next()?.parse().ok()
+}

@@ -1,0 +1,513 @@
+//! `callboard work`: any command becomes a durable worker. Its agents claim tasks, run the command for each, try again
+//! where that may help, and keep on the board how far they are, so that an interruption loses nothing.
+
+mod breaker;
+mod checkout;
+mod child;
+mod failure;
+mod ledger;
+mod log;
+mod output;
+mod shop;
+mod show;
+mod worker;
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::bail;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tokio::select;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::{JoinSet, LocalSet};
+use tokio::time::Instant;
+
+use super::print::Page;
+use super::{Outcome, REFUSED, Session, runtime, supervise, usage_error};
+use crate::participant::{AgentChoice, CallError, Caller, Handle, Stay, directory};
+use crate::state::claim::in_scope;
+use crate::state::guard::HUMAN;
+use crate::state::id::{AgentId, WorkflowId};
+use crate::state::refusal::Refusal;
+use crate::state::workflow::{Budget, Spent};
+use checkout::Checkout;
+use ledger::Ledger;
+use shop::{Reason, Settings, Shop, Urgency};
+use show::{Event, Remaining, Show, Summary};
+use worker::Worker;
+
+/// Tasks that a dry run names.
+const NAMED: usize = 10;
+/// Names of workflows that are tried before the worker gives up.
+const NAMES: u32 = 10_000;
+/// Ended by a second signal.
+const INTERRUPTED: u8 = 130;
+
+const HELP: &str = "\
+The command gets its task as one line of JSON on standard input (task, attempt, try, handoff, checkpoint, persona_state, \
+attempts) and in CALLBOARD_TASK_ID, _TITLE, _DESCRIPTION, _PATH, CALLBOARD_ATTEMPT, CALLBOARD_TRY, CALLBOARD_AGENT and \
+CALLBOARD_WORKFLOW; COORDINATION_DIR is the board. Exit code 0 completes the task with what was printed. A JSON object on \
+the last line becomes the result's data; in it, `tokens` counts against the budget, and `error` {category, message} makes \
+it a failure: timeout, transient, rate_limited or permanent. A line `::callboard::checkpoint {…}` keeps that object for \
+the next try. All output goes to logs/TASK/ in the board's directory.
+
+The first Ctrl-C or SIGTERM lets running tasks end and claims no more; the second ends the command, with all that it \
+started, and gives its task back. After any interruption, also by SIGKILL, --workflow ID --continue goes on.";
+
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub struct Arguments {
+    /// The command and its arguments, quoted as for a shell; no shell runs it
+    #[arg(long, value_name = "CMD", required_unless_present = "command")]
+    exec: Option<String>,
+    /// Tasks that are worked on at once, each by an agent of its own
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    agents: u16,
+    /// Only tasks at or below this path
+    #[arg(long, value_name = "PATH")]
+    scope: Option<String>,
+    /// What the agents can do, for tasks that demand it; separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    capabilities: Vec<String>,
+    /// Name of this work: its agents are ID-1, ID-2, … [default: one that is free]
+    #[arg(long, value_name = "ID")]
+    workflow: Option<String>,
+    /// Go on with the workflow where it was left
+    #[arg(long = "continue", requires = "workflow")]
+    continued: bool,
+    /// How often an agent tries a task again before it gives it up to others
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(..=100))]
+    retries: u32,
+    /// Pause before the second try; it doubles, and is longer where a rate limit was hit
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = time)]
+    backoff: Duration,
+    /// Longest that one try may take, as in 90s, 15m or 2h
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    timeout: Option<Duration>,
+    /// Tokens that the workflow may use in all, as the command's last line reports them
+    #[arg(long, value_name = "N")]
+    token_budget: Option<u64>,
+    /// Tries that the workflow may make in all
+    #[arg(long, value_name = "N")]
+    attempt_budget: Option<u64>,
+    /// Time that the workflow's tries may take in all
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    time_budget: Option<Duration>,
+    /// End after so many tasks
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_tasks: Option<u32>,
+    /// Claim nothing more after this time
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    max_duration: Option<Duration>,
+    /// Failures in a row after which the command is left alone for a while; 0: never
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    breaker: u32,
+    /// Go on with other tasks when one has failed for good
+    #[arg(long)]
+    continue_on_error: bool,
+    /// Give each agent a git worktree and branch of its own, and commit there what a task changed
+    #[arg(long)]
+    worktree: bool,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// The command and its arguments as they are
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<String>,
+}
+
+/// `90`, `90s`, `1m30s`, `2h`.
+fn time(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<u64>().ok().map(Duration::from_secs);
+    let span = || text.parse::<jiff::SignedDuration>().ok().and_then(|span| Duration::try_from(span).ok());
+    let time = seconds.or_else(span).ok_or("write it as 90s, 15m or 2h")?;
+    if time > Duration::from_secs(365 * 24 * 3600) { Err("at most a year".to_owned()) } else { Ok(time) }
+}
+
+pub fn run(session: &Session, arguments: &Arguments) -> Outcome {
+    let command = command(arguments);
+    refuse_missing(&command[0], &session.cwd);
+    if let Some(workflow) = &arguments.workflow {
+        WorkflowId::checked(workflow)
+            .and_then(|_| AgentId::checked(&format!("{workflow}-{}", arguments.agents)))
+            .map_err(CallError::Refused)?;
+    }
+    let runtime = runtime()?;
+    if arguments.dry_run {
+        return runtime.block_on(dry_run(session, arguments, &command));
+    }
+    session.location.may_create()?;
+    directory::prepare(session.dir())?;
+    supervise::reap_descendants()?;
+    let ended = LocalSet::new().block_on(&runtime, work(session, arguments, command));
+    runtime.shutdown_background();
+    ended
+}
+
+/// As a list: from `--exec`, from behind `--`, or begun in the one and ended in the other.
+fn command(arguments: &Arguments) -> Vec<String> {
+    let exec = arguments.exec.as_deref().unwrap_or_default();
+    let Some(mut words) = shlex::split(exec) else {
+        usage_error("--exec: a quotation mark is not closed");
+    };
+    if let Some(word) =
+        words.iter().find(|word| matches!(word.as_str(), "|" | "||" | "&&" | ";" | "&" | ">" | ">>" | "<"))
+    {
+        usage_error(format!("--exec: no shell runs the command, so `{word}` means nothing; say --exec \"sh -c '…'\""));
+    }
+    words.extend(arguments.command.iter().cloned());
+    if words.first().is_none_or(String::is_empty) {
+        usage_error("--exec: the command is empty");
+    }
+    words
+}
+
+/// Before anything is claimed: every task would fail of it.
+fn refuse_missing(program: &str, current: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let is_program =
+        |path: &Path| path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_found = match program.contains('/') {
+        true => is_program(&current.join(program)),
+        false => std::env::split_paths(&path).any(|dir| is_program(&dir.join(program))),
+    };
+    if !is_found {
+        usage_error(format!("--exec: there is no program `{program}`, or it may not be run"));
+    }
+}
+
+async fn dry_run(session: &Session, arguments: &Arguments, command: &[String]) -> Outcome {
+    let handle = session.participant(Stay::Brief);
+    let scope = arguments.scope.clone();
+    let (mut tasks, total) = handle
+        .look(move |state| {
+            let ready = state.tasks().filter(|task| state.is_ready(&task.id) && in_scope(task, scope.as_deref()));
+            let mut ready: Vec<_> =
+                ready.map(|task| (task.priority, task.id.clone(), task.headline().to_owned())).collect();
+            let total = ready.len();
+            ready.sort_by_key(|(priority, ..)| *priority);
+            ready.truncate(NAMED);
+            (ready, total)
+        })
+        .await?;
+    let workflow = arguments.workflow.clone().unwrap_or_else(|| "work-N".to_owned());
+    let agents: Vec<_> = (1..=arguments.agents).map(|number| format!("{workflow}-{number}")).collect();
+    let first: Vec<_> = tasks.drain(..).map(|(_, id, title)| json!({"task": id, "title": title})).collect();
+    let plan = json!({
+        "dry_run": true, "command": command, "directory": session.cwd, "workflow": workflow, "agents": agents,
+        "scope": arguments.scope, "ready": total, "first": first, "worktree": arguments.worktree,
+        "retries": arguments.retries, "backoff_seconds": arguments.backoff.as_secs_f64(),
+    });
+    session.show(&plan, |page: &mut Page| {
+        page.line(format_args!("would run {command:?} in {}", session.cwd.display()));
+        page.line(format_args!("as {}, {} tasks ready", agents.join(", "), total));
+        for task in &first {
+            page.line(format_args!(
+                "  {} {}",
+                task["task"].as_str().unwrap_or_default(),
+                task["title"].as_str().unwrap_or_default()
+            ));
+        }
+        page.line("nothing was done");
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn work(session: &Session, arguments: &Arguments, command: Vec<String>) -> Outcome {
+    let handle = session.participant(Stay::Presence);
+    let enlisted = enlist(session, arguments, &handle).await?;
+    let Enlisted { workflow, agents, known } = enlisted;
+    let show = Show::new(session);
+    let (stop, _) = watch::channel(Urgency::Work);
+    let execution = known.as_ref().and_then(|known| serde_json::from_value(known["checkpoint"]["state"].clone()).ok());
+    let was_known = known.as_ref().is_some_and(|known| known["workflow"].is_object());
+    let fingerprint = fingerprint(&command);
+    show.tell(&Event::Began { workflow: &workflow, agents: agents.len(), continued: was_known, command: &command });
+    let settings = Settings {
+        board: session.dir().to_owned(),
+        command,
+        current: session.cwd.clone(),
+        scope: arguments.scope.clone(),
+        retries: arguments.retries,
+        backoff: arguments.backoff,
+        timeout: arguments.timeout,
+        max_tasks: arguments.max_tasks,
+        continue_on_error: arguments.continue_on_error,
+        breaker: arguments.breaker,
+    };
+    let shop = Rc::new(Shop {
+        handle,
+        workflow,
+        ledger: RefCell::new(Ledger::new(execution, &fingerprint, agents.len())),
+        settings,
+        show,
+        stop,
+        reason: RefCell::default(),
+        taken: Cell::new(0),
+        claiming: Cell::new(0),
+        run: format!("{:x}", RandomState::new().hash_one(std::process::id())),
+        batches: Cell::new(0),
+    });
+    let start = Instant::now();
+    begin(&shop, arguments).await?;
+    let checkouts = checkouts(session, arguments, &agents)?;
+    tokio::task::spawn_local(listen(Rc::clone(&shop)));
+    if let Some(most) = arguments.max_duration {
+        let shop = Rc::clone(&shop);
+        tokio::task::spawn_local(async move {
+            if shop.pause(most).await {
+                shop.stop(Urgency::Finish, format!("its time of {} s is over", most.as_secs_f64()), true);
+            }
+        });
+    }
+    let mut working = JoinSet::new();
+    for (agent, checkout) in agents.iter().cloned().zip(checkouts) {
+        let mut worker = Worker { agent, checkout, shop: Rc::clone(&shop) };
+        working.spawn_local(async move { worker.work().await });
+    }
+    let mut failed = None;
+    while let Some(ended) = working.join_next().await {
+        if let Err(error) = ended.map_err(anyhow::Error::from).and_then(|worked| worked) {
+            shop.show.tell(&Event::Problem { message: &format!("{error:#}") });
+            shop.stop(Urgency::Finish, "the board could not be used", false);
+            failed = failed.or(Some(error));
+        }
+    }
+    end(&shop, arguments, start.elapsed()).await?;
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(exit_code(&shop)),
+    }
+}
+
+fn exit_code(shop: &Shop) -> ExitCode {
+    let is_good = shop.reason.borrow().as_ref().is_none_or(|reason| reason.is_good);
+    let parked = shop.ledger.borrow().tally.parked;
+    match *shop.stop.borrow() {
+        Urgency::Cut | Urgency::Kill => ExitCode::from(INTERRUPTED),
+        _ if is_good && parked == 0 => ExitCode::SUCCESS,
+        _ => ExitCode::from(REFUSED),
+    }
+}
+
+/// Who works, and what the board knows of the workflow.
+struct Enlisted {
+    workflow: String,
+    agents: Vec<AgentId>,
+    known: Option<Value>,
+}
+
+async fn enlist(session: &Session, arguments: &Arguments, handle: &Handle) -> anyhow::Result<Enlisted> {
+    let Some(workflow) = &arguments.workflow else {
+        for number in 1..NAMES {
+            let workflow = format!("work-{number}");
+            let known = known(handle, &workflow).await?;
+            if known["workflow"].is_object() {
+                continue;
+            }
+            match register(session, arguments, handle, &ids(&workflow, arguments.agents)).await {
+                Err(CallError::Refused(Refusal::AgentInUse { .. })) => {}
+                registered => {
+                    registered?;
+                    return Ok(Enlisted { agents: ids(&workflow, arguments.agents), workflow, known: None });
+                }
+            }
+        }
+        bail!("every name up to work-{NAMES} is taken; give one with --workflow");
+    };
+    let known = known(handle, workflow).await?;
+    let is_known = known["workflow"].is_object();
+    let mut agents = ids(workflow, arguments.agents);
+    let before = known["workflow"]["agents"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let before: BTreeSet<_> = before.filter_map(|id| AgentId::checked(id).ok()).collect();
+    if is_known && !arguments.continued {
+        // Whether somebody works for it just now decides what there is to do about it.
+        let present = handle.look({
+            let before = before.clone();
+            move |state| {
+                let through = before.iter().filter_map(|id| state.agent(id)?.present_through.iter().next().cloned());
+                through.into_iter().find_map(|one| Some(state.participant(&one)?.pid))
+            }
+        });
+        match present.await? {
+            Some(pid) => return Err(in_use(workflow, pid).into()),
+            None => {
+                let (workflow, command) = (WorkflowId::trusted(workflow.as_str()), continuing(workflow));
+                return Err(CallError::Refused(Refusal::WorkflowExists { workflow, command }).into());
+            }
+        }
+    }
+    // Of those that were more before, whoever still holds a task.
+    let others: Vec<_> = before.into_iter().filter(|id| !agents.contains(id)).collect();
+    let holding = handle.look(move |state| {
+        let holds = |id: &AgentId| state.agent(id).is_some_and(|agent| !agent.current_tasks.is_empty());
+        others.into_iter().filter(holds).collect::<Vec<_>>()
+    });
+    agents.extend(holding.await?);
+    match register(session, arguments, handle, &agents).await {
+        Err(CallError::Refused(Refusal::AgentInUse { pid, .. })) => return Err(in_use(workflow, pid).into()),
+        registered => registered?,
+    }
+    Ok(Enlisted { workflow: workflow.clone(), agents, known: Some(known) })
+}
+
+fn in_use(workflow: &str, pid: u32) -> CallError {
+    CallError::Refused(Refusal::WorkflowInUse { workflow: WorkflowId::trusted(workflow), pid })
+}
+
+fn ids(workflow: &str, agents: u16) -> Vec<AgentId> {
+    (1..=agents).map(|number| AgentId::trusted(format!("{workflow}-{number}"))).collect()
+}
+
+async fn known(handle: &Handle, workflow: &str) -> Result<Value, CallError> {
+    handle.call("get_checkpoint", json!({"workflow_id": workflow}), &Caller::default()).await
+}
+
+async fn register(
+    session: &Session,
+    arguments: &Arguments,
+    handle: &Handle,
+    agents: &[AgentId],
+) -> Result<(), CallError> {
+    for agent in agents {
+        let hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let registration = json!({
+            "agent_id": agent,
+            "role": "worker",
+            "capabilities": arguments.capabilities,
+            "properties": {"hostname": hostname, "project_dir": session.cwd, "type": "work"},
+        });
+        let caller = Caller { agent: AgentChoice::Named(agent.clone()), place: session.place(), ..Caller::default() };
+        handle.call("register_agent", registration, &caller).await?;
+    }
+    Ok(())
+}
+
+/// The person who starts the work says what it may spend.
+fn person() -> Caller {
+    Caller { agent: AgentChoice::Named(AgentId::trusted(HUMAN)), ..Caller::default() }
+}
+
+async fn begin(shop: &Shop, arguments: &Arguments) -> anyhow::Result<()> {
+    let budget = Budget {
+        tokens: arguments.token_budget,
+        attempts: arguments.attempt_budget,
+        seconds: arguments.time_budget.map(|time| time.as_secs()),
+    };
+    let mut saving = shop.saving(None, None, Spent::default());
+    if !budget.is_empty() {
+        saving["budget"] = serde_json::to_value(budget)?;
+    }
+    saving["scope"] = json!(arguments.scope);
+    let saved = shop.call(&person(), "save_checkpoint", saving).await?;
+    if let Some(exhausted) = saved["exhausted"].as_str() {
+        let text = format!("the workflow's budget is spent: {exhausted}; a higher one lets it go on");
+        shop.stop(Urgency::Finish, text, false);
+    }
+    Ok(())
+}
+
+fn checkouts(session: &Session, arguments: &Arguments, agents: &[AgentId]) -> anyhow::Result<Vec<Checkout>> {
+    let of = |agent: &AgentId| match arguments.worktree {
+        true => Checkout::own(&session.cwd, session.dir(), agent.as_str()),
+        false => Ok(Checkout::shared(&session.cwd, agents.len() == 1)),
+    };
+    agents.iter().map(of).collect()
+}
+
+/// The first signal lets what runs come to its end, the second ends it, the third does not ask, the fourth not even here.
+async fn listen(shop: Rc<Shop>) {
+    let kinds = [SignalKind::interrupt(), SignalKind::terminate()];
+    let [Ok(mut interrupt), Ok(mut terminate)] = kinds.map(signal) else { return };
+    for level in [Urgency::Finish, Urgency::Cut, Urgency::Kill] {
+        select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        let text = match level {
+            Urgency::Finish => "asked to; what runs comes to its end, once more ends it",
+            _ => "asked to, at once",
+        };
+        shop.stop(level, text, true);
+    }
+    select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    std::process::exit(i32::from(INTERRUPTED));
+}
+
+/// Of the whole command, so that another one is not judged by what this one did.
+fn fingerprint(command: &[String]) -> String {
+    let hash = Sha256::digest(command.join("\0").as_bytes());
+    hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What was done and what remains, on the board and for whoever reads it.
+async fn end(shop: &Shop, arguments: &Arguments, took: Duration) -> anyhow::Result<()> {
+    let reason = shop.reason.borrow().clone();
+    let reason = reason.unwrap_or(Reason { text: "nothing is left to do".to_owned(), is_good: true });
+    let status = shop.call(&person(), "get_status", json!({"scope": arguments.scope})).await?;
+    let number = |value: &Value| value.as_u64().unwrap_or_default();
+    let (tasks, queue) = (&status["tasks"], &status["queue"]);
+    let remaining = Remaining {
+        ready: number(&queue["ready"]),
+        blocked: number(&queue["blocked"]),
+        waiting_retry: number(&queue["waiting_retry"]),
+        held: number(&tasks["claimed"]) + number(&tasks["in_progress"]),
+        failed: number(&tasks["failed"]),
+    };
+    let is_left = remaining.ready + remaining.blocked + remaining.waiting_retry + remaining.held > 0;
+    let finished = reason.is_good && !is_left && shop.ledger.borrow().tally.parked == 0;
+    shop.ledger
+        .borrow_mut()
+        .phase(if is_left { "executing" } else { "finished" }, if finished { "completed" } else { "stopped" });
+    let saved = shop.call(&person(), "save_checkpoint", shop.saving(None, None, Spent::default())).await?;
+    let tally = shop.ledger.borrow().tally.clone();
+    let summary = Summary {
+        workflow: shop.workflow.clone(),
+        reason: reason.text,
+        finished,
+        seconds: took.as_secs_f64(),
+        tally,
+        remaining,
+        spent: serde_json::from_value(saved["spent"].clone()).unwrap_or_default(),
+        budget_left: serde_json::from_value(saved["remaining"].clone()).unwrap_or_default(),
+        next: is_left.then(|| continuing(&shop.workflow)),
+    };
+    if finished && arguments.workflow.is_none() {
+        // Nobody gave it a name to come back to, and there is nothing to come back for.
+        shop.call(&person(), "delete_checkpoints", json!({"workflow_id": shop.workflow})).await?;
+    }
+    shop.show.tell(&Event::Ended(&summary));
+    drop(io::stdout().flush());
+    Ok(())
+}
+
+/// This command line with what makes it go on.
+fn continuing(workflow: &str) -> String {
+    let given: Vec<_> = std::env::args().skip(1).collect();
+    let has = |option: &str| given.iter().any(|one| one == option || one.starts_with(&format!("{option}=")));
+    let mut words = vec!["callboard".to_owned()];
+    for word in &given {
+        words.push(word.clone());
+        if word == "work" && words.len() == given.iter().take_while(|one| *one != "work").count() + 2 {
+            if !has("--workflow") {
+                words.extend(["--workflow".to_owned(), workflow.to_owned()]);
+            }
+            if !has("--continue") {
+                words.push("--continue".to_owned());
+            }
+        }
+    }
+    shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
+}

@@ -1,0 +1,98 @@
+//! A circuit breaker: a command that fails every time is left alone for a while, whatever the task.
+
+use serde::{Deserialize, Serialize};
+
+use crate::state::time::{SECOND, Timestamp};
+
+/// First pause; it doubles.
+const FIRST_PAUSE: i64 = 30 * SECOND;
+const LONGEST_PAUSE: i64 = 30 * 60 * SECOND;
+/// After so many pauses without one success the worker gives up.
+const PAUSES: u32 = 3;
+
+/// Kept in the workflow's state, so that a restart does not close it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Breaker {
+    /// Hash of the command that it is about: another command begins anew.
+    pub command: String,
+    /// Failures since the last success.
+    pub failures: u32,
+    /// Pauses since the last success.
+    pub pauses: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_until: Option<Timestamp>,
+}
+
+impl Breaker {
+    /// For `command`, as it was left if it is the same.
+    pub fn of(command: &str, known: Option<Self>) -> Self {
+        let known = known.filter(|known| known.command == command);
+        known.unwrap_or_else(|| Self { command: command.to_owned(), ..Self::default() })
+    }
+
+    pub fn succeeded(&mut self) {
+        *self = Self { command: std::mem::take(&mut self.command), ..Self::default() };
+    }
+
+    /// Opens after `threshold` failures in a row, and after each that follows a pause. 0 never opens.
+    pub fn failed(&mut self, threshold: u32, now: Timestamp) {
+        self.failures = self.failures.saturating_add(1);
+        let is_open = self.open_until.is_some_and(|until| until > now);
+        if threshold > 0 && self.failures >= threshold && !is_open {
+            let pause = (FIRST_PAUSE << self.pauses.min(10)).min(LONGEST_PAUSE);
+            self.open_until = Some(now + pause);
+            self.pauses += 1;
+        }
+    }
+
+    pub fn has_given_up(&self) -> bool {
+        self.pauses > PAUSES
+    }
+
+    /// Milliseconds until the command may be run again.
+    pub fn left(&self, now: Timestamp) -> i64 {
+        self.open_until.map_or(0, |until| until.since(now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_in_a_row_open_it_and_a_success_closes_it() {
+        let (mut breaker, now) = (Breaker::of("c", None), Timestamp::from_millis(1_000_000));
+        (0..2).for_each(|_| breaker.failed(3, now));
+        assert_eq!(breaker.left(now), 0);
+        breaker.failed(3, now);
+        assert_eq!(breaker.left(now), FIRST_PAUSE);
+        // Those that ran already.
+        breaker.failed(3, now);
+        assert_eq!((breaker.left(now), breaker.pauses), (FIRST_PAUSE, 1));
+        let later = now + FIRST_PAUSE;
+        breaker.failed(3, later);
+        assert_eq!((breaker.left(later), breaker.pauses), (2 * FIRST_PAUSE, 2));
+        breaker.succeeded();
+        assert_eq!((breaker.left(later), breaker.failures), (0, 0));
+    }
+
+    #[test]
+    fn it_gives_up_in_the_end_and_does_not_judge_another_command() {
+        let mut breaker = Breaker::of("c", None);
+        let mut now = Timestamp::from_millis(0);
+        while !breaker.has_given_up() {
+            breaker.failed(1, now);
+            now = now + breaker.left(now);
+        }
+        assert_eq!(breaker.pauses, PAUSES + 1);
+        assert_eq!(Breaker::of("c", Some(breaker.clone())), breaker);
+        assert_eq!(Breaker::of("d", Some(breaker)).failures, 0);
+    }
+
+    #[test]
+    fn zero_never_opens() {
+        let mut breaker = Breaker::of("c", None);
+        (0..100).for_each(|_| breaker.failed(0, Timestamp::from_millis(0)));
+        assert_eq!(breaker.left(Timestamp::from_millis(0)), 0);
+    }
+}

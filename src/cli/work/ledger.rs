@@ -1,0 +1,222 @@
+//! What a workflow has done and where each of its agents stands: kept on the board before and after every try.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::breaker::Breaker;
+use super::failure::Failure;
+use crate::state::id::{AgentId, TaskId};
+use crate::state::time::Timestamp;
+use crate::state::workflow::{ExecutionState, Spent};
+
+/// Finished tasks that the state names, the newest; their number is in the metrics.
+const COMPLETED_NAMED: usize = 300;
+/// Bytes of what commands may keep, of all agents together.
+const KEPT_BYTES: usize = 32_000;
+const LAST_ERROR: usize = 500;
+const BREAKER: &str = "breaker";
+
+pub struct Ledger {
+    pub state: ExecutionState,
+    pub breaker: Breaker,
+    pub tally: Tally,
+    agents: usize,
+    /// Time that makes no whole second yet.
+    rest: Duration,
+}
+
+/// What this process has done.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Tally {
+    pub done: u64,
+    /// By one worker; others may try.
+    pub given_up: u64,
+    /// Of those, for good: they wait for a person.
+    pub parked: u64,
+    pub released: u64,
+    pub lost: u64,
+    pub tries: u64,
+    pub retries: u64,
+    pub recovered: u64,
+    pub tokens: u64,
+    pub calls: u64,
+    pub writes_saved: u64,
+}
+
+/// Where an agent stands.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Persona {
+    pub last_updated: Timestamp,
+    #[serde(default)]
+    pub status: PersonaStatus,
+    /// Number of the try of `task_attempt` that runs or ran last.
+    #[serde(default)]
+    pub current_attempt: u32,
+    #[serde(default)]
+    pub tokens_used: u64,
+    #[serde(default)]
+    pub last_error: Option<String>,
+    /// The try was taken up after an interruption.
+    #[serde(default)]
+    pub recovery_applied: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+    #[serde(default)]
+    pub task_attempt: u32,
+    /// What the command kept by a marked line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<Value>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PersonaStatus {
+    #[default]
+    Idle,
+    Running,
+    /// Between two tries.
+    Waiting,
+}
+
+impl Ledger {
+    pub fn new(known: Option<ExecutionState>, command: &str, agents: usize) -> Self {
+        let state = known.unwrap_or_else(|| ExecutionState {
+            workflow_id: None,
+            phase: String::new(),
+            step: 0,
+            status: String::new(),
+            persona_states: Default::default(),
+            retry_counts: Default::default(),
+            completed_tasks: Vec::new(),
+            pending_tasks: Vec::new(),
+            artifacts: Map::new(),
+            metrics: Map::new(),
+        });
+        let breaker = state.metrics.get(BREAKER).and_then(|value| serde_json::from_value(value.clone()).ok());
+        let mut ledger = Self {
+            state,
+            breaker: Breaker::of(command, breaker),
+            tally: Tally::default(),
+            agents,
+            rest: Duration::ZERO,
+        };
+        ledger.phase("executing", "running");
+        ledger
+    }
+
+    pub fn phase(&mut self, phase: &str, status: &str) {
+        self.state.phase = phase.to_owned();
+        self.state.status = status.to_owned();
+    }
+
+    pub fn persona(&self, agent: &AgentId) -> Persona {
+        let known = self.state.persona_states.get(agent.as_str());
+        known.and_then(|known| serde_json::from_value(Value::Object(known.clone())).ok()).unwrap_or_default()
+    }
+
+    pub fn put(&mut self, agent: &AgentId, persona: &Persona) {
+        if let Ok(Value::Object(fields)) = serde_json::to_value(persona) {
+            self.state.persona_states.insert(agent.to_string(), fields);
+        }
+    }
+
+    /// A try begins, or one that was interrupted goes on: then it is not counted again. Answers its number.
+    pub fn begin(&mut self, agent: &AgentId, task: &TaskId, attempt: u32, now: Timestamp) -> (u32, Spent) {
+        let mut persona = self.persona(agent);
+        let is_same = persona.task.as_ref() == Some(task) && persona.task_attempt == attempt;
+        let goes_on = is_same && persona.status == PersonaStatus::Running;
+        if !is_same {
+            let kept = persona.checkpoint.take().filter(|_| persona.task.as_ref() == Some(task));
+            persona = Persona { tokens_used: persona.tokens_used, checkpoint: kept, ..Persona::default() };
+            self.state.retry_counts.remove(task.as_str());
+        }
+        if !goes_on {
+            persona.current_attempt += 1;
+            self.tally.tries += 1;
+        }
+        self.tally.recovered += u64::from(goes_on);
+        persona.last_updated = now;
+        persona.status = PersonaStatus::Running;
+        persona.recovery_applied = goes_on;
+        persona.task = Some(task.clone());
+        persona.task_attempt = attempt;
+        let pending = &mut self.state.pending_tasks;
+        if !pending.iter().any(|one| one == task.as_str()) {
+            pending.push(task.to_string());
+        }
+        self.put(agent, &persona);
+        (persona.current_attempt, Spent { attempts: u64::from(!goes_on), ..Spent::default() })
+    }
+
+    /// A try of the agent is over, with `tokens` used and in `took`.
+    pub fn tried(
+        &mut self,
+        agent: &AgentId,
+        failure: Option<&Failure>,
+        tokens: u64,
+        took: Duration,
+        now: Timestamp,
+    ) -> Spent {
+        let mut persona = self.persona(agent);
+        persona.last_updated = now;
+        persona.tokens_used += tokens;
+        persona.status = PersonaStatus::Waiting;
+        persona.last_error = failure.map(|failure| {
+            let end = failure.message.floor_char_boundary(LAST_ERROR);
+            format!("{}: {}", failure.category.as_str(), &failure.message[..end])
+        });
+        if let (Some(task), Some(_)) = (&persona.task, failure) {
+            *self.state.retry_counts.entry(task.to_string()).or_default() += 1;
+        }
+        self.put(agent, &persona);
+        self.tally.tokens += tokens;
+        let whole = self.rest + took;
+        self.rest = Duration::from_nanos(u64::from(whole.subsec_nanos()));
+        Spent { tokens, attempts: 0, seconds: whole.as_secs() }
+    }
+
+    /// The agent has no task any more.
+    pub fn ended(&mut self, agent: &AgentId, task: &TaskId, done: bool, now: Timestamp) {
+        let mut persona = self.persona(agent);
+        persona.last_updated = now;
+        persona.status = PersonaStatus::Idle;
+        if done {
+            persona.checkpoint = None;
+            self.state.completed_tasks.push(task.to_string());
+            let surplus = self.state.completed_tasks.len().saturating_sub(COMPLETED_NAMED);
+            self.state.completed_tasks.drain(..surplus);
+            self.state.step += 1;
+            self.state.retry_counts.remove(task.as_str());
+        }
+        self.state.pending_tasks.retain(|pending| pending != task.as_str());
+        self.put(agent, &persona);
+    }
+
+    /// What a command marks, within bounds.
+    pub fn keep(&mut self, agent: &AgentId, marked: Map<String, Value>, now: Timestamp) -> Result<(), String> {
+        let (bytes, most) = (Value::Object(marked.clone()).to_string().len(), KEPT_BYTES / self.agents.max(1));
+        if bytes > most {
+            return Err(format!("{bytes} bytes, at most {most}"));
+        }
+        let mut persona = self.persona(agent);
+        persona.last_updated = now;
+        persona.checkpoint = Some(Value::Object(marked));
+        self.put(agent, &persona);
+        Ok(())
+    }
+
+    /// As it is to be saved.
+    pub fn snapshot(&mut self) -> Value {
+        let breaker = serde_json::to_value(&self.breaker).unwrap_or_default();
+        self.state.metrics.insert(BREAKER.to_owned(), breaker);
+        serde_json::to_value(&self.state).unwrap_or_default()
+    }
+
+    /// Counted over all processes that worked for the workflow.
+    pub fn count(&mut self, metric: &str) {
+        let count = self.state.metrics.get(metric).and_then(Value::as_u64).unwrap_or_default();
+        self.state.metrics.insert(metric.to_owned(), Value::from(count + 1));
+    }
+}

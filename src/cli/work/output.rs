@@ -1,0 +1,257 @@
+//! What of a command's output is kept: a bounded log, the last lines, and the last line when it is a JSON object.
+
+use std::collections::VecDeque;
+
+use serde_json::{Map, Value};
+
+use super::log::Log;
+use crate::{harmless, redact};
+
+/// How a line begins that is for callboard.
+pub const MARK: &str = "::callboard::checkpoint ";
+/// Bytes of a line that are looked at; the rest of a longer one is only logged.
+const LONGEST_LINE: usize = 256 << 10;
+/// Lines kept for the message of a failure, and bytes of each.
+const LAST_LINES: usize = 20;
+const LINE_KEPT: usize = 400;
+/// Bytes of the standard output that become the result.
+const TEXT_KEPT: usize = 16 << 10;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    Out,
+    Err,
+}
+
+pub struct Output {
+    log: Log,
+    /// Whole lines for the log, and pieces of those that are too long.
+    pending: Vec<u8>,
+    out: Lines,
+    err: Lines,
+    last_lines: VecDeque<String>,
+    /// The end of the standard output, line by line.
+    text: VecDeque<String>,
+    text_bytes: usize,
+    cut: bool,
+    /// Checkpoints that the command marked and nobody took yet.
+    marked: Vec<Result<Map<String, Value>, String>>,
+}
+
+/// What a command that has ended leaves.
+#[derive(Debug, Default)]
+pub struct Printed {
+    pub text: String,
+    /// The last line of the standard output, when it is a JSON object.
+    pub object: Option<Map<String, Value>>,
+    /// Of both streams.
+    pub last_lines: String,
+}
+
+/// Cuts a stream into lines, of which it keeps a bounded part.
+#[derive(Default)]
+struct Lines {
+    begun: Vec<u8>,
+    is_too_long: bool,
+}
+
+impl Output {
+    pub fn new(log: Log) -> Self {
+        Self {
+            log,
+            pending: Vec::new(),
+            out: Lines::default(),
+            err: Lines::default(),
+            last_lines: VecDeque::new(),
+            text: VecDeque::new(),
+            text_bytes: 0,
+            cut: false,
+            marked: Vec::new(),
+        }
+    }
+
+    pub fn read(&mut self, stream: Stream, mut bytes: &[u8]) {
+        while let Some(end) = memchr::memchr(b'\n', bytes) {
+            self.read_part(stream, &bytes[..end]);
+            self.finish_line(stream);
+            bytes = &bytes[end + 1..];
+        }
+        self.read_part(stream, bytes);
+        self.flush();
+    }
+
+    /// Of a line that is too long, what is beyond goes to the log and nowhere else.
+    fn read_part(&mut self, stream: Stream, bytes: &[u8]) {
+        let lines = match stream {
+            Stream::Out => &mut self.out,
+            Stream::Err => &mut self.err,
+        };
+        let was_too_long = lines.is_too_long;
+        let beyond = lines.push(bytes);
+        if beyond.is_empty() {
+            return;
+        }
+        if !was_too_long {
+            self.pending.extend_from_slice(&lines.begun);
+        }
+        self.pending.extend_from_slice(beyond);
+    }
+
+    fn flush(&mut self) {
+        let bytes = std::mem::take(&mut self.pending);
+        let text = String::from_utf8_lossy(&bytes);
+        match redact::text(&text) {
+            Some((clean, _)) => self.log.write(clean.as_bytes()),
+            None => self.log.write(text.as_bytes()),
+        }
+    }
+
+    fn lines(&mut self, stream: Stream) -> &mut Lines {
+        match stream {
+            Stream::Out => &mut self.out,
+            Stream::Err => &mut self.err,
+        }
+    }
+
+    fn finish_line(&mut self, stream: Stream) {
+        let line = std::mem::take(self.lines(stream));
+        if !line.is_too_long {
+            self.pending.extend_from_slice(&line.begun);
+        }
+        self.pending.push(b'\n');
+        let text = String::from_utf8_lossy(&line.begun);
+        let text = text.trim_end();
+        if text.is_empty() {
+            return;
+        }
+        if let Some(json) = text.strip_prefix(MARK) {
+            let state = serde_json::from_str(json).map_err(|error| error.to_string());
+            self.marked.push(if line.is_too_long { Err("the line is too long".to_owned()) } else { state });
+            return;
+        }
+        self.last_lines.push_back(shortened(text, LINE_KEPT));
+        if self.last_lines.len() > LAST_LINES {
+            self.last_lines.pop_front();
+        }
+        if stream == Stream::Out {
+            self.keep_text(text.to_owned());
+        }
+    }
+
+    /// The newest line stays whole, because it may be the object.
+    fn keep_text(&mut self, line: String) {
+        self.text_bytes += line.len() + 1;
+        self.text.push_back(line);
+        while self.text_bytes > TEXT_KEPT && self.text.len() > 1 {
+            self.cut = true;
+            self.text_bytes -= self.text.pop_front().map_or(0, |line| line.len() + 1);
+        }
+    }
+
+    pub fn note(&mut self, text: &str) {
+        self.log.write(format!("[callboard] {text}\n").as_bytes());
+    }
+
+    pub fn take_marked(&mut self) -> Vec<Result<Map<String, Value>, String>> {
+        std::mem::take(&mut self.marked)
+    }
+
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// What of it was kept; a last line need not end with a newline.
+    pub fn finish(&mut self) -> Printed {
+        for stream in [Stream::Out, Stream::Err] {
+            if !self.lines(stream).begun.is_empty() {
+                self.finish_line(stream);
+            }
+        }
+        self.flush();
+        let object = self.text.back().and_then(|line| serde_json::from_str::<Map<String, Value>>(line).ok());
+        if object.is_some() {
+            self.text.pop_back();
+        }
+        let lines: Vec<_> = self.text.iter().map(String::as_str).collect();
+        let begun = if self.cut { "…\n" } else { "" };
+        let text = last_bytes(&lines.join("\n"), TEXT_KEPT).to_owned();
+        let last_lines: Vec<_> = self.last_lines.iter().map(String::as_str).collect();
+        Printed {
+            text: harmless::text(&text).map_or_else(|| format!("{begun}{text}"), |clean| format!("{begun}{clean}")),
+            object,
+            last_lines: last_lines.join("\n"),
+        }
+    }
+}
+
+impl Lines {
+    /// Answers what of `bytes` is too much.
+    fn push<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
+        let room = LONGEST_LINE - self.begun.len();
+        let (kept, beyond) = bytes.split_at(bytes.len().min(room));
+        self.begun.extend_from_slice(kept);
+        self.is_too_long |= !beyond.is_empty();
+        beyond
+    }
+}
+
+fn shortened(text: &str, bytes: usize) -> String {
+    let text = harmless::text(text).unwrap_or_else(|| text.to_owned());
+    if text.len() <= bytes {
+        return text;
+    }
+    let end = text.floor_char_boundary(bytes);
+    format!("{}…", &text[..end])
+}
+
+fn last_bytes(text: &str, bytes: usize) -> &str {
+    &text[text.ceil_char_boundary(text.len().saturating_sub(bytes))..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::log::Shelf;
+    use super::*;
+    use crate::state::id::TaskId;
+
+    fn printed(parts: &[&[u8]]) -> (Printed, Vec<Result<Map<String, Value>, String>>, String) {
+        let base = tempfile::tempdir().expect("a directory");
+        let shelf = Shelf::open(base.path(), &TaskId::trusted("t")).expect("a shelf");
+        let mut output = Output::new(shelf.log(1, 1).expect("a log"));
+        parts.iter().for_each(|part| output.read(Stream::Out, part));
+        let printed = output.finish();
+        let log = std::fs::read_to_string(output.log().path()).expect("a log");
+        (printed, output.take_marked(), log)
+    }
+
+    #[test]
+    fn the_last_line_is_the_object_and_the_rest_the_text() {
+        let (printed, marked, log) = printed(&[b"one\ntw", b"o\n{\"a\": ", b"1}"]);
+        assert_eq!((printed.text.as_str(), marked.len()), ("one\ntwo", 0));
+        assert_eq!(printed.object.expect("an object")["a"], 1);
+        assert_eq!(log, "one\ntwo\n{\"a\": 1}\n");
+    }
+
+    #[test]
+    fn marked_lines_are_taken_out() {
+        let (printed, marked, _) = printed(&[b"::callboard::checkpoint {\"step\": 3}\n::callboard::checkpoint {\nx\n"]);
+        assert_eq!(printed.text, "x");
+        assert_eq!(marked[0].as_ref().expect("an object")["step"], 3);
+        assert!(marked[1].is_err());
+    }
+
+    #[test]
+    fn what_is_no_text_and_what_has_no_end_is_bounded() {
+        let long = vec![b'x'; 3 << 20];
+        let (printed, _, log) = printed(&[b"\xff\xfe\x00\x1b[31mred\n", &long, &long]);
+        assert!(printed.text.len() <= TEXT_KEPT + 8, "{}", printed.text.len());
+        assert!(printed.last_lines.contains("red") && !printed.last_lines.contains('\u{1b}'));
+        assert!(log.len() > LONGEST_LINE);
+    }
+
+    #[test]
+    fn secrets_are_not_logged() {
+        let (_, _, log) = printed(&[b"export API_KEY=sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789\n"]);
+        assert!(!log.contains("abcdefghijklmnop"), "{log}");
+    }
+}

@@ -1,0 +1,198 @@
+//! What the agents of one worker share: the board, the workflow's ledger, and when to stop.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::select;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+use super::ledger::Ledger;
+use super::show::{Event, Show};
+use crate::clock::{Clock, SystemClock};
+use crate::participant::{CallError, Caller, Handle};
+use crate::state::id::{AgentId, TaskId};
+use crate::state::time::Timestamp;
+use crate::state::workflow::Spent;
+
+/// Pauses between calls that fail because the board cannot be used, before the worker gives up.
+const PAUSES: [u64; 6] = [100, 300, 1_000, 3_000, 5_000, 10_000];
+
+/// How urgently to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Urgency {
+    Work,
+    /// Claim nothing more, and finish what runs.
+    Finish,
+    /// End what runs, and give it back.
+    Cut,
+    Kill,
+}
+
+pub struct Settings {
+    pub board: std::path::PathBuf,
+    pub command: Vec<String>,
+    pub current: std::path::PathBuf,
+    pub scope: Option<String>,
+    pub retries: u32,
+    pub backoff: Duration,
+    pub timeout: Option<Duration>,
+    pub max_tasks: Option<u32>,
+    pub continue_on_error: bool,
+    pub breaker: u32,
+}
+
+pub struct Shop {
+    pub handle: Handle,
+    pub workflow: String,
+    pub settings: Settings,
+    pub ledger: RefCell<Ledger>,
+    pub show: Show,
+    pub stop: watch::Sender<Urgency>,
+    /// The first reason to stop.
+    pub reason: RefCell<Option<Reason>>,
+    pub taken: Cell<u32>,
+    /// Claims under way.
+    pub claiming: Cell<u32>,
+    /// Distinguishes this process's batches.
+    pub run: String,
+    pub batches: Cell<u64>,
+}
+
+/// Why the work ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    pub text: String,
+    /// All is as it was asked for.
+    pub is_good: bool,
+}
+
+/// A task that an agent of ours holds.
+#[derive(Clone, Debug)]
+pub struct Held {
+    pub task: TaskId,
+    pub attempt: u32,
+    pub acted: bool,
+}
+
+impl Shop {
+    pub fn now(&self) -> Timestamp {
+        SystemClock::default().wall()
+    }
+
+    /// One operation; a board that cannot be used just now is asked again for a while.
+    pub async fn call(&self, caller: &Caller, name: &str, arguments: Value) -> Result<Value, CallError> {
+        self.ledger.borrow_mut().tally.calls += 1;
+        let mut pauses = PAUSES.iter();
+        loop {
+            match (self.handle.call(name, arguments.clone(), caller).await, pauses.next()) {
+                (Err(error @ CallError::Failed(_)), Some(pause)) if *self.stop.borrow() < Urgency::Kill => {
+                    tracing::warn!(%error, "the board could not be used; trying again");
+                    sleep(Duration::from_millis(*pause)).await;
+                }
+                (answer, _) => return answer,
+            }
+        }
+    }
+
+    /// Several writing operations in one durable write, once, however often it must be tried.
+    pub async fn batch(&self, caller: &Caller, operations: Vec<(&str, Value)>) -> Result<Vec<Value>, CallError> {
+        let items = operations.len() as u64;
+        let operations: Vec<_> =
+            operations.into_iter().map(|(name, arguments)| json!({"name": name, "arguments": arguments})).collect();
+        self.batches.set(self.batches.get() + 1);
+        let key = format!("work-{}-{}", self.run, self.batches.get());
+        let batch = json!({"operations": operations, "idempotency_key": key});
+        let mut reply = self.call(caller, "apply_batch", batch).await?;
+        let mut ledger = self.ledger.borrow_mut();
+        ledger.tally.writes_saved += reply["writes_saved"].as_u64().unwrap_or_default();
+        ledger.tally.calls += items - 1;
+        drop(ledger);
+        let results = reply["results"].as_array_mut().map(std::mem::take).unwrap_or_default();
+        if let Some(exhausted) = results.iter().find_map(|reply| reply["exhausted"].as_str()) {
+            self.stop(Urgency::Finish, format!("the workflow's budget is spent: {exhausted}"), false);
+        }
+        Ok(results)
+    }
+
+    /// The arguments with which the workflow is saved as it stands.
+    pub fn saving(&self, agent: Option<&AgentId>, held: Option<&Held>, spent: Spent) -> Value {
+        json!({
+            "agent_id": agent,
+            "workflow_id": self.workflow,
+            "task_id": held.map(|held| &held.task),
+            "attempt": held.map(|held| held.attempt),
+            "state": self.ledger.borrow_mut().snapshot(),
+            "spent": spent,
+        })
+    }
+
+    pub fn stop(&self, urgency: Urgency, text: impl Into<String>, is_good: bool) {
+        let text = text.into();
+        self.stop.send_if_modified(|level| {
+            let rises = urgency > *level;
+            *level = urgency.max(*level);
+            rises
+        });
+        let mut reason = self.reason.borrow_mut();
+        if reason.is_none() {
+            self.show.tell(&Event::Stopping { reason: &text });
+            *reason = Some(Reason { text, is_good });
+        }
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        *self.stop.borrow() > Urgency::Work
+    }
+
+    /// Waits, unless the work is to stop meanwhile: answers whether it went on to the end.
+    pub async fn pause(&self, pause: Duration) -> bool {
+        let mut stop = self.stop.subscribe();
+        let end = Instant::now() + pause;
+        select! {
+            () = tokio::time::sleep_until(end) => true,
+            _ = stop.wait_for(|level| *level > Urgency::Work) => false,
+        }
+    }
+
+    /// Until the breaker lets the command run again; false when the work stops.
+    pub async fn wait_for_breaker(&self) -> bool {
+        loop {
+            let (left, failures, gave_up) = {
+                let ledger = self.ledger.borrow();
+                (ledger.breaker.left(self.now()), ledger.breaker.failures, ledger.breaker.has_given_up())
+            };
+            if gave_up {
+                let text = format!("the command failed {failures} times in a row; see the logs, mend it, and continue");
+                self.stop(Urgency::Finish, text, false);
+                return false;
+            }
+            if left <= 0 {
+                return !self.is_stopping();
+            }
+            let pause = Duration::from_millis(left.unsigned_abs());
+            self.show.tell(&Event::Paused { seconds: pause.as_secs_f64(), failures });
+            if !self.pause(pause).await {
+                return false;
+            }
+        }
+    }
+
+    /// What each of the agents holds.
+    pub async fn held(&self, agents: Vec<AgentId>) -> Result<BTreeMap<AgentId, Vec<Held>>, CallError> {
+        let of = move |state: &crate::state::State| {
+            let held = |agent: &AgentId| {
+                let tasks = state.agent(agent).map(|agent| agent.current_tasks.clone()).unwrap_or_default();
+                let held = tasks.into_iter().filter_map(|id| {
+                    let open = state.task(&id)?.open_attempt()?;
+                    Some(Held { attempt: open.number, acted: open.acted, task: id })
+                });
+                held.collect()
+            };
+            agents.iter().map(|agent| (agent.clone(), held(agent))).collect()
+        };
+        self.handle.look(of).await
+    }
+}

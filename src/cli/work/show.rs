@@ -1,0 +1,281 @@
+//! What is told of the work: lines for people, with bars below them on a terminal, or a JSON object each.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use super::ledger::Tally;
+use crate::cli::{Session, print};
+use crate::state::id::{AgentId, TaskId};
+use crate::state::workflow::{Budget, Spent};
+
+const TICK: Duration = Duration::from_millis(200);
+
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event<'e> {
+    Began {
+        workflow: &'e str,
+        agents: usize,
+        continued: bool,
+        command: &'e [String],
+    },
+    /// A task that was held before an interruption.
+    TakenUp {
+        agent: &'e AgentId,
+        task: &'e TaskId,
+        attempt: u32,
+    },
+    Claimed {
+        agent: &'e AgentId,
+        task: &'e TaskId,
+        title: &'e str,
+        attempt: u32,
+    },
+    Running {
+        agent: &'e AgentId,
+        task: &'e TaskId,
+        r#try: u32,
+        pid: u32,
+        log: String,
+    },
+    Checkpoint {
+        agent: &'e AgentId,
+        task: &'e TaskId,
+    },
+    Retrying {
+        agent: &'e AgentId,
+        task: &'e TaskId,
+        category: &'static str,
+        error: &'e str,
+        pause_seconds: f64,
+    },
+    Done {
+        agent: &'e AgentId,
+        task: &'e TaskId,
+        seconds: f64,
+        tokens: u64,
+    },
+    Failed {
+        agent: &'e AgentId,
+        task: &'e TaskId,
+        category: &'static str,
+        error: &'e str,
+        status: &'e str,
+    },
+    Released {
+        agent: &'e AgentId,
+        task: &'e TaskId,
+        reason: &'e str,
+    },
+    Lost {
+        agent: &'e AgentId,
+        task: &'e TaskId,
+        reason: &'e str,
+    },
+    Waiting {
+        agent: &'e AgentId,
+        r#for: &'e str,
+    },
+    Paused {
+        seconds: f64,
+        failures: u32,
+    },
+    Stopping {
+        reason: &'e str,
+    },
+    Problem {
+        message: &'e str,
+    },
+    Ended(&'e Summary),
+}
+
+#[derive(Serialize)]
+pub struct Summary {
+    pub workflow: String,
+    /// Why it ended.
+    pub reason: String,
+    /// Everything that there was to do is done.
+    pub finished: bool,
+    pub seconds: f64,
+    #[serde(flatten)]
+    pub tally: Tally,
+    pub remaining: Remaining,
+    pub spent: Spent,
+    #[serde(skip_serializing_if = "Budget::is_empty")]
+    pub budget_left: Budget,
+    /// What goes on from here, when something is left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// Of the scope, for whoever.
+#[derive(Clone, Copy, Default, Serialize)]
+pub struct Remaining {
+    pub ready: u64,
+    pub blocked: u64,
+    pub waiting_retry: u64,
+    pub held: u64,
+    pub failed: u64,
+}
+
+pub struct Show {
+    json: bool,
+    bars: Option<Bars>,
+}
+
+struct Bars {
+    all: MultiProgress,
+    total: ProgressBar,
+    agents: RefCell<BTreeMap<AgentId, ProgressBar>>,
+}
+
+impl Show {
+    pub fn new(session: &Session) -> Self {
+        let is_watched = !session.json && io::stderr().is_terminal();
+        Self { json: session.json, bars: is_watched.then(Bars::new) }
+    }
+
+    pub fn tell(&self, event: &Event) {
+        let line = if self.json {
+            print::harmless_json(&serde_json::to_string(event).unwrap_or_default())
+        } else {
+            match sentence(event) {
+                Some(text) => print::harmless(&text),
+                None => return self.move_bars(event),
+            }
+        };
+        // Whoever read it may have had enough; the work goes on.
+        let write = || drop(writeln!(io::stdout().lock(), "{line}"));
+        match &self.bars {
+            Some(bars) => bars.all.suspend(write),
+            None => write(),
+        }
+        self.move_bars(event);
+    }
+
+    fn move_bars(&self, event: &Event) {
+        if let Some(bars) = &self.bars {
+            bars.show(event);
+        }
+    }
+
+    /// How much of the scope is done.
+    pub fn progress(&self, done: u64, of: u64) {
+        if let Some(bars) = &self.bars {
+            bars.total.set_length(of);
+            bars.total.set_position(done);
+        }
+    }
+}
+
+impl Bars {
+    fn new() -> Self {
+        let all = MultiProgress::new();
+        let total = all.add(ProgressBar::new(0));
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos} of {len} tasks {elapsed}") {
+            total.set_style(style);
+        }
+        total.enable_steady_tick(TICK);
+        Self { all, total, agents: RefCell::default() }
+    }
+
+    fn show(&self, event: &Event) {
+        let (agent, text) = match event {
+            Event::Claimed { agent, task, title, .. } => (agent, format!("{task} {title}")),
+            Event::Running { agent, task, r#try, .. } => (agent, format!("{task}, try {try}", r#try = r#try)),
+            Event::Retrying { agent, task, category, .. } => (agent, format!("{task}: {category}, waits to try again")),
+            Event::Waiting { agent, r#for } => (agent, format!("waits for {for}", r#for = r#for)),
+            Event::Done { agent, .. } | Event::Failed { agent, .. } | Event::Released { agent, .. } => {
+                (agent, String::new())
+            }
+            Event::Ended(_) => {
+                self.agents.borrow().values().for_each(ProgressBar::finish_and_clear);
+                return self.total.finish_and_clear();
+            }
+            _ => return,
+        };
+        let mut agents = self.agents.borrow_mut();
+        let bar = agents.entry(AgentId::clone(agent)).or_insert_with(|| {
+            let bar = self.all.add(ProgressBar::new_spinner());
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {wide_msg} {elapsed:>4}") {
+                bar.set_style(style);
+            }
+            bar.enable_steady_tick(TICK);
+            bar.with_prefix(agent.to_string())
+        });
+        bar.reset_elapsed();
+        bar.set_message(print::headline(&text));
+    }
+}
+
+/// None for what only a bar or a program wants to know.
+fn sentence(event: &Event) -> Option<String> {
+    Some(match event {
+        Event::Began { workflow, agents, continued, command } => {
+            let how = if *continued { "continuing" } else { "working for" };
+            format!("{how} workflow {workflow}, {agents} agents: {}", command.join(" "))
+        }
+        Event::TakenUp { agent, task, attempt } => {
+            format!("{agent}: took up {task}, attempt {attempt}, where it was left")
+        }
+        Event::Claimed { agent, task, title, attempt } => {
+            format!("{agent}: claimed {task}, attempt {attempt}: {}", print::headline(title))
+        }
+        Event::Running { .. } | Event::Waiting { .. } | Event::Checkpoint { .. } => return None,
+        Event::Retrying { agent, task, category, error, pause_seconds } => {
+            format!(
+                "{agent}: {task} failed ({category}): {}; tries again in {pause_seconds:.0} s",
+                print::headline(error)
+            )
+        }
+        Event::Done { agent, task, seconds, tokens: 0 } => format!("{agent}: completed {task} in {seconds:.1} s"),
+        Event::Done { agent, task, seconds, tokens } => {
+            format!("{agent}: completed {task} in {seconds:.1} s with {tokens} tokens")
+        }
+        Event::Failed { agent, task, category, error, status } => {
+            format!("{agent}: gave {task} up ({category}): {}; it is {status} now", print::headline(error))
+        }
+        Event::Released { agent, task, reason } => format!("{agent}: released {task}: {reason}"),
+        Event::Lost { agent, task, reason } => format!("{agent}: {task} is not its own any more: {reason}"),
+        Event::Paused { seconds, failures } => {
+            format!("the command failed {failures} times in a row; nothing is run for {seconds:.0} s")
+        }
+        Event::Stopping { reason } => format!("stopping: {reason}"),
+        Event::Problem { message } => format!("problem: {message}"),
+        Event::Ended(summary) => return Some(closing(summary)),
+    })
+}
+
+fn closing(summary: &Summary) -> String {
+    let Summary { tally, remaining, spent, .. } = summary;
+    let mut lines = vec![format!("ended after {:.1} s: {}", summary.seconds, summary.reason)];
+    lines.push(format!(
+        "done: {} completed, {} given up ({} for good), {} released, {} lost; {} tries, {} of them again, {} taken up",
+        tally.done,
+        tally.given_up,
+        tally.parked,
+        tally.released,
+        tally.lost,
+        tally.tries,
+        tally.retries,
+        tally.recovered
+    ));
+    lines.push(format!(
+        "remaining: {} ready, {} blocked, {} waiting for a retry, {} held, {} failed or cancelled",
+        remaining.ready, remaining.blocked, remaining.waiting_retry, remaining.held, remaining.failed
+    ));
+    lines.push(format!(
+        "spent by workflow {} in all: {} attempts, {} tokens, {} s",
+        summary.workflow, spent.attempts, spent.tokens, spent.seconds
+    ));
+    lines.push(format!("durable writes: {} calls, {} writes saved by batching", tally.calls, tally.writes_saved));
+    if let Some(next) = &summary.next {
+        lines.push(format!("next: {next}"));
+    }
+    lines.join("\n")
+}

@@ -1,0 +1,721 @@
+//! One agent of the worker: claims, runs the command, tries again, and ends each task one way or the other.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tokio::select;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use super::checkout::{Before, Checkout};
+use super::child::{self, Child, End, Happened};
+use super::failure::{Category, Failure};
+use super::log::Shelf;
+use super::output::{Output, Printed};
+use super::shop::{Held, Shop, Urgency};
+use super::show::Event;
+use crate::cli::supervise::{Assignment, Order};
+use crate::participant::{AgentChoice, CallError, Caller};
+use crate::state::id::{AgentId, TaskId};
+use crate::state::limit;
+use crate::state::task::Task;
+use crate::state::workflow::Spent;
+
+/// One long poll.
+const WAIT_SECONDS: u64 = 30;
+const WAIT_SECONDS_IN_SCOPE: u64 = 2;
+/// Between looks whether the task is still ours.
+const LOOK: Duration = Duration::from_secs(1);
+const HEARTBEAT: Duration = Duration::from_secs(60);
+/// Marked lines that come faster are kept, and saved with the next.
+const BETWEEN_CHECKPOINTS: Duration = Duration::from_millis(200);
+/// Bytes of the message of a failure.
+const MESSAGE: usize = 4 << 10;
+/// Longest text of a variable: a program's arguments and environment share what the system allows.
+const VARIABLE: usize = 16 << 10;
+
+pub struct Worker {
+    pub agent: AgentId,
+    pub checkout: Checkout,
+    pub shop: Rc<Shop>,
+}
+
+/// How one try of a task ended.
+enum Tried {
+    Done(Printed),
+    Failed(Failure),
+    /// Ended by us, because the work is cut short.
+    Interrupted,
+    /// A leader wants it stopped.
+    StopRequested {
+        reason: String,
+    },
+    /// Somebody else's by now, or nobody's.
+    Lost {
+        reason: String,
+    },
+    /// The command cannot be run at all.
+    NotStarted {
+        reason: String,
+    },
+}
+
+/// Why a run is being ended before its time.
+#[derive(Clone)]
+enum Cause {
+    Timeout(Duration),
+    Interruption,
+    StopRequested(String),
+    Lost(String),
+}
+
+/// A try that is over: what it came to, and what it used.
+struct Outcome {
+    tried: Tried,
+    tokens: u64,
+    took: Duration,
+}
+
+impl Worker {
+    /// Until there is nothing more to do, or the work stops.
+    pub async fn work(&mut self) -> anyhow::Result<()> {
+        for held in self.held().await? {
+            let (agent, task, attempt) = (&self.agent, &held.task, held.attempt);
+            self.shop.show.tell(&Event::TakenUp { agent, task, attempt });
+            self.shop.taken.set(self.shop.taken.get() + 1);
+            self.execute(held, Value::Null).await?;
+        }
+        while self.may_claim().await && self.shop.wait_for_breaker().await {
+            self.shop.claiming.set(self.shop.claiming.get() + 1);
+            let claimed = self.claim().await;
+            self.shop.claiming.set(self.shop.claiming.get() - 1);
+            if let Some((held, handoff)) = claimed? {
+                self.shop.taken.set(self.shop.taken.get() + 1);
+                self.execute(held, handoff).await?;
+            }
+        }
+        self.release_rest().await
+    }
+
+    fn caller(&self) -> Caller {
+        let agent = AgentChoice::Named(self.agent.clone());
+        Caller { agent, place: self.checkout.place(), ..Caller::default() }
+    }
+
+    /// Others' claims that are under way may be the last that there are to be.
+    async fn may_claim(&self) -> bool {
+        while let Some(most) = self.shop.settings.max_tasks {
+            if self.shop.taken.get() >= most {
+                self.shop.stop(Urgency::Finish, format!("{most} tasks were taken, as many as it may"), true);
+            }
+            if self.shop.is_stopping() || self.shop.taken.get() + self.shop.claiming.get() < most {
+                break;
+            }
+            self.shop.pause(LOOK).await;
+        }
+        !self.shop.is_stopping()
+    }
+
+    async fn held(&self) -> anyhow::Result<Vec<Held>> {
+        let mut held = self.shop.held(vec![self.agent.clone()]).await?;
+        Ok(held.remove(&self.agent).unwrap_or_default())
+    }
+
+    /// The next task, or none for now; when there will be none, the work stops.
+    async fn claim(&mut self) -> anyhow::Result<Option<(Held, Value)>> {
+        if self.is_scope_finished().await? {
+            self.shop.stop(Urgency::Finish, "every task of the scope is finished", true);
+            return Ok(None);
+        }
+        let query =
+            json!({"agent_id": self.agent, "scope": self.shop.settings.scope, "wait_seconds": self.wait_seconds()});
+        let caller = self.caller();
+        let mut stop = self.shop.stop.subscribe();
+        let reply = select! {
+            reply = self.shop.call(&caller, "claim_task", query) => reply?,
+            _ = stop.wait_for(|level| *level > Urgency::Work) => return Ok(None),
+        };
+        if reply["success"] == true {
+            let task: Task = serde_json::from_value(reply["task"].clone())?;
+            let attempt = u32::try_from(reply["attempt"].as_u64().unwrap_or_default())?;
+            let (agent, title) = (&self.agent, task.headline());
+            self.shop.show.tell(&Event::Claimed { agent, task: &task.id, title, attempt });
+            return Ok(Some((Held { task: task.id, attempt, acted: false }, reply["handoff"].clone())));
+        }
+        self.make_of(&reply).await?;
+        Ok(None)
+    }
+
+    /// An answer is about the whole board, so that of a scope one has to look oneself now and then.
+    fn wait_seconds(&self) -> u64 {
+        if self.shop.settings.scope.is_some() { WAIT_SECONDS_IN_SCOPE } else { WAIT_SECONDS }
+    }
+
+    /// What an answer without a task means for the worker.
+    async fn make_of(&self, reply: &Value) -> anyhow::Result<()> {
+        let message = reply["message"].as_str().unwrap_or_default();
+        let stop = |text: String, is_good| self.shop.stop(Urgency::Finish, text, is_good);
+        match reply["verdict"].as_str().unwrap_or_default() {
+            "finished" => stop(message.to_owned(), true),
+            "wait" => self.shop.show.tell(&Event::Waiting { agent: &self.agent, r#for: message }),
+            "unsuited" => {
+                let missing: Vec<_> =
+                    reply["missing"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+                let text =
+                    format!("ready tasks demand what this worker has not ({}); see --capabilities", missing.join(", "));
+                stop(text, false);
+            }
+            "paused" => stop("claims are paused; `callboard resume` allows them again".to_owned(), false),
+            "stuck" | "spent" => stop(message.to_owned(), false),
+            _ if reply["holding"].is_array() => {
+                // A claim of ours whose answer did not arrive: it is taken up like one from before.
+                for held in self.held().await?.into_iter().filter(|held| held.acted) {
+                    self.execute(held, Value::Null).await?;
+                }
+            }
+            other => stop(format!("claim_task answered `{other}`: {message}"), false),
+        }
+        Ok(())
+    }
+
+    /// Of a scope, the verdict says nothing: it is about the whole board.
+    async fn is_scope_finished(&self) -> anyhow::Result<bool> {
+        let scope = self.shop.settings.scope.as_deref().filter(|scope| *scope != "all");
+        let Some(scope) = scope else { return Ok(false) };
+        let status = self.shop.call(&self.caller(), "get_status", json!({"scope": scope})).await?;
+        let left = ["available", "claimed", "in_progress"].map(|field| status["tasks"][field].as_u64().unwrap_or(0));
+        if left.iter().sum::<u64>() == 0 {
+            return Ok(true);
+        }
+        if status["queue"]["deadlocked"] == true {
+            self.shop.stop(Urgency::Finish, "what is left of the scope is blocked; see `callboard status`", false);
+        }
+        Ok(false)
+    }
+
+    /// Works on one task until it is ended one way or the other.
+    async fn execute(&self, held: Held, handoff: Value) -> anyhow::Result<()> {
+        let mut has_begun = false;
+        loop {
+            if *self.shop.stop.borrow() >= Urgency::Cut || !has_begun && self.shop.is_stopping() {
+                return self.release(&held, "the worker was stopped before it began").await;
+            }
+            has_begun = true;
+            let (agent, now) = (&self.agent, self.shop.now());
+            let (number, spent) = self.shop.ledger.borrow_mut().begin(agent, &held.task, held.attempt, now);
+            let saving = self.shop.saving(Some(agent), Some(&held), spent);
+            let starting = json!({"agent_id": agent, "task_id": held.task, "attempt": held.attempt});
+            let begun =
+                self.shop.batch(&self.caller(), vec![("start_task", starting), ("save_checkpoint", saving)]).await;
+            if let Err(CallError::Refused(refusal)) = &begun {
+                return self.lost(&held, &refusal.to_string()).await;
+            }
+            begun?;
+            let before = self.before().await;
+            let outcome = self.run(&held, number, &handoff).await?;
+            if !self.settle(&held, number, outcome, &before).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn before(&self) -> Before {
+        let checkout = self.checkout.clone();
+        tokio::task::spawn_blocking(move || checkout.before()).await.unwrap_or_default()
+    }
+
+    /// Says on the board what a try came to. Answers whether the same agent tries again.
+    async fn settle(&self, held: &Held, number: u32, outcome: Outcome, before: &Before) -> anyhow::Result<bool> {
+        let Outcome { tried, tokens, took } = outcome;
+        let failure = match &tried {
+            Tried::Failed(failure) => Some(failure.clone()),
+            Tried::StopRequested { reason } => {
+                Some(Failure::new(Category::Permanent, format!("stopped as asked: {reason}")))
+            }
+            _ => None,
+        };
+        let (agent, now) = (&self.agent, self.shop.now());
+        let spent = self.shop.ledger.borrow_mut().tried(agent, failure.as_ref(), tokens, took, now);
+        self.judge_command(&tried);
+        match (tried, failure) {
+            (Tried::Done(printed), _) => {
+                self.complete(held, printed, before, spent).await?;
+                self.shop.show.tell(&Event::Done { agent, task: &held.task, seconds: took.as_secs_f64(), tokens });
+                Ok(false)
+            }
+            (Tried::Failed(_), Some(failure)) => {
+                let left = failure.category.retries(self.shop.settings.retries).saturating_sub(number - 1);
+                if left == 0 {
+                    self.give_up(held, &failure, spent).await?;
+                    return Ok(false);
+                }
+                self.wait_to_retry(held, number, &failure, spent).await
+            }
+            (Tried::StopRequested { .. }, Some(failure)) => {
+                self.give_up(held, &failure, spent).await?;
+                Ok(false)
+            }
+            (Tried::Lost { reason }, _) => {
+                self.lost(held, &reason).await?;
+                Ok(false)
+            }
+            (Tried::NotStarted { reason }, _) => {
+                self.shop.stop(Urgency::Finish, format!("the command cannot be run: {reason}"), false);
+                self.release(held, &format!("the worker's command cannot be run: {reason}")).await?;
+                Ok(false)
+            }
+            _ => {
+                self.release(held, "the worker was interrupted").await?;
+                Ok(false)
+            }
+        }
+    }
+
+    fn judge_command(&self, tried: &Tried) {
+        let (now, threshold) = (self.shop.now(), self.shop.settings.breaker);
+        let mut ledger = self.shop.ledger.borrow_mut();
+        match tried {
+            Tried::Done(_) => ledger.breaker.succeeded(),
+            Tried::Failed(_) => ledger.breaker.failed(threshold, now),
+            _ => {}
+        }
+    }
+
+    async fn complete(&self, held: &Held, printed: Printed, before: &Before, spent: Spent) -> anyhow::Result<()> {
+        let (agent, task) = (&self.agent, self.task(&held.task).await?);
+        let (checkout, before) = (self.checkout.clone(), before.clone());
+        let (subject, id) = (task.headline().to_owned(), held.task.to_string());
+        let changes =
+            tokio::task::spawn_blocking(move || checkout.done(&before, &subject, &id)).await.unwrap_or_default();
+        let (output, data) = result(printed);
+        let completing = json!({
+            "agent_id": agent,
+            "task_id": held.task,
+            "attempt": held.attempt,
+            "output": output,
+            "data": data,
+            "files_modified": changes.modified,
+            "files_created": changes.created,
+            "branch": changes.branch,
+            "commit": changes.commit,
+        });
+        {
+            let mut ledger = self.shop.ledger.borrow_mut();
+            ledger.ended(agent, &held.task, true, self.shop.now());
+            ledger.count("completed");
+        }
+        let saving = self.shop.saving(Some(agent), None, spent);
+        let both = vec![("complete_task", completing.clone()), ("save_checkpoint", saving)];
+        match self.shop.batch(&self.caller(), both).await {
+            Ok(_) => {
+                self.shop.ledger.borrow_mut().tally.done += 1;
+                self.show_progress().await;
+                Ok(())
+            }
+            Err(CallError::Refused(_)) => {
+                // By itself, a result that comes too late is kept on its attempt.
+                match self.shop.call(&self.caller(), "complete_task", completing).await {
+                    Ok(_) => self.shop.ledger.borrow_mut().tally.done += 1,
+                    Err(CallError::Refused(refusal)) => return self.lost(held, &refusal.to_string()).await,
+                    Err(error) => return Err(error.into()),
+                }
+                self.save(None, spent).await
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Of the scope, for the bar.
+    async fn show_progress(&self) {
+        let query = json!({"scope": self.shop.settings.scope});
+        if let Ok(status) = self.shop.handle.call("get_status", query, &self.caller()).await {
+            let number = |value: &Value| value.as_u64().unwrap_or_default();
+            self.shop.show.progress(number(&status["tasks"]["done"]), number(&status["total_tasks"]));
+        }
+    }
+
+    /// The second level: another attempt, by another agent if there is one; a permanent failure parks the task.
+    async fn give_up(&self, held: &Held, failure: &Failure, spent: Spent) -> anyhow::Result<()> {
+        let agent = &self.agent;
+        let (checkout, id, attempt) = (self.checkout.clone(), held.task.to_string(), held.attempt);
+        drop(tokio::task::spawn_blocking(move || checkout.put_aside(&id, attempt)).await);
+        let failing = json!({
+            "agent_id": agent,
+            "task_id": held.task,
+            "attempt": held.attempt,
+            "error": bounded(&failure.message, MESSAGE),
+            "category": failure.category.as_str(),
+            "retryable": failure.category != Category::Permanent,
+        });
+        {
+            let mut ledger = self.shop.ledger.borrow_mut();
+            ledger.ended(agent, &held.task, false, self.shop.now());
+            ledger.count("given_up");
+        }
+        let saving = self.shop.saving(Some(agent), None, spent);
+        let status =
+            match self.shop.batch(&self.caller(), vec![("fail_task", failing), ("save_checkpoint", saving)]).await {
+                Ok(results) => results.first().and_then(|reply| reply["status"].as_str().map(str::to_owned)),
+                Err(CallError::Refused(refusal)) => {
+                    self.save(None, spent).await?;
+                    return self.lost(held, &refusal.to_string()).await;
+                }
+                Err(error) => return Err(error.into()),
+            };
+        let status = status.unwrap_or_else(|| "failed".to_owned());
+        let is_parked = status == "failed";
+        {
+            let tally = &mut self.shop.ledger.borrow_mut().tally;
+            tally.given_up += 1;
+            tally.parked += u64::from(is_parked);
+        }
+        let (category, error) = (failure.category.as_str(), failure.message.as_str());
+        self.shop.show.tell(&Event::Failed { agent, task: &held.task, category, error, status: &status });
+        if is_parked && !self.shop.settings.continue_on_error {
+            let text = format!("task {} failed; --continue-on-error goes on with others", held.task);
+            self.shop.stop(Urgency::Finish, text, false);
+        }
+        Ok(())
+    }
+
+    /// The first level: the same agent tries again after a while. Answers whether it does.
+    async fn wait_to_retry(&self, held: &Held, number: u32, failure: &Failure, spent: Spent) -> anyhow::Result<bool> {
+        let agent = &self.agent;
+        let pause = failure.category.pause(self.shop.settings.backoff, number);
+        let (category, error) = (failure.category.as_str(), failure.message.as_str());
+        let pause_seconds = pause.as_secs_f64();
+        self.shop.show.tell(&Event::Retrying { agent, task: &held.task, category, error, pause_seconds });
+        let saved =
+            self.shop.call(&self.caller(), "save_checkpoint", self.shop.saving(Some(agent), Some(held), spent)).await;
+        let saved = match saved {
+            Err(CallError::Refused(refusal)) => {
+                self.lost(held, &refusal.to_string()).await?;
+                return Ok(false);
+            }
+            saved => saved?,
+        };
+        if let Some(exhausted) = saved["exhausted"].as_str() {
+            self.shop.stop(Urgency::Finish, format!("the workflow's budget is spent: {exhausted}"), false);
+            self.release(held, "the workflow's budget is spent").await?;
+            return Ok(false);
+        }
+        if !self.shop.pause(pause).await || !self.shop.wait_for_breaker().await {
+            self.release(held, &format!("the worker stopped after a failure: {}", bounded(error, 500))).await?;
+            return Ok(false);
+        }
+        self.shop.ledger.borrow_mut().tally.retries += 1;
+        Ok(true)
+    }
+
+    async fn release(&self, held: &Held, reason: &str) -> anyhow::Result<()> {
+        let agent = &self.agent;
+        self.shop.ledger.borrow_mut().ended(agent, &held.task, false, self.shop.now());
+        let releasing = json!({"agent_id": agent, "task_id": held.task, "attempt": held.attempt, "reason": bounded(reason, limit::REASON.max)});
+        let saving = self.shop.saving(Some(agent), None, Spent::default());
+        match self.shop.batch(&self.caller(), vec![("release_task", releasing), ("save_checkpoint", saving)]).await {
+            Ok(_) => {}
+            Err(CallError::Refused(refusal)) => return self.lost(held, &refusal.to_string()).await,
+            Err(error) => return Err(error.into()),
+        }
+        self.shop.ledger.borrow_mut().tally.released += 1;
+        self.shop.show.tell(&Event::Released { agent, task: &held.task, reason });
+        Ok(())
+    }
+
+    /// It is not ours any more: nothing is said of it but here.
+    async fn lost(&self, held: &Held, reason: &str) -> anyhow::Result<()> {
+        {
+            let mut ledger = self.shop.ledger.borrow_mut();
+            ledger.ended(&self.agent, &held.task, false, self.shop.now());
+            ledger.tally.lost += 1;
+        }
+        self.shop.show.tell(&Event::Lost { agent: &self.agent, task: &held.task, reason });
+        self.save(None, Spent::default()).await
+    }
+
+    async fn save(&self, held: Option<&Held>, spent: Spent) -> anyhow::Result<()> {
+        let saving = self.shop.saving(Some(&self.agent), held, spent);
+        self.shop.call(&self.caller(), "save_checkpoint", saving).await?;
+        Ok(())
+    }
+
+    /// A claim whose answer nobody waited for.
+    async fn release_rest(&self) -> anyhow::Result<()> {
+        for held in self.held().await? {
+            self.release(&held, "the worker stopped before it began").await?;
+        }
+        Ok(())
+    }
+
+    async fn task(&self, id: &TaskId) -> anyhow::Result<Task> {
+        let mut reply = self.shop.call(&self.caller(), "get_task", json!({"task_id": id})).await?;
+        Ok(serde_json::from_value(reply["task"].take())?)
+    }
+
+    /// One run of the command, to its end.
+    async fn run(&self, held: &Held, number: u32, handoff: &Value) -> anyhow::Result<Outcome> {
+        let start = Instant::now();
+        let task = self.task(&held.task).await?;
+        let shelf = Shelf::open(&self.shop.settings.board, &held.task)?;
+        let assignment = self.assignment(&task, held, number, handoff, &shelf).await?;
+        let mut output = Output::new(shelf.log(held.attempt, number)?);
+        let ended = match Child::start(&assignment).await {
+            Ok(child) => self.follow(child, held, number, &task, &mut output).await,
+            Err(error) => (End::NotStarted { reason: format!("its supervisor: {error}") }, Printed::default(), None),
+        };
+        let (end, printed, cause) = ended;
+        let tokens = printed.object.as_ref().map_or(0, tokens);
+        let tried = match (cause, end) {
+            (Some(Cause::Lost(reason)), _) => Tried::Lost { reason },
+            (Some(Cause::StopRequested(reason)), _) => Tried::StopRequested { reason },
+            (_, End::NotStarted { reason }) => {
+                Tried::NotStarted { reason: format!("{}: {reason}", assignment.command[0]) }
+            }
+            // A command that is told to end may well end without an error.
+            (Some(Cause::Interruption), End::Exit(_)) => Tried::Interrupted,
+            (Some(Cause::Timeout(after)), End::Exit(_)) => {
+                let message = format!("no end within {} s\n{}", after.as_secs_f64(), printed.last_lines);
+                Tried::Failed(Failure::new(Category::Timeout, message.trim_end()))
+            }
+            (None, End::Exit(exit)) => match Failure::of(exit, &printed) {
+                None => Tried::Done(printed),
+                Some(failure) => Tried::Failed(failure),
+            },
+            (Some(Cause::Interruption), End::Lost) => Tried::Interrupted,
+            (_, End::Lost) => {
+                let message = format!("what runs the command was ended by somebody else\n{}", printed.last_lines);
+                Tried::Failed(Failure::new(Category::Transient, message))
+            }
+        };
+        Ok(Outcome { tried, tokens, took: start.elapsed() })
+    }
+
+    async fn assignment(
+        &self,
+        task: &Task,
+        held: &Held,
+        number: u32,
+        handoff: &Value,
+        shelf: &Shelf,
+    ) -> anyhow::Result<Assignment> {
+        let persona = self.shop.ledger.borrow().persona(&self.agent);
+        let checkpoint = match &persona.checkpoint {
+            Some(own) => own.clone(),
+            None => self.checkpoint_of_others(&held.task).await?,
+        };
+        let input = json!({
+            "task": task.brief(),
+            "attempt": held.attempt,
+            "try": number,
+            "agent_id": self.agent,
+            "workflow_id": self.shop.workflow,
+            "handoff": handoff,
+            "checkpoint": checkpoint,
+            "persona_state": persona,
+            "attempts": task.attempts,
+        });
+        let run = format!("{}-{}-{number}", self.shop.run, held.task);
+        let path = task.path.clone().unwrap_or_default();
+        let variables = [
+            ("CALLBOARD_TASK_ID", held.task.to_string()),
+            ("CALLBOARD_TASK_TITLE", task.headline().to_owned()),
+            ("CALLBOARD_TASK_DESCRIPTION", task.description.clone()),
+            ("CALLBOARD_TASK_PATH", path),
+            ("CALLBOARD_ATTEMPT", held.attempt.to_string()),
+            ("CALLBOARD_TRY", number.to_string()),
+            ("CALLBOARD_AGENT", self.agent.to_string()),
+            ("CALLBOARD_WORKFLOW", self.shop.workflow.clone()),
+            ("COORDINATION_DIR", self.shop.settings.board.to_string_lossy().into_owned()),
+            // The command is to use this board and no server's.
+            ("CALLBOARD_SERVER", String::new()),
+            (child::RUN, run),
+        ];
+        let variable = |(name, value): (&str, String)| (name.to_owned(), bounded(&value, VARIABLE).replace('\0', " "));
+        Ok(Assignment {
+            command: self.command(),
+            environment: variables.into_iter().map(variable).collect::<BTreeMap<_, _>>(),
+            directory: self.checkout.directory.clone(),
+            lock: shelf.lock(),
+            input: input.to_string() + "\n",
+        })
+    }
+
+    /// A program that is named by a path is the one of the agent's own directory, if there is one.
+    fn command(&self) -> Vec<String> {
+        let mut command = self.shop.settings.command.clone();
+        let is_path = |program: &&mut String| program.contains('/') && !Path::new(program.as_str()).is_absolute();
+        if let Some(program) = command.first_mut().filter(is_path)
+            && !self.checkout.directory.join(program.as_str()).exists()
+            && let Some(found) = self.shop.settings.current.join(program.as_str()).to_str()
+        {
+            *program = found.to_owned();
+        }
+        command
+    }
+
+    /// What the last one who worked on the task kept.
+    async fn checkpoint_of_others(&self, task: &TaskId) -> anyhow::Result<Value> {
+        let found = self.shop.call(&self.caller(), "get_checkpoint", json!({"task_id": task})).await?;
+        let checkpoint = &found["checkpoint"];
+        let by = checkpoint["agent"].as_str().unwrap_or_default();
+        let persona = &checkpoint["state"]["persona_states"][by];
+        let is_of_task = persona["task"].as_str() == Some(task.as_str());
+        Ok(if is_of_task { persona["checkpoint"].clone() } else { Value::Null })
+    }
+
+    /// Listens until the command is over, and ends it when there is a reason to.
+    async fn follow(
+        &self,
+        mut child: Child,
+        held: &Held,
+        number: u32,
+        task: &Task,
+        output: &mut Output,
+    ) -> (End, Printed, Option<Cause>) {
+        let (mut look, mut beat) = (interval(LOOK), interval(HEARTBEAT));
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let limit = self.timeout(task);
+        let deadline = limit.map(|limit| Instant::now() + limit);
+        let mut stop = self.shop.stop.subscribe();
+        let mut cause: Option<Cause> = None;
+        let mut ordered = Urgency::Work;
+        let mut last_saved: Option<Instant> = None;
+        loop {
+            let seen = *stop.borrow_and_update();
+            if seen >= Urgency::Cut && seen > ordered {
+                ordered = seen;
+                cause = cause.or(Some(Cause::Interruption));
+                child.order(if seen == Urgency::Kill { Order::Kill } else { Order::Terminate }).await;
+            }
+            let end = select! {
+                happened = child.next(output) => match happened {
+                    Happened::Output => continue,
+                    Happened::Started { pid } => {
+                        let log = output.log().path().display().to_string();
+                        self.shop.show.tell(&Event::Running { agent: &self.agent, task: &held.task, r#try: number, pid, log });
+                        continue;
+                    }
+                    Happened::Marked(marked) => {
+                        let due = last_saved.is_none_or(|last| last.elapsed() >= BETWEEN_CHECKPOINTS);
+                        if self.keep(marked, held, due, output).await {
+                            last_saved = Some(Instant::now());
+                        }
+                        continue;
+                    }
+                    Happened::Over => return { let (end, printed) = child.end(output).await; (end, printed, cause) },
+                },
+                _ = stop.changed() => continue,
+                _ = look.tick() => self.reason_to_end(held).await,
+                _ = beat.tick() => { self.heartbeat(held).await; None }
+                () = until(deadline), if cause.is_none() => limit.map(Cause::Timeout),
+            };
+            if let (Some(end), None) = (end, &cause) {
+                cause = Some(end);
+                child.order(Order::Terminate).await;
+            }
+        }
+    }
+
+    /// The shorter of the worker's and the task's.
+    fn timeout(&self, task: &Task) -> Option<Duration> {
+        let of_task = task.timeout_seconds.map(|seconds| Duration::from_secs(u64::from(seconds)));
+        [self.shop.settings.timeout, of_task].into_iter().flatten().min()
+    }
+
+    /// The newest of what the command marked. Answers whether it was saved.
+    async fn keep(
+        &self,
+        marked: Vec<Result<Map<String, Value>, String>>,
+        held: &Held,
+        is_due: bool,
+        output: &mut Output,
+    ) -> bool {
+        let mut kept = false;
+        for one in marked {
+            let one = one.and_then(|state| self.shop.ledger.borrow_mut().keep(&self.agent, state, self.shop.now()));
+            match one {
+                Ok(()) => kept = true,
+                Err(reason) => output.note(&format!("a checkpoint was not kept: {reason}")),
+            }
+        }
+        if !kept || !is_due {
+            return false;
+        }
+        match self.save(Some(held), Spent::default()).await {
+            Ok(()) => self.shop.show.tell(&Event::Checkpoint { agent: &self.agent, task: &held.task }),
+            Err(error) => output.note(&format!("a checkpoint was not kept: {error:#}")),
+        }
+        true
+    }
+
+    async fn heartbeat(&self, held: &Held) {
+        let arguments = json!({"agent_id": self.agent, "task_id": held.task, "attempt": held.attempt});
+        if let Err(error) = self.shop.call(&self.caller(), "heartbeat", arguments).await {
+            tracing::debug!(%error, "no heartbeat");
+        }
+    }
+
+    /// Whether the task is still ours and still wanted.
+    async fn reason_to_end(&self, held: &Held) -> Option<Cause> {
+        let (id, agent, attempt) = (held.task.clone(), self.agent.clone(), held.attempt);
+        let looked = self.shop.handle.look(move |state| {
+            let Some(task) = state.task(&id) else { return Some(Cause::Lost("it is gone".to_owned())) };
+            match task.open_attempt() {
+                Some(open) if open.agent == agent && open.number == attempt => {
+                    let request = task.stop_requested.as_ref()?;
+                    let reason = request.reason.clone().unwrap_or_else(|| "no reason given".to_owned());
+                    Some(Cause::StopRequested(reason))
+                }
+                Some(open) => Some(Cause::Lost(format!("{} has it, attempt {}", open.agent, open.number))),
+                None => Some(Cause::Lost(format!("it is {}", task.status))),
+            }
+        });
+        // A board that cannot be read says nothing of the task.
+        looked.await.ok().flatten()
+    }
+}
+
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The text and the data of a result.
+fn result(mut printed: Printed) -> (String, Option<Value>) {
+    let text = ["output", "result"]
+        .into_iter()
+        .find_map(|name| Some(printed.object.as_ref()?.get(name)?.as_str()?.to_owned()));
+    let data = printed.object.take().map(Value::Object);
+    let is_fit = data.as_ref().is_none_or(|data| data.to_string().len() <= limit::DATA.max);
+    let mut output = text.unwrap_or(printed.text);
+    if output.trim().is_empty() {
+        output = if data.is_some() { "see data" } else { "(the command printed nothing)" }.to_owned();
+    }
+    if !is_fit {
+        output.push_str("\n(the object on the last line is too large to keep)");
+    }
+    (bounded(&output, limit::OUTPUT.max), data.filter(|_| is_fit))
+}
+
+/// `tokens`, or what agents' own clients report of their models' use.
+fn tokens(object: &Map<String, Value>) -> u64 {
+    let number = |value: &Value| value.as_u64().or_else(|| value.as_f64().filter(|n| *n >= 0.0).map(|n| n as u64));
+    if let Some(tokens) = object.get("tokens").and_then(number) {
+        return tokens;
+    }
+    let used = |name: &str| object.get("usage").and_then(|usage| usage.get(name)).and_then(number).unwrap_or_default();
+    used("input_tokens") + used("output_tokens")
+}
+
+fn bounded(text: &str, bytes: usize) -> String {
+    if text.len() <= bytes {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(bytes.saturating_sub('…'.len_utf8()));
+    format!("{}…", &text[..end])
+}

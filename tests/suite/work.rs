@@ -1,0 +1,237 @@
+//! `callboard work`, through the binary: what runs, what is kept, and that nothing of it outlives its worker.
+
+mod endings;
+mod failures;
+mod resuming;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::harness::{Board, PATIENCE, until};
+
+/// A worker and what it tells, an object a line.
+struct Worker {
+    process: Child,
+    lines: Receiver<Value>,
+    told: Vec<Value>,
+}
+
+impl Worker {
+    /// `callboard --json work` with `options`, on the board, running `script` with sh.
+    fn start(board: &Board, options: &[&str], script: &str) -> Self {
+        let mut command = board.command();
+        command.args(["--json", "work"]).args(options).args(["--", "sh", "-c", script]);
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
+        let output = BufReader::new(process.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        thread::spawn(move || {
+            let lines = output.lines().map_while(Result::ok);
+            lines.filter_map(|line| serde_json::from_str(&line).ok()).try_for_each(|value| sender.send(value))
+        });
+        Self { process, lines, told: Vec::new() }
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.process), signal).unwrap();
+    }
+
+    /// The next event of that kind.
+    #[track_caller]
+    fn tells(&mut self, event: &str) -> Value {
+        loop {
+            let told = self.lines.recv_timeout(PATIENCE);
+            let told = told.unwrap_or_else(|error| panic!("no {event}: {error}; {:#?}", self.told));
+            self.told.push(told.clone());
+            if told["event"] == event {
+                return told;
+            }
+        }
+    }
+
+    /// What it tells at the end, and how it ends.
+    #[track_caller]
+    fn ends(&mut self) -> (Value, ExitStatus) {
+        let summary = self.tells("ended");
+        (summary, self.process.wait().unwrap())
+    }
+
+    fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn add(board: &Board, ids: &[&str]) {
+    let tasks: Vec<_> = ids.iter().map(|id| json!({"id": id, "description": format!("do {id}")})).collect();
+    board.cli_ok("create_tasks_batch", json!({"tasks": tasks}));
+}
+
+/// Living processes that a worker of this board has started, and theirs.
+fn alive(board: &Board) -> Vec<u32> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let dir = format!("COORDINATION_DIR={}", board.dir().display());
+    pids.filter(|pid| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let variables: Vec<_> = environment.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
+        variables.iter().any(|one| **one == dir) && variables.iter().any(|one| one.starts_with("CALLBOARD_RUN="))
+    })
+    .collect()
+}
+
+#[track_caller]
+fn dies_out(board: &Board) {
+    until(Duration::from_secs(20), "nothing is left", || alive(board).is_empty().then_some(()));
+}
+
+fn logs(board: &Board, task: &str) -> Vec<PathBuf> {
+    let logs = fs::read_dir(board.file("logs").join(task)).unwrap().flatten().map(|entry| entry.path());
+    let mut logs: Vec<_> = logs.filter(|path| path.extension().is_some_and(|extension| extension == "log")).collect();
+    logs.sort();
+    logs
+}
+
+#[test]
+fn tasks_are_worked_off_and_keep_what_the_command_says() {
+    let board = Board::new();
+    add(&board, &["a", "b", "c"]);
+    let script = r#"read -r input; printf '%s\n' "$input" > "input-$CALLBOARD_TASK_ID"
+        echo "worked on $CALLBOARD_TASK_ID as $CALLBOARD_AGENT"; echo "{\"tokens\": 7, \"answer\": 42}""#;
+    let mut worker = Worker::start(&board, &["--agents", "2", "--workflow", "w"], script);
+    let (summary, status) = worker.ends();
+    assert!(status.success(), "{summary}");
+    assert_eq!((&summary["done"], &summary["finished"], &summary["tokens"]), (&json!(3), &json!(true), &json!(21)));
+    assert!(summary["writes_saved"].as_u64().unwrap() >= 6, "{summary}");
+    for id in ["a", "b", "c"] {
+        let task = board.task(id);
+        assert_eq!(task["status"], "done");
+        assert_eq!(task["result"]["data"]["answer"], 42);
+        let agent = task["attempts"][0]["agent"].as_str().unwrap();
+        assert!(["w-1", "w-2"].contains(&agent));
+        assert_eq!(task["result"]["output"], format!("worked on {id} as {agent}"));
+        let input: Value =
+            serde_json::from_slice(&fs::read(board.base().join(format!("input-{id}"))).unwrap()).unwrap();
+        assert_eq!((&input["task"]["id"], &input["try"], &input["attempt"]), (&json!(id), &json!(1), &json!(1)));
+        let log = fs::read_to_string(&logs(&board, id)[0]).unwrap();
+        assert!(log.contains("worked on"), "{log}");
+    }
+    let saved = board.cli_ok("get_checkpoint", json!({"workflow_id": "w"}));
+    assert_eq!(saved["workflow"]["spent"]["tokens"], 21);
+    assert_eq!(saved["workflow"]["spent"]["attempts"], 3);
+    assert_eq!(saved["checkpoint"]["state"]["status"], "completed");
+    assert_eq!(board.replay().check(), Vec::<String>::new());
+}
+
+#[test]
+fn a_dry_run_says_what_it_would_do_and_does_nothing() {
+    let board = Board::new();
+    add(&board, &["a"]);
+    let before = fs::read(board.file(crate::harness::STATE_FILE)).unwrap();
+    let mut command = board.command();
+    let ran = board.finish(command.args(["work", "--exec", "true --really", "--agents", "2", "--dry-run"]));
+    assert!(ran.status.success() && ran.stdout.contains("nothing was done") && ran.stdout.contains("--really"));
+    assert!(ran.stdout.contains("1 tasks ready"), "{}", ran.stdout);
+    assert_eq!(fs::read(board.file(crate::harness::STATE_FILE)).unwrap(), before);
+    assert!(!board.file("logs").exists());
+}
+
+#[test]
+fn a_command_line_that_cannot_work_is_refused_before_anything_is_claimed() {
+    let board = Board::new();
+    add(&board, &["a"]);
+    let cases: [(&[&str], &str); 5] = [
+        (&["--exec", "no-such-program-at-all x"], "there is no program `no-such-program-at-all`"),
+        (&["--exec", "cat a | grep b"], "no shell runs the command"),
+        (&["--exec", "cat 'a"], "not closed"),
+        (&["--exec", " "], "the command is empty"),
+        (&["--exec", "true", "--timeout", "soon"], "90s"),
+    ];
+    for (options, message) in cases {
+        let ran = board.finish(board.command().arg("work").args(options));
+        assert_eq!(ran.status.code(), Some(2), "{options:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(message), "{options:?}: {}", ran.stderr);
+    }
+    assert_eq!(board.task("a")["status"], "available");
+}
+
+#[test]
+fn limits_end_the_work_where_they_say() {
+    let board = Board::new();
+    add(&board, &["a", "b", "c", "d"]);
+    let (summary, status) = Worker::start(&board, &["--max-tasks", "2", "--agents", "3"], "true").ends();
+    assert!(status.success());
+    assert_eq!((&summary["done"], &summary["remaining"]["ready"]), (&json!(2), &json!(2)));
+    let next = summary["next"].as_str().unwrap();
+    assert!(next.contains("work --workflow work-1 --continue --max-tasks 2"), "{next}");
+    let budget = ["--workflow", "b", "--token-budget", "10"];
+    let (summary, status) = Worker::start(&board, &budget, r#"echo '{"tokens": 12}'"#).ends();
+    assert_eq!(status.code(), Some(1));
+    assert_eq!((&summary["done"], &summary["spent"]["tokens"]), (&json!(1), &json!(12)));
+    assert!(summary["reason"].as_str().unwrap().contains("budget"), "{summary}");
+    // A restart does not fill it again.
+    let again = ["--workflow", "b", "--continue"];
+    let (summary, status) = Worker::start(&board, &again, r#"echo '{"tokens": 12}'"#).ends();
+    assert_eq!((status.code(), &summary["done"]), (Some(1), &json!(0)));
+    let more = ["--workflow", "b", "--continue", "--token-budget", "100"];
+    let (summary, status) = Worker::start(&board, &more, r#"echo '{"tokens": 12}'"#).ends();
+    assert_eq!((status.code(), &summary["done"], &summary["spent"]["tokens"]), (Some(0), &json!(1), &json!(24)));
+}
+
+#[test]
+fn only_the_scope_is_worked_off() {
+    let board = Board::new();
+    let task = |id: &str, path: &str| json!({"id": id, "description": "d", "path": path});
+    board.cli_ok("create_tasks_batch", json!({"tasks": [task("a", "P1.M1.T1"), task("b", "P1.M2.T1")]}));
+    let (summary, status) = Worker::start(&board, &["--scope", "P1.M1"], "true").ends();
+    assert!(status.success(), "{summary}");
+    assert_eq!((&board.task("a")["status"], &board.task("b")["status"]), (&json!("done"), &json!("available")));
+}
+
+#[test]
+fn each_worker_has_a_worktree_and_commits_there() {
+    let board = Board::new();
+    let git = |arguments: &[&str]| {
+        let mut command = std::process::Command::new("git");
+        command.current_dir(board.base()).args(["-c", "user.name=t", "-c", "user.email=t@t"]).args(arguments);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let ran = board.finish(board.command().args(["work", "--worktree", "--exec", "true"]));
+    assert!(!ran.status.success() && ran.stderr.contains("git repository"), "{}", ran.stderr);
+    git(&["init", "--quiet"]);
+    fs::write(board.base().join("shared.txt"), "one\n").unwrap();
+    fs::write(board.base().join(".gitignore"), "board\n").unwrap();
+    git(&["add", "."]);
+    git(&["commit", "--quiet", "-m", "first"]);
+    add(&board, &["a", "b"]);
+    let options = ["--agents", "2", "--worktree", "--workflow", "tree"];
+    let script = "echo more >> shared.txt; echo new > made-by-$CALLBOARD_TASK_ID.txt";
+    let (summary, status) = Worker::start(&board, &options, script).ends();
+    assert!(status.success(), "{summary}");
+    for id in ["a", "b"] {
+        let result = board.task(id)["result"].clone();
+        assert_eq!(result["files_modified"], json!(["shared.txt"]), "{result}");
+        assert_eq!(result["files_created"], json!([format!("made-by-{id}.txt")]));
+        let (branch, commit) = (result["branch"].as_str().unwrap(), result["commit"].as_str().unwrap());
+        assert!(branch.starts_with("callboard/tree-"), "{branch}");
+        assert!(git(&["show", "--stat", commit]).contains(&format!("Task: {id}")));
+    }
+    assert_eq!(fs::read_to_string(board.base().join("shared.txt")).unwrap(), "one\n");
+    assert_eq!(git(&["status", "--porcelain"]), "");
+}

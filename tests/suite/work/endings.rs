@@ -1,0 +1,131 @@
+//! How work is stopped: politely, at once, and by SIGKILL.
+
+use std::fs;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use super::{Worker, add, alive, dies_out};
+use crate::harness::{Board, PATIENCE, until};
+
+/// Starts children of every kind that could be forgotten, says so, and goes on for long.
+const FAMILY: &str = "sleep 600 & setsid sleep 601 & \
+    (setsid sh -c 'trap \"\" TERM HUP INT; while :; do sleep 1; done' &); \
+    touch ready; sleep 602; exit 5";
+
+#[test]
+fn the_first_signal_lets_the_task_end_and_takes_no_other() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let board = Board::new();
+        add(&board, &["a", "b"]);
+        let script = "touch begun; while [ ! -e go ]; do sleep 0.02; done; echo fine";
+        let mut worker = Worker::start(&board, &[], script);
+        worker.tells("running");
+        until(PATIENCE, "the command runs", || board.base().join("begun").exists().then_some(()));
+        worker.signal(signal);
+        worker.tells("stopping");
+        fs::write(board.base().join("go"), "").unwrap();
+        let (summary, status) = worker.ends();
+        assert!(status.success(), "{summary}");
+        assert_eq!((&summary["done"], &summary["remaining"]["ready"]), (&json!(1), &json!(1)));
+        assert_eq!((&board.task("a")["status"], &board.task("b")["status"]), (&json!("done"), &json!("available")));
+    }
+}
+
+#[test]
+fn the_second_signal_ends_the_command_and_gives_the_task_back() {
+    let board = Board::new();
+    add(&board, &["a"]);
+    let mut worker = Worker::start(&board, &[], FAMILY);
+    worker.tells("running");
+    until(PATIENCE, "the family is there", || board.base().join("ready").exists().then_some(()));
+    assert!(alive(&board).len() >= 5);
+    worker.signal(Signal::INT);
+    worker.tells("stopping");
+    worker.signal(Signal::INT);
+    let (summary, status) = worker.ends();
+    assert_eq!((status.code(), &summary["released"]), (Some(130), &json!(1)), "{summary}");
+    dies_out(&board);
+    let task = board.task("a");
+    assert_eq!((&task["status"], &task["uncounted"]), (&json!("available"), &json!(1)));
+}
+
+#[test]
+fn a_killed_worker_takes_everything_with_it_and_its_task_returns() {
+    let board = Board::with_policy("grace_seconds = 1");
+    add(&board, &["a"]);
+    let mut worker = Worker::start(&board, &["--workflow", "w"], FAMILY);
+    worker.tells("running");
+    until(PATIENCE, "the family is there", || board.base().join("ready").exists().then_some(()));
+    worker.kill();
+    dies_out(&board);
+    until(PATIENCE, "the task returns", || {
+        // What time has brought is recorded by the next call that writes.
+        board.cli_ok("create_task", json!({"description": "another"}));
+        (board.task("a")["status"] == "available").then_some(())
+    });
+}
+
+#[test]
+fn a_killed_supervisor_leaves_nothing_and_the_try_counts_as_failed() {
+    let board = Board::new();
+    add(&board, &["a"]);
+    let script = format!("[ \"$CALLBOARD_TRY\" = 2 ] && exit 0; {FAMILY}");
+    let mut worker = Worker::start(&board, &["--backoff", "0"], &script);
+    let pid = worker.tells("running")["pid"].as_u64().unwrap();
+    until(PATIENCE, "the family is there", || board.base().join("ready").exists().then_some(()));
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap().trim().parse().unwrap();
+    let parent = rustix::process::Pid::from_raw(parent).unwrap();
+    rustix::process::kill_process(parent, Signal::KILL).unwrap();
+    let retrying = worker.tells("retrying");
+    assert_eq!(retrying["category"], "transient");
+    dies_out(&board);
+    let (summary, _) = worker.ends();
+    assert_eq!(summary["done"], 1);
+}
+
+#[test]
+fn what_a_command_leaves_running_ends_with_it() {
+    let board = Board::new();
+    add(&board, &["a"]);
+    let script = "(setsid sleep 600 &); sleep 601 & echo started";
+    let mut worker = Worker::start(&board, &[], script);
+    let (summary, _) = worker.ends();
+    assert_eq!(summary["done"], 1);
+    assert_eq!(alive(&board), Vec::<u32>::new());
+    assert_eq!(board.task("a")["result"]["output"], "started");
+}
+
+#[test]
+fn what_ignores_the_request_to_end_is_ended() {
+    let board = Board::new();
+    add(&board, &["a"]);
+    let script = "trap '' TERM INT HUP; while :; do sleep 0.1; done";
+    let options = ["--timeout", "1", "--retries", "0", "--continue-on-error", "--max-tasks", "1"];
+    let (summary, status) = Worker::start(&board, &options, script).ends();
+    assert_eq!((&summary["given_up"], status.code()), (&json!(1), Some(0)), "{summary}");
+    assert_eq!(alive(&board), Vec::<u32>::new());
+    assert_eq!(board.task("a")["attempts"][0]["error"]["category"], "timeout");
+}
+
+#[test]
+fn a_leader_stops_a_task_and_takes_one_away() {
+    let board = Board::new();
+    add(&board, &["a", "b"]);
+    let mut worker = Worker::start(&board, &["--continue-on-error"], "sleep 600");
+    worker.tells("running");
+    board.cli_ok("cancel_task", json!({"task_id": "a", "ask_owner": true, "reason": "not needed"}));
+    let failed = worker.tells("failed");
+    assert_eq!((&failed["task"], &failed["status"]), (&json!("a"), &json!("failed")), "{failed}");
+    assert!(failed["error"].as_str().unwrap().contains("not needed"));
+    worker.tells("running");
+    board.cli_ok("cancel_task", json!({"task_id": "b"}));
+    let lost = worker.tells("lost");
+    assert_eq!(lost["task"], "b");
+    dies_out(&board);
+    worker.tells("ended");
+    assert_eq!(board.task("b")["status"], "cancelled");
+    assert!(until(Duration::from_secs(20), "it ends", || worker.process.try_wait().unwrap()).code().is_some());
+}

@@ -1,0 +1,150 @@
+//! Commands that fail, and what they may do to their worker.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::json;
+
+use super::{Worker, add, logs};
+use crate::harness::{Board, until};
+
+#[test]
+fn a_worker_tries_again_and_then_leaves_the_task_to_others() {
+    let board = Board::with_policy("retry_seconds = 0");
+    add(&board, &["a"]);
+    let script = r#"echo "$CALLBOARD_AGENT $CALLBOARD_ATTEMPT.$CALLBOARD_TRY" >> tries; echo broken >&2; exit 3"#;
+    let options = ["--agents", "2", "--retries", "1", "--backoff", "0", "--breaker", "0", "--workflow", "w"];
+    let mut worker = Worker::start(&board, &options, script);
+    let (summary, status) = worker.ends();
+    assert_eq!(status.code(), Some(1));
+    // Two tries in each of three attempts; then it waits for a person.
+    assert_eq!((&summary["tries"], &summary["given_up"], &summary["parked"]), (&json!(6), &json!(3), &json!(1)));
+    let tries = fs::read_to_string(board.base().join("tries")).unwrap();
+    let tries: Vec<_> = tries.lines().map(|line| line.split_once(' ').unwrap().1).collect();
+    assert_eq!(tries, ["1.1", "1.2", "2.1", "2.2", "3.1", "3.2"]);
+    let task = board.task("a");
+    assert_eq!(task["status"], "failed");
+    let error = &task["attempts"][2]["error"];
+    assert_eq!(error["category"], "transient");
+    assert_eq!(error["message"], "exit code 3\nbroken");
+    let shown = board.finish(board.command().arg("status"));
+    assert!(shown.stdout.contains("needs attention") && shown.stdout.contains("callboard retry a"), "{}", shown.stdout);
+    board.cli_ok("retry_task", json!({"task_id": "a"}));
+    let (summary, status) = Worker::start(&board, &["--workflow", "w", "--continue"], "true").ends();
+    assert!(status.success(), "{summary}");
+    assert_eq!(board.task("a")["status"], "done");
+}
+
+#[test]
+fn what_is_permanent_is_not_tried_again() {
+    let board = Board::new();
+    add(&board, &["a", "b", "c"]);
+    let script = r#"echo x >> tries-$CALLBOARD_TASK_ID; case $CALLBOARD_TASK_ID in
+        a) exit 127;; b) echo '{"error": {"category": "permanent", "message": "no such model"}}';; c) exit 78;; esac"#;
+    let (summary, status) = Worker::start(&board, &["--continue-on-error", "--breaker", "0"], script).ends();
+    assert_eq!((status.code(), &summary["parked"], &summary["tries"]), (Some(1), &json!(3), &json!(3)), "{summary}");
+    let error = board.task("b")["attempts"][0]["error"].clone();
+    assert_eq!(error["message"], "exit code 0\nno such model");
+    assert_eq!(error["category"], "permanent");
+}
+
+#[test]
+fn without_going_on_the_first_failure_for_good_ends_the_work() {
+    let board = Board::new();
+    add(&board, &["a", "b"]);
+    let (summary, status) = Worker::start(&board, &[], "exit 78").ends();
+    assert_eq!((status.code(), &summary["tries"]), (Some(1), &json!(1)), "{summary}");
+    assert_eq!(board.task("b")["status"], "available");
+}
+
+#[test]
+fn a_command_that_fails_every_time_is_left_alone() {
+    let board = Board::new();
+    add(&board, &["a", "b", "c", "d"]);
+    let options = ["--workflow", "w", "--breaker", "2", "--retries", "0", "--continue-on-error"];
+    let mut worker = Worker::start(&board, &options, "exit 1");
+    let paused = worker.tells("paused");
+    assert_eq!(paused["failures"], 2);
+    worker.kill();
+    // It stays open over a restart, for the same command alone.
+    let options = ["--workflow", "w", "--breaker", "2", "--retries", "0", "--continue-on-error", "--continue"];
+    let mut worker = Worker::start(&board, &options, "exit 1");
+    assert_eq!(worker.tells("paused")["failures"], 2);
+    worker.kill();
+    let (_, status) = Worker::start(&board, &[&options[..], &["--max-tasks", "2"]].concat(), "true").ends();
+    assert!(status.success());
+}
+
+#[test]
+fn floods_endless_lines_and_what_is_no_text_are_borne() {
+    let board = Board::new();
+    add(&board, &["flood", "line", "bytes", "nothing", "both"]);
+    let script = r#"case $CALLBOARD_TASK_ID in
+        flood) yes "a line of a flood" | head -c 20000000; echo; echo '{"last": true}';;
+        line) head -c 100000000 /dev/zero | tr '\0' x; echo;;
+        bytes) printf '\377\376\000\033[31mred\r\n\300\n';;
+        nothing) exec >&- 2>&- <&-;;
+        both) exec cat > /dev/null;;
+        esac"#;
+    let (summary, status) = Worker::start(&board, &["--agents", "2"], script).ends();
+    assert!(status.success(), "{summary}");
+    assert_eq!(summary["done"], 5);
+    assert_eq!(board.task("flood")["result"]["data"]["last"], true);
+    assert_eq!(board.task("nothing")["result"]["output"], "(the command printed nothing)");
+    let output = board.task("bytes")["result"]["output"].to_string();
+    assert!(output.contains("red") && !output.contains("\\u001b"), "{output}");
+    for (task, least) in [("flood", 2 << 20), ("line", 2 << 20), ("bytes", 5)] {
+        let logs = logs(&board, task);
+        let size: u64 = logs.iter().map(|log| log.metadata().unwrap().len()).sum();
+        assert!((least..=4 << 20).contains(&size), "{task}: {size} bytes in {logs:?}");
+        assert!(logs.iter().all(|log| log.metadata().unwrap().permissions().mode() & 0o777 == 0o600));
+    }
+    board.assert_file_is_the_replay();
+}
+
+#[test]
+fn a_program_that_vanishes_costs_no_attempt() {
+    let board = Board::new();
+    add(&board, &["a", "b"]);
+    let program = board.base().join("program");
+    fs::write(&program, "#!/bin/sh\nrm -f ./program\n").unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let ran = board.finish(board.command().args(["work", "--exec", "./program"]));
+    assert_eq!(ran.status.code(), Some(1), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.contains("the command cannot be run: ./program"), "{}", ran.stdout);
+    let task = board.task("b");
+    assert_eq!((&task["status"], &task["attempt"], &task["uncounted"]), (&json!("available"), &json!(1), &json!(1)));
+}
+
+#[test]
+fn demands_that_the_worker_does_not_meet_are_named() {
+    let board = Board::new();
+    board.cli_ok("create_task", json!({"id": "a", "description": "d", "demands": {"capabilities": ["gpu"]}}));
+    let (summary, status) = Worker::start(&board, &[], "true").ends();
+    assert_eq!(status.code(), Some(1));
+    assert!(summary["reason"].as_str().unwrap().contains("gpu"), "{summary}");
+    let (_, status) = Worker::start(&board, &["--capabilities", "cpu,gpu"], "true").ends();
+    assert!(status.success());
+}
+
+#[test]
+fn what_a_command_marks_is_kept_at_once_and_given_to_the_next_try() {
+    let board = Board::new();
+    add(&board, &["a"]);
+    let script = r#"read -r input; echo "$input" > input-$CALLBOARD_TRY
+        [ $CALLBOARD_TRY = 2 ] && exit 0
+        echo '::callboard::checkpoint {"page": 7}'; echo '::callboard::checkpoint [oops'
+        while [ ! -e go ]; do sleep 0.02; done; exit 1"#;
+    let mut worker = Worker::start(&board, &["--workflow", "w", "--backoff", "0"], script);
+    worker.tells("checkpoint");
+    let saved = board.cli_ok("get_checkpoint", json!({"task_id": "a"}));
+    assert_eq!(saved["checkpoint"]["state"]["persona_states"]["w-1"]["checkpoint"]["page"], 7);
+    fs::write(board.base().join("go"), "").unwrap();
+    let (summary, _) = worker.ends();
+    assert_eq!(summary["done"], 1);
+    let input: serde_json::Value = serde_json::from_slice(&fs::read(board.base().join("input-2")).unwrap()).unwrap();
+    assert_eq!((&input["checkpoint"]["page"], &input["try"]), (&json!(7), &json!(2)));
+    until(crate::harness::PATIENCE, "the log says what was wrong", || {
+        fs::read_to_string(&logs(&board, "a")[0]).unwrap().contains("a checkpoint was not kept").then_some(())
+    });
+}

@@ -1,0 +1,97 @@
+//! Workers that are killed at any moment, and go on as if nothing had been.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::hash::{BuildHasher, RandomState};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::{Worker, add, dies_out};
+use crate::harness::{Board, size};
+
+/// Steps of the workflow, and how often its worker is killed.
+const STEPS: usize = 40;
+const TOKENS: u64 = 5;
+
+/// What was seen at a kill: the steps that were done, and how many runs had begun.
+struct Seen {
+    done: BTreeSet<String>,
+    runs: usize,
+}
+
+#[test]
+fn a_workflow_is_one_workers_at_a_time() {
+    let board = Board::new();
+    add(&board, &["a"]);
+    let mut worker = Worker::start(&board, &["--workflow", "w"], "while [ ! -e go ]; do sleep 0.02; done");
+    worker.tells("running");
+    let work = |options: &[&str]| board.finish(board.command().args(["work", "--workflow", "w"]).args(options));
+    for options in [&["--exec", "true"][..], &["--exec", "true", "--continue"]] {
+        let ran = work(options);
+        assert!(!ran.status.success());
+        assert!(ran.stderr.contains(&format!("process {} works for", worker.process.id())), "{}", ran.stderr);
+    }
+    fs::write(board.base().join("go"), "").unwrap();
+    assert_eq!(worker.ends().0["done"], 1);
+    let ran = work(&["--exec", "true"]);
+    assert!(!ran.status.success());
+    assert!(ran.stderr.contains("callboard work --continue --workflow w --exec true"), "{}", ran.stderr);
+    assert!(work(&["--exec", "true", "--continue"]).status.success());
+}
+
+#[test]
+fn forty_steps_survive_twenty_kills() {
+    let kills = size("CALLBOARD_WORK_KILLS", 20);
+    let board = Board::new();
+    let steps: Vec<_> = (0..STEPS).map(|step| format!("step-{step:02}")).collect();
+    add(&board, &steps.iter().map(String::as_str).collect::<Vec<_>>());
+    // The effect is idempotent by the step's id: a directory is made once.
+    let script = format!(
+        "echo $CALLBOARD_TASK_ID $CALLBOARD_TRY >> runs; sleep 0.05; mkdir -p effects/$CALLBOARD_TASK_ID; sleep 0.05; \
+         echo '{{\"tokens\": {TOKENS}}}'"
+    );
+    let options = ["--workflow", "w", "--agents", "2", "--token-budget", "100000", "--continue"];
+    let runs = || -> Vec<String> {
+        fs::read_to_string(board.base().join("runs")).unwrap_or_default().lines().map(str::to_owned).collect()
+    };
+    let (start, chance) = (Instant::now(), RandomState::new());
+    let mut seen = Vec::new();
+    for kill in 0..kills {
+        let mut worker = Worker::start(&board, &options, &script);
+        let dice = chance.hash_one(kill);
+        for _ in 0..dice % 9 {
+            if worker.lines.recv_timeout(Duration::from_secs(20)).is_err() {
+                break;
+            }
+        }
+        thread::sleep(Duration::from_micros(dice / 9 % 60_000));
+        worker.kill();
+        dies_out(&board);
+        let done = board.tasks().into_iter().filter(|(_, task)| task["status"] == "done").map(|(id, _)| id);
+        seen.push(Seen { done: done.collect(), runs: runs().len() });
+    }
+    let (summary, status) = Worker::start(&board, &options, &script).ends();
+    assert!(status.success(), "{summary}");
+    let runs = runs();
+    let effects = fs::read_dir(board.base().join("effects")).unwrap().flatten();
+    let mut effects: Vec<_> = effects.map(|entry| entry.file_name().into_string().unwrap()).collect();
+    effects.sort();
+    assert_eq!(effects, steps);
+    for (kill, seen) in seen.iter().enumerate() {
+        let again = runs[seen.runs..].iter().find(|run| seen.done.contains(run.split(' ').next().unwrap()));
+        assert_eq!(again, None, "done before kill {kill}, and run again");
+    }
+    for (id, task) in board.tasks() {
+        assert_eq!((&task["status"], &task["attempt"]), (&json!("done"), &json!(1)), "{id}");
+    }
+    assert!(runs.iter().all(|run| run.ends_with(" 1")), "an interrupted try goes on as the same: {runs:?}");
+    let spent = &summary["spent"];
+    assert_eq!(
+        (spent["tokens"].as_u64(), spent["attempts"].as_u64()),
+        (Some(STEPS as u64 * TOKENS), Some(STEPS as u64))
+    );
+    board.assert_file_is_the_replay();
+    println!("{STEPS} steps, {kills} kills, {} runs, {:.1} s", runs.len(), start.elapsed().as_secs_f64());
+}
