@@ -24,6 +24,7 @@ mod participants;
 mod people;
 mod plans;
 mod processes;
+mod recipes;
 mod recovery;
 mod reservations;
 mod rules;
