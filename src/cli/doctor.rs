@@ -2,6 +2,7 @@
 
 mod files;
 mod journal;
+mod kept;
 mod lock;
 mod repair;
 
@@ -94,6 +95,7 @@ fn checks(session: &Session) -> Vec<Check> {
         checks.push(configuration(dir));
         checks.extend(board(dir));
         checks.extend([files::snapshots(dir), files::bundles(dir, SystemClock::default().wall())]);
+        checks.extend(kept::checks(dir));
         checks.push(files::recoveries(dir));
     }
     checks.push(versions());

@@ -414,3 +414,73 @@ fn an_artifact_that_cannot_be_is_refused() {
         door.ok(&server, "attach_artifact", &json!({"task_id": "t", "name": "x", "text": "over HTTP"}));
     }
 }
+
+#[test]
+fn doctor_tells_of_damaged_checkpoints_and_artifacts() {
+    let board = Board::new();
+    board.cli_ok("create_task", json!({"id": "t", "description": "do it"}));
+    let told = |board: &Board| board.finish(board.command().arg("doctor")).stdout;
+    assert!(!told(&board).contains("checkpoints") && !told(&board).contains("artifacts"));
+    board.cli_ok("save_checkpoint", json!({"workflow_id": "w", "task_id": "t", "state": at_step(1)}));
+    let path = board.cli_ok("attach_artifact", json!({"task_id": "t", "name": "log", "text": "x"}))["path"].clone();
+    let report = told(&board);
+    assert!(report.contains("ok   checkpoints: 1 in 1 workflows, all sound"), "{report}");
+    assert!(report.contains("ok   artifacts: 1 of 1 tasks"), "{report}");
+    fs::write(board.file(path.as_str().unwrap()), "y").unwrap();
+    assert!(told(&board).contains("warn artifacts: 1 of 1 tasks, t/log is not as it was attached"), "{}", told(&board));
+    fs::remove_file(board.file(path.as_str().unwrap())).unwrap();
+    assert!(told(&board).contains("t/log is missing"), "{}", told(&board));
+    let damaged = imported(|document| {
+        for checkpoint in document.checkpoints.values_mut() {
+            checkpoint.state.step = 99;
+        }
+    });
+    assert!(
+        told(&damaged).contains("warn checkpoints: 3 in 1 workflows, damaged: number 1 of w"),
+        "{}",
+        told(&damaged)
+    );
+}
+
+#[test]
+fn a_backup_and_a_rebuilt_file_hold_the_checkpoints() {
+    let board = Board::new();
+    for step in 1..=3 {
+        board.cli_ok("save_checkpoint", json!({"workflow_id": "w", "state": at_step(step), "spent": {"tokens": 2}}));
+    }
+    let is_whole = |board: &Board| {
+        let read = board.cli_ok("get_checkpoint", json!({"workflow_id": "w"}));
+        assert_eq!((&read["checkpoint"]["number"], &read["workflow"]["spent"]["tokens"]), (&json!(3), &json!(6)));
+        assert_eq!(board.cli_ok("list_checkpoints", json!({"workflow_id": "w"}))["workflow"]["kept"], 3);
+    };
+    let backup = board.base().join("board.backup");
+    let finished = board.finish(board.command().arg("backup").arg(&backup));
+    assert!(finished.status.success(), "{}", finished.stderr);
+    let other = Board::new();
+    let finished = other.finish(other.command().args(["restore", backup.to_str().unwrap()]));
+    assert!(finished.status.success(), "{}", finished.stderr);
+    is_whole(&other);
+    // From the journal alone.
+    fs::remove_file(board.file(STATE_FILE)).unwrap();
+    is_whole(&board);
+    // From the file alone.
+    for name in ["journal.db", "journal.db-wal", "journal.db-shm"] {
+        let _ = fs::remove_file(other.file(name));
+    }
+    is_whole(&other);
+}
+
+#[test]
+fn a_hand_edit_of_a_checkpoint_is_no_edit() {
+    let board = Board::new();
+    board.cli_ok("save_checkpoint", json!({"workflow_id": "w", "state": at_step(1)}));
+    let text = fs::read_to_string(board.file(STATE_FILE)).unwrap();
+    fs::write(board.file(STATE_FILE), text.replace("\"step\": 1", "\"step\": 9")).unwrap();
+    board.cli_ok("save_checkpoint", json!({"workflow_id": "w", "spent": {"tokens": 1}}));
+    let read = board.cli_ok("get_checkpoint", json!({"workflow_id": "w"}));
+    assert_eq!((&read["checkpoint"]["state"]["step"], &read["fallback"]), (&json!(1), &Value::Null));
+    let kept = fs::read_dir(board.dir())
+        .unwrap()
+        .filter(|one| one.as_ref().unwrap().file_name().to_string_lossy().contains(".rejected-"));
+    assert!(kept.count() > 0, "the edit is kept beside the file");
+}
