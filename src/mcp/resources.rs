@@ -147,7 +147,7 @@ pub fn list(state: &State) -> Vec<Resource> {
         let name = read.uri.trim_start_matches("coordination://");
         Resource::new(read.uri, name).with_title(read.title).with_description(read.description)
     });
-    let unfinished = state.tasks().filter(|task| task.status.is_unfinished()).take(TASKS_LISTED);
+    let unfinished = state.tasks().filter(|task| task.run.is_none() && task.status.is_unfinished()).take(TASKS_LISTED);
     let tasks = unfinished.map(|task| {
         // Imported boards have texts that passed no door.
         let title = task.headline().chars().filter(|c| !c.is_control()).take(80).collect::<String>();
@@ -184,7 +184,8 @@ fn template(prefix: &str, blank: &str) -> String {
 pub fn values(template_uri: &str, blank: &str, state: &State) -> Option<Vec<String>> {
     if template_uri == template(TASK, ID) && blank == ID {
         // Unfinished tasks first: they are what one asks for.
-        let (unfinished, finished): (Vec<_>, Vec<_>) = state.tasks().partition(|task| task.status.is_unfinished());
+        let (unfinished, finished): (Vec<_>, Vec<_>) =
+            state.tasks().filter(|task| task.run.is_none()).partition(|task| task.status.is_unfinished());
         return Some(unfinished.iter().chain(&finished).map(|task| task.id.to_string()).collect());
     }
     if template_uri == template(TAGGED, TAG) && blank == TAG {

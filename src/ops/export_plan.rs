@@ -61,8 +61,8 @@ impl Operation for ExportPlan {
             _ => None,
         };
         let tasks = match earlier {
-            Some(document) => planned(document.tasks.iter()),
-            None => planned(state.tasks().map(AsRef::as_ref)),
+            Some(document) => planned(document.tasks.iter().filter(|task| task.run.is_none())),
+            None => planned(state.tasks().map(AsRef::as_ref).filter(|task| task.run.is_none())),
         };
         let title = version.title.as_deref();
         Ok(match params.format {

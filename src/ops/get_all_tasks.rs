@@ -75,6 +75,7 @@ impl Operation for GetAllTasks {
         after.as_ref().map_or(Ok(()), |after| state.known_task(after).map(drop))?;
         let mut wanted = state
             .tasks_after(after.as_ref())
+            .filter(|task| task.run.is_none())
             .filter(|task| params.status_filter.passes(task.status) && in_scope(task, params.scope.as_deref()));
         let tasks: Vec<Task> = wanted.by_ref().take(size).map(|task| task.brief()).collect();
         let next = wanted.next().and_then(|_| Some(tasks.last()?.id.clone()));

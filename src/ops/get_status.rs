@@ -14,6 +14,7 @@ use crate::state::hierarchy::Progress;
 use crate::state::id::{AgentId, MessageId, TaskId};
 use crate::state::message::MessageKind;
 use crate::state::refusal::Refusal;
+use crate::state::run::RunStatus;
 use crate::state::task::{Task, TaskStatus};
 use crate::state::time::{MINUTE, Timestamp};
 
@@ -53,6 +54,9 @@ pub struct Reply {
     /// The current version of the plan
     #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<PlanVersion>,
+    /// Runs, which are no tasks of the queue
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runs: Option<Runs>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     parts: Vec<Part>,
     /// Agents that hold a task, live, and have not called for the length of a lease
@@ -108,6 +112,17 @@ struct Part {
     status: &'static str,
     #[serde(flatten)]
     progress: Progress,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Runs {
+    pending: u64,
+    claimed: u64,
+    running: u64,
+    stopping: u64,
+    completed: u64,
+    failed: u64,
+    stopped: u64,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -187,6 +202,7 @@ impl Operation for GetStatus {
             needs_attention: parked(scope, state),
             graph: state.health(false),
             plan: state.current_plan().cloned(),
+            runs: runs(state),
             parts: parts(scope, state),
             quiet: state.agents().filter(|agent| is_quiet(agent, call)).map(|agent| agent.id.clone()).collect(),
             for_human: for_human(state),
@@ -211,6 +227,21 @@ fn tasks(state: &State) -> Tasks {
             + archived.cancelled
             + archived.obsolete,
     }
+}
+
+/// None where there never was one.
+fn runs(state: &State) -> Option<Runs> {
+    let count = |status| state.runs().count(status) as u64;
+    let archived = state.board().archived_runs;
+    (state.runs().live() > 0 || archived.total() > 0).then(|| Runs {
+        pending: count(RunStatus::Pending),
+        claimed: count(RunStatus::Claimed),
+        running: count(RunStatus::Running),
+        stopping: count(RunStatus::Stopping),
+        completed: count(RunStatus::Completed) + archived.done,
+        failed: count(RunStatus::Failed) + archived.obsolete,
+        stopped: count(RunStatus::Stopped) + archived.cancelled,
+    })
 }
 
 fn agents(state: &State, now: Timestamp) -> Agents {

@@ -161,6 +161,7 @@ fn new_task(input: &TaskInput, id: &TaskId, ids: &[TaskId], place: &Place) -> Re
         not_before: None::<Timestamp>,
         timeout_seconds: None,
         silent_minutes: None,
+        run: None,
     })
 }
 

@@ -5,8 +5,10 @@ mod add_discovery;
 mod apply_batch;
 mod attach_artifact;
 mod cancel_task;
+mod claim_run;
 mod claim_task;
 mod complete_task;
+mod create_run;
 mod create_snapshot;
 mod create_task;
 mod create_tasks_batch;
@@ -25,6 +27,8 @@ mod get_history;
 mod get_master_plan;
 mod get_messages;
 mod get_results;
+mod get_run;
+mod get_session;
 mod get_status;
 mod get_task;
 pub mod hand_edit;
@@ -34,6 +38,8 @@ mod import_plan;
 mod init_coordination;
 mod input;
 mod list_bundles;
+mod list_runs;
+mod list_sessions;
 mod list_checkpoints;
 mod list_snapshots;
 mod load_bundle;
@@ -43,6 +49,7 @@ mod refine_bundle;
 mod register_agent;
 mod release_files;
 mod release_task;
+mod report_run;
 mod reserve_files;
 mod reset_tasks;
 mod restore_snapshot;
@@ -53,6 +60,8 @@ mod save_checkpoint;
 mod schema;
 mod send_message;
 mod start_task;
+mod stop_run;
+mod update_run;
 mod update_task;
 mod verify_bundles;
 mod verify_snapshots;
@@ -415,6 +424,15 @@ pub fn all() -> &'static [Entry] {
         Entry::of::<refine_bundle::RefineBundle>(),
         Entry::of::<list_bundles::ListBundles>(),
         Entry::of::<verify_bundles::VerifyBundles>(),
+        Entry::of::<create_run::CreateRun>(),
+        Entry::of::<claim_run::ClaimRun>(),
+        Entry::of::<report_run::ReportRun>(),
+        Entry::of::<update_run::UpdateRun>(),
+        Entry::of::<stop_run::StopRun>(),
+        Entry::of::<get_run::GetRun>(),
+        Entry::of::<list_runs::ListRuns>(),
+        Entry::of::<get_session::GetSession>(),
+        Entry::of::<list_sessions::ListSessions>(),
         Entry::of::<save_checkpoint::SaveCheckpoint>(),
         Entry::of::<get_checkpoint::GetCheckpoint>(),
         Entry::of::<list_checkpoints::ListCheckpoints>(),

@@ -91,7 +91,8 @@ fn meant<'s>(params: &Params, state: &'s State) -> Result<Vec<&'s Task>, Refusal
             Ok(std::iter::once(task.as_ref()).chain(below).filter(own).collect())
         }
         Chosen::Scope(scope) => {
-            let inside = state.tasks().map(AsRef::as_ref).filter(|task| in_scope(task, Some(scope)));
+            let inside =
+                state.tasks().map(AsRef::as_ref).filter(|task| task.run.is_none() && in_scope(task, Some(scope)));
             Ok(inside.filter(own).collect())
         }
     }

@@ -49,7 +49,7 @@ impl Operation for RetryTask {
         let id = match input::task_or_scope(params.task_id.as_deref(), params.scope.as_deref())? {
             Chosen::Task(id) => id,
             Chosen::Scope(scope) => {
-                return retries(state.tasks().filter(|task| in_scope(task, Some(scope))), state);
+                return retries(state.tasks().filter(|task| task.run.is_none() && in_scope(task, Some(scope))), state);
             }
         };
         if state.is_parent(&id) {

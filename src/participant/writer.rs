@@ -36,6 +36,7 @@ use crate::state::id::{AgentId, Chance, ParticipantId};
 use crate::state::limit;
 use crate::state::policy::Policy;
 use crate::state::refusal::Refusal;
+use crate::state::task::Attempt;
 use crate::state::time::Timestamp;
 use crate::state::{ApplyError, Envelope, State};
 use crate::statefile;
@@ -120,6 +121,8 @@ pub(crate) struct Writer {
     /// Held by every call that asks the archive.
     fetching: Arc<()>,
     upkeep: Upkeep,
+    /// Claims of runs that a process before this one left have been looked at.
+    has_returned: bool,
     /// What had to be mended, for the next reply.
     pub(super) report: Option<String>,
 }
@@ -163,6 +166,7 @@ impl Writer {
             hurried: false,
             fetching: Arc::default(),
             upkeep: Upkeep::default(),
+            has_returned: false,
             report: None,
         }
     }
@@ -280,7 +284,11 @@ impl Writer {
             }
             died
         };
-        someone_died || self.clock.step().is_some() || !board.state.expire(now).is_empty()
+        let has_returned = self.has_returned
+            || returned_runs(&board.state, &self.participant.id, self.stay, self.started_at).is_empty();
+        self.has_returned = has_returned && !someone_died;
+        let is_owed = board.state.follow_up(0).is_some() || !has_returned;
+        someone_died || is_owed || self.clock.step().is_some() || !board.state.expire(now).is_empty()
     }
 
     /// Loads the board if there is one; makes it if `create` says so.
@@ -533,7 +541,7 @@ impl Writer {
             self.wake(parked);
         }
         self.waiting.see(self.board.as_ref().map(|board| Sight::of(&board.state, self.hurried)));
-        let ready = self.board.as_ref().map_or(0, |board| board.state.ready_count());
+        let ready = self.board.as_ref().map_or(0, |board| board.state.ready_count() + board.state.runs().pending());
         let mut room = if ready == 0 { BATCH } else { ready.min(BATCH) };
         for _ in 0..LOOKED_AT {
             if room == 0 {
@@ -748,6 +756,7 @@ impl Writer {
         self.ensure_presence()?;
         self.record_time(events)?;
         self.record_calls(events, answers);
+        self.follow_up(events)?;
         Ok(self.retire(events)?)
     }
 
@@ -821,6 +830,23 @@ impl Writer {
         for expired in state.expire(at) {
             record(state, expired)?;
         }
+        if !self.has_returned {
+            for returned in returned_runs(state, &self.participant.id, self.stay, self.started_at) {
+                record(state, returned)?;
+            }
+            self.has_returned = true;
+        }
+        Ok(())
+    }
+
+    /// What follows from the calls and from time for the sessions of runs.
+    fn follow_up(&mut self, events: &mut Vec<Recorded>) -> Result<(), ApplyError> {
+        let Some(board) = &mut self.board else { return Ok(()) };
+        let at = self.clock.now(board.state.board().last_activity);
+        while let Some(event) = board.state.follow_up(self.chance.draw()) {
+            let participant = self.participant.id.clone();
+            events.push(board.state.record(event, &Envelope { at, participant, actor: None, idempotency: None })?);
+        }
         Ok(())
     }
 
@@ -836,6 +862,21 @@ impl Writer {
         }
         Ok(())
     }
+}
+
+/// Claims of runs that nobody has begun, when no process lives that they could have been made through: they are for others
+/// to take. Of a command line that came and went without presence only a process knows that stays and finds nobody.
+fn returned_runs(state: &State, own: &ParticipantId, stay: Stay, began: Timestamp) -> Vec<Event> {
+    if state.participants().any(|one| one.id != *own) {
+        return Vec::new();
+    }
+    let is_lost = |attempt: &Attempt| match &attempt.participant {
+        Some(through) => through != own,
+        None => stay != Stay::Brief && attempt.claimed_at < began,
+    };
+    let reason = "no process was left of those that could have begun it".to_owned();
+    let lost = state.claimed_runs().filter(|task| task.open_attempt().is_some_and(is_lost));
+    lost.map(|task| Event::Released { task: task.id.clone(), reason: Some(reason.clone()) }).collect()
 }
 
 /// Participants whose process is dead, looked for once a while.

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::id::{AgentId, DiscoveryId, ParticipantId, TaskId};
+use super::run::Runner;
 use super::time::Timestamp;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -53,6 +54,9 @@ pub struct Agent {
     /// The living processes that it has acted through: its presence.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub present_through: BTreeSet<ParticipantId>,
+    /// It claims runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runner: Option<Runner>,
 }
 
 fn one() -> u32 {
@@ -135,6 +139,30 @@ impl Demands {
         let labels = self.capabilities.difference(&agent.capabilities).chain(self.tags.difference(&agent.tags));
         let unequal = self.unequal_to(&agent.properties).map(|(name, demanded)| format!("{name}={demanded}"));
         labels.cloned().chain(unequal).collect()
+    }
+
+    /// These and `more`; none when one of them would take the place of another.
+    pub fn merged(&self, more: &Self) -> Option<Self> {
+        let one = |old: &Option<String>, new: &Option<String>| match (old, new) {
+            (Some(old), Some(new)) if old != new => None,
+            (old, new) => Some(old.clone().or_else(|| new.clone())),
+        };
+        Some(Self {
+            capabilities: self.capabilities.union(&more.capabilities).cloned().collect(),
+            tags: self.tags.union(&more.tags).cloned().collect(),
+            hostname: one(&self.hostname, &more.hostname)?,
+            project_dir: one(&self.project_dir, &more.project_dir)?,
+            profile: one(&self.profile, &more.profile)?,
+            kind: one(&self.kind, &more.kind)?,
+        })
+    }
+
+    /// As a person would say them.
+    pub fn described(&self) -> Vec<String> {
+        let labels = self.capabilities.iter().chain(&self.tags).cloned();
+        let nothing = Properties::default();
+        let equal: Vec<_> = self.unequal_to(&nothing).map(|(name, demanded)| format!("{name}={demanded}")).collect();
+        labels.chain(equal).collect()
     }
 
     fn unequal_to<'a>(&'a self, offered: &'a Properties) -> impl Iterator<Item = (&'static str, &'a String)> {

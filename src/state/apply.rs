@@ -12,6 +12,7 @@ use super::document::{Board, Pause, PlanVersion, Retired};
 use super::event::{EditedTask, Event, NewTask, Recorded, Replanned, Saved, TaskChange};
 use super::id::{AgentId, ParticipantId, TaskId};
 use super::limit::{ATTEMPTS_KEPT, PLANS_KEPT};
+use super::run::Runner;
 use super::task::{Attempt, AttemptError, Outcome, StopRequest, Task, TaskResult, TaskStatus};
 use super::time::{MINUTE, SECOND, Timestamp};
 use super::{Savepoint, State, Undo};
@@ -26,7 +27,7 @@ pub enum ApplyError {
 }
 
 /// What an `edit_…` did not find.
-struct Absent(String);
+pub(super) struct Absent(pub(super) String);
 
 impl State {
     pub fn apply(&mut self, recorded: &Recorded) -> Result<(), ApplyError> {
@@ -42,6 +43,7 @@ impl State {
         let applied = self
             .apply_event(recorded)
             .and_then(|()| self.roll_up(savepoint, recorded.at))
+            .and_then(|()| self.follow_runs(savepoint, recorded.at))
             .and_then(|()| self.apply_envelope(recorded, savepoint));
         applied.map_err(|Absent(what)| {
             self.rollback(savepoint);
@@ -307,6 +309,25 @@ impl State {
                 }
             }
             Event::StateRestored { document, .. } => self.replace_by((**document).clone()),
+            Event::RunCreated { run, session } => {
+                let mut task = created(run, at);
+                task.demands = self.index.shared(task.demands);
+                self.begin_run(run, session.as_deref(), task, at)?;
+            }
+            Event::RunFailed { run_id, error } => {
+                self.end_attempt(run_id, Outcome::Expired, Some(error), at)?;
+                self.edit_task(run_id, |task| give_up(task, error.message.clone(), at))?;
+            }
+            Event::RunsAwaited { runs, until } => {
+                for id in runs {
+                    self.edit_run(id, |run| run.no_match_until = Some(*until))?;
+                }
+            }
+            Event::ResultsAdded { run_id } => self.tell_run(run_id)?,
+            Event::RunnerSeen { agent, require_matching_tags } => {
+                let runner = Runner { require_matching_tags: *require_matching_tags };
+                self.edit_agent(agent, |agent| agent.runner = Some(runner))?;
+            }
             Event::WorkflowSaved(saved) => {
                 self.save_workflow(saved, at);
                 self.note_saved(saved)?;
@@ -359,14 +380,14 @@ impl State {
         }
     }
 
-    fn number_above_spent(&mut self, task: &mut Task) {
+    pub(super) fn number_above_spent(&mut self, task: &mut Task) {
         if let Some(attempt) = self.board.spent_attempts.get(&task.id).copied() {
             (task.attempt, task.uncounted) = (attempt, attempt);
             self.edit_board(|board| _ = board.spent_attempts.remove(&task.id));
         }
     }
 
-    fn edit_task(&mut self, id: &TaskId, edit: impl FnOnce(&mut Task)) -> Result<(), Absent> {
+    pub(super) fn edit_task(&mut self, id: &TaskId, edit: impl FnOnce(&mut Task)) -> Result<(), Absent> {
         let ordinal = *self.ordinals.get(id).ok_or_else(|| Absent(format!("task {id}")))?;
         let mut task = Task::clone(&self.tasks[&ordinal]);
         edit(&mut task);
@@ -480,6 +501,7 @@ impl State {
     fn step_clock(&mut self, gap_millis: i64, grace_until: Timestamp) -> Result<(), Absent> {
         self.edit_board(|board: &mut Board| board.grace_until = Some(grace_until));
         self.move_reservations(gap_millis);
+        self.step_runs(gap_millis)?;
         let held: Vec<_> =
             self.tasks.values().filter(|task| task.status.is_held()).map(|task| task.id.clone()).collect();
         for task in held {
@@ -501,14 +523,18 @@ impl State {
             agent: task.claimed_by.clone(),
             content_hash: super::deadline::content_hash(task),
             seq,
+            run: task.run.is_some(),
         };
         self.retired.insert(task.id.clone(), Arc::new(stub));
         self.undo.push(Undo::Retired(task.id.clone()));
         self.put_task(ordinal, None);
-        self.edit_board(|board| match task.status {
-            TaskStatus::Done => board.archived.done += 1,
-            TaskStatus::Cancelled => board.archived.cancelled += 1,
-            _ => board.archived.obsolete += 1,
+        self.edit_board(|board| {
+            let archived = if task.run.is_some() { &mut board.archived_runs } else { &mut board.archived };
+            match task.status {
+                TaskStatus::Done => archived.done += 1,
+                TaskStatus::Cancelled => archived.cancelled += 1,
+                _ => archived.obsolete += 1,
+            }
         });
         Ok(())
     }
@@ -540,6 +566,7 @@ fn new_agent(id: &AgentId, at: Timestamp) -> Agent {
         max_concurrent: 1,
         registered_at: Some(at),
         present_through: Default::default(),
+        runner: None,
     }
 }
 
@@ -574,6 +601,7 @@ fn created(new: &NewTask, at: Timestamp) -> Task {
         max_attempts: new.max_attempts,
         uncounted: 0,
         attempts: Vec::new(),
+        run: None,
         artifacts: Vec::new(),
     }
 }

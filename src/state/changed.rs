@@ -2,7 +2,7 @@
 
 use foldhash::{HashMap, HashMapExt};
 
-use super::id::{AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, TaskId, WorkflowId};
+use super::id::{AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, SessionId, TaskId, WorkflowId};
 
 /// One thing that the state file shows by itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,6 +14,7 @@ pub enum Entity {
     Participant(ParticipantId),
     Reservation(ReservationId),
     Retired(TaskId),
+    Session(SessionId),
     Task(TaskId),
     Workflow(WorkflowId),
 }

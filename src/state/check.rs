@@ -18,6 +18,7 @@ impl State {
         self.check_messages(&mut wrong);
         self.check_discoveries(&mut wrong);
         self.check_reservations(&mut wrong);
+        self.check_sessions(&mut wrong);
         self.check_workflows(&mut wrong);
         wrong
     }
@@ -89,14 +90,19 @@ impl State {
 
     fn check_counters(&self, wrong: &mut Vec<String>) {
         for status in TaskStatus::ALL {
-            let counted = self.tasks().filter(|task| task.status == status).count();
+            let counted = self.tasks().filter(|task| task.run.is_none() && task.status == status).count();
             if counted != self.count(status) {
                 wrong.push(format!("{counted} tasks are {status}, and {} are counted", self.count(status)));
             }
         }
         let archived = self.board().archived;
-        if archived.total() != self.retired.len() as u64 {
-            wrong.push(format!("{} stubs, and {archived:?} are counted", self.retired.len()));
+        let archived_runs = self.board().archived_runs;
+        let runs = self.retired().filter(|(_, stub)| stub.run).count();
+        if archived.total() != (self.retired.len() - runs) as u64 || archived_runs.total() != runs as u64 {
+            wrong.push(format!(
+                "{} stubs, {runs} of runs, and {archived:?}, {archived_runs:?} are counted",
+                self.retired.len()
+            ));
         }
     }
 }

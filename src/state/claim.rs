@@ -160,7 +160,7 @@ impl State {
 
     /// The claim that `agent` got and has not acted on: its reply may have been lost.
     pub fn unacted_claim(&self, agent: &Agent) -> Option<&Arc<Task>> {
-        let newest = self.task(agent.current_task.as_ref()?)?;
+        let newest = self.task(agent.current_task.as_ref()?).filter(|task| task.run.is_none())?;
         newest.open_attempt().filter(|attempt| !attempt.acted)?;
         Some(newest)
     }
@@ -223,7 +223,7 @@ impl State {
         if self.board().paused.is_some() {
             return Verdict::Paused;
         }
-        let nothing_was_planned = self.live_tasks() == 0 && self.board().archived.total() == 0;
+        let nothing_was_planned = self.live_tasks() == self.runs().live() && self.board().archived.total() == 0;
         if self.held_count() > 0 || self.delayed_count() > 0 || nothing_was_planned {
             return Verdict::Wait;
         }

@@ -6,6 +6,7 @@ use super::State;
 use super::agent::Participant;
 use super::event::Event;
 use super::policy::Policy;
+use super::run::timed_out;
 use super::task::Task;
 use super::time::{MINUTE, Timestamp};
 
@@ -15,28 +16,31 @@ pub const GRACE_AFTER_STEP: i64 = 10 * MINUTE;
 pub const STEP: i64 = MINUTE;
 
 impl State {
-    /// Leases and reservations whose end has come.
+    /// Leases, reservations and waits for a runner whose end has come.
     pub fn expire(&self, now: Timestamp) -> Vec<Event> {
         let ended = self.index.leases_ended(now).filter_map(|ordinal| self.tasks.get(&ordinal));
-        ended.filter_map(|task| lease_expired(task)).chain(self.expired_reservations(now)).collect()
+        let ended = ended.filter_map(|task| lease_expired(task));
+        ended.chain(self.unmatched(now)).chain(self.expired_reservations(now)).collect()
     }
 
     /// The next moment at which `expire` or `wake` has something to do.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let leases = self.index.next_lease_end().into_iter();
-        leases.chain(self.index.next_delayed()).chain(self.holds.next_end()).min()
+        leases.chain(self.index.next_delayed()).chain(self.runs().next_unmatched()).chain(self.holds.next_end()).min()
     }
 
     /// The oldest finished tasks beyond `keep_finished`, a tenth of it at a time, unless an unfinished task needs them.
     pub fn retire_surplus(&self, policy: &Policy) -> Option<Event> {
         let keep = policy.keep_finished as usize;
-        let surplus = self.index.finished().len().saturating_sub(keep);
-        if surplus <= keep / 10 {
-            return None;
-        }
+        let surplus = |finished: usize| Some(finished.saturating_sub(keep)).filter(|surplus| *surplus > keep / 10);
+        let of_tasks = surplus(self.index.finished().len());
+        let of_runs = surplus(self.runs().over().len());
         let oldest = self.index.finished().filter_map(|ordinal| self.tasks.get(&ordinal));
-        let tasks: Vec<Task> =
-            oldest.filter(|task| !self.is_needed(task)).take(surplus).map(|task| Task::clone(task)).collect();
+        let oldest = oldest.take(of_tasks.map_or(0, |_| usize::MAX)).filter(|task| !self.is_needed(task));
+        let runs = self.runs().over().filter_map(|ordinal| self.tasks.get(&ordinal));
+        let runs = runs.take(of_runs.unwrap_or_default()).filter(|task| self.index.dependents(&task.id).is_empty());
+        let oldest = oldest.take(of_tasks.unwrap_or_default()).chain(runs);
+        let tasks: Vec<Task> = oldest.map(|task| Task::clone(task)).collect();
         (!tasks.is_empty()).then_some(Event::TasksRetired { tasks })
     }
 
@@ -58,6 +62,9 @@ impl State {
 
 fn lease_expired(task: &Task) -> Option<Event> {
     let attempt = task.open_attempt()?;
+    if let Some(timed_out) = timed_out(task, attempt) {
+        return Some(timed_out);
+    }
     let counted = !attempt.stepped;
     let gave_up = counted && task.attempts_used() >= task.max_attempts;
     Some(Event::LeaseExpired { task: task.id.clone(), attempt: attempt.number, counted, gave_up })

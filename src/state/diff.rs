@@ -63,6 +63,7 @@ pub fn diff(from: &Document, to: &Document) -> Vec<Change> {
     compare("messages", &messages(from), &messages(to), &mut changes);
     compare("reservations", &reservations(from), &reservations(to), &mut changes);
     compare("participants", &by_id(&from.participants), &by_id(&to.participants), &mut changes);
+    compare("sessions", &by_id(&from.sessions), &by_id(&to.sessions), &mut changes);
     compare("retired", &by_id(&from.retired), &by_id(&to.retired), &mut changes);
     compare("workflows", &by_id(&from.workflows), &by_id(&to.workflows), &mut changes);
     compare("checkpoints", &by_id(&from.checkpoints), &by_id(&to.checkpoints), &mut changes);

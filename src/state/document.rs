@@ -7,9 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::agent::{Agent, Discovery, Participant};
-use super::id::{AgentId, CheckpointId, ParticipantId, TaskId, WorkflowId};
+use super::id::{AgentId, CheckpointId, ParticipantId, SessionId, TaskId, WorkflowId};
 use super::message::Message;
 use super::reservation::Reservation;
+use super::session::Session;
 use super::task::{Task, TaskStatus};
 use super::time::Timestamp;
 use super::workflow::{Checkpoint, Workflow};
@@ -33,6 +34,8 @@ pub struct Document {
     pub participants: BTreeMap<ParticipantId, Participant>,
     #[serde(default)]
     pub retired: BTreeMap<TaskId, Retired>,
+    #[serde(default)]
+    pub sessions: BTreeMap<SessionId, Session>,
     #[serde(default)]
     pub workflows: BTreeMap<WorkflowId, Workflow>,
     /// By the place of each among those of its workflow.
@@ -60,6 +63,9 @@ pub struct Board {
     pub grace_until: Option<Timestamp>,
     #[serde(default)]
     pub archived: Archived,
+    /// Of runs: completed, stopped; as obsolete those that failed.
+    #[serde(default, skip_serializing_if = "Archived::is_empty")]
+    pub archived_runs: Archived,
     /// The last attempts of tasks that a restore has taken away, so that a task of that id never uses their numbers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub spent_attempts: BTreeMap<TaskId, u32>,
@@ -121,6 +127,10 @@ pub struct Archived {
 }
 
 impl Archived {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
     pub fn total(&self) -> u64 {
         self.done + self.cancelled + self.obsolete
     }
@@ -138,4 +148,7 @@ pub struct Retired {
     /// First 16 hex digits of the SHA-256 of the task's JSON.
     pub content_hash: String,
     pub seq: u64,
+    /// It was a run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub run: bool,
 }

@@ -13,6 +13,8 @@ use super::document::{Document, PlanVersion};
 use super::id::{AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, TaskId, WorkflowId};
 use super::message::Message;
 use super::reservation::Reservation;
+use super::run::Run;
+use super::session::Session;
 use super::snapshot::SnapshotName;
 use super::task::{AttemptError, Context, Place, Planned, Task, TaskResult, TaskStatus};
 use super::time::Timestamp;
@@ -22,7 +24,7 @@ use super::workflow::{Budget, Checkpoint, Spent};
 pub const VERSION: u32 = 1;
 
 /// The kinds of events, in the order in which they are defined.
-pub const KINDS: [&str; 37] = [
+pub const KINDS: [&str; 42] = [
     "board_created",
     "imported",
     "plan_set",
@@ -57,6 +59,11 @@ pub const KINDS: [&str; 37] = [
     "tasks_reset",
     "state_edited",
     "state_restored",
+    "run_created",
+    "run_failed",
+    "runs_awaited",
+    "results_added",
+    "runner_seen",
     "workflow_saved",
     "checkpoints_dropped",
     "artifact_attached",
@@ -266,6 +273,32 @@ pub enum Event {
         snapshot: Option<SnapshotName>,
         document: Box<Document>,
     },
+    /// With the session that it begins, if it does. It is told all results that its session has kept.
+    RunCreated {
+        run: Box<NewTask>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<Box<Session>>,
+    },
+    /// Nobody's doing but time's: no runner came, or its attempt took too long.
+    RunFailed {
+        run_id: TaskId,
+        error: AttemptError,
+    },
+    /// A runner that fits is there and busy: they wait for it until then.
+    RunsAwaited {
+        runs: Vec<TaskId>,
+        until: Timestamp,
+    },
+    /// A pending run that child results had called for is told those that its session has kept since.
+    ResultsAdded {
+        run_id: TaskId,
+    },
+    /// The agent claims runs: for the first time, or by another rule than before.
+    RunnerSeen {
+        agent: AgentId,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        require_matching_tags: bool,
+    },
     /// An execution has come further, spent something, or may spend more.
     WorkflowSaved(Box<Saved>),
     /// They were too old, or somebody wanted them gone.
@@ -337,6 +370,8 @@ pub struct NewTask {
     pub timeout_seconds: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent_minutes: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Box<Run>>,
 }
 
 /// New values of the fields that change; the others stay.
@@ -475,6 +510,11 @@ impl Event {
             Self::TasksReset { .. } => "tasks_reset",
             Self::StateEdited { .. } => "state_edited",
             Self::StateRestored { .. } => "state_restored",
+            Self::RunCreated { .. } => "run_created",
+            Self::RunFailed { .. } => "run_failed",
+            Self::RunsAwaited { .. } => "runs_awaited",
+            Self::ResultsAdded { .. } => "results_added",
+            Self::RunnerSeen { .. } => "runner_seen",
             Self::WorkflowSaved(_) => "workflow_saved",
             Self::CheckpointsDropped { .. } => "checkpoints_dropped",
             Self::ArtifactAttached { .. } => "artifact_attached",
@@ -487,6 +527,9 @@ impl Event {
             Self::TasksCreated { tasks } => tasks.iter().map(|task| &task.id).collect(),
             Self::TasksRetired { tasks } => tasks.iter().map(|task| &task.id).collect(),
             Self::TasksReset { tasks } => tasks.iter().collect(),
+            Self::RunCreated { run, .. } => vec![&run.id],
+            Self::RunFailed { run_id, .. } | Self::ResultsAdded { run_id } => vec![run_id],
+            Self::RunsAwaited { runs, .. } => runs.iter().collect(),
             Self::PlanImported { created, changed, removed, .. } => {
                 let created = created.iter().map(|task| &task.id);
                 created.chain(changed.iter().map(|one| &one.task)).chain(removed).collect()
@@ -539,6 +582,8 @@ mod tests {
             "2026-03-01T12:00:00.000Z"},
             "plan": {"sha256": "5", "items": 0},
             "error": {"category": "error", "message": "m", "retryable": true},
+            "run": {"id": "r", "description": "d", "priority": 5, "max_attempts": 3}, "run_id": "r", "runs": [],
+            "until": "2026-03-01T12:00:00.000Z",
         });
         for kind in KINDS {
             let mut event = all.clone();

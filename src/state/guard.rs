@@ -17,7 +17,12 @@ pub const HUMAN: &str = "human";
 impl State {
     pub fn known_task(&self, id: &TaskId) -> Result<&Arc<Task>, Refusal> {
         if let Some(task) = self.task(id) {
-            return Ok(task);
+            return match task.run {
+                None => Ok(task),
+                Some(_) => {
+                    Err(Refusal::IsRun { task: id.clone(), next: "see get_run, report_run, update_run, stop_run" })
+                }
+            };
         }
         match self.retired_task(id) {
             Some(stub) => Err(Refusal::WrongStatus {

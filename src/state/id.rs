@@ -68,6 +68,7 @@ id!(
 id!(DiscoveryId, "discovery id");
 id!(MessageId, "message id");
 id!(ReservationId, "reservation id");
+id!(SessionId, "session id");
 id!(
     /// Given by whoever runs it.
     WorkflowId,

@@ -10,6 +10,7 @@ use foldhash::HashMap;
 use super::Ordinal;
 use super::agent::{Agent, Demands};
 use super::id::TaskId;
+use super::run::queue::Queue;
 use super::task::{Task, TaskStatus};
 use super::time::Timestamp;
 
@@ -27,6 +28,8 @@ pub struct Index {
     /// Available tasks that have parts.
     open_parents: BTreeSet<Ordinal>,
     leases: BTreeSet<(Timestamp, Ordinal)>,
+    /// Of all this, what is the runs' own.
+    runs: Queue,
     /// Done, cancelled and obsolete tasks, oldest first.
     finished: BTreeSet<(Timestamp, Ordinal)>,
     /// Up to when `not_before` has been looked at.
@@ -41,7 +44,7 @@ enum Slot {
 
 /// Demands that tasks share: mostly the very same ones are compared.
 #[derive(Clone, Debug)]
-struct Set(Arc<Demands>);
+pub struct Set(pub Arc<Demands>);
 
 impl Ord for Set {
     fn cmp(&self, other: &Self) -> Ordering {
@@ -117,11 +120,18 @@ impl Index {
     }
 
     pub fn replace(&mut self, ordinal: Ordinal, old: Option<&Task>, new: Option<&Task>) {
+        if let Some(task) = old.filter(|task| task.open_attempt().is_some()) {
+            self.leases.remove(&(lease_end(task), ordinal));
+        }
+        if let Some(task) = new.filter(|task| task.open_attempt().is_some()) {
+            self.leases.insert((lease_end(task), ordinal));
+        }
+        if old.or(new).is_some_and(|task| task.run.is_some()) {
+            self.runs.replace(ordinal, old, new);
+            return;
+        }
         if let Some(task) = old {
             self.by_status[task.status as usize] -= 1;
-            if task.open_attempt().is_some() {
-                self.leases.remove(&(lease_end(task), ordinal));
-            }
             if task.status.may_retire() {
                 self.finished.remove(&(finish(task), ordinal));
             }
@@ -137,9 +147,6 @@ impl Index {
         }
         if let Some(task) = new {
             self.by_status[task.status as usize] += 1;
-            if task.open_attempt().is_some() {
-                self.leases.insert((lease_end(task), ordinal));
-            }
             if task.status.may_retire() {
                 self.finished.insert((finish(task), ordinal));
             }
@@ -153,6 +160,10 @@ impl Index {
                 self.by_path.entry(path.clone()).or_default().insert(ordinal);
             }
         }
+    }
+
+    pub fn runs(&self) -> &Queue {
+        &self.runs
     }
 
     pub fn has_parts(&self, id: &TaskId) -> bool {

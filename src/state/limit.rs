@@ -62,6 +62,8 @@ limits! {
     RESERVATIONS = "reservations", 5_000, "entries";
     RESERVED_FILES = "files of one reservation", 100, "entries";
     RESERVED_MINUTES = "minutes of one reservation", 1_440, "minutes";
+    RUN_SESSIONS = "sessions of runs", 100_000, "entries";
+    STOPPING = "runs that are being stopped", 100, "entries";
     ATTEMPTS = "max_attempts", 100, "attempts";
     HELD = "max_concurrent", 100, "tasks";
     PAGE = "page size (limit)", 1_000, "entries";

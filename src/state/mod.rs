@@ -31,6 +31,8 @@ pub mod refusal;
 mod remembered;
 pub mod reservation;
 mod restore;
+pub mod run;
+pub mod session;
 pub mod snapshot;
 pub mod task;
 pub mod time;
@@ -47,11 +49,12 @@ use changed::{Change, Changed, Entity};
 use discovery::Findings;
 use document::{Archived, Board, Document, Retired, SCHEMA_VERSION};
 use event::{Event, Idempotency, Recorded};
-use id::{AgentId, CheckpointId, ParticipantId, TaskId, WorkflowId};
+use id::{AgentId, CheckpointId, ParticipantId, SessionId, TaskId, WorkflowId};
 use index::Index;
 use message::{Mail, Message};
 pub use remembered::{Created, Remembered};
 use reservation::{Holds, Reservation};
+use session::{Session, Sessions};
 use task::{Task, TaskStatus};
 use time::Timestamp;
 use workflow::{Checkpoint, Progress, Workflow};
@@ -70,6 +73,7 @@ pub struct State {
     reservations: BTreeMap<Ordinal, Arc<Reservation>>,
     participants: BTreeMap<ParticipantId, Arc<Participant>>,
     retired: BTreeMap<TaskId, Arc<Retired>>,
+    sessions: Sessions,
     workflows: BTreeMap<WorkflowId, Arc<Workflow>>,
     checkpoints: BTreeMap<CheckpointId, Arc<Checkpoint>>,
     remembered: Remembered,
@@ -95,6 +99,7 @@ enum Undo {
     Reservation(Ordinal, Option<Arc<Reservation>>),
     Participant(ParticipantId, Option<Arc<Participant>>),
     Retired(TaskId),
+    Session(SessionId, Option<Arc<Session>>),
     Workflow(WorkflowId, Option<Arc<Workflow>>),
     Checkpoint(CheckpointId, Option<Arc<Checkpoint>>),
     Remembered(String),
@@ -135,6 +140,7 @@ impl State {
             paused: None,
             grace_until: None,
             archived: Archived::default(),
+            archived_runs: Archived::default(),
             spent_attempts: BTreeMap::new(),
             plans: Arc::from([]),
         };
@@ -148,6 +154,7 @@ impl State {
             reservations: BTreeMap::new(),
             participants: BTreeMap::new(),
             retired: BTreeMap::new(),
+            sessions: Sessions::default(),
             workflows: BTreeMap::new(),
             checkpoints: BTreeMap::new(),
             remembered: Remembered::default(),
@@ -166,6 +173,7 @@ impl State {
         let mut state = Self::new();
         state.board = Arc::new(document.board);
         state.retired = document.retired.into_iter().map(|(id, retired)| (id, Arc::new(retired))).collect();
+        state.sessions = Sessions::of(document.sessions.into_values());
         let mut demands = BTreeSet::new();
         let tasks = document.tasks.into_iter().map(|mut task| {
             match demands.get(&task.demands) {
@@ -180,7 +188,8 @@ impl State {
         state.tasks = (1..).zip(tasks).collect();
         // All at once, because one by one costs more than everything else at the start of a process.
         state.index = Index::of(state.tasks.iter().map(|(ordinal, task)| (*ordinal, &**task)));
-        let available = state.tasks.iter().filter(|(_, task)| task.status == TaskStatus::Available);
+        let available =
+            state.tasks.iter().filter(|(_, task)| task.status == TaskStatus::Available && task.run.is_none());
         let (parents, parts): (Vec<_>, Vec<_>) = available.partition(|(_, task)| state.is_parent(&task.id));
         let unblocked: Vec<_> = parts.into_iter().filter(|(_, task)| state.is_unblocked(task)).collect();
         state.index.place_all(unblocked.into_iter().map(|(ordinal, task)| (*ordinal, &**task)));
@@ -220,6 +229,7 @@ impl State {
             reservations: self.reservations.values().map(|one| Reservation::clone(one)).collect(),
             participants: self.participants.iter().map(|(id, one)| (id.clone(), Participant::clone(one))).collect(),
             retired: self.retired.iter().map(|(id, one)| (id.clone(), Retired::clone(one))).collect(),
+            sessions: self.sessions().map(|one| (one.id.clone(), Session::clone(one))).collect(),
             workflows: self.workflows.iter().map(|(id, one)| (id.clone(), Workflow::clone(one))).collect(),
             checkpoints: self.checkpoints.iter().map(|(id, one)| (id.clone(), Checkpoint::clone(one))).collect(),
         }
@@ -233,7 +243,7 @@ impl State {
         self.board.seq
     }
 
-    /// In order of creation.
+    /// In order of creation, runs among them.
     pub fn tasks(&self) -> impl DoubleEndedIterator<Item = &Arc<Task>> {
         self.tasks.values()
     }
@@ -333,6 +343,7 @@ impl State {
                 Undo::Reservation(ordinal, one) => drop(self.swap_reservation(ordinal, one)),
                 Undo::Participant(id, participant) => restore(&mut self.participants, id, participant),
                 Undo::Retired(id) => drop(self.retired.remove(&id)),
+                Undo::Session(id, session) => drop(self.sessions.swap(id, session)),
                 Undo::Workflow(id, workflow) => drop(self.swap_workflow(&id, workflow)),
                 Undo::Checkpoint(id, checkpoint) => drop(self.swap_checkpoint(&id, checkpoint)),
                 Undo::Remembered(key) => self.remembered.forget(&key),
@@ -366,6 +377,7 @@ impl State {
                 }
                 Undo::Participant(id, _) => Some(Entity::Participant(id)),
                 Undo::Retired(id) => Some(Entity::Retired(id)),
+                Undo::Session(id, _) => Some(Entity::Session(id)),
                 Undo::Workflow(id, _) => Some(Entity::Workflow(id)),
                 Undo::Checkpoint(id, _) => Some(Entity::Checkpoint(id)),
                 Undo::Whole(_) => {
@@ -472,7 +484,10 @@ impl State {
 
     /// Available, without parts, and every dependency done: ready, or only waiting for its time.
     fn is_unblocked(&self, task: &Task) -> bool {
-        task.status == TaskStatus::Available && !self.is_parent(&task.id) && self.waits_for(task).next().is_none()
+        task.run.is_none()
+            && task.status == TaskStatus::Available
+            && !self.is_parent(&task.id)
+            && self.waits_for(task).next().is_none()
     }
 
     fn put_agent(&mut self, agent: Agent) {

@@ -446,6 +446,7 @@ impl<'a> Delta<'a> {
             not_before: None,
             timeout_seconds: None,
             silent_minutes: None,
+            run: None,
         }
     }
 

@@ -4,10 +4,11 @@ use serde::{Serialize, Serializer};
 use thiserror::Error;
 
 use super::agent::Role;
-use super::id::{AgentId, DiscoveryId, MessageId, TaskId, WorkflowId};
+use super::id::{AgentId, DiscoveryId, MessageId, SessionId, TaskId, WorkflowId};
 use super::limit::{INBOX, Limit};
 use super::plan::Problem;
 use super::reservation::Hold;
+use super::run::RunStatus;
 use super::snapshot::SnapshotName;
 use super::task::TaskStatus;
 use super::time::Timestamp;
@@ -237,8 +238,32 @@ pub enum Refusal {
     BatchItem { index: usize, name: String, refusal: Box<Refusal> },
     #[error("task #{index} of the batch: {refusal}; nothing of the batch was created")]
     TaskOfBatch { index: usize, refusal: Box<Refusal> },
-    #[error("the claim was superseded: agent `{agent}` waits in a newer claim_task")]
+    #[error("the claim was superseded: agent `{agent}` waits in a newer one")]
     Superseded { agent: AgentId },
+    #[error("`{task}` is a run, and no task of the queue; {next}")]
+    IsRun { task: TaskId, next: &'static str },
+    #[error("no run `{run}`; see list_runs for those there are")]
+    UnknownRun { run: TaskId },
+    #[error("run `{run}` exists already; choose another id or leave it out")]
+    RunExists { run: TaskId },
+    #[error("run `{run}` is {status}, so it cannot be {action}; {next}")]
+    RunStatus { run: TaskId, status: RunStatus, action: &'static str, next: &'static str },
+    #[error("no session `{session}`; see list_sessions for those there are")]
+    UnknownSession { session: SessionId },
+    #[error("session `{session}` exists already; go on with it by type resume_session, or leave session_id out")]
+    SessionExists { session: SessionId },
+    #[error("session `{session}` is busy with run `{run}`; wait for it with get_run, or stop it with stop_run")]
+    SessionBusy { session: SessionId, run: TaskId },
+    #[error("resume_session needs the session_id of the session to go on with; see list_sessions")]
+    SessionMissing,
+    #[error("async_callback needs parent_session_id: the session that is to be resumed with the result")]
+    NobodyToCallBack,
+    #[error("a session's parent is given when it begins; leave parent_session_id out, `{session}` has its own")]
+    ParentGiven { session: SessionId },
+    #[error("demands can be added to and not be changed: the run demands {}; create another run for others", demanded.join(", "))]
+    DemandsChanged { demanded: Vec<String> },
+    #[error("agent `{agent}` neither leads nor created run `{run}`, so it may not {action}; ask a leader")]
+    NotYourRun { agent: AgentId, run: TaskId, action: &'static str },
 }
 
 /// One operation of a batch, and why it was refused.

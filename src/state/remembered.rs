@@ -22,6 +22,7 @@ pub struct Call {
 pub enum Created {
     Tasks(Vec<TaskId>),
     Discovery(DiscoveryId),
+    Run(TaskId),
     Message(MessageId),
     Plan(Box<Event>),
     /// No new thing, but how many begin anew.
@@ -36,6 +37,7 @@ impl Created {
         match event {
             Event::TasksCreated { tasks } => Some(Self::Tasks(tasks.iter().map(|task| task.id.clone()).collect())),
             Event::DiscoveryAdded { discovery, .. } => Some(Self::Discovery(discovery.clone())),
+            Event::RunCreated { run, .. } => Some(Self::Run(run.id.clone())),
             Event::MessageSent { message } => Some(Self::Message(message.id.clone())),
             Event::TasksReset { tasks } => Some(Self::Reset(tasks.len())),
             Event::WorkflowSaved(saved) => Some(Self::Checkpoint(saved.checkpoint.as_ref().map(|(_, one)| one.number))),

@@ -8,7 +8,7 @@ use super::agent::Agent;
 use super::document::Document;
 use super::id::{AgentId, TaskId};
 use super::task::{AttemptError, Outcome, Task, TaskStatus};
-use super::time::Timestamp;
+use super::time::{SECOND, Timestamp};
 use super::workflow::Workflow;
 
 impl State {
@@ -99,6 +99,9 @@ impl State {
 }
 
 fn release(task: &mut Task, at: Timestamp) {
+    if let Some(run) = task.run.as_deref_mut() {
+        run.no_match_until = Some(at + i64::from(run.no_match_seconds) * SECOND);
+    }
     let Some(attempt) = task.open_attempt_mut() else { return };
     attempt.outcome = Some(Outcome::Released);
     attempt.ended_at = Some(at);

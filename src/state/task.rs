@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use super::agent::Demands;
 use super::artifact::Artifact;
 use super::id::{AgentId, ParticipantId, TaskId};
+use super::run::Run;
 use super::time::Timestamp;
 
 pub const DEFAULT_PRIORITY: u8 = 5;
@@ -96,6 +97,9 @@ pub struct Task {
     /// It stands in the current plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned: Option<Planned>,
+    /// It is a run, and no part of the queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Box<Run>>,
     #[serde(default, skip_serializing_if = "Demands::is_empty")]
     pub demands: Arc<Demands>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -87,6 +87,7 @@ impl Edited {
                 "workflows" if to.is_null() && base.workflows.is_empty() => {}
                 "checkpoints" if to.is_null() && base.checkpoints.is_empty() => {}
                 "reservations" if to.is_null() && base.reservations.is_empty() => {}
+                "sessions" if to.is_null() && base.sessions.is_empty() => {}
                 "reservations" => found.untouched("reservations", from, &in_order(to)),
                 _ => found.untouched(&printable(key), from, to),
             }

@@ -330,6 +330,9 @@ fn numbers(document: &Document, orders: &Orders, mut note: impl FnMut(Entity, u1
     for (id, one) in &document.retired {
         add(Entity::Retired(id.clone()), sum_of("retired", id.as_str(), one), 0)?;
     }
+    for (id, one) in &document.sessions {
+        add(Entity::Session(id.clone()), sum_of("sessions", id.as_str(), one), 0)?;
+    }
     for (id, one) in &document.workflows {
         add(Entity::Workflow(id.clone()), sum_of("workflows", id.as_str(), one), 0)?;
     }
@@ -369,6 +372,9 @@ fn impossible_beside_tasks(document: &Document) -> Option<String> {
     }
     if let Some((id, _)) = document.agents.iter().find(|(id, agent)| **id != agent.id) {
         return Some(format!("agent {id} has another id inside"));
+    }
+    if let Some((id, _)) = document.sessions.iter().find(|(id, session)| **id != session.id) {
+        return Some(format!("session {id} has another id inside"));
     }
     if let Some((id, _)) = document.workflows.iter().find(|(id, one)| **id != one.id) {
         return Some(format!("workflow {id} has another id inside"));

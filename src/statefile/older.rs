@@ -118,11 +118,13 @@ pub fn import(bytes: &[u8]) -> Found {
         paused: None,
         grace_until: None,
         archived: Archived::default(),
+        archived_runs: Archived::default(),
         spent_attempts: BTreeMap::new(),
         plans: Arc::from([]),
     };
     let (participants, retired) = (BTreeMap::new(), BTreeMap::new());
     let (messages, reservations) = (Vec::new(), Vec::new());
+    let sessions = BTreeMap::new();
     let (workflows, checkpoints) = Default::default();
     let document = Document {
         board,
@@ -133,6 +135,7 @@ pub fn import(bytes: &[u8]) -> Found {
         reservations,
         participants,
         retired,
+        sessions,
         workflows,
         checkpoints,
     };
@@ -202,6 +205,7 @@ fn task(old: OldTask, board_created: Timestamp, notes: &mut Vec<String>) -> Task
         max_attempts: DEFAULT_MAX_ATTEMPTS,
         uncounted: 0,
         attempts: Vec::new(),
+        run: None,
         artifacts: Vec::new(),
     }
 }
@@ -266,6 +270,7 @@ fn agent(id: &str, old: &OldAgent, notes: &mut Vec<String>) -> Agent {
         properties: Properties::default(),
         max_concurrent: 1,
         registered_at: None,
+        runner: None,
         present_through: Default::default(),
     }
 }

@@ -8,11 +8,10 @@ use super::hex;
 use crate::state::State;
 use crate::state::agent::{Agent, Discovery, Participant};
 use crate::state::document::Retired;
-use crate::state::id::{
-    AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, TaskId, WorkflowId,
-};
+use crate::state::id::{AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, SessionId, TaskId, WorkflowId};
 use crate::state::message::Message;
 use crate::state::reservation::Reservation;
+use crate::state::session::Session;
 use crate::state::task::Task;
 use crate::state::workflow::{Checkpoint, Workflow};
 
@@ -27,6 +26,7 @@ pub struct Whole {
     reservations: Section<ReservationId, Reservation>,
     participants: Section<ParticipantId, Participant>,
     pub(super) retired: Section<TaskId, Retired>,
+    sessions: Section<SessionId, Session>,
     workflows: Section<WorkflowId, Workflow>,
     checkpoints: Section<CheckpointId, Checkpoint>,
     pub(super) text: Vec<u8>,
@@ -42,6 +42,7 @@ impl Whole {
             reservations: Section::new("reservations", Shape::List),
             participants: Section::new("participants", Shape::Map),
             retired: Section::new("retired", Shape::Map),
+            sessions: Section::new("sessions", Shape::Map),
             workflows: Section::new("workflows", Shape::Map),
             checkpoints: Section::new("checkpoints", Shape::Map),
             text: Vec::new(),
@@ -61,6 +62,7 @@ impl Whole {
             self.reservations.write(text, state.reservations().map(|one| (&one.id, one)))?,
             self.participants.write(text, state.participants().map(|one| (&one.id, one)))?,
             self.retired.write(text, state.retired())?,
+            self.sessions.write(text, state.sessions().map(|one| (&one.id, one)))?,
             self.workflows.write(text, state.workflows().map(|one| (&one.id, one)))?,
             self.checkpoints.write(text, state.checkpoints())?,
         ];

@@ -111,6 +111,11 @@ fn told(event: &Event) -> Told {
                 removed.len()
             ),
         ),
+        Event::RunCreated { run, .. } => ("dispatched", Tone::Waiting, about(&run.id, Some(&run.description))),
+        Event::RunFailed { run_id, error } => ("failed", Tone::Bad, about(run_id, Some(&error.message))),
+        Event::RunsAwaited { runs, .. } => ("waiting", Tone::Waiting, format!("{} runs for a busy runner", runs.len())),
+        Event::ResultsAdded { run_id } => ("told", Tone::Plain, format!("{run_id} of child runs that have ended")),
+        Event::RunnerSeen { agent, .. } => ("a runner", Tone::Good, agent.to_string()),
         Event::TasksReset { tasks } => ("reset", Tone::Busy, named(tasks.iter())),
         Event::TasksRetired { tasks } => ("retired", Tone::Over, named(tasks.iter().map(|task: &Task| &task.id))),
         Event::WorkflowSaved(saved) => {

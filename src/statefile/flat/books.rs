@@ -363,6 +363,7 @@ impl Books {
             state.participants().size_hint().0,
             state.reservations().len(),
             state.retired().size_hint().0,
+            state.sessions().len(),
             state.workflows().len(),
             state.live_tasks(),
         ];
@@ -441,6 +442,7 @@ impl Books {
             participants: anywhere,
             reservations: anywhere,
             retired: anywhere,
+            sessions: anywhere,
             workflows: anywhere,
             tasks: anywhere,
         };
@@ -555,6 +557,7 @@ fn rendering_of(entity: &Entity, state: &State) -> io::Result<Option<Rendering>>
         Entity::Participant(id) => state.participant(id).map(Rendering::of).transpose(),
         Entity::Reservation(id) => state.reservation(id).map(Rendering::of).transpose(),
         Entity::Retired(id) => state.retired_task(id).map(Rendering::of).transpose(),
+        Entity::Session(id) => state.session(id).map(Rendering::of).transpose(),
         Entity::Task(id) => state.task(id).map(Rendering::of).transpose(),
         Entity::Workflow(id) => state.workflow(id).map(Rendering::of).transpose(),
     }
@@ -571,6 +574,7 @@ fn key(entity: &Entity) -> Option<&str> {
         Entity::Checkpoint(id) => Some(id.as_str()),
         Entity::Participant(id) => Some(id.as_str()),
         Entity::Retired(id) => Some(id.as_str()),
+        Entity::Session(id) => Some(id.as_str()),
         Entity::Workflow(id) => Some(id.as_str()),
         Entity::Discovery(_) | Entity::Message(_) | Entity::Reservation(_) | Entity::Task(_) => None,
     }
@@ -602,6 +606,7 @@ fn entities(field: Field, state: &State) -> Vec<Entity> {
         Field::Participants => state.participants().map(|one| Entity::Participant(one.id.clone())).collect(),
         Field::Reservations => state.reservations().map(|one| Entity::Reservation(one.id.clone())).collect(),
         Field::Retired => state.retired().map(|(id, _)| Entity::Retired(id.clone())).collect(),
+        Field::Sessions => state.sessions().map(|one| Entity::Session(one.id.clone())).collect(),
         Field::Tasks => state.tasks().map(|one| Entity::Task(one.id.clone())).collect(),
         Field::Workflows => state.workflows().map(|one| Entity::Workflow(one.id.clone())).collect(),
     }
@@ -678,6 +683,7 @@ fn set_span(layout: &mut Layout, field: Field, span: Span) {
         Field::Participants => layout.participants = span,
         Field::Reservations => layout.reservations = span,
         Field::Retired => layout.retired = span,
+        Field::Sessions => layout.sessions = span,
         Field::Tasks => layout.tasks = span,
         Field::Workflows => layout.workflows = span,
     }

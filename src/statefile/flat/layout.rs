@@ -5,9 +5,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::state::changed::Entity;
-use crate::state::id::{
-    AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, TaskId, WorkflowId,
-};
+use crate::state::id::{AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, SessionId, TaskId, WorkflowId};
 
 /// The fields that hold entities, in the order in which they stand: the one that grows without bound is the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,11 +17,12 @@ pub enum Field {
     Participants,
     Reservations,
     Retired,
+    Sessions,
     Workflows,
     Tasks,
 }
 
-pub const FIELDS: [Field; 9] = [
+pub const FIELDS: [Field; 10] = [
     Field::Agents,
     Field::Checkpoints,
     Field::Discoveries,
@@ -31,6 +30,7 @@ pub const FIELDS: [Field; 9] = [
     Field::Participants,
     Field::Reservations,
     Field::Retired,
+    Field::Sessions,
     Field::Workflows,
     Field::Tasks,
 ];
@@ -45,6 +45,7 @@ impl Field {
             Entity::Participant(_) => Self::Participants,
             Entity::Reservation(_) => Self::Reservations,
             Entity::Retired(_) => Self::Retired,
+            Entity::Session(_) => Self::Sessions,
             Entity::Task(_) => Self::Tasks,
             Entity::Workflow(_) => Self::Workflows,
         }
@@ -59,6 +60,7 @@ impl Field {
             Self::Participants => "participants",
             Self::Reservations => "reservations",
             Self::Retired => "retired",
+            Self::Sessions => "sessions",
             Self::Tasks => "tasks",
             Self::Workflows => "workflows",
         }
@@ -82,7 +84,7 @@ impl Field {
         match self {
             Self::Tasks => "\n  ]\n}",
             Self::Discoveries | Self::Messages | Self::Reservations => "\n  ],",
-            Self::Agents | Self::Checkpoints | Self::Participants | Self::Retired | Self::Workflows => "\n  },",
+            Self::Agents | Self::Checkpoints | Self::Participants | Self::Retired | Self::Sessions | Self::Workflows => "\n  },",
         }
     }
 
@@ -95,6 +97,7 @@ impl Field {
             Self::Participants => Entity::Participant(ParticipantId::trusted(id)),
             Self::Reservations => Entity::Reservation(ReservationId::trusted(id)),
             Self::Retired => Entity::Retired(TaskId::trusted(id)),
+            Self::Sessions => Entity::Session(SessionId::trusted(id)),
             Self::Tasks => Entity::Task(TaskId::trusted(id)),
             Self::Workflows => Entity::Workflow(WorkflowId::trusted(id)),
         }
@@ -127,6 +130,8 @@ pub struct Layout {
     pub reservations: Span,
     pub retired: Span,
     #[serde(default, skip_serializing_if = "Span::is_nowhere")]
+    pub sessions: Span,
+    #[serde(default, skip_serializing_if = "Span::is_nowhere")]
     pub workflows: Span,
     pub tasks: Span,
 }
@@ -155,6 +160,7 @@ impl Layout {
             Field::Participants => self.participants,
             Field::Reservations => self.reservations,
             Field::Retired => self.retired,
+            Field::Sessions => self.sessions,
             Field::Tasks => self.tasks,
             Field::Workflows => self.workflows,
         }
@@ -233,7 +239,7 @@ pub fn slots(field: Field, bytes: &[u8], at: u64) -> Option<Vec<Found>> {
 fn owner(field: Field, slot: &[u8]) -> Option<(Entity, u64)> {
     let text = slot.get(FIRST.len()..)?;
     let (id, order) = match field {
-        Field::Agents | Field::Checkpoints | Field::Participants | Field::Retired | Field::Workflows => (text, 0),
+        Field::Agents | Field::Checkpoints | Field::Participants | Field::Retired | Field::Sessions | Field::Workflows => (text, 0),
         Field::Discoveries | Field::Messages => (text.strip_prefix(b"{\n      \"id\": ")?, 0),
         Field::Reservations | Field::Tasks => {
             let text = text.strip_prefix(b"{")?.strip_prefix(ORDER.as_bytes())?;

@@ -1,0 +1,179 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::get_run::RunView;
+use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Toolset};
+use crate::state::State;
+use crate::state::agent::Agent;
+use crate::state::claim::Verdict;
+use crate::state::event::Event;
+use crate::state::id::TaskId;
+use crate::state::lease_end;
+use crate::state::limit;
+use crate::state::refusal::Refusal;
+use crate::state::run::Runner;
+use crate::state::session::Affinity;
+use crate::state::task::{Attempt, Task};
+use crate::state::time::Timestamp;
+
+pub struct ClaimRun;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    agent_id: Option<String>,
+    /// Only runs that demand a tag of yours
+    #[serde(default)]
+    require_matching_tags: bool,
+    /// Runs that you know you are to stop: the call does not come back for them
+    #[serde(default)]
+    stopping: Vec<String>,
+    /// 0 to 50: wait that long for a run, or for a request to stop one
+    #[serde(default)]
+    wait_seconds: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Reply {
+    Claimed(Box<Claimed>),
+    Empty(Box<Empty>),
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Claimed {
+    success: bool,
+    run: RunView,
+    attempt: u32,
+    lease_until: Timestamp,
+    /// You had claimed it before and not begun
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    already: bool,
+    /// Where the session goes on
+    #[serde(skip_serializing_if = "Affinity::is_empty")]
+    affinity: Affinity,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_attempt: Option<Attempt>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Empty {
+    success: bool,
+    verdict: Verdict,
+    message: String,
+    pending: usize,
+    /// Pending runs that you do not fit
+    demands_unmet: usize,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    missing: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    holding: Vec<Held>,
+    next: &'static str,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Held {
+    run: TaskId,
+    attempt: u32,
+}
+
+impl Operation for ClaimRun {
+    const NAME: &'static str = "claim_run";
+    const DESCRIPTION: &'static str = "Runners: get the next run whose demands you meet. Then report_run started, progress, completed, failed or stopped.";
+    const ANNOTATIONS: Annotations = REPEATABLE;
+    const TOOLSET: Toolset = Toolset::Full;
+    const AGENT: AgentArgument = AgentArgument::Required;
+    type Params = Params;
+    type Reply = Reply;
+
+    fn agent_id(params: &Params) -> Option<&str> {
+        params.agent_id.as_deref()
+    }
+
+    fn wait_seconds(params: &Params) -> u64 {
+        params.wait_seconds
+    }
+
+    fn waits(params: &Params, state: &State, call: &Call) -> bool {
+        let Some(agent) = call.agent().ok().and_then(|id| state.agent(id)) else { return false };
+        Self::decide(params, state, call).is_ok_and(|events| events.is_empty())
+            && state.unacted_run(agent).is_none()
+            && state.board().paused.is_none()
+            && !has_new_stop(params, agent, state)
+    }
+
+    fn decide(params: &Params, state: &State, call: &Call) -> Decision {
+        limit::WAIT.check(params.wait_seconds as usize)?;
+        limit::STOPPING.check(params.stopping.len())?;
+        let agent = state.known_agent(call.agent()?)?;
+        state.may_claim(agent)?;
+        let runner = runner(params);
+        let seen = Event::RunnerSeen { agent: agent.id.clone(), require_matching_tags: runner.require_matching_tags };
+        let seen = (agent.runner != Some(runner)).then_some(seen);
+        if state.unacted_run(agent).is_some() || !agent.has_room() || state.board().paused.is_some() {
+            return Ok(seen.into_iter().collect());
+        }
+        let claimed = state.pick_run(agent, runner).map(|task| claimed(task, agent, call));
+        Ok(seen.into_iter().chain(claimed).collect())
+    }
+
+    fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
+        let agent = state.known_agent(call.agent()?)?;
+        let given = state.unacted_run(agent).and_then(|task| Some((task, task.open_attempt()?)));
+        let Some((task, attempt)) = given else { return Ok(Reply::Empty(Box::new(empty(params, agent, state)))) };
+        let run = RunView::brief(task, state).ok_or_else(|| Refusal::UnknownRun { run: task.id.clone() })?;
+        let session = state.session(&run.session_id);
+        Ok(Reply::Claimed(Box::new(Claimed {
+            success: true,
+            affinity: session.map(|session| session.affinity.clone()).unwrap_or_default(),
+            run,
+            attempt: attempt.number,
+            lease_until: attempt.lease_until,
+            already: call.events == 0,
+            last_attempt: task.attempts.iter().rev().find(|attempt| attempt.outcome.is_some()).cloned(),
+        })))
+    }
+}
+
+fn runner(params: &Params) -> Runner {
+    Runner { require_matching_tags: params.require_matching_tags }
+}
+
+/// A run that the agent holds is to be stopped, and it has not said that it knows.
+fn has_new_stop(params: &Params, agent: &Agent, state: &State) -> bool {
+    agent.current_tasks.iter().any(|id| {
+        let is_new = !params.stopping.iter().any(|known| known == id.as_str());
+        is_new && state.task(id).is_some_and(|task| task.run.is_some() && task.stop_requested.is_some())
+    })
+}
+
+fn claimed(task: &Task, agent: &Agent, call: &Call) -> Event {
+    let present = call.presence.is_some() || agent.is_present();
+    Event::Claimed {
+        task: task.id.clone(),
+        agent: agent.id.clone(),
+        attempt: task.attempt + 1,
+        lease_until: lease_end(task, present, call.policy.lease_millis(present), call.now),
+        through: call.presence.map(|participant| participant.id.clone()),
+        place: call.place.clone(),
+    }
+}
+
+fn empty(params: &Params, agent: &Agent, state: &State) -> Empty {
+    let (demands_unmet, missing) = state.runs_unmet(agent, runner(params));
+    let held = agent.current_tasks.iter().filter_map(|id| state.task(id));
+    let holding: Vec<_> = held.map(|task| Held { run: task.id.clone(), attempt: task.attempt }).collect();
+    let pending = state.runs().pending();
+    let (verdict, message, next) = if state.board().paused.is_some() {
+        (Verdict::Paused, "claims are paused".to_owned(), "finish what you hold, and ask again later")
+    } else if !agent.has_room() {
+        let message = "you hold as much as your max_concurrent allows".to_owned();
+        (Verdict::Wait, message, "report_run how it goes; claim_run with wait_seconds also brings requests to stop")
+    } else if demands_unmet > 0 {
+        let message = format!("{demands_unmet} pending runs demand what you have not: see missing");
+        (Verdict::Unsuited, message, "claim_run again with wait_seconds: 50, or register with what is missing")
+    } else {
+        (Verdict::Wait, "no run is pending".to_owned(), "claim_run again with wait_seconds: 50")
+    };
+    Empty { success: false, verdict, message, pending, demands_unmet, missing, holding, next }
+}

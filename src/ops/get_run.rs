@@ -1,0 +1,164 @@
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::get_task::retired;
+use super::{Annotations, Call, Operation, READ, Toolset};
+use crate::state::State;
+use crate::state::agent::Demands;
+use crate::state::id::{AgentId, SessionId, TaskId};
+use crate::state::limit;
+use crate::state::refusal::Refusal;
+use crate::state::run::{ChildResult, ExecutionMode, RunKind, RunStatus};
+use crate::state::task::{Attempt, StopRequest, Task, TaskResult};
+use crate::state::time::{SECOND, Timestamp};
+
+pub struct GetRun;
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Params {
+    run_id: String,
+    /// 0 to 50: wait that long for its end
+    #[serde(default)]
+    wait_seconds: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Reply {
+    run: RunView,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    retired: bool,
+}
+
+/// A run as replies show it.
+#[derive(Serialize, JsonSchema)]
+pub struct RunView {
+    pub run_id: TaskId,
+    pub session_id: SessionId,
+    #[serde(rename = "type")]
+    pub kind: RunKind,
+    pub status: RunStatus,
+    pub execution_mode: ExecutionMode,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_session_id: Option<SessionId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_name: Option<String>,
+    pub prompt: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project_dir: Option<String>,
+    #[serde(skip_serializing_if = "Demands::is_empty")]
+    pub demands: Demands,
+    pub priority: u8,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created_by: Option<AgentId>,
+    /// Who has it, or had it last
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runner_id: Option<AgentId>,
+    pub attempt: u32,
+    pub max_attempts: u32,
+    pub created_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claimed_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completed_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u32>,
+    /// When the attempt has taken all its time
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_at: Option<Timestamp>,
+    /// Pending: fails then, unless a runner is there that fits
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_match_until: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_requested: Option<StopRequest>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<TaskResult>,
+    /// What child runs came to, for this run to go on from
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub results: Vec<ChildResult>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<Attempt>,
+}
+
+impl RunView {
+    /// None of a task that is no run.
+    pub fn of(task: &Task, state: &State) -> Option<Self> {
+        let run = task.run.as_deref()?;
+        let status = RunStatus::of(task);
+        let open = task.open_attempt();
+        let last = task.attempts.last();
+        let timeout_at = open.zip(task.timeout_seconds);
+        Some(Self {
+            run_id: task.id.clone(),
+            session_id: run.session_id.clone(),
+            kind: run.kind,
+            status,
+            execution_mode: run.execution_mode,
+            parent_session_id: state.session(&run.session_id).and_then(|session| session.parent_session_id.clone()),
+            agent_name: run.agent_name.clone(),
+            prompt: task.description.clone(),
+            project_dir: run.project_dir.clone(),
+            demands: Demands::clone(&task.demands),
+            priority: task.priority,
+            created_by: run.created_by.clone(),
+            runner_id: last.map(|attempt| attempt.agent.clone()),
+            attempt: task.attempt,
+            max_attempts: task.max_attempts,
+            created_at: task.created_at,
+            claimed_at: task.claimed_at,
+            started_at: task.started_at,
+            completed_at: task.completed_at,
+            timeout_seconds: task.timeout_seconds,
+            timeout_at: timeout_at
+                .map(|(open, seconds)| open.claimed_at + open.stepped_millis + i64::from(seconds) * SECOND),
+            no_match_until: run.no_match_until.filter(|_| status == RunStatus::Pending),
+            stop_requested: task.stop_requested.clone(),
+            result: task.result.clone(),
+            results: run.results.clone(),
+            attempts: task.attempts.clone(),
+        })
+    }
+
+    /// Without what is long, for lists.
+    pub fn brief(task: &Task, state: &State) -> Option<Self> {
+        Some(Self { attempts: Vec::new(), ..Self::of(task, state)? })
+    }
+}
+
+impl Operation for GetRun {
+    const NAME: &'static str = "get_run";
+    const DESCRIPTION: &'static str = "Read one run whole, with its attempts and result, or wait for its end.";
+    const ANNOTATIONS: Annotations = READ;
+    const TOOLSET: Toolset = Toolset::Full;
+    type Params = Params;
+    type Reply = Reply;
+
+    fn wait_seconds(params: &Params) -> u64 {
+        params.wait_seconds
+    }
+
+    fn waits(params: &Params, state: &State, _: &Call) -> bool {
+        TaskId::checked(&params.run_id).is_ok_and(|id| state.run_status(&id).is_some_and(|status| !status.is_over()))
+    }
+
+    fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
+        limit::WAIT.check(params.wait_seconds as usize)?;
+        let id = TaskId::checked(&params.run_id)?;
+        let (task, retired) = live_or_retired(&id, state, call)?;
+        let run = RunView::of(&task, state).ok_or(Refusal::UnknownRun { run: id })?;
+        Ok(Reply { run, retired })
+    }
+}
+
+/// Also whether it has retired.
+pub fn live_or_retired(id: &TaskId, state: &State, call: &Call) -> Result<(Arc<Task>, bool), Refusal> {
+    match state.task(id) {
+        Some(task) => Ok((Arc::clone(task), false)),
+        None if state.retired_task(id).is_some_and(|stub| stub.run) => Ok((Arc::new(retired(id, state, call)?), true)),
+        None => Err(Refusal::UnknownRun { run: id.clone() }),
+    }
+}

@@ -1,0 +1,387 @@
+//! Runs: work of a session, for a runner that meets its demands. A run is a task that no `claim_task` gives; its lease,
+//! attempts, result and request to stop are the task's own.
+
+mod follow;
+pub mod queue;
+pub mod rows;
+
+pub use follow::NO_MATCH;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::State;
+use super::agent::{Agent, Demands};
+use super::event::{Event, NewTask};
+use super::guard::held_by_other;
+use super::id::{AgentId, SessionId, TaskId};
+use super::refusal::Refusal;
+use super::task::{Attempt, AttemptError, DEFAULT_MAX_ATTEMPTS, DEFAULT_PRIORITY, Task, TaskStatus};
+use super::time::{MINUTE, SECOND, Timestamp};
+
+/// What makes a task a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Run {
+    pub session_id: SessionId,
+    #[serde(rename = "type")]
+    pub kind: RunKind,
+    pub execution_mode: ExecutionMode,
+    /// Which agent the runner is to start, in its own words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_dir: Option<String>,
+    /// None is the person whose board it is, or the board itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_by: Option<AgentId>,
+    /// How long it waits for a runner that fits.
+    pub no_match_seconds: u32,
+    /// Until then, as long as it is pending.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_match_until: Option<Timestamp>,
+    /// Nobody asked for it but the results of child runs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub callback: bool,
+    /// What child runs of the session came to since its run before, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub results: Vec<ChildResult>,
+}
+
+impl Run {
+    /// As an event creates it.
+    pub fn asked(self, id: TaskId, prompt: String, demands: Demands) -> NewTask {
+        NewTask {
+            id,
+            title: None,
+            description: prompt,
+            priority: DEFAULT_PRIORITY,
+            dependencies: Vec::new(),
+            context: None,
+            path: None,
+            parent: None,
+            planned: None,
+            status: None,
+            demands,
+            tags: Vec::new(),
+            max_attempts: DEFAULT_MAX_ATTEMPTS,
+            not_before: None,
+            timeout_seconds: None,
+            silent_minutes: None,
+            run: Some(Box::new(self)),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RunKind {
+    StartSession,
+    ResumeSession,
+}
+
+impl RunKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::StartSession => "start_session",
+            Self::ResumeSession => "resume_session",
+        }
+    }
+}
+
+/// How whoever created the run hears of its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ExecutionMode {
+    /// It waits in get_run.
+    #[default]
+    Sync,
+    /// It asks now and then.
+    AsyncPoll,
+    /// The parent session is resumed with the result.
+    AsyncCallback,
+}
+
+impl ExecutionMode {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sync => "sync",
+            Self::AsyncPoll => "async_poll",
+            Self::AsyncCallback => "async_callback",
+        }
+    }
+}
+
+/// Follows from the task's status; never stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    Pending,
+    Claimed,
+    Running,
+    Stopping,
+    Completed,
+    Failed,
+    Stopped,
+}
+
+impl RunStatus {
+    pub const ALL: [Self; 7] =
+        [Self::Pending, Self::Claimed, Self::Running, Self::Stopping, Self::Completed, Self::Failed, Self::Stopped];
+
+    pub fn of(task: &Task) -> Self {
+        match Self::of_status(task.status) {
+            Self::Claimed | Self::Running if task.stop_requested.is_some() => Self::Stopping,
+            status => status,
+        }
+    }
+
+    /// As far as the task's status says it.
+    pub fn of_status(status: TaskStatus) -> Self {
+        match status {
+            TaskStatus::Available => Self::Pending,
+            TaskStatus::Claimed => Self::Claimed,
+            TaskStatus::InProgress => Self::Running,
+            TaskStatus::Done => Self::Completed,
+            TaskStatus::Failed => Self::Failed,
+            TaskStatus::Cancelled | TaskStatus::Obsolete => Self::Stopped,
+        }
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Claimed => "claimed",
+            Self::Running => "running",
+            Self::Stopping => "stopping",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Stopped => "stopped",
+        }
+    }
+
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Stopped)
+    }
+}
+
+impl fmt::Display for RunStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What a run came to, for the session that asked for it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ChildResult {
+    pub run_id: TaskId,
+    pub session_id: SessionId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_name: Option<String>,
+    pub status: RunStatus,
+    /// Its beginning, if it is long: get_run has the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+    /// Something was left out: get_run has the whole.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shortened: bool,
+    pub ended_at: Timestamp,
+}
+
+/// An agent that claims runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Runner {
+    /// It takes no run that demands no tag.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub require_matching_tags: bool,
+}
+
+impl Runner {
+    pub fn takes(self, demands: &Demands) -> bool {
+        !self.require_matching_tags || !demands.tags.is_empty()
+    }
+}
+
+/// A runner that was heard of in this time is still there.
+const RUNNER_LASTS: i64 = 5 * MINUTE;
+/// Missing demands that are named.
+const MISSING_NAMED: usize = 5;
+
+impl State {
+    pub fn runs(&self) -> &queue::Queue {
+        self.index.runs()
+    }
+
+    /// The newest first, of those that were created before `before`.
+    pub fn newest_runs(&self, before: Option<&TaskId>) -> impl Iterator<Item = &Arc<Task>> {
+        let end = before.and_then(|id| self.ordinals.get(id)).copied();
+        self.runs().newest(end).filter_map(|ordinal| self.tasks.get(&ordinal))
+    }
+
+    /// The live ones, oldest first.
+    pub fn runs_of<'s>(&'s self, session: &SessionId) -> impl DoubleEndedIterator<Item = &'s Arc<Task>> + 's {
+        self.runs().of_session(session).filter_map(|ordinal| self.tasks.get(&ordinal))
+    }
+
+    /// Those that have left the live state, the newest first, of those behind `after`.
+    pub fn newest_retired_runs(&self, after: Option<&TaskId>) -> Vec<&TaskId> {
+        let mut retired: Vec<_> = self.retired().filter(|(_, stub)| stub.run).collect();
+        retired.sort_by(|(one, first), (other, second)| second.seq.cmp(&first.seq).then_with(|| one.cmp(other)));
+        let place = after.and_then(|after| retired.iter().position(|(id, _)| *id == after));
+        retired.into_iter().skip(place.map_or(0, |place| place + 1)).map(|(id, _)| id).collect()
+    }
+
+    pub fn known_run(&self, id: &TaskId) -> Result<(&Arc<Task>, &Run), Refusal> {
+        let unknown = || Refusal::UnknownRun { run: id.clone() };
+        let task = self.task(id).ok_or_else(unknown)?;
+        Ok((task, task.run.as_deref().ok_or_else(unknown)?))
+    }
+
+    /// Claimed, and not begun.
+    pub fn claimed_runs(&self) -> impl Iterator<Item = &Arc<Task>> {
+        self.runs().claimed().filter_map(|ordinal| self.tasks.get(&ordinal))
+    }
+
+    /// None when there is no such run, be it live or retired.
+    pub fn run_status(&self, id: &TaskId) -> Option<RunStatus> {
+        match self.task(id) {
+            Some(task) => task.run.is_some().then(|| RunStatus::of(task)),
+            None => self.retired_task(id).filter(|stub| stub.run).map(|stub| RunStatus::of_status(stub.status)),
+        }
+    }
+
+    /// The open attempt of run `id`, if it is `agent`'s and the one that `given` names.
+    pub fn own_run(&self, agent: &AgentId, id: &TaskId, given: Option<u32>) -> Result<&Attempt, Refusal> {
+        self.known_agent(agent)?;
+        let (task, _) = self.known_run(id)?;
+        let Some(open) = task.open_attempt() else { return Err(run_over(task)) };
+        if open.agent != *agent {
+            return Err(held_by_other(task, open));
+        }
+        match given {
+            Some(number) if number != open.number => Err(Refusal::AttemptOver {
+                task: id.clone(),
+                given: number,
+                current: open.number,
+                holder: Some(open.agent.clone()),
+                kept: false,
+            }),
+            _ => Ok(open),
+        }
+    }
+
+    /// `actor` leads, or has created the run.
+    pub fn commands(&self, actor: Option<&AgentId>, task: &Task, action: &'static str) -> Result<(), Refusal> {
+        let created = task.run.as_ref().and_then(|run| run.created_by.as_ref());
+        if actor.is_some() && actor == created {
+            return Ok(());
+        }
+        self.leads(actor, action).map_err(|refusal| match (refusal, actor) {
+            (Refusal::NotLeader { .. }, Some(agent)) => {
+                Refusal::NotYourRun { agent: agent.clone(), run: task.id.clone(), action }
+            }
+            (refusal, _) => refusal,
+        })
+    }
+
+    /// The pending run for `agent`: lowest priority number, then oldest. Looks at one run of each demand set.
+    pub fn pick_run(&self, agent: &Agent, runner: Runner) -> Option<&Arc<Task>> {
+        let mut best = None;
+        for (demands, first) in self.runs().first_of_each() {
+            if best.is_none_or(|best| first < best) && runner.takes(demands) && demands.met_by(agent) {
+                best = Some(first);
+            }
+        }
+        self.tasks.get(&best?.1)
+    }
+
+    /// The newest claim of `agent`, if it is of a run and was not acted on: its reply may have been lost.
+    pub fn unacted_run(&self, agent: &Agent) -> Option<&Arc<Task>> {
+        let newest = self.task(agent.current_task.as_ref()?).filter(|task| task.run.is_some())?;
+        newest.open_attempt().filter(|attempt| !attempt.acted)?;
+        Some(newest)
+    }
+
+    /// What `agent` lacks for pending runs, and of how many; a few are named.
+    pub fn runs_unmet(&self, agent: &Agent, runner: Runner) -> (usize, Vec<String>) {
+        let (mut runs, mut missing) = (0, Vec::new());
+        for (demands, count) in self.runs().demanded() {
+            let lacks = demands.missing_from(agent);
+            if lacks.is_empty() && runner.takes(demands) {
+                continue;
+            }
+            runs += count;
+            for one in lacks {
+                if missing.len() < MISSING_NAMED && !missing.contains(&one) {
+                    missing.push(one);
+                }
+            }
+        }
+        (runs, missing)
+    }
+
+    /// Pending runs that no runner has come for in their time: failed, unless one is there that fits and is busy.
+    pub(super) fn unmatched(&self, now: Timestamp) -> Vec<Event> {
+        let mut fits: BTreeMap<&Demands, bool> = BTreeMap::new();
+        let (mut events, mut awaited) = (Vec::new(), Vec::new());
+        for task in self.runs().unmatched(now).filter_map(|ordinal| self.tasks.get(&ordinal)) {
+            let is_awaited = *fits.entry(&task.demands).or_insert_with(|| self.has_runner_for(&task.demands, now));
+            match is_awaited {
+                true => awaited.push(task.id.clone()),
+                false => events.push(Event::RunFailed { run_id: task.id.clone(), error: self.no_match(task, now) }),
+            }
+        }
+        if !awaited.is_empty() {
+            events.push(Event::RunsAwaited { runs: awaited, until: now + RUNNER_LASTS });
+        }
+        events
+    }
+
+    fn runners(&self, now: Timestamp) -> impl Iterator<Item = (&Arc<Agent>, Runner)> {
+        let is_there = move |agent: &Agent| {
+            agent.is_present() || agent.current_task.is_some() || now.since(agent.last_heartbeat) <= RUNNER_LASTS
+        };
+        let runners = self.agents().filter_map(|agent| Some((agent, agent.runner?)));
+        runners.filter(move |(agent, _)| is_there(agent))
+    }
+
+    fn has_runner_for(&self, demands: &Demands, now: Timestamp) -> bool {
+        self.runners(now).any(|(agent, runner)| runner.takes(demands) && demands.met_by(agent))
+    }
+
+    fn no_match(&self, task: &Task, now: Timestamp) -> AttemptError {
+        let seconds = task.run.as_ref().map_or(0, |run| run.no_match_seconds);
+        let runners = self.runners(now).count();
+        let demands = task.demands.described();
+        let demanded = if demands.is_empty() { "a runner".to_owned() } else { demands.join(", ") };
+        let message = format!("no runner met its demands within {seconds} s ({demanded}); runners there: {runners}");
+        AttemptError { category: "no_match".to_owned(), message }
+    }
+}
+
+/// The attempt has taken the whole time that the run allows.
+pub(super) fn timed_out(task: &Task, attempt: &Attempt) -> Option<Event> {
+    let seconds = task.timeout_seconds.filter(|_| task.run.is_some())?;
+    let end = attempt.claimed_at + attempt.stepped_millis + i64::from(seconds) * SECOND;
+    let message = format!("it took longer than its timeout of {seconds} s");
+    let error = AttemptError { category: "timeout".to_owned(), message };
+    (attempt.lease_until >= end).then(|| Event::RunFailed { run_id: task.id.clone(), error })
+}
+
+/// Why nothing can be reported on a run that nobody holds.
+pub fn run_over(task: &Task) -> Refusal {
+    let status = RunStatus::of(task);
+    let next = match status {
+        RunStatus::Pending => "claim it with claim_run: another runner may have it by then",
+        _ => "there is nothing to report on it any more; claim another with claim_run",
+    };
+    Refusal::RunStatus { run: task.id.clone(), status, action: "reported on", next }
+}

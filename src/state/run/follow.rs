@@ -1,0 +1,201 @@
+//! What a run's change means for its session and for the session above it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{ChildResult, ExecutionMode, Run, RunKind, RunStatus};
+use crate::state::apply::Absent;
+use crate::state::event::{Event, NewTask};
+use crate::state::id::{Chance, SessionId, TaskId};
+use crate::state::session::{Affinity, Session};
+use crate::state::task::{Task, TaskStatus};
+use crate::state::time::{SECOND, Timestamp};
+use crate::state::{Ordinal, Savepoint, State, Undo};
+
+/// Of a child's output, in bytes.
+const OUTPUT_SHOWN: usize = 8 << 10;
+/// Data up to this many bytes is handed on.
+const DATA_SHOWN: usize = 8 << 10;
+/// Seconds.
+pub const NO_MATCH: u32 = 300;
+
+const CALLED_BACK: &str =
+    "Runs that this session had started have ended; `results` says what they came to. Go on from there.";
+
+impl State {
+    /// Follows the runs that were changed since `since`.
+    pub(in crate::state) fn follow_runs(&mut self, since: Savepoint, at: Timestamp) -> Result<(), Absent> {
+        let mut changed: BTreeMap<Ordinal, Option<Arc<Task>>> = BTreeMap::new();
+        for undo in &self.undo[since.0..] {
+            if let Undo::Task(ordinal, old) = undo
+                && self.tasks.get(ordinal).is_some_and(|task| task.run.is_some())
+            {
+                changed.entry(*ordinal).or_insert_with(|| old.clone());
+            }
+        }
+        for (ordinal, old) in changed {
+            let task = Arc::clone(&self.tasks[&ordinal]);
+            let Some(run) = task.run.as_deref() else { continue };
+            let before = old.as_ref().map(|task| task.status);
+            if before.is_some_and(|before| before != TaskStatus::Available) && task.status == TaskStatus::Available {
+                self.edit_run(&task.id, |run| {
+                    run.no_match_until = Some(at + i64::from(run.no_match_seconds) * SECOND)
+                })?;
+            }
+            let begins = task.status == TaskStatus::InProgress && before != Some(TaskStatus::InProgress);
+            let is_over = !task.status.is_unfinished() && before.is_some_and(TaskStatus::is_unfinished);
+            if begins || is_over && task.status == TaskStatus::Done {
+                self.bind(run, &task);
+            }
+            if is_over && run.execution_mode == ExecutionMode::AsyncCallback {
+                self.call_back(run, &task, at);
+            }
+        }
+        Ok(())
+    }
+
+    pub(in crate::state) fn edit_run(&mut self, id: &TaskId, edit: impl FnOnce(&mut Run)) -> Result<(), Absent> {
+        self.edit_task(id, |task| task.run.as_deref_mut().map_or((), edit))
+    }
+
+    fn edit_session(&mut self, id: &SessionId, edit: impl FnOnce(&mut Session)) {
+        if let Some(session) = self.session(id) {
+            let mut session = Session::clone(session);
+            edit(&mut session);
+            self.put_session(session);
+        }
+    }
+
+    /// The conversation is where its first run was begun, anew if that was begun anew elsewhere.
+    fn bind(&mut self, run: &Run, task: &Task) {
+        let agent = task.claimed_by.as_ref().and_then(|id| self.agent(id));
+        let Some(affinity) = agent.map(|agent| Affinity::of(&agent.properties)) else { return };
+        let is_bound = self.session(&run.session_id).is_some_and(|session| !session.affinity.is_empty());
+        let is_first = run.kind == RunKind::StartSession || !is_bound;
+        if is_first && self.session(&run.session_id).is_some_and(|session| session.affinity != affinity) {
+            self.edit_session(&run.session_id, |session| session.affinity = affinity);
+        }
+    }
+
+    /// Keeps what the run came to for the session that its own is a child of.
+    fn call_back(&mut self, run: &Run, task: &Task, at: Timestamp) {
+        let parent = self.session(&run.session_id).and_then(|session| session.parent_session_id.clone());
+        let Some(parent) = parent else { return };
+        let result = child_result(run, task, at);
+        self.edit_session(&parent, |session| session.results.push(result));
+    }
+
+    /// A run as the event that created it says, with what its session had kept for it.
+    pub(in crate::state) fn begin_run(
+        &mut self,
+        new: &NewTask,
+        session: Option<&Session>,
+        mut task: Task,
+        at: Timestamp,
+    ) -> Result<(), Absent> {
+        let Some(run) = new.run.as_deref() else { return Err(Absent(format!("what makes {} a run", new.id))) };
+        if let Some(session) = session {
+            self.put_session(Session { created_at: at, ..session.clone() });
+        }
+        let id = &run.session_id;
+        let session = self.session(id).ok_or_else(|| Absent(format!("session {id}")))?;
+        let mut session = Session::clone(session);
+        session.last_run = Some(task.id.clone());
+        session.execution_mode = run.execution_mode;
+        session.runs += 1;
+        let results = std::mem::take(&mut session.results);
+        self.put_session(session);
+        let no_match_until = Some(at + i64::from(run.no_match_seconds) * SECOND);
+        task.run = Some(Box::new(Run { results, no_match_until, ..run.clone() }));
+        self.number_above_spent(&mut task);
+        let ordinal = self.take_ordinal();
+        self.put_task(ordinal, Some(Arc::new(task)));
+        Ok(())
+    }
+
+    /// The pending run is told what has come in since it was created.
+    pub(in crate::state) fn tell_run(&mut self, id: &TaskId) -> Result<(), Absent> {
+        let run = self.task(id).and_then(|task| task.run.as_deref());
+        let session = run.ok_or_else(|| Absent(format!("run {id}")))?.session_id.clone();
+        let mut results = Vec::new();
+        self.edit_session(&session, |session| results = std::mem::take(&mut session.results));
+        self.edit_run(id, |run| run.results.append(&mut results))
+    }
+
+    /// Pending runs wait for a runner in time that agents could act in.
+    pub(in crate::state) fn step_runs(&mut self, gap_millis: i64) -> Result<(), Absent> {
+        let pending: Vec<_> = self.runs().pending_runs().filter_map(|ordinal| self.tasks.get(&ordinal)).collect();
+        let pending: Vec<_> = pending.into_iter().map(|task| task.id.clone()).collect();
+        for id in pending {
+            self.edit_run(&id, |run| run.no_match_until = run.no_match_until.map(|until| until + gap_millis))?;
+        }
+        Ok(())
+    }
+
+    /// What is to be recorded behind everything else, one at a time until nothing is left: sessions whose child runs have
+    /// ended go on, unless they are busy or were stopped.
+    pub fn follow_up(&self, seed: u64) -> Option<Event> {
+        self.owed_sessions().find_map(|session| {
+            if self.session_status(session) == Some(RunStatus::Stopped) {
+                return None;
+            }
+            let mut open = self.runs_of(&session.id).rev().filter(|task| task.status.is_unfinished());
+            let Some(open) = open.next() else { return Some(self.resume(session, seed)) };
+            let waits = open.status == TaskStatus::Available && open.run.as_ref().is_some_and(|run| run.callback);
+            waits.then(|| Event::ResultsAdded { run_id: open.id.clone() })
+        })
+    }
+
+    fn resume(&self, session: &Session, seed: u64) -> Event {
+        let run = Run {
+            session_id: session.id.clone(),
+            kind: RunKind::ResumeSession,
+            execution_mode: session.execution_mode,
+            agent_name: session.agent_name.clone(),
+            project_dir: session.project_dir.clone(),
+            created_by: None,
+            no_match_seconds: NO_MATCH,
+            no_match_until: None,
+            callback: true,
+            results: Vec::new(),
+        };
+        let run = run.asked(self.new_run_id(seed), CALLED_BACK.to_owned(), session.affinity.demands());
+        Event::RunCreated { run: Box::new(run), session: None }
+    }
+
+    /// That nothing has.
+    pub fn new_run_id(&self, seed: u64) -> TaskId {
+        let mut chance = Chance::new(seed);
+        loop {
+            let id = TaskId::trusted(format!("run-{}", chance.base32(8)));
+            if self.status_of(&id).is_none() {
+                return id;
+            }
+        }
+    }
+}
+
+/// As much of it as is handed on.
+fn beginning(text: &str) -> &str {
+    let end = (0..=OUTPUT_SHOWN.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or_default()]
+}
+
+fn child_result(run: &Run, task: &Task, at: Timestamp) -> ChildResult {
+    let result = task.result.as_ref();
+    let output = result.and_then(|result| result.output.as_deref());
+    let shown = output.map(beginning);
+    let data = result.and_then(|result| result.data.as_ref());
+    let handed = data.filter(|data| data.to_string().len() <= DATA_SHOWN);
+    ChildResult {
+        run_id: task.id.clone(),
+        session_id: run.session_id.clone(),
+        agent_name: run.agent_name.clone(),
+        status: RunStatus::of(task),
+        output: shown.map(str::to_owned),
+        error: result.and_then(|result| result.error.clone()),
+        data: handed.cloned(),
+        shortened: shown.map(str::len) != output.map(str::len) || handed.is_some() != data.is_some(),
+        ended_at: at,
+    }
+}

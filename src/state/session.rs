@@ -1,0 +1,181 @@
+//! A session: one conversation with an agent. Runs begin it and go on with it; what its child runs came to is kept here
+//! until a run of it is told.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::agent::{Demands, Properties};
+use super::id::{SessionId, TaskId};
+use super::run::{ChildResult, ExecutionMode, RunStatus};
+use super::time::Timestamp;
+use super::{State, Undo};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Session {
+    pub id: SessionId,
+    /// Whose runs began it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_session_id: Option<SessionId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_dir: Option<String>,
+    /// Of its newest run, and of one that nobody asks for.
+    pub execution_mode: ExecutionMode,
+    /// Where it was begun, so where it goes on.
+    #[serde(default, skip_serializing_if = "Affinity::is_empty")]
+    pub affinity: Affinity,
+    /// The newest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_run: Option<TaskId>,
+    /// How many there were.
+    #[serde(default)]
+    pub runs: u32,
+    /// Of child runs that have ended, oldest first, as long as no run of this session was told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub results: Vec<ChildResult>,
+    #[serde(default)]
+    pub created_at: Timestamp,
+}
+
+/// The machine and profile that hold the conversation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Affinity {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hostname: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+}
+
+impl Affinity {
+    pub fn of(properties: &Properties) -> Self {
+        Self { hostname: properties.hostname.clone(), profile: properties.profile.clone() }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What a runner must be to go on with the session.
+    pub fn demands(&self) -> Demands {
+        Demands { hostname: self.hostname.clone(), profile: self.profile.clone(), ..Demands::default() }
+    }
+}
+
+/// All sessions, and those of them that something is known of.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sessions {
+    by_id: BTreeMap<SessionId, Arc<Session>>,
+    by_creation: BTreeSet<(Timestamp, SessionId)>,
+    children: BTreeSet<(SessionId, SessionId)>,
+    /// With results that no run was told.
+    owed: BTreeSet<SessionId>,
+}
+
+impl Sessions {
+    pub fn of(sessions: impl Iterator<Item = Session>) -> Self {
+        let mut all = Self::default();
+        sessions.for_each(|session| drop(all.swap(session.id.clone(), Some(Arc::new(session)))));
+        all
+    }
+
+    pub fn get(&self, id: &SessionId) -> Option<&Arc<Session>> {
+        self.by_id.get(id)
+    }
+
+    pub fn swap(&mut self, id: SessionId, new: Option<Arc<Session>>) -> Option<Arc<Session>> {
+        let old = match &new {
+            Some(session) => self.by_id.insert(id.clone(), Arc::clone(session)),
+            None => self.by_id.remove(&id),
+        };
+        if let Some(old) = &old {
+            self.by_creation.remove(&(old.created_at, id.clone()));
+            if let Some(parent) = &old.parent_session_id {
+                self.children.remove(&(parent.clone(), id.clone()));
+            }
+            self.owed.remove(&id);
+        }
+        if let Some(new) = &new {
+            self.by_creation.insert((new.created_at, id.clone()));
+            if let Some(parent) = &new.parent_session_id {
+                self.children.insert((parent.clone(), id.clone()));
+            }
+            if !new.results.is_empty() {
+                self.owed.insert(id);
+            }
+        }
+        old
+    }
+}
+
+impl State {
+    pub fn session(&self, id: &SessionId) -> Option<&Arc<Session>> {
+        self.sessions.get(id)
+    }
+
+    /// By id.
+    pub fn sessions(&self) -> impl ExactSizeIterator<Item = &Arc<Session>> {
+        self.sessions.by_id.values()
+    }
+
+    /// The newest first, of those that were there before `before` came.
+    pub fn newest_sessions(&self, before: Option<&Session>) -> impl Iterator<Item = &Arc<Session>> {
+        let end = before.map(|session| (session.created_at, session.id.clone()));
+        let all = &self.sessions.by_creation;
+        let older = match end {
+            Some(end) => all.range(..end),
+            None => all.range(..),
+        };
+        older.rev().filter_map(|(_, id)| self.sessions.get(id))
+    }
+
+    pub fn child_sessions<'s>(&'s self, id: &'s SessionId) -> impl Iterator<Item = &'s Arc<Session>> {
+        let from = (id.clone(), SessionId::trusted(""));
+        let children = self.sessions.children.range(from..).take_while(move |(parent, _)| parent == id);
+        children.filter_map(|(_, child)| self.sessions.get(child))
+    }
+
+    /// With results that no run was told.
+    pub fn owed_sessions(&self) -> impl Iterator<Item = &Arc<Session>> {
+        self.sessions.owed.iter().filter_map(|id| self.sessions.get(id))
+    }
+
+    /// That of its newest run.
+    pub fn session_status(&self, session: &Session) -> Option<RunStatus> {
+        self.run_status(session.last_run.as_ref()?)
+    }
+
+    pub(super) fn put_session(&mut self, session: Session) {
+        let id = session.id.clone();
+        let old = self.sessions.swap(id.clone(), Some(Arc::new(session)));
+        self.undo.push(Undo::Session(id, old));
+    }
+
+    pub(super) fn check_sessions(&self, wrong: &mut Vec<String>) {
+        let fresh = Sessions::of(self.sessions().map(|session| Session::clone(session)));
+        if fresh != self.sessions {
+            wrong.push("the sessions are not indexed as they are".to_owned());
+        }
+        for session in self.sessions() {
+            if session.parent_session_id.as_ref().is_some_and(|parent| self.session(parent).is_none()) {
+                wrong.push(format!("session {} has a parent that does not exist", session.id));
+            }
+            let last = session.last_run.as_ref();
+            if last.is_some_and(|run| self.status_of(run).is_none()) {
+                wrong.push(format!("session {} names a run that does not exist", session.id));
+            }
+        }
+        for task in self.tasks() {
+            let Some(run) = &task.run else { continue };
+            if self.session(&run.session_id).is_none() {
+                wrong.push(format!("run {} is of a session that does not exist", task.id));
+            }
+            if !task.dependencies.is_empty() || task.parent.is_some() || task.path.is_some() {
+                wrong.push(format!("run {} has a place among tasks", task.id));
+            }
+        }
+    }
+}
