@@ -36,6 +36,7 @@ mod reset;
 mod restore;
 mod resume;
 mod retry;
+mod runs;
 mod serve;
 mod show;
 mod snapshot;
@@ -179,6 +180,12 @@ enum Command {
     Send(messages::Send),
     /// Answer a message
     Reply(messages::Reply),
+    /// List the runs of agent sessions, newest first
+    Runs(runs::Arguments),
+    /// Show everything about a run, wait for its end, or stop it
+    Run(runs::One),
+    /// List the sessions that runs belong to, or show one
+    Sessions(runs::Sessions),
     /// Show what happened, newest first
     History(history::Arguments),
     /// Print the whole state, of now or of any time
@@ -315,6 +322,9 @@ fn run(arguments: Arguments) -> Outcome {
         Command::Messages(arguments) => messages::run(&session, &arguments),
         Command::Send(arguments) => messages::send(&session, arguments),
         Command::Reply(arguments) => messages::reply(&session, arguments),
+        Command::Runs(arguments) => runs::run(&session, arguments),
+        Command::Run(arguments) => runs::one(&session, arguments),
+        Command::Sessions(arguments) => runs::sessions(&session, arguments),
         Command::History(arguments) => history::run(&session, arguments),
         Command::State(arguments) => state::run(&session, arguments),
         Command::Snapshot(arguments) => snapshot::run(&session, arguments),

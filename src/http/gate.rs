@@ -21,6 +21,7 @@ use serde_json::json;
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOwned};
 
+use super::runs;
 use super::tokens::{Keyring, Verdict};
 use crate::participant::{AgentChoice, Caller};
 use crate::rpc::Checked;
@@ -195,8 +196,12 @@ impl Gate {
             }
             caller.principal = Some(principal);
         }
-        // Whoever comes next may log what it sees; nobody reads a query.
+        // Whoever comes next may log what it sees; nobody reads a query, but for that of runs.
         request.headers_mut().remove(AUTHORIZATION);
+        if let Some(query) = request.uri().query().filter(|_| runs::has_query(request.uri().path())) {
+            let query = runs::Query(query.to_owned());
+            request.extensions_mut().insert(query);
+        }
         if request.uri().query().is_some() || request.uri().authority().is_some() {
             *request.uri_mut() = request.uri().path().parse().unwrap_or_default();
         }

@@ -1,10 +1,11 @@
-//! The one listener: `/mcp` (MCP over Streamable HTTP), `/rpc` (JSON-RPC over HTTP and WebSocket), `/healthz`, `/readyz`,
-//! `/metrics`.
+//! The one listener: `/mcp` (MCP over Streamable HTTP), `/rpc` (JSON-RPC over HTTP and WebSocket), `/runs`, `/healthz`,
+//! `/readyz`, `/metrics`.
 //!
 //! Every request passes the `gate` first. Whoever is slow is cut off: a request's head and body must arrive in time, and
 //! what is written must be read.
 
 mod gate;
+mod runs;
 mod token;
 pub mod tokens;
 
@@ -92,6 +93,7 @@ impl<H: mcp::Answering> Doors<H> {
             .route(gate::OPEN[0], get(async || "ok\n"))
             .route(gate::OPEN[1], get(ready))
             .route("/metrics", get(metrics))
+            .merge(runs::router())
             .with_state(handle.clone());
         Self { gate, mcp, rpc, others }
     }

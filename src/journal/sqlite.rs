@@ -8,6 +8,7 @@
 //! SQLite may open it: closing another handle would drop SQLite's locks.
 
 mod compaction;
+mod runs;
 mod salvage;
 
 use fs_err::os::unix::fs::OpenOptionsExt;
@@ -28,6 +29,7 @@ use super::chain::{Link, Row, damaged};
 use super::{AppendError, BatchId, Journal, JournalError, check_sequence};
 use crate::failpoint;
 use crate::state::event::Recorded;
+use crate::state::run::rows::Rows;
 pub use compaction::{BLOCK, Block};
 pub use salvage::set_aside;
 
@@ -124,13 +126,15 @@ impl SqliteJournal {
             settled: Cell::default(),
             passed: Cell::default(),
         };
-        journal.check_format().and_then(|found| journal.bring_up(found)).map_err(|error| unreadable(&path, error))?;
+        let opened = journal.check_format().and_then(|found| journal.bring_up(found));
+        opened.map_err(|error| unreadable(&path, error))?;
         if identity_of(&path)? != identity {
             return Err(JournalError::NotFound { path });
         }
         if let Some(base) = journal.meta("base")? {
             journal.base = base.parse().map_err(|_| damaged(0, format!("it cannot begin behind event {base}")))?;
         }
+        journal.bring_up_runs()?;
         Ok(journal)
     }
 
@@ -210,6 +214,44 @@ impl SqliteJournal {
     /// Writes the journal as it is at this moment to a new file, for which others need not stop.
     pub fn copy_to(&self, path: &Path) -> Result<(), JournalError> {
         self.connection.execute("VACUUM INTO ?1", [path.to_string_lossy()])?;
+        Ok(())
+    }
+
+    /// The same as [`Journal::append`], and what follows from the events for the tables of runs.
+    pub fn append_with(
+        &mut self,
+        expected: u64,
+        batch: &BatchId,
+        events: &[Recorded],
+        of_runs: &Rows,
+    ) -> Result<(), AppendError> {
+        check_sequence(expected, events).map_err(AppendError::Failed)?;
+        let rows = events.iter().map(|recorded| Row::of(recorded, batch)).collect::<Result<Vec<_>, _>>();
+        let rows = rows.map_err(AppendError::Failed)?;
+        let (known, root) = (self.last.get(), self.root());
+        let transaction = Transaction::begin(&self.connection).map_err(failed)?;
+        let mut link = head(&self.connection, root).map_err(failed)?;
+        if link.seq != expected {
+            return Err(AppendError::Conflict { head: link.seq });
+        }
+        if salvage::is_marked(&self.connection).map_err(failed)? {
+            return Err(AppendError::Failed(JournalError::Superseded));
+        }
+        if known.is_some_and(|known| known.seq == link.seq && known != link) {
+            return Err(AppendError::Failed(damaged(link.seq, "it is not the event that this process knows")));
+        }
+        for row in &rows {
+            self.pass(row);
+            link = insert(&self.connection, row, &link).map_err(failed)?;
+        }
+        runs::write(&self.connection, of_runs).map_err(failed)?;
+        failpoint::hit("before-commit").map_err(failed)?;
+        failpoint::hit("commit").map_err(unknown)?;
+        transaction.commit().map_err(unknown)?;
+        failpoint::hit("after-commit").map_err(unknown)?;
+        self.last.set(Some(link));
+        self.settled.set(self.settled.get() || !rows.is_empty());
+        take_log_in_at_end(&self.connection, true);
         Ok(())
     }
 
@@ -315,33 +357,7 @@ impl Journal for SqliteJournal {
     }
 
     fn append(&mut self, expected: u64, batch: &BatchId, events: &[Recorded]) -> Result<(), AppendError> {
-        check_sequence(expected, events).map_err(AppendError::Failed)?;
-        let rows = events.iter().map(|recorded| Row::of(recorded, batch)).collect::<Result<Vec<_>, _>>();
-        let rows = rows.map_err(AppendError::Failed)?;
-        let (known, root) = (self.last.get(), self.root());
-        let transaction = Transaction::begin(&self.connection).map_err(failed)?;
-        let mut link = head(&self.connection, root).map_err(failed)?;
-        if link.seq != expected {
-            return Err(AppendError::Conflict { head: link.seq });
-        }
-        if salvage::is_marked(&self.connection).map_err(failed)? {
-            return Err(AppendError::Failed(JournalError::Superseded));
-        }
-        if known.is_some_and(|known| known.seq == link.seq && known != link) {
-            return Err(AppendError::Failed(damaged(link.seq, "it is not the event that this process knows")));
-        }
-        for row in &rows {
-            self.pass(row);
-            link = insert(&self.connection, row, &link).map_err(failed)?;
-        }
-        failpoint::hit("before-commit").map_err(failed)?;
-        failpoint::hit("commit").map_err(unknown)?;
-        transaction.commit().map_err(unknown)?;
-        failpoint::hit("after-commit").map_err(unknown)?;
-        self.last.set(Some(link));
-        self.settled.set(self.settled.get() || !rows.is_empty());
-        take_log_in_at_end(&self.connection, true);
-        Ok(())
+        self.append_with(expected, batch, events, &Rows::default())
     }
 
     fn read_from(&self, after: u64, limit: usize) -> Result<Vec<Recorded>, JournalError> {
@@ -484,6 +500,7 @@ fn initialise(
     let transaction = connection.transaction()?;
     transaction.execute_batch(SCHEMA)?;
     transaction.execute_batch(compaction::SCHEMA)?;
+    transaction.execute_batch(runs::SCHEMA)?;
     let meta = "INSERT INTO meta(key, value) VALUES ('board_id', ?1), ('format', ?2)";
     transaction.execute(meta, params![board_id, FORMAT.to_string()])?;
     if base > 0 {
@@ -493,6 +510,7 @@ fn initialise(
     for recorded in events {
         link = insert(&transaction, &Row::of(recorded, batch)?, &link)?;
     }
+    runs::mark_stale(&transaction)?;
     transaction.commit()?;
     close_alone(connection)
 }

@@ -18,6 +18,7 @@ use crate::ops::History;
 use crate::state::document::Document;
 use crate::state::event::{Event, Recorded};
 use crate::state::limit::KEYS_REMEMBERED;
+use crate::state::run::rows::Rows;
 use crate::state::time::Timestamp;
 use crate::state::{ApplyError, Envelope, State};
 use crate::statefile::{self, FileIdentity, Found, Head, LoadError, Projection};
@@ -319,11 +320,17 @@ impl Board {
     }
 
     /// Makes what was applied since `expected` durable. On an error it is for the caller to take it back.
-    pub fn append(&mut self, expected: u64, batch: &BatchId, events: &[Recorded]) -> Result<(), BoardError> {
-        let mut appended = self.journal.append(expected, batch, events);
+    pub fn append(
+        &mut self,
+        expected: u64,
+        batch: &BatchId,
+        events: &[Recorded],
+        rows: &Rows,
+    ) -> Result<(), BoardError> {
+        let mut appended = self.journal.append_with(expected, batch, events, rows);
         if matches!(appended, Err(AppendError::Failed(JournalError::Superseded))) && self.lock.verify().is_ok() {
             self.journal.reinstate().map_err(BoardError::NotWritten)?;
-            appended = self.journal.append(expected, batch, events);
+            appended = self.journal.append_with(expected, batch, events, rows);
         }
         match appended {
             Ok(()) => Ok(()),

@@ -706,7 +706,10 @@ impl Writer {
         let batch = BatchId::new(format!("{}/{}", self.participant.id, self.batches));
         let written = match recorded {
             Ok(()) if events.is_empty() => board.settle(),
-            Ok(()) => board.append(before, &batch, &events),
+            Ok(()) => {
+                let rows = board.state.run_rows(savepoint);
+                board.append(before, &batch, &events, &rows)
+            }
             Err(error) => Err(error),
         };
         if let Err(error) = written {

@@ -28,6 +28,7 @@ mod recipes;
 mod recovery;
 mod reservations;
 mod rules;
+mod runs;
 mod simulation;
 mod snapshots;
 mod statefile;

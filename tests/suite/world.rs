@@ -226,6 +226,9 @@ impl World {
         for expired in self.state.expire(self.now) {
             record(&mut self.state, expired);
         }
+        while let Some(event) = self.state.follow_up(self.state.seq()) {
+            record(&mut self.state, event);
+        }
         if let Some(retired) = self.state.retire_surplus(&self.policy) {
             record(&mut self.state, retired);
         }
@@ -265,7 +268,16 @@ impl World {
         }
         assert_eq!(self.state.seq(), seq + executed.events.len() as u64, "seq rises by one per event");
         self.keep(executed.events.clone());
+        self.follow();
         executed
+    }
+
+    /// What follows for the sessions of runs.
+    fn follow(&mut self) {
+        while let Some(event) = self.state.follow_up(self.state.seq()) {
+            let recorded = self.state.record(event, &self.envelope()).expect("what follows fits the state");
+            self.keep(vec![recorded]);
+        }
     }
 
     /// Whether the caller would be parked.

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::{
     FILE_NAME, SqliteJournal, begin, beside, close_alone, compaction, connect, head, insert, put_in_place, read_link,
-    take_log_in_at_end,
+    runs, take_log_in_at_end,
 };
 use crate::journal::chain::{Hash, damaged};
 use crate::journal::{Journal, JournalError};
@@ -72,7 +72,9 @@ impl SqliteJournal {
             link = insert(&transaction, &row, &link)?;
             Ok(())
         })?;
-        Ok(transaction.commit()?)
+        runs::mark_stale(&transaction)?;
+        transaction.commit()?;
+        self.bring_up_runs()
     }
 
     /// Takes on this journal, which was deleted: from here on nobody appends to it, and `by` alone makes another of it.

@@ -1,0 +1,322 @@
+//! What may happen to a run, with time moved by hand.
+
+use std::time::Instant;
+
+use callboard::state::time::SECOND;
+use serde_json::{Value, json};
+
+use crate::world::{Answered, World};
+
+fn create(world: &mut World, more: Value) -> String {
+    let mut fields = json!({"prompt": "do it"});
+    fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let reply = world.nobody().call("create_run", fields).replies(json!({"success": true}));
+    reply["run_id"].as_str().unwrap().to_owned()
+}
+
+fn session(world: &mut World, id: &str, more: Value) -> String {
+    let mut fields = json!({"session_id": id});
+    fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    create(world, fields)
+}
+
+fn claim(world: &mut World, runner: &str) -> Value {
+    world.by(runner).call("claim_run", json!({})).expect("a claim is answered")
+}
+
+fn report(world: &mut World, runner: &str, run: &str, more: Value) -> Value {
+    let mut fields = json!({"run_id": run});
+    fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    world.by(runner).call("report_run", fields).replies(json!({"success": true}))
+}
+
+fn status(world: &mut World, run: &str) -> String {
+    let reply = world.nobody().call("get_run", json!({"run_id": run})).unwrap();
+    reply["run"]["status"].as_str().unwrap().to_owned()
+}
+
+fn run_through(world: &mut World, runner: &str, run: &str) {
+    assert_eq!(claim(world, runner)["run"]["run_id"], run);
+    report(world, runner, run, json!({"status": "started"}));
+    report(world, runner, run, json!({"status": "completed", "output": format!("{run} is done")}));
+}
+
+#[test]
+fn a_run_goes_to_a_runner_and_never_to_a_worker() {
+    let mut world = World::new().task("t1").agent("r1");
+    let run = create(&mut world, json!({}));
+    let counted = json!({"total_tasks": 1, "tasks": {"available": 1}, "runs": {"pending": 1}});
+    world.nobody().call("get_status", json!({})).replies(counted);
+    assert_eq!(world.nobody().call("get_all_tasks", json!({})).unwrap()["tasks"].as_array().unwrap().len(), 1);
+    world.next("r1");
+    world.complete("r1", "t1");
+    let nothing = world.next("r1");
+    assert_eq!((&nothing["success"], &nothing["verdict"]), (&json!(false), &json!("finished")));
+    assert_eq!(claim(&mut world, "r1")["run"]["run_id"], *run);
+    assert_eq!(status(&mut world, &run), "claimed");
+    report(&mut world, "r1", &run, json!({"status": "started"}));
+    assert_eq!(status(&mut world, &run), "running");
+    report(&mut world, "r1", &run, json!({"status": "progress", "note": "half"}));
+    assert_eq!(world.attempt(&run).note.as_deref(), Some("half"));
+    report(&mut world, "r1", &run, json!({"status": "completed", "output": "made"}));
+    assert_eq!(status(&mut world, &run), "completed");
+    let again = report(&mut world, "r1", &run, json!({"status": "completed", "output": "made"}));
+    assert_eq!(again["already"], true);
+}
+
+#[test]
+fn operations_of_tasks_refuse_a_run() {
+    let mut world = World::new().agent("r1");
+    let run = create(&mut world, json!({}));
+    world.by("r1").call("claim_task", json!({"task_id": run})).refuses("is_run");
+    assert_eq!(claim(&mut world, "r1")["success"], true);
+    for operation in ["start_task", "release_task", "heartbeat", "cancel_task", "retry_task"] {
+        world.by("r1");
+        if ["cancel_task", "retry_task"].contains(&operation) {
+            world.nobody();
+        }
+        let more =
+            if operation == "release_task" { json!({"task_id": run, "reason": "r"}) } else { json!({"task_id": run}) };
+        world.call(operation, more).refuses("is_run");
+    }
+    world.by("r1").call("complete_task", json!({"task_id": run, "output": "o"})).refuses("is_run");
+    world.by("r1").call("fail_task", json!({"task_id": run, "error": "e"})).refuses("is_run");
+    world.nobody().call("get_run", json!({"run_id": "run-none"})).refuses("unknown_run");
+}
+
+#[test]
+fn demands_are_met_whole_and_only_grow() {
+    let mut world = World::new()
+        .agent_with("bare", json!({}))
+        .agent_with("fit", json!({"capabilities": ["gpu"], "tags": ["ci"], "properties": {"hostname": "h1"}}));
+    let run = create(&mut world, json!({"demands": {"capabilities": ["gpu"]}}));
+    world
+        .nobody()
+        .call("update_run", json!({"run_id": run, "demands": {"tags": ["ci"], "hostname": "h1"}}))
+        .replies(json!({"run": {"demands": {"capabilities": ["gpu"], "tags": ["ci"], "hostname": "h1"}}}));
+    world.nobody().call("update_run", json!({"run_id": run, "demands": {"hostname": "h2"}})).refuses("demands_changed");
+    let nothing = claim(&mut world, "bare");
+    assert_eq!((&nothing["verdict"], &nothing["demands_unmet"]), (&json!("unsuited"), &json!(1)));
+    assert_eq!(nothing["missing"], json!(["gpu", "ci", "hostname=h1"]));
+    assert_eq!(claim(&mut world, "fit")["run"]["run_id"], *run);
+    let late = json!({"run_id": run, "demands": {"tags": ["more"]}});
+    world.nobody().call("update_run", late).refuses("run_status");
+}
+
+#[test]
+fn a_runner_that_requires_matching_tags_takes_no_run_without() {
+    let mut world = World::new().agent_with("r1", json!({"tags": ["ci", "fast"]}));
+    create(&mut world, json!({}));
+    let tagged = create(&mut world, json!({"demands": {"tags": ["ci"]}}));
+    let strict = json!({"require_matching_tags": true});
+    world.by("r1").call("claim_run", strict).replies(json!({"run": {"run_id": tagged}}));
+}
+
+#[test]
+fn a_run_that_no_runner_fits_fails_in_time_and_says_why() {
+    let mut world = World::new().agent("r1");
+    claim(&mut world, "r1");
+    let rare = create(&mut world, json!({"demands": {"capabilities": ["gpu"]}, "no_match_seconds": 60}));
+    let common = create(&mut world, json!({"no_match_seconds": 60}));
+    assert_eq!(claim(&mut world, "r1")["run"]["run_id"], *common);
+    report(&mut world, "r1", &common, json!({"status": "started"}));
+    let awaited = create(&mut world, json!({"no_match_seconds": 60}));
+    world.at(59 * SECOND);
+    assert_eq!(status(&mut world, &rare), "pending");
+    world.at(SECOND);
+    assert_eq!((status(&mut world, &rare), status(&mut world, &awaited)), ("failed".into(), "pending".into()));
+    let error = world.read(&rare).result.unwrap().error.unwrap();
+    assert!(error.contains("gpu") && error.contains("60 s"), "{error}");
+    assert!(world.state.next_deadline().is_some_and(|at| at > world.now), "it is not asked for all the time");
+    report(&mut world, "r1", &common, json!({"status": "completed"}));
+    assert_eq!(claim(&mut world, "r1")["run"]["run_id"], *awaited);
+}
+
+#[test]
+fn a_run_that_takes_too_long_fails_and_its_runner_cannot_finish_it() {
+    let mut world = World::new().agent("r1");
+    let run = create(&mut world, json!({"timeout_seconds": 100}));
+    claim(&mut world, "r1");
+    report(&mut world, "r1", &run, json!({"status": "started"}));
+    world.at(50 * SECOND);
+    report(&mut world, "r1", &run, json!({"status": "progress"}));
+    world.at(50 * SECOND);
+    assert_eq!(status(&mut world, &run), "failed");
+    assert!(world.read(&run).result.unwrap().error.unwrap().contains("100 s"));
+    world.by("r1").call("report_run", json!({"run_id": run, "status": "progress"})).refuses("run_status");
+}
+
+#[test]
+fn only_its_runner_reports_and_only_on_its_attempt() {
+    let mut world = World::new().agent("r1").agent("r2");
+    let run = create(&mut world, json!({}));
+    claim(&mut world, "r1");
+    let done = json!({"run_id": run, "status": "completed"});
+    world.by("r2").call("report_run", done.clone()).refuses("held_by_other");
+    world.at(31 * 60 * SECOND);
+    assert_eq!(status(&mut world, &run), "pending");
+    assert_eq!(claim(&mut world, "r2")["attempt"], 2);
+    world.by("r1").call("report_run", done.clone()).refuses("attempt_over");
+    assert!(world.read(&run).attempts[0].late_result.is_some(), "the late result is kept");
+    world
+        .by("r2")
+        .call("report_run", json!({"run_id": run, "status": "completed", "attempt": 1}))
+        .refuses("attempt_over");
+    report(&mut world, "r2", &run, json!({"status": "completed"}));
+    world.by("r2").call("report_run", json!({"run_id": run, "status": "failed", "error": "e"})).refuses("run_status");
+}
+
+#[test]
+fn stop_is_idempotent_and_reaches_the_runner() {
+    let mut world = World::new().agent("r1");
+    let pending = create(&mut world, json!({}));
+    let stop = |run: &str| json!({"run_id": run});
+    world.nobody().call("stop_run", stop(&pending)).replies(json!({"status": "stopped"}));
+    world.nobody().call("stop_run", stop(&pending)).replies(json!({"status": "stopped", "already": true}));
+    let run = create(&mut world, json!({}));
+    claim(&mut world, "r1");
+    report(&mut world, "r1", &run, json!({"status": "started"}));
+    assert!(world.by("r1").waits("claim_run", json!({"wait_seconds": 50})), "a busy runner waits");
+    world.nobody().call("stop_run", stop(&run)).replies(json!({"status": "stopping"}));
+    world.nobody().call("stop_run", stop(&run)).replies(json!({"status": "stopping", "already": true}));
+    assert_eq!(world.count_of("stop_requested"), 1);
+    assert!(!world.by("r1").waits("claim_run", json!({"wait_seconds": 50})), "it is told");
+    assert!(world.by("r1").waits("claim_run", json!({"wait_seconds": 50, "stopping": [run]})), "and knows");
+    assert_eq!(claim(&mut world, "r1")["stop_requested"][0]["task"], *run);
+    report(&mut world, "r1", &run, json!({"status": "stopped"}));
+    assert_eq!(status(&mut world, &run), "stopped");
+    world.by("r1").call("stop_run", stop(&create(&mut World::new(), json!({})))).refuses("unknown_run");
+}
+
+#[test]
+fn who_neither_leads_nor_created_a_run_cannot_stop_it() {
+    let mut world = World::new().agent("w1").agent("w2");
+    let run = world.by("w1").call("create_run", json!({"prompt": "p"})).unwrap()["run_id"].clone();
+    world.by("w2").call("stop_run", json!({"run_id": run})).refuses("not_your_run");
+    world.by("w1").call("stop_run", json!({"run_id": run})).replies(json!({"status": "stopped"}));
+}
+
+#[test]
+fn a_resume_goes_where_the_session_is() {
+    let host = |name: &str| json!({"properties": {"hostname": name}});
+    let mut world = World::new().agent_with("r1", host("h1")).agent_with("r2", host("h2"));
+    let first = session(&mut world, "s1", json!({}));
+    let resume = json!({"type": "resume_session", "session_id": "s1", "prompt": "go on"});
+    world.nobody().call("create_run", resume.clone()).refuses("session_busy");
+    run_through(&mut world, "r1", &first);
+    let mut elsewhere = resume.clone();
+    elsewhere["demands"] = json!({"hostname": "h2"});
+    world.nobody().call("create_run", elsewhere).refuses("demands_changed");
+    let second = world.nobody().call("create_run", resume).unwrap();
+    assert_eq!(second["run"]["demands"], json!({"hostname": "h1"}));
+    assert_eq!(claim(&mut world, "r2")["verdict"], "unsuited");
+    assert_eq!(claim(&mut world, "r1")["run"]["run_id"], second["run_id"]);
+}
+
+#[test]
+fn results_of_children_are_told_to_one_resume_when_the_parent_is_free() {
+    let mut world = World::new().agent_with("r1", json!({"max_concurrent": 10}));
+    let parent = session(&mut world, "p", json!({}));
+    assert_eq!(claim(&mut world, "r1")["run"]["run_id"], *parent);
+    report(&mut world, "r1", &parent, json!({"status": "started"}));
+    let child = json!({"parent_session_id": "p", "execution_mode": "async_callback"});
+    let children: Vec<_> = (0..5).map(|_| create(&mut world, child.clone())).collect();
+    for run in &children {
+        claim(&mut world, "r1");
+        report(&mut world, "r1", run, json!({"status": "started"}));
+    }
+    report(&mut world, "r1", &children[0], json!({"status": "completed", "output": "0"}));
+    report(&mut world, "r1", &children[1], json!({"status": "failed", "error": "broken"}));
+    assert_eq!(world.count_of("run_created"), 6, "the parent is busy");
+    report(&mut world, "r1", &parent, json!({"status": "completed"}));
+    assert_eq!(world.count_of("run_created"), 7);
+    for run in &children[2..] {
+        report(&mut world, "r1", run, json!({"status": "completed", "output": "x"}));
+    }
+    assert_eq!(world.count_of("run_created"), 7, "what comes while it is pending is added to it");
+    let resumed = claim(&mut world, "r1");
+    assert_eq!((&resumed["run"]["type"], &resumed["run"]["session_id"]), (&json!("resume_session"), &json!("p")));
+    let results = resumed["run"]["results"].as_array().unwrap();
+    let told: Vec<_> = results.iter().map(|one| one["run_id"].as_str().unwrap()).collect();
+    assert_eq!(told, children);
+    assert_eq!((&results[1]["status"], &results[1]["error"]), (&json!("failed"), &json!("broken")));
+    let id = resumed["run"]["run_id"].as_str().unwrap();
+    report(&mut world, "r1", id, json!({"status": "completed"}));
+    assert_eq!(world.count_of("run_created"), 7, "nothing is told twice");
+    world.check();
+}
+
+#[test]
+fn what_is_not_a_run_is_refused_before_it_is_one() {
+    let mut world = World::new();
+    let mut refuses = |more: Value, code: &str| {
+        let mut fields = json!({"prompt": "p"});
+        fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        world.nobody().call("create_run", fields).refuses(code);
+    };
+    refuses(json!({"prompt": " "}), "empty");
+    refuses(json!({"type": "resume_session"}), "session_missing");
+    refuses(json!({"type": "resume_session", "session_id": "none"}), "unknown_session");
+    refuses(json!({"parent_session_id": "none"}), "unknown_session");
+    refuses(json!({"execution_mode": "async_callback"}), "nobody_to_call_back");
+    refuses(json!({"session_id": "no space"}), "bad_id");
+    refuses(json!({"no_match_seconds": 0}), "zero");
+    refuses(json!({"prompt": "x".repeat(20_000)}), "over_limit");
+    refuses(json!({"demands": {"unknown": 1}}), "bad_arguments");
+    session(&mut world, "s", json!({}));
+    world.nobody().call("create_run", json!({"prompt": "p", "session_id": "s"})).refuses("session_exists");
+    let keyed = json!({"prompt": "p", "idempotency_key": "k"});
+    let first = world.nobody().call("create_run", keyed.clone()).unwrap();
+    let second = world.nobody().call("create_run", keyed).unwrap();
+    assert_eq!((&first["run_id"], &second["already"]), (&second["run_id"], &json!(true)));
+}
+
+#[test]
+fn runs_retire_by_themselves_and_are_listed_still() {
+    let mut world = World::new().agent("r1").task("t1");
+    world.policy.keep_finished = 10;
+    let mut all = Vec::new();
+    for _ in 0..15 {
+        let run = create(&mut world, json!({}));
+        run_through(&mut world, "r1", &run);
+        all.push(run);
+    }
+    world.tick();
+    assert!(world.state.retired().count() > 0, "some have retired");
+    world.nobody().call("get_status", json!({})).replies(json!({"total_tasks": 1, "runs": {"completed": 15}}));
+    let mut listed = Vec::new();
+    let mut after = Value::Null;
+    loop {
+        let page = world.nobody().call("list_runs", json!({"limit": 4, "after": after})).unwrap();
+        listed.extend(page["runs"].as_array().unwrap().iter().map(|run| run["run_id"].as_str().unwrap().to_owned()));
+        after = page["next"].clone();
+        if after.is_null() {
+            break;
+        }
+    }
+    listed.sort();
+    all.sort();
+    assert_eq!(listed, all);
+}
+
+/// Prints what it measured.
+#[test]
+fn an_empty_claim_over_many_unmatched_runs_is_quick() {
+    let mut world = World::new().agent_with("r1", json!({"capabilities": ["c"]}));
+    world.replays_seldom = true;
+    for number in 0..1_000 {
+        create(&mut world, json!({"demands": {"capabilities": [format!("c{number}")]}}));
+    }
+    claim(&mut world, "r1");
+    let mut taken: Vec<_> = (0..101)
+        .map(|_| {
+            let start = Instant::now();
+            let waits = world.by("r1").waits("claim_run", json!({"wait_seconds": 50}));
+            assert!(waits);
+            start.elapsed()
+        })
+        .collect();
+    taken.sort();
+    println!("empty claim_run over 1,000 unmatched runs: median {:?}", taken[50]);
+    assert!(taken[50].as_micros() < 5_000, "{:?}", taken[50]);
+}
