@@ -21,6 +21,7 @@
 //! | a rule, a status, a limit | [`state`]: pure; `guard`, `claim`, `graph`, `deadline`, `limit`, and `apply` for what events mean |
 //! | who is told what, and who holds which files | `state::message`, `state::reservation` with `pattern`; `cli::guard` for hooks |
 //! | what a tool takes, decides or answers | its file in [`ops`]; a new one is one file and one line in the list |
+//! | who runs an agent session, where, and who hears of its end | `state::run`, `state::session`; `journal::sqlite` for their tables |
 //! | what was found out, and who is handed it | `state::discovery` |
 //! | how calls become durable, waiting, presence | [`participant`]: `writer` (the loop), `board` (start, catch-up), `directory`, `feed`, `archive` (the past), `upkeep` |
 //! | what happens to a damaged or deleted board | [`participant`]: `recovery` (at start, `doctor --repair`), `vanished` (while it runs) |

@@ -90,7 +90,7 @@ impl Operation for CreateRun {
             RunKind::ResumeSession => Begun::Known(resumed(params, state)?),
         };
         let run = new_run(params, session.get(), state, call)?;
-        Ok(vec![Event::RunCreated { run: Box::new(run), session: session.new() }])
+        Ok(vec![Event::RunCreated { run: Box::new(run), session: session.begun() }])
     }
 
     fn reply(_: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
@@ -118,7 +118,7 @@ impl Begun<'_> {
         }
     }
 
-    fn new(self) -> Option<Box<Session>> {
+    fn begun(self) -> Option<Box<Session>> {
         match self {
             Self::New(session) => Some(session),
             Self::Known(_) => None,

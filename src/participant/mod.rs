@@ -12,6 +12,7 @@ mod hints;
 mod locker;
 mod metrics;
 pub mod recovery;
+mod runs;
 mod upkeep;
 mod vanished;
 mod waiting;

@@ -22,6 +22,7 @@ use super::hints;
 use super::locker::Locker;
 use super::metrics::Metrics;
 use super::recovery::Author;
+use super::runs;
 use super::upkeep::Upkeep;
 use super::waiting::{Parked, Sight, Waiting};
 use super::{CallError, Options, Past, Queued, Stay};
@@ -36,7 +37,6 @@ use crate::state::id::{AgentId, Chance, ParticipantId};
 use crate::state::limit;
 use crate::state::policy::Policy;
 use crate::state::refusal::Refusal;
-use crate::state::task::Attempt;
 use crate::state::time::Timestamp;
 use crate::state::{ApplyError, Envelope, State};
 use crate::statefile;
@@ -284,10 +284,9 @@ impl Writer {
             }
             died
         };
-        let has_returned = self.has_returned
-            || returned_runs(&board.state, &self.participant.id, self.stay, self.started_at).is_empty();
-        self.has_returned = has_returned && !someone_died;
-        let is_owed = board.state.follow_up(0).is_some() || !has_returned;
+        let returned = |state| runs::returned(state, &self.participant.id, self.stay, self.started_at);
+        self.has_returned |= !someone_died && returned(&board.state).is_empty();
+        let is_owed = board.state.follow_up(0).is_some() || !self.has_returned;
         someone_died || is_owed || self.clock.step().is_some() || !board.state.expire(now).is_empty()
     }
 
@@ -833,24 +832,18 @@ impl Writer {
         for expired in state.expire(at) {
             record(state, expired)?;
         }
-        if !self.has_returned {
-            for returned in returned_runs(state, &self.participant.id, self.stay, self.started_at) {
-                record(state, returned)?;
-            }
-            self.has_returned = true;
+        if !std::mem::replace(&mut self.has_returned, true) {
+            let returned = runs::returned(state, &self.participant.id, self.stay, self.started_at);
+            returned.into_iter().try_for_each(|event| record(state, event))?;
         }
         Ok(())
     }
 
-    /// What follows from the calls and from time for the sessions of runs.
     fn follow_up(&mut self, events: &mut Vec<Recorded>) -> Result<(), ApplyError> {
         let Some(board) = &mut self.board else { return Ok(()) };
-        let at = self.clock.now(board.state.board().last_activity);
-        while let Some(event) = board.state.follow_up(self.chance.draw()) {
-            let participant = self.participant.id.clone();
-            events.push(board.state.record(event, &Envelope { at, participant, actor: None, idempotency: None })?);
-        }
-        Ok(())
+        let (at, participant) = (self.clock.now(board.state.board().last_activity), self.participant.id.clone());
+        let envelope = Envelope { at, participant, actor: None, idempotency: None };
+        runs::follow_up(&mut board.state, &envelope, &mut self.chance, events)
     }
 
     /// Behind the calls: what has retired is looked up in the journal, which a batch is in only when it is over.
@@ -865,21 +858,6 @@ impl Writer {
         }
         Ok(())
     }
-}
-
-/// Claims of runs that nobody has begun, when no process lives that they could have been made through: they are for others
-/// to take. Of a command line that came and went without presence only a process knows that stays and finds nobody.
-fn returned_runs(state: &State, own: &ParticipantId, stay: Stay, began: Timestamp) -> Vec<Event> {
-    if state.participants().any(|one| one.id != *own) {
-        return Vec::new();
-    }
-    let is_lost = |attempt: &Attempt| match &attempt.participant {
-        Some(through) => through != own,
-        None => stay != Stay::Brief && attempt.claimed_at < began,
-    };
-    let reason = "no process was left of those that could have begun it".to_owned();
-    let lost = state.claimed_runs().filter(|task| task.open_attempt().is_some_and(is_lost));
-    lost.map(|task| Event::Released { task: task.id.clone(), reason: Some(reason.clone()) }).collect()
 }
 
 /// Participants whose process is dead, looked for once a while.

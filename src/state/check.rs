@@ -98,11 +98,10 @@ impl State {
         let archived = self.board().archived;
         let archived_runs = self.board().archived_runs;
         let runs = self.retired().filter(|(_, stub)| stub.run).count();
-        if archived.total() != (self.retired.len() - runs) as u64 || archived_runs.total() != runs as u64 {
-            wrong.push(format!(
-                "{} stubs, {runs} of runs, and {archived:?}, {archived_runs:?} are counted",
-                self.retired.len()
-            ));
+        for (what, stubs, counted) in [("tasks", self.retired.len() - runs, archived), ("runs", runs, archived_runs)] {
+            if counted.total() != stubs as u64 {
+                wrong.push(format!("{stubs} stubs, and {counted:?} of {what} are counted"));
+            }
         }
     }
 }

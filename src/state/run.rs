@@ -314,17 +314,16 @@ impl State {
     pub fn runs_unmet(&self, agent: &Agent, runner: Runner) -> (usize, Vec<String>) {
         let (mut runs, mut missing) = (0, Vec::new());
         for (demands, count) in self.runs().demanded() {
-            let lacks = demands.missing_from(agent);
-            if lacks.is_empty() && runner.takes(demands) {
+            if runner.takes(demands) && demands.met_by(agent) {
                 continue;
             }
             runs += count;
-            for one in lacks {
-                if missing.len() < MISSING_NAMED && !missing.contains(&one) {
-                    missing.push(one);
-                }
+            if missing.len() < MISSING_NAMED {
+                let lacks = demands.missing_from(agent).into_iter().filter(|one| !missing.contains(one));
+                missing.extend(lacks.collect::<Vec<_>>());
             }
         }
+        missing.truncate(MISSING_NAMED);
         (runs, missing)
     }
 

@@ -3,6 +3,7 @@
 //! After every step it asserts the invariants, and that replaying what was recorded gives the same state.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 use callboard::ops::{Call, DefaultAgent, Executed, Fetched, History, Vitals, execute, find, waits};
 use callboard::state::agent::Participant;
@@ -278,6 +279,17 @@ impl World {
             let recorded = self.state.record(event, &self.envelope()).expect("what follows fits the state");
             self.keep(vec![recorded]);
         }
+    }
+
+    /// How long the call alone took, which must record nothing.
+    pub fn timed(&mut self, name: &str, arguments: Value) -> (Duration, Value) {
+        let prepared = self.prepared(name, arguments).expect("the arguments are good");
+        let start = Instant::now();
+        let executed = self.with_call(0, |state, call| execute(state, prepared.as_ref(), call));
+        let taken = start.elapsed();
+        let executed = executed.expect("events fit the state");
+        assert!(executed.events.is_empty(), "{name} has recorded something");
+        (taken, executed.answer.expect("it is answered"))
     }
 
     /// Whether the caller would be parked.

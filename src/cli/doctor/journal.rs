@@ -70,10 +70,32 @@ pub fn examine(dir: &Path, copied: io::Result<Option<Copy>>) -> (Vec<Check>, Exa
             let text = format!("{} events in {}, hash chain verified", found.head, size(copy.bytes));
             let mut checks = vec![Check::ok(NAME, text), replay(&found)];
             checks.extend(found.replayed.as_ref().ok().map(graph));
+            checks.extend(tables(&copy));
             checks.push(clock(found.last));
             (checks, Examined::Sound { board_id: found.board_id, head: found.head })
         }
         Err(error) => (vec![fault(error)], Examined::Unreadable),
+    }
+}
+
+/// Whether the tables of runs are what the events say; nothing is to be told of a board without runs.
+fn tables(copy: &Copy) -> Option<Check> {
+    const NAME: &str = "runs";
+    let rebuilt = SqliteJournal::open(copy.dir.path()).and_then(|journal| {
+        let before = journal.dump_runs()?;
+        journal.rebuild_runs()?;
+        Ok((before, journal.dump_runs()?))
+    });
+    match rebuilt {
+        Ok((before, after)) if before.is_empty() && after.is_empty() => None,
+        Ok((before, after)) if before == after => {
+            Some(Check::ok(NAME, format!("{} rows of runs, sessions and attempts, as the events say", after.len())))
+        }
+        Ok(_) => {
+            let fix = "`callboard doctor --repair` makes them anew from the events; callboard itself reads only those";
+            Some(Check::warn(NAME, "the tables of runs are not what the events say", fix))
+        }
+        Err(error) => Some(Check::warn(NAME, format!("the tables of runs cannot be made anew: {error}"), KEEP)),
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::super::{FAILED, Outcome, Session, say};
 use crate::clock::{Clock, SystemClock};
-use crate::journal::sqlite;
+use crate::journal::sqlite::{self, SqliteJournal};
 use crate::participant::directory::{self, BoardLock};
 use crate::participant::recovery::{self, Author, Plan};
 use crate::state::id::ParticipantId;
@@ -41,6 +41,9 @@ fn with_lock(session: &Session, dir: &Path, dry_run: bool) -> Outcome {
     copy_board(dir, copy.path()).context("the board cannot be copied to be examined")?;
     let plan = recovery::plan(copy.path())?;
     let nothing_left = plan.finds_nothing() && !has_remains(dir);
+    if plan.has_nothing_to_do() && tables_differ(copy.path()) {
+        return repair_tables(session, dir, dry_run);
+    }
     if plan.has_nothing_to_do() || nothing_left {
         session.show(&json!({"repaired": false, "faults": []}), |page| page.line(format_args!("nothing to repair")))?;
         return Ok(ExitCode::SUCCESS);
@@ -65,6 +68,30 @@ fn with_lock(session: &Session, dir: &Path, dry_run: bool) -> Outcome {
         if dry_run {
             page.line(format_args!("nothing was changed; `callboard doctor --repair` does it"));
         }
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whether the tables of runs are other than the events say.
+fn tables_differ(copy: &Path) -> bool {
+    let rebuilt = SqliteJournal::open(copy).and_then(|journal| {
+        let before = journal.dump_runs()?;
+        journal.rebuild_runs()?;
+        Ok(before != journal.dump_runs()?)
+    });
+    rebuilt.unwrap_or(false)
+}
+
+/// Nobody reads them but people, so that living processes need not end.
+fn repair_tables(session: &Session, dir: &Path, dry_run: bool) -> Outcome {
+    const FAULT: &str = "the tables of runs are not what the events say";
+    const STEP: &str = "make the tables of runs anew from the events";
+    if !dry_run {
+        SqliteJournal::open(dir)?.rebuild_runs()?;
+    }
+    session.show(&json!({"repaired": !dry_run, "faults": [FAULT], "steps": [STEP], "lost": "nothing"}), |page| {
+        page.line(format_args!("found: {FAULT}"));
+        page.line(format_args!("{}: {STEP}", if dry_run { "would" } else { "did" }));
     })?;
     Ok(ExitCode::SUCCESS)
 }

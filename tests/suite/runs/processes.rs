@@ -84,6 +84,42 @@ fn a_run_is_created_claimed_reported_and_read_in_sql() {
 }
 
 #[test]
+fn tables_that_somebody_has_changed_are_made_anew_by_doctor() {
+    let board = Board::new();
+    let run = create(&board, &json!({}));
+    let connection = rusqlite::Connection::open(board.file("journal.db")).unwrap();
+    connection
+        .execute_batch("PRAGMA foreign_keys = OFF; UPDATE runs SET status = 'gone'; DELETE FROM sessions;")
+        .unwrap();
+    drop(connection);
+    let found = board.finish(board.command().arg("doctor"));
+    assert!(found.stdout.contains("the tables of runs are not what the events say"), "{}", found.stdout);
+    let would = board.finish(board.command().args(["--json", "doctor", "--repair", "--dry-run"])).value();
+    assert_eq!(would["repaired"], false, "{would}");
+    let repaired = board.finish(board.command().args(["--json", "doctor", "--repair"])).value();
+    assert_eq!(repaired["repaired"], true, "{repaired}");
+    let joined = "SELECT run_id, runs.status FROM runs JOIN sessions USING (session_id)";
+    assert_eq!(select(board.dir(), joined), [[&run, "pending"]]);
+    let sound = board.finish(board.command().args(["--json", "doctor", "--repair"])).value();
+    assert_eq!(sound["repaired"], false, "{sound}");
+}
+
+/// A snapshot of before is restored: runs that came later are gone from the tables, too.
+#[test]
+fn tables_follow_a_restore() {
+    let board = Board::new();
+    let kept = create(&board, &json!({"session_id": "s1"}));
+    let seq = board.document()["seq"].clone();
+    create(&board, &json!({"session_id": "s2"}));
+    board.cli_ok("stop_run", json!({"run_id": kept}));
+    board.cli_ok("restore_snapshot", json!({"seq": seq}));
+    assert_eq!(select(board.dir(), "SELECT run_id, status FROM runs"), [[&kept, "pending"]]);
+    assert_eq!(select(board.dir(), "SELECT session_id FROM sessions"), [["s1"]]);
+    board.assert_file_is_the_replay();
+    assert_rebuilt_alike(&board);
+}
+
+#[test]
 fn a_request_to_stop_reaches_the_runner_within_a_second() {
     let board = Board::new();
     let mut runner = runner(&board, "r1", &json!({}));

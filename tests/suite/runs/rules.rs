@@ -1,7 +1,5 @@
 //! What may happen to a run, with time moved by hand.
 
-use std::time::Instant;
-
 use callboard::state::time::SECOND;
 use serde_json::{Value, json};
 
@@ -308,15 +306,12 @@ fn an_empty_claim_over_many_unmatched_runs_is_quick() {
         create(&mut world, json!({"demands": {"capabilities": [format!("c{number}")]}}));
     }
     claim(&mut world, "r1");
-    let mut taken: Vec<_> = (0..101)
-        .map(|_| {
-            let start = Instant::now();
-            let waits = world.by("r1").waits("claim_run", json!({"wait_seconds": 50}));
-            assert!(waits);
-            start.elapsed()
-        })
-        .collect();
+    world.by("r1");
+    let timed = |world: &mut World| world.timed("claim_run", json!({}));
+    assert_eq!(timed(&mut world).1["demands_unmet"], 1_000);
+    let mut taken: Vec<_> = (0..101).map(|_| timed(&mut world).0).collect();
     taken.sort();
     println!("empty claim_run over 1,000 unmatched runs: median {:?}", taken[50]);
+    // Without optimisation, and beside other tests.
     assert!(taken[50].as_micros() < 5_000, "{:?}", taken[50]);
 }
