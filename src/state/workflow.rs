@@ -228,7 +228,7 @@ impl State {
         self.workflow(id).ok_or_else(|| Refusal::UnknownWorkflow { workflow: id.clone() })
     }
 
-    pub fn checkpoints(&self) -> impl Iterator<Item = (&CheckpointId, &Arc<Checkpoint>)> + ExactSizeIterator {
+    pub fn checkpoints(&self) -> impl ExactSizeIterator<Item = (&CheckpointId, &Arc<Checkpoint>)> {
         self.checkpoints.iter()
     }
 
@@ -289,13 +289,16 @@ impl State {
 
     /// There is room for one more workflow, perhaps when the one that nobody has used for longest goes.
     pub fn room_for_workflow(&self, policy: &Policy, now: Timestamp) -> Result<Option<Event>, Refusal> {
-        if limit::WORKFLOWS.check(self.workflows.len() + 1).is_ok() {
+        let room = limit::WORKFLOWS.check(self.workflows.len() + 1);
+        if room.is_ok() {
             return Ok(None);
         }
         let before = now + -policy.checkpoint_millis();
         let unused = self.workflows.values().filter(|one| one.updated_at < before).min_by_key(|one| one.updated_at);
-        let Some(unused) = unused else { return Err(limit::WORKFLOWS.check(self.workflows.len() + 1).unwrap_err()) };
-        Ok(Some(self.workflow_dropped(&unused.id, true)))
+        match unused {
+            Some(unused) => Ok(Some(self.workflow_dropped(&unused.id, true))),
+            None => room.map(|()| None),
+        }
     }
 
     /// The workflow goes, with all that it had.
