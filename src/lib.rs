@@ -33,6 +33,7 @@
 //! | what JSON-RPC clients see | [`rpc`]: methods, `events` (subscriptions), `discover` (OpenRPC), `client` |
 //! | who may connect over HTTP | [`http`]: `gate` (host, origin, token, form, size), `token`, the listener |
 //! | what a person types | [`cli`]: one file per command |
+//! | how `callboard work` runs commands | `cli::work`: `worker` (the loop), `ledger` (what is kept), `child` and [`cli`]'s `supervise` (processes) |
 //! | which files are trusted | [`private`], `participant::directory`; [`filesystem`] for where they lie |
 //! | what of a text is let in | [`harmless`]: no control characters |
 //! | what counts as a secret | [`redact`]: `shape` (by form), `named` (by the name before it) |

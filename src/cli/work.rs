@@ -258,9 +258,12 @@ async fn work(session: &Session, arguments: &Arguments, command: Vec<String>) ->
         batches: Cell::new(0),
     });
     let start = Instant::now();
-    begin(&shop, arguments).await?;
     let checkouts = checkouts(session, arguments, &agents)?;
+    begin(&shop, arguments).await?;
     tokio::task::spawn_local(listen(Rc::clone(&shop)));
+    if let Err(error) = log::sweep(session.dir()) {
+        tracing::warn!(%error, "old logs stay");
+    }
     if let Some(most) = arguments.max_duration {
         let shop = Rc::clone(&shop);
         tokio::task::spawn_local(async move {
@@ -335,11 +338,14 @@ async fn enlist(session: &Session, arguments: &Arguments, handle: &Handle) -> an
             let before = before.clone();
             move |state| {
                 let through = before.iter().filter_map(|id| state.agent(id)?.present_through.iter().next().cloned());
-                through.into_iter().find_map(|one| Some(state.participant(&one)?.pid))
+                let through = through.filter_map(|one| state.participant(&one));
+                through.map(|one| (one.id.clone(), one.pid)).collect::<Vec<_>>()
             }
         });
-        match present.await? {
-            Some(pid) => return Err(in_use(workflow, pid).into()),
+        let mut present = present.await?.into_iter();
+        // That one has ended is recorded only by the next call that writes.
+        match present.find(|(id, _)| directory::is_present(session.dir(), id.as_str())) {
+            Some((_, pid)) => return Err(in_use(workflow, pid).into()),
             None => {
                 let (workflow, command) = (WorkflowId::trusted(workflow.as_str()), continuing(workflow));
                 return Err(CallError::Refused(Refusal::WorkflowExists { workflow, command }).into());

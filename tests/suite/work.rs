@@ -212,9 +212,9 @@ fn each_worker_has_a_worktree_and_commits_there() {
         assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };
-    let ran = board.finish(board.command().args(["work", "--worktree", "--exec", "true"]));
-    assert!(!ran.status.success() && ran.stderr.contains("git repository"), "{}", ran.stderr);
     git(&["init", "--quiet"]);
+    let ran = board.finish(board.command().args(["work", "--worktree", "--workflow", "tree", "--exec", "true"]));
+    assert!(!ran.status.success() && ran.stderr.contains("needs a commit"), "{}", ran.stderr);
     fs::write(board.base().join("shared.txt"), "one\n").unwrap();
     fs::write(board.base().join(".gitignore"), "board\n").unwrap();
     git(&["add", "."]);

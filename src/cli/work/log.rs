@@ -13,6 +13,8 @@ use crate::state::id::TaskId;
 const LARGEST: u64 = 2 << 20;
 /// Of one task; the oldest go first.
 const KEPT: usize = 40;
+/// Tasks whose logs are kept, the newest.
+const TASKS_KEPT: usize = 1_000;
 /// Below the board's directory.
 pub const LOGS: &str = "logs";
 const LOCK: &str = "lock";
@@ -58,6 +60,20 @@ impl Shelf {
         let surplus = names.len().saturating_sub(KEPT);
         names[..surplus].iter().try_for_each(|name| self.dir.remove(name))
     }
+}
+
+/// Removes the logs of tasks that nobody has worked on for longest, beyond those that are kept.
+pub fn sweep(board: &Path) -> io::Result<()> {
+    let Some(logs) = Dir::open(board)?.map_or(Ok(None), |board| board.dir(LOGS))? else { return Ok(()) };
+    let names = logs.names()?;
+    if names.len() <= TASKS_KEPT {
+        return Ok(());
+    }
+    let changed = |name: &String| logs.path().join(name).symlink_metadata().and_then(|found| found.modified()).ok();
+    let mut known: Vec<_> = names.iter().filter_map(|name| Some((changed(name)?, name))).collect();
+    known.sort();
+    let surplus = known.len().saturating_sub(TASKS_KEPT);
+    known[..surplus].iter().try_for_each(|(_, name)| fs_err::remove_dir_all(logs.path().join(name)))
 }
 
 /// An id that came with a foreign state may be no file name.
@@ -171,6 +187,17 @@ mod tests {
         let mut log = shelf(&base).log(1, 1).expect("a log");
         log.write(b"after\n");
         assert_eq!(std::fs::read_to_string(log.path()).expect("a log"), "before\nafter\n");
+    }
+
+    #[test]
+    fn of_many_tasks_the_newest_logs_stay() {
+        let base = tempfile::tempdir().expect("a directory");
+        for number in 0..TASKS_KEPT + 3 {
+            Shelf::open(base.path(), &TaskId::trusted(format!("t-{number}"))).expect("a shelf");
+        }
+        sweep(base.path()).expect("swept");
+        assert_eq!(std::fs::read_dir(base.path().join("logs")).expect("logs").count(), TASKS_KEPT);
+        assert!(base.path().join(format!("logs/t-{}", TASKS_KEPT + 2)).exists());
     }
 
     #[test]

@@ -111,7 +111,7 @@ fn a_program_that_vanishes_costs_no_attempt() {
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let ran = board.finish(board.command().args(["work", "--exec", "./program"]));
     assert_eq!(ran.status.code(), Some(1), "{}{}", ran.stdout, ran.stderr);
-    assert!(ran.stdout.contains("the command cannot be run: ./program"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("stopping: the command cannot be run: "), "{}", ran.stdout);
     let task = board.task("b");
     assert_eq!((&task["status"], &task["attempt"], &task["uncounted"]), (&json!("available"), &json!(1), &json!(1)));
 }
