@@ -5,7 +5,7 @@
 //! Being the reaper of its descendants, it finds also those that left the process group or the session.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -26,6 +26,8 @@ use super::Outcome;
 const GRACE: Duration = Duration::from_secs(3);
 /// The same for what a command leaves running when it has ended itself.
 const GRACE_OF_REST: Duration = Duration::from_millis(500);
+/// How long a run of the same task may take to be gone.
+const PATIENCE: Duration = Duration::from_secs(30);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -73,8 +75,7 @@ pub fn run() -> Outcome {
     orders.read_line(&mut line)?;
     let assignment: Assignment = serde_json::from_str(&line)?;
     let lock = File::options().read(true).append(true).open(&assignment.lock)?;
-    lock.lock()?;
-    let child = match start(&assignment) {
+    let child = match wait_for(&lock).and_then(|()| start(&assignment)) {
         Ok(child) => child,
         Err(error) => {
             tell(&socket, &Report::NotStarted { reason: error.to_string() });
@@ -89,6 +90,22 @@ pub fn run() -> Outcome {
     end_rest();
     tell(&socket, &Report::Ended(exit));
     Ok(ExitCode::SUCCESS)
+}
+
+/// What was started for the same task by a worker that was killed is being ended; not for ever, as it may hang in the kernel.
+fn wait_for(lock: &File) -> io::Result<()> {
+    let start = Instant::now();
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => thread::sleep(BETWEEN_LOOKS),
+            Err(TryLockError::WouldBlock) => {
+                let text = "another run of the same task is still there and does not end; see who holds its lock";
+                return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+            }
+        }
+    }
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -128,16 +145,11 @@ fn obey(orders: BufReader<UnixStream>, command: Pid) {
     if read.is_err() {
         end_for_ever();
     }
-    loop {
-        match given.recv() {
-            Ok(Order::Terminate) => {
-                let _ = kill_process_group(command, Signal::TERM);
-                wait_for_another(&given);
-                end_for_ever();
-            }
-            Ok(Order::Kill) | Err(_) => end_for_ever(),
-        }
+    if given.recv() == Ok(Order::Terminate) {
+        let _ = kill_process_group(command, Signal::TERM);
+        wait_for_another(&given);
     }
+    end_for_ever();
 }
 
 fn read_orders(orders: BufReader<UnixStream>, sender: &Sender<Order>) {

@@ -419,6 +419,7 @@ async fn begin(shop: &Shop, arguments: &Arguments) -> anyhow::Result<()> {
         let text = format!("the workflow's budget is spent: {exhausted}; a higher one lets it go on");
         shop.stop(Urgency::Finish, text, false);
     }
+    shop.show_progress().await;
     Ok(())
 }
 

@@ -8,7 +8,6 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
-use serde_json::{Map, Value};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -16,7 +15,7 @@ use tokio::process::{Child as Process, Command};
 use tokio::select;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::output::{Output, Printed, Stream};
+use super::output::{self, Output, Printed, Stream};
 use crate::cli::supervise::{Assignment, Exit, Order, Report, descendants, parent_of_living};
 
 const CHUNK: usize = 64 << 10;
@@ -57,7 +56,7 @@ pub enum End {
 pub enum Happened {
     Output,
     /// Checkpoints that the command marked, or why a marked line is none.
-    Marked(Vec<Result<Map<String, Value>, String>>),
+    Marked(Vec<output::Marked>),
     Started {
         pid: u32,
     },

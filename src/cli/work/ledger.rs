@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::breaker::Breaker;
 use super::failure::Failure;
+use super::output::first_bytes;
 use crate::state::id::{AgentId, TaskId};
 use crate::state::time::Timestamp;
 use crate::state::workflow::{ExecutionState, Spent};
@@ -163,10 +164,8 @@ impl Ledger {
         persona.last_updated = now;
         persona.tokens_used += tokens;
         persona.status = PersonaStatus::Waiting;
-        persona.last_error = failure.map(|failure| {
-            let end = failure.message.floor_char_boundary(LAST_ERROR);
-            format!("{}: {}", failure.category.as_str(), &failure.message[..end])
-        });
+        persona.last_error = failure
+            .map(|failure| format!("{}: {}", failure.category.as_str(), first_bytes(&failure.message, LAST_ERROR)));
         if let (Some(task), Some(_)) = (&persona.task, failure) {
             *self.state.retry_counts.entry(task.to_string()).or_default() += 1;
         }

@@ -17,6 +17,9 @@ const LINE_KEPT: usize = 400;
 /// Bytes of the standard output that become the result.
 const TEXT_KEPT: usize = 16 << 10;
 
+/// A state that a command marked, or why the marked line holds none.
+pub type Marked = Result<Map<String, Value>, String>;
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     Out,
@@ -35,7 +38,7 @@ pub struct Output {
     text_bytes: usize,
     cut: bool,
     /// Checkpoints that the command marked and nobody took yet.
-    marked: Vec<Result<Map<String, Value>, String>>,
+    marked: Vec<Marked>,
 }
 
 /// What a command that has ended leaves.
@@ -152,7 +155,7 @@ impl Output {
         self.log.write(format!("[callboard] {text}\n").as_bytes());
     }
 
-    pub fn take_marked(&mut self) -> Vec<Result<Map<String, Value>, String>> {
+    pub fn take_marked(&mut self) -> Vec<Marked> {
         std::mem::take(&mut self.marked)
     }
 
@@ -200,12 +203,24 @@ fn shortened(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text;
     }
-    let end = text.floor_char_boundary(bytes);
-    format!("{}…", &text[..end])
+    format!("{}…", first_bytes(&text, bytes))
+}
+
+/// As much of the beginning as fits, cut between characters.
+pub fn first_bytes(text: &str, bytes: usize) -> &str {
+    let mut end = bytes.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 fn last_bytes(text: &str, bytes: usize) -> &str {
-    &text[text.ceil_char_boundary(text.len().saturating_sub(bytes))..]
+    let mut start = text.len().saturating_sub(bytes);
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    &text[start..]
 }
 
 #[cfg(test)]
@@ -214,7 +229,7 @@ mod tests {
     use super::*;
     use crate::state::id::TaskId;
 
-    fn printed(parts: &[&[u8]]) -> (Printed, Vec<Result<Map<String, Value>, String>>, String) {
+    fn printed(parts: &[&[u8]]) -> (Printed, Vec<Marked>, String) {
         let base = tempfile::tempdir().expect("a directory");
         let shelf = Shelf::open(base.path(), &TaskId::trusted("t")).expect("a shelf");
         let mut output = Output::new(shelf.log(1, 1).expect("a log"));

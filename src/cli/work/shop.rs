@@ -180,6 +180,15 @@ impl Shop {
         }
     }
 
+    /// Of the scope, for the bar.
+    pub async fn show_progress(&self) {
+        let query = json!({"scope": self.settings.scope});
+        if let Ok(status) = self.handle.call("get_status", query, &Caller::default()).await {
+            let number = |value: &Value| value.as_u64().unwrap_or_default();
+            self.show.progress(number(&status["tasks"]["done"]), number(&status["total_tasks"]));
+        }
+    }
+
     /// What each of the agents holds.
     pub async fn held(&self, agents: Vec<AgentId>) -> Result<BTreeMap<AgentId, Vec<Held>>, CallError> {
         let of = move |state: &crate::state::State| {

@@ -13,7 +13,7 @@ use super::checkout::{Before, Checkout};
 use super::child::{self, Child, End, Happened};
 use super::failure::{Category, Failure};
 use super::log::Shelf;
-use super::output::{Output, Printed};
+use super::output::{Marked, Output, Printed, first_bytes};
 use super::shop::{Held, Shop, Urgency};
 use super::show::Event;
 use crate::cli::supervise::{Assignment, Order};
@@ -28,7 +28,8 @@ const WAIT_SECONDS: u64 = 30;
 const WAIT_SECONDS_IN_SCOPE: u64 = 2;
 /// Between looks whether the task is still ours.
 const LOOK: Duration = Duration::from_secs(1);
-const HEARTBEAT: Duration = Duration::from_secs(60);
+/// Well within the shortest lease that can be set, a minute.
+const HEARTBEAT: Duration = Duration::from_secs(20);
 /// Marked lines that come faster are kept, and saved with the next.
 const BETWEEN_CHECKPOINTS: Duration = Duration::from_millis(200);
 /// Bytes of the message of a failure.
@@ -311,7 +312,7 @@ impl Worker {
         match self.shop.batch(&self.caller(), both).await {
             Ok(_) => {
                 self.shop.ledger.borrow_mut().tally.done += 1;
-                self.show_progress().await;
+                self.shop.show_progress().await;
                 Ok(())
             }
             Err(CallError::Refused(_)) => {
@@ -324,15 +325,6 @@ impl Worker {
                 self.save(None, spent).await
             }
             Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Of the scope, for the bar.
-    async fn show_progress(&self) {
-        let query = json!({"scope": self.shop.settings.scope});
-        if let Ok(status) = self.shop.handle.call("get_status", query, &self.caller()).await {
-            let number = |value: &Value| value.as_u64().unwrap_or_default();
-            self.shop.show.progress(number(&status["tasks"]["done"]), number(&status["total_tasks"]));
         }
     }
 
@@ -626,13 +618,7 @@ impl Worker {
     }
 
     /// The newest of what the command marked. Answers whether it was saved.
-    async fn keep(
-        &self,
-        marked: Vec<Result<Map<String, Value>, String>>,
-        held: &Held,
-        is_due: bool,
-        output: &mut Output,
-    ) -> bool {
+    async fn keep(&self, marked: Vec<Marked>, held: &Held, is_due: bool, output: &mut Output) -> bool {
         let mut kept = false;
         for one in marked {
             let one = one.and_then(|state| self.shop.ledger.borrow_mut().keep(&self.agent, state, self.shop.now()));
@@ -716,6 +702,5 @@ fn bounded(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();
     }
-    let end = text.floor_char_boundary(bytes.saturating_sub('…'.len_utf8()));
-    format!("{}…", &text[..end])
+    format!("{}…", first_bytes(text, bytes.saturating_sub('…'.len_utf8())))
 }

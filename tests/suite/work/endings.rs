@@ -40,7 +40,7 @@ fn the_second_signal_ends_the_command_and_gives_the_task_back() {
     let mut worker = Worker::start(&board, &[], FAMILY);
     worker.tells("running");
     until(PATIENCE, "the family is there", || board.base().join("ready").exists().then_some(()));
-    assert!(alive(&board).len() >= 5);
+    until(PATIENCE, "all of it", || (alive(&board).len() >= 5).then_some(()));
     worker.signal(Signal::INT);
     worker.tells("stopping");
     worker.signal(Signal::INT);

@@ -30,13 +30,13 @@ fn a_workflow_is_one_workers_at_a_time() {
     let work = |options: &[&str]| board.finish(board.command().args(["work", "--workflow", "w"]).args(options));
     for options in [&["--exec", "true"][..], &["--exec", "true", "--continue"]] {
         let ran = work(options);
-        assert!(!ran.status.success());
+        assert_eq!(ran.status.code(), Some(1));
         assert!(ran.stderr.contains(&format!("process {} works for", worker.process.id())), "{}", ran.stderr);
     }
     fs::write(board.base().join("go"), "").unwrap();
     assert_eq!(worker.ends().0["done"], 1);
     let ran = work(&["--exec", "true"]);
-    assert!(!ran.status.success());
+    assert_eq!(ran.status.code(), Some(1));
     assert!(ran.stderr.contains("callboard work --continue --workflow w --exec true"), "{}", ran.stderr);
     assert!(work(&["--exec", "true", "--continue"]).status.success());
 }
@@ -94,4 +94,22 @@ fn forty_steps_survive_twenty_kills() {
     );
     board.assert_file_is_the_replay();
     println!("{STEPS} steps, {kills} kills, {} runs, {:.1} s", runs.len(), start.elapsed().as_secs_f64());
+}
+
+#[test]
+fn two_runs_of_one_task_never_overlap() {
+    let board = Board::new();
+    add(&board, &["a"]);
+    // A lock that ends with the last process that has it, not with the first.
+    let script = "exec 9> busy; flock -n 9 || echo overlap >> overlaps; (trap '' TERM; sleep 0.5)";
+    let options = ["--workflow", "w", "--continue"];
+    for _ in 0..5 {
+        let mut worker = Worker::start(&board, &options, script);
+        worker.tells("running");
+        worker.kill();
+    }
+    let (summary, status) = Worker::start(&board, &options, script).ends();
+    assert!(status.success(), "{summary}");
+    assert!(!board.base().join("overlaps").exists());
+    assert_eq!((&board.task("a")["attempt"], &summary["recovered"]), (&json!(1), &json!(1)));
 }
