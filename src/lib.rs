@@ -38,6 +38,7 @@
 //! | what of a text is let in | [`harmless`]: no control characters |
 //! | what counts as a secret | [`redact`]: `shape` (by form), `named` (by the name before it) |
 //! | where the board is | [`location`], [`worktree`] |
+//! | what the allocator keeps | `memory` |
 //!
 //! Imports go one way: `cli` → `http` → `mcp`, `rpc` → `participant` → `ops` → `state`; `journal`, `statefile`,
 //! `snapshot`, `bundle` and `plan` know `state` only.

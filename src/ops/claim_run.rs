@@ -1,6 +1,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::claim_task::spent;
 use super::get_run::RunView;
 use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Toolset};
 use crate::state::State;
@@ -98,7 +99,7 @@ impl Operation for ClaimRun {
         let Some(agent) = call.agent().ok().and_then(|id| state.agent(id)) else { return false };
         Self::decide(params, state, call).is_ok_and(|events| events.is_empty())
             && state.unacted_run(agent).is_none()
-            && state.board().paused.is_none()
+            && !may_not_claim(agent, state)
             && !has_new_stop(params, agent, state)
     }
 
@@ -110,7 +111,7 @@ impl Operation for ClaimRun {
         let runner = runner(params);
         let seen = Event::RunnerSeen { agent: agent.id.clone(), require_matching_tags: runner.require_matching_tags };
         let seen = (agent.runner != Some(runner)).then_some(seen);
-        if state.unacted_run(agent).is_some() || !agent.has_room() || state.board().paused.is_some() {
+        if state.unacted_run(agent).is_some() || !agent.has_room() || may_not_claim(agent, state) {
             return Ok(seen.into_iter().collect());
         }
         let claimed = state.pick_run(agent, runner).map(|task| claimed(task, agent, call));
@@ -137,6 +138,10 @@ impl Operation for ClaimRun {
 
 fn runner(params: &Params) -> Runner {
     Runner { require_matching_tags: params.require_matching_tags }
+}
+
+fn may_not_claim(agent: &Agent, state: &State) -> bool {
+    state.board().paused.is_some() || state.spent_workflow(&agent.id).is_some()
 }
 
 /// A run that the agent holds is to be stopped, and it has not said that it knows.
@@ -166,6 +171,9 @@ fn empty(params: &Params, agent: &Agent, state: &State) -> Empty {
     let pending = state.runs().pending();
     let (verdict, message, next) = if state.board().paused.is_some() {
         (Verdict::Paused, "claims are paused".to_owned(), "finish what you hold, and ask again later")
+    } else if state.spent_workflow(&agent.id).is_some() {
+        let (message, next) = spent(agent, state);
+        (Verdict::Spent, message, next)
     } else if !agent.has_room() {
         let message = "you hold as much as your max_concurrent allows".to_owned();
         (Verdict::Wait, message, "report_run how it goes; claim_run with wait_seconds also brings requests to stop")

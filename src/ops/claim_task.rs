@@ -288,13 +288,15 @@ fn advice(why: &EmptyHanded, agent: &Agent, state: &State) -> (String, &'static 
             "register again with what you can do, or stop",
         ),
         Verdict::Paused => ("claims are paused".to_owned(), "finish what you hold and stop"),
-        Verdict::Spent => (
-            state.spent_workflow(&agent.id).map_or_else(String::new, |(workflow, exhausted)| {
-                format!("the budget of workflow `{}` is spent: {exhausted}", workflow.id)
-            }),
-            "stop; a leader can raise it with save_checkpoint {workflow_id, budget}",
-        ),
+        Verdict::Spent => spent(agent, state),
     }
+}
+
+pub(super) fn spent(agent: &Agent, state: &State) -> (String, &'static str) {
+    let message = state
+        .spent_workflow(&agent.id)
+        .map(|(workflow, exhausted)| format!("the budget of workflow `{}` is spent: {exhausted}", workflow.id));
+    (message.unwrap_or_default(), "stop; a leader can raise it with save_checkpoint {workflow_id, budget}")
 }
 
 /// With as much of the outputs as fits the budget.

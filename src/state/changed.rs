@@ -2,7 +2,9 @@
 
 use foldhash::{HashMap, HashMapExt};
 
-use super::id::{AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, SessionId, TaskId, WorkflowId};
+use super::id::{
+    AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, SessionId, TaskId, WorkflowId,
+};
 
 /// One thing that the state file shows by itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

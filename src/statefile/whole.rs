@@ -8,7 +8,9 @@ use super::hex;
 use crate::state::State;
 use crate::state::agent::{Agent, Discovery, Participant};
 use crate::state::document::Retired;
-use crate::state::id::{AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, SessionId, TaskId, WorkflowId};
+use crate::state::id::{
+    AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, SessionId, TaskId, WorkflowId,
+};
 use crate::state::message::Message;
 use crate::state::reservation::Reservation;
 use crate::state::session::Session;

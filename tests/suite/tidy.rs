@@ -113,6 +113,7 @@ fn imports_go_one_way() {
         "filesystem",
         "harmless",
         "location",
+        "memory",
         "private",
         "redact",
         "sealed",

@@ -5,7 +5,9 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::state::changed::Entity;
-use crate::state::id::{AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, SessionId, TaskId, WorkflowId};
+use crate::state::id::{
+    AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, SessionId, TaskId, WorkflowId,
+};
 
 /// The fields that hold entities, in the order in which they stand: the one that grows without bound is the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -84,7 +86,12 @@ impl Field {
         match self {
             Self::Tasks => "\n  ]\n}",
             Self::Discoveries | Self::Messages | Self::Reservations => "\n  ],",
-            Self::Agents | Self::Checkpoints | Self::Participants | Self::Retired | Self::Sessions | Self::Workflows => "\n  },",
+            Self::Agents
+            | Self::Checkpoints
+            | Self::Participants
+            | Self::Retired
+            | Self::Sessions
+            | Self::Workflows => "\n  },",
         }
     }
 
@@ -239,7 +246,12 @@ pub fn slots(field: Field, bytes: &[u8], at: u64) -> Option<Vec<Found>> {
 fn owner(field: Field, slot: &[u8]) -> Option<(Entity, u64)> {
     let text = slot.get(FIRST.len()..)?;
     let (id, order) = match field {
-        Field::Agents | Field::Checkpoints | Field::Participants | Field::Retired | Field::Sessions | Field::Workflows => (text, 0),
+        Field::Agents
+        | Field::Checkpoints
+        | Field::Participants
+        | Field::Retired
+        | Field::Sessions
+        | Field::Workflows => (text, 0),
         Field::Discoveries | Field::Messages => (text.strip_prefix(b"{\n      \"id\": ")?, 0),
         Field::Reservations | Field::Tasks => {
             let text = text.strip_prefix(b"{")?.strip_prefix(ORDER.as_bytes())?;

@@ -1,0 +1,203 @@
+//! One batch under the lock: what time has brought, the calls, what follows from them, and all of it to disk.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::{Answers, BATCH, Writer, is_past, lock_error, waited, warn};
+use crate::journal::BatchId;
+use crate::ops::{self, DefaultAgent};
+use crate::participant::board::{self, BoardError};
+use crate::participant::directory::{PresenceLock, clear_presence, is_present};
+use crate::participant::edits::Verdict;
+use crate::participant::{CallError, Stay, runs};
+use crate::state::agent::Participant;
+use crate::state::deadline::{STEP, clock_stepped};
+use crate::state::event::{Event, Recorded};
+use crate::state::guard::HUMAN;
+use crate::state::id::{AgentId, ParticipantId};
+use crate::state::time::Timestamp;
+use crate::state::{ApplyError, Envelope, State};
+
+impl Writer {
+    pub(super) fn commit_batch(&mut self, answers: &mut Answers) -> Result<Vec<Recorded>, BoardError> {
+        let Some(board) = &mut self.board else { return Ok(Vec::new()) };
+        board.lock.sign(self.participant.pid).map_err(lock_error)?;
+        self.catch_up_or_regain(&mut true)?;
+        let Some(board) = &mut self.board else { return Ok(Vec::new()) };
+        board.check_writable()?;
+        let (before, savepoint) = (board.state.seq(), board.state.savepoint());
+        let mut events = Vec::new();
+        let (verdict, recorded) = match self.record_edit(&mut events) {
+            Ok(verdict) => (verdict, self.record_batch(&mut events, answers)),
+            Err(error) => (None, Err(error.into())),
+        };
+        let Some(board) = &mut self.board else { return Ok(Vec::new()) };
+        self.batches += 1;
+        let batch = BatchId::new(format!("{}/{}", self.participant.id, self.batches));
+        let written = match recorded {
+            Ok(()) if events.is_empty() => board.settle(),
+            Ok(()) => {
+                let rows = board.state.run_rows(savepoint);
+                board.append(before, &batch, &events, &rows)
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = written {
+            board.state.rollback(savepoint);
+            // What time had brought is to be found again.
+            self.last_reap = None;
+            return Err(error);
+        }
+        board.state.settle();
+        // Only what was recorded: the machine may have slept since.
+        let recorded = board::stepped_in(&events);
+        if recorded > 0 {
+            self.clock.forget_step(recorded);
+        }
+        // What was committed to a deleted journal is on the board when that is back.
+        if board.lock.verify().is_err() {
+            self.regain().map_err(|error| BoardError::Vanished(Box::new(error)))?;
+        }
+        let Some(board) = &mut self.board else { return Ok(events) };
+        let (warning, shown) = board.show(before);
+        if let Some(warning) = warning {
+            warn(answers, &warning);
+        }
+        self.unshown = shown.err().map(|error| error.to_string());
+        if let Some(error) = &self.unshown {
+            warn(answers, &format!("done and in the journal, but mcp-state.json could not be written: {error}"));
+        }
+        self.edits.conclude(verdict, &self.dir, self.clock.now(Timestamp::default()));
+        Ok(events)
+    }
+
+    /// The hand edit that was read last, if the board takes it over; and what is to become of its file.
+    fn record_edit(&mut self, events: &mut Vec<Recorded>) -> Result<Option<Verdict>, ApplyError> {
+        let Some(board) = &mut self.board else { return Ok(None) };
+        let Some(verdict) = self.edits.decide(&board.state) else { return Ok(None) };
+        if let Verdict::Adopted(event) = &verdict {
+            let at = self.clock.now(board.state.board().last_activity);
+            let (participant, actor) = (self.participant.id.clone(), Some(AgentId::trusted(HUMAN)));
+            let envelope = Envelope { at, participant, actor, idempotency: None };
+            events.push(board.state.record(Event::clone(event), &envelope)?);
+        }
+        Ok(Some(verdict))
+    }
+
+    /// What time has brought, then the calls, each seeing what the one before did.
+    fn record_batch(&mut self, events: &mut Vec<Recorded>, answers: &mut Answers) -> Result<(), BoardError> {
+        self.ensure_presence()?;
+        self.record_time(events)?;
+        self.record_calls(events, answers);
+        self.follow_up(events)?;
+        Ok(self.retire(events)?)
+    }
+
+    fn record_calls(&mut self, events: &mut Vec<Recorded>, answers: &mut Answers) {
+        for _ in 0..BATCH {
+            let Some(call) = self.queue.pop_front() else { return };
+            if call.reply.is_closed() {
+                continue;
+            }
+            if call.entered.elapsed() < waited(&call) && self.would_wait(&call) {
+                self.park(call);
+                continue;
+            }
+            let executed = self.with_call(&call, |state, prepared, call| ops::execute(state, prepared, call));
+            let answer = match executed {
+                Ok(executed) => {
+                    if let (DefaultAgent::Auto { prefix }, Some(actor)) = (&call.default_agent, &executed.actor)
+                        && call.prepared.agent_id().is_none()
+                    {
+                        self.auto.insert(prefix.clone(), actor.clone());
+                    }
+                    let recorded = !executed.events.is_empty();
+                    events.extend(executed.events);
+                    // The call has registered its agent, which can wait only now.
+                    if recorded && call.entered.elapsed() < waited(&call) && self.would_wait(&call) {
+                        self.park(call);
+                        continue;
+                    }
+                    executed.answer.map_err(CallError::Refused)
+                }
+                Err(error) => Err(CallError::Failed(Arc::new(error.into()))),
+            };
+            answers.push((call.reply, answer));
+        }
+    }
+
+    fn ensure_presence(&mut self) -> Result<(), BoardError> {
+        let Some(board) = &self.board else { return Ok(()) };
+        // Whoever is on no list may have been taken for dead, and its file with it.
+        let is_listed = board.state.participant(&self.participant.id).is_some();
+        let is_shown = self.presence.as_ref().is_some_and(|presence| is_listed || presence.is_in_place());
+        if self.stay == Stay::Presence && !is_shown {
+            // Dropped first: it removes its file.
+            self.presence = None;
+            self.presence = Some(PresenceLock::acquire(&self.dir, self.participant.id.as_str())?);
+        }
+        Ok(())
+    }
+
+    fn record_time(&mut self, events: &mut Vec<Recorded>) -> Result<(), ApplyError> {
+        let Some(board) = &mut self.board else { return Ok(()) };
+        let last_activity = board.state.board().last_activity;
+        let at = self.clock.now(last_activity);
+        let envelope = Envelope { at, participant: self.participant.id.clone(), actor: None, idempotency: None };
+        let gone = gone(&board.state, &self.dir, &self.participant.id, &mut self.last_reap);
+        let nobody_ran = !gone.is_empty() && gone.len() == board.state.participants().count();
+        let idle = at.since(last_activity);
+        let unattended = (nobody_ran && idle > STEP).then_some(idle);
+        let (state, _, config) = board.split();
+        let mut record = |state: &mut State, event: Event| -> Result<(), ApplyError> {
+            events.push(state.record(event, &envelope)?);
+            Ok(())
+        };
+        if let Some(gap) = self.clock.step().into_iter().chain(unattended).max() {
+            record(state, clock_stepped(gap, at))?;
+        }
+        for participant in &gone {
+            record(state, state.participant_gone(participant, &config.policy, at))?;
+            clear_presence(&self.dir, participant.id.as_str());
+        }
+        for expired in state.expire(at) {
+            record(state, expired)?;
+        }
+        if !std::mem::replace(&mut self.has_returned, true) {
+            let returned = runs::returned(state, &self.participant.id, self.stay, self.started_at);
+            returned.into_iter().try_for_each(|event| record(state, event))?;
+        }
+        Ok(())
+    }
+
+    fn follow_up(&mut self, events: &mut Vec<Recorded>) -> Result<(), ApplyError> {
+        let Some(board) = &mut self.board else { return Ok(()) };
+        let (at, participant) = (self.clock.now(board.state.board().last_activity), self.participant.id.clone());
+        let envelope = Envelope { at, participant, actor: None, idempotency: None };
+        runs::follow_up(&mut board.state, &envelope, &mut self.chance, events)
+    }
+
+    /// Behind the calls: what has retired is looked up in the journal, which a batch is in only when it is over.
+    fn retire(&mut self, events: &mut Vec<Recorded>) -> Result<(), ApplyError> {
+        let Some(board) = &mut self.board else { return Ok(()) };
+        let at = self.clock.now(board.state.board().last_activity);
+        let (state, _, config) = board.split();
+        let retired = [state.retire_surplus(&config.policy), state.retire_checkpoints(&config.policy, at)];
+        for retired in retired.into_iter().flatten() {
+            let participant = self.participant.id.clone();
+            events.push(state.record(retired, &Envelope { at, participant, actor: None, idempotency: None })?);
+        }
+        Ok(())
+    }
+}
+
+/// Participants whose process is dead, looked for once a while.
+fn gone(state: &State, dir: &Path, own: &ParticipantId, last_reap: &mut Option<Instant>) -> Vec<Arc<Participant>> {
+    if !is_past(*last_reap) {
+        return Vec::new();
+    }
+    *last_reap = Some(Instant::now());
+    let others = state.participants().filter(|one| one.id != *own);
+    others.filter(|one| !is_present(dir, one.id.as_str())).cloned().collect()
+}
