@@ -41,6 +41,9 @@ use crate::statefile;
 
 /// Calls committed together.
 const BATCH: usize = 64;
+/// So long others are waited for that are likely to call again at once, unless so many have called.
+const LINGER: Duration = Duration::from_micros(200);
+const ENOUGH: usize = 16;
 /// Waiting calls that are looked at before others are heard again.
 const LOOKED_AT: usize = 256;
 /// How often a process that outlives its calls looks whether the others live.
@@ -96,6 +99,10 @@ pub(crate) struct Writer {
     /// When somebody waited last for what may happen.
     listened_at: Option<Instant>,
     queue: VecDeque<Queued>,
+    /// By the commits since the last messages were heard.
+    answered: usize,
+    /// Those answered last, and those who had called meanwhile.
+    callers: usize,
     waiting: Waiting,
     /// Names that stand for `auto`, once they are taken.
     auto: HashMap<String, AgentId>,
@@ -148,6 +155,8 @@ impl Writer {
             watcher: None,
             listened_at: None,
             queue: VecDeque::new(),
+            answered: 0,
+            callers: 0,
             waiting: Waiting::default(),
             auto: HashMap::new(),
             last_reap: None,
@@ -181,19 +190,45 @@ impl Writer {
                 Ok(message) => self.take(message),
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            // Whatever else has come meanwhile goes into the same batch.
-            for message in messages.try_iter().take(BATCH) {
-                match message {
-                    Message::Stop => return,
-                    message => self.take(message),
-                }
+            if !self.hear(messages) || !self.gather(messages) {
+                return;
             }
+            self.answered = 0;
             self.tend();
             if self.began_to_listen() {
                 // What happened since the last look has brought no hint.
                 self.tend();
             }
+            if !self.hear(messages) {
+                return;
+            }
+            self.callers = self.answered + self.queue.len();
         }
+    }
+
+    /// Whatever has come meanwhile goes into the same batch. False when it is time to stop.
+    fn hear(&mut self, messages: &Receiver<Message>) -> bool {
+        for message in messages.try_iter().take(BATCH) {
+            match message {
+                Message::Stop => return false,
+                message => self.take(message),
+            }
+        }
+        true
+    }
+
+    /// Waits a moment for those who call one thing after another, because a commit costs about the same for one call as
+    /// for some. Who calls alone is not waited for.
+    fn gather(&mut self, messages: &Receiver<Message>) -> bool {
+        let until = Instant::now() + LINGER;
+        while !self.queue.is_empty() && self.queue.len() < self.callers.min(ENOUGH) {
+            match messages.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(Message::Stop) => return false,
+                Ok(message) => self.take(message),
+                Err(_) => return true,
+            }
+        }
+        true
     }
 
     /// How long nothing needs to be looked at, if no message comes.
@@ -613,6 +648,7 @@ impl Writer {
         let mut answers = Answers::new();
         let committed = self.commit_batch(&mut answers);
         self.metrics.committed(answers.len());
+        self.answered += answers.len();
         self.report_in(&mut answers);
         if let Some(board) = &self.board {
             board.lock.release();
