@@ -23,6 +23,7 @@ pub const COMPLETE: Key = Key::new(PART, "complete");
 pub const SAVE: Key = Key::new(PART, "save_checkpoint of 2 kB");
 /// Between the claims, so that both meet the same weather.
 pub const SQLITE: Key = Key::new(PART, "SQLite FULL commit, in turns with the claims");
+pub const SQLITE_SAVES: Key = Key::new(PART, "SQLite FULL commit, in turns with the checkpoints");
 pub const RATE: Key = Key::new(PART, "claims and completions");
 pub const WRITTEN: Key = Key::new(PART, "written by an operation");
 const TO_DISK: Key = Key::new(PART, "of that towards the disk");
@@ -77,9 +78,8 @@ impl Commits {
                 to_disk += after.since(before).to_disk;
             }
             let commit = self.rows.commit()?;
-            let (_, save) = self.runtime.block_on(call(handle, "save_checkpoint", checkpoint()))?;
             busy += claim + complete;
-            for (key, time) in [(CLAIM, claim), (COMPLETE, complete), (SQLITE, commit), (SAVE, save)] {
+            for (key, time) in [(CLAIM, claim), (COMPLETE, complete), (SQLITE, commit)] {
                 bench.figures.times(key.tasks(tasks).clients(1), [time]);
             }
         }
@@ -89,6 +89,18 @@ impl Commits {
         if Written::so_far().is_some() {
             bench.figures.value(WRITTEN.tasks(tasks), Unit::Bytes, written as f64 / operations);
             bench.figures.value(TO_DISK.tasks(tasks), Unit::Bytes, to_disk as f64 / operations);
+        }
+        Ok(())
+    }
+
+    /// Not between the claims, which would then write their share of it into the next file.
+    fn saves(&self, handle: &Handle, tasks: usize, bench: &mut Bench) -> anyhow::Result<()> {
+        for _ in 0..bench.size.samples {
+            let commit = self.rows.commit()?;
+            let (_, save) = self.runtime.block_on(call(handle, "save_checkpoint", checkpoint()))?;
+            for (key, time) in [(SQLITE_SAVES, commit), (SAVE, save)] {
+                bench.figures.times(key.tasks(tasks).clients(1), [time]);
+            }
         }
         Ok(())
     }
@@ -133,6 +145,7 @@ impl Measure for Commits {
             for callers in CALLERS {
                 self.together(&handle, tasks, callers, bench)?;
             }
+            self.saves(&handle, tasks, bench)?;
         }
         bench.begin("claims that find nothing");
         self.empty_handed(bench)
@@ -150,7 +163,6 @@ async fn call(handle: &Handle, operation: &str, arguments: Value) -> anyhow::Res
     Ok((reply, start.elapsed()))
 }
 
-/// A claim and a completion.
 /// As a worker saves one: where a dozen tasks stand.
 fn checkpoint() -> Value {
     let persona =
@@ -161,6 +173,7 @@ fn checkpoint() -> Value {
         {"phase": "build", "step": 7, "status": "running", "persona_states": personas, "completed_tasks": tasks}})
 }
 
+/// A claim and a completion.
 async fn pair(handle: &Handle, agent: &str) -> anyhow::Result<(Duration, Duration)> {
     let (claimed, claim) = call(handle, "claim_task", json!({"agent_id": agent})).await?;
     let task = claimed["task"]["id"].as_str().with_context(|| format!("nothing was claimed: {claimed}"))?;

@@ -69,7 +69,7 @@ pub fn goals(figures: &Figures, size: &Size) -> Vec<Goal> {
         ));
     }
     for &tasks in &size.tasks {
-        let found = ratio(commit::SAVE.tasks(tasks).clients(1), commit::SQLITE.tasks(tasks).clients(1));
+        let found = ratio(commit::SAVE.tasks(tasks).clients(1), commit::SQLITE_SAVES.tasks(tasks).clients(1));
         goals.push(Goal::at_most(
             format!("save_checkpoint at {tasks} tasks, of one SQLite FULL commit"),
             found,

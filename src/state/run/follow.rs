@@ -16,6 +16,8 @@ use crate::state::{Ordinal, Savepoint, State, Undo};
 const OUTPUT_SHOWN: usize = 8 << 10;
 /// Data up to this many bytes is handed on.
 const DATA_SHOWN: usize = 8 << 10;
+/// Of more child runs that end while their parent is busy it is told only how they ended.
+const RESULTS_SHOWN: usize = 50;
 /// Seconds.
 pub const NO_MATCH: u32 = 300;
 
@@ -81,7 +83,10 @@ impl State {
     fn call_back(&mut self, run: &Run, task: &Task, at: Timestamp) {
         let parent = self.session(&run.session_id).and_then(|session| session.parent_session_id.clone());
         let Some(parent) = parent else { return };
-        let result = child_result(run, task, at);
+        let kept = self.session(&parent).map_or(0, |session| session.results.len());
+        let told =
+            self.runs_of(&parent).next_back().and_then(|task| task.run.as_ref()).map_or(0, |run| run.results.len());
+        let result = child_result(run, task, at, kept + told < RESULTS_SHOWN);
         self.edit_session(&parent, |session| session.results.push(result));
     }
 
@@ -181,12 +186,12 @@ fn beginning(text: &str) -> &str {
     &text[..end.unwrap_or_default()]
 }
 
-fn child_result(run: &Run, task: &Task, at: Timestamp) -> ChildResult {
+fn child_result(run: &Run, task: &Task, at: Timestamp, is_shown: bool) -> ChildResult {
     let result = task.result.as_ref();
     let output = result.and_then(|result| result.output.as_deref());
-    let shown = output.map(beginning);
+    let shown = output.filter(|_| is_shown).map(beginning);
     let data = result.and_then(|result| result.data.as_ref());
-    let handed = data.filter(|data| data.to_string().len() <= DATA_SHOWN);
+    let handed = data.filter(|data| is_shown && data.to_string().len() <= DATA_SHOWN);
     ChildResult {
         run_id: task.id.clone(),
         session_id: run.session_id.clone(),

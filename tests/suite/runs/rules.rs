@@ -245,6 +245,44 @@ fn results_of_children_are_told_to_one_resume_when_the_parent_is_free() {
 }
 
 #[test]
+fn of_very_many_results_the_last_are_told_without_their_output() {
+    let mut world = World::new().agent_with("r1", json!({"max_concurrent": 100}));
+    let parent = session(&mut world, "p", json!({}));
+    claim(&mut world, "r1");
+    report(&mut world, "r1", &parent, json!({"status": "started"}));
+    let child = json!({"parent_session_id": "p", "execution_mode": "async_callback"});
+    let children: Vec<_> = (0..60).map(|_| create(&mut world, child.clone())).collect();
+    for run in &children {
+        claim(&mut world, "r1");
+        report(&mut world, "r1", run, json!({"status": "started"}));
+    }
+    report(&mut world, "r1", &parent, json!({"status": "completed"}));
+    for run in &children {
+        report(&mut world, "r1", run, json!({"status": "completed", "output": "made"}));
+    }
+    let resumed = world.nobody().call("list_runs", json!({"session_id": "p", "status": "pending"})).unwrap();
+    let id = resumed["runs"][0]["run_id"].as_str().unwrap();
+    let told = world.nobody().call("get_run", json!({"run_id": id})).unwrap();
+    let results = told["run"]["results"].as_array().unwrap();
+    let shortened: Vec<_> = results.iter().map(|one| (one["output"].is_null(), one["shortened"] == true)).collect();
+    let expected: Vec<_> = (0..60).map(|number| (number >= 50, number >= 50)).collect();
+    assert_eq!(shortened, expected);
+    world.check();
+}
+
+#[test]
+fn a_runner_whose_workflow_has_spent_its_budget_is_given_nothing() {
+    let mut world = World::new().agent("r1");
+    create(&mut world, json!({}));
+    let saved = json!({"workflow_id": "w", "budget": {"attempts": 1}, "spent": {"attempts": 1}});
+    world.by("r1").call("save_checkpoint", saved).replies(json!({"success": true}));
+    let nothing = claim(&mut world, "r1");
+    assert_eq!((&nothing["success"], &nothing["verdict"]), (&json!(false), &json!("spent")));
+    assert!(nothing["message"].as_str().unwrap().contains("workflow `w`"), "{nothing}");
+    assert!(nothing["next"].as_str().unwrap().contains("save_checkpoint"), "{nothing}");
+}
+
+#[test]
 fn what_is_not_a_run_is_refused_before_it_is_one() {
     let mut world = World::new();
     let mut refuses = |more: Value, code: &str| {
