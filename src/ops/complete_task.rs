@@ -54,7 +54,7 @@ impl Operation for CompleteTask {
         let agent = call.agent()?;
         let id = TaskId::checked(&params.task_id)?;
         state.known_agent(agent)?;
-        if is_repeated(params, &id, agent, state) {
+        if state.run_status(&id).is_none() && is_repeated(params, &id, agent, state) {
             return Ok(Vec::new());
         }
         let result = result(params, call)?;

@@ -16,7 +16,8 @@ use callboard::journal::Journal;
 use callboard::state::State;
 use callboard::state::event::{Event, Recorded};
 use callboard::state::id::{Chance, TaskId};
-use callboard::state::task::{Outcome, TaskStatus};
+use callboard::state::run::ExecutionMode;
+use callboard::state::task::{Outcome, Task, TaskStatus};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -26,6 +27,7 @@ use machine::{Fault, Heard, Machine, SEATS};
 const STEPS: usize = 60;
 const AGENTS: [&str; 4] = ["a0", "a1", "a2", "a3"];
 const PATHS: [&str; 6] = ["P7", "P7.M1", "P7.M1.T1", "P7.M1.T2", "P7.M2", "P1.M1"];
+const SESSIONS: [&str; 3] = ["s0", "s1", "s2"];
 const FILES: [&str; 4] = ["src/a.rs", "src/b.rs", "docs/a.md", "docs/b.md"];
 
 struct Dice(Chance);
@@ -68,6 +70,11 @@ struct Ledger {
     sent: BTreeSet<String>,
     /// Who was told that it has acknowledged which message.
     acknowledged: BTreeSet<(String, String)>,
+    runs: BTreeSet<String>,
+    /// Who was told that it ended a run, and how.
+    ended: BTreeMap<String, String>,
+    /// The newest checkpoint that somebody was told of, and the steps that it counted.
+    saved: BTreeMap<u64, u64>,
 }
 
 #[derive(Default, Debug, Clone, Copy)]
@@ -81,6 +88,8 @@ struct Counts {
     repeated: u64,
     completed: u64,
     reset: u64,
+    runs: u64,
+    told: u64,
 }
 
 struct Simulation {
@@ -91,6 +100,8 @@ struct Simulation {
     unsure: Vec<Ask>,
     /// Open attempts as far as the clients know.
     holding: Vec<(String, String, u64)>,
+    /// The same of runs.
+    running: Vec<(String, String, u64)>,
     /// Done at some moment, so done until they are begun anew.
     done: BTreeSet<TaskId>,
     /// Events that began tasks anew, by number and time: after a power loss another may have the number.
@@ -112,6 +123,7 @@ impl Simulation {
             ledger: Ledger::default(),
             unsure: Vec::new(),
             holding: Vec::new(),
+            running: Vec::new(),
             done: BTreeSet::new(),
             resets: BTreeSet::new(),
             just_reset: BTreeSet::new(),
@@ -126,6 +138,10 @@ impl Simulation {
         for agent in AGENTS {
             let register = json!({"agent_id": agent, "role": "worker", "max_concurrent": 2, "takeover": true});
             self.ask(vec![Ask { name: "register_agent", arguments: register }], Fault::None);
+        }
+        for session in SESSIONS {
+            let create = json!({"prompt": "begin", "session_id": session, "idempotency_key": self.key()});
+            self.ask(vec![Ask { name: "create_run", arguments: create }], Fault::None);
         }
         for _ in 0..STEPS {
             self.step();
@@ -214,7 +230,8 @@ impl Simulation {
             Some((holder, task, attempt)) if !self.dice.one_in(8) => (holder, task, attempt),
             _ => (agent.to_owned(), any.clone(), 1),
         };
-        let (name, arguments) = match self.dice.below(40) {
+        let (name, arguments) = match self.dice.below(56) {
+            40..=55 => self.invent_run(),
             0..=4 => ("create_task", self.draft(&known)),
             5 => {
                 let drafts: Vec<_> = (0..2).map(|_| self.draft(&known)).map(without_key).collect();
@@ -277,6 +294,45 @@ impl Simulation {
             _ => ("resume", json!({})),
         };
         Ask { name, arguments }
+    }
+
+    /// The same for runs and checkpoints.
+    fn invent_run(&mut self) -> (&'static str, Value) {
+        let agent = AGENTS[self.dice.below(AGENTS.len())];
+        let (runner, run, attempt) = match self.dice.pick(&self.running).cloned() {
+            Some(running) if !self.dice.one_in(8) => running,
+            _ => (agent.to_owned(), self.dice.pick(&self.known_runs()).cloned().unwrap_or_else(|| "r".to_owned()), 1),
+        };
+        match self.dice.below(10) {
+            0 | 1 => {
+                let parent = SESSIONS[self.dice.below(SESSIONS.len())];
+                let mode = ["sync", "async_poll", "async_callback", "async_callback"][self.dice.below(4)];
+                let call = json!({"prompt": "do it", "execution_mode": mode, "idempotency_key": self.key()});
+                let more = match self.dice.below(4) {
+                    0 => json!({"session_id": parent, "type": "resume_session"}),
+                    _ => json!({"parent_session_id": parent}),
+                };
+                ("create_run", with(call, more))
+            }
+            2 | 3 => ("claim_run", json!({"agent_id": agent})),
+            4 => ("report_run", json!({"agent_id": runner, "run_id": run, "attempt": attempt, "status": "started"})),
+            5 | 6 => {
+                let status = ["completed", "completed", "failed", "stopped"][self.dice.below(4)];
+                let call = json!({"agent_id": runner, "run_id": run, "attempt": attempt, "status": status});
+                ("report_run", with(call, json!({"output": "made", "error": "broke"})))
+            }
+            7 => ("stop_run", json!({"run_id": run})),
+            _ => {
+                self.asked += 1;
+                let call = json!({"agent_id": agent, "workflow_id": "w", "state": {"step": self.asked},
+                    "spent": {"attempts": 1}, "idempotency_key": self.key()});
+                ("save_checkpoint", call)
+            }
+        }
+    }
+
+    fn known_runs(&self) -> Vec<String> {
+        self.ledger.runs.iter().cloned().collect()
     }
 
     fn draft(&mut self, known: &[String]) -> Value {
@@ -478,6 +534,32 @@ impl Simulation {
                 self.drop_holding(ask);
             }
             "release_task" => self.drop_holding(ask),
+            "create_run" => {
+                let id = text(&reply["run_id"]);
+                self.keep_key(ask, json!(id));
+                self.ledger.runs.insert(id);
+            }
+            "claim_run" if reply["success"] == true => {
+                let (agent, run) = (text(&ask.arguments["agent_id"]), text(&reply["run"]["run_id"]));
+                let attempt = reply["attempt"].as_u64().unwrap();
+                let owner = self.ledger.claimed.entry((run.clone(), attempt)).or_insert_with(|| agent.clone());
+                assert_eq!(*owner, agent, "attempt {attempt} of {run} has two runners");
+                self.running.push((agent, run, attempt));
+            }
+            "report_run" => {
+                let (run, status) = (text(&ask.arguments["run_id"]), text(&ask.arguments["status"]));
+                if status != "started" {
+                    assert_eq!(reply["status"], *status, "{run}");
+                    let first = self.ledger.ended.entry(run.clone()).or_insert_with(|| status.clone());
+                    assert_eq!(*first, status, "{run} has ended twice");
+                    self.running.retain(|(_, running, _)| *running != run);
+                }
+            }
+            "save_checkpoint" => {
+                self.keep_key(ask, reply["checkpoint"].clone());
+                let (number, step) = (reply["checkpoint"].as_u64().unwrap(), &ask.arguments["state"]["step"]);
+                self.ledger.saved.insert(number, step.as_u64().unwrap());
+            }
             _ => {}
         }
     }
@@ -565,6 +647,21 @@ impl Simulation {
             let shared = others.into_iter().all(|other| one.shared && other.shared);
             assert!(shared, "two agents reserved {:?}", one.files);
         }
+        for id in &ledger.runs {
+            assert!(status(id).is_some(), "run {id} was acknowledged and is not there");
+        }
+        for (id, how) in &ledger.ended {
+            let now = state.run_status(&TaskId::trusted(id.as_str())).map(|status| status.to_string());
+            assert_eq!(now.as_deref(), Some(how.as_str()), "how run {id} ended was acknowledged");
+        }
+        let kept: BTreeMap<_, _> = state.checkpoints().map(|(_, one)| (one.number, one.state.step)).collect();
+        for (number, step) in &ledger.saved {
+            assert!(kept.get(number).is_none_or(|kept| kept == step), "checkpoint {number} is another one");
+        }
+        let (told, newest) = (ledger.saved.keys().next_back(), kept.keys().next_back());
+        assert!(told <= newest, "checkpoint {told:?} was acknowledged, and the newest is {newest:?}");
+        let spent = state.workflows().map(|one| one.spent.attempts).sum::<u64>();
+        assert!(spent >= ledger.saved.len() as u64, "what was spent was forgotten");
         let sent: BTreeSet<_> = state.messages().map(|one| one.id.to_string()).collect();
         assert!(ledger.sent.is_subset(&sent), "a message was acknowledged and is not there");
         for (agent, id) in &ledger.acknowledged {
@@ -614,6 +711,7 @@ impl Simulation {
             }
         }
         assert!(keys.values().all(|seqs| seqs.len() == 1), "a key was used twice: {keys:?}");
+        self.verify_callbacks(&events, &replayed);
         Self::verify_told(&self.ledger, &replayed);
         let bytes = |state: &State| serde_json::to_vec(&state.to_document()).unwrap();
         let replayed = bytes(&replayed);
@@ -622,6 +720,34 @@ impl Simulation {
         }
         self.trace.update(&replayed);
     }
+    /// Each run whose parent is to hear of its end was told of once, or waits to be.
+    fn verify_callbacks(&mut self, events: &[Recorded], last: &State) {
+        let mut all: BTreeMap<TaskId, Task> = BTreeMap::new();
+        for recorded in events {
+            if let Event::TasksRetired { tasks } = &recorded.event {
+                all.extend(tasks.iter().map(|task| (task.id.clone(), task.clone())));
+            }
+        }
+        all.extend(last.tasks().map(|task| (task.id.clone(), Task::clone(task))));
+        let runs: Vec<_> = all.values().filter_map(|task| Some((task, task.run.as_deref()?))).collect();
+        let waiting = last.sessions().flat_map(|session| &session.results);
+        let told: Vec<_> =
+            runs.iter().flat_map(|(_, run)| &run.results).chain(waiting).map(|one| &one.run_id).collect();
+        for (task, run) in &runs {
+            let has_parent = last.session(&run.session_id).is_some_and(|session| session.parent_session_id.is_some());
+            let is_due =
+                run.execution_mode == ExecutionMode::AsyncCallback && has_parent && !task.status.is_unfinished();
+            let times = told.iter().filter(|id| **id == &task.id).count();
+            assert_eq!(times, usize::from(is_due), "{} is {} and was told of {times} times", task.id, task.status);
+        }
+        self.counts.runs += runs.len() as u64;
+        self.counts.told += told.len() as u64;
+    }
+}
+
+fn with(mut call: Value, more: Value) -> Value {
+    call.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    call
 }
 
 fn without_key(mut draft: Value) -> Value {
@@ -639,6 +765,8 @@ fn add(total: &mut Counts, one: Counts) {
     total.repeated += one.repeated;
     total.completed += one.completed;
     total.reset += one.reset;
+    total.runs += one.runs;
+    total.told += one.told;
 }
 
 #[test]
@@ -677,4 +805,5 @@ fn whatever_breaks_what_was_acknowledged_stays_and_replicas_agree() {
         twice.into_inner(),
     );
     assert!(only.is_some() || total.crashes > 0 && total.power_losses > 0 && total.completed > 0 && total.reset > 0);
+    assert!(only.is_some() || total.runs > 0 && total.told > 0);
 }

@@ -186,6 +186,7 @@ impl Machine {
         process.record_time(&mut events, &gone, &self.policy);
         let answers: Vec<_> =
             calls.iter().map(|call| process.execute(call, &mut events, &self.policy, &self.journal)).collect();
+        process.follow_up(&mut events);
         process.retire(&mut events, &self.policy);
         if fault == Fault::KilledBeforeAppend {
             self.kill(seat);
@@ -302,13 +303,22 @@ impl Process {
         }
     }
 
+    fn follow_up(&mut self, events: &mut Vec<Recorded>) {
+        while let Some(event) = self.state.follow_up(self.chance.draw()) {
+            events.push(self.record(event));
+        }
+    }
+
     fn retire(&mut self, events: &mut Vec<Recorded>, policy: &Policy) {
         let at = self.clock.now(self.state.board().last_activity);
-        if let Some(retired) = self.state.retire_surplus(policy) {
-            let participant = self.participant.id.clone();
-            let envelope = Envelope { at, participant, actor: None, idempotency: None };
-            events.push(self.state.record(retired, &envelope).unwrap());
-        }
+        let retired = [self.state.retire_surplus(policy), self.state.retire_checkpoints(policy, at)];
+        events.extend(retired.into_iter().flatten().map(|event| self.record(event)));
+    }
+
+    fn record(&mut self, event: Event) -> Recorded {
+        let at = self.clock.now(self.state.board().last_activity);
+        let participant = self.participant.id.clone();
+        self.state.record(event, &Envelope { at, participant, actor: None, idempotency: None }).unwrap()
     }
 
     fn execute(
