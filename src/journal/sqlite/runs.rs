@@ -6,6 +6,7 @@ use rusqlite::{Connection, TransactionBehavior, params};
 use super::SqliteJournal;
 use crate::journal::JournalError;
 use crate::state::State;
+use crate::state::event::Event;
 use crate::state::run::RunStatus;
 use crate::state::run::rows::{Rows, RunRow, SessionRow, outcome_name};
 use crate::state::task::Attempt;
@@ -22,6 +23,7 @@ pub const SCHEMA: &str = "
         status TEXT,
         created_at TEXT NOT NULL
     ) STRICT, WITHOUT ROWID;
+    CREATE INDEX IF NOT EXISTS sessions_parent ON sessions(parent_session_id);
     CREATE TABLE IF NOT EXISTS runs(
         run_id TEXT PRIMARY KEY,
         session_id TEXT NOT NULL REFERENCES sessions DEFERRABLE INITIALLY DEFERRED,
@@ -77,11 +79,14 @@ const ATTEMPT: &str = "
         started_at = ?5, ended_at = ?6, outcome = ?7, error_category = ?8, error = ?9, note = ?10
     WHERE (started_at, ended_at, outcome, error_category, error, note) IS NOT (?5, ?6, ?7, ?8, ?9, ?10)";
 
-const IS_THERE: &str = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'attempts'";
+/// The newest of what `SCHEMA` makes.
+const IS_THERE: &str = "SELECT 1 FROM sqlite_schema WHERE type = 'index' AND name = 'sessions_parent'";
 
+/// The events of runs may have been moved to the archive.
 const HAS_RUNS: &str = "
     SELECT 1 FROM events WHERE kind = 'run_created' OR kind IN ('imported', 'state_restored')
-        AND COALESCE(json_extract(body, '$.document.sessions'), '{}') <> '{}'";
+        AND COALESCE(json_extract(body, '$.document.sessions'), '{}') <> '{}'
+    UNION ALL SELECT 1 FROM runs";
 
 /// Set in `meta` where events came without their rows.
 const STALE: &str = "runs_stale";
@@ -92,10 +97,9 @@ pub type Dump = Vec<Vec<Option<String>>>;
 /// Takes in what a batch has changed.
 pub fn write(connection: &Connection, rows: &Rows) -> Result<(), rusqlite::Error> {
     if let Some(retired) = &rows.anew {
-        let kept = |id: &str| retired.iter().any(|one| one.as_str() == id);
         let mut statement = connection.prepare("SELECT run_id FROM runs")?;
         let all = statement.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
-        for id in all.iter().filter(|id| !kept(id)) {
+        for id in all.iter().filter(|id| !retired.contains(id.as_str())) {
             connection.execute("DELETE FROM attempts WHERE run_id = ?1", [id])?;
             connection.execute("DELETE FROM runs WHERE run_id = ?1", [id])?;
         }
@@ -194,7 +198,12 @@ impl SqliteJournal {
             let savepoint = state.savepoint();
             let applied = recorded.seq <= head && state.apply(recorded).is_ok();
             if applied {
-                failed = write(&self.connection, &state.run_rows(savepoint)).err();
+                let rows = match recorded.event {
+                    // The state that it brings is no change of one before, so nothing tells what has changed.
+                    Event::Imported { .. } => state.all_run_rows(),
+                    _ => state.run_rows(savepoint),
+                };
+                failed = write(&self.connection, &rows).err();
                 state.settle();
             }
             applied && failed.is_none()

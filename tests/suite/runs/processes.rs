@@ -119,6 +119,24 @@ fn tables_follow_a_restore() {
     assert_rebuilt_alike(&board);
 }
 
+/// The new journal begins with an event that brings along the whole state.
+#[test]
+fn tables_follow_a_recovery_from_the_state_file() {
+    let board = Board::new();
+    let parent = create(&board, &json!({"session_id": "a-parent"}));
+    let child = create(&board, &json!({"session_id": "a-child", "parent_session_id": "a-parent"}));
+    for suffix in ["", "-wal", "-shm"] {
+        drop(std::fs::remove_file(board.file(&format!("journal.db{suffix}"))));
+    }
+    board.cli_ok("stop_run", json!({"run_id": child}));
+    let listed = select(board.dir(), "SELECT run_id, session_id, status FROM runs ORDER BY session_id");
+    assert_eq!(listed, [[&child, "a-child", "stopped"], [&parent, "a-parent", "pending"]]);
+    let sessions = select(board.dir(), "SELECT session_id FROM sessions WHERE parent_session_id = 'a-parent'");
+    assert_eq!(sessions, [["a-child"]]);
+    board.assert_file_is_the_replay();
+    assert_rebuilt_alike(&board);
+}
+
 #[test]
 fn a_request_to_stop_reaches_the_runner_within_a_second() {
     let board = Board::new();
