@@ -3,7 +3,8 @@
 use super::Stay;
 use crate::state::event::{Event, Recorded};
 use crate::state::id::{Chance, ParticipantId};
-use crate::state::task::Attempt;
+use crate::state::run::stopped;
+use crate::state::task::{Attempt, Task};
 use crate::state::time::Timestamp;
 use crate::state::{ApplyError, Envelope, State};
 
@@ -33,5 +34,6 @@ pub fn returned(state: &State, own: &ParticipantId, stay: Stay, began: Timestamp
     };
     let reason = "no process was left of those that could have begun it".to_owned();
     let lost = state.claimed_runs().filter(|task| task.open_attempt().is_some_and(is_lost));
-    lost.map(|task| Event::Released { task: task.id.clone(), reason: Some(reason.clone()) }).collect()
+    let released = |task: &Task| Event::Released { task: task.id.clone(), reason: Some(reason.clone()) };
+    lost.map(|task| stopped(task).unwrap_or_else(|| released(task))).collect()
 }

@@ -6,7 +6,7 @@ use super::State;
 use super::agent::Participant;
 use super::event::Event;
 use super::policy::Policy;
-use super::run::timed_out;
+use super::run::{stopped, timed_out};
 use super::task::Task;
 use super::time::{MINUTE, Timestamp};
 
@@ -62,6 +62,9 @@ impl State {
 
 fn lease_expired(task: &Task) -> Option<Event> {
     let attempt = task.open_attempt()?;
+    if let Some(stopped) = stopped(task) {
+        return Some(stopped);
+    }
     if let Some(timed_out) = timed_out(task, attempt) {
         return Some(timed_out);
     }

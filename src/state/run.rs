@@ -366,6 +366,13 @@ impl State {
     }
 }
 
+/// Whoever asked for its end has got it when nobody works on it any more: nobody else is to begin with it.
+pub fn stopped(task: &Task) -> Option<Event> {
+    let request = task.stop_requested.as_ref().filter(|_| task.run.is_some())?;
+    let reason = request.reason.clone().unwrap_or_else(|| "stopped".to_owned());
+    Some(Event::Cancelled { task: task.id.clone(), reason: Some(reason) })
+}
+
 /// The attempt has taken the whole time that the run allows.
 pub(super) fn timed_out(task: &Task, attempt: &Attempt) -> Option<Event> {
     let seconds = task.timeout_seconds.filter(|_| task.run.is_some())?;

@@ -47,6 +47,7 @@ impl Writer {
             board.state.rollback(savepoint);
             // What time had brought is to be found again.
             self.last_reap = None;
+            self.has_returned = false;
             return Err(error);
         }
         board.state.settle();

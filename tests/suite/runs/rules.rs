@@ -187,6 +187,23 @@ fn stop_is_idempotent_and_reaches_the_runner() {
 }
 
 #[test]
+fn a_run_that_is_to_stop_is_stopped_when_its_runner_dies() {
+    let mut world = World::new().agent("r1").agent("r2");
+    for (more, reason) in [(json!({}), "stopped"), (json!({"reason": "enough"}), "enough")] {
+        let run = create(&mut world, json!({}));
+        assert_eq!(claim(&mut world, "r1")["run"]["run_id"], *run);
+        report(&mut world, "r1", &run, json!({"status": "started"}));
+        let mut stop = json!({"run_id": run});
+        stop.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        world.nobody().call("stop_run", stop).replies(json!({"status": "stopping"}));
+        world.at(31 * 60 * SECOND);
+        assert_eq!(status(&mut world, &run), "stopped");
+        assert_eq!(world.read(&run).result.unwrap().error.as_deref(), Some(reason));
+        assert_eq!(claim(&mut world, "r2")["success"], false, "nobody begins with it again");
+    }
+}
+
+#[test]
 fn who_neither_leads_nor_created_a_run_cannot_stop_it() {
     let mut world = World::new().agent("w1").agent("w2");
     let run = world.by("w1").call("create_run", json!({"prompt": "p"})).unwrap()["run_id"].clone();
