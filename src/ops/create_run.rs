@@ -157,6 +157,8 @@ fn new_session(params: &Params, state: &State, seed: u64) -> Result<Session, Ref
         last_run: None,
         runs: 0,
         results: Vec::new(),
+        waits: false,
+        asked: None,
         created_at: Timestamp::default(),
     })
 }

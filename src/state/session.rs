@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::agent::{Demands, Properties};
 use super::id::{SessionId, TaskId};
 use super::run::{ChildResult, ExecutionMode, RunStatus};
+use super::task::Task;
 use super::time::Timestamp;
 use super::{State, Undo};
 
@@ -37,8 +38,40 @@ pub struct Session {
     /// Of child runs that have ended, oldest first, as long as no run of this session was told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<ChildResult>,
+    /// The run that was to be told those ended before it had begun: they wait for one that somebody asks for, or for another
+    /// result.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waits: bool,
+    /// Of its newest run that somebody asked for, and of one that nobody asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Box<Asked>>,
     #[serde(default)]
     pub created_at: Timestamp,
+}
+
+/// What a run is to have.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Asked {
+    #[serde(default, skip_serializing_if = "Demands::is_empty")]
+    pub demands: Demands,
+    pub priority: u8,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u32>,
+}
+
+impl Asked {
+    pub fn of(run: &Task) -> Self {
+        Self { demands: Demands::clone(&run.demands), priority: run.priority, timeout_seconds: run.timeout_seconds }
+    }
+}
+
+impl Session {
+    /// What a runner must be and have to go on with it: where the conversation is goes before where it was asked for.
+    pub fn demands(&self) -> Demands {
+        let affinity = self.affinity.demands();
+        let asked = self.asked.as_deref().map(|asked| asked.demands.clone()).unwrap_or_default();
+        Demands { hostname: affinity.hostname.or(asked.hostname), profile: affinity.profile.or(asked.profile), ..asked }
+    }
 }
 
 /// The machine and profile that hold the conversation.

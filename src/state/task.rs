@@ -147,6 +147,11 @@ impl Task {
         self.attempts.last_mut().filter(|attempt| attempt.outcome.is_none())
     }
 
+    /// In one of its attempts, whatever came of that.
+    pub fn has_begun(&self) -> bool {
+        self.attempts.iter().any(|attempt| attempt.started_at.is_some())
+    }
+
     /// Attempts that count against `max_attempts`.
     pub fn attempts_used(&self) -> u32 {
         self.attempt.saturating_sub(self.uncounted)

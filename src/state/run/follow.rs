@@ -7,12 +7,12 @@ use super::{ChildResult, ExecutionMode, Run, RunKind, RunStatus};
 use crate::state::apply::Absent;
 use crate::state::event::{Event, NewTask};
 use crate::state::id::{Chance, SessionId, TaskId};
-use crate::state::session::{Affinity, Session};
+use crate::state::session::{Affinity, Asked, Session};
 use crate::state::task::{Task, TaskStatus};
 use crate::state::time::{SECOND, Timestamp};
 use crate::state::{Ordinal, Savepoint, State, Undo};
 
-/// Of a child's output, in bytes.
+/// Of a child's output, and of its error, in bytes.
 const OUTPUT_SHOWN: usize = 8 << 10;
 /// Data up to this many bytes is handed on.
 const DATA_SHOWN: usize = 8 << 10;
@@ -44,6 +44,9 @@ impl State {
                     run.no_match_until = Some(at + i64::from(run.no_match_seconds) * SECOND)
                 })?;
             }
+            if !run.callback {
+                self.note_asked(run, &task);
+            }
             let begins = task.status == TaskStatus::InProgress && before != Some(TaskStatus::InProgress);
             let is_over = !task.status.is_unfinished() && before.is_some_and(TaskStatus::is_unfinished);
             if begins || is_over && task.status == TaskStatus::Done {
@@ -51,6 +54,9 @@ impl State {
             }
             if is_over && run.execution_mode == ExecutionMode::AsyncCallback {
                 self.call_back(run, &task, at);
+            }
+            if is_over && task.status != TaskStatus::Done && !task.has_begun() {
+                self.take_results_back(run, &task)?;
             }
         }
         Ok(())
@@ -79,15 +85,42 @@ impl State {
         }
     }
 
+    /// A run of the session that nobody asks for is to be like the newest that somebody did.
+    fn note_asked(&mut self, run: &Run, task: &Task) {
+        let Some(session) = self.session(&run.session_id) else { return };
+        let asked = Asked::of(task);
+        if session.last_run.as_ref() == Some(&task.id) && session.asked.as_deref() != Some(&asked) {
+            self.edit_session(&run.session_id, |session| session.asked = Some(Box::new(asked)));
+        }
+    }
+
+    /// Nobody was told what the run was to be told.
+    fn take_results_back(&mut self, run: &Run, task: &Task) -> Result<(), Absent> {
+        let mut results = run.results.clone();
+        if results.is_empty() {
+            return Ok(());
+        }
+        self.edit_run(&task.id, |run| run.results.clear())?;
+        self.edit_session(&run.session_id, |session| {
+            results.append(&mut session.results);
+            session.results = results;
+            session.waits = run.callback;
+        });
+        Ok(())
+    }
+
     /// Keeps what the run came to for the session that its own is a child of.
     fn call_back(&mut self, run: &Run, task: &Task, at: Timestamp) {
         let parent = self.session(&run.session_id).and_then(|session| session.parent_session_id.clone());
         let Some(parent) = parent else { return };
         let kept = self.session(&parent).map_or(0, |session| session.results.len());
-        let told =
-            self.runs_of(&parent).next_back().and_then(|task| task.run.as_ref()).map_or(0, |run| run.results.len());
+        let newest = self.runs_of(&parent).next_back().filter(|task| task.status.is_unfinished() && !task.has_begun());
+        let told = newest.and_then(|task| task.run.as_ref()).map_or(0, |run| run.results.len());
         let result = child_result(run, task, at, kept + told < RESULTS_SHOWN);
-        self.edit_session(&parent, |session| session.results.push(result));
+        self.edit_session(&parent, |session| {
+            session.results.push(result);
+            session.waits = false;
+        });
     }
 
     /// A run as the event that created it says, with what its session had kept for it.
@@ -108,6 +141,7 @@ impl State {
         session.last_run = Some(task.id.clone());
         session.execution_mode = run.execution_mode;
         session.runs += 1;
+        session.waits = false;
         let results = std::mem::take(&mut session.results);
         self.put_session(session);
         let no_match_until = Some(at + i64::from(run.no_match_seconds) * SECOND);
@@ -138,10 +172,10 @@ impl State {
     }
 
     /// What is to be recorded behind everything else, one at a time until nothing is left: sessions whose child runs have
-    /// ended go on, unless they are busy or were stopped.
+    /// ended go on, unless they are busy or were stopped, or going on has come to nothing.
     pub fn follow_up(&self, seed: u64) -> Option<Event> {
         self.owed_sessions().find_map(|session| {
-            if self.session_status(session) == Some(RunStatus::Stopped) {
+            if session.waits || self.session_status(session) == Some(RunStatus::Stopped) {
                 return None;
             }
             let mut open = self.runs_of(&session.id).rev().filter(|task| task.status.is_unfinished());
@@ -164,7 +198,13 @@ impl State {
             callback: true,
             results: Vec::new(),
         };
-        let run = run.asked(self.new_run_id(seed), CALLED_BACK.to_owned(), session.affinity.demands());
+        let (demands, asked) = (session.demands(), session.asked.as_deref());
+        let asked_for = run.asked(self.new_run_id(seed), CALLED_BACK.to_owned(), demands);
+        let run = NewTask {
+            priority: asked.map_or(asked_for.priority, |asked| asked.priority),
+            timeout_seconds: asked.and_then(|asked| asked.timeout_seconds),
+            ..asked_for
+        };
         Event::RunCreated { run: Box::new(run), session: None }
     }
 
@@ -190,6 +230,8 @@ fn child_result(run: &Run, task: &Task, at: Timestamp, is_shown: bool) -> ChildR
     let result = task.result.as_ref();
     let output = result.and_then(|result| result.output.as_deref());
     let shown = output.filter(|_| is_shown).map(beginning);
+    let error = result.and_then(|result| result.error.as_deref());
+    let told = error.filter(|_| is_shown).map(beginning);
     let data = result.and_then(|result| result.data.as_ref());
     let handed = data.filter(|data| is_shown && data.to_string().len() <= DATA_SHOWN);
     ChildResult {
@@ -198,9 +240,11 @@ fn child_result(run: &Run, task: &Task, at: Timestamp, is_shown: bool) -> ChildR
         agent_name: run.agent_name.clone(),
         status: RunStatus::of(task),
         output: shown.map(str::to_owned),
-        error: result.and_then(|result| result.error.clone()),
+        error: told.map(str::to_owned),
         data: handed.cloned(),
-        shortened: shown.map(str::len) != output.map(str::len) || handed.is_some() != data.is_some(),
+        shortened: shown.map(str::len) != output.map(str::len)
+            || told.map(str::len) != error.map(str::len)
+            || handed.is_some() != data.is_some(),
         ended_at: at,
     }
 }

@@ -261,6 +261,86 @@ fn results_of_children_are_told_to_one_resume_when_the_parent_is_free() {
     world.check();
 }
 
+/// Session p, whose child run has ended while p was free: the run that is to tell p.
+fn called_back(world: &mut World, asked: Value) -> String {
+    let parent = session(world, "p", asked);
+    run_through(world, "r1", &parent);
+    let child = create(world, json!({"parent_session_id": "p", "execution_mode": "async_callback"}));
+    run_through(world, "r1", &child);
+    pending_of(world, "p").expect("the results are to be told")["run_id"].as_str().unwrap().to_owned()
+}
+
+fn pending_of(world: &mut World, session: &str) -> Option<Value> {
+    let listed = world.nobody().call("list_runs", json!({"session_id": session, "status": "pending"})).unwrap();
+    listed["runs"].get(0).cloned()
+}
+
+fn told(world: &mut World, run: &str) -> usize {
+    let read = world.nobody().call("get_run", json!({"run_id": run})).unwrap();
+    read["run"]["results"].as_array().map_or(0, Vec::len)
+}
+
+#[test]
+fn results_that_no_run_has_begun_with_wait_for_the_next() {
+    let mut world = World::new().agent_with("r1", json!({"max_concurrent": 10}));
+    let first = called_back(&mut world, json!({}));
+    claim(&mut world, "r1");
+    report(&mut world, "r1", &first, json!({"status": "failed", "error": "no such program"}));
+    assert_eq!(told(&mut world, &first), 0);
+    for _ in 0..3 {
+        world.at(3_600 * SECOND);
+        world.tick();
+        assert_eq!(pending_of(&mut world, "p"), None, "what could not begin is not begun again and again");
+    }
+    let other = create(&mut world, json!({"parent_session_id": "p", "execution_mode": "async_callback"}));
+    run_through(&mut world, "r1", &other);
+    let second = pending_of(&mut world, "p").unwrap()["run_id"].as_str().unwrap().to_owned();
+    let results = world.nobody().call("get_run", json!({"run_id": second})).unwrap()["run"]["results"].clone();
+    assert_eq!((results.as_array().unwrap().len(), &results[1]["run_id"]), (2, &json!(other)), "the oldest first");
+    world.nobody().call("stop_run", json!({"run_id": second})).replies(json!({"status": "stopped"}));
+    assert_eq!(pending_of(&mut world, "p"), None);
+    let third = create(&mut world, json!({"type": "resume_session", "session_id": "p"}));
+    assert_eq!(told(&mut world, &third), 2);
+    run_through(&mut world, "r1", &third);
+    assert_eq!((told(&mut world, &third), pending_of(&mut world, "p")), (2, None), "nothing is told twice");
+    world.check();
+}
+
+#[test]
+fn a_run_that_nobody_asked_for_is_like_the_one_that_somebody_did() {
+    let offered = json!({"capabilities": ["gpu", "big"], "properties": {"hostname": "h1"}, "max_concurrent": 10});
+    let mut world = World::new().agent_with("r1", offered);
+    let asked = json!({"demands": {"capabilities": ["gpu"]}, "priority": 2, "timeout_seconds": 900});
+    let callback = called_back(&mut world, asked);
+    let wanted = json!({"run": {
+        "demands": {"capabilities": ["gpu"], "hostname": "h1"}, "priority": 2, "timeout_seconds": 900
+    }});
+    world.nobody().call("get_run", json!({"run_id": callback})).replies(wanted);
+    run_through(&mut world, "r1", &callback);
+    let again = create(&mut world, json!({"type": "resume_session", "session_id": "p"}));
+    world.nobody().call("update_run", json!({"run_id": again, "demands": {"capabilities": ["big"]}})).unwrap();
+    run_through(&mut world, "r1", &again);
+    let child = create(&mut world, json!({"parent_session_id": "p", "execution_mode": "async_callback"}));
+    run_through(&mut world, "r1", &child);
+    let newest = pending_of(&mut world, "p").unwrap();
+    assert_eq!(newest["demands"], json!({"capabilities": ["big"], "hostname": "h1"}));
+    world.check();
+}
+
+#[test]
+fn a_long_error_of_a_child_is_told_by_its_beginning() {
+    let mut world = World::new().agent_with("r1", json!({"max_concurrent": 10}));
+    let parent = session(&mut world, "p", json!({}));
+    run_through(&mut world, "r1", &parent);
+    let child = create(&mut world, json!({"parent_session_id": "p", "execution_mode": "async_callback"}));
+    claim(&mut world, "r1");
+    report(&mut world, "r1", &child, json!({"status": "failed", "error": "é".repeat(5_000)}));
+    let id = pending_of(&mut world, "p").unwrap()["run_id"].clone();
+    let read = world.nobody().call("get_run", json!({"run_id": id})).unwrap();
+    let result = &read["run"]["results"][0];
+    assert_eq!((result["error"].as_str().unwrap().len(), &result["shortened"]), (8 << 10, &json!(true)));
+}
+
 #[test]
 fn of_very_many_results_the_last_are_told_without_their_output() {
     let mut world = World::new().agent_with("r1", json!({"max_concurrent": 100}));
