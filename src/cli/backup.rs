@@ -18,13 +18,13 @@ use crate::journal::Journal;
 use crate::journal::sqlite::{self, SqliteJournal};
 use crate::participant::{archive, directory};
 use crate::snapshot;
-use crate::state::State;
+use crate::state::{State, artifact};
 use crate::statefile;
 use container::{Contents, Header};
 
 /// What lies in the board's directory and in no backup: it stays when a board is set back, and is copied by whoever moves
 /// one.
-const BESIDE: [&str; 2] = [bundle::DIRECTORY, snapshot::DIRECTORY];
+const BESIDE: [&str; 3] = [artifact::DIRECTORY, bundle::DIRECTORY, snapshot::DIRECTORY];
 
 #[derive(clap::Args)]
 pub struct Arguments {

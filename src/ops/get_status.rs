@@ -334,7 +334,8 @@ fn parked(scope: Option<&str>, state: &State) -> Vec<Parked> {
     if state.count(TaskStatus::Failed) == 0 {
         return Vec::new();
     }
-    let failed = state.tasks().filter(|task| task.status == TaskStatus::Failed && in_scope(task, scope));
+    let failed =
+        state.tasks().filter(|task| task.run.is_none() && task.status == TaskStatus::Failed && in_scope(task, scope));
     let begun = |text: &str| text.chars().take(TEXT_SHOWN).collect::<String>();
     let parked = failed.take(PARKED_NAMED).map(|task| {
         let last = task.attempts.last().and_then(|attempt| attempt.error.as_ref());

@@ -93,13 +93,21 @@ impl Operation for ListCheckpoints {
             return Ok(Reply::Workflows { workflows, next });
         };
         let workflow = state.known_workflow(&WorkflowId::checked(id)?)?;
-        let after = params.after.as_deref().map(|text| text.parse().map_err(|_| Refusal::Zero { what: "after" }));
+        let after = params.after.as_deref().map(|text| text.parse().map_err(|_| no_number()));
         let below: u64 = after.transpose()?.unwrap_or(u64::MAX);
         let mut older = state.checkpoints_of(&workflow.id).filter(|one| one.number < below);
         let checkpoints: Vec<_> = older.by_ref().take(size).map(|one| brief(one)).collect();
         let next = checkpoints.last().filter(|_| older.next().is_some());
         let next = next.map(|last| last.number.to_string());
         Ok(Reply::Checkpoints(Box::new(Checkpoints { workflow: shown(workflow, state), checkpoints, next })))
+    }
+}
+
+fn no_number() -> Refusal {
+    Refusal::BadArguments {
+        operation: ListCheckpoints::NAME,
+        detail: "after is not the number of a checkpoint".to_owned(),
+        expected: "with workflow_id the `next` of the page before as after, or no after".to_owned(),
     }
 }
 

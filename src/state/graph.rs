@@ -23,6 +23,7 @@ impl State {
             if let Some(dependency) = unknown {
                 return Err(Refusal::UnknownDependency { task: task.id.clone(), dependency: dependency.to_string() });
             }
+            self.refuse_runs(&task.dependencies)?;
         }
         if tasks.iter().all(|task| task.parent.is_none()) {
             // A live task cannot depend on a new one, so a cycle lies within the batch.
@@ -53,12 +54,22 @@ impl State {
             if let Some(unknown) = dependencies.iter().find(|id| self.status_of(id).is_none()) {
                 return Err(Refusal::UnknownDependency { task: (*task).clone(), dependency: unknown.to_string() });
             }
+            self.refuse_runs(dependencies)?;
         }
         let nodes = changed.iter().map(|(id, dependencies)| {
             let parent = self.task(id).and_then(|task| task.parent.as_ref());
             (*id, Node { parent, dependencies })
         });
         self.check_wired(nodes.collect())
+    }
+
+    fn refuse_runs(&self, dependencies: &[TaskId]) -> Result<(), Refusal> {
+        match dependencies.iter().find(|id| self.run_status(id).is_some()) {
+            Some(run) => {
+                Err(Refusal::IsRun { task: run.clone(), next: "depend on tasks, and wait for a run with get_run" })
+            }
+            None => Ok(()),
+        }
     }
 
     /// The first cycle that some tasks close among themselves.
@@ -84,7 +95,8 @@ impl State {
         if !retired_badly && ended_badly.iter().all(|status| self.count(*status) == 0) {
             return Vec::new();
         }
-        let available = self.tasks().filter(|task| task.status == TaskStatus::Available && !self.is_parent(&task.id));
+        let available = self.tasks().filter(|task| task.run.is_none() && task.status == TaskStatus::Available);
+        let available = available.filter(|task| !self.is_parent(&task.id));
         let blocked = available.map(|task| {
             let failed = self
                 .waits_for(task)

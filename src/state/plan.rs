@@ -350,7 +350,9 @@ impl<'a> Delta<'a> {
                 let of_plan = of_plan.or_else(|| by_title.get(&folded(given)).cloned()).unwrap_or_default();
                 let id = match of_plan.as_slice() {
                     [one] => Some(self.ids[*one].clone()),
-                    [] => TaskId::checked(given).ok().filter(|id| self.state.status_of(id).is_some()),
+                    [] => TaskId::checked(given)
+                        .ok()
+                        .filter(|id| self.state.status_of(id).is_some() && self.state.run_status(id).is_none()),
                     several => {
                         let lines: Vec<_> = several.iter().map(|one| plan.items[*one].line.to_string()).collect();
                         let given = shown(given);

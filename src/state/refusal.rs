@@ -244,8 +244,6 @@ pub enum Refusal {
     IsRun { task: TaskId, next: &'static str },
     #[error("no run `{run}`; see list_runs for those there are")]
     UnknownRun { run: TaskId },
-    #[error("run `{run}` exists already; choose another id or leave it out")]
-    RunExists { run: TaskId },
     #[error("run `{run}` is {status}, so it cannot be {action}; {next}")]
     RunStatus { run: TaskId, status: RunStatus, action: &'static str, next: &'static str },
     #[error("no session `{session}`; see list_sessions for those there are")]

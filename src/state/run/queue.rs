@@ -28,10 +28,6 @@ pub struct Queue {
 }
 
 impl Queue {
-    pub fn is_empty(&self) -> bool {
-        self.all.is_empty()
-    }
-
     pub fn live(&self) -> usize {
         self.all.len()
     }
