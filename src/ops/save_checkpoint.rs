@@ -104,6 +104,7 @@ impl Operation for SaveCheckpoint {
         };
         let dropped = if checkpoint.is_some() { dropped } else { Vec::new() };
         let (scope, spent) = (params.scope.clone(), params.spent);
+        let agent = agent.filter(|agent| state.may_join(agent, &workflow));
         let saved = Saved { workflow, agent, scope, budget, spent, checkpoint, dropped };
         Ok(room.into_iter().chain([Event::WorkflowSaved(Box::new(saved))]).collect())
     }

@@ -295,7 +295,10 @@ impl State {
                 for id in tasks {
                     let error = AttemptError { category: "reset".to_owned(), message: "the task was reset".to_owned() };
                     self.end_attempt(id, Outcome::Released, Some(&error), at)?;
-                    self.edit_task(id, begin_again)?;
+                    self.edit_task(id, |task| {
+                        begin_again(task);
+                        task.reset_at = Some(at);
+                    })?;
                 }
             }
             Event::StateEdited { goal, master_plan, tasks, .. } => {
@@ -602,6 +605,7 @@ fn created(new: &NewTask, at: Timestamp) -> Task {
         uncounted: 0,
         attempts: Vec::new(),
         run: None,
+        reset_at: None,
         artifacts: Vec::new(),
     }
 }

@@ -124,6 +124,9 @@ pub struct Task {
     pub uncounted: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<Attempt>,
+    /// It was begun anew then: what was saved in work on it before is not handed on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reset_at: Option<Timestamp>,
     /// Files that work on it has left.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,

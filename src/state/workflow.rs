@@ -242,9 +242,11 @@ impl State {
         places.filter_map(|(_, place)| self.checkpoints.get(place))
     }
 
-    /// Those that were saved in work on `task`, newest first.
+    /// Those that were saved in work on `task` since it was reset, newest first.
     pub fn checkpoints_for(&self, task: &TaskId) -> impl Iterator<Item = &Arc<Checkpoint>> {
+        let reset_at = self.task(task).and_then(|task| task.reset_at);
         let places = self.progress.tasks.get(task).into_iter().flatten().rev();
+        let places = places.take_while(move |(at, ..)| reset_at.is_none_or(|reset_at| *at > reset_at));
         places.filter_map(|(.., place)| self.checkpoints.get(place))
     }
 
@@ -315,6 +317,13 @@ impl State {
     /// A bound once set is raised by leaders only: an agent's budget is not its own to grant.
     pub fn may_bound(&self, actor: Option<&AgentId>, old: Budget, new: Budget) -> Result<(), Refusal> {
         if old.is_raised_by(new) { self.leads(actor, "raise a budget") } else { Ok(()) }
+    }
+
+    /// Whoever works for a workflow with a budget stays with it: in another it would be free to spend without end. Leaders
+    /// go where they like.
+    pub fn may_join(&self, agent: &AgentId, workflow: &WorkflowId) -> bool {
+        let own = self.workflow_of(agent).filter(|own| own.id != *workflow && !own.budget.is_empty());
+        own.is_none() || self.leads(Some(agent), "leave a workflow with a budget").is_ok()
     }
 
     pub(super) fn save_workflow(&mut self, saved: &Saved, at: Timestamp) {

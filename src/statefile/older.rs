@@ -206,6 +206,7 @@ fn task(old: OldTask, board_created: Timestamp, notes: &mut Vec<String>) -> Task
         uncounted: 0,
         attempts: Vec::new(),
         run: None,
+        reset_at: None,
         artifacts: Vec::new(),
     }
 }

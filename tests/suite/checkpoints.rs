@@ -3,11 +3,13 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use callboard::ops::Fetched;
 use callboard::state::State;
 use callboard::state::document::Document;
 use callboard::state::limit;
 use callboard::state::refusal::Refusal;
-use callboard::state::time::DAY;
+use callboard::state::snapshot::{Listed, SnapshotName};
+use callboard::state::time::{DAY, SECOND};
 use callboard::statefile;
 use serde_json::{Value, json};
 
@@ -186,14 +188,23 @@ fn a_spent_budget_ends_claims_until_a_leader_raises_it() {
         assert!(empty["message"].as_str().unwrap().contains("110 of 100 tokens"), "{empty}");
         assert!(empty["next"].as_str().unwrap().contains("save_checkpoint"), "{empty}");
     }
+    let works_for = |world: &World, agent: &str| {
+        let workflow = world.state.workflow_of(&callboard::state::id::AgentId::trusted(agent));
+        workflow.map(|workflow| workflow.id.to_string()).unwrap_or_default()
+    };
+    save(world.by("a1"), "free", json!({"state": at_step(1)}));
+    assert_eq!(works_for(&world, "a1"), "w", "nobody frees itself of a budget");
+    world.by("a1").call("claim_task", json!({})).replies(json!({"success": false, "verdict": "spent"}));
     let raise = json!({"workflow_id": "w", "budget": {"tokens": 1000}});
     world.by("a1").call("save_checkpoint", raise.clone()).refuses("not_leader");
     save(world.by("a1"), "w", json!({"budget": {"tokens": 100}}));
     world.claim("a2", "v");
     world.by("boss").call("save_checkpoint", raise).replies(json!({"remaining": {"tokens": 890}}));
     world.claim("a1", "u");
-    save(world.by("a1"), "free", json!({"spent": {"tokens": 1_000_000}}));
-    assert_eq!(world.state.workflow_of(&callboard::state::id::AgentId::trusted("a1")).unwrap().id.as_str(), "free");
+    save(world.by("boss"), "free", json!({"spent": {"tokens": 1_000_000}}));
+    save(world.by("a2"), "free", json!({}));
+    save(world.by("a2"), "w", json!({}));
+    assert_eq!(["a1", "a2", "boss"].map(|agent| works_for(&world, agent)), ["w", "w", "free"]);
 }
 
 #[test]
@@ -215,6 +226,24 @@ fn a_claim_hands_over_the_newest_checkpoint_of_the_task() {
     assert_eq!((&handed["number"], &handed["step"]), (&json!(4), &json!(7)));
     let size = handed.to_string().len();
     assert!(size <= 500, "{size} bytes: {handed}");
+}
+
+#[test]
+fn a_task_that_was_reset_is_begun_without_the_checkpoints_of_before() {
+    let mut world = World::new().agent("a1").agent_with("boss", json!({"role": "leader"})).task("t").claimed("a1", "t");
+    save(world.by("a1"), "w", json!({"task_id": "t", "state": at_step(1)}));
+    world.at(SECOND);
+    world.fetched = Fetched::Taken(Listed { name: SnapshotName::new(world.now, "0123abcd"), bytes: 1, head: None });
+    world.by("boss").call("reset_tasks", json!({"task_id": "t", "held": true})).replies(json!({"reset": 1}));
+    let read = |world: &mut World| world.nobody().call("get_checkpoint", json!({"task_id": "t"})).unwrap();
+    assert_eq!(read(&mut world)["restored"], false);
+    assert!(world.claim("a1", "t")["handoff"]["checkpoint"].is_null());
+    world.at(SECOND);
+    save(world.by("a1"), "w", json!({"task_id": "t", "state": at_step(2)}));
+    assert_eq!(read(&mut world)["checkpoint"]["number"], 2);
+    world.by("a1").call("release_task", json!({"task_id": "t"})).expect("released");
+    assert_eq!(world.claim("a1", "t")["handoff"]["checkpoint"]["number"], 2);
+    world.check();
 }
 
 #[test]
@@ -301,6 +330,7 @@ fn a_workflow_and_its_checkpoints_are_listed_in_pages_and_deleted_by_leaders() {
     }
     let first = world.call("list_checkpoints", json!({"limit": 5})).replies(json!({"next": "v5"}));
     assert_eq!(first["workflows"].as_array().unwrap().len(), 5);
+    world.call("list_checkpoints", json!({"workflow_id": "v5", "after": "abc"})).refuses("bad_arguments");
     let rest = world.call("list_checkpoints", json!({"limit": 5, "after": "v5"})).expect("listed");
     let ids: Vec<_> = rest["workflows"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
     assert_eq!((ids, &rest["next"]), (vec!["v6", "v7", "w"], &Value::Null));
