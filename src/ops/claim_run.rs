@@ -122,7 +122,7 @@ impl Operation for ClaimRun {
         let agent = state.known_agent(call.agent()?)?;
         let given = state.unacted_run(agent).and_then(|task| Some((task, task.open_attempt()?)));
         let Some((task, attempt)) = given else { return Ok(Reply::Empty(Box::new(empty(params, agent, state)))) };
-        let run = RunView::brief(task, state).ok_or_else(|| Refusal::UnknownRun { run: task.id.clone() })?;
+        let run = RunView::without_attempts(task, state).ok_or_else(|| Refusal::UnknownRun { run: task.id.clone() })?;
         let session = state.session(&run.session_id);
         Ok(Reply::Claimed(Box::new(Claimed {
             success: true,

@@ -123,9 +123,35 @@ impl RunView {
         })
     }
 
+    pub fn without_attempts(task: &Task, state: &State) -> Option<Self> {
+        Some(Self { attempts: Vec::new(), ..Self::of(task, state)? })
+    }
+
     /// Without what is long, for lists.
     pub fn brief(task: &Task, state: &State) -> Option<Self> {
-        Some(Self { attempts: Vec::new(), ..Self::of(task, state)? })
+        let whole = Self::without_attempts(task, state)?;
+        let result = whole.result.map(|result| TaskResult {
+            output: None,
+            data: None,
+            error: result.error.as_deref().map(beginning),
+            ..result
+        });
+        Some(Self {
+            prompt: beginning(&whole.prompt),
+            result: result.filter(|result| *result != TaskResult::default()),
+            results: Vec::new(),
+            ..whole
+        })
+    }
+}
+
+/// Of a text in a list, in characters.
+const TEXT_SHOWN: usize = 200;
+
+fn beginning(text: &str) -> String {
+    match text.char_indices().nth(TEXT_SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }
 

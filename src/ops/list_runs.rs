@@ -11,6 +11,9 @@ use crate::state::task::Task;
 
 pub struct ListRuns;
 
+/// What has retired is read from the journal, one after another: of so many, one page shows those that are asked for.
+const RETIRED_LOOKED_AT: usize = 50;
+
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
@@ -30,13 +33,15 @@ pub struct Params {
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
     runs: Vec<RunView>,
+    /// There may be more, also behind an empty page: give it as `after`
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<TaskId>,
 }
 
 impl Operation for ListRuns {
     const NAME: &'static str = "list_runs";
-    const DESCRIPTION: &'static str = "List runs, newest first, a page at a time; those that have retired come last.";
+    const DESCRIPTION: &'static str =
+        "List runs in brief, newest first, a page at a time; those that have retired come last.";
     const ANNOTATIONS: Annotations = READ;
     const TOOLSET: Toolset = Toolset::Full;
     type Params = Params;
@@ -50,21 +55,25 @@ impl Operation for ListRuns {
         }
         let filter = Filter::checked(params, state)?;
         let is_live = after.as_ref().is_none_or(|id| state.task(id).is_some());
-        let live = state.newest_runs(after.as_ref()).filter(|_| is_live).filter(|task| filter.passes(task, state));
-        let mut runs: Vec<_> = live.take(size + 1).filter_map(|task| RunView::brief(task, state)).collect();
-        // What has retired is read from the journal, one after another.
-        let mut retired = state.newest_retired_runs(after.as_ref().filter(|_| !is_live)).into_iter();
-        while runs.len() <= size
-            && let Some(id) = retired.next()
-        {
-            let (task, _) = live_or_retired(id, state, call)?;
-            runs.extend(
-                Some(&task).filter(|task| filter.passes(task, state)).and_then(|task| RunView::brief(task, state)),
-            );
+        let brief = |task: &Task| filter.passes(task, state).then(|| RunView::brief(task, state)).flatten();
+        let live = state.newest_runs(after.as_ref()).take_while(|_| is_live);
+        let mut runs: Vec<_> = live.filter_map(|task| brief(task)).take(size + 1).collect();
+        let mut next = None;
+        if runs.len() <= size {
+            let retired = state.newest_retired_runs(after.as_ref().filter(|_| !is_live));
+            let mut looked_at = 0;
+            while runs.len() <= size
+                && looked_at < RETIRED_LOOKED_AT
+                && let Some(id) = retired.get(looked_at)
+            {
+                runs.extend(brief(&live_or_retired(id, state, call)?.0));
+                looked_at += 1;
+            }
+            next = retired.get(looked_at).and_then(|_| Some((*retired.get(looked_at.checked_sub(1)?)?).clone()));
         }
-        let next = runs.get(size).and_then(|_| Some(runs.get(size - 1)?.run_id.clone()));
+        let of_page = runs.get(size).and_then(|_| Some(runs.get(size - 1)?.run_id.clone()));
         runs.truncate(size);
-        Ok(Reply { runs, next })
+        Ok(Reply { runs, next: of_page.or(next) })
     }
 }
 

@@ -63,7 +63,7 @@ impl Operation for UpdateRun {
     fn reply(params: &Params, state: &State, _: &Call) -> Result<Reply, Refusal> {
         let id = TaskId::checked(&params.run_id)?;
         let (task, _) = state.known_run(&id)?;
-        let run = RunView::brief(task, state).ok_or(Refusal::UnknownRun { run: id })?;
+        let run = RunView::without_attempts(task, state).ok_or(Refusal::UnknownRun { run: id })?;
         Ok(Reply { success: true, run })
     }
 }

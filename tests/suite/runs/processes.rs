@@ -192,9 +192,10 @@ fn a_parent_is_resumed_once_with_all_results_whoever_dies() {
     let runs = board.cli_ok("list_runs", json!({"session_id": "p"}))["runs"].clone();
     let runs = runs.as_array().unwrap();
     assert_eq!(runs.len(), 2, "resumed once: {runs:?}");
-    let told: Vec<_> = runs[0]["results"].as_array().unwrap().iter().map(|one| one["run_id"].clone()).collect();
+    let results = board.cli_ok("get_run", json!({"run_id": runs[0]["run_id"]}))["run"]["results"].clone();
+    let told: Vec<_> = results.as_array().unwrap().iter().map(|one| one["run_id"].clone()).collect();
     assert_eq!(told, children);
-    assert_eq!(runs[0]["results"][1]["error"], "broken");
+    assert_eq!(results[1]["error"], "broken");
     let mut last = runner(&board, "r2", &json!({}));
     let resumed = last.ok("claim_run", json!({"agent_id": "r2"}));
     assert_eq!(resumed["run"]["results"].as_array().unwrap().len(), 5);
