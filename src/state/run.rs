@@ -210,7 +210,7 @@ impl Runner {
     }
 }
 
-/// A runner that was heard of in this time is still there.
+/// A runner with room that was heard of in this time is still there.
 const RUNNER_LASTS: i64 = 5 * MINUTE;
 /// Missing demands that are named.
 const MISSING_NAMED: usize = 5;
@@ -327,12 +327,15 @@ impl State {
         (runs, missing)
     }
 
-    /// Pending runs that no runner has come for in their time: failed, unless one is there that fits and is busy.
+    /// Pending runs that no runner has come for in their time: failed, unless one is there that fits and is busy, or none
+    /// may come.
     pub(super) fn unmatched(&self, now: Timestamp) -> Vec<Event> {
         let mut fits: BTreeMap<&Demands, bool> = BTreeMap::new();
         let (mut events, mut awaited) = (Vec::new(), Vec::new());
+        let is_paused = self.board().paused.is_some();
         for task in self.runs().unmatched(now).filter_map(|ordinal| self.tasks.get(&ordinal)) {
-            let is_awaited = *fits.entry(&task.demands).or_insert_with(|| self.has_runner_for(&task.demands, now));
+            let is_awaited =
+                is_paused || *fits.entry(&task.demands).or_insert_with(|| self.has_runner_for(&task.demands, now));
             match is_awaited {
                 true => awaited.push(task.id.clone()),
                 false => events.push(Event::RunFailed { run_id: task.id.clone(), error: self.no_match(task, now) }),
@@ -344,10 +347,9 @@ impl State {
         events
     }
 
+    /// A process that lives and asks for nothing, though it could hold more, is not waited for.
     fn runners(&self, now: Timestamp) -> impl Iterator<Item = (&Arc<Agent>, Runner)> {
-        let is_there = move |agent: &Agent| {
-            agent.is_present() || agent.current_task.is_some() || now.since(agent.last_heartbeat) <= RUNNER_LASTS
-        };
+        let is_there = move |agent: &Agent| !agent.has_room() || now.since(agent.last_heartbeat) <= RUNNER_LASTS;
         let runners = self.agents().filter_map(|agent| Some((agent, agent.runner?)));
         runners.filter(move |(agent, _)| is_there(agent))
     }

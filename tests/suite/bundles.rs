@@ -279,7 +279,7 @@ fn the_doctor_verifies_the_bundles_and_changes_nothing() {
 #[test]
 fn a_backup_says_that_bundles_are_not_in_it() {
     let board = Board::new();
-    board.cli_ok("create_task", json!({"description": "x"}));
+    board.cli_ok("create_task", json!({"id": "t", "description": "x"}));
     let backup = |name: &str| {
         let file = board.base().join(name);
         board.finish(board.command().args(["--json", "backup", file.to_str().unwrap()])).value()
@@ -287,6 +287,9 @@ fn a_backup_says_that_bundles_are_not_in_it() {
     assert_eq!(backup("one")["not_in_it"], json!([]));
     board.mcp().ok("save_bundle", json!({"scope": "s", "prompts": {"system": "one"}}));
     assert_eq!(backup("two")["not_in_it"], json!([board.file("bundles")]));
+    let artifact = json!({"task_id": "t", "name": "log", "text": "x"});
+    board.cli_ok("attach_artifact", artifact);
+    assert_eq!(backup("three")["not_in_it"], json!([board.file("artifacts"), board.file("bundles")]));
     let help = board.finish(board.command().args(["backup", "--help"])).stdout;
     assert!(help.contains("Not in it: bundles/"), "{help}");
 }

@@ -131,6 +131,71 @@ fn a_run_that_no_runner_fits_fails_in_time_and_says_why() {
 }
 
 #[test]
+fn a_run_waits_for_no_runner_that_lives_and_asks_for_nothing() {
+    let mut world = World::new().agent_in("r1", "p1");
+    claim(&mut world, "r1");
+    world.at(360 * SECOND);
+    let run = create(&mut world, json!({"no_match_seconds": 60}));
+    world.at(60 * SECOND);
+    assert_eq!(status(&mut world, &run), "failed");
+}
+
+#[test]
+fn a_run_waits_while_claims_are_paused() {
+    let mut world = World::new();
+    let run = create(&mut world, json!({"no_match_seconds": 60}));
+    world.nobody().call("pause", json!({})).unwrap();
+    world.at(3_600 * SECOND);
+    assert_eq!(status(&mut world, &run), "pending");
+    world.nobody().call("resume", json!({})).unwrap();
+    world.at(3_600 * SECOND);
+    assert_eq!(status(&mut world, &run), "failed");
+}
+
+#[test]
+fn a_list_of_runs_is_brief_and_reads_few_that_have_retired() {
+    let mut world = World::new().agent_with("r1", json!({"max_concurrent": 10}));
+    world.policy.keep_finished = 10;
+    let oldest = create(&mut world, json!({"prompt": "é".repeat(1_000), "agent_name": "rare"}));
+    claim(&mut world, "r1");
+    report(&mut world, "r1", &oldest, json!({"status": "completed", "output": "long", "data": {"also": "long"}}));
+    for _ in 0..130 {
+        let run = create(&mut world, json!({}));
+        claim(&mut world, "r1");
+        report(&mut world, "r1", &run, json!({"status": "completed", "output": "o"}));
+    }
+    world.tick();
+    let (mut pages, mut found, mut after) = (0, Vec::new(), Value::Null);
+    loop {
+        let page = world.nobody().call("list_runs", json!({"agent_name": "rare", "after": after})).unwrap();
+        pages += 1;
+        found.extend(page["runs"].as_array().unwrap().clone());
+        after = page["next"].clone();
+        if after.is_null() {
+            break;
+        }
+    }
+    assert_eq!((pages, found.len()), (3, 1), "50 of the retired runs a page");
+    assert_eq!(found[0]["run_id"], *oldest);
+    assert_eq!(found[0]["prompt"].as_str().unwrap().chars().count(), 201);
+    assert!(found[0]["result"].is_null(), "{}", found[0]);
+}
+
+#[test]
+fn a_failed_run_is_no_task_that_waits_for_a_person_or_is_waited_for() {
+    let mut world = World::new().agent("r1").agent("w1").task("t1").task("t2").claimed("w1", "t2");
+    let run = create(&mut world, json!({}));
+    claim(&mut world, "r1");
+    report(&mut world, "r1", &run, json!({"status": "failed", "error": "broken"}));
+    world.by("w1").call("fail_task", json!({"task_id": "t2", "error": "broken", "retryable": false})).unwrap();
+    let told = world.nobody().call("get_status", json!({})).unwrap();
+    let named: Vec<_> = told["needs_attention"].as_array().unwrap().iter().map(|one| one["task"].clone()).collect();
+    assert_eq!(named, ["t2"]);
+    world.call("create_task", json!({"id": "t3", "description": "d", "dependencies": [run]})).refuses("is_run");
+    world.call("update_task", json!({"task_id": "t1", "dependencies": [run]})).refuses("is_run");
+}
+
+#[test]
 fn a_run_that_takes_too_long_fails_and_its_runner_cannot_finish_it() {
     let mut world = World::new().agent("r1");
     let run = create(&mut world, json!({"timeout_seconds": 100}));
