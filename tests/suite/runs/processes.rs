@@ -220,6 +220,19 @@ fn claims_that_nobody_has_begun_return_when_all_processes_are_gone() {
 }
 
 #[test]
+fn a_claim_that_nobody_has_begun_is_stopped_when_it_was_to_be() {
+    let board = Board::new();
+    let mut gone = runner(&board, "r1", &json!({}));
+    let run = create(&board, &json!({}));
+    gone.ok("claim_run", json!({"agent_id": "r1"}));
+    assert_eq!(board.cli_ok("stop_run", json!({"run_id": run}))["status"], "stopping");
+    gone.kill();
+    let mut next = runner(&board, "r2", &json!({}));
+    assert_eq!(status(&board, &run), "stopped");
+    assert_eq!(next.ok("claim_run", json!({"agent_id": "r2"}))["success"], false);
+}
+
+#[test]
 fn a_run_that_was_claimed_from_a_command_line_is_reported_from_the_next() {
     let board = Board::new();
     board.cli_ok("register_agent", json!({"agent_id": "r1", "role": "worker"}));
