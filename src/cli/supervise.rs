@@ -17,7 +17,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group, setsid, wait};
+use rustix::process::{
+    Pid, Signal, WaitOptions, WaitStatus, getpgid, getppid, kill_process, kill_process_group, setpgid, setsid, wait,
+};
 use serde::{Deserialize, Serialize};
 
 use super::Outcome;
@@ -36,7 +38,8 @@ pub struct Assignment {
     pub environment: BTreeMap<String, String>,
     pub directory: PathBuf,
     /// Held until nothing of the command is left, so that what follows a killed worker waits for that.
-    pub lock: PathBuf,
+    /// None where it could not be made.
+    pub lock: Option<PathBuf>,
     /// For the command's standard input.
     pub input: String,
 }
@@ -54,6 +57,7 @@ pub enum Order {
 pub enum Report {
     Started { pid: u32 },
     NotStarted { reason: String },
+    Busy { reason: String },
     Ended(Exit),
 }
 
@@ -67,6 +71,9 @@ pub enum Exit {
 
 pub fn run() -> Outcome {
     // Out of the worker's process group and terminal: what is typed there is for the worker.
+    // Who leads a group can begin no session, so it goes back to the worker's for that moment.
+    let workers = getppid().and_then(|worker| getpgid(Some(worker)).ok());
+    let _ = setpgid(None, workers);
     let _ = setsid();
     reap_descendants()?;
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
@@ -74,8 +81,23 @@ pub fn run() -> Outcome {
     let mut line = String::new();
     orders.read_line(&mut line)?;
     let assignment: Assignment = serde_json::from_str(&line)?;
-    let lock = File::options().read(true).append(true).open(&assignment.lock)?;
-    let child = match wait_for(&lock).and_then(|()| start(&assignment)) {
+    let (sender, given) = channel();
+    thread::Builder::new().name("socket".into()).spawn(move || read_orders(orders, &sender))?;
+    // Kept open to the end: the lock is held as long.
+    let lock = assignment.lock.as_ref().map(|lock| File::options().read(true).append(true).open(lock)).transpose()?;
+    match lock.as_ref().map_or(Ok(Turn::Ours), |lock| wait_for(lock, &given))? {
+        Turn::Ours => {}
+        Turn::NotWanted => {
+            tell(&socket, &Report::Ended(Exit::Signal(Signal::TERM.as_raw())));
+            return Ok(ExitCode::SUCCESS);
+        }
+        Turn::Never => {
+            let reason = "another run of the same task is still there and does not end; see who holds its lock";
+            tell(&socket, &Report::Busy { reason: reason.to_owned() });
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+    let child = match start(&assignment) {
         Ok(child) => child,
         Err(error) => {
             tell(&socket, &Report::NotStarted { reason: error.to_string() });
@@ -85,25 +107,36 @@ pub fn run() -> Outcome {
     let command = Pid::from_child(&child);
     tell(&socket, &Report::Started { pid: child.id() });
     feed(child, assignment.input)?;
-    thread::Builder::new().name("orders".into()).spawn(move || obey(orders, command))?;
+    thread::Builder::new().name("orders".into()).spawn(move || obey(&given, command))?;
     let exit = reap(command);
     end_rest();
     tell(&socket, &Report::Ended(exit));
     Ok(ExitCode::SUCCESS)
 }
 
+/// What came of waiting for an earlier run of the same task.
+enum Turn {
+    Ours,
+    /// The worker is dead, or wants it no more.
+    NotWanted,
+    Never,
+}
+
 /// What was started for the same task by a worker that was killed is being ended; not for ever, as it may hang in the kernel.
-fn wait_for(lock: &File) -> io::Result<()> {
+fn wait_for(lock: &File, given: &Receiver<Order>) -> io::Result<Turn> {
     let start = Instant::now();
     loop {
-        match lock.try_lock() {
-            Ok(()) => return Ok(()),
+        let is_ours = match lock.try_lock() {
+            Ok(()) => true,
             Err(TryLockError::Error(error)) => return Err(error),
-            Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => thread::sleep(BETWEEN_LOOKS),
-            Err(TryLockError::WouldBlock) => {
-                let text = "another run of the same task is still there and does not end; see who holds its lock";
-                return Err(io::Error::new(io::ErrorKind::TimedOut, text));
-            }
+            Err(TryLockError::WouldBlock) => false,
+        };
+        let patience = if is_ours { Duration::ZERO } else { BETWEEN_LOOKS };
+        match given.recv_timeout(patience) {
+            Err(RecvTimeoutError::Timeout) if is_ours => return Ok(Turn::Ours),
+            Err(RecvTimeoutError::Timeout) if start.elapsed() < PATIENCE => {}
+            Err(RecvTimeoutError::Timeout) => return Ok(Turn::Never),
+            Ok(_) | Err(RecvTimeoutError::Disconnected) => return Ok(Turn::NotWanted),
         }
     }
 }
@@ -139,15 +172,10 @@ fn tell(mut socket: &UnixStream, report: &Report) {
     drop(socket.write_all(line.as_bytes()));
 }
 
-fn obey(orders: BufReader<UnixStream>, command: Pid) {
-    let (sender, given) = channel();
-    let read = thread::Builder::new().name("socket".into()).spawn(move || read_orders(orders, &sender));
-    if read.is_err() {
-        end_for_ever();
-    }
+fn obey(given: &Receiver<Order>, command: Pid) {
     if given.recv() == Ok(Order::Terminate) {
         let _ = kill_process_group(command, Signal::TERM);
-        wait_for_another(&given);
+        wait_for_another(given);
     }
     end_for_ever();
 }

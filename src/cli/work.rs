@@ -256,6 +256,7 @@ async fn work(session: &Session, arguments: &Arguments, command: Vec<String>) ->
         claiming: Cell::new(0),
         run: format!("{:x}", RandomState::new().hash_one(std::process::id())),
         batches: Cell::new(0),
+        seconds_left: Cell::new(None),
     });
     let start = Instant::now();
     let checkouts = checkouts(session, arguments, &agents)?;
@@ -267,14 +268,15 @@ async fn work(session: &Session, arguments: &Arguments, command: Vec<String>) ->
     if let Some(most) = arguments.max_duration {
         let shop = Rc::clone(&shop);
         tokio::task::spawn_local(async move {
-            if shop.pause(most).await {
-                shop.stop(Urgency::Finish, format!("its time of {} s is over", most.as_secs_f64()), true);
+            if shop.pause(most, Urgency::Enough).await {
+                shop.stop(Urgency::Enough, format!("its time of {} s is over", most.as_secs_f64()), true);
             }
         });
     }
     let mut working = JoinSet::new();
     for (agent, checkout) in agents.iter().cloned().zip(checkouts) {
-        let mut worker = Worker { agent, checkout, shop: Rc::clone(&shop) };
+        let mut worker =
+            Worker { agent, checkout, shop: Rc::clone(&shop), begun: RefCell::default(), charged: Cell::default() };
         working.spawn_local(async move { worker.work().await });
     }
     let mut failed = None;
@@ -314,7 +316,7 @@ async fn enlist(session: &Session, arguments: &Arguments, handle: &Handle) -> an
         for number in 1..NAMES {
             let workflow = format!("work-{number}");
             let known = known(handle, &workflow).await?;
-            if known["workflow"].is_object() {
+            if known["workflow"].is_object() || left(session, arguments, &ids(&workflow, arguments.agents)).is_some() {
                 continue;
             }
             match register(session, arguments, handle, &ids(&workflow, arguments.agents)).await {
@@ -330,6 +332,12 @@ async fn enlist(session: &Session, arguments: &Arguments, handle: &Handle) -> an
     let known = known(handle, workflow).await?;
     let is_known = known["workflow"].is_object();
     let mut agents = ids(workflow, arguments.agents);
+    if let Some(left) = left(session, arguments, &agents).filter(|_| !is_known) {
+        bail!(
+            "workflow {workflow} is new, but {left} is there from an earlier one of that name, with its code; give another \
+             --workflow, or remove it (git worktree remove --force PATH; git branch -D BRANCH)"
+        );
+    }
     let before = known["workflow"]["agents"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let before: BTreeSet<_> = before.filter_map(|id| AgentId::checked(id).ok()).collect();
     if is_known && !arguments.continued {
@@ -353,7 +361,11 @@ async fn enlist(session: &Session, arguments: &Arguments, handle: &Handle) -> an
         }
     }
     // Of those that were more before, whoever still holds a task.
-    let others: Vec<_> = before.into_iter().filter(|id| !agents.contains(id)).collect();
+    let is_own = |id: &AgentId| {
+        let number = id.as_str().strip_prefix(workflow.as_str()).and_then(|rest| rest.strip_prefix('-'));
+        number.is_some_and(|number| number.parse::<u16>().is_ok_and(|parsed| parsed.to_string() == number))
+    };
+    let others: Vec<_> = before.into_iter().filter(|id| is_own(id) && !agents.contains(id)).collect();
     let holding = handle.look(move |state| {
         let holds = |id: &AgentId| state.agent(id).is_some_and(|agent| !agent.current_tasks.is_empty());
         others.into_iter().filter(holds).collect::<Vec<_>>()
@@ -364,6 +376,12 @@ async fn enlist(session: &Session, arguments: &Arguments, handle: &Handle) -> an
         registered => registered?,
     }
     Ok(Enlisted { workflow: workflow.clone(), agents, known: Some(known) })
+}
+
+/// With worktrees: what an earlier workflow of the same name has left of them.
+fn left(session: &Session, arguments: &Arguments, agents: &[AgentId]) -> Option<String> {
+    let mut agents = agents.iter().filter(|_| arguments.worktree);
+    agents.find_map(|agent| Checkout::left(&session.cwd, session.dir(), agent.as_str()))
 }
 
 fn in_use(workflow: &str, pid: u32) -> CallError {

@@ -36,7 +36,7 @@ mod health_check;
 mod heartbeat;
 mod import_plan;
 mod init_coordination;
-mod input;
+pub(crate) mod input;
 mod list_bundles;
 mod list_checkpoints;
 mod list_runs;

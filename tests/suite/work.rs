@@ -3,9 +3,11 @@
 mod endings;
 mod failures;
 mod resuming;
+mod worktrees;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -29,7 +31,8 @@ impl Worker {
     fn start(board: &Board, options: &[&str], script: &str) -> Self {
         let mut command = board.command();
         command.args(["--json", "work"]).args(options).args(["--", "sh", "-c", script]);
-        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
+        command.stdout(Stdio::piped()).stderr(Stdio::inherit()).process_group(0);
+        let mut process = command.spawn().unwrap();
         let output = BufReader::new(process.stdout.take().unwrap());
         let (sender, lines) = channel();
         thread::spawn(move || {
@@ -200,38 +203,4 @@ fn only_the_scope_is_worked_off() {
     let (summary, status) = Worker::start(&board, &["--scope", "P1.M1"], "true").ends();
     assert!(status.success(), "{summary}");
     assert_eq!((&board.task("a")["status"], &board.task("b")["status"]), (&json!("done"), &json!("available")));
-}
-
-#[test]
-fn each_worker_has_a_worktree_and_commits_there() {
-    let board = Board::new();
-    let git = |arguments: &[&str]| {
-        let mut command = std::process::Command::new("git");
-        command.current_dir(board.base()).args(["-c", "user.name=t", "-c", "user.email=t@t"]).args(arguments);
-        let output = command.output().unwrap();
-        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    };
-    git(&["init", "--quiet"]);
-    let ran = board.finish(board.command().args(["work", "--worktree", "--workflow", "tree", "--exec", "true"]));
-    assert!(!ran.status.success() && ran.stderr.contains("needs a commit"), "{}", ran.stderr);
-    fs::write(board.base().join("shared.txt"), "one\n").unwrap();
-    fs::write(board.base().join(".gitignore"), "board\n").unwrap();
-    git(&["add", "."]);
-    git(&["commit", "--quiet", "-m", "first"]);
-    add(&board, &["a", "b"]);
-    let options = ["--agents", "2", "--worktree", "--workflow", "tree"];
-    let script = "echo more >> shared.txt; echo new > made-by-$CALLBOARD_TASK_ID.txt";
-    let (summary, status) = Worker::start(&board, &options, script).ends();
-    assert!(status.success(), "{summary}");
-    for id in ["a", "b"] {
-        let result = board.task(id)["result"].clone();
-        assert_eq!(result["files_modified"], json!(["shared.txt"]), "{result}");
-        assert_eq!(result["files_created"], json!([format!("made-by-{id}.txt")]));
-        let (branch, commit) = (result["branch"].as_str().unwrap(), result["commit"].as_str().unwrap());
-        assert!(branch.starts_with("callboard/tree-"), "{branch}");
-        assert!(git(&["show", "--stat", commit]).contains(&format!("Task: {id}")));
-    }
-    assert_eq!(fs::read_to_string(board.base().join("shared.txt")).unwrap(), "one\n");
-    assert_eq!(git(&["status", "--porcelain"]), "");
 }

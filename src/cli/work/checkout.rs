@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -10,11 +11,14 @@ use anyhow::{Context, bail};
 
 use crate::state::limit;
 use crate::state::task::Place;
+use crate::state::time::Timestamp;
 use crate::worktree::{Repository, Worktree};
 
 /// Below the board's directory, which git ignores.
 const WORKTREES: &str = "worktrees";
 const BRANCHES: &str = "callboard";
+/// Where what was not completed is kept.
+const ASIDE: &str = "refs/callboard";
 const LONGEST_SUBJECT: usize = 72;
 
 #[derive(Clone, Debug)]
@@ -22,8 +26,8 @@ pub struct Checkout {
     pub directory: PathBuf,
     /// Of the worktree that it is in, if it is in one.
     root: Option<PathBuf>,
-    /// A worktree of one agent alone: its changes are committed, and what a failure leaves is put aside.
-    is_own: bool,
+    /// Of a worktree of one agent alone: its changes are committed there, and what a failure leaves is put aside.
+    branch: Option<String>,
     /// Nobody else works here, so that changes can be told whose they are.
     is_told: bool,
 }
@@ -46,7 +50,7 @@ pub struct Changes {
 impl Checkout {
     /// The directory that the worker was started in.
     pub fn shared(directory: &Path, is_alone: bool) -> Self {
-        Self { directory: directory.to_owned(), root: root(directory), is_own: false, is_told: is_alone }
+        Self { directory: directory.to_owned(), root: root(directory), branch: None, is_told: is_alone }
     }
 
     /// The agent's own worktree and branch, made if they are not there.
@@ -78,7 +82,23 @@ impl Checkout {
             inside.and_then(|inside| fs::canonicalize(directory).ok()?.strip_prefix(inside).map(Path::to_owned).ok());
         let directory = path.join(below.unwrap_or_default());
         let directory = if directory.is_dir() { directory } else { path.clone() };
-        Ok(Self { root: root(&path), directory, is_own: true, is_told: true })
+        Ok(Self { root: root(&path), directory, branch: Some(branch), is_told: true })
+    }
+
+    /// What an earlier work of the same name has left: its worktree or its branch.
+    pub fn left(directory: &Path, board: &Path, agent: &str) -> Option<String> {
+        let path = board.join(WORKTREES).join(agent);
+        if path.symlink_metadata().is_ok() {
+            return Some(format!("the worktree {}", path.display()));
+        }
+        let branch = format!("{BRANCHES}/{agent}");
+        let reference = format!("refs/heads/{branch}");
+        let known = git(directory, ["rev-parse", "--verify", "--quiet", reference.as_str()]);
+        known.is_ok().then(|| format!("the branch {branch}"))
+    }
+
+    fn is_own(&self) -> bool {
+        self.branch.is_some()
     }
 
     /// As it is now.
@@ -92,8 +112,25 @@ impl Checkout {
         if !self.is_told || self.root.is_none() {
             return Before::default();
         }
-        let head = git(&self.directory, ["rev-parse", "--verify", "--quiet", "HEAD"]).ok();
-        Before { head: head.map(|head| head.trim().to_owned()), dirty: self.dirty() }
+        Before { head: self.head().ok(), dirty: self.dirty() }
+    }
+
+    /// Before a task that goes on here: what lies in the agent's own worktree is the task's, since `head`.
+    pub fn before_what_goes_on(&self, head: Option<&str>) -> Before {
+        let now = self.before();
+        if !self.is_own() {
+            return now;
+        }
+        let is_before = |head: &&str| {
+            head.bytes().all(|byte| byte.is_ascii_hexdigit())
+                && git(&self.directory, ["merge-base", "--is-ancestor", head, "HEAD"]).is_ok()
+        };
+        Before { head: head.filter(is_before).map(str::to_owned).or(now.head), dirty: BTreeSet::new() }
+    }
+
+    fn head(&self) -> anyhow::Result<String> {
+        let head = git(&self.directory, ["rev-parse", "--verify", "--quiet", "HEAD"])?;
+        Ok(head.trim().to_owned())
     }
 
     /// What lies there uncommitted.
@@ -111,10 +148,10 @@ impl Checkout {
     }
 
     /// What has changed since, committed if the worktree is the agent's own.
-    pub fn done(&self, before: &Before, subject: &str, task: &str) -> Changes {
-        let Some(head) = before.head.as_deref() else { return Changes::default() };
-        if self.is_own && !self.dirty().is_empty() {
-            self.commit(subject, task);
+    pub fn done(&self, before: &Before, subject: &str, task: &str) -> anyhow::Result<Changes> {
+        let Some(head) = before.head.as_deref() else { return Ok(Changes::default()) };
+        if self.is_own() && !self.dirty().is_empty() {
+            self.commit(subject, task).context("what the task changed could not be committed")?;
         }
         let mut changes = Changes::default();
         let changed = git(&self.root(), ["diff", "--name-status", "--no-renames", "-z", head]).unwrap_or_default();
@@ -130,47 +167,66 @@ impl Checkout {
         }
         let now = self.place();
         changes.branch = now.branch;
-        changes.commit = now.head.filter(|commit| self.is_own || commit != head);
-        changes
+        changes.commit = now.head.filter(|commit| self.is_own() || commit != head);
+        Ok(changes)
     }
 
-    fn commit(&self, subject: &str, task: &str) {
+    fn commit(&self, subject: &str, task: &str) -> anyhow::Result<()> {
         let subject: String = subject.chars().take(LONGEST_SUBJECT).collect();
         let message = format!("{subject}\n\nTask: {task}");
-        let committed = self.git_as_someone(&["add", "--all"]);
-        let committed =
-            committed.and_then(|()| self.git_as_someone(&["commit", "--quiet", "--no-verify", "-m", &message]));
-        if let Err(error) = committed {
-            tracing::warn!(error = format!("{error:#}"), task, "what the task changed could not be committed");
+        self.git_as_someone(&["add", "--all"])?;
+        self.git_as_someone(&["commit", "--quiet", "--no-verify", "-m", &message])?;
+        Ok(())
+    }
+
+    /// What an attempt leaves that was not completed is kept under a name of its own, its commits too, so that the next
+    /// task begins from where this one began.
+    pub fn put_aside(&self, before: &Before, task: &str, attempt: u32) {
+        self.put_under(&format!("{ASIDE}/{}/{attempt}", task.replace([':', '@'], "-")), before.head.as_deref());
+    }
+
+    /// The same of whatever lies there that is not told whose it is.
+    pub fn put_rest_aside(&self, agent: &str, at: Timestamp) {
+        self.put_under(&format!("{ASIDE}/left/{agent}/{}", at.millis()), None);
+    }
+
+    fn put_under(&self, reference: &str, head: Option<&str>) {
+        let Some(branch) = &self.branch else { return };
+        if let Err(error) = self.try_put_under(reference, branch, head) {
+            tracing::warn!(error = format!("{error:#}"), reference, "what is not done stays in the worktree");
         }
     }
 
-    /// What a failed attempt leaves is kept under a name of its own, so that the next task begins from a clean tree.
-    pub fn put_aside(&self, task: &str, attempt: u32) {
-        if !self.is_own || self.dirty().is_empty() {
-            return;
+    fn try_put_under(&self, reference: &str, branch: &str, head: Option<&str>) -> anyhow::Result<()> {
+        let root = self.root();
+        let is_dirty = !self.dirty().is_empty();
+        let now = self.head()?;
+        let head = head.unwrap_or(&now);
+        if is_dirty {
+            self.git_as_someone(&["add", "--all"])?;
+            let created = self.git_as_someone(&["stash", "create"])?;
+            git(&root, ["update-ref", reference, created.trim()])?;
+        } else if now != head {
+            git(&root, ["update-ref", reference, &now])?;
         }
-        let kept = self.git_as_someone(&["add", "--all"]);
-        let kept = kept.and_then(|()| {
-            let created = git(&self.root(), ["stash", "create"])?;
-            let reference = format!("refs/callboard/{}/{attempt}", task.replace([':', '@'], "-"));
-            git(&self.root(), ["update-ref", reference.as_str(), created.trim()])?;
-            git(&self.root(), ["reset", "--quiet", "--hard"])
-        });
-        if let Err(error) = kept {
-            tracing::warn!(error = format!("{error:#}"), task, "what the failed attempt left stays in the worktree");
+        if self.place().branch.as_deref() != Some(branch) {
+            git(&root, ["checkout", "--quiet", "--force", branch])?;
         }
+        if is_dirty || self.head()? != head {
+            git(&root, ["reset", "--quiet", "--hard", head])?;
+        }
+        Ok(())
     }
 
     /// A commit needs a name, and a machine may have none.
-    fn git_as_someone(&self, arguments: &[&str]) -> anyhow::Result<()> {
+    fn git_as_someone(&self, arguments: &[&str]) -> anyhow::Result<String> {
         let root = self.root();
         let mut all = vec!["-c", "commit.gpgsign=false"];
         if git(&root, ["config", "user.email"]).is_err() {
             all.extend(["-c", "user.name=callboard", "-c", "user.email=callboard@localhost"]);
         }
         all.extend(arguments);
-        git(&root, all).map(drop)
+        git(&root, all)
     }
 }
 
@@ -182,10 +238,11 @@ fn names(listed: &str) -> impl Iterator<Item = String> + '_ {
     listed.split('\0').filter(|name| !name.is_empty()).map(str::to_owned)
 }
 
-/// What git prints, or its error. Hooks of an outer git must not lead it elsewhere.
+/// What git prints, or its error. Hooks of an outer git must not lead it elsewhere, and what is typed to end the worker
+/// must not end it halfway.
 fn git<A: AsRef<OsStr>>(directory: &Path, arguments: impl IntoIterator<Item = A>) -> anyhow::Result<String> {
     let mut command = Command::new("git");
-    command.arg("-C").arg(directory).args(arguments).stdin(Stdio::null());
+    command.arg("-C").arg(directory).args(arguments).stdin(Stdio::null()).process_group(0);
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
         command.env_remove(name);
     }

@@ -48,6 +48,10 @@ pub enum End {
     NotStarted {
         reason: String,
     },
+    /// An earlier run of the same task does not end.
+    Busy {
+        reason: String,
+    },
     /// The supervisor is gone and did not say how the command ended.
     Lost,
 }
@@ -68,7 +72,8 @@ impl Child {
         let (ours, theirs) = StdStream::pair()?;
         ours.set_nonblocking(true)?;
         let mut command = Command::new(own_program());
-        command.arg("supervise").stdin(Stdio::from(OwnedFd::from(theirs)));
+        // Of its own group from the start: what is typed before it has a session must not end it.
+        command.arg("supervise").stdin(Stdio::from(OwnedFd::from(theirs))).process_group(0);
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(false).spawn()?;
         let (read, mut orders) = UnixStream::from_std(ours)?.into_split();
         let line = serde_json::to_string(assignment)? + "\n";
@@ -125,6 +130,7 @@ impl Child {
                     match report {
                         Ok(Report::Started { pid }) => return Happened::Started { pid },
                         Ok(Report::NotStarted { reason }) => self.end = Some(End::NotStarted { reason }),
+                        Ok(Report::Busy { reason }) => self.end = Some(End::Busy { reason }),
                         Ok(Report::Ended(exit)) => self.end = Some(End::Exit(exit)),
                         Err(_) => {}
                     }

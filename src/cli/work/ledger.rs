@@ -8,7 +8,9 @@ use serde_json::{Map, Value};
 use super::breaker::Breaker;
 use super::failure::Failure;
 use super::output::first_bytes;
+use crate::ops::input::depth;
 use crate::state::id::{AgentId, TaskId};
+use crate::state::limit;
 use crate::state::time::Timestamp;
 use crate::state::workflow::{ExecutionState, Spent};
 
@@ -17,6 +19,10 @@ const COMPLETED_NAMED: usize = 300;
 /// Bytes of what commands may keep, of all agents together.
 const KEPT_BYTES: usize = 32_000;
 const LAST_ERROR: usize = 500;
+/// Bytes of a whole state as it is saved; the rest of what the board takes is for what it adds.
+const STATE_BYTES: usize = limit::CHECKPOINT.max - 2_048;
+/// Levels of the state above what a command keeps.
+const DEPTH_OF_KEPT: usize = 3;
 const BREAKER: &str = "breaker";
 
 pub struct Ledger {
@@ -24,8 +30,9 @@ pub struct Ledger {
     pub breaker: Breaker,
     pub tally: Tally,
     agents: usize,
-    /// Time that makes no whole second yet.
-    rest: Duration,
+    /// All that tries took, and what of it the workflow was charged: whole seconds, rounded up.
+    took: Duration,
+    charged: u64,
 }
 
 /// What this process has done.
@@ -101,7 +108,8 @@ impl Ledger {
             breaker: Breaker::of(command, breaker),
             tally: Tally::default(),
             agents,
-            rest: Duration::ZERO,
+            took: Duration::ZERO,
+            charged: 0,
         };
         ledger.phase("executing", "running");
         ledger
@@ -162,7 +170,7 @@ impl Ledger {
     ) -> Spent {
         let mut persona = self.persona(agent);
         persona.last_updated = now;
-        persona.tokens_used += tokens;
+        persona.tokens_used = persona.tokens_used.saturating_add(tokens);
         persona.status = PersonaStatus::Waiting;
         persona.last_error = failure
             .map(|failure| format!("{}: {}", failure.category.as_str(), first_bytes(&failure.message, LAST_ERROR)));
@@ -170,10 +178,23 @@ impl Ledger {
             *self.state.retry_counts.entry(task.to_string()).or_default() += 1;
         }
         self.put(agent, &persona);
-        self.tally.tokens += tokens;
-        let whole = self.rest + took;
-        self.rest = Duration::from_nanos(u64::from(whole.subsec_nanos()));
-        Spent { tokens, attempts: 0, seconds: whole.as_secs() }
+        self.tally.tokens = self.tally.tokens.saturating_add(tokens);
+        Spent { tokens, attempts: 0, seconds: self.charge(took) }
+    }
+
+    /// Seconds that the workflow is to be charged for more time.
+    pub fn charge(&mut self, took: Duration) -> u64 {
+        self.took += took;
+        let whole = self.took.as_secs() + u64::from(self.took.subsec_nanos() > 0);
+        let seconds = whole.saturating_sub(self.charged);
+        self.charged += seconds;
+        seconds
+    }
+
+    /// They did not come to be charged.
+    pub fn uncharge(&mut self, took: Duration, seconds: u64) {
+        self.took = self.took.saturating_sub(took);
+        self.charged -= seconds;
     }
 
     /// The agent has no task any more.
@@ -193,11 +214,24 @@ impl Ledger {
         self.put(agent, &persona);
     }
 
+    /// A task that was to be done is not.
+    pub fn take_back(&mut self, task: &TaskId) {
+        let done = &mut self.state.completed_tasks;
+        if let Some(place) = done.iter().rposition(|one| one == task.as_str()) {
+            done.remove(place);
+            self.state.step = self.state.step.saturating_sub(1);
+        }
+    }
+
     /// What a command marks, within bounds.
     pub fn keep(&mut self, agent: &AgentId, marked: Map<String, Value>, now: Timestamp) -> Result<(), String> {
         let (bytes, most) = (Value::Object(marked.clone()).to_string().len(), KEPT_BYTES / self.agents.max(1));
         if bytes > most {
             return Err(format!("{bytes} bytes, at most {most}"));
+        }
+        let (levels, most) = (depth(&Value::Object(marked.clone())) + DEPTH_OF_KEPT, limit::DEPTH.max);
+        if levels > most {
+            return Err(format!("nested {levels} levels deep with the state around it, at most {most}"));
         }
         let mut persona = self.persona(agent);
         persona.last_updated = now;
@@ -210,12 +244,78 @@ impl Ledger {
     pub fn snapshot(&mut self) -> Value {
         let breaker = serde_json::to_value(&self.breaker).unwrap_or_default();
         self.state.metrics.insert(BREAKER.to_owned(), breaker);
-        serde_json::to_value(&self.state).unwrap_or_default()
+        let mut saved = self.state.clone();
+        let size = |state: &ExecutionState| serde_json::to_string(state).map_or(0, |json| json.len());
+        while size(&saved) > STATE_BYTES && shrink(&mut saved) {}
+        serde_json::to_value(&saved).unwrap_or_default()
     }
 
     /// Counted over all processes that worked for the workflow.
     pub fn count(&mut self, metric: &str) {
         let count = self.state.metrics.get(metric).and_then(Value::as_u64).unwrap_or_default();
         self.state.metrics.insert(metric.to_owned(), Value::from(count + 1));
+    }
+}
+
+/// Takes out what can be missed most easily. Answers whether there was anything.
+fn shrink(state: &mut ExecutionState) -> bool {
+    for named in [&mut state.completed_tasks, &mut state.pending_tasks] {
+        if !named.is_empty() {
+            named.drain(..named.len().div_ceil(2));
+            return true;
+        }
+    }
+    if !state.retry_counts.is_empty() || !state.artifacts.is_empty() {
+        state.retry_counts.clear();
+        state.artifacts.clear();
+        return true;
+    }
+    let size = |persona: &Map<String, Value>| serde_json::to_string(persona).map_or(0, |json| json.len());
+    let is_idle = |persona: &Map<String, Value>| persona.get("status").is_none_or(|status| status == "idle");
+    let largest = state.persona_states.iter().max_by_key(|(_, persona)| (is_idle(persona), size(persona)));
+    if let Some(name) = largest.map(|(name, _)| name.clone()) {
+        state.persona_states.remove(&name);
+        return true;
+    }
+    let breaker = state.metrics.remove(BREAKER);
+    let is_more = !state.metrics.is_empty();
+    state.metrics.clear();
+    state.metrics.extend(breaker.map(|breaker| (BREAKER.to_owned(), breaker)));
+    is_more
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_that_grew_too_large_is_saved_without_what_can_be_missed() {
+        let (mut ledger, now) = (Ledger::new(None, "c", 64), Timestamp::from_millis(1));
+        let task = |number: u32| TaskId::trusted(format!("{number:0>64}"));
+        for number in 0..400 {
+            let agent = AgentId::trusted(format!("{:0>60}", number % 64));
+            ledger.begin(&agent, &task(number), 1, now);
+            ledger.tried(
+                &agent,
+                Some(&Failure::new(super::super::failure::Category::Timeout, "x".repeat(600))),
+                1,
+                Duration::ZERO,
+                now,
+            );
+            ledger.keep(&agent, Map::from_iter([("k".to_owned(), Value::from("y".repeat(400)))]), now).expect("kept");
+        }
+        assert!(serde_json::to_string(&ledger.state).expect("JSON").len() > limit::CHECKPOINT.max);
+        let saved = ledger.snapshot();
+        assert!(saved.to_string().len() <= STATE_BYTES);
+        assert!(saved["persona_states"].as_object().expect("personas").len() > 20, "{saved}");
+    }
+
+    #[test]
+    fn time_is_charged_in_whole_seconds_rounded_up() {
+        let mut ledger = Ledger::new(None, "c", 1);
+        let charged = [200, 900, 2_900, 100].map(|millis| ledger.charge(Duration::from_millis(millis)));
+        assert_eq!(charged, [1, 1, 2, 1]);
+        ledger.uncharge(Duration::from_millis(100), 1);
+        assert_eq!(ledger.charge(Duration::from_millis(100)), 1);
     }
 }

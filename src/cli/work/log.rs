@@ -46,7 +46,13 @@ impl Shelf {
         let name = format!("attempt-{attempt:03}-try-{number:03}");
         let mut beginning = self.file(&format!("{name}.log"))?;
         let written = beginning.seek(SeekFrom::End(0))?;
-        Ok(Log { path: self.dir.path().join(format!("{name}.log")), beginning, written, end: None, failed: None })
+        Ok(Log {
+            path: self.dir.path().join(format!("{name}.log")),
+            beginning: Some(beginning),
+            written,
+            end: None,
+            failed: None,
+        })
     }
 
     fn file(&self, name: &str) -> io::Result<File> {
@@ -89,7 +95,8 @@ fn file_name(task: &TaskId) -> String {
 
 pub struct Log {
     path: PathBuf,
-    beginning: File,
+    /// None where none could be opened.
+    beginning: Option<File>,
     written: u64,
     /// Once the beginning is full: the second file, and how much is in it.
     end: Option<(File, u64)>,
@@ -98,6 +105,11 @@ pub struct Log {
 }
 
 impl Log {
+    /// Keeps nothing: a disk that is full stops no work.
+    pub fn none() -> Self {
+        Self { path: PathBuf::new(), beginning: None, written: 0, end: None, failed: None }
+    }
+
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -113,9 +125,10 @@ impl Log {
     }
 
     fn try_write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let Some(beginning) = &mut self.beginning else { return Ok(()) };
         let room = usize::try_from(LARGEST.saturating_sub(self.written)).unwrap_or(usize::MAX);
         let (first, rest) = bytes.split_at(room.min(bytes.len()));
-        self.beginning.write_all(first)?;
+        beginning.write_all(first)?;
         self.written += first.len() as u64;
         if rest.is_empty() { Ok(()) } else { self.write_end(rest) }
     }

@@ -24,7 +24,9 @@ const PAUSES: [u64; 6] = [100, 300, 1_000, 3_000, 5_000, 10_000];
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Urgency {
     Work,
-    /// Claim nothing more, and finish what runs.
+    /// Claim nothing more; what was claimed is worked on as ever.
+    Enough,
+    /// Finish what runs, and try nothing again.
     Finish,
     /// End what runs, and give it back.
     Cut,
@@ -59,6 +61,8 @@ pub struct Shop {
     /// Distinguishes this process's batches.
     pub run: String,
     pub batches: Cell<u64>,
+    /// What the workflow's tries may still take, if it has a bound.
+    pub seconds_left: Cell<Option<u64>>,
 }
 
 /// Why the work ends.
@@ -75,6 +79,8 @@ pub struct Held {
     pub task: TaskId,
     pub attempt: u32,
     pub acted: bool,
+    /// The commit that it was claimed on, as the board knows it.
+    pub head: Option<String>,
 }
 
 impl Shop {
@@ -92,7 +98,21 @@ impl Shop {
                     tracing::warn!(%error, "the board could not be used; trying again");
                     sleep(Duration::from_millis(*pause)).await;
                 }
-                (answer, _) => return answer,
+                (answer, _) => {
+                    if let Ok(reply) = &answer {
+                        self.learn(reply);
+                    }
+                    return answer;
+                }
+            }
+        }
+    }
+
+    /// What a reply says of the budget.
+    fn learn(&self, reply: &Value) {
+        for saved in reply["results"].as_array().into_iter().flatten().chain([reply]) {
+            if saved["spent"].is_object() {
+                self.seconds_left.set(saved["remaining"]["seconds"].as_u64());
             }
         }
     }
@@ -147,18 +167,18 @@ impl Shop {
         *self.stop.borrow() > Urgency::Work
     }
 
-    /// Waits, unless the work is to stop meanwhile: answers whether it went on to the end.
-    pub async fn pause(&self, pause: Duration) -> bool {
+    /// Waits, unless the work is to stop that urgently meanwhile: answers whether it went on to the end.
+    pub async fn pause(&self, pause: Duration, until: Urgency) -> bool {
         let mut stop = self.stop.subscribe();
         let end = Instant::now() + pause;
         select! {
             () = tokio::time::sleep_until(end) => true,
-            _ = stop.wait_for(|level| *level > Urgency::Work) => false,
+            _ = stop.wait_for(|level| *level >= until) => false,
         }
     }
 
     /// Until the breaker lets the command run again; false when the work stops.
-    pub async fn wait_for_breaker(&self) -> bool {
+    pub async fn wait_for_breaker(&self, until: Urgency) -> bool {
         loop {
             let (left, failures, gave_up) = {
                 let ledger = self.ledger.borrow();
@@ -170,11 +190,11 @@ impl Shop {
                 return false;
             }
             if left <= 0 {
-                return !self.is_stopping();
+                return *self.stop.borrow() < until;
             }
             let pause = Duration::from_millis(left.unsigned_abs());
             self.show.tell(&Event::Paused { seconds: pause.as_secs_f64(), failures });
-            if !self.pause(pause).await {
+            if !self.pause(pause, until).await {
                 return false;
             }
         }
@@ -196,7 +216,7 @@ impl Shop {
                 let tasks = state.agent(agent).map(|agent| agent.current_tasks.clone()).unwrap_or_default();
                 let held = tasks.into_iter().filter_map(|id| {
                     let open = state.task(&id)?.open_attempt()?;
-                    Some(Held { attempt: open.number, acted: open.acted, task: id })
+                    Some(Held { attempt: open.number, acted: open.acted, head: open.place.head.clone(), task: id })
                 });
                 held.collect()
             };

@@ -1,25 +1,29 @@
 //! One agent of the worker: claims, runs the command, tries again, and ends each task one way or the other.
 
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
+use anyhow::bail;
 use serde_json::{Map, Value, json};
 use tokio::select;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::checkout::{Before, Checkout};
+use super::checkout::{Before, Changes, Checkout};
 use super::child::{self, Child, End, Happened};
 use super::failure::{Category, Failure};
-use super::log::Shelf;
+use super::log::{Log, Shelf};
 use super::output::{Marked, Output, Printed, first_bytes};
 use super::shop::{Held, Shop, Urgency};
 use super::show::Event;
 use crate::cli::supervise::{Assignment, Order};
+use crate::ops::input::depth;
 use crate::participant::{AgentChoice, CallError, Caller};
 use crate::state::id::{AgentId, TaskId};
 use crate::state::limit;
+use crate::state::refusal::Refusal;
 use crate::state::task::Task;
 use crate::state::workflow::Spent;
 
@@ -34,6 +38,8 @@ const HEARTBEAT: Duration = Duration::from_secs(20);
 const BETWEEN_CHECKPOINTS: Duration = Duration::from_millis(200);
 /// Bytes of the message of a failure.
 const MESSAGE: usize = 4 << 10;
+/// What is left of a task's own time when its try is ended: to end the command, and to say so before the lease is over.
+const MARGIN: Duration = Duration::from_secs(5);
 /// Longest text of a variable: a program's arguments and environment share what the system allows.
 const VARIABLE: usize = 16 << 10;
 
@@ -41,11 +47,15 @@ pub struct Worker {
     pub agent: AgentId,
     pub checkout: Checkout,
     pub shop: Rc<Shop>,
+    /// How the checkout was when the task began that is not ended yet.
+    pub begun: RefCell<Option<Before>>,
+    /// What of the try that runs was charged to the workflow.
+    pub charged: Cell<Duration>,
 }
 
 /// How one try of a task ended.
 enum Tried {
-    Done(Printed),
+    Done(Printed, Changes),
     Failed(Failure),
     /// Ended by us, because the work is cut short.
     Interrupted,
@@ -55,6 +65,10 @@ enum Tried {
     },
     /// Somebody else's by now, or nobody's.
     Lost {
+        reason: String,
+    },
+    /// What an earlier worker runs for it does not end.
+    Busy {
         reason: String,
     },
     /// The command cannot be run at all.
@@ -77,6 +91,8 @@ struct Outcome {
     tried: Tried,
     tokens: u64,
     took: Duration,
+    /// When the task's own time is over: no try begins after it.
+    until: Option<Instant>,
 }
 
 impl Worker {
@@ -88,7 +104,7 @@ impl Worker {
             self.shop.taken.set(self.shop.taken.get() + 1);
             self.execute(held, Value::Null).await?;
         }
-        while self.may_claim().await && self.shop.wait_for_breaker().await {
+        while self.may_claim().await && self.shop.wait_for_breaker(Urgency::Enough).await {
             self.shop.claiming.set(self.shop.claiming.get() + 1);
             let claimed = self.claim().await;
             self.shop.claiming.set(self.shop.claiming.get() - 1);
@@ -109,12 +125,12 @@ impl Worker {
     async fn may_claim(&self) -> bool {
         while let Some(most) = self.shop.settings.max_tasks {
             if self.shop.taken.get() >= most {
-                self.shop.stop(Urgency::Finish, format!("{most} tasks were taken, as many as it may"), true);
+                self.shop.stop(Urgency::Enough, format!("{most} tasks were taken, as many as it may"), true);
             }
             if self.shop.is_stopping() || self.shop.taken.get() + self.shop.claiming.get() < most {
                 break;
             }
-            self.shop.pause(LOOK).await;
+            self.shop.pause(LOOK, Urgency::Enough).await;
         }
         !self.shop.is_stopping()
     }
@@ -127,7 +143,7 @@ impl Worker {
     /// The next task, or none for now; when there will be none, the work stops.
     async fn claim(&mut self) -> anyhow::Result<Option<(Held, Value)>> {
         if self.is_scope_finished().await? {
-            self.shop.stop(Urgency::Finish, "every task of the scope is finished", true);
+            self.shop.stop(Urgency::Enough, "every task of the scope is finished", true);
             return Ok(None);
         }
         let query =
@@ -143,7 +159,7 @@ impl Worker {
             let attempt = u32::try_from(reply["attempt"].as_u64().unwrap_or_default())?;
             let (agent, title) = (&self.agent, task.headline());
             self.shop.show.tell(&Event::Claimed { agent, task: &task.id, title, attempt });
-            return Ok(Some((Held { task: task.id, attempt, acted: false }, reply["handoff"].clone())));
+            return Ok(Some((Held { task: task.id, attempt, acted: false, head: None }, reply["handoff"].clone())));
         }
         self.make_of(&reply).await?;
         Ok(None)
@@ -157,7 +173,7 @@ impl Worker {
     /// What an answer without a task means for the worker.
     async fn make_of(&self, reply: &Value) -> anyhow::Result<()> {
         let message = reply["message"].as_str().unwrap_or_default();
-        let stop = |text: String, is_good| self.shop.stop(Urgency::Finish, text, is_good);
+        let stop = |text: String, is_good| self.shop.stop(Urgency::Enough, text, is_good);
         match reply["verdict"].as_str().unwrap_or_default() {
             "finished" => stop(message.to_owned(), true),
             "wait" => self.shop.show.tell(&Event::Waiting { agent: &self.agent, r#for: message }),
@@ -191,7 +207,7 @@ impl Worker {
             return Ok(true);
         }
         if status["queue"]["deadlocked"] == true {
-            self.shop.stop(Urgency::Finish, "what is left of the scope is blocked; see `callboard status`", false);
+            self.shop.stop(Urgency::Enough, "what is left of the scope is blocked; see `callboard status`", false);
         }
         Ok(false)
     }
@@ -199,9 +215,12 @@ impl Worker {
     /// Works on one task until it is ended one way or the other.
     async fn execute(&self, held: Held, handoff: Value) -> anyhow::Result<()> {
         let mut has_begun = false;
+        let before = self.before(&held).await;
+        self.begun.replace(Some(before.clone()));
         loop {
-            if *self.shop.stop.borrow() >= Urgency::Cut || !has_begun && self.shop.is_stopping() {
-                return self.release(&held, "the worker was stopped before it began").await;
+            let level = *self.shop.stop.borrow();
+            if level >= Urgency::Cut || !has_begun && level >= Urgency::Finish {
+                return self.release(&held, "the worker was stopped before it began", Spent::default()).await;
             }
             has_begun = true;
             let (agent, now) = (&self.agent, self.shop.now());
@@ -211,25 +230,46 @@ impl Worker {
             let begun =
                 self.shop.batch(&self.caller(), vec![("start_task", starting), ("save_checkpoint", saving)]).await;
             if let Err(CallError::Refused(refusal)) = &begun {
-                return self.lost(&held, &refusal.to_string()).await;
+                if self.is_lost(&held).await {
+                    return self.lost(&held, &refusal.to_string(), Spent::default()).await;
+                }
+                let failure = Failure::new(Category::Transient, format!("it could not be started: {refusal}"));
+                return self.give_up(&held, &failure, Spent::default()).await;
             }
             begun?;
-            let before = self.before().await;
-            let outcome = self.run(&held, number, &handoff).await?;
-            if !self.settle(&held, number, outcome, &before).await? {
+            let outcome = self.run(&held, number, &handoff, &before).await?;
+            if !self.settle(&held, number, outcome).await? {
                 return Ok(());
             }
         }
     }
 
-    async fn before(&self) -> Before {
-        let checkout = self.checkout.clone();
-        tokio::task::spawn_blocking(move || checkout.before()).await.unwrap_or_default()
+    /// How the checkout is before a task; what another task has left there goes, so that it is not taken for this one's.
+    async fn before(&self, held: &Held) -> Before {
+        let persona = self.shop.ledger.borrow().persona(&self.agent);
+        let goes_on = persona.task.as_ref() == Some(&held.task) && persona.task_attempt == held.attempt;
+        let (checkout, agent, head, now) =
+            (self.checkout.clone(), self.agent.clone(), held.head.clone(), self.shop.now());
+        let look = move || {
+            if goes_on {
+                return checkout.before_what_goes_on(head.as_deref());
+            }
+            checkout.put_rest_aside(agent.as_str(), now);
+            checkout.before()
+        };
+        tokio::task::spawn_blocking(look).await.unwrap_or_default()
+    }
+
+    /// What the task has left is kept, away from the next one.
+    async fn put_aside(&self, held: &Held) {
+        let Some(before) = self.begun.take() else { return };
+        let (checkout, id, attempt) = (self.checkout.clone(), held.task.to_string(), held.attempt);
+        drop(tokio::task::spawn_blocking(move || checkout.put_aside(&before, &id, attempt)).await);
     }
 
     /// Says on the board what a try came to. Answers whether the same agent tries again.
-    async fn settle(&self, held: &Held, number: u32, outcome: Outcome, before: &Before) -> anyhow::Result<bool> {
-        let Outcome { tried, tokens, took } = outcome;
+    async fn settle(&self, held: &Held, number: u32, outcome: Outcome) -> anyhow::Result<bool> {
+        let Outcome { tried, tokens, took, until } = outcome;
         let failure = match &tried {
             Tried::Failed(failure) => Some(failure.clone()),
             Tried::StopRequested { reason } => {
@@ -238,37 +278,44 @@ impl Worker {
             _ => None,
         };
         let (agent, now) = (&self.agent, self.shop.now());
-        let spent = self.shop.ledger.borrow_mut().tried(agent, failure.as_ref(), tokens, took, now);
+        let uncharged = took.saturating_sub(self.charged.take());
+        let spent = self.shop.ledger.borrow_mut().tried(agent, failure.as_ref(), tokens, uncharged, now);
         self.judge_command(&tried);
         match (tried, failure) {
-            (Tried::Done(printed), _) => {
-                self.complete(held, printed, before, spent).await?;
-                self.shop.show.tell(&Event::Done { agent, task: &held.task, seconds: took.as_secs_f64(), tokens });
+            (Tried::Done(printed, changes), _) => {
+                if self.complete(held, printed, changes, spent).await? {
+                    self.shop.show.tell(&Event::Done { agent, task: &held.task, seconds: took.as_secs_f64(), tokens });
+                }
                 Ok(false)
             }
             (Tried::Failed(_), Some(failure)) => {
                 let left = failure.category.retries(self.shop.settings.retries).saturating_sub(number - 1);
-                if left == 0 {
+                let pause = failure.category.pause(self.shop.settings.backoff, number);
+                if left == 0 || until.is_some_and(|until| Instant::now() + pause >= until) {
                     self.give_up(held, &failure, spent).await?;
                     return Ok(false);
                 }
-                self.wait_to_retry(held, number, &failure, spent).await
+                self.wait_to_retry(held, pause, &failure, spent).await
             }
             (Tried::StopRequested { .. }, Some(failure)) => {
                 self.give_up(held, &failure, spent).await?;
                 Ok(false)
             }
             (Tried::Lost { reason }, _) => {
-                self.lost(held, &reason).await?;
+                self.lost(held, &reason, spent).await?;
+                Ok(false)
+            }
+            (Tried::Busy { reason }, _) => {
+                self.release(held, &reason, spent).await?;
                 Ok(false)
             }
             (Tried::NotStarted { reason }, _) => {
                 self.shop.stop(Urgency::Finish, format!("the command cannot be run: {reason}"), false);
-                self.release(held, &format!("the worker's command cannot be run: {reason}")).await?;
+                self.release(held, &format!("the worker's command cannot be run: {reason}"), spent).await?;
                 Ok(false)
             }
             _ => {
-                self.release(held, "the worker was interrupted").await?;
+                self.release(held, "the worker was interrupted", spent).await?;
                 Ok(false)
             }
         }
@@ -278,20 +325,17 @@ impl Worker {
         let (now, threshold) = (self.shop.now(), self.shop.settings.breaker);
         let mut ledger = self.shop.ledger.borrow_mut();
         match tried {
-            Tried::Done(_) => ledger.breaker.succeeded(),
+            Tried::Done(..) => ledger.breaker.succeeded(),
             Tried::Failed(_) => ledger.breaker.failed(threshold, now),
             _ => {}
         }
     }
 
-    async fn complete(&self, held: &Held, printed: Printed, before: &Before, spent: Spent) -> anyhow::Result<()> {
-        let (agent, task) = (&self.agent, self.task(&held.task).await?);
-        let (checkout, before) = (self.checkout.clone(), before.clone());
-        let (subject, id) = (task.headline().to_owned(), held.task.to_string());
-        let changes =
-            tokio::task::spawn_blocking(move || checkout.done(&before, &subject, &id)).await.unwrap_or_default();
+    /// Answers whether it is done; a result that the board does not take fails the task.
+    async fn complete(&self, held: &Held, printed: Printed, changes: Changes, spent: Spent) -> anyhow::Result<bool> {
+        let agent = &self.agent;
         let (output, data) = result(printed);
-        let completing = json!({
+        let mut completing = json!({
             "agent_id": agent,
             "task_id": held.task,
             "attempt": held.attempt,
@@ -302,37 +346,62 @@ impl Worker {
             "branch": changes.branch,
             "commit": changes.commit,
         });
-        {
-            let mut ledger = self.shop.ledger.borrow_mut();
-            ledger.ended(agent, &held.task, true, self.shop.now());
-            ledger.count("completed");
+        self.shop.ledger.borrow_mut().ended(agent, &held.task, true, self.shop.now());
+        let mut ended = self.end_by("complete_task", held, &completing, spent).await?;
+        if ended.is_err() && !self.is_lost(held).await {
+            completing["data"] = Value::Null;
+            ended = self.end_by("complete_task", held, &completing, spent).await?;
         }
-        let saving = self.shop.saving(Some(agent), None, spent);
-        let both = vec![("complete_task", completing.clone()), ("save_checkpoint", saving)];
-        match self.shop.batch(&self.caller(), both).await {
-            Ok(_) => {
-                self.shop.ledger.borrow_mut().tally.done += 1;
-                self.shop.show_progress().await;
-                Ok(())
+        let Err(refusal) = ended else {
+            self.begun.take();
+            self.shop.ledger.borrow_mut().tally.done += 1;
+            self.shop.show_progress().await;
+            return Ok(true);
+        };
+        self.shop.ledger.borrow_mut().take_back(&held.task);
+        if self.is_lost(held).await {
+            self.lost(held, &refusal.to_string(), spent).await?;
+        } else {
+            let failure = Failure::new(Category::Permanent, format!("its result was refused: {refusal}"));
+            self.give_up(held, &failure, spent).await?;
+        }
+        Ok(false)
+    }
+
+    /// Ends a task by one operation, and saves in the same write; when that is refused, by the operation alone, as a result
+    /// that comes too late is kept on its attempt.
+    async fn end_by(
+        &self,
+        name: &str,
+        held: &Held,
+        arguments: &Value,
+        spent: Spent,
+    ) -> anyhow::Result<Result<Value, Refusal>> {
+        let saving = self.shop.saving(Some(&self.agent), None, spent);
+        match self.shop.batch(&self.caller(), vec![(name, arguments.clone()), ("save_checkpoint", saving)]).await {
+            Ok(mut replies) => return Ok(Ok(replies.first_mut().map(Value::take).unwrap_or_default())),
+            Err(CallError::Refused(refusal)) => tracing::debug!(%refusal, task = %held.task, name, "alone, then"),
+            Err(error) => return Err(error.into()),
+        }
+        match self.shop.call(&self.caller(), name, arguments.clone()).await {
+            Ok(reply) => {
+                self.save(None, spent).await?;
+                Ok(Ok(reply))
             }
-            Err(CallError::Refused(_)) => {
-                // By itself, a result that comes too late is kept on its attempt.
-                match self.shop.call(&self.caller(), "complete_task", completing).await {
-                    Ok(_) => self.shop.ledger.borrow_mut().tally.done += 1,
-                    Err(CallError::Refused(refusal)) => return self.lost(held, &refusal.to_string()).await,
-                    Err(error) => return Err(error.into()),
-                }
-                self.save(None, spent).await
-            }
+            Err(CallError::Refused(refusal)) => Ok(Err(refusal)),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// What is refused for another reason would be refused again: the task is still ours, and has to be ended.
+    async fn is_lost(&self, held: &Held) -> bool {
+        matches!(self.reason_to_end(held).await, Some(Cause::Lost(_)))
     }
 
     /// The second level: another attempt, by another agent if there is one; a permanent failure parks the task.
     async fn give_up(&self, held: &Held, failure: &Failure, spent: Spent) -> anyhow::Result<()> {
         let agent = &self.agent;
-        let (checkout, id, attempt) = (self.checkout.clone(), held.task.to_string(), held.attempt);
-        drop(tokio::task::spawn_blocking(move || checkout.put_aside(&id, attempt)).await);
+        self.put_aside(held).await;
         let failing = json!({
             "agent_id": agent,
             "task_id": held.task,
@@ -346,16 +415,10 @@ impl Worker {
             ledger.ended(agent, &held.task, false, self.shop.now());
             ledger.count("given_up");
         }
-        let saving = self.shop.saving(Some(agent), None, spent);
-        let status =
-            match self.shop.batch(&self.caller(), vec![("fail_task", failing), ("save_checkpoint", saving)]).await {
-                Ok(results) => results.first().and_then(|reply| reply["status"].as_str().map(str::to_owned)),
-                Err(CallError::Refused(refusal)) => {
-                    self.save(None, spent).await?;
-                    return self.lost(held, &refusal.to_string()).await;
-                }
-                Err(error) => return Err(error.into()),
-            };
+        let status = match self.end_by("fail_task", held, &failing, spent).await? {
+            Ok(reply) => reply["status"].as_str().map(str::to_owned),
+            Err(refusal) => return self.release(held, &refusal.to_string(), spent).await,
+        };
         let status = status.unwrap_or_else(|| "failed".to_owned());
         let is_parked = status == "failed";
         {
@@ -373,43 +436,54 @@ impl Worker {
     }
 
     /// The first level: the same agent tries again after a while. Answers whether it does.
-    async fn wait_to_retry(&self, held: &Held, number: u32, failure: &Failure, spent: Spent) -> anyhow::Result<bool> {
+    async fn wait_to_retry(
+        &self,
+        held: &Held,
+        pause: Duration,
+        failure: &Failure,
+        spent: Spent,
+    ) -> anyhow::Result<bool> {
         let agent = &self.agent;
-        let pause = failure.category.pause(self.shop.settings.backoff, number);
         let (category, error) = (failure.category.as_str(), failure.message.as_str());
         let pause_seconds = pause.as_secs_f64();
         self.shop.show.tell(&Event::Retrying { agent, task: &held.task, category, error, pause_seconds });
         let saved =
             self.shop.call(&self.caller(), "save_checkpoint", self.shop.saving(Some(agent), Some(held), spent)).await;
         let saved = match saved {
+            Err(CallError::Refused(refusal)) if self.is_lost(held).await => {
+                self.lost(held, &refusal.to_string(), spent).await?;
+                return Ok(false);
+            }
             Err(CallError::Refused(refusal)) => {
-                self.lost(held, &refusal.to_string()).await?;
+                self.release(held, &format!("it could not be saved: {refusal}"), spent).await?;
                 return Ok(false);
             }
             saved => saved?,
         };
         if let Some(exhausted) = saved["exhausted"].as_str() {
             self.shop.stop(Urgency::Finish, format!("the workflow's budget is spent: {exhausted}"), false);
-            self.release(held, "the workflow's budget is spent").await?;
+            self.release(held, "the workflow's budget is spent", Spent::default()).await?;
             return Ok(false);
         }
-        if !self.shop.pause(pause).await || !self.shop.wait_for_breaker().await {
-            self.release(held, &format!("the worker stopped after a failure: {}", bounded(error, 500))).await?;
+        if !self.shop.pause(pause, Urgency::Finish).await || !self.shop.wait_for_breaker(Urgency::Finish).await {
+            let reason = format!("the worker stopped after a failure: {}", bounded(error, 500));
+            self.release(held, &reason, Spent::default()).await?;
             return Ok(false);
         }
         self.shop.ledger.borrow_mut().tally.retries += 1;
         Ok(true)
     }
 
-    async fn release(&self, held: &Held, reason: &str) -> anyhow::Result<()> {
+    async fn release(&self, held: &Held, reason: &str, spent: Spent) -> anyhow::Result<()> {
         let agent = &self.agent;
+        self.put_aside(held).await;
         self.shop.ledger.borrow_mut().ended(agent, &held.task, false, self.shop.now());
         let releasing = json!({"agent_id": agent, "task_id": held.task, "attempt": held.attempt, "reason": bounded(reason, limit::REASON.max)});
-        let saving = self.shop.saving(Some(agent), None, Spent::default());
-        match self.shop.batch(&self.caller(), vec![("release_task", releasing), ("save_checkpoint", saving)]).await {
-            Ok(_) => {}
-            Err(CallError::Refused(refusal)) => return self.lost(held, &refusal.to_string()).await,
-            Err(error) => return Err(error.into()),
+        if let Err(refusal) = self.end_by("release_task", held, &releasing, spent).await? {
+            if self.is_lost(held).await {
+                return self.lost(held, &refusal.to_string(), spent).await;
+            }
+            bail!("{} can be neither ended nor given back: {refusal}", held.task);
         }
         self.shop.ledger.borrow_mut().tally.released += 1;
         self.shop.show.tell(&Event::Released { agent, task: &held.task, reason });
@@ -417,26 +491,36 @@ impl Worker {
     }
 
     /// It is not ours any more: nothing is said of it but here.
-    async fn lost(&self, held: &Held, reason: &str) -> anyhow::Result<()> {
+    async fn lost(&self, held: &Held, reason: &str, spent: Spent) -> anyhow::Result<()> {
+        self.put_aside(held).await;
         {
             let mut ledger = self.shop.ledger.borrow_mut();
             ledger.ended(&self.agent, &held.task, false, self.shop.now());
             ledger.tally.lost += 1;
         }
         self.shop.show.tell(&Event::Lost { agent: &self.agent, task: &held.task, reason });
-        self.save(None, Spent::default()).await
+        self.save(None, spent).await
     }
 
+    /// A state that is refused must not end the work; what was spent is charged without it.
     async fn save(&self, held: Option<&Held>, spent: Spent) -> anyhow::Result<()> {
-        let saving = self.shop.saving(Some(&self.agent), held, spent);
-        self.shop.call(&self.caller(), "save_checkpoint", saving).await?;
-        Ok(())
+        let mut saving = self.shop.saving(Some(&self.agent), held, spent);
+        let mut saved = self.shop.call(&self.caller(), "save_checkpoint", saving.clone()).await;
+        if let Err(CallError::Refused(refusal)) = &saved {
+            tracing::warn!(%refusal, "where the work stands was not saved");
+            saving["state"].take();
+            saved = self.shop.call(&self.caller(), "save_checkpoint", saving).await;
+        }
+        match saved {
+            Ok(_) | Err(CallError::Refused(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// A claim whose answer nobody waited for.
     async fn release_rest(&self) -> anyhow::Result<()> {
         for held in self.held().await? {
-            self.release(&held, "the worker stopped before it began").await?;
+            self.release(&held, "the worker stopped before it began", Spent::default()).await?;
         }
         Ok(())
     }
@@ -447,14 +531,32 @@ impl Worker {
     }
 
     /// One run of the command, to its end.
-    async fn run(&self, held: &Held, number: u32, handoff: &Value) -> anyhow::Result<Outcome> {
+    async fn run(&self, held: &Held, number: u32, handoff: &Value, before: &Before) -> anyhow::Result<Outcome> {
         let start = Instant::now();
-        let task = self.task(&held.task).await?;
-        let shelf = Shelf::open(&self.shop.settings.board, &held.task)?;
-        let assignment = self.assignment(&task, held, number, handoff, &shelf).await?;
-        let mut output = Output::new(shelf.log(held.attempt, number)?);
+        self.charged.take();
+        let task = match self.task(&held.task).await {
+            Ok(task) => task,
+            Err(error) if is_refusal(&error) => {
+                let tried = Tried::Lost { reason: error.to_string() };
+                return Ok(Outcome { tried, tokens: 0, took: start.elapsed(), until: None });
+            }
+            Err(error) => return Err(error),
+        };
+        let until = self.until(&task);
+        let opened = Shelf::open(&self.shop.settings.board, &held.task);
+        let opened = opened.and_then(|shelf| Ok((shelf.log(held.attempt, number)?, shelf.lock())));
+        let (log, lock) = match opened {
+            Ok((log, lock)) => (log, Some(lock)),
+            Err(error) => {
+                let message = format!("{} runs without a log: {error}", held.task);
+                self.shop.show.tell(&Event::Problem { message: &message });
+                (Log::none(), None)
+            }
+        };
+        let assignment = self.assignment(&task, held, number, handoff, lock).await?;
+        let mut output = Output::new(log);
         let ended = match Child::start(&assignment).await {
-            Ok(child) => self.follow(child, held, number, &task, &mut output).await,
+            Ok(child) => self.follow(child, held, number, until, &mut output).await,
             Err(error) => (End::NotStarted { reason: format!("its supervisor: {error}") }, Printed::default(), None),
         };
         let (end, printed, cause) = ended;
@@ -462,6 +564,7 @@ impl Worker {
         let tried = match (cause, end) {
             (Some(Cause::Lost(reason)), _) => Tried::Lost { reason },
             (Some(Cause::StopRequested(reason)), _) => Tried::StopRequested { reason },
+            (_, End::Busy { reason }) => Tried::Busy { reason },
             (_, End::NotStarted { reason }) => {
                 Tried::NotStarted { reason: format!("{}: {reason}", assignment.command[0]) }
             }
@@ -472,7 +575,10 @@ impl Worker {
                 Tried::Failed(Failure::new(Category::Timeout, message.trim_end()))
             }
             (None, End::Exit(exit)) => match Failure::of(exit, &printed) {
-                None => Tried::Done(printed),
+                None => match self.changes(&task, before).await {
+                    Ok(changes) => Tried::Done(printed, changes),
+                    Err(error) => Tried::Failed(Failure::new(Category::Transient, format!("{error:#}"))),
+                },
                 Some(failure) => Tried::Failed(failure),
             },
             (Some(Cause::Interruption), End::Lost) => Tried::Interrupted,
@@ -481,7 +587,22 @@ impl Worker {
                 Tried::Failed(Failure::new(Category::Transient, message))
             }
         };
-        Ok(Outcome { tried, tokens, took: start.elapsed() })
+        Ok(Outcome { tried, tokens, took: start.elapsed(), until })
+    }
+
+    async fn changes(&self, task: &Task, before: &Before) -> anyhow::Result<Changes> {
+        let (checkout, before) = (self.checkout.clone(), before.clone());
+        let (subject, id) = (task.headline().to_owned(), task.id.to_string());
+        tokio::task::spawn_blocking(move || checkout.done(&before, &subject, &id)).await?
+    }
+
+    /// When the task's own time is over for this worker: soon enough to fail it before its lease ends.
+    fn until(&self, task: &Task) -> Option<Instant> {
+        let (open, seconds) = (task.open_attempt()?, task.timeout_seconds?);
+        let whole = Duration::from_secs(u64::from(seconds));
+        let gone = self.shop.now().since(open.claimed_at + open.stepped_millis);
+        let gone = Duration::from_millis(u64::try_from(gone).unwrap_or_default());
+        Some(Instant::now() + whole.saturating_sub(MARGIN.min(whole / 2)).saturating_sub(gone))
     }
 
     async fn assignment(
@@ -490,7 +611,7 @@ impl Worker {
         held: &Held,
         number: u32,
         handoff: &Value,
-        shelf: &Shelf,
+        lock: Option<PathBuf>,
     ) -> anyhow::Result<Assignment> {
         let persona = self.shop.ledger.borrow().persona(&self.agent);
         let checkpoint = match &persona.checkpoint {
@@ -529,7 +650,7 @@ impl Worker {
             command: self.command(),
             environment: variables.into_iter().map(variable).collect::<BTreeMap<_, _>>(),
             directory: self.checkout.directory.clone(),
-            lock: shelf.lock(),
+            lock,
             input: input.to_string() + "\n",
         })
     }
@@ -549,7 +670,10 @@ impl Worker {
 
     /// What the last one who worked on the task kept.
     async fn checkpoint_of_others(&self, task: &TaskId) -> anyhow::Result<Value> {
-        let found = self.shop.call(&self.caller(), "get_checkpoint", json!({"task_id": task})).await?;
+        let found = match self.shop.call(&self.caller(), "get_checkpoint", json!({"task_id": task})).await {
+            Err(CallError::Refused(_)) => return Ok(Value::Null),
+            found => found?,
+        };
         let checkpoint = &found["checkpoint"];
         let by = checkpoint["agent"].as_str().unwrap_or_default();
         let persona = &checkpoint["state"]["persona_states"][by];
@@ -563,14 +687,17 @@ impl Worker {
         mut child: Child,
         held: &Held,
         number: u32,
-        task: &Task,
+        until_own: Option<Instant>,
         output: &mut Output,
     ) -> (End, Printed, Option<Cause>) {
         let (mut look, mut beat) = (interval(LOOK), interval(HEARTBEAT));
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let limit = self.timeout(task);
-        let deadline = limit.map(|limit| Instant::now() + limit);
+        let start = Instant::now();
+        let budget = self.shop.seconds_left.get().map(Duration::from_secs);
+        let own = until_own.map(|until| until.saturating_duration_since(start));
+        let limit = [self.shop.settings.timeout, budget, own].into_iter().flatten().min();
+        let deadline = limit.map(|limit| start + limit);
         let mut stop = self.shop.stop.subscribe();
         let mut cause: Option<Cause> = None;
         let mut ordered = Urgency::Work;
@@ -601,7 +728,7 @@ impl Worker {
                 },
                 _ = stop.changed() => continue,
                 _ = look.tick() => self.reason_to_end(held).await,
-                _ = beat.tick() => { self.heartbeat(held).await; None }
+                _ = beat.tick() => { self.heartbeat(held, start.elapsed()).await; None }
                 () = until(deadline), if cause.is_none() => limit.map(Cause::Timeout),
             };
             if let (Some(end), None) = (end, &cause) {
@@ -609,12 +736,6 @@ impl Worker {
                 child.order(Order::Terminate).await;
             }
         }
-    }
-
-    /// The shorter of the worker's and the task's.
-    fn timeout(&self, task: &Task) -> Option<Duration> {
-        let of_task = task.timeout_seconds.map(|seconds| Duration::from_secs(u64::from(seconds)));
-        [self.shop.settings.timeout, of_task].into_iter().flatten().min()
     }
 
     /// The newest of what the command marked. Answers whether it was saved.
@@ -637,10 +758,20 @@ impl Worker {
         true
     }
 
-    async fn heartbeat(&self, held: &Held) {
-        let arguments = json!({"agent_id": self.agent, "task_id": held.task, "attempt": held.attempt});
-        if let Err(error) = self.shop.call(&self.caller(), "heartbeat", arguments).await {
-            tracing::debug!(%error, "no heartbeat");
+    /// With the time since the last one charged, so that a worker that is killed has not worked for nothing.
+    async fn heartbeat(&self, held: &Held, ran: Duration) {
+        let beating = json!({"agent_id": self.agent, "task_id": held.task, "attempt": held.attempt});
+        let more = ran.saturating_sub(self.charged.get());
+        let seconds = self.shop.ledger.borrow_mut().charge(more);
+        let spent = Spent { seconds, ..Spent::default() };
+        let charging = json!({"agent_id": self.agent, "workflow_id": self.shop.workflow, "spent": spent});
+        let both = vec![("heartbeat", beating), ("save_checkpoint", charging)];
+        match self.shop.batch(&self.caller(), both).await {
+            Ok(_) => self.charged.set(self.charged.get() + more),
+            Err(error) => {
+                self.shop.ledger.borrow_mut().uncharge(more, seconds);
+                tracing::debug!(%error, "no heartbeat");
+            }
         }
     }
 
@@ -671,31 +802,37 @@ async fn until(time: Option<Instant>) {
     }
 }
 
+fn is_refusal(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(CallError::Refused(_)))
+}
+
 /// The text and the data of a result.
 fn result(mut printed: Printed) -> (String, Option<Value>) {
     let text = ["output", "result"]
         .into_iter()
         .find_map(|name| Some(printed.object.as_ref()?.get(name)?.as_str()?.to_owned()));
     let data = printed.object.take().map(Value::Object);
-    let is_fit = data.as_ref().is_none_or(|data| data.to_string().len() <= limit::DATA.max);
+    let is_fit =
+        data.as_ref().is_none_or(|data| data.to_string().len() <= limit::DATA.max && depth(data) <= limit::DEPTH.max);
     let mut output = text.unwrap_or(printed.text);
     if output.trim().is_empty() {
         output = if data.is_some() { "see data" } else { "(the command printed nothing)" }.to_owned();
     }
     if !is_fit {
-        output.push_str("\n(the object on the last line is too large to keep)");
+        output.push_str("\n(the object on the last line is too large or too deep to keep)");
     }
     (bounded(&output, limit::OUTPUT.max), data.filter(|_| is_fit))
 }
 
-/// `tokens`, or what agents' own clients report of their models' use.
+/// `tokens`, or what agents' own clients report of their models' use; never more than a workflow can be charged.
 fn tokens(object: &Map<String, Value>) -> u64 {
     let number = |value: &Value| value.as_u64().or_else(|| value.as_f64().filter(|n| *n >= 0.0).map(|n| n as u64));
+    let most = limit::BUDGET.max as u64;
     if let Some(tokens) = object.get("tokens").and_then(number) {
-        return tokens;
+        return tokens.min(most);
     }
     let used = |name: &str| object.get("usage").and_then(|usage| usage.get(name)).and_then(number).unwrap_or_default();
-    used("input_tokens") + used("output_tokens")
+    used("input_tokens").saturating_add(used("output_tokens")).min(most)
 }
 
 fn bounded(text: &str, bytes: usize) -> String {

@@ -127,5 +127,6 @@ fn a_leader_stops_a_task_and_takes_one_away() {
     dies_out(&board);
     worker.tells("ended");
     assert_eq!(board.task("b")["status"], "cancelled");
-    assert!(until(Duration::from_secs(20), "it ends", || worker.process.try_wait().unwrap()).code().is_some());
+    let status = until(Duration::from_secs(20), "it ends", || worker.process.try_wait().unwrap());
+    assert_eq!(status.code(), Some(1), "a task failed for good");
 }

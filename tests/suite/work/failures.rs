@@ -148,3 +148,100 @@ fn what_a_command_marks_is_kept_at_once_and_given_to_the_next_try() {
         fs::read_to_string(&logs(&board, "a")[0]).unwrap().contains("a checkpoint was not kept").then_some(())
     });
 }
+
+#[test]
+fn a_result_that_the_board_does_not_take_ends_its_task_once() {
+    let board = Board::new();
+    add(&board, &["deep", "many", "list"]);
+    let script = r#"echo x >> runs-$CALLBOARD_TASK_ID; case $CALLBOARD_TASK_ID in
+        deep) s=1; for i in $(seq 60); do s="{\"a\": $s}"; done; echo "$s";;
+        many) echo '{"tokens": 1e18}';;
+        list) echo '{"usage": {"input_tokens": 18446744073709551615, "output_tokens": 18446744073709551615}}';;
+        esac"#;
+    let (summary, status) = Worker::start(&board, &["--workflow", "w"], script).ends();
+    assert!(status.success(), "{summary}");
+    assert_eq!((&summary["done"], &summary["lost"]), (&json!(3), &json!(0)), "{summary}");
+    for id in ["deep", "many", "list"] {
+        assert_eq!(fs::read_to_string(board.base().join(format!("runs-{id}"))).unwrap(), "x\n", "{id} ran once");
+    }
+    assert!(board.task("deep")["result"]["output"].as_str().unwrap().contains("too deep"));
+    assert_eq!(summary["spent"]["tokens"], 1_u64 << 53 << 1, "each counts as the most that there is: {summary}");
+}
+
+#[test]
+fn checkpoints_that_are_too_deep_are_not_kept_and_cost_nothing() {
+    let board = Board::new();
+    add(&board, &["a"]);
+    let script = r#"s=1; for i in $(seq 31); do s="{\"a\": $s}"; done; echo "::callboard::checkpoint $s"
+        sleep 0.3; [ $CALLBOARD_TRY = 2 ]"#;
+    let (summary, status) = Worker::start(&board, &["--backoff", "0"], script).ends();
+    assert!(status.success(), "{summary}");
+    assert!(fs::read_to_string(&logs(&board, "a")[0]).unwrap().contains("levels deep"));
+}
+
+#[test]
+fn words_in_the_output_make_no_failure_permanent() {
+    let board = Board::new();
+    add(&board, &["a"]);
+    let script =
+        "echo 'error: unexpected argument; test unauthorized ... permission denied' >&2; [ $CALLBOARD_TRY = 2 ]";
+    let (summary, status) = Worker::start(&board, &["--backoff", "0"], script).ends();
+    assert!(status.success(), "{summary}");
+    assert_eq!((&summary["tries"], &summary["done"]), (&json!(2), &json!(1)));
+}
+
+#[test]
+fn without_room_for_a_log_the_work_goes_on() {
+    let board = Board::new();
+    add(&board, &["a", "b"]);
+    fs::write(board.file("logs"), "no directory").unwrap();
+    let mut worker = Worker::start(&board, &[], "echo fine");
+    assert!(worker.tells("problem")["message"].as_str().unwrap().contains("without a log"));
+    let (summary, status) = worker.ends();
+    assert!(status.success(), "{summary}");
+    assert_eq!(board.task("a")["result"]["output"], "fine");
+}
+
+#[test]
+fn the_last_of_a_number_of_tasks_is_tried_again_like_any() {
+    let board = Board::new();
+    add(&board, &["a", "b", "c"]);
+    let script = "[ $CALLBOARD_TRY = 2 ]";
+    let options = ["--max-tasks", "2", "--agents", "2", "--backoff", "100ms"];
+    let (summary, status) = Worker::start(&board, &options, script).ends();
+    assert!(status.success(), "{summary}");
+    assert_eq!(
+        (&summary["done"], &summary["retries"], &summary["released"]),
+        (&json!(2), &json!(2), &json!(0)),
+        "{summary}"
+    );
+}
+
+#[test]
+fn a_task_that_takes_longer_than_it_may_fails_before_its_lease_ends() {
+    let board = Board::with_policy("retry_seconds = 600");
+    board.cli_ok("create_task", json!({"id": "a", "description": "d"}));
+    board.cli_ok("update_task", json!({"task_id": "a", "timeout_seconds": 6}));
+    let (summary, _) = Worker::start(&board, &["--retries", "5", "--max-tasks", "1"], "sleep 600").ends();
+    assert_eq!(
+        (&summary["given_up"], &summary["lost"], &summary["tries"]),
+        (&json!(1), &json!(0), &json!(1)),
+        "{summary}"
+    );
+    let attempt = board.task("a")["attempts"][0].clone();
+    assert_eq!(
+        (&attempt["outcome"], &attempt["error"]["category"]),
+        (&json!("failed"), &json!("timeout")),
+        "{attempt}"
+    );
+}
+
+#[test]
+fn a_budget_of_time_ends_the_try_that_uses_it_up() {
+    let board = Board::new();
+    add(&board, &["a"]);
+    let (summary, status) = Worker::start(&board, &["--workflow", "w", "--time-budget", "1s"], "sleep 600").ends();
+    assert_eq!(status.code(), Some(1), "{summary}");
+    assert!(summary["spent"]["seconds"].as_u64().unwrap() >= 1, "{summary}");
+    assert!(summary["reason"].as_str().unwrap().contains("budget"), "{summary}");
+}

@@ -3,13 +3,15 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use super::{Worker, add, dies_out};
-use crate::harness::{Board, size};
+use crate::harness::{Board, PATIENCE, size, until};
 
 /// Steps of the workflow, and how often its worker is killed.
 const STEPS: usize = 40;
@@ -96,20 +98,73 @@ fn forty_steps_survive_twenty_kills() {
     println!("{STEPS} steps, {kills} kills, {} runs, {:.1} s", runs.len(), start.elapsed().as_secs_f64());
 }
 
+/// Children of a process, of whichever of its threads.
+fn children(pid: u32) -> Vec<u32> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let listed = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    listed.flat_map(|pids| pids.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
+}
+
+fn signal(pid: u32, signal: Signal) {
+    let _ = kill_process(Pid::from_raw(pid.try_into().unwrap()).unwrap(), signal);
+}
+
 #[test]
 fn two_runs_of_one_task_never_overlap() {
     let board = Board::new();
     add(&board, &["a"]);
-    // A lock that ends with the last process that has it, not with the first.
-    let script = "exec 9> busy; flock -n 9 || echo overlap >> overlaps; (trap '' TERM; sleep 0.5)";
+    let script = "echo x >> runs; [ $(wc -l < runs) -gt 1 ] || sleep 600";
     let options = ["--workflow", "w", "--continue"];
-    for _ in 0..5 {
-        let mut worker = Worker::start(&board, &options, script);
-        worker.tells("running");
-        worker.kill();
-    }
-    let (summary, status) = Worker::start(&board, &options, script).ends();
+    let runs = || fs::read_to_string(board.base().join("runs")).unwrap_or_default().lines().count();
+    let mut first = Worker::start(&board, &options, script);
+    first.tells("running");
+    until(PATIENCE, "the command runs", || (runs() == 1).then_some(()));
+    let [supervisor] = children(first.process.id())[..] else { panic!("one supervisor") };
+    // It cannot end what it started, as on a machine that is too busy to let it.
+    signal(supervisor, Signal::STOP);
+    first.kill();
+    let waiting = |worker: &mut Worker| {
+        worker.tells("taken_up");
+        let waits = until(PATIENCE, "its supervisor is there", || children(worker.process.id()).first().copied());
+        // Time in which it would begin if nothing kept it.
+        let told = worker.lines.recv_timeout(Duration::from_millis(700));
+        assert!(told.is_err() && runs() == 1, "it began beside the first: {told:?}");
+        waits
+    };
+    // One that is killed while it waits begins nothing later.
+    let mut second = Worker::start(&board, &options, script);
+    let waits = waiting(&mut second);
+    second.kill();
+    until(PATIENCE, "who waits for a dead worker ends", || {
+        (!Path::new(&format!("/proc/{waits}")).exists()).then_some(())
+    });
+    let mut third = Worker::start(&board, &options, script);
+    waiting(&mut third);
+    signal(supervisor, Signal::CONT);
+    let (summary, status) = third.ends();
     assert!(status.success(), "{summary}");
-    assert!(!board.base().join("overlaps").exists());
-    assert_eq!((&board.task("a")["attempt"], &summary["recovered"]), (&json!(1), &json!(1)));
+    assert_eq!((runs(), &board.task("a")["attempt"], &summary["recovered"]), (2, &json!(1), &json!(1)));
+}
+
+#[test]
+fn an_order_to_end_is_heeded_while_an_earlier_run_ends() {
+    let board = Board::new();
+    add(&board, &["a"]);
+    let (script, options) = ("echo x >> runs; sleep 600", ["--workflow", "w", "--continue"]);
+    let mut first = Worker::start(&board, &options, script);
+    first.tells("running");
+    let [supervisor] = children(first.process.id())[..] else { panic!("one supervisor") };
+    signal(supervisor, Signal::STOP);
+    first.kill();
+    let mut second = Worker::start(&board, &options, script);
+    second.tells("taken_up");
+    until(PATIENCE, "its supervisor is there", || children(second.process.id()).first().copied());
+    second.signal(Signal::INT);
+    second.tells("stopping");
+    second.signal(Signal::INT);
+    let (summary, status) = second.ends();
+    signal(supervisor, Signal::CONT);
+    assert_eq!((status.code(), &summary["released"]), (Some(130), &json!(1)), "{summary}");
+    assert!(summary["seconds"].as_f64().unwrap() < 20.0, "{summary}");
+    dies_out(&board);
 }
