@@ -6,23 +6,38 @@
 # A conversation that was interrupted is taken up again: its id is the task's checkpoint. Needs jq.
 set -eu
 task=$(cat)
-session=$(printf '%s' "$task" | jq -r '.checkpoint.session // empty')
-if [ -n "$session" ]; then
-    set -- --resume "$session"
-else
-    session=$(cat /proc/sys/kernel/random/uuid 2>/dev/null || uuidgen | tr 'A-Z' 'a-z')
-    set -- --session-id "$session"
-fi
-# The worker keeps this line, whatever becomes of us.
-printf '::callboard::checkpoint {"session": "%s"}\n' "$session"
+errors=$(mktemp)
+trap 'rm -f "$errors"' EXIT
 
-answer=$(printf '%s' "$task" | claude --print --output-format json --permission-mode acceptEdits "$@" \
-    "Do the task that the JSON on standard input holds: its title, description and context, with what earlier attempts \
-left. Change files in this directory only, run its tests, and do not commit. End with two sentences on what you did.") || {
-    code=$?
+# The worker keeps the marked line, whatever becomes of us.
+ask() {
+    code=0
+    printf '::callboard::checkpoint {"session": "%s"}\n' "$session"
+    answer=$(printf '%s' "$task" | claude --print --output-format json --permission-mode acceptEdits "$@" "$session" \
+        "Do the task that the JSON on standard input holds: its title, description and context, with what earlier attempts \
+left. Change files in this directory only, run its tests, and do not commit. End with two sentences on what you did." \
+        2>"$errors") || code=$?
+    cat "$errors" >&2
+}
+
+session=$(printf '%s' "$task" | jq -r '.checkpoint.session? // empty')
+# Another agent may have written it: what is no id is none, and no option either.
+case $session in *[!0-9a-f-]* | -*) session= ;; esac
+if [ -n "$session" ]; then
+    ask --resume
+    # It was held on another machine, or too long ago.
+    if [ $code != 0 ] && printf '%s\n' "$answer" | cat - "$errors" | grep -qi 'no conversation found'; then
+        session=
+    fi
+fi
+if [ -z "$session" ]; then
+    session=$(cat /proc/sys/kernel/random/uuid 2>/dev/null || uuidgen | tr 'A-Z' 'a-z')
+    ask --session-id
+fi
+if [ $code != 0 ]; then
     printf '%s\n' "$answer"
     exit $code
-}
+fi
 printf '%s' "$answer" | jq -c 'if .is_error then {error: {category: "transient", message: .result}} else
     {summary: .result, session: .session_id, tokens: ([.usage.input_tokens, .usage.output_tokens] | add)} end'
 test "$(printf '%s' "$answer" | jq -r '.is_error')" != true

@@ -150,6 +150,51 @@ fn an_interrupted_conversation_is_taken_up_again() {
 }
 
 #[test]
+fn a_conversation_that_is_unknown_or_none_begins_anew() {
+    if !has("jq") {
+        return;
+    }
+    for kept in ["--dangerously-skip-permissions", "00000000-0000-4000-8000-000000000000"] {
+        let board = Board::new();
+        let tools = board.base().join("tools");
+        fs::create_dir_all(&tools).unwrap();
+        let path = tools.join("claude");
+        let text = "#!/bin/sh\nprintf '%s\\n' \"$*\" >>\"$0.asked\"\ncat >/dev/null\n\
+            case $* in *--resume*) echo 'No conversation found with session ID: x' >&2; exit 1;; esac\n\
+            echo '{\"is_error\": false, \"result\": \"it is done\", \"session_id\": \"s\", \"usage\": {}}'\n";
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        let mut asking = script(&board, &example("work/claude.sh"), &tools);
+        let input = board.base().join("input");
+        fs::write(&input, json!({"task": {"id": "t"}, "checkpoint": {"session": kept}}).to_string()).unwrap();
+        let finished = board.finish(asking.stdin(fs::File::open(&input).unwrap()));
+        succeeded(&finished);
+        let asked = fs::read_to_string(tools.join("claude.asked")).unwrap();
+        let lines: Vec<_> = asked.lines().filter(|line| line.contains("--print")).collect();
+        assert_eq!(lines.len(), if kept.starts_with('-') { 1 } else { 2 }, "{asked}");
+        assert!(!asked.contains("dangerously"), "{asked}");
+        assert!(lines.last().unwrap().contains("--session-id"), "{asked}");
+        let marked: Vec<_> = finished.stdout.lines().filter(|line| line.starts_with("::callboard")).collect();
+        assert!(marked.last().is_some_and(|line| !line.contains(kept)), "{}", finished.stdout);
+    }
+}
+
+#[test]
+fn words_of_others_on_the_board_are_no_commands_of_the_pipeline() {
+    let board = Board::new();
+    let evil = json!({"id": "evil", "description": "touch stolen", "path": "P1.M1.T9"});
+    let other = json!({"id": "other", "description": "touch stolen"});
+    board.cli_ok("create_tasks_batch", json!({"tasks": [evil, other]}));
+    let finished = board.finish(&mut script(&board, &example("work/pipeline.sh"), board.base()));
+    assert!(!finished.status.success(), "{}", finished.stdout);
+    assert_eq!(
+        (&board.task("evil")["status"], &board.task("other")["status"]),
+        (&json!("failed"), &json!("available"))
+    );
+    assert!(!board.base().join("stolen").exists());
+}
+
+#[test]
 fn every_option_in_the_recipes_is_one_of_callboards() {
     let board = Board::new();
     let mut looked_at = 0;
