@@ -15,7 +15,6 @@ mod worker;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -226,7 +225,7 @@ async fn work(session: &Session, arguments: &Arguments, command: Vec<String>) ->
     let handle = session.participant(Stay::Presence);
     let enlisted = enlist(session, arguments, &handle).await?;
     let Enlisted { workflow, agents, known } = enlisted;
-    let show = Show::new(session);
+    let show = Show::new(session)?;
     let (stop, _) = watch::channel(Urgency::Work);
     let execution = known.as_ref().and_then(|known| serde_json::from_value(known["checkpoint"]["state"].clone()).ok());
     let was_known = known.as_ref().is_some_and(|known| known["workflow"].is_object());
@@ -287,19 +286,19 @@ async fn work(session: &Session, arguments: &Arguments, command: Vec<String>) ->
             failed = failed.or(Some(error));
         }
     }
-    end(&shop, arguments, start.elapsed()).await?;
+    let is_well = end(&shop, arguments, start.elapsed()).await?;
     match failed {
         Some(error) => Err(error),
-        None => Ok(exit_code(&shop)),
+        None => Ok(exit_code(&shop, is_well)),
     }
 }
 
-fn exit_code(shop: &Shop) -> ExitCode {
+fn exit_code(shop: &Shop, is_well: bool) -> ExitCode {
     let is_good = shop.reason.borrow().as_ref().is_none_or(|reason| reason.is_good);
     let parked = shop.ledger.borrow().tally.parked;
     match *shop.stop.borrow() {
         Urgency::Cut | Urgency::Kill => ExitCode::from(INTERRUPTED),
-        _ if is_good && parked == 0 => ExitCode::SUCCESS,
+        _ if is_good && is_well && parked == 0 => ExitCode::SUCCESS,
         _ => ExitCode::from(REFUSED),
     }
 }
@@ -477,8 +476,8 @@ fn fingerprint(command: &[String]) -> String {
     hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What was done and what remains, on the board and for whoever reads it.
-async fn end(shop: &Shop, arguments: &Arguments, took: Duration) -> anyhow::Result<()> {
+/// What was done and what remains, on the board and for whoever reads it. Answers false when nothing is left but failures.
+async fn end(shop: &Shop, arguments: &Arguments, took: Duration) -> anyhow::Result<bool> {
     let reason = shop.reason.borrow().clone();
     let reason = reason.unwrap_or(Reason { text: "nothing is left to do".to_owned(), is_good: true });
     let status = shop.call(&person(), "get_status", json!({"scope": arguments.scope})).await?;
@@ -492,7 +491,8 @@ async fn end(shop: &Shop, arguments: &Arguments, took: Duration) -> anyhow::Resu
         failed: number(&tasks["failed"]),
     };
     let is_left = remaining.ready + remaining.blocked + remaining.waiting_retry + remaining.held > 0;
-    let finished = reason.is_good && !is_left && shop.ledger.borrow().tally.parked == 0;
+    let parked = status["needs_attention"].as_array().map_or(0, Vec::len) as u64 + shop.ledger.borrow().tally.parked;
+    let finished = reason.is_good && !is_left && parked == 0;
     shop.ledger
         .borrow_mut()
         .phase(if is_left { "executing" } else { "finished" }, if finished { "completed" } else { "stopped" });
@@ -504,6 +504,7 @@ async fn end(shop: &Shop, arguments: &Arguments, took: Duration) -> anyhow::Resu
         finished,
         seconds: took.as_secs_f64(),
         tally,
+        untold: shop.show.untold(),
         remaining,
         spent: serde_json::from_value(saved["spent"].clone()).unwrap_or_default(),
         budget_left: serde_json::from_value(saved["remaining"].clone()).unwrap_or_default(),
@@ -514,14 +515,16 @@ async fn end(shop: &Shop, arguments: &Arguments, took: Duration) -> anyhow::Resu
         shop.call(&person(), "delete_checkpoints", json!({"workflow_id": shop.workflow})).await?;
     }
     shop.show.tell(&Event::Ended(&summary));
-    drop(io::stdout().flush());
-    Ok(())
+    Ok(is_left || parked == 0)
 }
 
 /// This command line with what makes it go on.
 fn continuing(workflow: &str) -> String {
-    let given: Vec<_> = std::env::args().skip(1).collect();
-    let has = |option: &str| given.iter().any(|one| one == option || one.starts_with(&format!("{option}=")));
+    let given = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let given: Vec<_> = given.collect();
+    // What is behind is the command's own.
+    let own: Vec<_> = given.iter().take_while(|one| *one != "--").collect();
+    let has = |option: &str| own.iter().any(|one| *one == option || one.starts_with(&format!("{option}=")));
     let mut words = vec!["callboard".to_owned()];
     for word in &given {
         words.push(word.clone());

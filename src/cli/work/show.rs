@@ -1,19 +1,27 @@
 //! What is told of the work: lines for people, with bars below them on a terminal, or a JSON object each.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use super::ledger::Tally;
 use crate::cli::{Session, print};
+use crate::redact;
 use crate::state::id::{AgentId, TaskId};
 use crate::state::workflow::{Budget, Spent};
 
 const TICK: Duration = Duration::from_millis(200);
+/// Lines that wait for whoever reads; one that does not read is told no more, and the work goes on.
+const WAITING: usize = 1_024;
+/// How long a reader may take for the last of it.
+const LINGER: Duration = Duration::from_secs(2);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -104,6 +112,9 @@ pub struct Summary {
     pub seconds: f64,
     #[serde(flatten)]
     pub tally: Tally,
+    /// Events that the reader of this was too slow for.
+    #[serde(skip_serializing_if = "is_none")]
+    pub untold: u64,
     pub remaining: Remaining,
     pub spent: Spent,
     #[serde(skip_serializing_if = "Budget::is_empty")]
@@ -123,9 +134,17 @@ pub struct Remaining {
     pub failed: u64,
 }
 
+fn is_none(number: &u64) -> bool {
+    *number == 0
+}
+
 pub struct Show {
     json: bool,
     bars: Option<Bars>,
+    lines: RefCell<Option<SyncSender<String>>>,
+    /// Ends when everything is written.
+    written: Receiver<()>,
+    untold: Cell<u64>,
 }
 
 struct Bars {
@@ -135,27 +154,53 @@ struct Bars {
 }
 
 impl Show {
-    pub fn new(session: &Session) -> Self {
+    pub fn new(session: &Session) -> io::Result<Self> {
         let is_watched = !session.json && io::stderr().is_terminal();
-        Self { json: session.json, bars: is_watched.then(Bars::new) }
+        let bars = is_watched.then(Bars::new);
+        // Elsewhere the lines do not disturb the bars, and one that is not read must not hold them.
+        let around = bars.as_ref().filter(|_| io::stdout().is_terminal()).map(|bars| bars.all.clone());
+        let (lines, given) = sync_channel(WAITING);
+        let (ends, written) = channel();
+        let writing = move || {
+            write(&given, around.as_ref());
+            drop::<Sender<()>>(ends);
+        };
+        thread::Builder::new().name("output".into()).spawn(writing)?;
+        let lines = RefCell::new(Some(lines));
+        Ok(Self { json: session.json, bars, lines, written, untold: Cell::default() })
     }
 
     pub fn tell(&self, event: &Event) {
         let line = if self.json {
-            print::harmless_json(&serde_json::to_string(event).unwrap_or_default())
+            let mut told = serde_json::to_value(event).unwrap_or_default();
+            redact::value(&mut told);
+            print::harmless_json(&told.to_string())
         } else {
             match sentence(event) {
-                Some(text) => print::harmless(&text),
+                Some(text) => print::harmless(&redact::text(&text).map_or(text, |(clean, _)| clean)),
                 None => return self.move_bars(event),
             }
         };
-        // Whoever read it may have had enough; the work goes on.
-        let write = || drop(writeln!(io::stdout().lock(), "{line}"));
-        match &self.bars {
-            Some(bars) => bars.all.suspend(write),
-            None => write(),
-        }
+        let patience = if matches!(event, Event::Ended(_)) { LINGER } else { Duration::ZERO };
+        self.send(line, patience);
         self.move_bars(event);
+    }
+
+    fn send(&self, mut line: String, patience: Duration) {
+        let start = Instant::now();
+        let lines = self.lines.borrow();
+        let Some(lines) = lines.as_ref() else { return };
+        while let Err(TrySendError::Full(back)) = lines.try_send(line) {
+            if start.elapsed() >= patience {
+                return self.untold.set(self.untold.get() + 1);
+            }
+            line = back;
+            thread::sleep(BETWEEN_LOOKS);
+        }
+    }
+
+    pub fn untold(&self) -> u64 {
+        self.untold.get()
     }
 
     fn move_bars(&self, event: &Event) {
@@ -169,6 +214,28 @@ impl Show {
         if let Some(bars) = &self.bars {
             bars.total.set_length(of);
             bars.total.set_position(done);
+        }
+    }
+}
+
+impl Drop for Show {
+    fn drop(&mut self) {
+        self.lines.take();
+        // An error, too, says that it has ended.
+        let _ = self.written.recv_timeout(LINGER);
+    }
+}
+
+/// Whoever read it may have had enough; then nothing is written any more.
+fn write(lines: &Receiver<String>, around: Option<&MultiProgress>) {
+    for line in lines {
+        let write = || writeln!(io::stdout().lock(), "{line}");
+        let written = match around {
+            Some(bars) => bars.suspend(write),
+            None => write(),
+        };
+        if written.is_err() {
+            return;
         }
     }
 }

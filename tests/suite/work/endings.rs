@@ -1,6 +1,7 @@
 //! How work is stopped: politely, at once, and by SIGKILL.
 
 use std::fs;
+use std::io::Write;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -129,4 +130,20 @@ fn a_leader_stops_a_task_and_takes_one_away() {
     assert_eq!(board.task("b")["status"], "cancelled");
     let status = until(Duration::from_secs(20), "it ends", || worker.process.try_wait().unwrap());
     assert_eq!(status.code(), Some(1), "a task failed for good");
+}
+
+#[test]
+fn a_reader_that_stops_reading_does_not_stop_the_work() {
+    let board = Board::new();
+    add(&board, &["a", "b"]);
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    // As much as a pipe takes: the worker's first line does not fit any more.
+    writer.write_all(&[b' '; 64 << 10]).unwrap();
+    let mut command = board.command();
+    command.args(["--json", "work", "--exec", "true"]).stdout(writer);
+    let mut process = command.spawn().unwrap();
+    let status = until(PATIENCE, "it ends", || process.try_wait().unwrap());
+    assert!(status.success());
+    assert_eq!((&board.task("a")["status"], &board.task("b")["status"]), (&json!("done"), &json!("done")));
+    drop(reader);
 }

@@ -245,3 +245,53 @@ fn a_budget_of_time_ends_the_try_that_uses_it_up() {
     assert!(summary["spent"]["seconds"].as_u64().unwrap() >= 1, "{summary}");
     assert!(summary["reason"].as_str().unwrap().contains("budget"), "{summary}");
 }
+
+#[test]
+fn work_that_goes_on_does_not_call_failed_tasks_finished() {
+    let board = Board::new();
+    add(&board, &["a"]);
+    let (_, status) = Worker::start(&board, &["--workflow", "w"], "exit 78").ends();
+    assert_eq!(status.code(), Some(1));
+    let (summary, status) = Worker::start(&board, &["--workflow", "w", "--continue"], "true").ends();
+    assert_eq!((&summary["finished"], status.code()), (&json!(false), Some(1)), "{summary}");
+}
+
+#[test]
+fn what_is_told_holds_no_secrets() {
+    let board = Board::new();
+    add(&board, &["a"]);
+    let secret = ["sk-ant-", "api03-abcdefghijklmnopqrstuvwxyz0123456789"].concat();
+    let script = format!("echo 'export API_KEY={secret}'; exit 78");
+    for options in [&["--json", "work"][..], &["work"]] {
+        add(&board, &[&format!("task-{}", options.len())]);
+        let mut command = board.command();
+        let ran = board.finish(command.args(options).args(["--continue-on-error", "--", "sh", "-c", &script]));
+        assert!(ran.stdout.contains("[redacted: ") && !ran.stdout.contains("abcdefghijklmnop"), "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn only_own_agents_are_taken_over() {
+    let board = Board::new();
+    add(&board, &["a", "b"]);
+    let foreign = json!({"agent_id": "someone", "workflow_id": "w"});
+    board.cli_ok("register_agent", json!({"agent_id": "someone", "role": "worker"}));
+    board.cli_ok("claim_task", json!({"agent_id": "someone", "task_id": "a"}));
+    board.cli_ok("save_checkpoint", foreign);
+    let options = ["--workflow", "w", "--continue", "--max-tasks", "1"];
+    let mut worker = Worker::start(&board, &options, "true");
+    assert_eq!(worker.tells("began")["agents"], 1);
+    let (summary, _) = worker.ends();
+    assert_eq!(summary["recovered"], 0, "{summary}");
+    assert_eq!((&board.task("a")["claimed_by"], &board.task("b")["status"]), (&json!("someone"), &json!("done")));
+}
+
+#[test]
+fn options_of_the_command_are_not_taken_for_those_of_the_work() {
+    let board = Board::new();
+    add(&board, &["a", "b"]);
+    let mut command = board.command();
+    command.args(["--json", "work", "--max-tasks", "1", "--", "sh", "-c", "true", "--continue", "--workflow=x"]);
+    let ran = board.finish(&mut command);
+    assert!(ran.stdout.contains("work --workflow work-1 --continue --max-tasks 1 -- sh"), "{}", ran.stdout);
+}
