@@ -58,8 +58,19 @@ the last line becomes the result's data; in it, `tokens` counts against the budg
 it a failure: timeout, transient, rate_limited or permanent. A line `::callboard::checkpoint {…}` keeps that object for \
 the next try. All output goes to logs/TASK/ in the board's directory.
 
+The command's other exit codes: 75 may go well the next time; 124 took too long; 64 to 68, 72, 77, 78, 126 and 127 never \
+will, and the task waits for a person. What is printed tells only a rate limit and a timeout from the rest.
+
+With --worktree, an agent works in worktrees/AGENT in the board's directory, on the branch callboard/AGENT, which begins \
+at HEAD. A completed task is a commit there. What was not completed is kept as refs/callboard/TASK/ATTEMPT, and what an \
+ended worker has left as refs/callboard/left/AGENT/TIME. Commits of a task's dependencies are not merged into its branch: \
+each task names its own in its result, and the command merges what it builds on.
+
 The first Ctrl-C or SIGTERM lets running tasks end and claims no more; the second ends the command, with all that it \
-started, and gives its task back. After any interruption, also by SIGKILL, --workflow ID --continue goes on.";
+started, and gives its task back. After any interruption, also by SIGKILL, --workflow ID --continue goes on.
+
+Exit codes: 0 all went as it was asked; 1 tasks failed for good, a budget is spent or nothing can be done; 2 the command \
+line is wrong; 3 the board cannot be used; 130 ended by a second signal.";
 
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
