@@ -14,6 +14,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::checkout::{Before, Changes, Checkout};
 use super::child::{self, Child, End, Happened};
 use super::failure::{Category, Failure};
+use super::ledger::{Persona, PersonaStatus};
 use super::log::{Log, Shelf};
 use super::output::{Marked, Output, Printed, first_bytes};
 use super::shop::{Held, Shop, Urgency};
@@ -24,7 +25,7 @@ use crate::participant::{AgentChoice, CallError, Caller};
 use crate::state::id::{AgentId, TaskId};
 use crate::state::limit;
 use crate::state::refusal::Refusal;
-use crate::state::task::Task;
+use crate::state::task::{Attempt, Outcome as Ended, Task};
 use crate::state::workflow::Spent;
 
 /// One long poll.
@@ -248,16 +249,39 @@ impl Worker {
     async fn before(&self, held: &Held) -> Before {
         let persona = self.shop.ledger.borrow().persona(&self.agent);
         let goes_on = persona.task.as_ref() == Some(&held.task) && persona.task_attempt == held.attempt;
+        let left = if goes_on { None } else { self.left_behind(persona).await };
         let (checkout, agent, head, now) =
             (self.checkout.clone(), self.agent.clone(), held.head.clone(), self.shop.now());
         let look = move || {
             if goes_on {
                 return checkout.before_what_goes_on(head.as_deref());
             }
+            if let Some(left) = left {
+                let before = checkout.before_what_goes_on(left.head.as_deref());
+                checkout.put_aside(&before, left.task.as_str(), left.attempt);
+            }
             checkout.put_rest_aside(agent.as_str(), now);
             checkout.before()
         };
         tokio::task::spawn_blocking(look).await.unwrap_or_default()
+    }
+
+    /// What this agent was at when its worker was killed, if others have taken it or nobody is to do it.
+    async fn left_behind(&self, persona: Persona) -> Option<Held> {
+        let (id, number) = (persona.task.filter(|_| persona.status != PersonaStatus::Idle)?, persona.task_attempt);
+        let agent = self.agent.clone();
+        let looked = self.shop.handle.look(move |state| {
+            let own = |one: &&Attempt| one.number == number && one.agent == agent;
+            let attempt = state.task(&id)?.attempts.iter().find(own)?;
+            let is_done = attempt.outcome == Some(Ended::Done);
+            (!is_done).then(|| Held {
+                attempt: number,
+                acted: true,
+                head: attempt.place.head.clone(),
+                task: id.clone(),
+            })
+        });
+        looked.await.ok().flatten()
     }
 
     /// What the task has left is kept, away from the next one.

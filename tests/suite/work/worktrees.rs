@@ -188,3 +188,23 @@ fn new_work_does_not_begin_on_the_code_of_old_work() {
         ran.stderr
     );
 }
+
+#[test]
+fn what_a_killed_worker_left_of_a_task_that_is_not_its_own_any_more_is_kept_aside() {
+    let board = Board::new();
+    begin(&board);
+    add(&board, &["a", "b"]);
+    let script = r#"[ $CALLBOARD_TASK_ID = b ] && { echo b > b.txt; exit 0; }
+        echo one > one.txt; git add .; git -c user.name=t -c user.email=t@t commit --quiet -m half; echo x > half.txt
+        touch ../../../marks/begun; sleep 600"#;
+    let mut worker = Worker::start(&board, &["--worktree", "--workflow", "w"], script);
+    until(PATIENCE, "the command runs", || board.base().join("marks/begun").exists().then_some(()));
+    worker.kill();
+    board.cli_ok("cancel_task", json!({"task_id": "a"}));
+    let (summary, _) = Worker::start(&board, &["--worktree", "--workflow", "w", "--continue"], script).ends();
+    assert_eq!(summary["done"], 1, "{summary}");
+    let result = board.task("b")["result"].clone();
+    assert_eq!(result["files_created"], json!(["b.txt"]), "{result}");
+    assert_eq!(files(&board, result["commit"].as_str().unwrap()), ["b.txt", "shared.txt"]);
+    assert_eq!(files(&board, "refs/callboard/a/1"), ["half.txt", "one.txt", "shared.txt"]);
+}
