@@ -1,7 +1,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::claim_task::spent;
+use super::claim_task::{claimed, may_not_claim, spent};
 use super::get_run::RunView;
 use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Toolset};
 use crate::state::State;
@@ -9,12 +9,11 @@ use crate::state::agent::Agent;
 use crate::state::claim::Verdict;
 use crate::state::event::Event;
 use crate::state::id::TaskId;
-use crate::state::lease_end;
 use crate::state::limit;
 use crate::state::refusal::Refusal;
 use crate::state::run::Runner;
 use crate::state::session::Affinity;
-use crate::state::task::{Attempt, Task};
+use crate::state::task::Attempt;
 use crate::state::time::Timestamp;
 
 pub struct ClaimRun;
@@ -140,28 +139,12 @@ fn runner(params: &Params) -> Runner {
     Runner { require_matching_tags: params.require_matching_tags }
 }
 
-fn may_not_claim(agent: &Agent, state: &State) -> bool {
-    state.board().paused.is_some() || state.spent_workflow(&agent.id).is_some()
-}
-
 /// A run that the agent holds is to be stopped, and it has not said that it knows.
 fn has_new_stop(params: &Params, agent: &Agent, state: &State) -> bool {
     agent.current_tasks.iter().any(|id| {
         let is_new = !params.stopping.iter().any(|known| known == id.as_str());
         is_new && state.task(id).is_some_and(|task| task.run.is_some() && task.stop_requested.is_some())
     })
-}
-
-fn claimed(task: &Task, agent: &Agent, call: &Call) -> Event {
-    let present = call.presence.is_some() || agent.is_present();
-    Event::Claimed {
-        task: task.id.clone(),
-        agent: agent.id.clone(),
-        attempt: task.attempt + 1,
-        lease_until: lease_end(task, present, call.policy.lease_millis(present), call.now),
-        through: call.presence.map(|participant| participant.id.clone()),
-        place: call.place.clone(),
-    }
 }
 
 fn empty(params: &Params, agent: &Agent, state: &State) -> Empty {

@@ -202,7 +202,7 @@ impl Operation for ClaimTask {
         }
         let own =
             params.task_id.as_deref().is_some_and(|id| agent.current_tasks.iter().any(|held| held.as_str() == id));
-        let may_not = state.board().paused.is_some() || state.spent_workflow(&agent.id).is_some();
+        let may_not = may_not_claim(agent, state);
         if own || !agent.has_room() || may_not {
             return Ok(Vec::new());
         }
@@ -247,7 +247,12 @@ impl Operation for ClaimTask {
     }
 }
 
-fn claimed(task: &Task, agent: &Agent, call: &Call) -> Event {
+/// Whatever there is to claim.
+pub(super) fn may_not_claim(agent: &Agent, state: &State) -> bool {
+    state.board().paused.is_some() || state.spent_workflow(&agent.id).is_some()
+}
+
+pub(super) fn claimed(task: &Task, agent: &Agent, call: &Call) -> Event {
     let present = call.presence.is_some() || agent.is_present();
     Event::Claimed {
         task: task.id.clone(),

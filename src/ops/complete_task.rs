@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Rejected, Toolset, input};
 use crate::state::State;
 use crate::state::event::Event;
-use crate::state::guard::{held_by_other, not_held};
+use crate::state::guard::{not_held, own_open};
 use crate::state::id::{AgentId, TaskId};
 use crate::state::refusal::Refusal;
 use crate::state::task::{Attempt, Outcome, Task, TaskResult, TaskStatus};
@@ -54,23 +54,12 @@ impl Operation for CompleteTask {
         let agent = call.agent()?;
         let id = TaskId::checked(&params.task_id)?;
         state.known_agent(agent)?;
-        if state.run_status(&id).is_none() && is_repeated(params, &id, agent, state) {
+        if state.run_status(&id).is_none() && state.has_ended(agent, &id, params.attempt, TaskStatus::Done) {
             return Ok(Vec::new());
         }
         let result = result(params, call)?;
         let task = state.known_task(&id)?;
-        let own = |attempt: &&Attempt| attempt.agent == *agent && params.attempt.is_none_or(|n| n == attempt.number);
-        if let Some(open) = task.open_attempt().filter(own) {
-            return Ok(vec![Event::Completed { task: id, attempt: open.number, result }]);
-        }
-        let expired = |attempt: &&Attempt| own(attempt) && attempt.outcome == Some(Outcome::Expired);
-        let Some(late) = task.attempts.iter().rev().find(expired) else {
-            return Err(refusal(task, agent, params).into());
-        };
-        if task.status == TaskStatus::Available && late.number == task.attempt && !state.is_parent(&id) {
-            return Ok(vec![Event::Completed { task: id, attempt: late.number, result }]);
-        }
-        Err(kept(task, late, result))
+        completed(task, agent, params.attempt, result, state, not_held)
     }
 
     fn reply(_: &Params, _: &State, call: &Call) -> Result<Reply, Refusal> {
@@ -91,16 +80,28 @@ fn result(params: &Params, call: &Call) -> Result<TaskResult, Refusal> {
     })
 }
 
-/// The same agent has completed it in the same attempt.
-fn is_repeated(params: &Params, id: &TaskId, agent: &AgentId, state: &State) -> bool {
-    let same = |attempt: u32| params.attempt.is_none_or(|given| given == attempt);
-    if let Some(task) = state.task(id) {
-        let last = task.attempts.last();
-        return task.status == TaskStatus::Done && last.is_some_and(|one| one.agent == *agent && same(one.number));
+/// What becomes of the result of `agent`'s attempt: it is taken, also late while nobody has begun since, or kept with the
+/// attempt that is over. Who has had no such attempt is refused; `over` says it of a task that nobody holds.
+pub(super) fn completed(
+    task: &Task,
+    agent: &AgentId,
+    given: Option<u32>,
+    result: TaskResult,
+    state: &State,
+    over: fn(&Task) -> Refusal,
+) -> Decision {
+    let own = |attempt: &&Attempt| attempt.agent == *agent && given.is_none_or(|given| given == attempt.number);
+    let taken = |attempt: u32, result| Ok(vec![Event::Completed { task: task.id.clone(), attempt, result }]);
+    if let Some(open) = task.open_attempt().filter(own) {
+        return taken(open.number, result);
     }
-    state
-        .retired_task(id)
-        .is_some_and(|stub| stub.status == TaskStatus::Done && stub.agent.as_ref() == Some(agent) && same(stub.attempt))
+    let expired = |attempt: &&Attempt| own(attempt) && attempt.outcome == Some(Outcome::Expired);
+    let Some(late) = task.attempts.iter().rev().find(expired) else {
+        own_open(task, agent, given, over)?;
+        return Err(over(task).into());
+    };
+    let is_free = task.status == TaskStatus::Available && late.number == task.attempt && !state.is_parent(&task.id);
+    if is_free { taken(late.number, result) } else { Err(kept(task, late, result)) }
 }
 
 /// The result of an attempt that another has followed: kept on it, once.
@@ -115,18 +116,4 @@ fn kept(task: &Task, late: &Attempt, result: TaskResult) -> Rejected {
     let is_new = late.late_result.as_ref() != Some(&result);
     let event = Event::LateResultKept { task: task.id.clone(), attempt: late.number, result };
     Rejected { refusal, keep: is_new.then_some(event).into_iter().collect() }
-}
-
-fn refusal(task: &Task, agent: &AgentId, params: &Params) -> Refusal {
-    match task.open_attempt() {
-        Some(open) if open.agent != *agent => held_by_other(task, open),
-        Some(open) => Refusal::AttemptOver {
-            task: task.id.clone(),
-            given: params.attempt.unwrap_or_default(),
-            current: open.number,
-            holder: Some(open.agent.clone()),
-            kept: false,
-        },
-        None => not_held(task),
-    }
 }

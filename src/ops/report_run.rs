@@ -2,15 +2,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Rejected, Toolset, input};
+use super::complete_task::completed;
+use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Toolset, input};
 use crate::state::State;
 use crate::state::event::Event;
-use crate::state::guard::held_by_other;
-use crate::state::id::{AgentId, TaskId};
+use crate::state::id::TaskId;
 use crate::state::limit;
 use crate::state::refusal::Refusal;
 use crate::state::run::{RunStatus, run_over};
-use crate::state::task::{Attempt, AttemptError, Outcome, Task, TaskResult, TaskStatus};
+use crate::state::task::{AttemptError, TaskResult, TaskStatus};
 
 pub struct ReportRun;
 
@@ -74,12 +74,13 @@ impl Operation for ReportRun {
         let agent = call.agent()?;
         let id = TaskId::checked(&params.run_id)?;
         state.known_agent(agent)?;
-        if was_reported(params, &id, agent, state) {
+        let ended = |like| state.has_ended(agent, &id, params.attempt, like);
+        if state.run_status(&id).is_some() && end_of(params.status).is_some_and(ended) {
             return Ok(Vec::new());
         }
         let (task, _) = state.known_run(&id)?;
         if params.status == Report::Completed {
-            return completed(params, task, agent, state, call);
+            return completed(task, agent, params.attempt, result(params, call)?, state, run_over);
         }
         state.own_run(agent, &id, params.attempt)?;
         let begun = task.status == TaskStatus::InProgress;
@@ -118,53 +119,14 @@ fn noted(params: &Params) -> Result<Option<String>, Refusal> {
     params.note.as_ref().map(|note| limit::NOTE.check_text(note).map(|()| note.clone())).transpose()
 }
 
-/// The same agent has ended it in the same attempt, in the same way.
-fn was_reported(params: &Params, id: &TaskId, agent: &AgentId, state: &State) -> bool {
-    let same = |attempt: u32| params.attempt.is_none_or(|given| given == attempt);
-    let meant = match params.status {
-        Report::Started | Report::Progress => return false,
-        Report::Completed => TaskStatus::Done,
-        Report::Failed => TaskStatus::Failed,
-        Report::Stopped => TaskStatus::Cancelled,
-    };
-    if let Some(task) = state.task(id).filter(|task| task.run.is_some()) {
-        let last = task.attempts.last();
-        return task.status == meant && last.is_some_and(|one| one.agent == *agent && same(one.number));
+/// How a run ends that is reported like that.
+fn end_of(report: Report) -> Option<TaskStatus> {
+    match report {
+        Report::Started | Report::Progress => None,
+        Report::Completed => Some(TaskStatus::Done),
+        Report::Failed => Some(TaskStatus::Failed),
+        Report::Stopped => Some(TaskStatus::Cancelled),
     }
-    let stub = state.retired_task(id).filter(|stub| stub.run && stub.status == meant);
-    stub.is_some_and(|stub| stub.agent.as_ref() == Some(agent) && same(stub.attempt))
-}
-
-/// Also late, while nobody else has begun on it; else the result is kept with the attempt.
-fn completed(params: &Params, task: &Task, agent: &AgentId, state: &State, call: &Call) -> Decision {
-    let result = result(params, call)?;
-    let own = |attempt: &&Attempt| attempt.agent == *agent && params.attempt.is_none_or(|n| n == attempt.number);
-    if let Some(open) = task.open_attempt().filter(own) {
-        return Ok(vec![Event::Completed { task: task.id.clone(), attempt: open.number, result }]);
-    }
-    let expired = |attempt: &&Attempt| own(attempt) && attempt.outcome == Some(Outcome::Expired);
-    let Some(late) = task.attempts.iter().rev().find(expired) else {
-        return Err(match task.open_attempt() {
-            Some(open) if open.agent != *agent => held_by_other(task, open).into(),
-            Some(_) => {
-                state.own_run(agent, &task.id, params.attempt).map_or_else(Rejected::from, |_| run_over(task).into())
-            }
-            None => run_over(task).into(),
-        });
-    };
-    if task.status == TaskStatus::Available && late.number == task.attempt {
-        return Ok(vec![Event::Completed { task: task.id.clone(), attempt: late.number, result }]);
-    }
-    let refusal = Refusal::AttemptOver {
-        task: task.id.clone(),
-        given: late.number,
-        current: task.attempt,
-        holder: task.open_attempt().map(|open| open.agent.clone()),
-        kept: true,
-    };
-    let is_new = late.late_result.as_ref() != Some(&result);
-    let event = Event::LateResultKept { task: task.id.clone(), attempt: late.number, result };
-    Err(Rejected { refusal, keep: is_new.then_some(event).into_iter().collect() })
 }
 
 fn result(params: &Params, call: &Call) -> Result<TaskResult, Refusal> {

@@ -59,20 +59,18 @@ impl State {
     pub fn own_attempt(&self, agent: &AgentId, id: &TaskId, given: Option<u32>) -> Result<&Attempt, Refusal> {
         self.known_agent(agent)?;
         let task = self.known_task(id)?;
-        let Some(open) = task.open_attempt() else { return Err(not_held(task)) };
-        if open.agent != *agent {
-            return Err(held_by_other(task, open));
+        own_open(task, agent, given, not_held)
+    }
+
+    /// `agent` has ended it like that, in the attempt that `given` names or in its last.
+    pub fn has_ended(&self, agent: &AgentId, id: &TaskId, given: Option<u32>, like: TaskStatus) -> bool {
+        let same = |attempt: u32| given.is_none_or(|given| given == attempt);
+        if let Some(task) = self.task(id) {
+            let last = task.attempts.last();
+            return task.status == like && last.is_some_and(|one| one.agent == *agent && same(one.number));
         }
-        match given {
-            Some(number) if number != open.number => Err(Refusal::AttemptOver {
-                task: id.clone(),
-                given: number,
-                current: open.number,
-                holder: Some(open.agent.clone()),
-                kept: false,
-            }),
-            _ => Ok(open),
-        }
+        let stub = self.retired_task(id).filter(|stub| stub.status == like);
+        stub.is_some_and(|stub| stub.agent.as_ref() == Some(agent) && same(stub.attempt))
     }
 
     /// The event that renews `agent`'s leases and its presence, when enough has changed to be worth recording.
@@ -97,6 +95,29 @@ impl State {
             || now.since(known.last_heartbeat) >= WORTH_RECORDING
             || known.current_tasks.iter().filter_map(|id| self.task(id)).any(grows);
         due.then(|| Event::AgentSeen { agent: agent.clone(), through: through.cloned(), lease_millis })
+    }
+}
+
+/// The open attempt of `task`, if it is `agent`'s and the one that `given` names; `over` says why there is none.
+pub fn own_open<'t>(
+    task: &'t Task,
+    agent: &AgentId,
+    given: Option<u32>,
+    over: fn(&Task) -> Refusal,
+) -> Result<&'t Attempt, Refusal> {
+    let Some(open) = task.open_attempt() else { return Err(over(task)) };
+    if open.agent != *agent {
+        return Err(held_by_other(task, open));
+    }
+    match given {
+        Some(number) if number != open.number => Err(Refusal::AttemptOver {
+            task: task.id.clone(),
+            given: number,
+            current: open.number,
+            holder: Some(open.agent.clone()),
+            kept: false,
+        }),
+        _ => Ok(open),
     }
 }
 

@@ -18,7 +18,7 @@ use serde_json::Value;
 use super::State;
 use super::agent::{Agent, Demands};
 use super::event::{Event, NewTask};
-use super::guard::held_by_other;
+use super::guard::own_open;
 use super::id::{AgentId, SessionId, TaskId};
 use super::refusal::Refusal;
 use super::task::{Attempt, AttemptError, DEFAULT_MAX_ATTEMPTS, DEFAULT_PRIORITY, Task, TaskStatus};
@@ -261,21 +261,7 @@ impl State {
     /// The open attempt of run `id`, if it is `agent`'s and the one that `given` names.
     pub fn own_run(&self, agent: &AgentId, id: &TaskId, given: Option<u32>) -> Result<&Attempt, Refusal> {
         self.known_agent(agent)?;
-        let (task, _) = self.known_run(id)?;
-        let Some(open) = task.open_attempt() else { return Err(run_over(task)) };
-        if open.agent != *agent {
-            return Err(held_by_other(task, open));
-        }
-        match given {
-            Some(number) if number != open.number => Err(Refusal::AttemptOver {
-                task: id.clone(),
-                given: number,
-                current: open.number,
-                holder: Some(open.agent.clone()),
-                kept: false,
-            }),
-            _ => Ok(open),
-        }
+        own_open(self.known_run(id)?.0, agent, given, run_over)
     }
 
     /// `actor` leads, or has created the run.
