@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::json::{Document, Node};
+use super::list;
 use super::markdown::{VERBATIM, path_and_title};
 use crate::state::hierarchy;
 use crate::state::id::TaskId;
@@ -110,10 +111,10 @@ fn item(text: &mut String, task: &Task, paths: &HashMap<&TaskId, &str>) {
         line("status", status(task.status));
     }
     line("priority", &task.priority.to_string());
-    line("depends", &depends(task, paths).join(", "));
-    line("tags", &task.tags.join(", "));
+    line("depends", &listed(&depends(task, paths)));
+    line("tags", &listed(&task.tags));
     if let Some(context) = &task.context {
-        line("files", &context.files.join(", "));
+        line("files", &listed(&context.files));
         line("hints", &one_line(context.hints.as_deref().unwrap_or_default()));
     }
     if task.title.as_ref() != Some(&task.description) {
@@ -130,6 +131,12 @@ fn description(text: &mut String, description: &str, indent: &str) {
         text.push_str(&format!("{indent}{line}\n"));
     }
     text.push_str(&format!("{indent}{fence}\n"));
+}
+
+/// So that it is read as the same list.
+fn listed(texts: &[String]) -> String {
+    let plain = texts.join(", ");
+    if list(&plain) == texts { plain } else { serde_json::json!(texts).to_string() }
 }
 
 fn one_line(text: &str) -> String {

@@ -142,8 +142,11 @@ fn is_called_off(status: Option<&str>) -> bool {
     matches!(word.as_str(), "obsolete" | "cancelled" | "canceled")
 }
 
-/// `a, b` and `[a, b]`.
+/// `a, b` and `[a, b]`; as JSON, `["a, b"]`, any texts.
 fn list(text: &str) -> Vec<String> {
+    if let Ok(texts) = serde_json::from_str(text) {
+        return texts;
+    }
     let text = text.trim().trim_start_matches('[').trim_end_matches(']');
     let words = text.split(',').map(|word| word.trim().trim_matches('`').trim());
     words.filter(|word| !word.is_empty() && *word != "-" && *word != "none").map(str::to_owned).collect()

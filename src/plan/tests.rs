@@ -231,6 +231,8 @@ fn is_the_same(state: &State, text: &str, of: &str) {
 fn invented_json(chance: &mut Chance, level: usize) -> Value {
     const WORDS: [&str; 12] =
         ["one", "two", "`x`", "*y*", "<b>", "P1: z", "- [ ] q", "# r", "a, b", "é", "depends: one", "&amp;"];
+    const TAGS: [&str; 7] = ["t1", "none", "-", "a b", "[x", "y]", "\""];
+    const FILES: [&str; 5] = ["docs/", "a, b", "`c`", "no[ne]", "{d,e}.rs"];
     let mut below = |end: u64| chance.draw() % end;
     let title = format!("{} {}", WORDS[below(12) as usize], WORDS[below(12) as usize]);
     let mut node = json!({"title": title, "priority": 1 + below(10)});
@@ -239,10 +241,11 @@ fn invented_json(chance: &mut Chance, level: usize) -> Value {
             json!(format!("{}\n\n  {}\n```\n{}", WORDS[below(12) as usize], title, WORDS[below(12) as usize]));
     }
     if below(4) == 0 {
-        (node["hints"], node["tags"]) = (json!(WORDS[below(12) as usize]), json!(["t1", "t2"]));
+        node["hints"] = json!(format!("{}  {}\n\n{}", WORDS[below(12) as usize], "h", WORDS[below(12) as usize]));
+        node["tags"] = json!([WORDS[below(12) as usize], TAGS[below(7) as usize]]);
     }
     if below(4) == 0 {
-        node["files"] = json!(["src/*.rs", "docs/"]);
+        node["files"] = json!(["src/*.rs", FILES[below(5) as usize]]);
     }
     if below(6) == 0 {
         node["depends"] = json!([WORDS[below(12) as usize]]);
@@ -280,7 +283,7 @@ fn what_export_writes_of_any_plan_is_the_same_plan() {
         "&amp;",
         "- [x] ",
         "files: src/*.rs\n",
-        "hints: h\n",
+        "hints: h   i\n",
     ];
     let (mut plans, mut items) = (0, 0);
     for number in 0..6_000 {

@@ -600,8 +600,10 @@ fn last_part(path: Option<&str>) -> &str {
     path.rsplit_once('.').map_or(path, |(_, last)| last)
 }
 
+/// Hints with other spaces and line ends are the same: Markdown has them in one line.
 fn content_hash(item: &Item) -> String {
-    hash(&(&item.description, &item.files, &item.hints))
+    let hints = item.hints.as_ref().map(|hints| hints.split_whitespace().collect::<Vec<_>>().join(" "));
+    hash(&(&item.description, &item.files, hints))
 }
 
 /// First 16 hex digits of the SHA-256 of the JSON.
