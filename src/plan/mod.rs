@@ -45,7 +45,7 @@ struct Draft {
 }
 
 /// Every item by itself, and its path against where it stands.
-fn checked(drafts: Vec<Draft>) -> Result<Vec<Item>, Vec<Problem>> {
+fn checked(mut drafts: Vec<Draft>) -> Result<Vec<Item>, Vec<Problem>> {
     let mut problems = Vec::new();
     let first = drafts.first().map_or(1, |draft| draft.item.line);
     if drafts.is_empty() {
@@ -56,20 +56,38 @@ fn checked(drafts: Vec<Draft>) -> Result<Vec<Item>, Vec<Problem>> {
         problems.push(over(first, limit::PLAN_ITEMS, drafts.len()));
         return Err(problems);
     }
-    let mut items: Vec<Item> = Vec::with_capacity(drafts.len());
     let mut levels: Vec<usize> = Vec::with_capacity(drafts.len());
-    for mut draft in drafts {
-        let level = 1 + draft.item.parent.map_or(0, |parent| levels[parent]);
+    for draft in &drafts {
+        levels.push(1 + draft.item.parent.map_or(0, |parent| levels[parent]));
+    }
+    name_above(&mut drafts, &levels);
+    let mut items: Vec<Item> = Vec::with_capacity(drafts.len());
+    for (mut draft, level) in drafts.into_iter().zip(levels) {
         let above = draft.item.parent.and_then(|parent| items[parent].path.as_deref());
         let line = draft.item.line;
         if let Err(found) = check(&mut draft, level, above) {
             problems.extend(found.into_iter().map(|problem| Problem { line, problem }));
         }
-        levels.push(level);
         items.push(draft.item);
     }
     problems.truncate(NAMED);
     if problems.is_empty() { Ok(items) } else { Err(problems) }
+}
+
+/// An item without a path has the one that the first of its parts says.
+fn name_above(drafts: &mut [Draft], levels: &[usize]) {
+    let fits = |path: &str, level| hierarchy::numbers(path).is_some_and(|numbers| numbers.len() == level);
+    let unnamed: Vec<bool> = drafts.iter().map(|draft| draft.item.path.is_none()).collect();
+    for number in (0..drafts.len()).rev() {
+        let Item { parent, path, .. } = &drafts[number].item;
+        if let (Some(parent), Some(path)) = (*parent, path)
+            && unnamed[parent]
+            && fits(path, levels[number])
+            && let Some(above) = hierarchy::parent_path(path)
+        {
+            drafts[parent].item.path = Some(above.to_owned());
+        }
+    }
 }
 
 fn check(draft: &mut Draft, level: usize, above: Option<&str>) -> Result<(), Vec<String>> {

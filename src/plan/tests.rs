@@ -94,6 +94,14 @@ fn headings_and_boxes_are_items_where_they_stand() {
 }
 
 #[test]
+fn a_heading_without_a_path_has_what_its_first_part_says() {
+    let (state, texts) = exported(&parse("## a\n\n- [ ] b\n  - [ ] P2.M3.T1: c\n- [ ] P2.M4: d\n").unwrap()).unwrap();
+    let paths: Vec<_> = state.tasks().filter_map(|task| task.path.as_deref()).collect();
+    assert_eq!(paths, ["P2", "P2.M3", "P2.M3.T1", "P2.M4"]);
+    texts.iter().for_each(|text| is_the_same(&state, text, "the plan"));
+}
+
+#[test]
 fn headings_alone_are_a_plan() {
     let text = "# Title\n\n## One\n\ntext\n\n### A\n\n## Two\n";
     assert_eq!(outline(text), ["3 - One", "  7 - A", "9 - Two"]);
@@ -119,12 +127,13 @@ fn json_of_other_planners_is_read() {
 
 #[test]
 fn problems_name_their_line_and_what_would_be_right() {
-    let cases: [(&str, usize, &str); 14] = [
+    let cases: [(&str, usize, &str); 15] = [
         ("", 1, "nothing to do in it"),
         ("# Only words\n\nand more\n\nstill none of it\n\n- a list\n", 1, ""),
         ("## P1: a\n\n### P2.M1: b\n", 3, "P1.M<number> does"),
         ("## P1: a\n\n- [ ] P1.T1: b\n", 3, "P1.M<number> does"),
         ("## P1.M1: a\n", 1, "P<number> does"),
+        ("## a\n\n- [ ] P2.M1: b\n- [ ] P3.M1: c\n", 4, "P2.M<number> does"),
         ("- [ ] a\n  - [ ] b\n    - [ ] c\n      - [ ] d\n        - [ ] e\n", 5, "at most 4"),
         ("- [ ] a\n  priority: high\n", 1, "1 (first) to 10"),
         ("- [ ] a\n  priority: 11\n", 1, "not 11"),
@@ -266,6 +275,7 @@ fn what_export_writes_of_any_plan_is_the_same_plan() {
         "  ",
         "## P1",
         "P1.M1",
+        "P2.M1: ",
         ": ",
         "depends: ",
         "```",
