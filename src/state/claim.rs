@@ -187,7 +187,8 @@ impl State {
     }
 
     pub fn is_ready(&self, id: &TaskId) -> bool {
-        self.ordinals.get(id).is_some_and(|ordinal| self.index.is_ready(*ordinal))
+        let Some(ordinal) = self.ordinals.get(id) else { return false };
+        self.tasks.get(ordinal).is_some_and(|task| self.index.is_ready(*ordinal, task))
     }
 
     /// Why `agent` gets nothing.

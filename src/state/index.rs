@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::hash::Hash;
 use std::sync::Arc;
 
 use foldhash::HashMap;
@@ -21,7 +21,6 @@ pub struct Index {
     ready: BTreeMap<Set, BTreeSet<(u8, Ordinal)>>,
     /// Ready but for `not_before`.
     delayed: BTreeSet<(Timestamp, Ordinal)>,
-    slots: std::collections::HashMap<Ordinal, Slot, BuildHasherDefault<Spread>>,
     dependents: HashMap<TaskId, BTreeSet<Ordinal>>,
     parts: HashMap<TaskId, BTreeSet<Ordinal>>,
     by_path: HashMap<String, BTreeSet<Ordinal>>,
@@ -34,12 +33,6 @@ pub struct Index {
     finished: BTreeSet<(Timestamp, Ordinal)>,
     /// Up to when `not_before` has been looked at.
     awake_until: Timestamp,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum Slot {
-    Ready(Set, u8),
-    Delayed(Timestamp),
 }
 
 /// Demands that tasks share: mostly the very same ones are compared.
@@ -66,29 +59,6 @@ impl PartialEq for Set {
 
 impl Eq for Set {}
 
-/// The bits by which the map finds a place.
-const LOW: u64 = u64::MAX >> 7;
-
-/// Of ordinals, which nobody outside chooses.
-#[derive(Default)]
-struct Spread(u64);
-
-impl Hasher for Spread {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        let spread = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        // The map finds the place by the low bits, so that neighbours stay neighbours, and tells them apart by the high ones.
-        self.0 = (number ^ self.0) & LOW | spread & !LOW;
-    }
-}
-
 impl Index {
     /// Of tasks that are not placed yet.
     pub fn of<'a>(tasks: impl Iterator<Item = (Ordinal, &'a Task)>) -> Self {
@@ -97,19 +67,13 @@ impl Index {
         index
     }
 
-    /// The same as `place` for one after another, into an index in which none is placed: tasks that nothing but time
-    /// keeps from being claimed.
-    pub fn place_all<'a>(&mut self, tasks: impl ExactSizeIterator<Item = (Ordinal, &'a Task)>) {
-        self.slots.reserve(tasks.len());
+    /// The same as `place` for one after another, into an index in which none is placed.
+    pub fn place_all<'a>(&mut self, tasks: impl Iterator<Item = (Ordinal, &'a Task)>) {
         let mut ready: BTreeMap<Set, Vec<(u8, Ordinal)>> = BTreeMap::new();
         for (ordinal, task) in tasks {
             match task.not_before {
-                Some(until) if until > self.awake_until => self.place(ordinal, Some(task)),
-                _ => {
-                    let demands = Set(Arc::clone(&task.demands));
-                    ready.entry(demands.clone()).or_default().push((task.priority, ordinal));
-                    self.slots.insert(ordinal, Slot::Ready(demands, task.priority));
-                }
+                Some(until) if until > self.awake_until => self.place(ordinal, task),
+                _ => ready.entry(Set(Arc::clone(&task.demands))).or_default().push((task.priority, ordinal)),
             }
         }
         self.ready = ready.into_iter().map(|(demands, tasks)| (demands, tasks.into_iter().collect())).collect();
@@ -189,26 +153,28 @@ impl Index {
         self.open_parents.len()
     }
 
-    /// `task` is the task when nothing but time stands between it and a claim, else none.
-    pub fn place(&mut self, ordinal: Ordinal, task: Option<&Task>) {
-        match self.slots.remove(&ordinal) {
-            Some(Slot::Ready(demands, priority)) => self.remove_ready(&demands, priority, ordinal),
-            Some(Slot::Delayed(until)) => drop(self.delayed.remove(&(until, ordinal))),
-            None => {}
-        }
-        let Some(task) = task else { return };
-        let slot = match task.not_before {
-            Some(until) if until > self.awake_until => {
-                self.delayed.insert((until, ordinal));
-                Slot::Delayed(until)
-            }
+    /// Nothing but time stands between `task` and a claim.
+    pub fn place(&mut self, ordinal: Ordinal, task: &Task) {
+        match task.not_before {
+            Some(until) if until > self.awake_until => drop(self.delayed.insert((until, ordinal))),
             _ => {
-                let demands = Set(self.shared(Arc::clone(&task.demands)));
-                self.ready.entry(demands.clone()).or_default().insert((task.priority, ordinal));
-                Slot::Ready(demands, task.priority)
+                self.ready.entry(Set(Arc::clone(&task.demands))).or_default().insert((task.priority, ordinal));
             }
-        };
-        self.slots.insert(ordinal, slot);
+        }
+    }
+
+    /// Takes back what `place` did with `task`, if it did.
+    pub fn displace(&mut self, ordinal: Ordinal, task: &Task) {
+        if let Some(until) = task.not_before {
+            self.delayed.remove(&(until, ordinal));
+        }
+        let demands = Set(Arc::clone(&task.demands));
+        if let Some(set) = self.ready.get_mut(&demands) {
+            set.remove(&(task.priority, ordinal));
+            if set.is_empty() {
+                self.ready.remove(&demands);
+            }
+        }
     }
 
     /// The same, as ready tasks have it if some do.
@@ -216,15 +182,6 @@ impl Index {
         let demands = Set(demands);
         let known = self.ready.get_key_value(&demands).map(|(known, _)| Arc::clone(&known.0));
         known.unwrap_or(demands.0)
-    }
-
-    fn remove_ready(&mut self, demands: &Set, priority: u8, ordinal: Ordinal) {
-        if let Some(set) = self.ready.get_mut(demands) {
-            set.remove(&(priority, ordinal));
-            if set.is_empty() {
-                self.ready.remove(demands);
-            }
-        }
     }
 
     /// Delayed tasks whose time has come by `now`, which becomes the index's idea of now.
@@ -256,8 +213,9 @@ impl Index {
         unmet.map(|(demands, set)| (demands.0.as_ref(), set.len()))
     }
 
-    pub fn is_ready(&self, ordinal: Ordinal) -> bool {
-        matches!(self.slots.get(&ordinal), Some(Slot::Ready(..)))
+    pub fn is_ready(&self, ordinal: Ordinal, task: &Task) -> bool {
+        let set = self.ready.get(&Set(Arc::clone(&task.demands)));
+        set.is_some_and(|set| set.contains(&(task.priority, ordinal)))
     }
 
     pub fn ready_count(&self) -> usize {
@@ -324,7 +282,9 @@ mod tests {
         let mut one_by_one = Index::default();
         for (ordinal, task) in &state.tasks {
             one_by_one.replace(*ordinal, None, Some(task));
-            one_by_one.place(*ordinal, state.is_unblocked(task).then_some(task));
+            if state.is_unblocked(task) {
+                one_by_one.place(*ordinal, task);
+            }
         }
         assert_eq!(state.index, one_by_one);
         assert!(state.index.ready_count() > 0);

@@ -188,8 +188,7 @@ impl State {
         state.tasks = (1..).zip(tasks).collect();
         // All at once, because one by one costs more than everything else at the start of a process.
         state.index = Index::of(state.tasks.iter().map(|(ordinal, task)| (*ordinal, &**task)));
-        let available =
-            state.tasks.iter().filter(|(_, task)| task.status == TaskStatus::Available && task.run.is_none());
+        let available = state.tasks.iter().filter(|(_, task)| may_be_ready(task));
         let (parents, parts): (Vec<_>, Vec<_>) = available.partition(|(_, task)| state.is_parent(&task.id));
         let unblocked: Vec<_> = parts.into_iter().filter(|(_, task)| state.is_unblocked(task)).collect();
         state.index.place_all(unblocked.into_iter().map(|(ordinal, task)| (*ordinal, &**task)));
@@ -439,7 +438,7 @@ impl State {
         }
         self.index.replace(ordinal, old.as_deref(), new.as_deref());
         self.holds.replace_task(ordinal, old.as_deref(), new.as_deref());
-        self.place(ordinal, new.as_deref());
+        self.place(ordinal, old.as_deref(), new.as_deref());
         self.refresh_around(old.as_deref(), new.as_deref());
         let done = |task: &Option<Arc<Task>>| task.as_ref().is_some_and(|task| task.status == TaskStatus::Done);
         if done(&old) != done(&new)
@@ -457,7 +456,7 @@ impl State {
 
     fn refresh(&mut self, ordinal: Ordinal) {
         let task = self.tasks.get(&ordinal).cloned();
-        self.place(ordinal, task.as_deref());
+        self.place(ordinal, task.as_deref(), task.as_deref());
     }
 
     /// What the task is part of, and what is part of it, may have become ready by its change, or not ready any more.
@@ -474,20 +473,23 @@ impl State {
         }
     }
 
-    /// Puts the task where the definition of ready says.
-    fn place(&mut self, ordinal: Ordinal, task: Option<&Task>) {
-        let open = task.filter(|task| task.status == TaskStatus::Available);
-        self.index.note_open_parent(ordinal, open.is_some_and(|task| self.is_parent(&task.id)));
-        let unblocked = open.filter(|task| self.is_unblocked(task));
-        self.index.place(ordinal, unblocked);
+    /// Puts the task where the definition of ready says; `old` is the task as it was.
+    fn place(&mut self, ordinal: Ordinal, old: Option<&Task>, new: Option<&Task>) {
+        if let Some(old) = old.filter(|old| may_be_ready(old)) {
+            self.index.note_open_parent(ordinal, false);
+            self.index.displace(ordinal, old);
+        }
+        let Some(new) = new.filter(|new| may_be_ready(new)) else { return };
+        if self.is_parent(&new.id) {
+            self.index.note_open_parent(ordinal, true);
+        } else if self.is_unblocked(new) {
+            self.index.place(ordinal, new);
+        }
     }
 
     /// Available, without parts, and every dependency done: ready, or only waiting for its time.
     fn is_unblocked(&self, task: &Task) -> bool {
-        task.run.is_none()
-            && task.status == TaskStatus::Available
-            && !self.is_parent(&task.id)
-            && self.waits_for(task).next().is_none()
+        may_be_ready(task) && !self.is_parent(&task.id) && self.waits_for(task).next().is_none()
     }
 
     fn put_agent(&mut self, agent: Agent) {
@@ -500,6 +502,11 @@ impl State {
         self.undo.push(Undo::Board(Arc::clone(&self.board)));
         edit(Arc::make_mut(&mut self.board));
     }
+}
+
+/// Of what it says itself.
+fn may_be_ready(task: &Task) -> bool {
+    task.status == TaskStatus::Available && task.run.is_none()
 }
 
 fn restore<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: Option<V>) {
