@@ -53,10 +53,8 @@ impl State {
 
     /// `begun` is where the event's own changes begin.
     fn apply_envelope(&mut self, recorded: &Recorded, begun: Savepoint) -> Result<(), Absent> {
-        self.edit_board(|board| {
-            board.seq = recorded.seq;
-            board.last_activity = recorded.at;
-        });
+        self.undo.push(Undo::Head(self.board.seq, self.board.last_activity));
+        self.set_head(recorded.seq, recorded.at);
         if let Some(actor) = &recorded.actor
             && let Some(agent) = self.agents.get_mut(actor)
         {

@@ -91,6 +91,8 @@ pub struct State {
 
 #[derive(Clone, Debug)]
 enum Undo {
+    /// What every event changes: `seq` and `last_activity`.
+    Head(u64, Timestamp),
     Board(Arc<Board>),
     Task(Ordinal, Option<Arc<Task>>),
     Agent(AgentId, Option<Arc<Agent>>),
@@ -334,6 +336,7 @@ impl State {
         while self.undo.len() > savepoint.0 {
             let Some(undo) = self.undo.pop() else { break };
             match undo {
+                Undo::Head(seq, last_activity) => self.set_head(seq, last_activity),
                 Undo::Board(board) => self.board = board,
                 Undo::Task(ordinal, task) => drop(self.swap_task(ordinal, task)),
                 Undo::Agent(id, agent) => restore(&mut self.agents, id, agent),
@@ -361,7 +364,7 @@ impl State {
             // Only what goes by a name of its own may have been there before, and have been removed.
             let anew = matches!(undo, Undo::Workflow(_, None) | Undo::Checkpoint(_, None));
             let entity = match undo {
-                Undo::Board(_) | Undo::Remembered(_) => None,
+                Undo::Head(..) | Undo::Board(_) | Undo::Remembered(_) => None,
                 Undo::Task(ordinal, old) => {
                     old.as_ref().or_else(|| self.tasks.get(&ordinal)).map(|task| Entity::Task(task.id.clone()))
                 }
@@ -496,6 +499,11 @@ impl State {
         let id = agent.id.clone();
         let old = self.agents.insert(id.clone(), Arc::new(agent));
         self.undo.push(Undo::Agent(id, old));
+    }
+
+    fn set_head(&mut self, seq: u64, last_activity: Timestamp) {
+        let board = Arc::make_mut(&mut self.board);
+        (board.seq, board.last_activity) = (seq, last_activity);
     }
 
     fn edit_board(&mut self, edit: impl FnOnce(&mut Board)) {

@@ -58,7 +58,7 @@ use super::{FILE_NAME, FileIdentity, HEAD_BYTES, displaced, open_regular};
 use crate::failpoint;
 use crate::state::State;
 use crate::state::changed::Changed;
-pub use books::{Books, Slotted, contribution};
+pub use books::{Before, Books, Slotted, contribution};
 use layout::Layout;
 
 /// The file that was live before.
@@ -136,6 +136,23 @@ impl Live {
         let header = Header::read(&file)?.filter(|header| header.layout.fits(identity.size));
         Ok(header.map(|header| Self { identity, file: Some(file), header: Arc::new(header) }))
     }
+
+    /// Its file, if it still is the live one.
+    fn reopened(&mut self, dir: &Path, left: &[FileIdentity]) -> io::Result<Option<File>> {
+        match self.file.take() {
+            Some(file) => Ok(Some(file)),
+            None => {
+                let found = open_live(dir, left)?.filter(|(_, identity)| *identity == self.identity);
+                Ok(found.map(|(file, _)| file))
+            }
+        }
+    }
+}
+
+fn whole(file: &File) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; size_of(file)?];
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(bytes)
 }
 
 /// The live file, if it is one of `left`.
@@ -185,30 +202,34 @@ impl Flat {
         });
         let known_spare = self.spare.take();
         let mut books = self.books.take();
-        if let (Some(books), Some(live), Changed::Entities(changed)) = (&mut books, live, changed)
+        let mut arranged = None;
+        if let (Some(books), Some(mut live), Changed::Entities(changed)) = (&mut books, live, changed)
             && books.follow(&live.header, live.file.as_ref(), changed)?
-            && let Some((head, header)) = books.update(state, changed, live.header.seq)?
-            && books.knows_since(live.header.seq)
         {
-            let spare = take_spare(dir, books, &live, known_spare, left)?;
-            let mut prepared = spare.map_or(Ok(None), |spare| write_into(&spare, books, state, &head))?;
-            if prepared.is_none() {
-                let file = live.file.or(open_live(dir, left)?.map(|(file, _)| file));
-                let copy = |file| copy_live(dir, books, &live.header, &file, state, &head, left);
-                prepared = file.map(copy).transpose()?;
+            if let Some((head, header)) = books.update(state, changed, live.header.seq)?
+                && books.knows_since(live.header.seq)
+            {
+                let spare = take_spare(dir, books, &live, known_spare, left)?;
+                let mut prepared = spare.map_or(Ok(None), |spare| write_into(&spare, books, state, &head))?;
+                if prepared.is_none() {
+                    let file = live.reopened(dir, left)?;
+                    let copy = |file| copy_live(dir, books, &live.header, &file, state, &head, left);
+                    prepared = file.map(copy).transpose()?;
+                }
+                if let Some(prepared) = prepared {
+                    self.books = Some(std::mem::take(books));
+                    self.live = Some(Known { identity: live.identity, header: live.header });
+                    self.prepared = Some(Known { identity: prepared.identity, header: Arc::new(header) });
+                    return Ok(Some(prepared));
+                }
             }
-            if let Some(prepared) = prepared {
-                self.books = Some(std::mem::take(books));
-                self.live = Some(Known { identity: live.identity, header: live.header });
-                self.prepared = Some(Known { identity: prepared.identity, header: Arc::new(header) });
-                return Ok(Some(prepared));
-            }
+            arranged = live.reopened(dir, left)?.map(|file| whole(&file)).transpose()?;
         }
-        let known = match changed {
-            Changed::Entities(changed) => books.as_ref().map(|books| (books, changed)),
-            Changed::Everything => None,
+        let before = match (&books, changed) {
+            (Some(books), Changed::Entities(changed)) => Some(Before { books, changed, file: arranged }),
+            _ => None,
         };
-        let (books, text) = Books::arrange(state, known)?;
+        let (books, text) = Books::arrange(state, before.as_ref())?;
         let file = new_spare(dir, left)?;
         if matches!(lease::ask(&file), Asked::Unsupported) {
             fs::remove_file(spare(dir))?;

@@ -83,6 +83,15 @@ struct Slot {
     owner: Option<Entity>,
 }
 
+/// An arrangement that another is to follow.
+pub struct Before<'a> {
+    pub books: &'a Books,
+    /// What is not named stands in the file as it does in the state, and has the number that it has.
+    pub changed: &'a HashMap<Entity, Change>,
+    /// The live file, if the books are of it.
+    pub file: Option<Vec<u8>>,
+}
+
 /// The slots of one field, and the number of each entity, in their order.
 pub struct Slotted {
     pub found: Vec<Found>,
@@ -386,15 +395,11 @@ impl Books {
             places.extend(numbered.take_while(|(_, slot)| slot.at >= end).map(|(number, _)| (field, number as u32)));
         }
         let mut pieces: Vec<Piece> = Vec::new();
-        let mut add = |at: u64, bytes: Vec<u8>| match pieces.last_mut() {
-            Some((start, last)) if *start + last.len() as u64 == at => last.extend_from_slice(&bytes),
-            _ => pieces.push((at, bytes)),
-        };
         if self.plan.seq > base.seq {
             let part =
                 |text: Vec<u8>, length| filled(text, length).ok_or_else(|| io::Error::other("the plan has no room"));
-            add(layout.plan_at(), part(self.plan.text()?, layout.plan)?);
-            add(layout.spent_at(), part(self.plan.spent_text()?, layout.spent)?);
+            piece_at(&mut pieces, layout.plan_at()).extend(part(self.plan.text()?, layout.plan)?);
+            piece_at(&mut pieces, layout.spent_at()).extend(part(self.plan.spent_text()?, layout.spent)?);
         }
         for place in places {
             let slots = &self.slots[place.0 as usize];
@@ -410,28 +415,24 @@ impl Books {
                     Some(Cow::Owned(text_of(&rendering, entity, order)?))
                 }
             };
-            add(slot.at, slot_bytes(text.as_deref(), place.1 as usize == slots.first, slot.length as usize));
+            let text = text.as_deref().map(str::as_bytes);
+            push_slot(piece_at(&mut pieces, slot.at), text, place.1 as usize == slots.first, slot.length as usize);
         }
         if layout.tasks.end != base.layout.tasks.end {
-            add(layout.tasks.end, Field::Tasks.closing().as_bytes().to_vec());
+            piece_at(&mut pieces, layout.tasks.end).extend_from_slice(Field::Tasks.closing().as_bytes());
         }
         Ok(pieces)
     }
 
-    /// The whole file, arranged anew. `known` has the numbers of what has not changed.
-    pub fn arrange(state: &State, known: Option<(&Self, &HashMap<Entity, Change>)>) -> io::Result<(Self, Vec<u8>)> {
-        let sum = |entity: &Entity| {
-            let (books, changed) = known?;
-            let entry = books.entries.get(entity)?;
-            (!changed.contains_key(entity)).then_some(entry.sum)
-        };
+    /// The whole file, arranged anew, with what is known of the arrangement before.
+    pub fn arrange(state: &State, before: Option<&Before>) -> io::Result<(Self, Vec<u8>)> {
         let plan = Plan::of(state.board());
         let (plan_text, spent_text) = (plan.text()?, plan.spent_text()?);
         let anywhere = Span { start: u64::MAX, end: u64::MAX, limit: u64::MAX };
         let mut layout = Layout {
             generation: now_micros(),
             boot: boot().to_owned(),
-            next_order: 1,
+            next_order: before.map_or(1, Before::next_order),
             head: 0,
             plan: grained(plan_text.len() + plan_text.len() / 4),
             spent: grained(spent_text.len() + spent_text.len() / 4),
@@ -453,7 +454,7 @@ impl Books {
         text.extend(filled(plan_text, layout.plan).unwrap_or_default());
         text.extend(filled(spent_text, layout.spent).unwrap_or_default());
         // The room of the others is a share of the tasks, too.
-        let tasks = books.fill(Field::Tasks, state, &mut layout, sum)?;
+        let tasks = books.fill(Field::Tasks, state, &mut layout, before)?;
         for field in FIELDS {
             text.extend_from_slice(field.opening().as_bytes());
             let start = text.len() as u64;
@@ -463,7 +464,7 @@ impl Books {
                 text.extend_from_slice(&tasks);
                 set_span(&mut layout, field, Span { start, end: text.len() as u64, limit: text.len() as u64 });
             } else {
-                let entities = books.fill(field, state, &mut layout, sum)?;
+                let entities = books.fill(field, state, &mut layout, before)?;
                 books.slots[field as usize].all.iter_mut().for_each(|slot| slot.at += start);
                 // Where tasks go, one after another.
                 let share = if field == Field::Retired { SHARE_OF_RETIRED } else { SHARE_OF_ROOM };
@@ -488,23 +489,47 @@ impl Books {
         field: Field,
         state: &State,
         layout: &mut Layout,
-        known: impl Fn(&Entity) -> Option<u128>,
+        before: Option<&Before>,
     ) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         for entity in entities(field, state) {
-            let order = next_order(layout, &entity);
-            let Some(rendering) = rendering_of(&entity, state)? else { continue };
-            let text = text_of(&rendering, &entity, order)?;
-            let sum = known(&entity).unwrap_or_else(|| sum_of_rendered(&rendering, &entity));
+            let known = before.and_then(|before| before.books.entries.get(&entity));
+            let order = known.map_or_else(|| next_order(layout, &entity), |entry| entry.order);
+            let unchanged = known.filter(|_| before.is_some_and(|before| !before.changed.contains_key(&entity)));
+            let sum = unchanged.map(|entry| entry.sum);
+            let copied = unchanged.and_then(|entry| before?.text_in(field, entry.slot));
+            let (text, sum) = match (copied, sum) {
+                (Some(text), Some(sum)) => (Cow::Borrowed(text), sum),
+                (_, sum) => {
+                    let Some(rendering) = rendering_of(&entity, state)? else { continue };
+                    let sum = sum.unwrap_or_else(|| sum_of_rendered(&rendering, &entity));
+                    (Cow::Owned(text_of(&rendering, &entity, order)?.into_bytes()), sum)
+                }
+            };
             let length = fresh(text.len());
             let slots = &mut self.slots[field as usize];
             let at = bytes.len() as u64;
-            bytes.extend_from_slice(&slot_bytes(Some(&text), slots.all.is_empty(), length));
+            push_slot(&mut bytes, Some(&text), slots.all.is_empty(), length);
             let slot = slots.push(at, u32::try_from(length).map_err(io::Error::other)?, Some(entity.clone()))?;
             self.total = self.total.wrapping_add(contribution(sum, order));
             self.entries.insert(entity, Entry { slot, order, sum });
         }
         Ok(bytes)
+    }
+}
+
+impl Before<'_> {
+    fn next_order(&self) -> u64 {
+        1 + self.books.entries.values().map(|entry| entry.order).max().unwrap_or_default()
+    }
+
+    /// What stands in a slot of the file, if the file is known.
+    fn text_in(&self, field: Field, slot: u32) -> Option<&[u8]> {
+        let Slot { at, length, .. } = self.books.slots[field as usize].all.get(slot as usize)?;
+        let start = usize::try_from(*at).ok()?;
+        let slot = self.file.as_ref()?.get(start..start.checked_add(*length as usize)?)?;
+        let text = slot.strip_prefix(FIRST).or(slot.strip_prefix(NEXT))?.trim_ascii_end();
+        text.ends_with(b"}").then_some(text)
     }
 }
 
@@ -631,17 +656,25 @@ fn by_creation<'a>(state: &State, new: impl Iterator<Item = &'a Entity>) -> Vec<
     maps
 }
 
-fn slot_bytes(text: Option<&str>, is_first: bool, length: usize) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(length);
+/// The piece that goes on at `at`.
+fn piece_at(pieces: &mut Vec<Piece>, at: u64) -> &mut Vec<u8> {
+    if pieces.last().is_none_or(|(start, last)| *start + last.len() as u64 != at) {
+        pieces.push((at, Vec::new()));
+    }
+    let last = pieces.len() - 1;
+    &mut pieces[last].1
+}
+
+fn push_slot(bytes: &mut Vec<u8>, text: Option<&[u8]>, is_first: bool, length: usize) {
+    let end = bytes.len() + length;
     match text {
         Some(text) => {
             bytes.extend_from_slice(if is_first { FIRST } else { NEXT });
-            bytes.extend_from_slice(text.as_bytes());
+            bytes.extend_from_slice(text);
         }
         None => bytes.push(b'\n'),
     }
-    bytes.resize(length, b' ');
-    bytes
+    bytes.resize(end, b' ');
 }
 
 /// A slot for a text that was never changed is just long enough to take some.
