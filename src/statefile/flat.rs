@@ -10,9 +10,9 @@
 //!
 //! A text that outgrows its slot moves to a new one at the end of its field and leaves an empty line. For that each task
 //! and each reservation carries its `order`, by which a reader has the order of creation; discoveries and messages never
-//! grow. When a field other than the tasks has used its room,
-//! or a third of the file is empty lines, the whole is arranged anew, as another `generation`. That is rare enough: the
-//! room is a share of the whole file, so each byte of it pays for a bounded number of bytes written then.
+//! grow. When a field other than the tasks has used its room, or a third of the file is empty lines, or many tasks have been
+//! added at once, the whole is arranged anew, as another `generation`. That is rare enough: the room is a share of the
+//! whole file, so each byte of it pays for a bounded number of bytes written then.
 //!
 //! The checksum is the one of the other way, except that a number counts 2n + 1 times, n being the entity's order, and that
 //! `layout` has a number, too. So it follows from the numbers of what has changed.
@@ -44,7 +44,7 @@ mod books;
 pub mod layout;
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -149,9 +149,10 @@ impl Live {
     }
 }
 
-fn whole(file: &File) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; size_of(file)?];
-    file.read_exact_at(&mut bytes, 0)?;
+/// Of a file of which nothing was read but at an offset.
+fn whole(mut file: &File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(size_of(file)?);
+    file.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -23,8 +23,11 @@ use crate::statefile::rendering::Rendering;
 const GRAIN: usize = 64;
 /// Room for more entities of one field: at least so much, and this share of all that is written.
 const LEAST_ROOM: usize = 4 << 10;
-const SHARE_OF_ROOM: usize = 16;
+const SHARE_OF_ROOM: usize = 64;
 const SHARE_OF_RETIRED: usize = 6;
+/// On a board of at most so many tasks each has room for its first attempt and result. Of more that would be too much.
+const ROOMY: usize = 1 << 14;
+const ROOM_OF_ATTEMPT: usize = 512;
 /// Empty lines are left alone up to this, and up to a third of the file.
 const LEAST_EMPTY: u64 = 64 << 10;
 /// Changes that are remembered for a spare that is behind.
@@ -281,6 +284,7 @@ impl Books {
     ) -> io::Result<Option<(Vec<u8>, Header)>> {
         self.texts_before = std::mem::take(&mut self.texts);
         let Some(mut layout) = self.layout.take() else { return Ok(None) };
+        let tasks_end = layout.tasks.end;
         let mut new = BTreeMap::new();
         for (entity, &Change { seq, anew }) in changed {
             let field = Field::of(entity);
@@ -320,7 +324,9 @@ impl Books {
             let Some((seq, rendered)) = new.remove(&entity) else { continue };
             let order = next_order(&mut layout, &entity);
             let (text, sum) = (text_of(&rendered, &entity, order)?, sum_of_rendered(&rendered, &entity));
-            let Some(slot) = self.add(&mut layout, &entity, fresh(text.len()))? else { return Ok(None) };
+            let Some(slot) = self.add(&mut layout, &entity, fresh(text.len(), &entity, state))? else {
+                return Ok(None);
+            };
             let place = (Field::of(&entity), slot);
             self.touched.push((seq, place));
             self.total = self.total.wrapping_add(contribution(sum, order));
@@ -333,7 +339,9 @@ impl Books {
         self.note();
         let empty: u64 = self.slots.iter().map(|slots| slots.empty).sum();
         let is_worn = empty > LEAST_EMPTY && empty > layout.tasks.end / 2;
-        if is_worn || !self.counts_agree(state) || !self.plan.follow(state, &layout)? {
+        // Then the room of the others is no share of the whole any more.
+        let has_leapt = layout.tasks.end - tasks_end > LEAST_EMPTY.max(tasks_end / 4);
+        if is_worn || has_leapt || !self.counts_agree(state) || !self.plan.follow(state, &layout)? {
             return Ok(None);
         }
         boot().clone_into(&mut layout.boot);
@@ -491,8 +499,10 @@ impl Books {
         layout: &mut Layout,
         before: Option<&Before>,
     ) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        for entity in entities(field, state) {
+        let entities = entities(field, state);
+        let mut bytes = Vec::with_capacity(before.map_or(0, |before| before.length_of(field)));
+        self.entries.reserve(entities.len());
+        for entity in entities {
             let known = before.and_then(|before| before.books.entries.get(&entity));
             let order = known.map_or_else(|| next_order(layout, &entity), |entry| entry.order);
             let unchanged = known.filter(|_| before.is_some_and(|before| !before.changed.contains_key(&entity)));
@@ -506,7 +516,7 @@ impl Books {
                     (Cow::Owned(text_of(&rendering, &entity, order)?.into_bytes()), sum)
                 }
             };
-            let length = fresh(text.len());
+            let length = fresh(text.len(), &entity, state);
             let slots = &mut self.slots[field as usize];
             let at = bytes.len() as u64;
             push_slot(&mut bytes, Some(&text), slots.all.is_empty(), length);
@@ -521,6 +531,10 @@ impl Books {
 impl Before<'_> {
     fn next_order(&self) -> u64 {
         1 + self.books.entries.values().map(|entry| entry.order).max().unwrap_or_default()
+    }
+
+    fn length_of(&self, field: Field) -> usize {
+        self.books.slots[field as usize].all.iter().map(|slot| slot.length as usize).sum()
     }
 
     /// What stands in a slot of the file, if the file is known.
@@ -678,8 +692,13 @@ fn push_slot(bytes: &mut Vec<u8>, text: Option<&[u8]>, is_first: bool, length: u
 }
 
 /// A slot for a text that was never changed is just long enough to take some.
-fn fresh(text: usize) -> usize {
-    (FIRST.len() + text + text / 8).next_multiple_of(GRAIN)
+fn fresh(text: usize, entity: &Entity, state: &State) -> usize {
+    let untouched = |id| state.task(id).is_some_and(|task| task.attempts.is_empty());
+    let room = match entity {
+        Entity::Task(id) if state.live_tasks() <= ROOMY && untouched(id) => ROOM_OF_ATTEMPT.max(text / 8),
+        _ => text / 8,
+    };
+    (FIRST.len() + text + room).next_multiple_of(GRAIN)
 }
 
 /// One for a text that has outgrown its first is likely to take more.
