@@ -18,7 +18,7 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     let task: Task = serde_json::from_value(reply["task"].clone())?;
     session.show(&reply, |page| {
         summary(page, &reply, &task);
-        write_context(page, task.context.as_ref());
+        write_context(page, task.context.as_deref());
         times(page, &task);
         if let Some(result) = &task.result {
             page.line("\nresult");

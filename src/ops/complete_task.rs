@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -90,6 +92,7 @@ pub(super) fn completed(
     state: &State,
     over: fn(&Task) -> Refusal,
 ) -> Decision {
+    let result = Arc::new(result);
     let own = |attempt: &&Attempt| attempt.agent == *agent && given.is_none_or(|given| given == attempt.number);
     let taken = |attempt: u32, result| Ok(vec![Event::Completed { task: task.id.clone(), attempt, result }]);
     if let Some(open) = task.open_attempt().filter(own) {
@@ -105,7 +108,7 @@ pub(super) fn completed(
 }
 
 /// The result of an attempt that another has followed: kept on it, once.
-fn kept(task: &Task, late: &Attempt, result: TaskResult) -> Rejected {
+fn kept(task: &Task, late: &Attempt, result: Arc<TaskResult>) -> Rejected {
     let refusal = Refusal::AttemptOver {
         task: task.id.clone(),
         given: late.number,

@@ -43,7 +43,7 @@ impl From<&Task> for Item {
         Self {
             task_id: task.id.clone(),
             description: task.description.clone(),
-            result: task.result.clone(),
+            result: task.result.as_deref().cloned(),
             completed_at: task.completed_at,
         }
     }

@@ -117,7 +117,7 @@ impl RunView {
                 .map(|(open, seconds)| open.claimed_at + open.stepped_millis + i64::from(seconds) * SECOND),
             no_match_until: run.no_match_until.filter(|_| status == RunStatus::Pending),
             stop_requested: task.stop_requested.clone(),
-            result: task.result.clone(),
+            result: task.result.as_deref().cloned(),
             results: run.results.clone(),
             attempts: task.attempts.clone(),
         })

@@ -69,7 +69,7 @@ impl Operation for UpdateTask {
         if change == TaskChange::default() {
             return Ok(Vec::new());
         }
-        Ok(vec![Event::TaskUpdated { task: id, change }])
+        Ok(vec![Event::TaskUpdated { task: id, change: Box::new(change) }])
     }
 
     fn reply(params: &Params, state: &State, _: &Call) -> Result<Reply, Refusal> {
@@ -116,7 +116,7 @@ fn context(params: &Params, task: &Task, place: &Place) -> Result<Option<Context
     if params.context_files.is_none() && params.hints.is_none() && params.metadata.is_none() {
         return Ok(None);
     }
-    let old = task.context.clone().unwrap_or_default();
+    let old = task.context.as_deref().cloned().unwrap_or_default();
     let given = params.context_files.as_deref().map(|files| input::checked_patterns("context_files", files, place));
     let files = given.transpose()?.unwrap_or(old.files);
     let hints = params.hints.as_ref().or(old.hints.as_ref());

@@ -43,7 +43,7 @@ fn paths<'a>(tasks: &[&'a Task]) -> HashMap<&'a TaskId, &'a str> {
 }
 
 fn node(task: &Task, paths: &HashMap<&TaskId, &str>) -> Node {
-    let context = task.context.clone().unwrap_or_default();
+    let context = task.context.as_deref().cloned().unwrap_or_default();
     Node {
         path: task.path.clone(),
         title: task.headline().to_owned(),

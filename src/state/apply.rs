@@ -173,7 +173,7 @@ impl State {
             }
             Event::LateResultKept { task, attempt, result } => self.edit_task(task, |task| {
                 if let Some(late) = task.attempts.iter_mut().find(|one| one.number == *attempt) {
-                    late.late_result = Some(result.clone());
+                    late.late_result = Some(Arc::clone(result));
                 }
             })?,
             Event::Failed { task, error, retry_at } => {
@@ -217,7 +217,7 @@ impl State {
                     make_available(task, None);
                     task.status = TaskStatus::Cancelled;
                     task.completed_at = Some(at);
-                    task.result = reason.clone().map(|reason| TaskResult { error: Some(reason), ..Default::default() });
+                    task.result = reason.clone().map(error_result);
                 })?;
             }
             Event::Retried { task } => self.edit_task(task, begin_again)?,
@@ -583,15 +583,15 @@ fn created(new: &NewTask, at: Timestamp) -> Task {
         priority: new.priority,
         claimed_by: None,
         dependencies: new.dependencies,
-        context: new.context,
-        result: error.map(|error| TaskResult { error: Some(error), ..Default::default() }),
+        context: new.context.map(Arc::new),
+        result: error.map(error_result),
         created_at: at,
         claimed_at: None,
         started_at: None,
         completed_at: (!status.is_unfinished()).then_some(at),
         path: new.path,
         parent: new.parent,
-        planned: new.planned,
+        planned: new.planned.map(Arc::new),
         demands: Arc::new(new.demands),
         tags: new.tags,
         not_before: new.not_before,
@@ -614,7 +614,7 @@ fn change_task(task: &mut Task, change: &TaskChange) {
     task.description = change.description.unwrap_or_else(|| std::mem::take(&mut task.description));
     task.priority = change.priority.unwrap_or(task.priority);
     task.dependencies = change.dependencies.unwrap_or_else(|| std::mem::take(&mut task.dependencies));
-    task.context = change.context.or(task.context.take());
+    task.context = change.context.map(Arc::new).or(task.context.take());
     task.tags = change.tags.unwrap_or_else(|| std::mem::take(&mut task.tags));
     task.demands = change.demands.map_or_else(|| Arc::clone(&task.demands), Arc::new);
     task.max_attempts = change.max_attempts.unwrap_or(task.max_attempts);
@@ -627,7 +627,7 @@ fn replan(task: &mut Task, new: &Replanned, at: Timestamp) {
     task.context = task.context.take().filter(|context| !context.is_empty());
     task.path = Some(new.path.clone());
     task.parent.clone_from(&new.parent);
-    task.planned = Some(new.planned.clone());
+    task.planned = Some(Arc::new(new.planned.clone()));
     match new.becomes {
         Some(TaskStatus::Done) => {
             make_available(task, None);
@@ -687,7 +687,7 @@ fn claim(task: &mut Task, attempt: Attempt) {
     task.attempts.drain(..surplus);
 }
 
-fn complete(task: &mut Task, attempt: u32, result: &TaskResult, at: Timestamp) {
+fn complete(task: &mut Task, attempt: u32, result: &Arc<TaskResult>, at: Timestamp) {
     if let Some(completed) = task.attempts.iter_mut().find(|one| one.number == attempt) {
         completed.outcome = Some(Outcome::Done);
         completed.ended_at = Some(at);
@@ -698,7 +698,11 @@ fn complete(task: &mut Task, attempt: u32, result: &TaskResult, at: Timestamp) {
     task.status = TaskStatus::Done;
     task.not_before = None;
     task.completed_at = Some(at);
-    task.result = Some(result.clone());
+    task.result = Some(Arc::clone(result));
+}
+
+fn error_result(error: String) -> Arc<TaskResult> {
+    Arc::new(TaskResult { error: Some(error), ..TaskResult::default() })
 }
 
 fn make_available(task: &mut Task, not_before: Option<Timestamp>) {
@@ -712,5 +716,5 @@ fn make_available(task: &mut Task, not_before: Option<Timestamp>) {
 fn give_up(task: &mut Task, error: String, at: Timestamp) {
     task.status = TaskStatus::Failed;
     task.completed_at = Some(at);
-    task.result = Some(TaskResult { error: Some(error), ..Default::default() });
+    task.result = Some(error_result(error));
 }

@@ -4,6 +4,7 @@
 //! A change of an event's meaning is a new version; old ones load for ever.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -91,7 +92,7 @@ pub enum Event {
     },
     TaskUpdated {
         task: TaskId,
-        change: TaskChange,
+        change: Box<TaskChange>,
     },
     /// Anew, or again: counters and claims stay.
     AgentRegistered {
@@ -152,13 +153,13 @@ pub enum Event {
     Completed {
         task: TaskId,
         attempt: u32,
-        result: TaskResult,
+        result: Arc<TaskResult>,
     },
     /// A result of an attempt that is over and was followed by another.
     LateResultKept {
         task: TaskId,
         attempt: u32,
-        result: TaskResult,
+        result: Arc<TaskResult>,
     },
     Failed {
         task: TaskId,

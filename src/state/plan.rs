@@ -474,7 +474,7 @@ impl<'a> Delta<'a> {
             change.description = Some(item.description.clone().unwrap_or_else(|| item.title.clone()));
         }
         if rewritten {
-            let kept = task.context.clone().unwrap_or_default();
+            let kept = task.context.as_deref().cloned().unwrap_or_default();
             change.context = Some(Context { parent_task: kept.parent_task, metadata: kept.metadata, ..context(item) });
         }
         if old.settings != planned.settings {

@@ -79,9 +79,9 @@ pub struct Task {
     #[serde(default)]
     pub dependencies: Vec<TaskId>,
     #[serde(default)]
-    pub context: Option<Context>,
+    pub context: Option<Arc<Context>>,
     #[serde(default)]
-    pub result: Option<TaskResult>,
+    pub result: Option<Arc<TaskResult>>,
     pub created_at: Timestamp,
     #[serde(default)]
     pub claimed_at: Option<Timestamp>,
@@ -96,7 +96,7 @@ pub struct Task {
     pub parent: Option<TaskId>,
     /// It stands in the current plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub planned: Option<Planned>,
+    pub planned: Option<Arc<Planned>>,
     /// It is a run, and no part of the queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Box<Run>>,
@@ -264,7 +264,7 @@ pub struct Attempt {
     pub note: Option<String>,
     /// A result that came after another attempt had begun: kept, not taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub late_result: Option<TaskResult>,
+    pub late_result: Option<Arc<TaskResult>>,
 }
 
 fn is_no_time(millis: &i64) -> bool {

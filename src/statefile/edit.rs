@@ -241,7 +241,7 @@ impl Difference {
             }
         }
         let present: Map<_, _> = new.clone().into_iter().filter(|(_, value)| !value.is_null()).collect();
-        let from = base.context.clone().unwrap_or_default();
+        let from = base.context.as_deref().cloned().unwrap_or_default();
         self.changed(path, from, (&Value::Null, &Value::Object(present)), shape)
     }
 }

@@ -202,10 +202,10 @@ fn late_result_is_refused_and_kept_once_when_another_attempt_was_opened() {
         assert!(message.contains("kept") && message.contains("by `a2`") && message.contains("claim_task"), "{message}");
     }
     assert_eq!(world.count_of("late_result_kept"), 1);
-    let kept = world.read("t").attempts[0].late_result.clone().and_then(|result| result.output);
+    let kept = world.read("t").attempts[0].late_result.clone().and_then(|result| result.output.clone());
     assert_eq!(kept.as_deref(), Some("late"));
     world.complete("a2", "t");
-    assert_eq!(world.read("t").result.and_then(|result| result.output).as_deref(), Some("made"));
+    assert_eq!(world.read("t").result.and_then(|result| result.output.clone()).as_deref(), Some("made"));
 }
 
 #[test]

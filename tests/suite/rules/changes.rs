@@ -16,7 +16,7 @@ fn task_is_given_up_after_max_attempts() {
         world.at(31 * MINUTE);
         assert_eq!(world.status("t"), expected);
     }
-    let error = world.read("t").result.and_then(|result| result.error);
+    let error = world.read("t").result.and_then(|result| result.error.clone());
     assert_eq!(error.as_deref(), Some("gave up after 2 attempts"));
 }
 

@@ -140,7 +140,10 @@ fn edit_by_hand_takes_titles_and_contexts_away_and_leaves_others() {
         tasks: vec![
             TaskEdit { title: title(None), ..untouched("t1") },
             TaskEdit { title: title(Some("new")), ..untouched("t2") },
-            TaskEdit { context: Some(Changed { from: hints, to: Context::default() }), ..untouched("t3") },
+            TaskEdit {
+                context: Some(Changed { from: Context::clone(&hints), to: Context::default() }),
+                ..untouched("t3")
+            },
         ],
         ..Edit::default()
     };

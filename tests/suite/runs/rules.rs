@@ -123,7 +123,7 @@ fn a_run_that_no_runner_fits_fails_in_time_and_says_why() {
     assert_eq!(status(&mut world, &rare), "pending");
     world.at(SECOND);
     assert_eq!((status(&mut world, &rare), status(&mut world, &awaited)), ("failed".into(), "pending".into()));
-    let error = world.read(&rare).result.unwrap().error.unwrap();
+    let error = world.read(&rare).result.unwrap().error.clone().unwrap();
     assert!(error.contains("gpu") && error.contains("60 s"), "{error}");
     assert!(world.state.next_deadline().is_some_and(|at| at > world.now), "it is not asked for all the time");
     report(&mut world, "r1", &common, json!({"status": "completed"}));
@@ -205,7 +205,7 @@ fn a_run_that_takes_too_long_fails_and_its_runner_cannot_finish_it() {
     report(&mut world, "r1", &run, json!({"status": "progress"}));
     world.at(50 * SECOND);
     assert_eq!(status(&mut world, &run), "failed");
-    assert!(world.read(&run).result.unwrap().error.unwrap().contains("100 s"));
+    assert!(world.read(&run).result.unwrap().error.clone().unwrap().contains("100 s"));
     world.by("r1").call("report_run", json!({"run_id": run, "status": "progress"})).refuses("run_status");
 }
 
