@@ -1,6 +1,7 @@
 //! An agent, what it offers, and what a task may demand of it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,12 +42,12 @@ pub struct Agent {
     pub tasks_failed: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub current_tasks: Vec<TaskId>,
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub capabilities: BTreeSet<String>,
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub tags: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "is_empty")]
+    pub capabilities: Arc<BTreeSet<String>>,
+    #[serde(default, skip_serializing_if = "is_empty")]
+    pub tags: Arc<BTreeSet<String>>,
     #[serde(default, skip_serializing_if = "Properties::is_empty")]
-    pub properties: Properties,
+    pub properties: Arc<Properties>,
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub max_concurrent: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,6 +58,10 @@ pub struct Agent {
     /// It claims runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner: Option<Runner>,
+}
+
+fn is_empty(names: &BTreeSet<String>) -> bool {
+    names.is_empty()
 }
 
 fn one() -> u32 {

@@ -107,9 +107,9 @@ impl State {
                 let known = self.agents.get(agent).map(|known| Agent::clone(known));
                 let mut agent = known.unwrap_or_else(|| new_agent(agent, at));
                 agent.role = *role;
-                agent.capabilities.clone_from(capabilities);
-                agent.tags.clone_from(tags);
-                agent.properties.clone_from(properties);
+                agent.capabilities = Arc::new(capabilities.clone());
+                agent.tags = Arc::new(tags.clone());
+                agent.properties = Arc::new(properties.clone());
                 agent.max_concurrent = *max_concurrent;
                 agent.last_heartbeat = at;
                 if *takeover {

@@ -106,19 +106,19 @@ impl State {
             let task = &self.tasks[ordinal];
             in_scope(task, scope) && !(unfailed && task.was_failed_by(&agent.id))
         };
-        let runs = self.index.ready_for(agent).map(|run| run.filter(move |(_, ordinal)| fits(ordinal)));
-        let mut runs: Vec<_> = runs.collect();
+        let mut runs: Vec<_> = self.index.ready_for(agent).collect();
         let heads = runs.iter_mut().enumerate().filter_map(|(number, run)| Some(Reverse((run.next()?, number))));
         let mut heads: BinaryHeap<_> = heads.collect();
         let mut taken: Option<usize> = None;
-        iter::from_fn(move || {
+        let merged = iter::from_fn(move || {
             if let Some(number) = taken.take() {
                 heads.extend(runs[number].next().map(|next| Reverse((next, number))));
             }
             let Reverse(((_, ordinal), number)) = heads.pop()?;
             taken = Some(number);
             Some(ordinal)
-        })
+        });
+        merged.filter(fits)
     }
 
     /// The named task, or why it cannot be claimed.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::load::{Found, unsound};
-use crate::state::agent::{Agent, Discovery, Properties, Role};
+use crate::state::agent::{Agent, Discovery, Role};
 use crate::state::document::{Archived, Board, Document, SCHEMA_VERSION};
 use crate::state::id::{AgentId, DiscoveryId, TaskId};
 use crate::state::task::{Context, DEFAULT_MAX_ATTEMPTS, DEFAULT_PRIORITY, Task, TaskResult, TaskStatus};
@@ -268,7 +268,7 @@ fn agent(id: &str, old: &OldAgent, notes: &mut Vec<String>) -> Agent {
         current_tasks: Vec::new(),
         capabilities: Default::default(),
         tags: Default::default(),
-        properties: Properties::default(),
+        properties: Arc::default(),
         max_concurrent: 1,
         registered_at: None,
         runner: None,
