@@ -142,6 +142,8 @@ struct Scout {
     signs: AhoCorasick,
     /// The shape of each sign.
     shapes: Vec<usize>,
+    /// No text with fewer bytes matches the shape's pattern: `sk-` is in every `task-1`.
+    shortest: Vec<usize>,
     patterns: Vec<OnceLock<Option<Regex>>>,
 }
 
@@ -151,7 +153,12 @@ static SCOUT: LazyLock<Option<Scout>> = LazyLock::new(|| {
     let signs = all.flat_map(|(index, shape)| shape.signs.split('|').map(move |sign| (index, sign)));
     let (shapes, signs): (Vec<_>, Vec<_>) = signs.unzip();
     let signs = AhoCorasick::builder().ascii_case_insensitive(true).build(signs).ok()?;
-    Some(Scout { signs, shapes, patterns: SHAPES.iter().map(|_| OnceLock::new()).collect() })
+    let shortest = SHAPES.iter().map(|shape| {
+        let pattern = regex_syntax::parse(shape.pattern).ok()?;
+        pattern.properties().minimum_len()
+    });
+    let shortest = shortest.map(Option::unwrap_or_default).collect();
+    Some(Scout { signs, shapes, shortest, patterns: SHAPES.iter().map(|_| OnceLock::new()).collect() })
 });
 
 pub fn findings(text: &str) -> Vec<Finding> {
@@ -159,7 +166,8 @@ pub fn findings(text: &str) -> Vec<Finding> {
     let mut possible = [false; SHAPES.len()];
     scout.signs.find_overlapping_iter(text).for_each(|sign| possible[scout.shapes[sign.pattern()]] = true);
     let mut found = Vec::new();
-    for (index, shape) in SHAPES.iter().enumerate().filter(|(index, _)| possible[*index]) {
+    let may_match = |index: usize| possible[index] && text.len() >= scout.shortest[index];
+    for (index, shape) in SHAPES.iter().enumerate().filter(|(index, _)| may_match(*index)) {
         let Some(pattern) = scout.patterns[index].get_or_init(|| Regex::new(shape.pattern).ok()) else { continue };
         for captures in pattern.captures_iter(text) {
             let Some(secret) = captures.get(1).or_else(|| captures.get(0)) else { continue };
