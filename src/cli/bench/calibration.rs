@@ -98,8 +98,12 @@ impl Rows {
     }
 
     pub fn commit(&self) -> anyhow::Result<Duration> {
+        self.commit_of(&self.body)
+    }
+
+    pub fn commit_of(&self, body: &str) -> anyhow::Result<Duration> {
         let mut insert = self.connection.prepare_cached("INSERT INTO rows(body) VALUES (?1)")?;
-        timed(|| Ok(insert.execute([&self.body]).map(|_| ())?))
+        timed(|| Ok(insert.execute([body]).map(|_| ())?))
     }
 }
 

@@ -95,8 +95,10 @@ impl Commits {
 
     /// Not between the claims, which would then write their share of it into the next file.
     fn saves(&self, handle: &Handle, tasks: usize, bench: &mut Bench) -> anyhow::Result<()> {
+        // As large as what is saved.
+        let body = checkpoint().to_string();
         for _ in 0..bench.size.samples {
-            let commit = self.rows.commit()?;
+            let commit = self.rows.commit_of(&body)?;
             let (_, save) = self.runtime.block_on(call(handle, "save_checkpoint", checkpoint()))?;
             for (key, time) in [(SQLITE_SAVES, commit), (SAVE, save)] {
                 bench.figures.times(key.tasks(tasks).clients(1), [time]);
