@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -479,8 +480,10 @@ impl Drop for Stop<'_> {
 }
 
 /// Writes until told to stop; for each of its tasks the description that was acknowledged last.
-fn write_all_the_time(board: &Board, writer: usize, stop: &AtomicBool) -> Vec<(String, String)> {
+fn write_all_the_time(board: &Board, writer: usize, begun: &Barrier, stop: &AtomicBool) -> Vec<(String, String)> {
     let (mut client, mut acknowledged) = (board.mcp(), Vec::new());
+    client.ok("get_status", json!({}));
+    begun.wait();
     for round in 0.. {
         if stop.load(Ordering::Relaxed) {
             break;
@@ -499,11 +502,13 @@ fn write_all_the_time(board: &Board, writer: usize, stop: &AtomicBool) -> Vec<(S
 fn edits_race_with_four_writing_processes() {
     let rounds = size("CALLBOARD_EDIT_ROUNDS", 20);
     let (board, mut client) = tasks(1);
-    let stop = AtomicBool::new(false);
+    // What lies in the place when a process starts is for its start to judge, which keeps what it takes for damage.
+    let (stop, begun) = (AtomicBool::new(false), Barrier::new(5));
     let acknowledged: Vec<Vec<(String, String)>> = thread::scope(|scope| {
         let stopping = Stop(&stop);
-        let write = |writer| write_all_the_time(&board, writer, &stop);
+        let write = |writer| write_all_the_time(&board, writer, &begun, &stop);
         let writers: Vec<_> = (0..4).map(|writer| scope.spawn(move || write(writer))).collect();
+        begun.wait();
         for round in 0..rounds {
             let before = rejected(&board);
             let goal = format!("goal {round}");
