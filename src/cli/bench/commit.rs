@@ -1,9 +1,11 @@
 //! Durable operations in this process, without any door: what one caller waits, and what many get done together.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use rusqlite::Connection;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::Barrier;
@@ -15,6 +17,7 @@ use super::figure::{Key, Unit};
 use super::machine::Written;
 use super::place::{agent, inside};
 use super::{Bench, Measure};
+use crate::journal::sqlite::FILE_NAME;
 use crate::participant::{Caller, Handle};
 
 const PART: &str = "commit";
@@ -43,7 +46,7 @@ const EMPTY_BOARD: usize = 1_000;
 pub struct Commits {
     runtime: Runtime,
     rows: Rows,
-    kept: Vec<(usize, Handle)>,
+    kept: Vec<(usize, PathBuf, Handle)>,
     nothing_suited: Option<Handle>,
 }
 
@@ -54,12 +57,16 @@ impl Commits {
     }
 
     fn board(&mut self, tasks: usize, bench: &mut Bench) -> anyhow::Result<Handle> {
-        if let Some((_, handle)) = self.kept.iter().find(|(size, _)| *size == tasks) {
+        if let Some((_, path, handle)) = self.kept.iter().find(|(size, ..)| *size == tasks) {
+            // Else what many callers wrote in the round before is written back while one is measured.
+            let journal = Connection::open(path.join(FILE_NAME))?;
+            journal.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
             return Ok(handle.clone());
         }
-        let handle = inside(&bench.place.board(tasks, AGENTS)?);
+        let path = bench.place.board(tasks, AGENTS)?;
+        let handle = inside(&path);
         if tasks > RENEWED {
-            self.kept.push((tasks, handle.clone()));
+            self.kept.push((tasks, path, handle.clone()));
         }
         Ok(handle)
     }
