@@ -10,7 +10,7 @@
 //!
 //! A text that outgrows its slot moves to a new one at the end of its field and leaves an empty line. For that each task
 //! and each reservation carries its `order`, by which a reader has the order of creation; discoveries and messages never
-//! grow. When a field other than the tasks has used its room, or a third of the file is empty lines, or many tasks have been
+//! grow. When a field other than the tasks has used its room, or half of the file is empty lines, or many tasks have been
 //! added at once, the whole is arranged anew, as another `generation`. That is rare enough: the room is a share of the
 //! whole file, so each byte of it pays for a bounded number of bytes written then.
 //!
@@ -137,7 +137,7 @@ impl Live {
         Ok(header.map(|header| Self { identity, file: Some(file), header: Arc::new(header) }))
     }
 
-    /// Its file, if it still is the live one.
+    /// Its file, if that is still there.
     fn reopened(&mut self, dir: &Path, left: &[FileIdentity]) -> io::Result<Option<File>> {
         match self.file.take() {
             Some(file) => Ok(Some(file)),
@@ -147,13 +147,15 @@ impl Live {
             }
         }
     }
-}
 
-/// Of a file of which nothing was read but at an offset.
-fn whole(mut file: &File) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(size_of(file)?);
-    file.read_to_end(&mut bytes)?;
-    Ok(bytes)
+    /// What stands in it, unless somebody writes into it.
+    fn whole(&mut self, dir: &Path, left: &[FileIdentity]) -> io::Result<Option<Vec<u8>>> {
+        let Some(mut file) = self.reopened(dir, left)? else { return Ok(None) };
+        let mut bytes = Vec::with_capacity(size_of(&file)?);
+        // Nothing was read of it but at an offset.
+        file.read_to_end(&mut bytes)?;
+        Ok((FileIdentity::from(&file.metadata()?) == self.identity).then_some(bytes))
+    }
 }
 
 /// The live file, if it is one of `left`.
@@ -193,6 +195,7 @@ impl Flat {
         found: Option<FileIdentity>,
         left: &[FileIdentity],
     ) -> io::Result<Option<Prepared>> {
+        let shown = self.live.as_ref().map_or(0, |known| known.header.seq);
         let live = match self.live.take().filter(|known| Some(known.identity) == found) {
             Some(Known { identity, header }) => Some(Live { identity, file: None, header }),
             None => Live::open(dir, left)?,
@@ -203,7 +206,7 @@ impl Flat {
         });
         let known_spare = self.spare.take();
         let mut books = self.books.take();
-        let mut arranged = None;
+        let mut copied = None;
         if let (Some(books), Some(mut live), Changed::Entities(changed)) = (&mut books, live, changed)
             && books.follow(&live.header, live.file.as_ref(), changed)?
         {
@@ -224,10 +227,11 @@ impl Flat {
                     return Ok(Some(prepared));
                 }
             }
-            arranged = live.reopened(dir, left)?.map(|file| whole(&file)).transpose()?;
+            // One that somebody has put back does not show what this process has shown since.
+            copied = if live.header.seq < shown { None } else { live.whole(dir, left)? };
         }
-        let before = match (&books, changed) {
-            (Some(books), Changed::Entities(changed)) => Some(Before { books, changed, file: arranged }),
+        let before = match (&books, changed, copied) {
+            (Some(books), Changed::Entities(changed), Some(file)) => Some(Before { books, changed, file }),
             _ => None,
         };
         let (books, text) = Books::arrange(state, before.as_ref())?;

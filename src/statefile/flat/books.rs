@@ -28,7 +28,8 @@ const SHARE_OF_RETIRED: usize = 6;
 /// On a board of at most so many tasks each has room for its first attempt and result. Of more that would be too much.
 const ROOMY: usize = 1 << 14;
 const ROOM_OF_ATTEMPT: usize = 512;
-/// Empty lines are left alone up to this, and up to a third of the file.
+/// Empty lines are left alone up to this, and up to half of the file; and so is what one commit adds to the tasks, up to a
+/// quarter.
 const LEAST_EMPTY: u64 = 64 << 10;
 /// Changes that are remembered for a spare that is behind.
 const LOG: usize = 1 << 14;
@@ -91,8 +92,8 @@ pub struct Before<'a> {
     pub books: &'a Books,
     /// What is not named stands in the file as it does in the state, and has the number that it has.
     pub changed: &'a HashMap<Entity, Change>,
-    /// The live file, if the books are of it.
-    pub file: Option<Vec<u8>>,
+    /// The live file, which the books are of.
+    pub file: Vec<u8>,
 }
 
 /// The slots of one field, and the number of each entity, in their order.
@@ -339,7 +340,7 @@ impl Books {
         self.note();
         let empty: u64 = self.slots.iter().map(|slots| slots.empty).sum();
         let is_worn = empty > LEAST_EMPTY && empty > layout.tasks.end / 2;
-        // Then the room of the others is no share of the whole any more.
+        // The room of the others is a share of what was there before.
         let has_leapt = layout.tasks.end - tasks_end > LEAST_EMPTY.max(tasks_end / 4);
         if is_worn || has_leapt || !self.counts_agree(state) || !self.plan.follow(state, &layout)? {
             return Ok(None);
@@ -462,7 +463,9 @@ impl Books {
         text.extend(filled(plan_text, layout.plan).unwrap_or_default());
         text.extend(filled(spent_text, layout.spent).unwrap_or_default());
         // The room of the others is a share of the tasks, too.
-        let tasks = books.fill(Field::Tasks, state, &mut layout, before)?;
+        let Some(tasks) = books.fill(Field::Tasks, state, &mut layout, before)? else {
+            return Self::arrange(state, None);
+        };
         for field in FIELDS {
             text.extend_from_slice(field.opening().as_bytes());
             let start = text.len() as u64;
@@ -472,7 +475,9 @@ impl Books {
                 text.extend_from_slice(&tasks);
                 set_span(&mut layout, field, Span { start, end: text.len() as u64, limit: text.len() as u64 });
             } else {
-                let entities = books.fill(field, state, &mut layout, before)?;
+                let Some(entities) = books.fill(field, state, &mut layout, before)? else {
+                    return Self::arrange(state, None);
+                };
                 books.slots[field as usize].all.iter_mut().for_each(|slot| slot.at += start);
                 // Where tasks go, one after another.
                 let share = if field == Field::Retired { SHARE_OF_RETIRED } else { SHARE_OF_ROOM };
@@ -491,20 +496,24 @@ impl Books {
         Ok((books, text))
     }
 
-    /// The slots of one field, at 0 and with nothing between them.
+    /// The slots of one field, at 0 and with nothing between them; `None` when the books before had another order.
     fn fill(
         &mut self,
         field: Field,
         state: &State,
         layout: &mut Layout,
         before: Option<&Before>,
-    ) -> io::Result<Vec<u8>> {
+    ) -> io::Result<Option<Vec<u8>>> {
         let entities = entities(field, state);
         let mut bytes = Vec::with_capacity(before.map_or(0, |before| before.length_of(field)));
         self.entries.reserve(entities.len());
+        let mut last = 0;
         for entity in entities {
             let known = before.and_then(|before| before.books.entries.get(&entity));
             let order = known.map_or_else(|| next_order(layout, &entity), |entry| entry.order);
+            if field.has_order() && std::mem::replace(&mut last, order) >= order {
+                return Ok(None);
+            }
             let unchanged = known.filter(|_| before.is_some_and(|before| !before.changed.contains_key(&entity)));
             let sum = unchanged.map(|entry| entry.sum);
             let copied = unchanged.and_then(|entry| before?.text_in(field, entry.slot));
@@ -524,7 +533,7 @@ impl Books {
             self.total = self.total.wrapping_add(contribution(sum, order));
             self.entries.insert(entity, Entry { slot, order, sum });
         }
-        Ok(bytes)
+        Ok(Some(bytes))
     }
 }
 
@@ -537,11 +546,11 @@ impl Before<'_> {
         self.books.slots[field as usize].all.iter().map(|slot| slot.length as usize).sum()
     }
 
-    /// What stands in a slot of the file, if the file is known.
+    /// The text in a slot of the file.
     fn text_in(&self, field: Field, slot: u32) -> Option<&[u8]> {
         let Slot { at, length, .. } = self.books.slots[field as usize].all.get(slot as usize)?;
         let start = usize::try_from(*at).ok()?;
-        let slot = self.file.as_ref()?.get(start..start.checked_add(*length as usize)?)?;
+        let slot = self.file.get(start..start.checked_add(*length as usize)?)?;
         let text = slot.strip_prefix(FIRST).or(slot.strip_prefix(NEXT))?.trim_ascii_end();
         text.ends_with(b"}").then_some(text)
     }
@@ -691,7 +700,7 @@ fn push_slot(bytes: &mut Vec<u8>, text: Option<&[u8]>, is_first: bool, length: u
     bytes.resize(end, b' ');
 }
 
-/// A slot for a text that was never changed is just long enough to take some.
+/// A slot for a text in its first place is just long enough to take some, and for a new task an attempt.
 fn fresh(text: usize, entity: &Entity, state: &State) -> usize {
     let untouched = |id| state.task(id).is_some_and(|task| task.attempts.is_empty());
     let room = match entity {
