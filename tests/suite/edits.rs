@@ -5,7 +5,6 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -480,10 +479,8 @@ impl Drop for Stop<'_> {
 }
 
 /// Writes until told to stop; for each of its tasks the description that was acknowledged last.
-fn write_all_the_time(board: &Board, writer: usize, begun: &Barrier, stop: &AtomicBool) -> Vec<(String, String)> {
-    let (mut client, mut acknowledged) = (board.mcp(), Vec::new());
-    client.ok("get_status", json!({}));
-    begun.wait();
+fn write_all_the_time(mut client: Client, writer: usize, stop: &AtomicBool) -> Vec<(String, String)> {
+    let mut acknowledged = Vec::new();
     for round in 0.. {
         if stop.load(Ordering::Relaxed) {
             break;
@@ -503,12 +500,14 @@ fn edits_race_with_four_writing_processes() {
     let rounds = size("CALLBOARD_EDIT_ROUNDS", 20);
     let (board, mut client) = tasks(1);
     // What lies in the place when a process starts is for its start to judge, which keeps what it takes for damage.
-    let (stop, begun) = (AtomicBool::new(false), Barrier::new(5));
+    let mut clients: Vec<_> = (0..4).map(|_| board.mcp()).collect();
+    clients.iter_mut().for_each(|client| drop(client.ok("get_status", json!({}))));
+    let stop = AtomicBool::new(false);
     let acknowledged: Vec<Vec<(String, String)>> = thread::scope(|scope| {
         let stopping = Stop(&stop);
-        let write = |writer| write_all_the_time(&board, writer, &begun, &stop);
-        let writers: Vec<_> = (0..4).map(|writer| scope.spawn(move || write(writer))).collect();
-        begun.wait();
+        let write = |client, writer| write_all_the_time(client, writer, &stop);
+        let writers = clients.into_iter().zip(0..);
+        let writers: Vec<_> = writers.map(|(client, writer)| scope.spawn(move || write(client, writer))).collect();
         for round in 0..rounds {
             let before = rejected(&board);
             let goal = format!("goal {round}");
