@@ -136,7 +136,8 @@ fn description(text: &mut String, description: &str, indent: &str) {
 /// So that it is read as the same list.
 fn listed(texts: &[String]) -> String {
     let plain = texts.join(", ");
-    if list(&plain) == texts { plain } else { serde_json::json!(texts).to_string() }
+    let is_read = list(&plain) == texts && !plain.contains(char::is_control);
+    if is_read { plain } else { serde_json::json!(texts).to_string() }
 }
 
 fn one_line(text: &str) -> String {

@@ -12,6 +12,8 @@ pub use json::Document;
 
 use sha2::{Digest, Sha256};
 
+use crate::harmless;
+use crate::redact;
 use crate::state::hierarchy;
 use crate::state::limit::{self, Limit};
 use crate::state::pattern::Pattern;
@@ -90,9 +92,25 @@ fn name_above(drafts: &mut [Draft], levels: &[usize]) {
     }
 }
 
+fn clean(text: &mut String) {
+    if let Some(harmless) = harmless::text(text) {
+        *text = harmless;
+    }
+    if let Some((redacted, _)) = redact::text(text) {
+        *text = redacted;
+    }
+}
+
 fn check(draft: &mut Draft, level: usize, above: Option<&str>) -> Result<(), Vec<String>> {
     let mut problems = Vec::new();
     let item = &mut draft.item;
+    // An escape in JSON may stand for what the plan's text as a whole was not to have.
+    let long = [&mut item.description, &mut item.hints].into_iter().flatten();
+    long.chain([&mut item.title]).chain(&mut item.tags).for_each(clean);
+    item.tags.retain(|tag| !tag.trim().is_empty());
+    for file in &mut item.files {
+        *file = harmless::text(file).unwrap_or_else(|| std::mem::take(file));
+    }
     // The same in every format, so that none of them is a change.
     item.description = item.description.take().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
     let mut keep = |limit: Limit, actual: usize| {
@@ -162,8 +180,8 @@ fn is_called_off(status: Option<&str>) -> bool {
 
 /// `a, b` and `[a, b]`; as JSON, `["a, b"]`, any texts.
 fn list(text: &str) -> Vec<String> {
-    if let Ok(texts) = serde_json::from_str(text) {
-        return texts;
+    if let Ok(texts) = serde_json::from_str::<Vec<String>>(text) {
+        return texts.into_iter().filter(|text| !text.trim().is_empty()).collect();
     }
     let text = text.trim().trim_start_matches('[').trim_end_matches(']');
     let words = text.split(',').map(|word| word.trim().trim_matches('`').trim());

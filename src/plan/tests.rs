@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -99,6 +101,38 @@ fn a_heading_without_a_path_has_what_its_first_part_says() {
     let paths: Vec<_> = state.tasks().filter_map(|task| task.path.as_deref()).collect();
     assert_eq!(paths, ["P2", "P2.M3", "P2.M3.T1", "P2.M4"]);
     texts.iter().for_each(|text| is_the_same(&state, text, "the plan"));
+}
+
+#[test]
+fn a_path_that_the_plan_says_is_nobody_elses() {
+    let (mut state, _) = exported(&parse("- [ ] b\n").unwrap()).unwrap();
+    let imported = state.replan(&parse("- [ ] b\n- [ ] P1: a\n").unwrap(), None, 2).unwrap();
+    state.record(imported, &envelope()).unwrap();
+    let paths: BTreeSet<_> = state.tasks().filter_map(|task| task.path.as_deref()).collect();
+    assert_eq!(paths, BTreeSet::from(["P1", "P2"]));
+}
+
+#[test]
+fn hints_of_an_older_import_are_not_changed_by_their_spaces() {
+    let text = r#"{"items": [{"title": "a", "description": "d", "hints": "one\n\ntwo"}]}"#;
+    let plan = parse(text).unwrap();
+    let mut state = State::new();
+    state.record(Event::BoardCreated { board_id: "b".to_owned() }, &envelope()).unwrap();
+    let mut imported = state.replan(&plan, None, 1).unwrap();
+    let Event::PlanImported { created, .. } = &mut imported else { panic!("{imported:?}") };
+    let older = serde_json::to_vec(&("d", [""; 0], "one\n\ntwo")).unwrap();
+    created[0].planned.as_mut().unwrap().content =
+        Sha256::digest(older)[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    state.record(imported, &envelope()).unwrap();
+    is_the_same(&state, text, "the plan");
+}
+
+#[test]
+fn escapes_in_json_hide_nothing() {
+    let token = ["gh", "p_", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"].concat();
+    let escaped: String = token.bytes().map(|byte| format!("\\u{byte:04x}")).collect();
+    let plan = parse(&format!("- [ ] a\n  tags: [\"{escaped}\", \"\\u001b[31mred\", \"\"]\n")).unwrap();
+    assert_eq!(plan.items[0].tags, ["[redacted: github token]", "red"]);
 }
 
 #[test]
@@ -208,15 +242,18 @@ fn any_text_is_a_plan_or_a_problem_with_a_line() {
     }
 }
 
+fn envelope() -> Envelope {
+    let participant = ParticipantId::trusted("p-1");
+    Envelope { at: Timestamp::default(), participant, actor: None, idempotency: None }
+}
+
 /// The text that people and programs write from a plan, Markdown and JSON, after it was imported; none of a plan that the
 /// board refuses.
 fn exported(plan: &Plan) -> Option<(State, [String; 2])> {
-    let participant = ParticipantId::trusted("p-1");
-    let envelope = Envelope { at: Timestamp::default(), participant, actor: None, idempotency: None };
     let mut state = State::new();
-    state.record(Event::BoardCreated { board_id: "b".to_owned() }, &envelope).expect("a new board");
+    state.record(Event::BoardCreated { board_id: "b".to_owned() }, &envelope()).expect("a new board");
     let imported = state.replan(plan, None, 1).ok()?;
-    state.record(imported, &envelope).expect("what was planned fits");
+    state.record(imported, &envelope()).expect("what was planned fits");
     state.settle();
     let tasks = planned(state.tasks().map(AsRef::as_ref));
     let title = plan.title.as_deref();
@@ -240,7 +277,7 @@ fn is_the_same(state: &State, text: &str, of: &str) {
 fn invented_json(chance: &mut Chance, level: usize) -> Value {
     const WORDS: [&str; 12] =
         ["one", "two", "`x`", "*y*", "<b>", "P1: z", "- [ ] q", "# r", "a, b", "é", "depends: one", "&amp;"];
-    const TAGS: [&str; 7] = ["t1", "none", "-", "a b", "[x", "y]", "\""];
+    const TAGS: [&str; 8] = ["x\n- [ ] new", "t1", "none", "-", "a b", "[x", "y]", "\""];
     const FILES: [&str; 5] = ["docs/", "a, b", "`c`", "no[ne]", "{d,e}.rs"];
     let mut below = |end: u64| chance.draw() % end;
     let title = format!("{} {}", WORDS[below(12) as usize], WORDS[below(12) as usize]);
@@ -251,7 +288,7 @@ fn invented_json(chance: &mut Chance, level: usize) -> Value {
     }
     if below(4) == 0 {
         node["hints"] = json!(format!("{}  {}\n\n{}", WORDS[below(12) as usize], "h", WORDS[below(12) as usize]));
-        node["tags"] = json!([WORDS[below(12) as usize], TAGS[below(7) as usize]]);
+        node["tags"] = json!([WORDS[below(12) as usize], TAGS[below(8) as usize]]);
     }
     if below(4) == 0 {
         node["files"] = json!(["src/*.rs", FILES[below(5) as usize]]);

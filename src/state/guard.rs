@@ -62,7 +62,7 @@ impl State {
         own_open(task, agent, given, not_held)
     }
 
-    /// `agent` has ended it like that, in the attempt that `given` names or in its last.
+    /// `agent` has ended it like that in its last attempt, and `given`, if there is one, names no other.
     pub fn has_ended(&self, agent: &AgentId, id: &TaskId, given: Option<u32>, like: TaskStatus) -> bool {
         let same = |attempt: u32| given.is_none_or(|given| given == attempt);
         if let Some(task) = self.task(id) {

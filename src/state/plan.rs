@@ -279,7 +279,9 @@ impl<'a> Delta<'a> {
     }
 
     fn same_content(&self, item: usize, task: &Task) -> bool {
-        task.planned.as_ref().is_some_and(|planned| planned.content == self.hashes[item].1)
+        let is_it =
+            |stored: &str| stored == self.hashes[item].1 || stored == older_content_hash(&self.plan.items[item]);
+        task.planned.as_ref().is_some_and(|planned| is_it(&planned.content))
     }
 
     fn name(&mut self, seed: u64) {
@@ -303,6 +305,7 @@ impl<'a> Delta<'a> {
     fn place(&mut self) {
         let plan = self.plan;
         let mut next: HashMap<Option<usize>, BTreeSet<u32>> = HashMap::new();
+        let mut stated: HashSet<(Option<usize>, u32)> = HashSet::new();
         let last = |path: &str| hierarchy::numbers(path).and_then(|numbers| numbers.last().copied());
         for (number, item) in plan.items.iter().enumerate() {
             let own = match (&item.path, self.before[number]) {
@@ -311,6 +314,7 @@ impl<'a> Delta<'a> {
                 _ => None,
             };
             next.entry(item.parent).or_default().extend(own);
+            stated.extend(item.path.as_deref().and_then(last).map(|number| (item.parent, number)));
         }
         let mut first_free: HashMap<Option<usize>, u32> = HashMap::new();
         for (number, item) in plan.items.iter().enumerate() {
@@ -318,6 +322,7 @@ impl<'a> Delta<'a> {
             let path_of = |number| hierarchy::part_path(above.as_deref(), number).unwrap_or_default();
             let kept = self.before[number].filter(|task| self.is_beside(number, task));
             let kept = kept.and_then(|task| last(task.path.as_deref()?));
+            let kept = kept.filter(|number| !stated.contains(&(item.parent, *number)));
             self.paths[number] = match (&item.path, kept) {
                 (Some(path), _) => path.clone(),
                 (None, Some(kept)) => path_of(kept),
@@ -394,6 +399,8 @@ impl<'a> Delta<'a> {
             priorities.push(priority);
             let settings = hash(&(priority, &dependencies, &item.tags));
             let (title, content) = self.hashes[number].clone();
+            let kept = self.before[number].filter(|task| self.same_content(number, task));
+            let content = kept.and_then(|task| task.planned.as_ref()).map_or(content, |kept| kept.content.clone());
             let planned = Planned { title, content, settings };
             let parent = item.parent.map(|parent| self.ids[parent].clone());
             match self.before[number] {
@@ -604,6 +611,11 @@ fn last_part(path: Option<&str>) -> &str {
 fn content_hash(item: &Item) -> String {
     let hints = item.hints.as_ref().map(|hints| hints.split_whitespace().collect::<Vec<_>>().join(" "));
     hash(&(&item.description, &item.files, hints))
+}
+
+/// As boards have it of plans that were imported when every space counted.
+fn older_content_hash(item: &Item) -> String {
+    hash(&(&item.description, &item.files, &item.hints))
 }
 
 /// First 16 hex digits of the SHA-256 of the JSON.

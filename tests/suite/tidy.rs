@@ -123,7 +123,7 @@ fn imports_go_one_way() {
     ];
     let rules: [(&str, Vec<&str>); 12] = [
         ("state", vec![]),
-        ("plan", vec!["state"]),
+        ("plan", vec!["state", "harmless", "redact"]),
         ("ops", vec!["state", "plan", "harmless", "redact"]),
         ("journal", [&["state"], &shell[..]].concat()),
         ("statefile", [&["state"], &shell[..]].concat()),
