@@ -143,7 +143,7 @@ struct Scout {
     /// The shape of each sign.
     shapes: Vec<usize>,
     /// No text with fewer bytes matches the shape's pattern: `sk-` is in every `task-1`.
-    shortest: Vec<usize>,
+    shortest: Vec<OnceLock<usize>>,
     patterns: Vec<OnceLock<Option<Regex>>>,
 }
 
@@ -153,11 +153,7 @@ static SCOUT: LazyLock<Option<Scout>> = LazyLock::new(|| {
     let signs = all.flat_map(|(index, shape)| shape.signs.split('|').map(move |sign| (index, sign)));
     let (shapes, signs): (Vec<_>, Vec<_>) = signs.unzip();
     let signs = AhoCorasick::builder().ascii_case_insensitive(true).build(signs).ok()?;
-    let shortest = SHAPES.iter().map(|shape| {
-        let pattern = regex_syntax::parse(shape.pattern).ok()?;
-        pattern.properties().minimum_len()
-    });
-    let shortest = shortest.map(Option::unwrap_or_default).collect();
+    let shortest = SHAPES.iter().map(|_| OnceLock::new()).collect();
     Some(Scout { signs, shapes, shortest, patterns: SHAPES.iter().map(|_| OnceLock::new()).collect() })
 });
 
@@ -166,7 +162,8 @@ pub fn findings(text: &str) -> Vec<Finding> {
     let mut possible = [false; SHAPES.len()];
     scout.signs.find_overlapping_iter(text).for_each(|sign| possible[scout.shapes[sign.pattern()]] = true);
     let mut found = Vec::new();
-    let may_match = |index: usize| possible[index] && text.len() >= scout.shortest[index];
+    let may_match =
+        |index: usize| possible[index] && text.len() >= *scout.shortest[index].get_or_init(|| shortest(&SHAPES[index]));
     for (index, shape) in SHAPES.iter().enumerate().filter(|(index, _)| may_match(*index)) {
         let Some(pattern) = scout.patterns[index].get_or_init(|| Regex::new(shape.pattern).ok()) else { continue };
         for captures in pattern.captures_iter(text) {
@@ -177,6 +174,11 @@ pub fn findings(text: &str) -> Vec<Finding> {
         }
     }
     found
+}
+
+fn shortest(shape: &Shape) -> usize {
+    let pattern = regex_syntax::parse(shape.pattern).ok();
+    pattern.and_then(|pattern| pattern.properties().minimum_len()).unwrap_or_default()
 }
 
 /// Names put together from words have lower-case letters and hyphens only.
