@@ -247,6 +247,28 @@ fn a_budget_of_time_ends_the_try_that_uses_it_up() {
 }
 
 #[test]
+fn a_budget_of_attempts_leaves_the_other_tasks_to_others() {
+    let board = Board::new();
+    add(&board, &["a", "b", "c"]);
+    let (summary, status) = Worker::start(&board, &["--workflow", "w", "--attempt-budget", "2"], "true").ends();
+    assert_eq!((&summary["done"], status.code()), (&json!(2), Some(1)), "{summary}");
+    assert!(summary["reason"].as_str().unwrap().contains("budget"), "{summary}");
+    assert_eq!(board.task("c")["status"], "available");
+    let more = ["--workflow", "w", "--continue", "--attempt-budget", "4"];
+    let (summary, status) = Worker::start(&board, &more, "true").ends();
+    assert_eq!((&summary["done"], status.code()), (&json!(1), Some(0)), "{summary}");
+}
+
+#[test]
+fn after_its_longest_time_a_worker_ends_its_task_and_claims_no_other() {
+    let board = Board::new();
+    add(&board, &["a", "b"]);
+    let (summary, _) = Worker::start(&board, &["--max-duration", "1s"], "sleep 2").ends();
+    assert_eq!(summary["done"], 1, "{summary}");
+    assert_eq!((&board.task("a")["status"], &board.task("b")["status"]), (&json!("done"), &json!("available")));
+}
+
+#[test]
 fn work_that_goes_on_does_not_call_failed_tasks_finished() {
     let board = Board::new();
     add(&board, &["a"]);
