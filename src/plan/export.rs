@@ -7,6 +7,7 @@ use super::list;
 use super::markdown::{VERBATIM, path_and_title};
 use crate::state::hierarchy;
 use crate::state::id::TaskId;
+use crate::state::plan::one_line;
 use crate::state::task::{Task, TaskStatus};
 
 /// `tasks` are those of the plan, each before its parts.
@@ -138,10 +139,6 @@ fn listed(texts: &[String]) -> String {
     let plain = texts.join(", ");
     let is_read = list(&plain) == texts && !plain.contains(char::is_control);
     if is_read { plain } else { serde_json::json!(texts).to_string() }
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Of the whole, so that it is not taken for a phase.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{Draft, Lines, is_called_off, limit};
-use crate::state::plan::{Item, Problem};
+use crate::state::plan::{Item, Problem, one_line};
 
 /// A plan as JSON.
 #[derive(Serialize, JsonSchema)]
@@ -123,7 +123,7 @@ impl<'a> Reading<'a> {
                 line,
                 parent,
                 path: entry.path,
-                title: entry.title.split_whitespace().collect::<Vec<_>>().join(" "),
+                title: one_line(&entry.title),
                 description: text(entry.description),
                 depends: entry.depends,
                 files: entry.files,

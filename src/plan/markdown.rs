@@ -8,7 +8,7 @@ use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use regex::Regex;
 
 use super::{Draft, Lines, is_called_off, limit, list};
-use crate::state::plan::{Item, Problem, Stated};
+use crate::state::plan::{Item, Problem, Stated, one_line};
 
 /// The info string of a code block that is a description, whatever it looks like.
 pub const VERBATIM: &str = "description";
@@ -262,7 +262,7 @@ impl<'t> Reading<'_, 't> {
             return self.entries.push(Open { heading, draft: None });
         }
         let (path, title) = path_and_title(self.text[text.clone()].trim());
-        let whole = title.split_whitespace().collect::<Vec<_>>().join(" ");
+        let whole = one_line(title);
         let title = shortened(&whole, limit::TITLE.max);
         let status = if is_done == Some(true) { Stated::Done } else { Stated::Open };
         let description = Some(&whole).filter(|whole| whole.len() > title.len()).cloned();

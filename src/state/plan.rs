@@ -573,6 +573,11 @@ fn context(item: &Item) -> Context {
     Context { files: item.files.clone(), hints: item.hints.clone(), ..Context::default() }
 }
 
+/// With single spaces and no line ends.
+pub fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 fn folded(text: &str) -> String {
     text.split_whitespace().map(str::to_lowercase).collect::<Vec<_>>().join(" ")
 }
@@ -609,7 +614,7 @@ fn last_part(path: Option<&str>) -> &str {
 
 /// Hints with other spaces and line ends are the same: Markdown has them in one line.
 fn content_hash(item: &Item) -> String {
-    let hints = item.hints.as_ref().map(|hints| hints.split_whitespace().collect::<Vec<_>>().join(" "));
+    let hints = item.hints.as_deref().map(one_line);
     hash(&(&item.description, &item.files, hints))
 }
 

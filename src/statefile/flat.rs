@@ -58,7 +58,8 @@ use super::{FILE_NAME, FileIdentity, HEAD_BYTES, displaced, open_regular};
 use crate::failpoint;
 use crate::state::State;
 use crate::state::changed::Changed;
-pub use books::{Before, Books, Slotted, contribution};
+use books::Before;
+pub use books::{Books, Slotted, contribution};
 use layout::Layout;
 
 /// The file that was live before.

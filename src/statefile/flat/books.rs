@@ -514,15 +514,14 @@ impl Books {
             if field.has_order() && std::mem::replace(&mut last, order) >= order {
                 return Ok(None);
             }
-            let unchanged = known.filter(|_| before.is_some_and(|before| !before.changed.contains_key(&entity)));
-            let sum = unchanged.map(|entry| entry.sum);
-            let copied = unchanged.and_then(|entry| before?.text_in(field, entry.slot));
-            let (text, sum) = match (copied, sum) {
-                (Some(text), Some(sum)) => (Cow::Borrowed(text), sum),
-                (_, sum) => {
+            let copied = before.filter(|before| !before.changed.contains_key(&entity)).zip(known);
+            let copied = copied.and_then(|(before, entry)| Some((before.text_in(field, entry.slot)?, entry.sum)));
+            let (text, sum) = match copied {
+                Some((text, sum)) => (Cow::Borrowed(text), sum),
+                None => {
                     let Some(rendering) = rendering_of(&entity, state)? else { continue };
-                    let sum = sum.unwrap_or_else(|| sum_of_rendered(&rendering, &entity));
-                    (Cow::Owned(text_of(&rendering, &entity, order)?.into_bytes()), sum)
+                    let text = text_of(&rendering, &entity, order)?.into_bytes();
+                    (Cow::Owned(text), sum_of_rendered(&rendering, &entity))
                 }
             };
             let length = fresh(text.len(), &entity, state);
