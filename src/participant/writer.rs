@@ -234,7 +234,11 @@ impl Writer {
     /// How long nothing needs to be looked at, if no message comes.
     fn patience(&mut self) -> Option<Duration> {
         let listened_to = self.is_listened_to();
-        let Some(board) = &self.board else { return listened_to.then_some(POLL_WHILE_PARKED) };
+        let Some(board) = &self.board else {
+            // A call may have come while one before it was refused.
+            let queued = (!self.queue.is_empty()).then_some(Duration::ZERO);
+            return queued.or_else(|| listened_to.then_some(POLL_WHILE_PARKED));
+        };
         let waits_for_lock = self.locker.as_ref().is_some_and(|locker| locker.waiting);
         if (!self.queue.is_empty() || self.waiting.is_unsettled()) && !waits_for_lock {
             return Some(Duration::ZERO);

@@ -29,6 +29,7 @@ mod recovery;
 mod reservations;
 mod rules;
 mod runs;
+mod settings;
 mod simulation;
 mod snapshots;
 mod statefile;
