@@ -1,6 +1,7 @@
 //! `config.toml` of a board: the policy, with defaults for what it leaves out.
 
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -30,19 +31,68 @@ pub enum ConfigError {
     Invalid { path: PathBuf, detail: String },
 }
 
-/// The file as it is; none if it is not there or cannot be read.
-pub fn text(board: &Path) -> Option<Vec<u8>> {
-    let mut text = Vec::new();
-    private::read(board, FILE).ok()??.take(LARGEST).read_to_end(&mut text).ok()?;
-    Some(text)
+pub fn load(board: &Path) -> Result<Config, ConfigError> {
+    Ok(Followed::load(board)?.config)
 }
 
-pub fn load(board: &Path) -> Result<Config, ConfigError> {
-    let path = board.join(FILE);
-    let Some(file) = private::read(board, FILE)? else { return Ok(Config::default()) };
+/// What a board's file says, read again when it is another.
+#[derive(Default)]
+pub struct Followed {
+    config: Config,
+    /// None if there was no file.
+    text: Option<String>,
+    seen: Option<Stamp>,
+}
+
+/// What differs once a file was saved again: device, inode, length, and when it changed.
+type Stamp = (u64, u64, u64, (i64, i64));
+
+impl Followed {
+    pub fn load(board: &Path) -> Result<Self, ConfigError> {
+        // Before the file is read, so that a change meanwhile is seen later.
+        let seen = stamp(board);
+        let Some(text) = read(board)? else { return Ok(Self::default()) };
+        Ok(Self { config: parse(board, &text)?, text: Some(text), seen })
+    }
+
+    /// Reads what was saved since. What cannot be used is told once, and what was read before holds; so it does when there
+    /// is no file or an empty one, as while somebody saves it.
+    pub fn look(&mut self, board: &Path) -> Result<(), ConfigError> {
+        let found = stamp(board);
+        if found.is_none() || found == self.seen {
+            return Ok(());
+        }
+        self.seen = found;
+        if let Some(text) = read(board)?.filter(|text| !text.trim_ascii().is_empty()) {
+            self.config = parse(board, &text)?;
+            self.text = Some(text);
+        }
+        Ok(())
+    }
+
+    pub fn policy(&self) -> &Policy {
+        &self.config.policy
+    }
+
+    pub fn text(&self) -> Option<&str> {
+        self.text.as_deref()
+    }
+}
+
+fn stamp(board: &Path) -> Option<Stamp> {
+    let found = board.join(FILE).symlink_metadata().ok()?;
+    Some((found.dev(), found.ino(), found.len(), (found.ctime(), found.ctime_nsec())))
+}
+
+fn read(board: &Path) -> Result<Option<String>, ConfigError> {
+    let Some(file) = private::read(board, FILE)? else { return Ok(None) };
     let mut text = String::new();
     match file.take(LARGEST).read_to_string(&mut text) {
-        Ok(_) => toml::from_str(&text).map_err(|error| ConfigError::Invalid { path, detail: error.to_string() }),
-        Err(source) => Err(ConfigError::Unread { path, source }),
+        Ok(_) => Ok(Some(text)),
+        Err(source) => Err(ConfigError::Unread { path: board.join(FILE), source }),
     }
+}
+
+fn parse(board: &Path, text: &str) -> Result<Config, ConfigError> {
+    toml::from_str(text).map_err(|error| ConfigError::Invalid { path: board.join(FILE), detail: error.to_string() })
 }

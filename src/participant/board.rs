@@ -10,7 +10,7 @@ use super::archive::{self, BoardArchive};
 use super::directory::{self, BoardLock, DirectoryError, JOURNAL};
 use super::edits;
 use super::recovery::{self, Author};
-use crate::config::{self, Config, ConfigError};
+use crate::config::{self, ConfigError};
 use crate::journal::sqlite::SqliteJournal;
 use crate::journal::{AppendError, BatchId, Journal, JournalError};
 use crate::memory;
@@ -18,6 +18,7 @@ use crate::ops::History;
 use crate::state::document::Document;
 use crate::state::event::{Event, Recorded};
 use crate::state::limit::KEYS_REMEMBERED;
+use crate::state::policy::Policy;
 use crate::state::run::rows::Rows;
 use crate::state::time::Timestamp;
 use crate::state::{ApplyError, Envelope, State};
@@ -132,7 +133,7 @@ impl BoardError {
 
 pub struct Board {
     pub state: State,
-    pub config: Config,
+    pub config: config::Followed,
     pub lock: BoardLock,
     /// Rises when another file becomes the lock.
     pub lock_generation: u64,
@@ -147,8 +148,6 @@ pub struct Board {
     pub(super) saved: Option<PathBuf>,
     /// What `callboard restore` had last put there when this process came.
     pub(super) restored: Option<String>,
-    /// `config.toml` as it was read.
-    pub(super) config_text: Option<Vec<u8>>,
     /// Since when a process that knows more has not rebuilt the board.
     pub(super) awaited_since: Option<Instant>,
 }
@@ -244,7 +243,7 @@ impl Board {
     /// Mends what is damaged, if enough is sound, under the lock and after another look: another process may have done it.
     /// A file that somebody has edited is not damaged: the projection keeps it as an edit.
     fn load(dir: &Path, mut lock: BoardLock, author: &Author) -> Result<Self, BoardError> {
-        let (restored, config_text) = (directory::restored(dir), config::text(dir));
+        let restored = directory::restored(dir);
         let (mut has_lock, mut is_edited) = (false, false);
         let loaded = match Loaded::read(dir) {
             Err(error) if error.is_damage() => {
@@ -291,7 +290,6 @@ impl Board {
             report,
             saved: None,
             restored,
-            config_text,
             awaited_since: None,
         };
         if is_edited
@@ -423,7 +421,7 @@ impl Board {
             dir: self.dir.clone(),
             present: self.state.clone(),
             now,
-            retention: archive::retention(&self.config.policy),
+            retention: archive::retention(self.config.policy()),
             journal_bytes: self.journal_bytes(),
         }
     }
@@ -449,8 +447,8 @@ impl Board {
     }
 
     /// The state and the journal at once, for an operation that changes the one and may read the other.
-    pub fn split(&mut self) -> (&mut State, JournalHistory<'_>, &Config) {
-        (&mut self.state, JournalHistory(&self.journal, &self.dir), &self.config)
+    pub fn split(&mut self) -> (&mut State, JournalHistory<'_>, &Policy) {
+        (&mut self.state, JournalHistory(&self.journal, &self.dir), self.config.policy())
     }
 }
 
@@ -458,7 +456,7 @@ impl Board {
 struct Loaded {
     state: State,
     journal: SqliteJournal,
-    config: Config,
+    config: config::Followed,
     outdated: Option<String>,
     projection: Projection,
 }
@@ -477,7 +475,7 @@ impl Loaded {
         dir: &Path,
         start: impl FnOnce(&SqliteJournal, &mut Projection) -> Result<State, BoardError>,
     ) -> Result<Self, BoardError> {
-        let config = config::load(dir)?;
+        let config = config::Followed::load(dir)?;
         directory::inspect_journal(dir)?;
         let journal = SqliteJournal::open(dir)?;
         let mut outdated = None;

@@ -228,9 +228,9 @@ impl Board {
     /// What went with the board besides what the journal knows, and what became of it.
     fn put_back_configuration(&self) -> String {
         let path = self.dir.join(config::FILE);
-        let put_back = self.config_text.as_ref().filter(|_| std::fs::symlink_metadata(&path).is_err()).map(|text| {
+        let put_back = self.config.text().filter(|_| std::fs::symlink_metadata(&path).is_err()).map(|text| {
             let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-            file.write_all(text)
+            file.write_all(text.as_bytes())
         });
         let tokens = "; tokens that were deleted are not put back: `callboard token add` makes new ones";
         match put_back {

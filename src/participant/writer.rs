@@ -512,8 +512,8 @@ impl Writer {
         let vitals = Vitals { started_at: self.started_at, troubles, state_file_seq: &state_file_seq };
         let (state, history, policy): (&mut State, Box<dyn History + '_>, &Policy) = match &mut self.board {
             Some(board) => {
-                let (state, history, config) = board.split();
-                (state, Box::new(history), &config.policy)
+                let (state, history, policy) = board.split();
+                (state, Box::new(history), policy)
             }
             None => {
                 (shown, default_policy) = (board::before_first_write(&self.dir).unwrap_or_default(), Policy::default());

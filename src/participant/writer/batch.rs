@@ -26,6 +26,9 @@ impl Writer {
         self.catch_up_or_regain(&mut true)?;
         let Some(board) = &mut self.board else { return Ok(Vec::new()) };
         board.check_writable()?;
+        if let Err(error) = board.config.look(&self.dir) {
+            self.report = Some(format!("{error}; until then the settings that were read before hold"));
+        }
         let (before, savepoint) = (board.state.seq(), board.state.savepoint());
         let mut events = Vec::new();
         let (verdict, recorded) = match self.record_edit(&mut events) {
@@ -150,7 +153,7 @@ impl Writer {
         let nobody_ran = !gone.is_empty() && gone.len() == board.state.participants().count();
         let idle = at.since(last_activity);
         let unattended = (nobody_ran && idle > STEP).then_some(idle);
-        let (state, _, config) = board.split();
+        let (state, _, policy) = board.split();
         let mut record = |state: &mut State, event: Event| -> Result<(), ApplyError> {
             events.push(state.record(event, &envelope)?);
             Ok(())
@@ -159,7 +162,7 @@ impl Writer {
             record(state, clock_stepped(gap, at))?;
         }
         for participant in &gone {
-            record(state, state.participant_gone(participant, &config.policy, at))?;
+            record(state, state.participant_gone(participant, policy, at))?;
             clear_presence(&self.dir, participant.id.as_str());
         }
         for expired in state.expire(at) {
@@ -183,8 +186,8 @@ impl Writer {
     fn retire(&mut self, events: &mut Vec<Recorded>) -> Result<(), ApplyError> {
         let Some(board) = &mut self.board else { return Ok(()) };
         let at = self.clock.now(board.state.board().last_activity);
-        let (state, _, config) = board.split();
-        let retired = [state.retire_surplus(&config.policy), state.retire_checkpoints(&config.policy, at)];
+        let (state, _, policy) = board.split();
+        let retired = [state.retire_surplus(policy), state.retire_checkpoints(policy, at)];
         for retired in retired.into_iter().flatten() {
             let participant = self.participant.id.clone();
             events.push(state.record(retired, &Envelope { at, participant, actor: None, idempotency: None })?);
