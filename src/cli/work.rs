@@ -267,6 +267,7 @@ async fn work(session: &Session, arguments: &Arguments, command: Vec<String>) ->
         run: format!("{:x}", RandomState::new().hash_one(std::process::id())),
         batches: Cell::new(0),
         seconds_left: Cell::new(None),
+        is_spent: Cell::new(false),
     });
     let start = Instant::now();
     let checkouts = checkouts(session, arguments, &agents)?;
@@ -489,8 +490,6 @@ fn fingerprint(command: &[String]) -> String {
 
 /// What was done and what remains, on the board and for whoever reads it. Answers false when nothing is left but failures.
 async fn end(shop: &Shop, arguments: &Arguments, took: Duration) -> anyhow::Result<bool> {
-    let reason = shop.reason.borrow().clone();
-    let reason = reason.unwrap_or(Reason { text: "nothing is left to do".to_owned(), is_good: true });
     let status = shop.call(&person(), "get_status", json!({"scope": arguments.scope})).await?;
     let number = |value: &Value| value.as_u64().unwrap_or_default();
     let (tasks, queue) = (&status["tasks"], &status["queue"]);
@@ -503,6 +502,12 @@ async fn end(shop: &Shop, arguments: &Arguments, took: Duration) -> anyhow::Resu
     };
     let is_left = remaining.ready + remaining.blocked + remaining.waiting_retry + remaining.held > 0;
     let parked = status["needs_attention"].as_array().map_or(0, Vec::len) as u64 + shop.ledger.borrow().tally.parked;
+    if shop.is_spent.get() && !is_left && parked == 0 {
+        let text = "every task is finished, and the workflow's budget is spent".to_owned();
+        shop.reason.replace(Some(Reason { text, is_good: true }));
+    }
+    let reason = shop.reason.borrow().clone();
+    let reason = reason.unwrap_or(Reason { text: "nothing is left to do".to_owned(), is_good: true });
     let finished = reason.is_good && !is_left && parked == 0;
     shop.ledger
         .borrow_mut()

@@ -199,9 +199,10 @@ impl State {
             demands_unmet += tasks;
             missing.extend(demands.missing_from(agent).into_iter().take(MISSING_NAMED));
         }
-        let verdict = match self.spent_workflow(&agent.id) {
-            Some(_) if self.board().paused.is_none() => Verdict::Spent,
-            _ => self.verdict(demands_unmet),
+        let verdict = match self.verdict(demands_unmet) {
+            verdict @ (Verdict::Paused | Verdict::Finished) => verdict,
+            _ if self.spent_workflow(&agent.id).is_some() => Verdict::Spent,
+            verdict => verdict,
         };
         let next_retry =
             self.index.next_delayed().map(|until| (until.since(now) as u64).div_ceil(SECOND as u64).max(1));

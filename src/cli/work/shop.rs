@@ -63,6 +63,8 @@ pub struct Shop {
     pub batches: Cell<u64>,
     /// What the workflow's tries may still take, if it has a bound.
     pub seconds_left: Cell<Option<u64>>,
+    /// The workflow's budget is the reason to stop.
+    pub is_spent: Cell<bool>,
 }
 
 /// Why the work ends.
@@ -132,9 +134,14 @@ impl Shop {
         drop(ledger);
         let results = reply["results"].as_array_mut().map(std::mem::take).unwrap_or_default();
         if let Some(exhausted) = results.iter().find_map(|reply| reply["exhausted"].as_str()) {
-            self.stop(Urgency::Finish, format!("the workflow's budget is spent: {exhausted}"), false);
+            self.spent(exhausted);
         }
         Ok(results)
+    }
+
+    pub fn spent(&self, exhausted: &str) {
+        self.is_spent.set(self.is_spent.get() || self.reason.borrow().is_none());
+        self.stop(Urgency::Finish, format!("the workflow's budget is spent: {exhausted}"), false);
     }
 
     /// The arguments with which the workflow is saved as it stands.

@@ -485,7 +485,7 @@ impl Worker {
             saved => saved?,
         };
         if let Some(exhausted) = saved["exhausted"].as_str() {
-            self.shop.stop(Urgency::Finish, format!("the workflow's budget is spent: {exhausted}"), false);
+            self.shop.spent(exhausted);
             self.release(held, "the workflow's budget is spent", Spent::default()).await?;
             return Ok(false);
         }

@@ -254,9 +254,10 @@ fn a_budget_of_attempts_leaves_the_other_tasks_to_others() {
     assert_eq!((&summary["done"], status.code()), (&json!(2), Some(1)), "{summary}");
     assert!(summary["reason"].as_str().unwrap().contains("budget"), "{summary}");
     assert_eq!(board.task("c")["status"], "available");
-    let more = ["--workflow", "w", "--continue", "--attempt-budget", "4"];
+    let more = ["--workflow", "w", "--continue", "--attempt-budget", "3"];
     let (summary, status) = Worker::start(&board, &more, "true").ends();
     assert_eq!((&summary["done"], status.code()), (&json!(1), Some(0)), "{summary}");
+    assert_eq!(summary["finished"], true, "the budget was just enough: {summary}");
 }
 
 #[test]
