@@ -8,6 +8,7 @@
 //! SQLite may open it: closing another handle would drop SQLite's locks.
 
 mod compaction;
+mod room;
 mod runs;
 mod salvage;
 
@@ -31,6 +32,7 @@ use crate::failpoint;
 use crate::state::event::Recorded;
 use crate::state::run::rows::Rows;
 pub use compaction::{BLOCK, Block};
+use room::Room;
 pub use salvage::set_aside;
 
 pub const FILE_NAME: &str = "journal.db";
@@ -105,6 +107,7 @@ pub struct SqliteJournal {
     settled: Cell<bool>,
     /// Of the events that were read or written, in bytes, about.
     passed: Cell<u64>,
+    room: Room,
 }
 
 impl SqliteJournal {
@@ -125,6 +128,7 @@ impl SqliteJournal {
             last: Cell::new(None),
             settled: Cell::default(),
             passed: Cell::default(),
+            room: Room::in_log(beside(&path, "-wal")),
         };
         let opened = journal.check_format().and_then(|found| journal.bring_up(found));
         opened.map_err(|error| unreadable(&path, error))?;
@@ -252,6 +256,7 @@ impl SqliteJournal {
         self.last.set(Some(link));
         self.settled.set(self.settled.get() || !rows.is_empty());
         take_log_in_at_end(&self.connection, true);
+        self.room.make();
         Ok(())
     }
 
