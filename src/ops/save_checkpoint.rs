@@ -1,6 +1,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{AgentArgument, Annotations, Call, Decision, Operation, Toolset, WRITE, input};
 use crate::state::event::{Event, Saved};
@@ -8,7 +8,7 @@ use crate::state::guard::{HUMAN, held_by_other};
 use crate::state::id::{AgentId, TaskId, WorkflowId};
 use crate::state::limit;
 use crate::state::refusal::Refusal;
-use crate::state::workflow::{Budget, Checkpoint, ExecutionState, Spent};
+use crate::state::workflow::{Budget, Checkpoint, ExecutionState, Spent, sha256_of};
 use crate::state::{Created, State};
 
 pub struct SaveCheckpoint;
@@ -87,7 +87,7 @@ impl Operation for SaveCheckpoint {
         let (place, dropped) = state.next_place(&workflow, call.policy.checkpoints_kept());
         let checkpoint = match &params.state {
             Some(execution) => {
-                let execution = checked_state(execution, &workflow)?;
+                let (execution, text) = checked_state(execution, &workflow)?;
                 let checkpoint = Checkpoint {
                     workflow_id: workflow.clone(),
                     number: known.map_or(0, |known| known.checkpoint) + 1,
@@ -95,7 +95,7 @@ impl Operation for SaveCheckpoint {
                     agent: agent.clone(),
                     task,
                     attempt,
-                    sha256: execution.sha256(),
+                    sha256: sha256_of(&text),
                     state: execution,
                 };
                 Some((place, checkpoint))
@@ -162,15 +162,22 @@ fn checked_attempt(
     }
 }
 
-fn checked_state(given: &ExecutionState, workflow: &WorkflowId) -> Result<ExecutionState, Refusal> {
+/// Also as its JSON.
+fn checked_state(given: &ExecutionState, workflow: &WorkflowId) -> Result<(ExecutionState, String), Refusal> {
     if let Some(inside) = given.workflow_id.as_ref().filter(|inside| *inside != workflow) {
         // What an agent wrote there may be no id at all.
         let inside = WorkflowId::checked(inside.as_str())?;
         return Err(Refusal::OtherWorkflow { workflow: workflow.clone(), inside });
     }
     let state = ExecutionState { workflow_id: Some(workflow.clone()), ..given.clone() };
-    let json = serde_json::to_value(&state).unwrap_or(Value::Null);
-    limit::DEPTH.check(input::depth(&json))?;
-    limit::CHECKPOINT.check_text(&json.to_string())?;
-    Ok(state)
+    let personas = state.persona_states.values().map(|persona| 1 + depth(persona));
+    let deepest = personas.chain([depth(&state.artifacts), depth(&state.metrics)]).max();
+    limit::DEPTH.check(1 + deepest.unwrap_or_default())?;
+    let text = state.text();
+    limit::CHECKPOINT.check_text(&text)?;
+    Ok((state, text))
+}
+
+fn depth(fields: &Map<String, Value>) -> usize {
+    1 + fields.values().map(input::depth).max().unwrap_or_default()
 }

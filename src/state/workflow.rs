@@ -119,16 +119,20 @@ fn pending() -> String {
 }
 
 impl ExecutionState {
-    pub fn sha256(&self) -> String {
-        let json = serde_json::to_vec(self).unwrap_or_default();
-        Sha256::digest(json).iter().map(|byte| format!("{byte:02x}")).collect()
+    /// Its JSON without spaces.
+    pub fn text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
     }
+}
+
+pub fn sha256_of(text: &str) -> String {
+    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Checkpoint {
     /// What is wrong with it, if it is not as it was saved.
     pub fn damage(&self) -> Option<&'static str> {
-        (self.state.sha256() != self.sha256).then_some("its sha256 does not fit its state")
+        (sha256_of(&self.state.text()) != self.sha256).then_some("its sha256 does not fit its state")
     }
 }
 
