@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
@@ -39,7 +40,9 @@ impl Mounted {
             return None;
         }
         run("chmod", &["700", path(board.dir())]);
-        fs::write(board.file("config.toml"), config).unwrap();
+        // The settings are not what may be lost: without them, old tasks would leave the board.
+        let mut file = fs::File::create(board.file("config.toml")).unwrap();
+        file.write_all(&config).and_then(|()| file.sync_all()).unwrap();
         mounted.ok()
     }
 
@@ -154,12 +157,13 @@ fn power_may_fail_at_any_moment() {
             pids.iter().for_each(|pid| kill_process(*pid, Signal::STOP).unwrap());
             let told = acknowledged.lock().unwrap().clone();
             let copies = copy(&image, &copied, &mounted);
-            pids.iter().for_each(|pid| kill_process(*pid, Signal::CONT).unwrap());
             again += copies.expect("the device is written all the time");
             let survived = Mounted::of(&copied, &place).unwrap();
             lost.extend(missing(&place, &told).into_iter().map(|one| format!("image {number}: {one}")));
             checked += told.len();
             drop(survived);
+            // Only now, or as many calls as the machine can do meanwhile would fill the disk.
+            pids.iter().for_each(|pid| kill_process(*pid, Signal::CONT).unwrap());
         }
     });
     println!(
