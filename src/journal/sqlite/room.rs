@@ -3,50 +3,65 @@
 //! SQLite takes no notice: behind its last frame there is always something from before, and zeros are no frame. They are
 //! appended, so they never come where anybody has written; the log needs no lock, as SQLite locks another file.
 
-use std::cell::{Cell, OnceCell};
-use std::io::Write;
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use fs_err::os::unix::fs::OpenOptionsExt;
 use fs_err::{File, OpenOptions};
-use rustix::fs::OFlags;
+use rustix::fs::{OFlags, fstatvfs};
 
 /// In bytes. What SQLite makes of the log is hardly ever a multiple of it.
 const STEP: u64 = 64 << 10;
 /// About as long as SQLite lets the log become before it begins it anew.
 const MOST: u64 = 33 * STEP;
+/// A disk that has not many times as much left is left alone.
+const SPARED: u64 = 16;
 /// Commits after which a process is no passer-by.
 const SOON: u32 = 16;
 
 #[derive(Debug)]
 pub struct Room {
     path: PathBuf,
-    commits: Cell<u32>,
-    log: OnceCell<Option<File>>,
+    commits: u32,
+    log: Option<File>,
 }
 
 impl Room {
     pub fn in_log(path: PathBuf) -> Self {
-        Self { path, commits: Cell::new(0), log: OnceCell::new() }
+        Self { path, commits: 0, log: None }
     }
 
-    /// Behind a commit: twice the log's length, if the commit has made it longer. A failure costs time only.
-    pub fn make(&self) {
-        self.commits.set(self.commits.get().saturating_add(1));
-        if self.commits.get() < SOON {
-            return;
+    /// Behind a commit: twice the log's length, if the commit has made it longer. Where that fails it is not tried again.
+    pub fn make(&mut self) {
+        self.commits = self.commits.saturating_add(1);
+        if self.commits == SOON {
+            self.log = open(&self.path);
         }
-        let flags = OFlags::NOFOLLOW.bits().cast_signed();
-        let open = || OpenOptions::new().append(true).custom_flags(flags).open(&self.path).ok();
-        let Some(log) = self.log.get_or_init(open) else { return };
-        let Ok(length) = log.metadata().map(|metadata| metadata.len()) else { return };
-        if length.is_multiple_of(STEP) || length >= MOST {
-            return;
-        }
-        let end = (2 * length).next_multiple_of(STEP).min(MOST);
-        let zeros = vec![0; usize::try_from(end - length).unwrap_or_default()];
-        if let Err(error) = (&*log).write_all(&zeros) {
+        if let Some(log) = &mut self.log
+            && let Err(error) = lengthen(log)
+        {
             tracing::debug!(%error, "the log gets no room");
+            self.log = None;
         }
     }
+}
+
+fn open(path: &Path) -> Option<File> {
+    // Neither follows a link nor waits for the other end of a pipe.
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let log = OpenOptions::new().append(true).custom_flags(flags).open(path).ok()?;
+    log.metadata().is_ok_and(|metadata| metadata.is_file()).then_some(log)
+}
+
+fn lengthen(log: &mut File) -> io::Result<()> {
+    let length = log.metadata()?.len();
+    if length.is_multiple_of(STEP) || length >= MOST {
+        return Ok(());
+    }
+    let room = (2 * length).next_multiple_of(STEP).min(MOST) - length;
+    let disk = fstatvfs(&*log)?;
+    if disk.f_bavail.saturating_mul(disk.f_frsize) < SPARED * room {
+        return Err(io::ErrorKind::StorageFull.into());
+    }
+    log.write_all(&vec![0; usize::try_from(room).unwrap_or_default()])
 }

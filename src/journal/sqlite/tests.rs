@@ -355,3 +355,27 @@ fn journal_of_format_1_is_brought_up_and_loses_nothing() {
     journal.append(3, &batch("b3"), &[plan(4, "four", None)]).unwrap();
     assert_eq!(SqliteJournal::open(dir.path()).unwrap().head().unwrap(), 4);
 }
+
+#[test]
+fn log_with_room_is_read_after_a_crash_and_taken_in() {
+    let (dir, mut journal) = sample();
+    for seq in 4..=200 {
+        journal.append(seq - 1, &batch("b"), &[plan(seq, "one more", None)]).expect("an event");
+    }
+    let log = beside(&dir.path().join(FILE_NAME), "-wal");
+    let length = fs::metadata(&log).expect("a log").len();
+    assert!(length.is_multiple_of(64 << 10), "{length} bytes");
+    // As a crash leaves it: copied while it is open.
+    let left = tempfile::tempdir().expect("a temporary directory");
+    for name in [FILE_NAME.to_owned(), format!("{FILE_NAME}-wal")] {
+        fs::copy(dir.path().join(&name), left.path().join(&name)).expect("a copy");
+    }
+    let events = journal.read_from(0, usize::MAX).expect("events");
+    assert_eq!(events.len(), 200);
+    let mut found = SqliteJournal::open(left.path()).expect("a journal");
+    assert_eq!(found.read_from(0, usize::MAX).expect("events"), events);
+    found.append(200, &batch("b"), &[plan(201, "the last", None)]).expect("an event");
+    found.settle_for_good().expect("taken in");
+    drop(found);
+    assert_eq!(SqliteJournal::open(left.path()).expect("a journal").head().expect("a head"), 201);
+}
