@@ -20,10 +20,11 @@ const WORKERS: [&str; 4] = ["ada", "grace", "edsger", "barbara"];
 fn main() -> Outcome<()> {
     let board = tempfile::tempdir()?.keep().join(".coordination");
     println!("board: {}", board.display());
+    // A minute of grace is right for people; here nobody wants to wait so long for a process that does not come back.
+    std::fs::create_dir(&board)?;
+    std::fs::write(board.join("config.toml"), "[policy]\ngrace_seconds = 2\n")?;
     let mut leader = Agent::start(&board)?;
     plan(&mut leader)?;
-    // A minute of grace is right for people; here nobody wants to wait so long for a process that does not come back.
-    std::fs::write(board.join("config.toml"), "[policy]\ngrace_seconds = 2\n")?;
 
     let somebody_died = AtomicBool::new(false);
     thread::scope(|scope| {

@@ -3,6 +3,7 @@
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde::Deserialize;
 use thiserror::Error;
@@ -41,33 +42,65 @@ pub struct Followed {
     config: Config,
     /// None if there was no file.
     text: Option<String>,
-    seen: Option<Stamp>,
+    /// As it was read; none while that may not have been all that was saved.
+    seen: Option<Found>,
+    /// What is there now, and since when.
+    waiting: Option<(Found, Instant)>,
+    /// Of this it was told already that it cannot be used.
+    told: Option<Found>,
 }
 
-/// What differs once a file was saved again: device, inode, length, and when it changed.
-type Stamp = (u64, u64, u64, (i64, i64));
+/// What differs once a file was saved again: device, inode, length, and when it changed. None where there is no file.
+type Found = Option<(u64, u64, u64, (i64, i64))>;
+
+/// Some editors empty a file before they write it, and whoever deletes a board may begin with this file. Also longer than the
+/// times of a file are apart.
+const REST: Duration = Duration::from_secs(2);
 
 impl Followed {
     pub fn load(board: &Path) -> Result<Self, ConfigError> {
         // Before the file is read, so that a change meanwhile is seen later.
-        let seen = stamp(board);
-        let Some(text) = read(board)? else { return Ok(Self::default()) };
-        Ok(Self { config: parse(board, &text)?, text: Some(text), seen })
+        let found = find(board);
+        let text = read(board)?;
+        let config = text.as_ref().map_or_else(|| Ok(Config::default()), |text| parse(board, text))?;
+        let seen = has_rested(found).then_some(found);
+        Ok(Self { config, text, seen, ..Self::default() })
     }
 
-    /// Reads what was saved since. What cannot be used is told once, and what was read before holds; so it does when there
-    /// is no file or an empty one, as while somebody saves it.
+    /// Reads what was saved or removed a while ago. What cannot be used is told once, and what was read before holds.
     pub fn look(&mut self, board: &Path) -> Result<(), ConfigError> {
-        let found = stamp(board);
-        if found.is_none() || found == self.seen {
+        let found = find(board);
+        if self.seen == Some(found) {
+            self.waiting = None;
             return Ok(());
         }
-        self.seen = found;
-        if let Some(text) = read(board)?.filter(|text| !text.trim_ascii().is_empty()) {
-            self.config = parse(board, &text)?;
-            self.text = Some(text);
+        let since = match self.waiting {
+            Some((waiting, since)) if waiting == found => since,
+            _ => Instant::now(),
+        };
+        self.waiting = Some((found, since));
+        if !has_rested(found) && since.elapsed() < REST {
+            return Ok(());
         }
-        Ok(())
+        let usable = read(board).and_then(|text| {
+            let config = text.as_ref().map_or_else(|| Ok(Config::default()), |text| parse(board, text));
+            Ok((config?, text))
+        });
+        match usable {
+            Ok((config, text)) => {
+                (self.config, self.text, self.seen, self.told) = (config, text, Some(found), None);
+                Ok(())
+            }
+            Err(error) => {
+                if matches!(error, ConfigError::Invalid { .. }) {
+                    self.seen = Some(found);
+                }
+                match self.told.replace(found) {
+                    Some(told) if told == found => Ok(()),
+                    _ => Err(error),
+                }
+            }
+        }
     }
 
     pub fn policy(&self) -> &Policy {
@@ -79,9 +112,17 @@ impl Followed {
     }
 }
 
-fn stamp(board: &Path) -> Option<Stamp> {
+fn find(board: &Path) -> Found {
     let found = board.join(FILE).symlink_metadata().ok()?;
     Some((found.dev(), found.ino(), found.len(), (found.ctime(), found.ctime_nsec())))
+}
+
+/// Since it changed. Of what is not there nobody knows.
+fn has_rested(found: Found) -> bool {
+    let Some((.., (seconds, nanos))) = found else { return false };
+    let (Ok(seconds), Ok(nanos)) = (u64::try_from(seconds), u32::try_from(nanos)) else { return false };
+    let changed = SystemTime::UNIX_EPOCH + Duration::new(seconds, nanos);
+    changed.elapsed().is_ok_and(|rested| rested >= REST)
 }
 
 fn read(board: &Path) -> Result<Option<String>, ConfigError> {

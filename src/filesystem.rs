@@ -44,7 +44,7 @@ pub fn objection(found: &FileSystem, path: &Path) -> Option<String> {
         "{} is on {}, where file locks and SQLite's write-ahead log do not hold against {who}, so nothing is written \
          there; move the board to a local disk with --dir or COORDINATION_DIR, or share it with `callboard serve`. If one \
          machine alone uses it, pass --allow-network-filesystem, set CALLBOARD_ALLOW_NETWORK_FILESYSTEM=1, or write \
-         allow_network_filesystem = true in its config.toml",
+         allow_network_filesystem = true in its config.toml, and start this process again",
         path.display(),
         found.name
     ))

@@ -419,6 +419,11 @@ impl Writer {
     pub(super) fn catch_up(&mut self) -> Result<(), BoardError> {
         let Some(board) = &mut self.board else { return Ok(()) };
         board.lock.verify()?;
+        if let Err(error) = board.config.look(&self.dir) {
+            let told = format!("{error}; what it said before holds until it is mended");
+            tracing::warn!("{told}");
+            self.report = Some(self.report.take().map_or(told.clone(), |report| format!("{report}; {told}")));
+        }
         let caught_up = board.catch_up()?;
         if caught_up.stepped > 0 {
             self.clock.forget_step(caught_up.stepped);

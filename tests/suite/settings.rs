@@ -6,53 +6,61 @@ use callboard::state::event::Event;
 use callboard::state::time::SECOND;
 use serde_json::json;
 
-use crate::harness::{Board, Client};
+use crate::harness::{Board, Client, PATIENCE, until};
 
 fn save(board: &Board, settings: &str) {
     fs::write(board.file("config.toml"), format!("[policy]\n{settings}\n")).unwrap();
 }
 
-/// The seconds of pause that a task gets which fails now, and what the replies warn of.
-fn pause(board: &Board, client: &mut Client, task: &str) -> (i64, Vec<String>) {
-    let calls = [
-        ("create_task", json!({"id": task, "description": "d"})),
-        ("claim_task", json!({"agent_id": "a", "task_id": task})),
-        ("fail_task", json!({"agent_id": "a", "task_id": task, "error": "e"})),
-    ];
-    let replies = calls.map(|(tool, arguments)| client.ok(tool, arguments));
-    let warnings = replies.iter().filter_map(|reply| reply["warning"].as_str().map(str::to_owned)).collect();
-    let events = board.events();
-    let failed = events.iter().rev().find_map(|recorded| match &recorded.event {
-        Event::Failed { retry_at, .. } => Some(retry_at.unwrap().since(recorded.at)),
-        _ => None,
+/// Until a task that fails pauses for so many seconds; what the replies warned of meanwhile.
+fn pauses(board: &Board, client: &mut Client, seconds: i64) -> Vec<String> {
+    let mut warnings = Vec::new();
+    until(PATIENCE, "the settings hold", || {
+        let task = client.ok("create_task", json!({"description": "d"}));
+        let task = task["task"]["id"].as_str().unwrap();
+        let held = json!({"agent_id": "a", "task_id": task});
+        let failed = json!({"agent_id": "a", "task_id": task, "error": "e"});
+        for (tool, arguments) in [("claim_task", held), ("fail_task", failed)] {
+            warnings.extend(client.ok(tool, arguments)["warning"].as_str().map(str::to_owned));
+        }
+        let events = board.events();
+        let pause = events.iter().rev().find_map(|recorded| match &recorded.event {
+            Event::Failed { retry_at, .. } => Some(retry_at.unwrap().since(recorded.at)),
+            _ => None,
+        });
+        (pause == Some(seconds * SECOND)).then_some(())
     });
-    (failed.unwrap() / SECOND, warnings)
+    warnings
+}
+
+/// Until a reply to `client` warns.
+fn warns(client: &mut Client) -> String {
+    until(PATIENCE, "a warning", || client.ok("get_status", json!({}))["warning"].as_str().map(str::to_owned))
 }
 
 #[test]
 fn settings_that_are_saved_hold_in_processes_that_run_already() {
     let board = Board::new();
     let mut clients = [board.mcp(), board.mcp()];
-    for (client, task) in clients.iter_mut().zip(["a0", "b0"]) {
-        client.register("a");
-        assert_eq!(pause(&board, client, task), (30, vec![]));
-    }
+    let all_pause = |clients: &mut [Client], seconds| {
+        clients.iter_mut().flat_map(|client| pauses(&board, client, seconds)).collect::<Vec<_>>()
+    };
+    clients.iter_mut().for_each(|client| client.register("a"));
+    assert_eq!(all_pause(&mut clients, 30), [""; 0]);
     save(&board, "retry_seconds = 7");
-    for (client, task) in clients.iter_mut().zip(["a1", "b1"]) {
-        client.register("a");
-        assert_eq!(pause(&board, client, task), (7, vec![]));
-    }
-    save(&board, "retry_hours = 1");
-    for (client, task) in clients.iter_mut().zip(["a2", "b2"]) {
-        let (seconds, warnings) = pause(&board, client, task);
-        assert_eq!((seconds, warnings.len()), (7, 1), "{warnings:?}");
-        assert!(warnings[0].contains("retry_hours") && warnings[0].contains("before"), "{warnings:?}");
-    }
+    assert_eq!(all_pause(&mut clients, 7), [""; 0]);
     // As an editor leaves it for a moment.
     fs::write(board.file("config.toml"), "").unwrap();
-    assert_eq!(pause(&board, &mut clients[0], "a3"), (7, vec![]));
+    save(&board, "retry_hours = 1");
+    for client in &mut clients {
+        let warning = warns(client);
+        assert!(warning.contains("retry_hours") && warning.contains("before"), "{warning}");
+    }
+    assert_eq!(all_pause(&mut clients, 7), [""; 0]);
     save(&board, "retry_seconds = 8");
-    assert_eq!(pause(&board, &mut clients[0], "a4"), (8, vec![]));
+    assert_eq!(all_pause(&mut clients, 8), [""; 0]);
+    fs::remove_file(board.file("config.toml")).unwrap();
+    assert_eq!(all_pause(&mut clients, 30), [""; 0]);
 }
 
 #[test]

@@ -26,9 +26,6 @@ impl Writer {
         self.catch_up_or_regain(&mut true)?;
         let Some(board) = &mut self.board else { return Ok(Vec::new()) };
         board.check_writable()?;
-        if let Err(error) = board.config.look(&self.dir) {
-            self.report = Some(format!("{error}; until then the settings that were read before hold"));
-        }
         let (before, savepoint) = (board.state.seq(), board.state.savepoint());
         let mut events = Vec::new();
         let (verdict, recorded) = match self.record_edit(&mut events) {
