@@ -503,7 +503,7 @@ async fn end(shop: &Shop, arguments: &Arguments, took: Duration) -> anyhow::Resu
     let is_left = remaining.ready + remaining.blocked + remaining.waiting_retry + remaining.held > 0;
     let parked = status["needs_attention"].as_array().map_or(0, Vec::len) as u64 + shop.ledger.borrow().tally.parked;
     if shop.is_spent.get() && !is_left && parked == 0 {
-        let text = "every task is finished, and the workflow's budget is spent".to_owned();
+        let text = "nothing is left to do, and the workflow's budget is spent".to_owned();
         shop.reason.replace(Some(Reason { text, is_good: true }));
     }
     let reason = shop.reason.borrow().clone();

@@ -134,14 +134,15 @@ impl Shop {
         drop(ledger);
         let results = reply["results"].as_array_mut().map(std::mem::take).unwrap_or_default();
         if let Some(exhausted) = results.iter().find_map(|reply| reply["exhausted"].as_str()) {
-            self.spent(exhausted);
+            self.spent(format!("the workflow's budget is spent: {exhausted}"));
         }
         Ok(results)
     }
 
-    pub fn spent(&self, exhausted: &str) {
+    /// The work ends because of its budget.
+    pub fn spent(&self, text: String) {
         self.is_spent.set(self.is_spent.get() || self.reason.borrow().is_none());
-        self.stop(Urgency::Finish, format!("the workflow's budget is spent: {exhausted}"), false);
+        self.stop(Urgency::Finish, text, false);
     }
 
     /// The arguments with which the workflow is saved as it stands.

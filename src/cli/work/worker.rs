@@ -186,7 +186,8 @@ impl Worker {
                 stop(text, false);
             }
             "paused" => stop("claims are paused; `callboard resume` allows them again".to_owned(), false),
-            "stuck" | "spent" => stop(message.to_owned(), false),
+            "stuck" => stop(message.to_owned(), false),
+            "spent" => self.shop.spent(message.to_owned()),
             _ if reply["holding"].is_array() => {
                 // A claim of ours whose answer did not arrive: it is taken up like one from before.
                 for held in self.held().await?.into_iter().filter(|held| held.acted) {
@@ -485,7 +486,7 @@ impl Worker {
             saved => saved?,
         };
         if let Some(exhausted) = saved["exhausted"].as_str() {
-            self.shop.spent(exhausted);
+            self.shop.spent(format!("the workflow's budget is spent: {exhausted}"));
             self.release(held, "the workflow's budget is spent", Spent::default()).await?;
             return Ok(false);
         }
