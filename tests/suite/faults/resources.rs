@@ -205,6 +205,21 @@ fn process_without_descriptors_refuses_and_says_so() {
     assert!(answered > 0 && mute + refused.len() > 0);
 }
 
+#[test]
+fn log_that_nobody_reads_holds_up_no_call() {
+    let board = Board::new();
+    let pipe = board.base().join("log");
+    super::run("mkfifo", &[path(&pipe)]);
+    // Open for as long as the test lasts, and never read.
+    let _reader = fs::OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
+    let mut client = limited(&board, "exec 2>log; export CALLBOARD_LOG=info");
+    for number in 0..1_000 {
+        client.ok("create_task", json!({"id": format!("t{number}"), "description": "d"}));
+    }
+    drop(client);
+    assert_eq!(board.tasks().len(), 1_000);
+}
+
 /// Kilobytes of memory that the process has had at most.
 fn peak_memory(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
