@@ -90,7 +90,9 @@ impl BoardClock {
             self.stepped += gap;
         }
         self.now = wall.max(floor).max(self.now + passed);
-        (self.wall, self.monotonic) = (wall, monotonic);
+        self.wall = wall;
+        // What is less than a millisecond is counted the next time.
+        self.monotonic += Duration::from_millis(passed.unsigned_abs());
         self.now
     }
 
@@ -116,6 +118,18 @@ mod tests {
     fn board_clock() -> (ManualClock, BoardClock) {
         let manual = ManualClock::at(Timestamp::from_millis(START));
         (manual.clone(), BoardClock::new(Box::new(manual)))
+    }
+
+    #[test]
+    fn time_passes_at_its_pace_however_often_it_is_asked_for() {
+        let (manual, mut clock) = board_clock();
+        let ahead = Timestamp::from_millis(START + 10_000_000);
+        let before = clock.now(ahead);
+        for _ in 0..10_000 {
+            manual.advance(Duration::from_micros(300));
+            clock.now(Timestamp::default());
+        }
+        assert_eq!(clock.now(Timestamp::default()).since(before), 3_000);
     }
 
     #[test]
