@@ -28,6 +28,8 @@ use super::Outcome;
 const GRACE: Duration = Duration::from_secs(3);
 /// The same for what a command leaves running when it has ended itself.
 const GRACE_OF_REST: Duration = Duration::from_millis(500);
+/// After that it is left alone: the kernel may not let go of it.
+const LONGEST_REST: Duration = Duration::from_secs(10);
 /// How long a run of the same task may take to be gone.
 const PATIENCE: Duration = Duration::from_secs(30);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
@@ -241,12 +243,11 @@ fn end_rest() {
         }
         let signal = if start.elapsed() < GRACE_OF_REST { Signal::TERM } else { Signal::KILL };
         if !asked || signal == Signal::KILL {
-            let left = descendants();
-            if left.is_empty() {
+            // Another user's is beyond reach.
+            let mut left = descendants();
+            left.retain(|pid| kill_process(*pid, signal) != Err(Errno::PERM));
+            if left.is_empty() || start.elapsed() > LONGEST_REST {
                 return;
-            }
-            for pid in left {
-                let _ = kill_process(pid, signal);
             }
             asked = true;
         }
