@@ -141,16 +141,7 @@ impl Dir {
     /// One writer at a time. Freed when the handle is dropped. None when another has it for longer than `patience`.
     pub fn lock(&self, patience: Duration) -> io::Result<Option<File>> {
         let file = self.open_file(LOCK, Purpose::Keep)?.ok_or(io::ErrorKind::NotFound)?;
-        let start = Instant::now();
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(Some(file)),
-                Err(TryLockError::Error(error)) => return Err(error),
-                Err(TryLockError::WouldBlock) if start.elapsed() >= patience => return Ok(None),
-                // Another writes, and may have been stopped meanwhile: nobody waits for it for ever.
-                Err(TryLockError::WouldBlock) => std::thread::sleep(BETWEEN_TRIES),
-            }
-        }
+        Ok(lock_within(&file, patience)?.then_some(file))
     }
 
     /// The whole file or none of it is there, also after a power loss.
@@ -241,6 +232,19 @@ pub fn read(dir: &Path, name: &str) -> Result<Option<File>, PrivateError> {
     match Dir::open(dir)? {
         Some(dir) => dir.open_file(name, Purpose::Read),
         None => Ok(None),
+    }
+}
+
+/// Whether it was locked: whoever has it may have been stopped, and nobody waits for that for ever.
+pub fn lock_within(file: &File, patience: Duration) -> io::Result<bool> {
+    let start = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if start.elapsed() >= patience => return Ok(false),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(BETWEEN_TRIES),
+        }
     }
 }
 

@@ -7,9 +7,10 @@ use std::thread;
 
 use super::Stay;
 use super::archive::has_grown;
-use super::board::{Board, BoardError};
+use super::board::{Board, BoardError, LOCK_PATIENCE};
 use crate::journal::JournalError;
 use crate::journal::sqlite::{BLOCK, SqliteJournal};
+use crate::private;
 use crate::snapshot::Snapshots;
 use crate::state::time::Timestamp;
 
@@ -89,7 +90,10 @@ fn archive_old(dir: &Path, lock: &File, at_most: usize) -> Result<(), BoardError
     let mut journal = SqliteJournal::open(dir)?;
     for _ in 0..at_most {
         let Some(block) = journal.next_block()? else { break };
-        lock.lock().map_err(JournalError::from)?;
+        // Whoever has it may have been stopped; then the block is due again.
+        if !private::lock_within(lock, LOCK_PATIENCE).map_err(JournalError::from)? {
+            break;
+        }
         let archived = journal.archive(&block);
         lock.unlock().map_err(JournalError::from)?;
         archived?;
