@@ -81,7 +81,11 @@ impl Operation for WaitForEvents {
         if EventFilter::checked(&params.kinds, params.task_id.as_deref()).is_err() {
             return false;
         }
-        if params.since_seq >= state.seq() {
+        // One from before the board was made anew: what happens here must be asked for from its own head.
+        if params.since_seq > state.seq() {
+            return false;
+        }
+        if params.since_seq == state.seq() {
             return true;
         }
         Self::reply(params, state, call).is_ok_and(|reply| reply.events.is_empty() && !reply.more)
@@ -93,7 +97,9 @@ impl Operation for WaitForEvents {
         let filter = EventFilter::checked(&params.kinds, params.task_id.as_deref())?;
         // A seq from before the board was made anew may lie beyond its head.
         let since = params.since_seq.min(state.seq());
-        let looked_at = call.history.events_after(since, LOOKED_AT);
+        // Behind the head there may be what a newer version has recorded.
+        let known = usize::try_from(state.seq() - since).unwrap_or(LOOKED_AT);
+        let looked_at = call.history.events_after(since, LOOKED_AT.min(known));
         let looked_at = looked_at.map_err(|detail| Refusal::HistoryUnread { detail })?;
         let mut next_seq = looked_at.last().map_or(since, |last| last.seq);
         let mut events: Vec<_> = looked_at.into_iter().filter(|recorded| filter.wants(recorded)).collect();

@@ -289,7 +289,8 @@ impl Writer {
             tracing::warn!(%error, "the board could not be read");
         }
         self.unpark();
-        let time_has_come = lasts && is_past(self.failed_at) && self.time_has_come();
+        let attends = lasts || !self.waiting.is_empty();
+        let time_has_come = attends && is_past(self.failed_at) && self.time_has_come();
         let edited = lasts && is_past(self.failed_at) && self.edited();
         if self.queue.is_empty() && !time_has_come && !edited {
             return;
@@ -367,8 +368,8 @@ impl Writer {
         while let Some(board) = &self.board
             && self.edits.read_next(board, self.clock.now(board.state.board().last_activity))
         {
-            // Whoever has it commits, which is quick.
-            if board.lock.handle().and_then(|lock| lock.lock()).is_err() {
+            // Whoever has it commits, which is quick, unless it was stopped.
+            if board::acquire(&board.lock).is_err() {
                 return;
             }
             self.commit();
@@ -496,7 +497,9 @@ impl Writer {
         let Some(board) = &mut self.board else { return Ok(Past { items: Vec::new(), head: 0 }) };
         let (state, history, _) = board.split();
         let head = state.seq();
-        let events = if seq < head { history.events_after(seq, limit) } else { Ok(Vec::new()) };
+        // Behind the head there may be what a newer version has recorded.
+        let known = usize::try_from(head.saturating_sub(seq)).unwrap_or(limit);
+        let events = if known > 0 { history.events_after(seq, limit.min(known)) } else { Ok(Vec::new()) };
         let events = events.map_err(|detail| Refusal::HistoryUnread { detail })?;
         Ok(Past { items: events.into_iter().filter_map(Item::new).collect(), head })
     }

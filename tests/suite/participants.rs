@@ -46,6 +46,31 @@ fn task_of_a_killed_agent_goes_to_one_that_waits_and_its_late_result_is_kept() {
 }
 
 #[test]
+fn process_of_one_call_that_waits_ends_the_attempt_whose_time_is_over() {
+    let board = Board::with_policy("retry_seconds = 0");
+    board.cli_ok("create_task", json!({"id": "t", "description": "d"}));
+    board.cli_ok("update_task", json!({"task_id": "t", "timeout_seconds": 1}));
+    for agent in ["gone", "heir"] {
+        board.cli_ok("register_agent", json!({"agent_id": agent, "role": "worker"}));
+    }
+    board.cli_ok("claim_task", json!({"agent_id": "gone"}));
+    let start = Instant::now();
+    let claim = board.cli_ok("claim_task", json!({"agent_id": "heir", "wait_seconds": 50}));
+    assert_eq!((&claim["success"], &claim["attempt"]), (&json!(true), &json!(2)), "{claim}");
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+}
+
+#[test]
+fn events_are_not_waited_for_behind_the_end_of_the_board() {
+    let board = Board::new();
+    board.cli_ok("create_task", json!({"description": "d"}));
+    let start = Instant::now();
+    let told = board.cli_ok("wait_for_events", json!({"since_seq": 1_000, "wait_seconds": 50}));
+    assert_eq!((&told["events"], &told["next_seq"]), (&json!([]), &json!(2)), "{told}");
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+}
+
+#[test]
 fn late_result_of_a_killed_agent_is_taken_when_nobody_took_the_task() {
     let board = Board::with_policy(SHORT_GRACE);
     let (mut dead, mut leader) = (board.mcp(), board.mcp());
