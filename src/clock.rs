@@ -89,10 +89,15 @@ impl BoardClock {
         if gap > STEP {
             self.stepped += gap;
         }
-        self.now = wall.max(floor).max(self.now + passed);
         self.wall = wall;
-        // What is less than a millisecond is counted the next time.
-        self.monotonic += Duration::from_millis(passed.unsigned_abs());
+        let (told, own) = (wall.max(floor), self.now + passed);
+        if told > own {
+            (self.now, self.monotonic) = (told, monotonic);
+        } else {
+            self.now = own;
+            // What is less than a millisecond is counted the next time.
+            self.monotonic += Duration::from_millis(passed.unsigned_abs());
+        }
         self.now
     }
 

@@ -4,17 +4,19 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
 
 use super::print::harmless_json;
 
 /// In bytes: a pipe that takes more at all takes so many.
-const LONGEST: usize = 4_000;
+const AT_ONCE: usize = 4_000;
 
 /// Nobody may wait for whoever reads the log, perhaps with the board's lock held: what cannot be written is left out.
 fn takes_more(stderr: &impl AsFd) -> bool {
     let mut asked = [PollFd::new(stderr, PollFlags::OUT)];
     // Of what cannot be asked, the writing tells.
-    poll(&mut asked, Some(&Timespec::default())).is_err() || !asked[0].revents().is_empty()
+    let found = retry_on_intr(|| poll(&mut asked, Some(&Timespec::default())));
+    found.is_err() || !asked[0].revents().is_empty()
 }
 
 /// Takes each event in one piece, as the subscriber writes it.
@@ -24,11 +26,13 @@ impl Write for Lines {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
         let mut line = harmless_json(text.strip_suffix('\n').unwrap_or(&text)).replace('\n', "\\n");
-        line.truncate(line.floor_char_boundary(LONGEST));
         line.push('\n');
         let mut stderr = io::stderr().lock();
-        if takes_more(&stderr) {
-            stderr.write_all(line.as_bytes())?;
+        for part in line.as_bytes().chunks(AT_ONCE) {
+            if !takes_more(&stderr) {
+                break;
+            }
+            stderr.write_all(part)?;
         }
         Ok(event.len())
     }

@@ -39,7 +39,7 @@ pub struct Assignment {
     pub command: Vec<String>,
     pub environment: BTreeMap<String, String>,
     pub directory: PathBuf,
-    /// Held until nothing of the command is left, so that what follows a killed worker waits for that.
+    /// Held until nothing of the command is left that can be ended, so that what follows a killed worker waits for that.
     /// None where it could not be made.
     pub lock: Option<PathBuf>,
     /// For the command's standard input.
@@ -63,7 +63,7 @@ pub enum Report {
     Ended(Exit),
 }
 
-/// How the command ended; nothing of it is left.
+/// How the command ended; nothing of it is left that can be ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exit {
