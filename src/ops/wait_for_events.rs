@@ -97,9 +97,7 @@ impl Operation for WaitForEvents {
         let filter = EventFilter::checked(&params.kinds, params.task_id.as_deref())?;
         // A seq from before the board was made anew may lie beyond its head.
         let since = params.since_seq.min(state.seq());
-        // Behind the head there may be what a newer version has recorded.
-        let known = usize::try_from(state.seq() - since).unwrap_or(LOOKED_AT);
-        let looked_at = call.history.events_after(since, LOOKED_AT.min(known));
+        let looked_at = call.history.events_after(since, LOOKED_AT);
         let looked_at = looked_at.map_err(|detail| Refusal::HistoryUnread { detail })?;
         let mut next_seq = looked_at.last().map_or(since, |last| last.seq);
         let mut events: Vec<_> = looked_at.into_iter().filter(|recorded| filter.wants(recorded)).collect();

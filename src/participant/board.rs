@@ -448,7 +448,8 @@ impl Board {
 
     /// The state and the journal at once, for an operation that changes the one and may read the other.
     pub fn split(&mut self) -> (&mut State, JournalHistory<'_>, &Policy) {
-        (&mut self.state, JournalHistory(&self.journal, &self.dir), self.config.policy())
+        let history = JournalHistory { journal: &self.journal, dir: &self.dir, head: self.state.seq() };
+        (&mut self.state, history, self.config.policy())
     }
 }
 
@@ -528,15 +529,25 @@ fn catch_up(journal: &SqliteJournal, state: &mut State, outdated: &mut Option<St
     }
 }
 
-pub struct JournalHistory<'a>(&'a SqliteJournal, &'a Path);
+pub struct JournalHistory<'a> {
+    journal: &'a SqliteJournal,
+    dir: &'a Path,
+    /// Behind it there may be what a newer version has recorded, which cannot be read.
+    head: u64,
+}
 
 impl History for JournalHistory<'_> {
     fn events_after(&self, seq: u64, limit: usize) -> Result<Vec<Recorded>, String> {
-        self.0.read_from(seq, limit).map_err(|error| error.to_string())
+        let known = self.head.saturating_sub(seq.max(self.journal.base()));
+        let limit = limit.min(usize::try_from(known).unwrap_or(usize::MAX));
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        self.journal.read_from(seq, limit).map_err(|error| error.to_string())
     }
 
     fn rejected_edits(&self, limit: usize) -> Vec<String> {
-        statefile::displaced::all_rejected(self.1).into_iter().take(limit).collect()
+        statefile::displaced::all_rejected(self.dir).into_iter().take(limit).collect()
     }
 }
 

@@ -497,10 +497,7 @@ impl Writer {
         let Some(board) = &mut self.board else { return Ok(Past { items: Vec::new(), head: 0 }) };
         let (state, history, _) = board.split();
         let head = state.seq();
-        // Behind the head there may be what a newer version has recorded.
-        let known = usize::try_from(head.saturating_sub(seq)).unwrap_or(limit);
-        let events = if known > 0 { history.events_after(seq, limit.min(known)) } else { Ok(Vec::new()) };
-        let events = events.map_err(|detail| Refusal::HistoryUnread { detail })?;
+        let events = history.events_after(seq, limit).map_err(|detail| Refusal::HistoryUnread { detail })?;
         Ok(Past { items: events.into_iter().filter_map(Item::new).collect(), head })
     }
 

@@ -387,6 +387,8 @@ fn event_of_a_newer_version_stops_the_writing_and_not_the_reading() {
         assert_eq!(refused.code(), "outdated", "{}", refused.text);
         assert!(refused.text.contains("restart"), "{}", refused.text);
         assert_eq!(client.ok("get_status", json!({}))["total_tasks"], 4);
+        let told = client.ok("wait_for_events", json!({"since_seq": 1}));
+        assert!(!told["events"].as_array().unwrap().is_empty() && told["more"] == false, "{told}");
     }
     assert_eq!(fs::read(board.file(STATE_FILE)).unwrap(), file);
 }
