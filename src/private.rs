@@ -46,7 +46,7 @@ pub enum Purpose {
 
 /// In directories whose files are replaced; whoever writes there holds it.
 const LOCK: &str = "lock";
-const BETWEEN_TRIES: Duration = Duration::from_millis(20);
+const BETWEEN_TRIES: Duration = Duration::from_millis(5);
 
 /// A directory, by its handle: whatever its path leads to later, this is the one.
 pub struct Dir {

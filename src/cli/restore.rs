@@ -18,8 +18,8 @@ use super::board::Board;
 use super::{Outcome, Session, backup, runtime, snapshot};
 use crate::clock::{Clock, SystemClock};
 use crate::journal::sqlite::{self, SqliteJournal};
-use crate::participant::Stay;
 use crate::participant::directory::{self, BoardLock};
+use crate::participant::{self, Stay};
 use crate::state::document::Document;
 use crate::state::time::Timestamp;
 use crate::statefile::{self, Found};
@@ -141,7 +141,7 @@ fn over(session: &Session, source: Source) -> Outcome {
 fn place(dir: &Path, source: &Source, aside: Option<&Path>) -> anyhow::Result<()> {
     directory::prepare(dir)?;
     let lock = BoardLock::open(dir)?;
-    lock.handle()?.lock()?;
+    participant::acquire(&lock)?;
     let mark = format!("{}-{}", SystemClock::default().wall(), std::process::id());
     directory::mark_restored(dir, &mark)?;
     if let Some(aside) = aside {

@@ -19,6 +19,7 @@ use super::token::Token;
 use crate::clock::{Clock, SystemClock};
 use crate::ops::Principal;
 use crate::participant::directory::{BoardLock, DirectoryError};
+use crate::participant::{self, BoardError};
 use crate::private::{self, PrivateError};
 use crate::state::agent::Role;
 use crate::state::id::AgentId;
@@ -39,6 +40,8 @@ pub enum TokensError {
     Private(#[from] PrivateError),
     #[error(transparent)]
     Directory(#[from] DirectoryError),
+    #[error(transparent)]
+    Board(#[from] BoardError),
     #[error(transparent)]
     Refused(#[from] Refusal),
     #[error("{} {what}; run `chmod 600` on it", path.display())]
@@ -148,8 +151,7 @@ fn changed<T>(dir: &Path, change: impl FnOnce(&mut Vec<Entry>) -> Result<T, Toke
     let path = dir.join(FILE_NAME);
     let failed = |action| move |source| TokensError::Failed { action, path: dir.join(FILE_NAME), source };
     let lock = BoardLock::open(dir)?;
-    let held = lock.handle().map_err(failed("lock"))?;
-    held.lock().map_err(failed("lock"))?;
+    participant::acquire(&lock)?;
     let outcome = read(dir).and_then(|(_, mut tokens)| {
         let outcome = change(&mut tokens)?;
         let document = toml::to_string(&Document { version: VERSION, tokens });

@@ -583,14 +583,12 @@ fn nothing_sound(dir: &Path, reason: impl Into<String>) -> BoardError {
 
 /// Waits for the lock as long as a call would.
 pub fn acquire(lock: &BoardLock) -> Result<(), BoardError> {
-    let start = Instant::now();
     let failed = |source| BoardError::Io { action: "cannot take the board's lock".to_owned(), source };
-    while !lock.try_acquire().map_err(failed)? {
-        if start.elapsed() >= LOCK_PATIENCE {
-            return Err(BoardError::Locked { holder: lock.holder(), seconds: LOCK_PATIENCE.as_secs() });
-        }
-        std::thread::sleep(Duration::from_millis(5));
+    if !lock.acquire_within(LOCK_PATIENCE).map_err(failed)? {
+        return Err(BoardError::Locked { holder: lock.holder(), seconds: LOCK_PATIENCE.as_secs() });
     }
+    // Else whoever waits in vain would be told of the holder before.
+    drop(lock.sign(std::process::id()));
     Ok(())
 }
 

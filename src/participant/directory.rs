@@ -1,14 +1,15 @@
 //! The board's directory: made private, and looked at before it is trusted.
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::iter;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::private::{Dir, PrivateError, Purpose};
+use crate::private::{self, Dir, PrivateError, Purpose};
 use crate::statefile::FileIdentity;
 
 pub const JOURNAL: &str = "journal.db";
@@ -201,11 +202,12 @@ impl BoardLock {
 
     /// Takes the lock if nobody has it.
     pub fn try_acquire(&self) -> io::Result<bool> {
-        match self.file.try_lock() {
-            Ok(()) => Ok(true),
-            Err(TryLockError::WouldBlock) => Ok(false),
-            Err(TryLockError::Error(error)) => Err(error),
-        }
+        self.acquire_within(Duration::ZERO)
+    }
+
+    /// Whether it was taken; nobody has it for so long who is not stopped.
+    pub fn acquire_within(&self, patience: Duration) -> io::Result<bool> {
+        private::lock_within(&self.file, patience)
     }
 
     pub fn release(&self) {

@@ -31,7 +31,7 @@ use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-pub use board::BoardError;
+pub use board::{BoardError, acquire};
 pub use feed::{Item, Listener};
 
 use crate::clock::Clock;

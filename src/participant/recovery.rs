@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-pub use super::board::acquire;
 use super::board::{self, BoardError, io_error};
 use super::directory;
 use crate::journal::sqlite::{self, SqliteJournal};

@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
+use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use callboard::state::event::Event;
 use serde_json::json;
 
-use crate::harness::{Board, Client, Reader};
+use crate::harness::{Board, Client, Reader, STATE_FILE, until};
 
 const PROCESSES: usize = 8;
 const TASKS: usize = 400;
@@ -122,4 +123,41 @@ fn held_lock_is_named_after_five_seconds_and_reads_go_on() {
     client.ok("create_task", json!({"description": "after"}));
     assert_eq!(board.document()["tasks"].as_array().unwrap().len(), 2);
     board.assert_file_is_the_replay();
+}
+
+#[test]
+fn commands_that_need_no_journal_wait_no_longer_for_the_lock_than_a_call() {
+    let (board, empty) = (Board::new(), Board::new());
+    board.cli_ok("create_task", json!({"description": "d"}));
+    empty.make_dir();
+    let pid = std::process::id();
+    let locks = [&board, &empty].map(|board| {
+        let mut lock = File::options().create(true).append(true).open(board.file("lock")).unwrap();
+        lock.lock().unwrap();
+        lock.set_len(0).unwrap();
+        lock.write_all(format!("{pid:<10}\n").as_bytes()).unwrap();
+        lock
+    });
+    let state = board.file(STATE_FILE);
+    let commands: [(&Board, &[&str]); 3] = [
+        (&board, &["token", "add", "--role", "worker"]),
+        (&board, &["token", "revoke", "nobody"]),
+        (&empty, &["restore", state.to_str().unwrap()]),
+    ];
+    let start = Instant::now();
+    let waiting = commands
+        .map(|(board, arguments)| (arguments, board.command().args(arguments).stderr(Stdio::piped()).spawn().unwrap()));
+    for (arguments, mut command) in waiting {
+        let status = until(Duration::from_secs(20), "the command gives up", || command.try_wait().unwrap());
+        let mut complaint = String::new();
+        command.stderr.take().unwrap().read_to_string(&mut complaint).unwrap();
+        assert_eq!(status.code(), Some(3), "{arguments:?}: {complaint}");
+        assert!(complaint.contains(&format!("process {pid} for 5 s")), "{arguments:?}: {complaint}");
+    }
+    assert!(start.elapsed() >= Duration::from_secs(5), "{:?}", start.elapsed());
+    drop(locks);
+    for (board, arguments) in [commands[0], commands[2]] {
+        let finished = board.finish(board.command().args(arguments));
+        assert!(finished.status.success(), "{arguments:?}: {}", finished.stderr);
+    }
 }

@@ -13,6 +13,7 @@ use serde_json::json;
 use super::super::{FAILED, Outcome, Session, say};
 use crate::clock::{Clock, SystemClock};
 use crate::journal::sqlite::{self, SqliteJournal};
+use crate::participant;
 use crate::participant::directory::{self, BoardLock};
 use crate::participant::recovery::{self, Author, Plan};
 use crate::state::id::ParticipantId;
@@ -29,7 +30,7 @@ pub fn run(session: &Session, dry_run: bool) -> Outcome {
     }
     directory::inspect(dir)?;
     let lock = BoardLock::open(dir)?;
-    recovery::acquire(&lock)?;
+    participant::acquire(&lock)?;
     let repaired = with_lock(session, dir, dry_run);
     lock.release();
     repaired
