@@ -1,7 +1,9 @@
 //! Work in worktrees: what is committed is the task's, and what is not done is kept aside.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::json;
@@ -54,6 +56,46 @@ fn each_worker_has_a_worktree_and_commits_there() {
     }
     assert_eq!(fs::read_to_string(board.base().join("shared.txt")).unwrap(), "one\n");
     assert_eq!(git(&board, &["status", "--porcelain"]), "");
+}
+
+#[test]
+fn no_hook_is_run_that_an_agent_may_have_written() {
+    let board = Board::new();
+    begin(&board);
+    add(&board, &["a", "b"]);
+    let (ran, hooks) = (board.base().join("marks/ran"), board.base().join(".git/hooks"));
+    fs::create_dir_all(&hooks).unwrap();
+    let names = ["commit-msg", "fsmonitor", "post-checkout", "post-commit", "post-index-change", "pre-commit"];
+    for name in names.into_iter().chain(["prepare-commit-msg", "reference-transaction"]) {
+        let hook = hooks.join(name);
+        fs::write(&hook, format!("#!/bin/sh\necho {name} >> '{}'\n", ran.display())).unwrap();
+        fs::set_permissions(hook, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    git(&board, &["config", "core.fsmonitor", hooks.join("fsmonitor").to_str().unwrap()]);
+    let script = "echo x > made-by-$CALLBOARD_TASK_ID.txt; [ $CALLBOARD_TASK_ID = a ] || exit 78";
+    let (summary, _) = Worker::start(&board, &["--worktree", "--workflow", "w"], script).ends();
+    assert_eq!((&summary["done"], &summary["parked"]), (&json!(1), &json!(1)), "{summary}");
+    assert_eq!(fs::read_to_string(&ran).unwrap_or_default(), "");
+    assert_eq!(files(&board, "callboard/w-1"), ["made-by-a.txt", "shared.txt"]);
+    git(&board, &["status"]);
+    assert!(ran.exists(), "git runs them when nobody keeps it from it");
+}
+
+#[test]
+fn what_a_filter_leaves_running_is_not_waited_for() {
+    const LASTS: Duration = Duration::from_secs(60);
+    let board = Board::new();
+    begin(&board);
+    fs::write(board.base().join(".gitattributes"), "*.txt filter=slow\n").unwrap();
+    git(&board, &["add", "."]);
+    git(&board, &["commit", "--quiet", "-m", "attributes"]);
+    let filter = format!("sleep {} >/dev/null & cat", LASTS.as_secs());
+    git(&board, &["config", "filter.slow.clean", &filter]);
+    add(&board, &["a"]);
+    let start = Instant::now();
+    let (summary, status) = Worker::start(&board, &["--worktree", "--workflow", "w"], "echo x > a.txt").ends();
+    assert!(status.success(), "{summary}");
+    assert!(start.elapsed() < LASTS, "{:?}", start.elapsed());
 }
 
 #[test]
