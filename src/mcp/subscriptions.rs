@@ -12,15 +12,19 @@ use rmcp::model::{Extensions, ResourceUpdatedNotificationParam, SubscriptionFilt
 use rmcp::service::{Peer, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer};
 use tokio::select;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::resources::{self, Subject};
+use crate::failpoint;
 use crate::ops::EventFilter;
-use crate::participant::{CallError, Handle, Listener};
+use crate::participant::{BoardError, CallError, Handle, Item, Listener};
 
 /// Changes within this time of one another are told together.
 const GATHERED: Duration = Duration::from_millis(50);
+/// Before what has changed is read again, when it could not be.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Resources that one session or stream may subscribe to.
 const MAX_RESOURCES: usize = 256;
 
@@ -46,7 +50,7 @@ impl Interest {
         Ok((uri.to_owned(), subject.ok_or_else(unknown)?))
     }
 
-    /// The next changes that are of interest.
+    /// The next changes that are of interest. After an error the listener goes on where it was.
     async fn next(&self, listener: &mut Listener) -> Result<Changes, CallError> {
         let mut changes = Changes::default();
         let mut until = None;
@@ -58,8 +62,14 @@ impl Interest {
                 }
             };
             let item = select! {
-                item = listener.next() => item?,
+                item = next_item(listener) => item,
                 () = gathered => return Ok(changes),
+            };
+            let item = match item {
+                Ok(item) => item,
+                // It comes again, and what was gathered does not.
+                Err(_) if until.is_some() => return Ok(changes),
+                Err(error) => return Err(error),
             };
             changes.list |= self.list && resources::is_list_changed_by(&item.recorded);
             let touched = self.subjects.iter().filter(|(_, subject)| subject.is_touched_by(&item.recorded));
@@ -69,6 +79,11 @@ impl Interest {
             }
         }
     }
+}
+
+async fn next_item(listener: &mut Listener) -> Result<Arc<Item>, CallError> {
+    failpoint::hit("listen").map_err(|source| BoardError::Io { action: "cannot listen".to_owned(), source })?;
+    listener.next().await
 }
 
 async fn listen_from_now(handle: &Handle) -> Result<Listener, ErrorData> {
@@ -202,12 +217,29 @@ fn tell_of_list(handle: &Handle, peer: &Peer<RoleServer>) {
 
 /// Until `ended`, or until the session is closed.
 async fn tell(peer: &Peer<RoleServer>, interest: &Interest, mut listener: Listener, ended: &CancellationToken) {
+    let mut pause = FIRST_PAUSE;
     loop {
         let changes = select! {
             () = ended.cancelled() => return,
             changes = interest.next(&mut listener) => changes,
         };
-        let Ok(changes) = changes else { return };
+        let changes = match changes {
+            Ok(changes) => changes,
+            Err(CallError::Failed(error)) if matches!(*error, BoardError::Ended) => return,
+            Err(error) => {
+                tracing::warn!(%error, "what has changed could not be read; trying again");
+                select! {
+                    () = ended.cancelled() => return,
+                    () = sleep(pause) => {}
+                }
+                if peer.is_transport_closed() {
+                    return;
+                }
+                pause = (pause * 2).min(LONGEST_PAUSE);
+                continue;
+            }
+        };
+        pause = FIRST_PAUSE;
         if peer.is_transport_closed() || changes.list && peer.notify_resource_list_changed().await.is_err() {
             return;
         }

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::harness::{PATIENCE, until};
+
 mod changes;
 
 /// `callboard mcp` on a board of its own.
@@ -20,6 +22,14 @@ struct Session {
 
 impl Session {
     fn start(arguments: &[&str]) -> Self {
+        Self::with(arguments, "")
+    }
+
+    fn failing(failpoint: &str) -> Self {
+        Self::with(&[], failpoint)
+    }
+
+    fn with(arguments: &[&str], failpoint: &str) -> Self {
         static BOARDS: AtomicU32 = AtomicU32::new(0);
         let name = format!("mcp-wire-{}-{}", std::process::id(), BOARDS.fetch_add(1, Ordering::Relaxed));
         let board = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -27,6 +37,7 @@ impl Session {
             .arg("mcp")
             .args(arguments)
             .env("COORDINATION_DIR", &board)
+            .env("CALLBOARD_FAILPOINT", failpoint)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -114,6 +114,27 @@ fn session_hears_of_what_it_subscribed_to_and_no_more_once_it_unsubscribed() {
 }
 
 #[test]
+fn session_goes_on_hearing_when_a_change_could_not_be_read_once() {
+    let mut session = Session::failing("listen:1:error");
+    session.initialize("2025-11-25");
+    session.ask(message(1, "resources/subscribe", json!({"uri": STATUS})));
+    let (mut heard, mut number) = (BTreeSet::new(), 1);
+    // Whichever of the two it was that failed.
+    until(PATIENCE, "the resource and the list are told", || {
+        number += 1;
+        session.change("create_task", json!({"description": "d"}));
+        session.send(&message(number, "ping", json!({})));
+        loop {
+            let told = session.receive();
+            if told["id"] == number {
+                return (heard.len() == 2).then_some(());
+            }
+            heard.insert(told["method"].as_str().unwrap().to_owned());
+        }
+    });
+}
+
+#[test]
 fn session_that_subscribed_to_nothing_reads_replies_only() {
     let mut session = Session::legacy("2025-06-18");
     for number in 0..5 {
