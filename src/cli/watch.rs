@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::select;
 use tokio::sync::oneshot;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::board::Board;
 use super::{Outcome, Session, print, runtime, say};
@@ -125,6 +125,9 @@ struct Feed<'a> {
     filter: Map<String, Value>,
     seq: u64,
     subscribed: Option<Events>,
+    subscribed_at: Instant,
+    /// Before the next attempt to subscribe again; none after a connection that has held.
+    pause: Duration,
 }
 
 impl<'a> Feed<'a> {
@@ -137,7 +140,9 @@ impl<'a> Feed<'a> {
         if let Some(task) = &arguments.task {
             filter.insert("task_id".to_owned(), json!(task));
         }
-        let mut feed = Self { board, filter, seq: arguments.since.unwrap_or(head).min(head), subscribed: None };
+        let seq = arguments.since.unwrap_or(head).min(head);
+        let (subscribed_at, pause) = (Instant::now(), Duration::ZERO);
+        let mut feed = Self { board, filter, seq, subscribed: None, subscribed_at, pause };
         if let Board::There(client) = board {
             feed.subscribed = Some(client.subscribe(feed.after()).await?);
         }
@@ -180,21 +185,31 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// Goes on where the connection was cut, however long the server is away.
+    /// Goes on where the connection was cut, however long the server is away. Of one that is cut again and again it tells
+    /// once.
     async fn resume(&mut self, client: &Client) -> Result<Events, ClientError> {
-        say(&format!("callboard: the connection to {} was cut; going on after event {}", client.address(), self.seq));
-        let mut pause = FIRST_PAUSE;
+        if self.subscribed_at.elapsed() > LONGEST_PAUSE {
+            self.pause = Duration::ZERO;
+        }
+        let is_news = self.pause.is_zero();
+        if is_news {
+            let (address, seq) = (client.address(), self.seq);
+            say(&format!("callboard: the connection to {address} was cut; going on after event {seq}"));
+        }
         loop {
+            sleep(self.pause).await;
+            self.pause = (self.pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
             match self.resubscribe(client).await {
                 Err(error) if error.is_passing() => tracing::debug!(%error, "not connected again yet"),
                 Err(error) => return Err(error),
                 Ok(events) => {
-                    say(&format!("callboard: connected to {} again", client.address()));
+                    if is_news {
+                        say(&format!("callboard: connected to {} again", client.address()));
+                    }
+                    self.subscribed_at = Instant::now();
                     return Ok(events);
                 }
             }
-            sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 

@@ -1,7 +1,7 @@
 //! What a person at a terminal has: a live feed, the manual, progress, and every command over a server.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -599,6 +599,56 @@ fn watch_over_a_server_outlives_the_server() {
     watch.ends_with(0);
     assert_eq!(watch.lines.recv_timeout(PATIENCE).ok(), None);
     assert!(!elsewhere.dir().exists());
+}
+
+/// The address of what stands before a server and cuts every WebSocket as soon as it is subscribed, and a word of each.
+fn cutting(server: &str) -> (String, Receiver<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (server, (sender, cuts)) = (server.strip_prefix("http://").unwrap().to_owned(), channel());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (near, far, sender) = (stream.unwrap(), TcpStream::connect(&server).unwrap(), sender.clone());
+            thread::spawn(move || cut_once_subscribed(near, far, &sender));
+        }
+    });
+    (url, cuts)
+}
+
+fn cut_once_subscribed(mut near: TcpStream, mut far: TcpStream, cut: &Sender<()>) -> std::io::Result<()> {
+    let (mut from, mut to) = (near.try_clone()?, far.try_clone()?);
+    let upwards = thread::spawn(move || std::io::copy(&mut from, &mut to));
+    let (mut bytes, mut is_socket) = ([0; 16_384], false);
+    loop {
+        let size = far.read(&mut bytes)?;
+        near.write_all(&bytes[..size])?;
+        let text = String::from_utf8_lossy(&bytes[..size]);
+        is_socket |= text.starts_with("HTTP/1.1 101");
+        if size == 0 || is_socket && text.contains("\"result\"") {
+            // Closed at once, it could take back what was not read yet.
+            near.shutdown(Shutdown::Write)?;
+            drop(upwards.join());
+            cut.send(()).unwrap_or_default();
+            return Ok(());
+        }
+    }
+}
+
+#[test]
+fn watch_whose_connection_is_cut_at_once_again_and_again_pauses_longer_and_longer() {
+    let (board, elsewhere) = (Board::new(), Board::new());
+    says(&board, &["add", "first"]);
+    let mut server = Served::start(&board, "127.0.0.1:0");
+    let (url, cuts) = cutting(&server.url);
+    server.url = url;
+    let watch = Running::start(server.command(&elsewhere).arg("watch"));
+    let start = Instant::now();
+    // The pauses of 0, 0.1, 0.2, 0.4 and 0.8 s.
+    (0..6).for_each(|_| cuts.recv_timeout(PATIENCE).unwrap());
+    assert!(start.elapsed() >= Duration::from_millis(1_500), "{:?}", start.elapsed());
+    contains(&watch.complaint(), &["was cut"]);
+    contains(&watch.complaint(), &["connected to", "again"]);
+    assert_eq!(watch.complaints.try_recv().ok(), None);
 }
 
 #[test]
