@@ -93,8 +93,7 @@ struct Stop(SyncSender<Message>);
 
 impl Drop for Stop {
     fn drop(&mut self) {
-        // A full queue means that calls are in flight, whose futures hold handles.
-        drop(self.0.try_send(Message::Stop));
+        send_surely(&self.0, Message::Stop);
     }
 }
 
@@ -199,6 +198,15 @@ impl From<Refusal> for CallError {
     }
 }
 
+/// What nobody sends again must not be lost to a full queue, nor hold the sender up.
+fn send_surely(sender: &SyncSender<Message>, message: Message) {
+    if let Err(TrySendError::Full(message)) = sender.try_send(message) {
+        let sender = sender.clone();
+        // Without a thread for it, the calls in the queue end by themselves.
+        drop(std::thread::Builder::new().name("sender".to_owned()).spawn(move || drop(sender.send(message))));
+    }
+}
+
 /// Starts the thread that keeps this process's replica. It ends when the last handle is gone.
 pub fn spawn(options: Options) -> Handle {
     let (sender, receiver) = sync_channel(QUEUE);
@@ -299,7 +307,7 @@ impl Handle {
 
     /// Calls that wait for a better answer get the one there is, now and from here on.
     pub fn stop_waiting(&self) {
-        drop(self.sender.try_send(Message::StopWaiting));
+        send_surely(&self.sender, Message::StopWaiting);
     }
 
     /// What `read` makes of the replica, caught up. It runs on the writer's thread, so it must be quick.

@@ -1,6 +1,9 @@
 //! What happens to agents whose processes die, fall silent or lose their replies.
 
+use std::pin::Pin;
 use std::process::Stdio;
+use std::sync::mpsc::channel;
+use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use callboard::clock::ManualClock;
@@ -354,4 +357,42 @@ fn first_claim_of_an_agent_that_nobody_registered_waits() {
     let output = claim.wait_with_output().unwrap();
     let reply: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&reply["success"], &reply["task"]["id"]), (&json!(true), &json!("t")), "{reply}");
+}
+
+/// Whether it is done; else it has at least begun.
+fn is_done<F: Future>(future: &mut Pin<Box<F>>) -> bool {
+    future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
+}
+
+#[test]
+fn nobody_goes_on_waiting_because_the_queue_was_full_when_it_was_to_end() {
+    let (board, inside) = (Board::new(), Inside::new());
+    let handle = inside.participant(&board, Stay::Lasting, 1);
+    inside.ok(&handle, "register_agent", json!({"agent_id": "a", "role": "worker"}));
+    inside.runtime.block_on(async {
+        let caller = Caller::default();
+        let mut claim = Box::pin(handle.call("claim_task", json!({"agent_id": "a", "wait_seconds": 50}), &caller));
+        assert!(!is_done(&mut claim));
+        let (begins, begun) = channel();
+        let (ends, ended) = channel::<()>();
+        let mut busy = Box::pin(handle.look(move |_| {
+            begins.send(()).unwrap();
+            ended.recv().unwrap();
+        }));
+        assert!(!is_done(&mut busy));
+        begun.recv().unwrap();
+        let mut queued = Vec::new();
+        loop {
+            let mut look = Box::pin(handle.look(|_| ()));
+            // It is refused.
+            if is_done(&mut look) {
+                break;
+            }
+            queued.push(look);
+        }
+        handle.stop_waiting();
+        ends.send(()).unwrap();
+        let answer = tokio::time::timeout(Duration::from_secs(20), claim).await.expect("it waits no longer");
+        assert_eq!(answer.unwrap()["task"], Value::Null);
+    });
 }
