@@ -39,18 +39,25 @@ impl Breaker {
         self.failures = self.failures.saturating_add(1);
         let is_open = self.open_until.is_some_and(|until| until > now);
         if threshold > 0 && self.failures >= threshold && !is_open {
-            let pause = (FIRST_PAUSE << self.pauses.min(10)).min(LONGEST_PAUSE);
-            self.open_until = Some(now + pause);
             self.pauses += 1;
+            self.open_until = Some(now + self.pause());
         }
+    }
+
+    /// The one that was made last.
+    fn pause(&self) -> i64 {
+        (FIRST_PAUSE << self.pauses.saturating_sub(1).min(10)).min(LONGEST_PAUSE)
     }
 
     pub fn has_given_up(&self) -> bool {
         self.pauses > PAUSES
     }
 
-    /// Milliseconds until the command may be run again.
-    pub fn left(&self, now: Timestamp) -> i64 {
+    /// Milliseconds until the command may be run again. A clock that was set back begins the pause anew, or it would last
+    /// until the clock is there again.
+    pub fn left(&mut self, now: Timestamp) -> i64 {
+        let latest = now + self.pause();
+        self.open_until = self.open_until.map(|until| until.min(latest));
         self.open_until.map_or(0, |until| until.since(now))
     }
 }
@@ -87,6 +94,17 @@ mod tests {
         assert_eq!(breaker.pauses, PAUSES + 1);
         assert_eq!(Breaker::of("c", Some(breaker.clone())), breaker);
         assert_eq!(Breaker::of("d", Some(breaker)).failures, 0);
+    }
+
+    #[test]
+    fn clock_that_is_set_back_begins_the_pause_anew_at_most() {
+        let (mut breaker, now) = (Breaker::of("c", None), Timestamp::from_millis(1_000_000_000));
+        breaker.failed(1, now);
+        let back = now + -3_600 * SECOND;
+        assert_eq!(breaker.left(back), FIRST_PAUSE);
+        assert_eq!(breaker.left(back + FIRST_PAUSE), 0);
+        breaker.failed(1, back + FIRST_PAUSE);
+        assert_eq!((breaker.left(back), breaker.pauses), (2 * FIRST_PAUSE, 2));
     }
 
     #[test]

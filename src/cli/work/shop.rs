@@ -189,7 +189,7 @@ impl Shop {
     pub async fn wait_for_breaker(&self, until: Urgency) -> bool {
         loop {
             let (left, failures, gave_up) = {
-                let ledger = self.ledger.borrow();
+                let mut ledger = self.ledger.borrow_mut();
                 (ledger.breaker.left(self.now()), ledger.breaker.failures, ledger.breaker.has_given_up())
             };
             if gave_up {
