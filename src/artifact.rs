@@ -11,8 +11,8 @@ use rustix::fs::OFlags;
 
 use crate::private::{Dir, Purpose};
 use crate::redact;
-use crate::sealed::sha256;
 use crate::state::artifact::{Artifact, DIRECTORY, Source};
+use crate::state::digest::sha256;
 use crate::state::id::TaskId;
 use crate::state::limit;
 use crate::state::refusal::Refusal;

@@ -6,11 +6,11 @@ use std::io::{self, Read};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::failpoint;
 use crate::private::{Dir, PrivateError, Purpose};
+use crate::state::digest::sha256;
 use crate::state::snapshot::SnapshotName;
 use crate::state::time::Timestamp;
 
@@ -94,8 +94,4 @@ pub fn put<V: Serialize>(
 pub fn point<V: Serialize>(dir: &Dir, name: &SnapshotName, sha256: &str, version: V) -> io::Result<()> {
     let latest = Latest { version, path: name.to_string(), sha256: sha256.to_owned() };
     dir.place(LATEST, &serde_json::to_vec(&latest)?)
-}
-
-pub fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

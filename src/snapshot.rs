@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use crate::private::{Dir, Purpose};
 pub use crate::sealed::ReadError as SnapshotError;
-use crate::sealed::{self, LATEST, sha256};
+use crate::sealed::{self, LATEST};
 use crate::state::State;
+use crate::state::digest::sha256;
 use crate::state::snapshot::{FORMAT, Head, Listed, Occasion, Problem, Snapshot, SnapshotName, Verification};
 use crate::state::time::{MINUTE, Timestamp};
 

@@ -22,7 +22,6 @@ use std::time::Duration;
 
 use anyhow::bail;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use tokio::select;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -33,6 +32,7 @@ use super::print::Page;
 use super::{Outcome, REFUSED, Session, runtime, supervise, usage_error};
 use crate::participant::{AgentChoice, CallError, Caller, Handle, Stay, directory};
 use crate::state::claim::in_scope;
+use crate::state::digest::sha256;
 use crate::state::guard::HUMAN;
 use crate::state::id::{AgentId, WorkflowId};
 use crate::state::refusal::Refusal;
@@ -485,8 +485,7 @@ async fn listen(shop: Rc<Shop>) {
 
 /// Of the whole command, so that another one is not judged by what this one did.
 fn fingerprint(command: &[String]) -> String {
-    let hash = Sha256::digest(command.join("\0").as_bytes());
-    hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    sha256(command.join("\0"))[..16].to_owned()
 }
 
 /// What was done and what remains, on the board and for whoever reads it. Answers false when nothing is left but failures.

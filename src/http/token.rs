@@ -10,6 +10,7 @@ use subtle::ConstantTimeEq;
 use thiserror::Error;
 
 use crate::private::{self, PrivateError};
+use crate::state::digest::hex;
 
 pub const FILE_NAME: &str = "serve.token";
 /// Hexadecimal digits of 256 bits.
@@ -84,7 +85,7 @@ fn make(path: &Path, replace: bool) -> Result<(), TokenError> {
     let failed = |action| move |source| TokenError::Failed { action, path: path.to_owned(), source };
     let mut bytes = [0; DIGITS / 2];
     getrandom::fill(&mut bytes).map_err(|error| failed("make a token for")(io::Error::other(error)))?;
-    let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let text = hex(&bytes);
     let dir = path.parent().unwrap_or(Path::new("."));
     // Readable by its owner alone from its first moment.
     let mut file = tempfile::Builder::new().prefix(".serve-token-").tempfile_in(dir).map_err(failed("write"))?;

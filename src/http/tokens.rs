@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +21,7 @@ use crate::participant::directory::{BoardLock, DirectoryError};
 use crate::participant::{self, BoardError};
 use crate::private::{self, PrivateError};
 use crate::state::agent::Role;
+use crate::state::digest::{hex, sha256};
 use crate::state::id::AgentId;
 use crate::state::limit;
 use crate::state::refusal::Refusal;
@@ -116,7 +116,7 @@ pub fn add(dir: &Path, wish: Wish) -> Result<(Entry, String), TokensError> {
         let created = SystemClock::default().wall();
         let expires = wish.days.map(|days| created + i64::from(days) * DAY);
         let (role, agent) = (wish.role, wish.agent);
-        let entry = Entry { name, role, agent, sha256: hex(&Sha256::digest(&text)), created, expires };
+        let entry = Entry { name, role, agent, sha256: sha256(&text), created, expires };
         tokens.push(entry.clone());
         Ok((entry, text))
     })
@@ -245,7 +245,7 @@ impl Keyring {
         self.refresh();
         let is_owner = self.owner.accepts(presented);
         let known = self.lock();
-        let hash = if known.guests.is_empty() { String::new() } else { hex(&Sha256::digest(presented)) };
+        let hash = if known.guests.is_empty() { String::new() } else { sha256(presented) };
         let mut found = u32::MAX;
         for (index, guest) in (0..).zip(&known.guests) {
             let same: Choice = guest.entry.sha256.as_bytes().ct_eq(hash.as_bytes());
@@ -296,9 +296,4 @@ impl Guest {
 
 fn principal(entry: &Entry) -> Principal {
     Principal { token: entry.name.clone(), role: entry.role, agent: entry.agent.clone() }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let digit = |value: u8| char::from_digit(u32::from(value), 16).unwrap_or_default();
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }

@@ -1,10 +1,10 @@
 //! One call against the state: identity, renewal, decision, events, answer. Pure; the writer makes it durable.
 
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use super::{AgentArgument, Call, DefaultAgent, Prepared, Principal};
 use crate::state::agent::{Participant, Role};
+use crate::state::digest::sha256;
 use crate::state::event::{Event, Idempotency, Recorded};
 use crate::state::guard::HUMAN;
 use crate::state::id::{AgentId, Chance};
@@ -194,8 +194,7 @@ impl Run<'_, '_> {
         limit::IDEMPOTENCY_KEY.check_text(key)?;
         let nobody = || self.call.principal.map_or_else(|| HUMAN.to_owned(), Principal::key_scope);
         let actor = self.call.actor.as_ref().map_or_else(nobody, AgentId::to_string);
-        let params = Sha256::digest(prepared.params().to_string().as_bytes());
-        let params = params[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+        let params = sha256(prepared.params().to_string())[..32].to_owned();
         let idempotency = Idempotency { key: format!("{actor}/{}/{key}", prepared.name()), params };
         if let Some(known) = self.state.remembered().get(&idempotency.key) {
             if known.params != idempotency.params {

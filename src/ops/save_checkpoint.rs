@@ -3,12 +3,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{AgentArgument, Annotations, Call, Decision, Operation, Toolset, WRITE, input};
+use crate::state::digest::sha256;
 use crate::state::event::{Event, Saved};
 use crate::state::guard::{HUMAN, held_by_other};
 use crate::state::id::{AgentId, TaskId, WorkflowId};
 use crate::state::limit;
 use crate::state::refusal::Refusal;
-use crate::state::workflow::{Budget, Checkpoint, ExecutionState, Spent, sha256_of};
+use crate::state::workflow::{Budget, Checkpoint, ExecutionState, Spent};
 use crate::state::{Created, State};
 
 pub struct SaveCheckpoint;
@@ -95,7 +96,7 @@ impl Operation for SaveCheckpoint {
                     agent: agent.clone(),
                     task,
                     attempt,
-                    sha256: sha256_of(&text),
+                    sha256: sha256(&text),
                     state: execution,
                 };
                 Some((place, checkpoint))

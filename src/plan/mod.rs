@@ -10,10 +10,9 @@ mod tests;
 pub use export::{json as to_json, markdown as to_markdown};
 pub use json::Document;
 
-use sha2::{Digest, Sha256};
-
 use crate::harmless;
 use crate::redact;
+use crate::state::digest::sha256;
 use crate::state::hierarchy;
 use crate::state::limit::{self, Limit};
 use crate::state::pattern::Pattern;
@@ -29,8 +28,7 @@ pub fn parse(text: &str) -> Result<Plan, Vec<Problem>> {
     }
     let is_json = text.trim_start_matches('\u{feff}').trim_start().starts_with(['{', '[']);
     let (title, drafts) = if is_json { json::read(text)? } else { markdown::read(text)? };
-    let sha256 = Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(Plan { sha256, title, items: checked(drafts)? })
+    Ok(Plan { sha256: sha256(text), title, items: checked(drafts)? })
 }
 
 fn over(line: usize, limit: Limit, actual: usize) -> Problem {

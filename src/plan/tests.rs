@@ -121,8 +121,7 @@ fn hints_of_an_older_import_are_not_changed_by_their_spaces() {
     let mut imported = state.replan(&plan, None, 1).unwrap();
     let Event::PlanImported { created, .. } = &mut imported else { panic!("{imported:?}") };
     let older = serde_json::to_vec(&("d", [""; 0], "one\n\ntwo")).unwrap();
-    created[0].planned.as_mut().unwrap().content =
-        Sha256::digest(older)[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    created[0].planned.as_mut().unwrap().content = sha256(older)[..16].to_owned();
     state.record(imported, &envelope()).unwrap();
     is_the_same(&state, text, "the plan");
 }

@@ -4,8 +4,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 
+use super::digest::sha256;
 use super::limit;
 use super::refusal::Refusal;
 pub use super::snapshot::{Problem, SnapshotName as BundleName};
@@ -139,10 +139,6 @@ fn depth(value: &Value) -> usize {
         Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or_default(),
         _ => 0,
     }
-}
-
-fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The content of a file.

@@ -1,9 +1,8 @@
 //! What time alone brings: leases that end and finished tasks that retire. Time is an argument.
 
-use sha2::{Digest, Sha256};
-
 use super::State;
 use super::agent::Participant;
+use super::digest::sha256;
 use super::event::Event;
 use super::policy::Policy;
 use super::run::{stopped, timed_out};
@@ -80,5 +79,5 @@ pub fn clock_stepped(gap_millis: i64, now: Timestamp) -> Event {
 /// First 16 hex digits of the SHA-256 of the task's JSON.
 pub fn content_hash(task: &Task) -> String {
     let json = serde_json::to_vec(task).unwrap_or_default();
-    Sha256::digest(json)[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    sha256(json)[..16].to_owned()
 }

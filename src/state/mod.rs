@@ -12,6 +12,7 @@ mod check;
 pub mod claim;
 pub mod deadline;
 pub mod diff;
+pub mod digest;
 pub mod discovery;
 pub mod document;
 pub mod edit;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::State;
 use super::agent::Demands;
+use super::digest::sha256;
 use super::document::PlanVersion;
 use super::event::{Event, NewTask, PlanChange, Replanned, TaskChange};
 use super::graph::Node;
@@ -626,5 +626,5 @@ fn older_content_hash(item: &Item) -> String {
 /// First 16 hex digits of the SHA-256 of the JSON.
 fn hash(value: &impl Serialize) -> String {
     let json = serde_json::to_vec(value).unwrap_or_default();
-    Sha256::digest(json)[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    sha256(json)[..16].to_owned()
 }

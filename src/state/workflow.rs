@@ -11,8 +11,8 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 
+use super::digest::sha256;
 use super::event::{Event, Saved};
 use super::id::{AgentId, CheckpointId, TaskId, WorkflowId};
 use super::limit;
@@ -125,14 +125,10 @@ impl ExecutionState {
     }
 }
 
-pub fn sha256_of(text: &str) -> String {
-    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 impl Checkpoint {
     /// What is wrong with it, if it is not as it was saved.
     pub fn damage(&self) -> Option<&'static str> {
-        (sha256_of(&self.state.text()) != self.sha256).then_some("its sha256 does not fit its state")
+        (sha256(self.state.text()) != self.sha256).then_some("its sha256 does not fit its state")
     }
 }
 

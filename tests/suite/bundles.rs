@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
-use callboard::sealed::sha256;
+use callboard::state::digest::sha256;
 use callboard::state::limit::BUNDLE;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
@@ -88,7 +88,7 @@ fn bundle_is_saved_refined_and_loaded_by_command_without_a_board() {
     let first = board.saves("docs", "be brief");
     assert_eq!((&first["saved"], &first["prev_sha"]), (&json!(true), &Value::Null), "{first}");
     let file = board.bundles().join(first["path"].as_str().unwrap());
-    assert_eq!(sha256(&fs::read(&file).unwrap()), first["sha256"]);
+    assert_eq!(sha256(fs::read(&file).unwrap()), first["sha256"]);
     let refined = board.bundled(&[
         "--state-scope",
         "docs",

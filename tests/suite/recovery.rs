@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use callboard::state::digest::sha256;
 use callboard::state::event::Event;
 use rusqlite::Connection;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use crate::harness::http::Server;
 use crate::harness::{Board, Client, Finished, PATIENCE, STATE_FILE, size, until};
@@ -40,16 +40,12 @@ fn remove_journal(board: &Board) {
     }
 }
 
-fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// Every file of the board but those that reading makes, with its hash.
 fn files(board: &Board) -> Vec<(String, String)> {
     let entries = fs::read_dir(board.dir()).unwrap().map(|entry| entry.unwrap());
     let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
     let mut files: Vec<_> = files
-        .map(|entry| (entry.file_name().into_string().unwrap(), sha256(&fs::read(entry.path()).unwrap())))
+        .map(|entry| (entry.file_name().into_string().unwrap(), sha256(fs::read(entry.path()).unwrap())))
         .filter(|(name, _)| !["lock", ".gitignore", "journal.db-shm", "journal.db-wal"].contains(&name.as_str()))
         .collect();
     files.sort();
@@ -135,7 +131,7 @@ fn damaged_journal_beside_a_sound_state_file_loses_nothing_but_history() {
         let damaged = fs::read(board.file("journal.db")).unwrap();
         println!("damage {number}");
         goes_on(&board, &ALL, &["up to event 4 is safe; lost: nothing", "journal.db.quarantined-1"]);
-        assert_eq!(sha256(&fs::read(board.file("journal.db.quarantined-1")).unwrap()), sha256(&damaged));
+        assert_eq!(sha256(fs::read(board.file("journal.db.quarantined-1")).unwrap()), sha256(&damaged));
     }
 }
 
@@ -178,7 +174,7 @@ fn state_file_that_is_missing_or_another_boards_is_written_anew_from_the_journal
     fs::write(board.file(STATE_FILE), &foreign).unwrap();
     let reply = create(&board, "task-5");
     assert!(warning(&reply).contains("another board"), "{reply}");
-    assert_eq!(sha256(&fs::read(board.file("mcp-state.json.quarantined-1")).unwrap()), sha256(&foreign));
+    assert_eq!(sha256(fs::read(board.file("mcp-state.json.quarantined-1")).unwrap()), sha256(&foreign));
     assert_eq!(board.tasks().len(), 5);
     board.assert_file_is_the_replay();
 }
@@ -331,7 +327,7 @@ fn doctor_repairs_a_journal_that_lost_its_end_after_a_backup_and_says_so_before(
     let backup: Vec<_> =
         backup.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("backup-")).collect();
     for (name, hash) in before {
-        assert_eq!(sha256(&fs::read(backup[0].join(&name)).unwrap()), hash, "{name}");
+        assert_eq!(sha256(fs::read(backup[0].join(&name)).unwrap()), hash, "{name}");
     }
     assert_eq!(board.tasks().len(), 4);
     create(&board, "task-5");

@@ -14,6 +14,7 @@ use std::time::Instant;
 
 use callboard::journal::Journal;
 use callboard::state::State;
+use callboard::state::digest::hex;
 use callboard::state::event::{Event, Recorded};
 use callboard::state::id::{Chance, TaskId};
 use callboard::state::run::ExecutionMode;
@@ -149,7 +150,7 @@ impl Simulation {
         }
         self.settle();
         self.verify_history();
-        let hash = self.trace.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let hash = hex(&self.trace.finalize());
         (hash, self.counts)
     }
 

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::config;
 use crate::journal::sqlite;
+use crate::state::digest::{hex, sha256};
 use crate::state::time::Timestamp;
 use crate::statefile;
 
@@ -47,11 +48,8 @@ impl Contents {
 
 pub fn write(out: &mut impl Write, header: &Header, contents: &Contents) -> io::Result<()> {
     let parts = contents.parts();
-    let described = parts.map(|(name, bytes)| Part {
-        name: name.to_owned(),
-        bytes: bytes.len() as u64,
-        sha256: hex(&Sha256::digest(bytes)),
-    });
+    let described =
+        parts.map(|(name, bytes)| Part { name: name.to_owned(), bytes: bytes.len() as u64, sha256: sha256(bytes) });
     let header = serde_json::to_vec(&Header {
         board_id: header.board_id.clone(),
         seq: header.seq,
@@ -74,7 +72,7 @@ pub fn read(input: impl Read) -> anyhow::Result<(Header, Contents)> {
     let Some(rest) = all.strip_prefix(FIRST_LINE) else { bail!("it is of a newer callboard, or no backup") };
     let Some((before, digest)) = all.split_last_chunk::<65>() else { bail!("it is cut off") };
     ensure!(
-        format!("{}\n", hex(&Sha256::digest(before))).as_bytes() == digest,
+        format!("{}\n", sha256(before)).as_bytes() == digest,
         "it is not as it was written: its SHA-256 is not the one at its end"
     );
     let mut headers = serde_json::Deserializer::from_slice(rest).into_iter::<Header>();
@@ -85,7 +83,7 @@ pub fn read(input: impl Read) -> anyhow::Result<(Header, Contents)> {
     for part in &header.parts {
         let split = usize::try_from(part.bytes).ok().and_then(|bytes| parts.split_at_checked(bytes));
         let Some((bytes, rest)) = split else { bail!("part {} is cut off", part.name) };
-        ensure!(hex(&Sha256::digest(bytes)) == part.sha256, "part {} is not as it was written", part.name);
+        ensure!(sha256(bytes) == part.sha256, "part {} is not as it was written", part.name);
         match part.name.as_str() {
             statefile::FILE_NAME => contents.state = bytes.to_vec(),
             sqlite::FILE_NAME => contents.journal = bytes.to_vec(),
@@ -95,8 +93,4 @@ pub fn read(input: impl Read) -> anyhow::Result<(Header, Contents)> {
         parts = rest;
     }
     Ok((header, contents))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::Check;
 use crate::private::{self, PrivateError};
-use crate::sealed::sha256;
 use crate::state::artifact::{Artifact, DIRECTORY};
+use crate::state::digest::sha256;
 use crate::state::document::Document;
 use crate::state::id::TaskId;
 use crate::state::limit;

@@ -4,9 +4,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest, Sha256};
-
 use crate::private::{Dir, Purpose};
+use crate::state::digest::sha256;
 use crate::state::id::TaskId;
 
 /// Bytes of each of the two files.
@@ -86,10 +85,7 @@ pub fn sweep(board: &Path) -> io::Result<()> {
 fn file_name(task: &TaskId) -> String {
     match TaskId::checked(task.as_str()) {
         Ok(id) => id.as_str().to_owned(),
-        Err(_) => {
-            let hash = Sha256::digest(task.as_str().as_bytes());
-            hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
-        }
+        Err(_) => sha256(task.as_str())[..32].to_owned(),
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{Answer, Request, typed};
+use crate::state::digest::hex;
 
 #[derive(Clone, Copy)]
 pub struct Rounds {
@@ -130,8 +131,7 @@ impl Rounds {
         seal.update(self.secret);
         seal.update(format!("{} {round}", plan.name));
         seal.update(self.secret);
-        let seal: String = seal.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("{round}-{seal}")
+        format!("{round}-{}", hex(&seal.finalize()))
     }
 
     fn opened(&self, plan: &Plan, state: &str) -> Answer<usize> {
