@@ -297,6 +297,10 @@ fn refusals_name_commands_unless_operations_were_called() {
 
 /// What `callboard …` writes when it has a terminal.
 fn on_a_terminal(board: &Board, arguments: &str) -> Option<String> {
+    Some(String::from_utf8(terminal(board, arguments)?.output().unwrap().stdout).unwrap())
+}
+
+fn terminal(board: &Board, arguments: &str) -> Option<Command> {
     let installed = Command::new("script").arg("--version").output().is_ok_and(|output| output.status.success());
     if !available("script", (!installed).then_some("script (util-linux) is not installed")) {
         return None;
@@ -305,7 +309,20 @@ fn on_a_terminal(board: &Board, arguments: &str) -> Option<String> {
     let typed = format!("{} {arguments}", env!("CARGO_BIN_EXE_callboard"));
     command.args(["-qec", &typed, "/dev/null"]).env("COORDINATION_DIR", board.dir()).env("HOME", board.base());
     command.env("TERM", "xterm").env_remove("NO_COLOR").current_dir(board.base()).stdin(Stdio::null());
-    Some(String::from_utf8(command.output().unwrap().stdout).unwrap())
+    Some(command)
+}
+
+#[test]
+fn work_goes_on_when_its_terminal_takes_no_output() {
+    let board = Board::new();
+    let tasks: Value = (0..100).map(|n| json!({"description": format!("task {n}")})).collect();
+    board.cli_ok("create_tasks_batch", json!({"tasks": tasks}));
+    let Some(mut command) = terminal(&board, "work --agents 2 --exec true") else { return };
+    let terminal = Running::start(&mut command);
+    let done = || board.tasks().values().filter(|task| task["status"] == "done").count();
+    until(PATIENCE, "it works", || (done() > 0).then_some(()));
+    terminal.signal(Signal::STOP);
+    until(PATIENCE, "all is done", || (done() == 100).then_some(()));
 }
 
 #[test]

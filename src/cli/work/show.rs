@@ -1,6 +1,6 @@
 //! What is told of the work: lines for people, with bars below them on a terminal, or a JSON object each.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
@@ -140,34 +140,36 @@ fn is_none(number: &u64) -> bool {
 
 pub struct Show {
     json: bool,
-    bars: Option<Bars>,
-    lines: RefCell<Option<SyncSender<String>>>,
+    bars: Option<SyncSender<Move>>,
+    lines: Option<SyncSender<String>>,
     /// Ends when everything is written.
     written: Receiver<()>,
     untold: Cell<u64>,
 }
 
+/// What is shown from here on.
+enum Move {
+    Total { done: u64, of: u64 },
+    Agent(AgentId, String),
+}
+
+/// On a thread of their own: a terminal may take no output.
 struct Bars {
     all: MultiProgress,
     total: ProgressBar,
-    agents: RefCell<BTreeMap<AgentId, ProgressBar>>,
+    agents: BTreeMap<AgentId, ProgressBar>,
 }
 
 impl Show {
     pub fn new(session: &Session) -> io::Result<Self> {
         let is_watched = !session.json && io::stderr().is_terminal();
-        let bars = is_watched.then(Bars::new);
+        let all = is_watched.then(MultiProgress::new);
         // Elsewhere the lines do not disturb the bars, and one that is not read must not hold them.
-        let around = bars.as_ref().filter(|_| io::stdout().is_terminal()).map(|bars| bars.all.clone());
-        let (lines, given) = sync_channel(WAITING);
+        let around = all.clone().filter(|_| io::stdout().is_terminal());
         let (ends, written) = channel();
-        let writing = move || {
-            write(&given, around.as_ref());
-            drop::<Sender<()>>(ends);
-        };
-        thread::Builder::new().name("output".into()).spawn(writing)?;
-        let lines = RefCell::new(Some(lines));
-        Ok(Self { json: session.json, bars, lines, written, untold: Cell::default() })
+        let lines = on_a_thread("output", ends.clone(), move |lines| write(&lines, around.as_ref()))?;
+        let bars = all.map(|all| on_a_thread("bars", ends, move |moves| Bars::new(all).follow(moves)));
+        Ok(Self { json: session.json, bars: bars.transpose()?, lines: Some(lines), written, untold: Cell::default() })
     }
 
     pub fn tell(&self, event: &Event) {
@@ -188,8 +190,7 @@ impl Show {
 
     fn send(&self, mut line: String, patience: Duration) {
         let start = Instant::now();
-        let lines = self.lines.borrow();
-        let Some(lines) = lines.as_ref() else { return };
+        let Some(lines) = &self.lines else { return };
         while let Err(TrySendError::Full(back)) = lines.try_send(line) {
             if start.elapsed() >= patience {
                 return self.untold.set(self.untold.get() + 1);
@@ -204,23 +205,49 @@ impl Show {
     }
 
     fn move_bars(&self, event: &Event) {
-        if let Some(bars) = &self.bars {
-            bars.show(event);
-        }
+        let (agent, text) = match event {
+            Event::Claimed { agent, task, title, .. } => (agent, format!("{task} {title}")),
+            Event::Running { agent, task, r#try, .. } => (agent, format!("{task}, try {try}", r#try = r#try)),
+            Event::Retrying { agent, task, category, .. } => (agent, format!("{task}: {category}, waits to try again")),
+            Event::Waiting { agent, r#for } => (agent, format!("waits for {for}", r#for = r#for)),
+            Event::Done { agent, .. } | Event::Failed { agent, .. } | Event::Released { agent, .. } => {
+                (agent, String::new())
+            }
+            _ => return,
+        };
+        self.move_to(Move::Agent(AgentId::clone(agent), print::headline(&text)));
     }
 
     /// How much of the scope is done.
     pub fn progress(&self, done: u64, of: u64) {
+        self.move_to(Move::Total { done, of });
+    }
+
+    fn move_to(&self, to: Move) {
         if let Some(bars) = &self.bars {
-            bars.total.set_length(of);
-            bars.total.set_position(done);
+            // What a terminal does not take, nobody sees.
+            let _ = bars.try_send(to);
         }
     }
 }
 
+/// The end of `ends` is that of what `work` does with what is sent to it.
+fn on_a_thread<T: Send + 'static>(
+    name: &str,
+    ends: Sender<()>,
+    work: impl FnOnce(Receiver<T>) + Send + 'static,
+) -> io::Result<SyncSender<T>> {
+    let (sender, given) = sync_channel(WAITING);
+    thread::Builder::new().name(name.to_owned()).spawn(move || {
+        work(given);
+        drop(ends);
+    })?;
+    Ok(sender)
+}
+
 impl Drop for Show {
     fn drop(&mut self) {
-        self.lines.take();
+        (self.lines, self.bars) = (None, None);
         // An error, too, says that it has ended.
         let _ = self.written.recv_timeout(LINGER);
     }
@@ -241,42 +268,41 @@ fn write(lines: &Receiver<String>, around: Option<&MultiProgress>) {
 }
 
 impl Bars {
-    fn new() -> Self {
-        let all = MultiProgress::new();
+    fn new(all: MultiProgress) -> Self {
         let total = all.add(ProgressBar::new(0));
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos} of {len} tasks {elapsed}") {
             total.set_style(style);
         }
         total.enable_steady_tick(TICK);
-        Self { all, total, agents: RefCell::default() }
+        Self { all, total, agents: BTreeMap::new() }
     }
 
-    fn show(&self, event: &Event) {
-        let (agent, text) = match event {
-            Event::Claimed { agent, task, title, .. } => (agent, format!("{task} {title}")),
-            Event::Running { agent, task, r#try, .. } => (agent, format!("{task}, try {try}", r#try = r#try)),
-            Event::Retrying { agent, task, category, .. } => (agent, format!("{task}: {category}, waits to try again")),
-            Event::Waiting { agent, r#for } => (agent, format!("waits for {for}", r#for = r#for)),
-            Event::Done { agent, .. } | Event::Failed { agent, .. } | Event::Released { agent, .. } => {
-                (agent, String::new())
+    fn follow(mut self, moves: Receiver<Move>) {
+        for to in moves {
+            match to {
+                Move::Total { done, of } => {
+                    self.total.set_length(of);
+                    self.total.set_position(done);
+                }
+                Move::Agent(agent, text) => self.show(agent, text),
             }
-            Event::Ended(_) => {
-                self.agents.borrow().values().for_each(ProgressBar::finish_and_clear);
-                return self.total.finish_and_clear();
-            }
-            _ => return,
-        };
-        let mut agents = self.agents.borrow_mut();
-        let bar = agents.entry(AgentId::clone(agent)).or_insert_with(|| {
+        }
+        self.agents.values().for_each(ProgressBar::finish_and_clear);
+        self.total.finish_and_clear();
+    }
+
+    fn show(&mut self, agent: AgentId, text: String) {
+        let prefix = agent.to_string();
+        let bar = self.agents.entry(agent).or_insert_with(|| {
             let bar = self.all.add(ProgressBar::new_spinner());
             if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {wide_msg} {elapsed:>4}") {
                 bar.set_style(style);
             }
             bar.enable_steady_tick(TICK);
-            bar.with_prefix(agent.to_string())
+            bar.with_prefix(prefix)
         });
         bar.reset_elapsed();
-        bar.set_message(print::headline(&text));
+        bar.set_message(text);
     }
 }
 
