@@ -349,7 +349,7 @@ impl State {
         let mut above: BTreeSet<TaskId> = BTreeSet::new();
         for undo in &self.undo[since.0..] {
             let Undo::Task(ordinal, old) = undo else { continue };
-            for task in old.iter().chain(self.tasks.get(ordinal)) {
+            for task in old.iter().chain(self.tasks.get(*ordinal)) {
                 above.extend(task.parent.clone());
                 above.extend(Some(&task.id).filter(|id| self.is_parent(id)).cloned());
             }
@@ -389,8 +389,9 @@ impl State {
     }
 
     pub(super) fn edit_task(&mut self, id: &TaskId, edit: impl FnOnce(&mut Task)) -> Result<(), Absent> {
-        let ordinal = *self.ordinals.get(id).ok_or_else(|| Absent(format!("task {id}")))?;
-        let mut task = Task::clone(&self.tasks[&ordinal]);
+        let absent = || Absent(format!("task {id}"));
+        let ordinal = self.ordinal_of(id).ok_or_else(absent)?;
+        let mut task = Task::clone(self.tasks.get(ordinal).ok_or_else(absent)?);
         edit(&mut task);
         self.put_task(ordinal, Some(Arc::new(task)));
         Ok(())
@@ -516,7 +517,7 @@ impl State {
     }
 
     fn retire(&mut self, task: &Task, seq: u64) -> Result<(), Absent> {
-        let ordinal = *self.ordinals.get(&task.id).ok_or_else(|| Absent(format!("task {}", task.id)))?;
+        let ordinal = self.ordinal_of(&task.id).ok_or_else(|| Absent(format!("task {}", task.id)))?;
         let stub = Retired {
             path: task.path.clone(),
             status: task.status,

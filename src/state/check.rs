@@ -77,11 +77,11 @@ impl State {
     fn check_index(&self, wrong: &mut Vec<String>) {
         let mut fresh = Self { index: Index::default(), ..self.clone() };
         fresh.index.due(self.index.awake_until());
-        for (ordinal, task) in &self.tasks {
-            fresh.index.replace(*ordinal, None, Some(task));
+        for (ordinal, task) in self.tasks.iter() {
+            fresh.index.replace(ordinal, None, Some(task));
         }
-        for ordinal in self.tasks.keys() {
-            fresh.refresh(*ordinal);
+        for (ordinal, _) in self.tasks.iter() {
+            fresh.refresh(ordinal);
         }
         if fresh.index != self.index {
             wrong.push(format!("the index is {:?} and should be {:?}", self.index, fresh.index));

@@ -72,7 +72,7 @@ impl State {
         let mut effort = Effort::new();
         let mut first: Option<&Arc<Task>> = None;
         for ordinal in self.in_order(agent, scope, unfailed).take(LOOK_AHEAD) {
-            let task = &self.tasks[&ordinal];
+            let Some(task) = self.tasks.get(ordinal) else { continue };
             if effort.is_spent() || !exclusive && first.is_some_and(|first| first.priority < task.priority) {
                 break;
             }
@@ -103,8 +103,8 @@ impl State {
         unfailed: bool,
     ) -> impl Iterator<Item = Ordinal> + 'a {
         let fits = move |ordinal: &Ordinal| {
-            let task = &self.tasks[ordinal];
-            in_scope(task, scope) && !(unfailed && task.was_failed_by(&agent.id))
+            let task = self.tasks.get(*ordinal);
+            task.is_some_and(|task| in_scope(task, scope) && !(unfailed && task.was_failed_by(&agent.id)))
         };
         let mut runs: Vec<_> = self.index.ready_for(agent).collect();
         let heads = runs.iter_mut().enumerate().filter_map(|(number, run)| Some(Reverse((run.next()?, number))));
@@ -170,7 +170,7 @@ impl State {
     }
 
     pub fn oldest_ready(&self) -> Option<&Arc<Task>> {
-        self.tasks.get(&self.index.oldest_ready()?)
+        self.tasks.get(self.index.oldest_ready()?)
     }
 
     pub fn delayed_count(&self) -> usize {
@@ -187,8 +187,8 @@ impl State {
     }
 
     pub fn is_ready(&self, id: &TaskId) -> bool {
-        let Some(ordinal) = self.ordinals.get(id) else { return false };
-        self.tasks.get(ordinal).is_some_and(|task| self.index.is_ready(*ordinal, task))
+        let Some(ordinal) = self.ordinal_of(id) else { return false };
+        self.tasks.get(ordinal).is_some_and(|task| self.index.is_ready(ordinal, task))
     }
 
     /// Why `agent` gets nothing.

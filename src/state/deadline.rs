@@ -17,7 +17,7 @@ pub const STEP: i64 = MINUTE;
 impl State {
     /// Leases, reservations and waits for a runner whose end has come.
     pub fn expire(&self, now: Timestamp) -> Vec<Event> {
-        let ended = self.index.leases_ended(now).filter_map(|ordinal| self.tasks.get(&ordinal));
+        let ended = self.index.leases_ended(now).filter_map(|ordinal| self.tasks.get(ordinal));
         let ended = ended.filter_map(|task| lease_expired(task));
         ended.chain(self.unmatched(now)).chain(self.expired_reservations(now)).collect()
     }
@@ -34,9 +34,9 @@ impl State {
         let surplus = |finished: usize| Some(finished.saturating_sub(keep)).filter(|surplus| *surplus > keep / 10);
         let of_tasks = surplus(self.index.finished().len());
         let of_runs = surplus(self.runs().over().len());
-        let oldest = self.index.finished().filter_map(|ordinal| self.tasks.get(&ordinal));
+        let oldest = self.index.finished().filter_map(|ordinal| self.tasks.get(ordinal));
         let oldest = oldest.take(of_tasks.map_or(0, |_| usize::MAX)).filter(|task| !self.is_needed(task));
-        let runs = self.runs().over().filter_map(|ordinal| self.tasks.get(&ordinal));
+        let runs = self.runs().over().filter_map(|ordinal| self.tasks.get(ordinal));
         let runs = runs.take(of_runs.unwrap_or_default()).filter(|task| self.index.dependents(&task.id).is_empty());
         let oldest = oldest.take(of_tasks.unwrap_or_default()).chain(runs);
         let tasks: Vec<Task> = oldest.map(|task| Task::clone(task)).collect();
@@ -49,7 +49,7 @@ impl State {
         task.planned.is_some()
             || self.is_parent(&task.id)
             || self.ancestors(task).any(|above| !above.status.may_retire())
-            || dependents.iter().filter_map(|ordinal| self.tasks.get(ordinal)).any(|task| !task.status.may_retire())
+            || dependents.iter().filter_map(|ordinal| self.tasks.get(*ordinal)).any(|task| !task.status.may_retire())
     }
 
     /// `participant` is dead: its agents have the grace to come back.

@@ -118,7 +118,7 @@ impl State {
 
     /// In order of creation.
     pub fn parts(&self, id: &TaskId) -> impl Iterator<Item = &Arc<Task>> {
-        self.index.parts(id).filter_map(|ordinal| self.tasks.get(&ordinal))
+        self.index.parts(id).filter_map(|ordinal| self.tasks.get(ordinal))
     }
 
     /// From the parent upwards.
@@ -160,7 +160,7 @@ impl State {
 
     /// Tasks at this path that are not out of the plan.
     pub fn at_path(&self, path: &str) -> impl Iterator<Item = &Arc<Task>> {
-        let there = self.index.at_path(path).filter_map(|ordinal| self.tasks.get(&ordinal));
+        let there = self.index.at_path(path).filter_map(|ordinal| self.tasks.get(ordinal));
         there.filter(|task| task.status != TaskStatus::Obsolete)
     }
 
@@ -216,8 +216,7 @@ impl State {
     pub(super) fn refresh_below(&mut self, id: &TaskId) {
         if self.index.has_parts(id) {
             let below = self.below(id);
-            let below: Vec<Ordinal> =
-                below.into_iter().filter_map(|task| self.ordinals.get(&task.id)).copied().collect();
+            let below: Vec<Ordinal> = below.into_iter().filter_map(|task| self.ordinal_of(&task.id)).collect();
             below.into_iter().for_each(|ordinal| self.refresh(ordinal));
         }
     }

@@ -280,10 +280,10 @@ mod tests {
         }
         let state = State::from_document(document);
         let mut one_by_one = Index::default();
-        for (ordinal, task) in &state.tasks {
-            one_by_one.replace(*ordinal, None, Some(task));
+        for (ordinal, task) in state.tasks.iter() {
+            one_by_one.replace(ordinal, None, Some(task));
             if state.is_unblocked(task) {
-                one_by_one.place(*ordinal, task);
+                one_by_one.place(ordinal, task);
             }
         }
         assert_eq!(state.index, one_by_one);

@@ -35,6 +35,7 @@ mod restore;
 pub mod run;
 pub mod session;
 pub mod snapshot;
+mod table;
 pub mod task;
 pub mod time;
 pub mod workflow;
@@ -56,6 +57,7 @@ use message::{Mail, Message};
 pub use remembered::{Created, Remembered};
 use reservation::{Holds, Reservation};
 use session::{Session, Sessions};
+use table::Table;
 use task::{Task, TaskStatus};
 use time::Timestamp;
 use workflow::{Checkpoint, Progress, Workflow};
@@ -66,7 +68,7 @@ type Ordinal = u64;
 #[derive(Clone, Debug)]
 pub struct State {
     board: Arc<Board>,
-    tasks: BTreeMap<Ordinal, Arc<Task>>,
+    tasks: Table<Arc<Task>>,
     ordinals: HashMap<TaskId, Ordinal>,
     agents: BTreeMap<AgentId, Arc<Agent>>,
     discoveries: BTreeMap<Ordinal, Arc<Discovery>>,
@@ -149,7 +151,7 @@ impl State {
         };
         Self {
             board: Arc::new(board),
-            tasks: BTreeMap::new(),
+            tasks: Table::default(),
             ordinals: HashMap::new(),
             agents: BTreeMap::new(),
             discoveries: BTreeMap::new(),
@@ -190,14 +192,14 @@ impl State {
         state.ordinals = tasks.iter().map(|task| task.id.clone()).zip(1..).collect();
         state.tasks = (1..).zip(tasks).collect();
         // All at once, because one by one costs more than everything else at the start of a process.
-        state.index = Index::of(state.tasks.iter().map(|(ordinal, task)| (*ordinal, &**task)));
+        state.index = Index::of(state.tasks.iter().map(|(ordinal, task)| (ordinal, &**task)));
         let available = state.tasks.iter().filter(|(_, task)| may_be_ready(task));
         let (parents, parts): (Vec<_>, Vec<_>) = available.partition(|(_, task)| state.is_parent(&task.id));
         let unblocked: Vec<_> = parts.into_iter().filter(|(_, task)| state.is_unblocked(task)).collect();
-        state.index.place_all(unblocked.into_iter().map(|(ordinal, task)| (*ordinal, &**task)));
-        parents.into_iter().for_each(|(ordinal, _)| state.index.note_open_parent(*ordinal, true));
-        for (ordinal, task) in &state.tasks {
-            state.holds.replace_task(*ordinal, None, Some(task));
+        state.index.place_all(unblocked.into_iter().map(|(ordinal, task)| (ordinal, &**task)));
+        parents.into_iter().for_each(|(ordinal, _)| state.index.note_open_parent(ordinal, true));
+        for (ordinal, task) in state.tasks.iter() {
+            state.holds.replace_task(ordinal, None, Some(task));
         }
         state.agents = document.agents.into_iter().map(|(id, agent)| (id, Arc::new(agent))).collect();
         document.discoveries.into_iter().for_each(|discovery| state.put_discovery(discovery));
@@ -251,13 +253,17 @@ impl State {
     }
 
     pub fn task(&self, id: &TaskId) -> Option<&Arc<Task>> {
-        self.tasks.get(self.ordinals.get(id)?)
+        self.tasks.get(self.ordinal_of(id)?)
+    }
+
+    fn ordinal_of(&self, id: &TaskId) -> Option<Ordinal> {
+        self.ordinals.get(id).copied()
     }
 
     /// Tasks after `id` in order of creation; from the start when `id` is not among them.
     pub fn tasks_after(&self, id: Option<&TaskId>) -> impl Iterator<Item = &Arc<Task>> {
-        let start = id.and_then(|id| self.ordinals.get(id)).map_or(0, |ordinal| ordinal + 1);
-        self.tasks.range(start..).map(|(_, task)| task)
+        let start = id.and_then(|id| self.ordinal_of(id)).map_or(0, |ordinal| ordinal + 1);
+        self.tasks.starting_at(start).map(|(_, task)| task)
     }
 
     pub fn retired(&self) -> impl Iterator<Item = (&TaskId, &Arc<Retired>)> {
@@ -367,7 +373,7 @@ impl State {
             let entity = match undo {
                 Undo::Head(..) | Undo::Board(_) | Undo::Remembered(_) => None,
                 Undo::Task(ordinal, old) => {
-                    old.as_ref().or_else(|| self.tasks.get(&ordinal)).map(|task| Entity::Task(task.id.clone()))
+                    old.as_ref().or_else(|| self.tasks.get(ordinal)).map(|task| Entity::Task(task.id.clone()))
                 }
                 Undo::Agent(id, _) => Some(Entity::Agent(id)),
                 Undo::Discovery(ordinal) => self.discoveries.get(&ordinal).map(|one| Entity::Discovery(one.id.clone())),
@@ -432,7 +438,7 @@ impl State {
     fn swap_task(&mut self, ordinal: Ordinal, new: Option<Arc<Task>>) -> Option<Arc<Task>> {
         let old = match &new {
             Some(task) => self.tasks.insert(ordinal, Arc::clone(task)),
-            None => self.tasks.remove(&ordinal),
+            None => self.tasks.remove(ordinal),
         };
         match (&old, &new) {
             (None, Some(new)) => drop(self.ordinals.insert(new.id.clone(), ordinal)),
@@ -450,7 +456,7 @@ impl State {
         {
             for dependent in self.index.dependents(&id) {
                 self.refresh(dependent);
-                if let Some(id) = self.tasks.get(&dependent).map(|task| task.id.clone()) {
+                if let Some(id) = self.tasks.get(dependent).map(|task| task.id.clone()) {
                     self.refresh_below(&id);
                 }
             }
@@ -459,7 +465,7 @@ impl State {
     }
 
     fn refresh(&mut self, ordinal: Ordinal) {
-        let task = self.tasks.get(&ordinal).cloned();
+        let task = self.tasks.get(ordinal).cloned();
         self.place(ordinal, task.as_deref(), task.as_deref());
     }
 
@@ -468,7 +474,7 @@ impl State {
         let parents = [old, new].map(|task| task.and_then(|task| task.parent.clone()));
         let moved = parents[0] != parents[1];
         for parent in parents.into_iter().flatten().filter(|_| moved) {
-            if let Some(ordinal) = self.ordinals.get(&parent).copied() {
+            if let Some(ordinal) = self.ordinal_of(&parent) {
                 self.refresh(ordinal);
             }
         }

@@ -133,7 +133,7 @@ impl State {
         let files = pattern.as_str().to_owned();
         match holder {
             Holder::Task(ordinal) => {
-                let task = self.tasks.get(&ordinal)?;
+                let task = self.tasks.get(ordinal)?;
                 let open = task.open_attempt()?;
                 Some(Hold {
                     files,
@@ -218,8 +218,8 @@ impl State {
     pub(super) fn check_reservations(&self, wrong: &mut Vec<String>) {
         let mut holds = Holds::default();
         let mut ids = BTreeSet::new();
-        for (ordinal, task) in &self.tasks {
-            holds.replace_task(*ordinal, None, Some(task));
+        for (ordinal, task) in self.tasks.iter() {
+            holds.replace_task(ordinal, None, Some(task));
         }
         for (ordinal, one) in &self.reservations {
             holds.replace_reservation(*ordinal, None, Some(one));

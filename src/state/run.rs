@@ -222,13 +222,13 @@ impl State {
 
     /// The newest first, of those that were created before `before`.
     pub fn newest_runs(&self, before: Option<&TaskId>) -> impl Iterator<Item = &Arc<Task>> {
-        let end = before.and_then(|id| self.ordinals.get(id)).copied();
-        self.runs().newest(end).filter_map(|ordinal| self.tasks.get(&ordinal))
+        let end = before.and_then(|id| self.ordinal_of(id));
+        self.runs().newest(end).filter_map(|ordinal| self.tasks.get(ordinal))
     }
 
     /// The live ones, oldest first.
     pub fn runs_of<'s>(&'s self, session: &SessionId) -> impl DoubleEndedIterator<Item = &'s Arc<Task>> + 's {
-        self.runs().of_session(session).filter_map(|ordinal| self.tasks.get(&ordinal))
+        self.runs().of_session(session).filter_map(|ordinal| self.tasks.get(ordinal))
     }
 
     /// Those that have left the live state, the newest first, of those behind `after`.
@@ -247,7 +247,7 @@ impl State {
 
     /// Claimed, and not begun.
     pub fn claimed_runs(&self) -> impl Iterator<Item = &Arc<Task>> {
-        self.runs().claimed().filter_map(|ordinal| self.tasks.get(&ordinal))
+        self.runs().claimed().filter_map(|ordinal| self.tasks.get(ordinal))
     }
 
     /// None when there is no such run, be it live or retired.
@@ -286,7 +286,7 @@ impl State {
                 best = Some(first);
             }
         }
-        self.tasks.get(&best?.1)
+        self.tasks.get(best?.1)
     }
 
     /// The newest claim of `agent`, if it is of a run and was not acted on: its reply may have been lost.
@@ -319,7 +319,7 @@ impl State {
         let mut fits: BTreeMap<&Demands, bool> = BTreeMap::new();
         let (mut events, mut awaited) = (Vec::new(), Vec::new());
         let is_paused = self.board().paused.is_some();
-        for task in self.runs().unmatched(now).filter_map(|ordinal| self.tasks.get(&ordinal)) {
+        for task in self.runs().unmatched(now).filter_map(|ordinal| self.tasks.get(ordinal)) {
             let is_awaited =
                 is_paused || *fits.entry(&task.demands).or_insert_with(|| self.has_runner_for(&task.demands, now));
             match is_awaited {

@@ -30,13 +30,13 @@ impl State {
         let mut changed: BTreeMap<Ordinal, Option<Arc<Task>>> = BTreeMap::new();
         for undo in &self.undo[since.0..] {
             if let Undo::Task(ordinal, old) = undo
-                && self.tasks.get(ordinal).is_some_and(|task| task.run.is_some())
+                && self.tasks.get(*ordinal).is_some_and(|task| task.run.is_some())
             {
                 changed.entry(*ordinal).or_insert_with(|| old.clone());
             }
         }
         for (ordinal, old) in changed {
-            let task = Arc::clone(&self.tasks[&ordinal]);
+            let Some(task) = self.tasks.get(ordinal).cloned() else { continue };
             let Some(run) = task.run.as_deref() else { continue };
             let before = old.as_ref().map(|task| task.status);
             if before.is_some_and(|before| before != TaskStatus::Available) && task.status == TaskStatus::Available {
@@ -163,7 +163,7 @@ impl State {
 
     /// Pending runs wait for a runner in time that agents could act in.
     pub(in crate::state) fn step_runs(&mut self, gap_millis: i64) -> Result<(), Absent> {
-        let pending: Vec<_> = self.runs().pending_runs().filter_map(|ordinal| self.tasks.get(&ordinal)).collect();
+        let pending: Vec<_> = self.runs().pending_runs().filter_map(|ordinal| self.tasks.get(ordinal)).collect();
         let pending: Vec<_> = pending.into_iter().map(|task| task.id.clone()).collect();
         for id in pending {
             self.edit_run(&id, |run| run.no_match_until = run.no_match_until.map(|until| until + gap_millis))?;

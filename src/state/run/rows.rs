@@ -75,7 +75,7 @@ impl State {
                 Undo::Whole(_) => return self.all_run_rows(),
                 Undo::Session(id, _) => drop(sessions.insert(id.clone())),
                 Undo::Task(ordinal, old) => {
-                    let now = self.tasks.get(ordinal);
+                    let now = self.tasks.get(*ordinal);
                     // Of a run that has retired this is the last that was seen of it.
                     let Some(last) = now.or(old.as_ref()).filter(|task| task.run.is_some()) else { continue };
                     let first = || (old.clone(), Arc::clone(last));
