@@ -96,7 +96,7 @@ impl State {
         }
     }
 
-    /// The ready tasks that `agent` may be given, merged from the demand sets as far as they are asked for.
+    /// The ready tasks that `agent` may be given. Mostly the first will do, and the others are not looked for.
     fn in_order<'a>(
         &'a self,
         agent: &'a Agent,
@@ -107,19 +107,24 @@ impl State {
             let task = self.tasks.get(*ordinal);
             task.is_some_and(|task| in_scope(task, scope) && !(unfailed && task.was_failed_by(&agent.id)))
         };
+        let others = iter::once_with(|| self.merged(agent)).flatten().skip(1);
+        self.index.first_for(agent).into_iter().chain(others).filter(fits)
+    }
+
+    /// From the demand sets, as far as they are asked for.
+    fn merged<'a>(&'a self, agent: &'a Agent) -> impl Iterator<Item = Ordinal> + 'a {
         let mut runs: Vec<_> = self.index.ready_for(agent).collect();
         let heads = runs.iter_mut().enumerate().filter_map(|(number, run)| Some(Reverse((run.next()?, number))));
         let mut heads: BinaryHeap<_> = heads.collect();
         let mut taken: Option<usize> = None;
-        let merged = iter::from_fn(move || {
+        iter::from_fn(move || {
             if let Some(number) = taken.take() {
                 heads.extend(runs[number].next().map(|next| Reverse((next, number))));
             }
             let Reverse(((_, ordinal), number)) = heads.pop()?;
             taken = Some(number);
             Some(ordinal)
-        });
-        merged.filter(fits)
+        })
     }
 
     /// The named task, or why it cannot be claimed.
