@@ -152,6 +152,7 @@ impl State {
                 };
                 self.edit_task(task, |task| claim(task, opened))?;
                 self.edit_agent(agent, |agent| {
+                    agent.current_tasks.reserve_exact(1);
                     agent.current_tasks.push(task.clone());
                     agent.current_task = Some(task.clone());
                     agent.present_through.extend(through.clone());
@@ -417,10 +418,11 @@ impl State {
     }
 
     fn edit_agent(&mut self, id: &AgentId, edit: impl FnOnce(&mut Agent)) -> Result<(), Absent> {
-        let agent = self.agents.get(id).ok_or_else(|| Absent(format!("agent {id}")))?;
-        let mut agent = Agent::clone(agent);
+        let known = self.agents.get_mut(id).ok_or_else(|| Absent(format!("agent {id}")))?;
+        let mut agent = Agent::clone(known);
         edit(&mut agent);
-        self.put_agent(agent);
+        let old = std::mem::replace(known, Arc::new(agent));
+        self.undo.push(Undo::Agent(id.clone(), Some(old)));
         Ok(())
     }
 
@@ -684,6 +686,8 @@ fn claim(task: &mut Task, attempt: Attempt) {
     task.started_at = None;
     task.not_before = None;
     task.attempt = attempt.number;
+    // Most tasks have but one attempt, and room for four is a kilobyte.
+    task.attempts.reserve_exact(1);
     task.attempts.push(attempt);
     let surplus = task.attempts.len().saturating_sub(ATTEMPTS_KEPT);
     task.attempts.drain(..surplus);
