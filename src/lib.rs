@@ -9,10 +9,10 @@
 //!
 //! A call comes in through [`mcp`], [`rpc`] or [`cli`], is looked up in the list of [`ops`], and goes to the
 //! participant's writer.
-//! The writer takes the board's lock, catches up with what others appended, lets the operation *decide* on events,
-//! *applies* them, appends them to the journal in one durable transaction, replaces the state file ([`statefile`]), frees
-//! the lock, and only then answers; refusals wait for their batch, too. What was recorded goes to the feed, for whoever
-//! listens.
+//! The writer takes the journal's lock, catches up with what others appended, lets the operation *decide* on events,
+//! *applies* them, appends them to the journal in one transaction and frees the lock. A round for all that was committed
+//! meanwhile follows: the journal is synced, the state file ([`statefile`]) replaced, and only then they are answered;
+//! refusals wait for their batch, too. What was recorded goes to the feed, for whoever listens.
 //!
 //! # Where a change goes
 //!
@@ -23,7 +23,7 @@
 //! | what a tool takes, decides or answers | its file in [`ops`]; a new one is one file and one line in the list |
 //! | who runs an agent session, where, and who hears of its end | `state::run`, `state::session`; `journal::sqlite` for their tables |
 //! | what was found out, and who is handed it | `state::discovery` |
-//! | how calls become durable, waiting, presence | [`participant`]: `writer` (the loop), `board` (start, catch-up), `directory`, `feed`, `archive` (the past), `upkeep` |
+//! | how calls become durable, waiting, presence | [`participant`]: `writer` (the loop, `batch`, `round`), `board` (start, catch-up), `directory`, `feed`, `archive` (the past), `upkeep` |
 //! | what happens to a damaged or deleted board | [`participant`]: `recovery` (at start, `doctor --repair`), `vanished` (while it runs) |
 //! | what a plan may look like | [`plan`] (JSON, Markdown, export); `state::plan` for what a new version means, `state::hierarchy` for parents |
 //! | how far executions have come, and what they may spend | `state::workflow`; [`artifact`] for the files that work leaves |

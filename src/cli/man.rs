@@ -45,7 +45,10 @@ const FILES: [(&str, &str); 6] = [
     ("mcp-state.json", "In it: the whole state as JSON, replaced with every change. To be read, never to be written."),
     ("journal.db", "In it: every event since the board was made, as an SQLite database with its -wal and -shm files."),
     ("config.toml", "In it: the policy, for a board that is to differ from the defaults."),
-    ("lock", "In it: held by the process that is writing."),
+    (
+        "lock, state-lock",
+        "In it: held by the process that writes to the journal, and the one that replaces the state file.",
+    ),
     (TOKEN_FILE, "In it: what `callboard serve` wants to see of its clients. Whoever can read it can use the board."),
 ];
 

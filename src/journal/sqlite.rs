@@ -14,9 +14,11 @@ mod salvage;
 
 use fs_err::os::unix::fs::OpenOptionsExt;
 use std::cell::Cell;
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fs_err as fs;
@@ -29,6 +31,7 @@ pub use super::chain::Hash;
 use super::chain::{Link, Row, damaged};
 use super::{AppendError, BatchId, Journal, JournalError, check_sequence};
 use crate::failpoint;
+use crate::private;
 use crate::state::event::Recorded;
 use crate::state::run::rows::Rows;
 pub use compaction::{BLOCK, Block};
@@ -36,6 +39,7 @@ use room::Room;
 pub use salvage::set_aside;
 
 pub const FILE_NAME: &str = "journal.db";
+const LOG_NAME: &str = "journal.db-wal";
 pub const FORMAT: u32 = 2;
 
 /// In bytes.
@@ -103,8 +107,12 @@ pub struct SqliteJournal {
     /// The newest event that this process has read or written. What comes after it must be chained to it, so a history
     /// that was exchanged under a running process is noticed.
     last: Cell<Option<Link>>,
-    /// Everything that can be read is durable: a process that died between writing and syncing left nothing unsynced.
-    settled: Cell<bool>,
+    /// Of a process that syncs the log itself, see [`SqliteJournal::defer_syncs`].
+    log: Option<Arc<File>>,
+    /// What the log says up to this event is durable.
+    durable: Cell<u64>,
+    /// What a sync was for that failed, the system may have forgotten.
+    has_failed: Cell<bool>,
     /// Of the events that were read or written, in bytes, about.
     passed: Cell<u64>,
     room: Room,
@@ -126,7 +134,9 @@ impl SqliteJournal {
             has_log,
             base: 0,
             last: Cell::new(None),
-            settled: Cell::default(),
+            log: None,
+            durable: Cell::default(),
+            has_failed: Cell::default(),
             passed: Cell::default(),
             room: Room::in_log(beside(&path, "-wal")),
         };
@@ -177,21 +187,71 @@ impl SqliteJournal {
         self.base
     }
 
-    /// Makes durable what can be read. A process that was killed between writing its log and syncing it may have left events
-    /// that the next one finds and a power loss would take back. An append does the same.
-    pub fn settle(&self) -> Result<(), JournalError> {
-        if !self.settled.get() {
-            checkpoint(&self.connection, "FULL")?;
-            self.settled.set(true);
+    /// From here on a commit is over when it is written, and durable when this process, or another, has settled it: so one
+    /// sync does for the commits of many, and nobody waits for it with a lock in hand. Where there is no log SQLite goes on
+    /// syncing each commit.
+    pub fn defer_syncs(&mut self, dir: &Path) -> Result<(), JournalError> {
+        if self.has_log
+            && let Some(log) = private::read(dir, LOG_NAME).map_err(io::Error::from)?
+        {
+            self.connection.pragma_update(None, "synchronous", "NORMAL")?;
+            self.log = Some(Arc::new(log));
         }
+        Ok(())
+    }
+
+    /// To be synced by another thread, which [`SqliteJournal::synced`] is to be told of; `None` when SQLite does it, or a
+    /// sync has failed.
+    pub fn log(&self) -> Option<Arc<File>> {
+        self.log.as_ref().filter(|_| !self.has_failed.get()).map(Arc::clone)
+    }
+
+    /// Up to this event everything is durable, as far as this process knows.
+    pub fn durable(&self) -> u64 {
+        self.durable.get()
+    }
+
+    pub fn is_settled(&self, seq: u64) -> bool {
+        self.durable.get() >= seq
+    }
+
+    /// The events up to `seq` are durable: a sync of the log that began behind them is over, or somebody has shown them.
+    pub fn synced(&self, seq: u64) {
+        self.durable.set(self.durable.get().max(seq));
+    }
+
+    /// The sync of the log has failed, and another that succeeds would prove nothing.
+    pub fn sync_failed(&self) {
+        self.has_failed.set(true);
+    }
+
+    /// Makes the events up to `seq` durable, which this process has read or written. A process that was killed between writing
+    /// its log and syncing it may have left events that the next one finds and a power loss would take back.
+    pub fn settle(&self, seq: u64) -> Result<(), JournalError> {
+        if self.is_settled(seq) {
+            return Ok(());
+        }
+        match self.log() {
+            None if self.has_failed.get() => return self.settle_for_good(seq),
+            None => checkpoint(&self.connection, "FULL")?,
+            Some(log) => {
+                if let Err(error) = log.sync_data() {
+                    tracing::error!(%error, "the journal's log could not be synced");
+                    self.sync_failed();
+                    return self.settle_for_good(seq);
+                }
+            }
+        }
+        self.synced(seq);
         Ok(())
     }
 
     /// The same, and makes certain that what cannot be read will not come back: an append that failed may stand in the log
     /// behind its end.
-    pub fn settle_for_good(&self) -> Result<(), JournalError> {
+    pub fn settle_for_good(&self, seq: u64) -> Result<(), JournalError> {
         checkpoint(&self.connection, "TRUNCATE")?;
-        self.settled.set(true);
+        self.has_failed.set(false);
+        self.synced(seq);
         Ok(())
     }
 
@@ -254,7 +314,9 @@ impl SqliteJournal {
         transaction.commit().map_err(unknown)?;
         failpoint::hit("after-commit").map_err(unknown)?;
         self.last.set(Some(link));
-        self.settled.set(self.settled.get() || !rows.is_empty());
+        if self.log.is_none() && !rows.is_empty() {
+            self.synced(link.seq);
+        }
         take_log_in_at_end(&self.connection, true);
         self.room.make();
         Ok(())

@@ -1,13 +1,15 @@
 //! The board on disk as one process holds it: lock, journal, state file; how it is made, loaded and caught up with.
 
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
 use super::archive::{self, BoardArchive};
-use super::directory::{self, BoardLock, DirectoryError, JOURNAL};
+use super::directory::{self, BoardLock, DirectoryError, JOURNAL, Left};
 use super::edits;
 use super::recovery::{self, Author};
 use crate::config::{self, ConfigError};
@@ -22,7 +24,7 @@ use crate::state::policy::Policy;
 use crate::state::run::rows::Rows;
 use crate::state::time::Timestamp;
 use crate::state::{ApplyError, Envelope, State};
-use crate::statefile::{self, FileIdentity, Found, Head, LoadError, Projection};
+use crate::statefile::{self, FileIdentity, Found, LoadError, Projection, Unplaced};
 
 /// Why the board cannot be used, and what to do about it.
 #[derive(Debug, Error)]
@@ -267,7 +269,7 @@ impl Board {
             }
             loaded => loaded.map(|loaded| (loaded, None)),
         };
-        let (Loaded { state, journal, config, outdated, projection }, report) = match loaded {
+        let (Loaded { state, mut journal, config, outdated, projection }, report) = match loaded {
             Ok(loaded) => loaded,
             Err(error) => {
                 if has_lock {
@@ -276,6 +278,7 @@ impl Board {
                 return Err(error);
             }
         };
+        journal.defer_syncs(dir)?;
         lock.settle_journal(journal.identity(), journal.has_log())?;
         let dir = dir.to_owned();
         let mut board = Self {
@@ -339,13 +342,14 @@ impl Board {
 
     /// COMMIT failed, which does not say that nothing was written: the journal itself knows.
     fn look_for(&mut self, batch: &BatchId, error: JournalError) -> Result<(), BoardError> {
-        let found = SqliteJournal::open(&self.dir).and_then(|journal| {
+        let found = SqliteJournal::open(&self.dir).and_then(|mut journal| {
             if journal.identity() == self.journal.identity() {
+                journal.defer_syncs(&self.dir)?;
                 self.journal = journal;
             }
             // Else a later crash could take back or bring back what is answered now. A full disk has no space for it.
             if !error.is_of_write() {
-                self.journal.settle_for_good()?;
+                self.journal.settle_for_good(self.journal.head()?)?;
             }
             self.journal.holds_batch(batch)
         });
@@ -356,15 +360,60 @@ impl Board {
         }
     }
 
-    /// What is answered from now on, nothing takes back.
+    /// Whether nothing takes back what the replica says, as far as is known.
+    pub fn is_settled(&self) -> bool {
+        self.journal.is_settled(self.state.seq())
+    }
+
+    /// What the replica says from now on, nothing takes back.
     pub fn settle(&self) -> Result<(), BoardError> {
-        self.journal.settle().map_err(BoardError::NotWritten)
+        if !self.is_settled()
+            && let Some(shown) = self.shown()
+        {
+            self.journal.synced(shown);
+        }
+        self.journal.settle(self.state.seq()).map_err(BoardError::Unknown)
+    }
+
+    /// The same up to `seq`, which a sync that failed is not.
+    pub fn settle_to(&self, seq: u64) -> Result<(), BoardError> {
+        self.journal.settle(seq).map_err(BoardError::Unknown)
+    }
+
+    /// See [`SqliteJournal::log`].
+    pub fn log(&self) -> Option<Arc<File>> {
+        self.journal.log()
+    }
+
+    /// See [`SqliteJournal::synced`].
+    pub fn synced(&self, seq: u64) {
+        self.journal.synced(seq);
+    }
+
+    /// See [`SqliteJournal::sync_failed`].
+    pub fn sync_failed(&self) {
+        self.journal.sync_failed();
+    }
+
+    /// The newest event that nothing takes back.
+    pub fn settled_seq(&self) -> u64 {
+        self.journal.durable().min(self.state.seq())
+    }
+
+    /// The event that the state file shows, which is durable then, unless somebody else has put that file there.
+    pub fn shown(&self) -> Option<u64> {
+        let found = FileIdentity::of(&self.dir).ok().flatten()?;
+        self.projection.shows(found).or_else(|| {
+            let is_left = self.lock.left().files.contains(&found);
+            let head = statefile::seq_of(&self.dir).ok().flatten().filter(|_| is_left)?;
+            (head.board_id == self.state.board().board_id).then_some(head.seq)
+        })
     }
 
     /// Brings the state file to the head, if it is behind.
     pub fn project(&mut self) -> io::Result<()> {
         // A file ahead of the journal is what no power loss may leave.
-        self.journal.settle().map_err(io::Error::other)?;
+        self.settle().map_err(io::Error::other)?;
         let (board_id, seq) = (&self.state.board().board_id, self.state.seq());
         match statefile::seq_of(&self.dir) {
             Ok(Some(shown)) if shown.board_id == *board_id && shown.seq == seq && !edits::is_strange(self) => Ok(()),
@@ -372,34 +421,35 @@ impl Board {
         }
     }
 
-    pub fn dir(&self) -> &Path {
-        &self.dir
+    /// Writes the file that is to show the state as it is now, unless the one in its place does. The caller holds the state
+    /// file's lock until it is placed or given up.
+    pub fn prepare_show(&mut self) -> io::Result<Option<Unplaced>> {
+        match self.shown() {
+            Some(shown) if shown >= self.state.seq() => Ok(None),
+            _ => edits::prepare(&mut self.projection, &mut self.state, &self.lock, &self.dir).map(Some),
+        }
     }
 
-    /// Shows what was recorded behind event `before`. Also answers what there is to say of the file that was there.
-    pub fn show(&mut self, before: u64) -> (Option<String>, io::Result<()>) {
-        let found = FileIdentity::of(&self.dir).ok().flatten();
-        // Then nobody else has recorded or written anything since.
-        let is_ours = found.is_some_and(|found| self.projection.shows(found) == Some(before));
-        let recorded = self.state.seq() > before;
-        if is_ours && !recorded {
-            return (None, Ok(()));
-        }
-        let shows_before = |head: Head| head.board_id == self.state.board().board_id && head.seq == before;
-        let is_current = is_ours || recorded && statefile::seq_of(&self.dir).ok().flatten().is_some_and(shows_before);
-        if !is_current {
-            return (self.keep_put_back(before), self.project());
-        }
-        let settled = self.journal.settle().map_err(io::Error::other);
-        let (projection, state) = (&mut self.projection, &mut self.state);
-        (None, settled.and_then(|()| edits::write_over(found, projection, state, &self.lock)))
+    /// Replaces the state file by the one that was prepared, whose event is durable. Also answers what there is to say of the
+    /// file that was there.
+    pub fn show(&mut self, prepared: Unplaced) -> (Option<String>, io::Result<()>) {
+        let warning = self.keep_put_back();
+        (warning, edits::place(&mut self.projection, prepared, &self.lock, &self.dir))
+    }
+
+    pub fn give_up(&mut self, prepared: Unplaced) {
+        self.projection.give_up(prepared);
     }
 
     /// When the state file is an old one that somebody has put there: keeps it, and says what to do with it.
-    fn keep_put_back(&mut self, head: u64) -> Option<String> {
+    fn keep_put_back(&mut self) -> Option<String> {
+        let (left, found) = (self.lock.left(), FileIdentity::of(&self.dir).ok().flatten()?);
+        if left.has(&found) {
+            return None;
+        }
         let happened = |seq: u64| Some(self.journal.read_from(seq - 1, 1).ok()?.first()?.at);
         let board_id = &self.state.board().board_id;
-        match statefile::keep_put_back(&self.dir, board_id, head, happened) {
+        match statefile::keep_put_back(&self.dir, board_id, left.seq, happened) {
             Ok(put_back) => put_back.map(|old| {
                 let (seq, kept) = (old.seq, old.kept.file_name().unwrap_or_default().display().to_string());
                 format!(
@@ -415,8 +465,15 @@ impl Board {
         }
     }
 
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// What was fetched from, or is to be added to, the archive of this board.
     pub fn archive(&self, now: Timestamp) -> BoardArchive {
+        if let Err(error) = self.settle() {
+            tracing::warn!(%error, "a power loss may take back what an archive has");
+        }
         BoardArchive {
             dir: self.dir.clone(),
             present: self.state.clone(),
@@ -581,7 +638,7 @@ fn nothing_sound(dir: &Path, reason: impl Into<String>) -> BoardError {
     BoardError::NothingSound { path: dir.join(statefile::FILE_NAME), reason: reason.into() }
 }
 
-/// Waits for the lock as long as a call would.
+/// Waits for the board's locks as long as a call would.
 pub fn acquire(lock: &BoardLock) -> Result<(), BoardError> {
     let failed = |source| BoardError::Io { action: "cannot take the board's lock".to_owned(), source };
     if !lock.acquire_within(LOCK_PATIENCE).map_err(failed)? {
@@ -635,7 +692,8 @@ fn found_by(dir: &Path, load: impl FnOnce() -> Result<Option<Found>, LoadError>)
 
 /// The state file that was written without the lock's notes is not somebody's edit.
 fn leave_what_is_there(lock: &BoardLock, dir: &Path) {
-    let left = FileIdentity::of(dir).and_then(|file| lock.leave(file.as_slice()));
+    let seq = statefile::seq_of(dir).ok().flatten().map_or(0, |head| head.seq);
+    let left = FileIdentity::of(dir).and_then(|file| lock.leave(&Left { files: file.into_iter().collect(), seq }));
     if let Err(error) = left {
         tracing::debug!(%error, "the state file may be taken for an edit");
     }

@@ -2,11 +2,11 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::iter;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::private::{self, Dir, PrivateError, Purpose};
@@ -14,10 +14,11 @@ use crate::statefile::FileIdentity;
 
 pub const JOURNAL: &str = "journal.db";
 const LOCK: &str = "lock";
+const STATE_LOCK: &str = "state-lock";
 const RUN: &str = "run";
-/// In `lock`, behind the signer's line: the state files that were left, as JSON.
+/// In `lock`, behind the signer's line: what was left in the place of the state file, as JSON.
 const LEFT_AT: u64 = 11;
-const LEFT_BYTES: usize = 300;
+const LEFT_BYTES: usize = 330;
 
 #[derive(Debug, Error)]
 pub enum DirectoryError {
@@ -161,91 +162,177 @@ pub fn inspect(path: &Path) -> Result<(), DirectoryError> {
     inspect_run(path)
 }
 
-/// The board's lock: whoever holds it may append to the journal and replace the state file.
+/// The board's locks. Whoever holds the journal's may append to it, and whoever holds the state file's may replace that; who
+/// holds both has the board to itself. Who has the state file's does not wait for the journal's.
 pub struct BoardLock {
     dir: PathBuf,
     handle: Dir,
-    file: File,
-    lock: Identity,
+    journal: Held,
+    state_file: Held,
     /// The files that the journal is made of, and which they are.
-    journal: Vec<(&'static str, Identity)>,
+    files: Vec<(&'static str, Identity)>,
 }
 
-impl BoardLock {
-    /// Opens the lock file, which is never unlinked.
-    pub fn open(dir: &Path) -> Result<Self, DirectoryError> {
-        let handle = opened(dir)?;
-        let file = handle.open_file(LOCK, Purpose::Keep)?;
-        let file = file.ok_or_else(|| failed("open", &dir.join(LOCK))(io::ErrorKind::NotFound.into()))?;
-        let metadata = file.metadata().map_err(failed("look at", &dir.join(LOCK)))?;
-        let lock = (metadata.dev(), metadata.ino());
-        Ok(Self { dir: dir.to_owned(), handle, file, lock, journal: Vec::new() })
+/// A lock file, which is never unlinked.
+struct Held {
+    name: &'static str,
+    file: File,
+    identity: Identity,
+}
+
+impl Held {
+    fn open(dir: &Dir, name: &'static str, purpose: Purpose) -> Result<Self, DirectoryError> {
+        let path = dir.path().join(name);
+        let file =
+            dir.open_file(name, purpose)?.ok_or_else(|| failed("open", &path)(io::ErrorKind::NotFound.into()))?;
+        let metadata = file.metadata().map_err(failed("look at", &path))?;
+        Ok(Self { name, file, identity: (metadata.dev(), metadata.ino()) })
     }
 
-    /// Another handle of the same lock, for the thread that waits for it.
-    pub fn handle(&self) -> io::Result<File> {
-        self.file.try_clone()
+    /// Whether nobody had it.
+    fn try_acquire(&self) -> io::Result<bool> {
+        private::lock_within(&self.file, Duration::ZERO)
+    }
+
+    fn release(&self) {
+        if let Err(error) = self.file.unlock() {
+            tracing::error!(%error, name = self.name, "a lock of the board could not be released");
+        }
     }
 
     /// The same file opened anew, for a thread that takes the lock for itself.
-    pub fn another(&self) -> Result<File, DirectoryError> {
-        let path = self.dir.join(LOCK);
-        let file = opened(&self.dir)?.open_file(LOCK, Purpose::Read)?;
-        let file = file.ok_or_else(|| failed("open", &path)(io::ErrorKind::NotFound.into()))?;
-        let metadata = file.metadata().map_err(failed("look at", &path))?;
-        if (metadata.dev(), metadata.ino()) == self.lock {
-            Ok(file)
-        } else {
-            Err(DirectoryError::Replaced { path: self.dir.clone() })
+    fn another(&self, dir: &Path) -> Result<File, DirectoryError> {
+        let found = Self::open(&opened(dir)?, self.name, Purpose::Read)?;
+        let is_same = found.identity == self.identity;
+        if is_same { Ok(found.file) } else { Err(DirectoryError::Replaced { path: dir.to_owned() }) }
+    }
+}
+
+/// What the projections have left in the place of the state file.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Left {
+    pub files: Vec<FileIdentity>,
+    /// The event that is to be shown there.
+    pub seq: u64,
+}
+
+impl Left {
+    /// Whether a projection has left it, as far as is known.
+    pub fn has(&self, file: &FileIdentity) -> bool {
+        self.files.is_empty() || self.files.contains(file)
+    }
+}
+
+impl BoardLock {
+    pub fn open(dir: &Path) -> Result<Self, DirectoryError> {
+        let handle = opened(dir)?;
+        let journal = Held::open(&handle, LOCK, Purpose::Keep)?;
+        let state_file = Held::open(&handle, STATE_LOCK, Purpose::Keep)?;
+        Ok(Self { dir: dir.to_owned(), handle, journal, state_file, files: Vec::new() })
+    }
+
+    /// The locks that are at their paths now: of those that are the same what is held stays held.
+    pub fn anew(&self) -> Result<Self, DirectoryError> {
+        let mut found = Self::open(&self.dir)?;
+        for (new, old) in [(&mut found.journal, &self.journal), (&mut found.state_file, &self.state_file)] {
+            if new.identity == old.identity {
+                new.file = old.file.try_clone().map_err(failed("open", &self.dir.join(new.name)))?;
+            }
         }
+        Ok(found)
     }
 
-    /// Takes the lock if nobody has it.
-    pub fn try_acquire(&self) -> io::Result<bool> {
-        self.acquire_within(Duration::ZERO)
+    /// Another handle of the journal's lock, for the thread that waits for it.
+    pub fn handle(&self) -> io::Result<File> {
+        self.journal.file.try_clone()
     }
 
-    /// Whether it was taken; nobody has it for so long who is not stopped.
+    /// The file of the journal's lock opened anew, for a thread that takes it for itself.
+    pub fn another(&self) -> Result<File, DirectoryError> {
+        self.journal.another(&self.dir)
+    }
+
+    /// The same of the state file's lock.
+    pub fn another_of_state_file(&self) -> Result<File, DirectoryError> {
+        self.state_file.another(&self.dir)
+    }
+
+    /// Takes the journal's lock if nobody has it.
+    pub fn try_acquire_journal(&self) -> io::Result<bool> {
+        self.journal.try_acquire()
+    }
+
+    pub fn release_journal(&self) {
+        self.journal.release();
+    }
+
+    /// Takes the state file's lock if nobody has it.
+    pub fn try_acquire_state_file(&self) -> io::Result<bool> {
+        self.state_file.try_acquire()
+    }
+
+    pub fn release_state_file(&self) {
+        self.state_file.release();
+    }
+
+    /// Waits for both for as long as that; false when they have not come, and then none is held.
     pub fn acquire_within(&self, patience: Duration) -> io::Result<bool> {
-        private::lock_within(&self.file, patience)
+        let is_ours = private::lock_within(&self.journal.file, patience)?;
+        if is_ours && !private::lock_within(&self.state_file.file, patience)? {
+            self.release();
+            return Ok(false);
+        }
+        Ok(is_ours)
     }
 
     pub fn release(&self) {
-        if let Err(error) = self.file.unlock() {
-            tracing::error!(%error, "the board's lock could not be released");
-        }
+        self.state_file.release();
+        self.journal.release();
     }
 
-    /// Says who holds the lock, for whoever waits in vain.
+    /// Says who holds the journal's lock, for whoever waits in vain.
     pub fn sign(&self, pid: u32) -> io::Result<()> {
-        self.file.write_all_at(format!("{pid:<10}\n").as_bytes(), 0)
+        sign(&self.journal.file, pid)
+    }
+
+    /// The same of the state file's.
+    pub fn sign_state_file(&self, pid: u32) -> io::Result<()> {
+        sign(&self.state_file.file, pid)
     }
 
     pub fn holder(&self) -> Option<u32> {
+        self.signer(LOCK)
+    }
+
+    pub fn state_file_holder(&self) -> Option<u32> {
+        self.signer(STATE_LOCK)
+    }
+
+    fn signer(&self, name: &str) -> Option<u32> {
         let mut text = String::new();
-        let file = opened(&self.dir).ok()?.open_file(LOCK, Purpose::Read).ok()??;
+        let file = opened(&self.dir).ok()?.open_file(name, Purpose::Read).ok()??;
         file.take(64).read_to_string(&mut text).ok()?;
         text.lines().next()?.trim().parse().ok()
     }
 
     /// Says which state files the projections have left, for every process that will find one.
-    pub fn leave(&self, files: &[FileIdentity]) -> io::Result<()> {
-        let text = serde_json::to_string(files)?;
-        self.file.write_all_at(format!("{text:<LEFT_BYTES$}\n").as_bytes(), LEFT_AT)
+    pub fn leave(&self, left: &Left) -> io::Result<()> {
+        let text = serde_json::to_string(left)?;
+        self.journal.file.write_all_at(format!("{text:<LEFT_BYTES$}\n").as_bytes(), LEFT_AT)
     }
 
     /// What [`leave`](Self::leave) was told last; nothing when it is not known.
-    pub fn left(&self) -> Vec<FileIdentity> {
+    pub fn left(&self) -> Left {
         let mut text = vec![0; LEFT_BYTES];
-        let read = self.file.read_exact_at(&mut text, LEFT_AT);
+        let read = self.journal.file.read_exact_at(&mut text, LEFT_AT);
         read.ok().and_then(|()| serde_json::from_slice(&text).ok()).unwrap_or_default()
     }
 
     /// Remembers which files the journal is made of: `database`, and its log, which is there while this process has it open.
     pub fn settle_journal(&mut self, database: Identity, has_log: bool) -> Result<(), DirectoryError> {
         let log = if has_log { self.log_files()? } else { Vec::new() };
-        self.journal = vec![(JOURNAL, database)];
-        self.journal.extend(log);
+        self.files = vec![(JOURNAL, database)];
+        self.files.extend(log);
         Ok(())
     }
 
@@ -260,7 +347,11 @@ impl BoardLock {
         Ok(files.iter().all(|(_, identity)| *identity != NO_FILE) && self.log_files()? == files)
     }
 
-    /// The lock and the journal must still be the files at their paths, or writing would go nowhere.
+    fn locks(&self) -> [(&'static str, Identity); 2] {
+        [&self.journal, &self.state_file].map(|held| (held.name, held.identity))
+    }
+
+    /// The locks and the journal must still be the files at their paths, or writing would go nowhere.
     pub fn verify(&self) -> Result<(), DirectoryError> {
         let replaced = || DirectoryError::Replaced { path: self.dir.clone() };
         let another;
@@ -270,7 +361,7 @@ impl BoardLock {
             another = Dir::open(&self.dir)?.ok_or_else(replaced)?;
             &another
         };
-        for (name, file) in iter::once((LOCK, self.lock)).chain(self.journal.iter().copied()) {
+        for (name, file) in self.locks().into_iter().chain(self.files.iter().copied()) {
             if dir.identity(name)? != Some(file) {
                 return Err(replaced());
             }
@@ -279,16 +370,16 @@ impl BoardLock {
     }
 
     pub fn is_in_place(&self) -> Result<bool, DirectoryError> {
-        self.are_there(&[(LOCK, self.lock)])
+        self.are_there(&self.locks())
     }
 
     pub fn is_journal_in_place(&self) -> Result<bool, DirectoryError> {
-        self.are_there(&self.journal)
+        self.are_there(&self.files)
     }
 
     /// The database itself, whatever has become of its log.
     pub fn is_database_in_place(&self) -> Result<bool, DirectoryError> {
-        self.are_there(self.journal.get(..1).unwrap_or_default())
+        self.are_there(self.files.get(..1).unwrap_or_default())
     }
 
     fn are_there(&self, files: &[(&'static str, Identity)]) -> Result<bool, DirectoryError> {
@@ -299,6 +390,10 @@ impl BoardLock {
         }
         Ok(true)
     }
+}
+
+fn sign(lock: &File, pid: u32) -> io::Result<()> {
+    lock.write_all_at(format!("{pid:<10}\n").as_bytes(), 0)
 }
 
 /// The living proof of a process: a locked file that the kernel frees when the process ends.

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::archive::{BoardArchive, state_at};
 use super::board::{Board, BoardError};
-use super::directory::BoardLock;
+use super::directory::{BoardLock, Left};
 use super::writer::Message;
 use crate::journal::Journal;
 use crate::journal::sqlite::SqliteJournal;
@@ -24,7 +24,7 @@ use crate::state::event::Event;
 use crate::state::time::Timestamp;
 use crate::statefile::displaced::{self, all_waiting, identity};
 use crate::statefile::edit::{self, Edited};
-use crate::statefile::{FILE_NAME, FileIdentity, Projection};
+use crate::statefile::{FILE_NAME, FileIdentity, Projection, Unplaced};
 
 /// A file that is the same for so long is no longer being written.
 const SETTLED: Duration = Duration::from_millis(60);
@@ -138,8 +138,8 @@ impl Edits {
     }
 
     /// Once what was decided is durable: the file has served, or is kept as rejected.
-    pub fn conclude(&mut self, verdict: Option<Verdict>, dir: &Path, now: Timestamp) {
-        let (Some(verdict), Some(examined)) = (verdict, self.examined.take()) else { return };
+    pub fn conclude(&mut self, verdict: Verdict, dir: &Path, now: Timestamp) {
+        let Some(examined) = self.examined.take() else { return };
         self.watching = true;
         let concluded = match verdict {
             Verdict::Left => {
@@ -178,22 +178,26 @@ impl Edits {
     }
 }
 
-/// Projects `state`. A file in the place that no projection has left is kept.
+/// Projects `state`. A file in the place that no projection has left is kept. The caller holds the state file's lock.
 pub fn write(projection: &mut Projection, state: &mut State, lock: &BoardLock, dir: &Path) -> io::Result<()> {
-    write_over(FileIdentity::of(dir)?, projection, state, lock)
+    let unplaced = prepare(projection, state, lock, dir)?;
+    place(projection, unplaced, lock, dir)
 }
 
-/// The same, where `found` lies in the place.
-pub fn write_over(
-    found: Option<FileIdentity>,
-    projection: &mut Projection,
-    state: &mut State,
-    lock: &BoardLock,
-) -> io::Result<()> {
-    let left = lock.left();
-    let found = found.filter(|found| left.contains(found));
-    let note = |new| lock.leave(&found.into_iter().chain([new]).collect::<Vec<_>>());
-    if let Some(kept) = projection.write_keeping(state, found, &left, note)? {
+/// The first half of it, which takes no file's place.
+pub fn prepare(projection: &mut Projection, state: &mut State, lock: &BoardLock, dir: &Path) -> io::Result<Unplaced> {
+    let Left { files, .. } = lock.left();
+    let found = FileIdentity::of(dir)?.filter(|found| files.contains(found));
+    projection.prepare(state, found, &files)
+}
+
+/// The other half.
+pub fn place(projection: &mut Projection, unplaced: Unplaced, lock: &BoardLock, dir: &Path) -> io::Result<()> {
+    let Left { files: left, .. } = lock.left();
+    let found = FileIdentity::of(dir)?.filter(|found| left.contains(found));
+    let seq = unplaced.seq;
+    let note = |new| lock.leave(&Left { files: found.into_iter().chain([new]).collect(), seq });
+    if let Some(kept) = projection.place(unplaced, &left, note)? {
         tracing::info!(kept = %kept.display(), "somebody has changed the state file; it is looked at");
     }
     Ok(())
@@ -202,13 +206,13 @@ pub fn write_over(
 /// A file is in the place of the state file, and no projection has left it there.
 pub fn is_strange(board: &Board) -> bool {
     let left = board.lock.left();
-    !left.is_empty() && FileIdentity::of(board.dir()).is_ok_and(|found| found.is_some_and(|file| !left.contains(&file)))
+    FileIdentity::of(board.dir()).is_ok_and(|found| found.is_some_and(|file| !left.has(&file)))
 }
 
 /// Before a start calls the file damaged: somebody may be saving it.
 pub fn let_settle(dir: &Path, lock: &BoardLock) {
     let path = dir.join(FILE_NAME);
-    if identity(&path).is_ok_and(|found| found.is_some_and(|file| !lock.left().contains(&file))) {
+    if identity(&path).is_ok_and(|found| found.is_some_and(|file| !lock.left().files.contains(&file))) {
         let_file_settle(&path);
     }
 }
@@ -219,7 +223,7 @@ pub fn is_edit(dir: &Path, lock: &BoardLock, journal: &SqliteJournal) -> bool {
     let path = dir.join(FILE_NAME);
     let Ok(Some(found)) = identity(&path) else { return false };
     let left = lock.left();
-    if left.is_empty() || left.contains(&found) {
+    if left.has(&found) {
         return false;
     }
     if displaced::is_irregular(&path) {
@@ -227,7 +231,7 @@ pub fn is_edit(dir: &Path, lock: &BoardLock, journal: &SqliteJournal) -> bool {
     }
     let (Ok(Some(board_id)), Ok(head)) = (journal.board_id(), journal.head()) else { return false };
     let Ok(edited) = displaced::read(&path).and_then(|bytes| edit::read(&bytes)) else { return false };
-    let may_be_mixed = edited.is_of_another_boot() || left.iter().all(|file| file.dev != found.dev);
+    let may_be_mixed = edited.is_of_another_boot() || left.files.iter().all(|file| file.dev != found.dev);
     edited.board_id == board_id && edited.seq <= head && !(may_be_mixed && is_mixed(dir, &edited, journal))
 }
 

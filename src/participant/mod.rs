@@ -13,6 +13,7 @@ mod locker;
 mod metrics;
 pub mod recovery;
 mod runs;
+mod syncer;
 mod upkeep;
 mod vanished;
 mod waiting;

@@ -82,7 +82,7 @@ impl Board {
 
     fn try_regain(&mut self, author: &Author, lets_newer_rebuild: bool) -> Result<Option<String>, BoardError> {
         directory::prepare_again(&self.dir)?;
-        let lock = BoardLock::open(&self.dir)?;
+        let lock = self.lock.anew()?;
         let had_lock = self.lock.is_in_place()?;
         if !had_lock {
             acquire(&lock)?;
@@ -112,6 +112,7 @@ impl Board {
             }
         };
         std::mem::replace(&mut self.journal, journal).abandon();
+        self.journal.defer_syncs(&self.dir)?;
         if !had_lock {
             self.take_lock(lock)?;
         }
@@ -170,7 +171,7 @@ impl Board {
     }
 
     fn take_lock(&mut self, lock: BoardLock) -> Result<(), DirectoryError> {
-        if lock.left().is_empty()
+        if lock.left().files.is_empty()
             && let Err(error) = lock.leave(&self.lock.left())
         {
             tracing::debug!(%error, "an edit of the state file may be taken for an old one");
@@ -290,6 +291,7 @@ impl Writer {
     /// The files at the board's paths are not the ones that this process has, or are damaged: puts that right, and holds
     /// the board's lock then.
     pub(super) fn regain(&mut self) -> Result<(), BoardError> {
+        self.end_round();
         let author = self.author();
         let Some(board) = &mut self.board else { return Ok(()) };
         let regained = board.regain(&author);
@@ -338,11 +340,11 @@ impl Writer {
     }
 
     /// The thread that waits for the lock may have it already, through the same handle, and its answer will come.
-    fn release_unless_awaited(&self) {
-        if let Some(board) = &self.board
-            && !self.locker.as_ref().is_some_and(|locker| locker.waiting)
-        {
-            board.lock.release();
+    pub(super) fn release_unless_awaited(&self) {
+        let Some(board) = &self.board else { return };
+        board.lock.release_state_file();
+        if !self.locker.as_ref().is_some_and(|locker| locker.waiting) {
+            board.lock.release_journal();
         }
     }
 
@@ -352,6 +354,9 @@ impl Writer {
         let caught_up = self.catch_up_or_regain(&mut has_lock);
         if has_lock {
             self.release_unless_awaited();
+        }
+        if caught_up.is_ok() {
+            self.publish_seen();
         }
         caught_up
     }

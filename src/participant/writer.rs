@@ -4,6 +4,7 @@
 //! catching up. Calls that would rather wait are parked and looked at again whenever something changes.
 
 mod batch;
+mod round;
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -16,7 +17,7 @@ use notify::RecommendedWatcher;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::board::{self, Board, BoardError, LOCK_PATIENCE, NoHistory};
+use super::board::{self, Board, BoardError, CaughtUp, LOCK_PATIENCE, NoHistory};
 use super::directory::{PresenceLock, is_present};
 use super::edits::{Edits, Examined};
 use super::feed::{Feed, Item};
@@ -38,6 +39,7 @@ use crate::state::policy::Policy;
 use crate::state::refusal::Refusal;
 use crate::state::time::Timestamp;
 use crate::statefile;
+use round::Rounds;
 
 /// Calls committed together.
 const BATCH: usize = 64;
@@ -74,6 +76,8 @@ pub(crate) enum Message {
     Changed,
     /// A hand edit has been read.
     Examined(Examined),
+    /// The syncer has something to say.
+    Settled,
     /// Calls that wait are answered now.
     StopWaiting,
     Stop,
@@ -99,7 +103,9 @@ pub(crate) struct Writer {
     /// When somebody waited last for what may happen.
     listened_at: Option<Instant>,
     queue: VecDeque<Queued>,
-    /// By the commits since the last messages were heard.
+    /// What was committed and is not answered.
+    rounds: Rounds,
+    /// Since the last messages were heard.
     answered: usize,
     /// Those answered last, and those who had called meanwhile.
     callers: usize,
@@ -155,6 +161,7 @@ impl Writer {
             watcher: None,
             listened_at: None,
             queue: VecDeque::new(),
+            rounds: Rounds::default(),
             answered: 0,
             callers: 0,
             waiting: Waiting::default(),
@@ -186,24 +193,26 @@ impl Writer {
                 None => messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             match received {
-                Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => break,
                 Ok(message) => self.take(message),
                 Err(RecvTimeoutError::Timeout) => {}
             }
             if !self.hear(messages) || !self.gather(messages) {
-                return;
+                break;
             }
-            self.answered = 0;
             self.tend();
             if self.began_to_listen() {
                 // What happened since the last look has brought no hint.
                 self.tend();
             }
+            self.hear_syncer();
             if !self.hear(messages) {
-                return;
+                break;
             }
-            self.callers = self.answered + self.queue.len();
+            self.callers = self.answered + self.rounds.held() + self.queue.len();
+            self.answered = 0;
         }
+        self.settle_here();
     }
 
     /// Whatever has come meanwhile goes into the same batch. False when it is time to stop.
@@ -221,7 +230,7 @@ impl Writer {
     /// for some. Who calls alone is not waited for.
     fn gather(&mut self, messages: &Receiver<Message>) -> bool {
         let until = Instant::now() + LINGER;
-        while !self.queue.is_empty() && self.queue.len() < self.callers.min(ENOUGH) {
+        while !self.queue.is_empty() && self.queue.len() < self.callers.saturating_sub(self.rounds.held()).min(ENOUGH) {
             match messages.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok(Message::Stop) => return false,
                 Ok(message) => self.take(message),
@@ -243,7 +252,7 @@ impl Writer {
         if (!self.queue.is_empty() || self.waiting.is_unsettled()) && !waits_for_lock {
             return Some(Duration::ZERO);
         }
-        let awaited = !self.waiting.is_empty() || !self.queue.is_empty();
+        let awaited = !self.waiting.is_empty() || !self.queue.is_empty() || self.rounds.is_owed();
         let patience = match (awaited, self.stay) {
             (true, _) => POLL_WHILE_PARKED,
             (false, Stay::Lasting | Stay::Presence) => PRESENCE_CHECK,
@@ -267,6 +276,7 @@ impl Writer {
             Message::Locked { acquired, generation } => self.locked(acquired, generation),
             Message::StopWaiting => self.hurried = true,
             Message::Examined(examined) => self.edits.take(examined),
+            Message::Settled => self.hear_syncer(),
             // Whoever comes next must find the board that was here, not make another.
             Message::Changed if self.board.is_some() && !Board::exists(&self.dir) => self.last_look = None,
             Message::Changed | Message::Stop => {}
@@ -349,9 +359,9 @@ impl Writer {
         };
         let mut board = opened.map_err(Arc::new)?;
         self.locker = Some(self.wait_for_lock_of(&board).map_err(Arc::new)?);
-        self.feed.publish(Vec::new(), board.state.seq());
         self.report = board.report.take().or(self.report.take());
         self.board = Some(board);
+        self.publish_seen();
         self.settle_edits();
         Ok(())
     }
@@ -372,7 +382,7 @@ impl Writer {
             if board::acquire(&board.lock).is_err() {
                 return;
             }
-            self.commit();
+            self.commit(true);
             if self.failed_at.is_some() {
                 return;
             }
@@ -426,14 +436,18 @@ impl Writer {
             self.report = Some(self.report.take().map_or(told.clone(), |report| format!("{report}; {told}")));
         }
         let caught_up = board.catch_up()?;
-        if caught_up.stepped > 0 {
-            self.clock.forget_step(caught_up.stepped);
-        }
         let now = self.clock.now(board.state.board().last_activity);
         board.state.wake(now);
-        self.metrics.happened(&caught_up.newest);
-        self.feed.publish(caught_up.newest, board.state.seq());
+        self.caught_up(caught_up);
         Ok(())
+    }
+
+    fn caught_up(&mut self, CaughtUp { newest, stepped }: CaughtUp) {
+        if stepped > 0 {
+            self.clock.forget_step(stepped);
+        }
+        self.rounds.has_company = !newest.is_empty();
+        self.rounds.note(newest);
     }
 
     /// Answers from the replica, after catching up; without a board, from the empty state.
@@ -458,7 +472,7 @@ impl Writer {
         };
         let mut answers = vec![(call.reply, answer)];
         self.report_in(&mut answers);
-        answers.into_iter().for_each(|(reply, answer)| answer_one(reply, answer));
+        answers.into_iter().for_each(|(reply, answer)| self.answer_read(reply, answer));
     }
 
     /// The first reply says what had to be mended.
@@ -484,7 +498,10 @@ impl Writer {
     fn show(&mut self, look: Look) {
         match (self.look(), &self.board) {
             (Err(error), _) => look(Err(error)),
-            (Ok(()), Some(board)) => look(Ok(&board.state)),
+            (Ok(()), Some(board)) => match board.settle() {
+                Ok(()) => look(Ok(&board.state)),
+                Err(error) => look(Err(error.into())),
+            },
             (Ok(()), None) => match board::before_first_write(&self.dir) {
                 Ok(state) => look(Ok(&state)),
                 Err(error) => look(Err(error.into())),
@@ -495,8 +512,9 @@ impl Writer {
     fn past(&mut self, seq: u64, limit: usize) -> Result<Past, CallError> {
         self.look()?;
         let Some(board) = &mut self.board else { return Ok(Past { items: Vec::new(), head: 0 }) };
-        let (state, history, _) = board.split();
-        let head = state.seq();
+        let head = board.settled_seq();
+        let (_, history, _) = board.split();
+        let limit = limit.min(usize::try_from(head.saturating_sub(seq)).unwrap_or(usize::MAX));
         let events = history.events_after(seq, limit).map_err(|detail| Refusal::HistoryUnread { detail })?;
         Ok(Past { items: events.into_iter().filter_map(Item::new).collect(), head })
     }
@@ -615,8 +633,8 @@ impl Writer {
         if locker.waiting {
             return;
         }
-        match board.lock.try_acquire() {
-            Ok(true) => self.commit(),
+        match board.lock.try_acquire_journal() {
+            Ok(true) => self.commit(false),
             Ok(false) => locker.request(),
             Err(source) => self.refuse_queue(Arc::new(lock_error(source))),
         }
@@ -629,7 +647,7 @@ impl Writer {
             _ => return,
         }
         match acquired {
-            Ok(()) => self.commit(),
+            Ok(()) => self.commit(false),
             Err(source) => self.refuse_queue(Arc::new(lock_error(source))),
         }
     }
@@ -652,43 +670,47 @@ impl Writer {
         }
     }
 
-    /// With the lock: one batch. Answers leave when the lock is free again.
-    fn commit(&mut self) {
+    /// With the journal's lock: one batch. `here` says that nothing else is to be done until its answers have left.
+    fn commit(&mut self, here: bool) {
         let mut answers = Answers::new();
         let committed = self.commit_batch(&mut answers);
         self.metrics.committed(answers.len());
-        self.answered += answers.len();
         self.report_in(&mut answers);
-        if let Some(board) = &self.board {
-            board.lock.release();
-        }
         self.failed_at = committed.is_err().then(Instant::now);
+        // Somebody else would decide on the same file again, or on another that has its name by then.
+        if !matches!(committed, Ok(Some(_))) {
+            self.release_journal();
+        }
         match committed {
-            Ok(events) => {
-                self.metrics.happened(&events);
-                if let Some(board) = &self.board {
-                    self.feed.publish(events, board.state.seq());
+            Ok(verdict) => {
+                let here = here || verdict.is_some() || self.stay == Stay::Brief;
+                self.owe(answers, verdict);
+                if here {
+                    self.settle_here();
+                    self.release_journal();
+                } else {
+                    self.advance();
                 }
             }
             Err(error) => {
                 let error = Arc::new(error);
-                answers.iter_mut().for_each(|(_, answer)| *answer = Err(CallError::Failed(Arc::clone(&error))));
+                for (reply, _) in answers {
+                    answer_one(reply, Err(CallError::Failed(Arc::clone(&error))));
+                }
                 self.refuse_queue(error);
+                if let Some(board) = self.board.as_ref().filter(|_| !self.rounds.is_under_way()) {
+                    board.lock.release_state_file();
+                }
+                if self.stay == Stay::Brief {
+                    self.tend_board();
+                }
             }
         }
-        if self.stay == Stay::Brief && self.failed_at.is_none() {
-            // This process will not be there to look later.
-            self.settle_edits();
-        }
-        // A process that ends with its answer must have looked before; for any other nobody waits.
-        if self.stay == Stay::Brief {
-            self.tend_board();
-        }
-        for (reply, answer) in answers {
-            answer_one(reply, answer);
-        }
-        if self.stay != Stay::Brief {
-            self.tend_board();
+    }
+
+    fn release_journal(&self) {
+        if let Some(board) = &self.board {
+            board.lock.release_journal();
         }
     }
 
@@ -701,6 +723,7 @@ impl Writer {
     /// Asks the archive on another thread; the call comes back with what it answered.
     fn fetch(&mut self, mut call: Queued) {
         let opened = self.open(false).and_then(|()| self.catch_up().map_err(Arc::new));
+        self.publish_seen();
         if let Err(error) = opened {
             return answer_one(call.reply, Err(CallError::Failed(error)));
         }
@@ -745,15 +768,6 @@ fn is_past(last: Option<Instant>) -> bool {
 fn supersede(parked: Parked) {
     let agent = AgentId::trusted(parked.call.prepared.agent_id().unwrap_or("of this process"));
     answer_one(parked.call.reply, Err(CallError::Refused(Refusal::Superseded { agent })));
-}
-
-fn warn(answers: &mut Answers, warning: &str) {
-    tracing::error!("{warning}");
-    for (_, answer) in answers {
-        if let Ok(Value::Object(reply)) = answer {
-            add_warning(reply, warning);
-        }
-    }
 }
 
 fn add_warning(reply: &mut serde_json::Map<String, Value>, warning: &str) {

@@ -35,7 +35,7 @@
 //!
 //! # Several processes
 //!
-//! They take turns under the board's lock, and no process reads the file again when its turn comes. Events tell each what
+//! They take turns under the state file's lock, and no process reads the file again when its turn comes. Events tell each what
 //! has changed and when; where it stands only changes by slots that are added at the end of a field, and those are read.
 //! Another generation is read as a whole. What was changed before a process came it does not know, so it uses no spare
 //! that is older than the file it began with: its first commit copies.
@@ -54,8 +54,7 @@ use fs_err as fs;
 use rustix::fs::OFlags;
 
 use super::lease::{self, Asked};
-use super::{FILE_NAME, FileIdentity, HEAD_BYTES, displaced, open_regular};
-use crate::failpoint;
+use super::{FILE_NAME, FileIdentity, HEAD_BYTES, Unfinished, displaced, open_regular};
 use crate::state::State;
 use crate::state::changed::Changed;
 use books::Before;
@@ -107,14 +106,6 @@ pub fn boot() -> &'static str {
         let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         id.chars().filter(char::is_ascii_hexdigit).take(16).collect()
     })
-}
-
-/// A finished file under the spare's name.
-pub struct Prepared {
-    pub identity: FileIdentity,
-    pub bytes: u64,
-    /// What was written for it.
-    pub written: u64,
 }
 
 /// A file that a projection has left, and what its first fields say.
@@ -175,8 +166,8 @@ pub struct Flat {
     /// As this process has left them.
     live: Option<Known>,
     spare: Option<Known>,
-    /// The one that was prepared last.
-    prepared: Option<Known>,
+    /// What the first fields of the one that was prepared last say.
+    prepared: Option<Arc<Header>>,
 }
 
 impl Flat {
@@ -185,7 +176,7 @@ impl Flat {
         *self = Self { books, ..Self::default() };
     }
 
-    /// Writes a file that shows `state` under the spare's name; `None` when this way is not open here.
+    /// Writes a file that shows `state` under the spare's name, but for its first part; `None` when this way is not open here.
     /// `changed` is what changed since the last one that got its place, and after an error nothing is known any more.
     /// `found` is the live file if it is one of `left`.
     pub fn prepare(
@@ -195,7 +186,7 @@ impl Flat {
         changed: &Changed,
         found: Option<FileIdentity>,
         left: &[FileIdentity],
-    ) -> io::Result<Option<Prepared>> {
+    ) -> io::Result<Option<Unfinished>> {
         let shown = self.live.as_ref().map_or(0, |known| known.header.seq);
         let live = match self.live.take().filter(|known| Some(known.identity) == found) {
             Some(Known { identity, header }) => Some(Live { identity, file: None, header }),
@@ -215,7 +206,7 @@ impl Flat {
                 && books.knows_since(live.header.seq)
             {
                 let spare = take_spare(dir, books, &live, known_spare, left)?;
-                let mut prepared = spare.map_or(Ok(None), |spare| write_into(&spare, books, state, &head))?;
+                let mut prepared = spare.map_or(Ok(None), |spare| write_into(spare, books, state, &head))?;
                 if prepared.is_none() {
                     let file = live.reopened(dir, left)?;
                     let copy = |file| copy_live(dir, books, &live.header, &file, state, &head, left);
@@ -224,7 +215,7 @@ impl Flat {
                 if let Some(prepared) = prepared {
                     self.books = Some(std::mem::take(books));
                     self.live = Some(Known { identity: live.identity, header: live.header });
-                    self.prepared = Some(Known { identity: prepared.identity, header: Arc::new(header) });
+                    self.prepared = Some(Arc::new(header));
                     return Ok(Some(prepared));
                 }
             }
@@ -243,23 +234,19 @@ impl Flat {
         }
         file.write_all_at(&text, 0)?;
         (self.books, self.prepared) = (Some(books), None);
-        prepared(&file, text.len()).map(Some)
+        Ok(Some(Unfinished { file, head: Vec::new(), written: text.len() }))
     }
 
     /// The file that was prepared got its place, and the one before it the spare's.
-    pub fn exchange(&mut self) {
-        self.spare = std::mem::replace(&mut self.live, self.prepared.take());
+    pub fn exchange(&mut self, identity: FileIdentity) {
+        let live = self.prepared.take().map(|header| Known { identity, header });
+        self.spare = std::mem::replace(&mut self.live, live);
     }
 
     /// The file that was prepared did not get its place.
     pub fn forget(&mut self) {
         *self = Self::default();
     }
-}
-
-fn prepared(file: &File, written: usize) -> io::Result<Prepared> {
-    let metadata = file.metadata()?;
-    Ok(Prepared { identity: FileIdentity::from(&metadata), bytes: metadata.len(), written: written as u64 })
 }
 
 /// A spare that may be written into, as long as nobody has it open.
@@ -300,11 +287,11 @@ fn take_spare(
     Ok(header.map(|header| Spare { file, header }))
 }
 
-/// Brings the spare to the head; `None` when somebody has it open.
-fn write_into(spare: &Spare, books: &mut Books, state: &State, head: &[u8]) -> io::Result<Option<Prepared>> {
+/// Brings the spare to the head, but for its first part; `None` when somebody has it open.
+fn write_into(spare: Spare, books: &mut Books, state: &State, head: &[u8]) -> io::Result<Option<Unfinished>> {
     let pieces = books.missing(&spare.header, state)?;
-    // Held until all is written: whoever opens the file now waits for that.
-    let Asked::Granted(_lease) = lease::ask(&spare.file) else { return Ok(None) };
+    // Until it is given back whoever opens the file waits.
+    let Asked::Granted(lease) = lease::ask(&spare.file) else { return Ok(None) };
     let mut there = Vec::new();
     let differs = differing(&spare.file, 0, head, &mut there)?;
     spare.file.write_all_at(b" ", 0)?;
@@ -316,10 +303,8 @@ fn write_into(spare: &Spare, books: &mut Books, state: &State, head: &[u8]) -> i
             written += end - start;
         }
     }
-    failpoint::hit("slots-written")?;
-    // Its first byte makes the file valid.
-    spare.file.write_all_at(&head[..differs.end.max(1)], 0)?;
-    prepared(&spare.file, written + differs.end.max(1)).map(Some)
+    drop(lease);
+    Ok(Some(Unfinished { file: spare.file, head: head[..differs.end.max(1)].to_vec(), written }))
 }
 
 /// Where `text` is not what stands at `at` in the file. `there` is room for what does.
@@ -370,18 +355,17 @@ fn copy_live(
     state: &State,
     head: &[u8],
     left: &[FileIdentity],
-) -> io::Result<Prepared> {
+) -> io::Result<Unfinished> {
     let pieces = books.missing(header, state)?;
     let mut file = new_spare(dir, left)?;
     let copied = io::copy(&mut &*live, &mut file)?;
-    let mut written = usize::try_from(copied).unwrap_or_default() + head.len();
+    file.write_all_at(b" ", 0)?;
+    let mut written = usize::try_from(copied).unwrap_or_default() + 1;
     for (at, bytes) in &pieces {
         file.write_all_at(bytes, *at)?;
         written += bytes.len();
     }
-    failpoint::hit("slots-written")?;
-    file.write_all_at(head, 0)?;
-    prepared(&file, written)
+    Ok(Unfinished { file, head: head.to_vec(), written })
 }
 
 /// A new file under the spare's name. One that lies there is of no more use, unless somebody has written into it after

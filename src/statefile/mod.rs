@@ -16,8 +16,9 @@ mod put_back;
 mod rendering;
 mod whole;
 
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -29,7 +30,7 @@ use crate::private;
 use crate::state::State;
 use crate::state::changed::Changed;
 use crate::state::document::SCHEMA_VERSION;
-use flat::{Flat, Prepared, boot};
+use flat::{Flat, boot};
 pub use load::{Found, LoadError, load, load_file};
 pub use put_back::{PutBack, keep_put_back};
 use whole::Whole;
@@ -59,6 +60,31 @@ pub struct Projection {
 enum Way {
     Flat(Box<Flat>),
     Whole(Box<Whole>),
+}
+
+/// A file that shows a state and is not in its place yet.
+pub struct Unplaced {
+    path: PathBuf,
+    file: Unfinished,
+    /// The event that it shows.
+    pub seq: u64,
+}
+
+/// A file to which its first part is wanting.
+struct Unfinished {
+    file: File,
+    head: Vec<u8>,
+    /// What was written for it, in bytes.
+    written: usize,
+}
+
+impl Unfinished {
+    /// Its first byte makes the file valid.
+    fn finish(&self) -> io::Result<FileIdentity> {
+        failpoint::hit("slots-written")?;
+        self.file.write_all_at(&self.head, 0)?;
+        Ok(FileIdentity::from(&self.file.metadata()?))
+    }
 }
 
 impl Projection {
@@ -91,9 +117,7 @@ impl Projection {
         self.write_keeping(state, None, &[], |_| Ok(())).map(drop)
     }
 
-    /// The same, but a file that is none of `left` is kept, and the answer says where. `found` is the file in its place,
-    /// if it is one of them. `note` is told which file will
-    /// have been left before it is in its place, so that a crash leaves none that nobody knows.
+    /// The same, see [`prepare`](Self::prepare) and [`place`](Self::place).
     pub fn write_keeping(
         &mut self,
         state: &mut State,
@@ -101,6 +125,18 @@ impl Projection {
         left: &[FileIdentity],
         note: impl FnOnce(FileIdentity) -> io::Result<()>,
     ) -> io::Result<Option<PathBuf>> {
+        let unplaced = self.prepare(state, found, left)?;
+        self.place(unplaced, left, note)
+    }
+
+    /// Writes a file that shows `state`, to be placed or given up before another is prepared. `left` are the files that
+    /// projections have left, and `found` is the one in its place, if it is one of them.
+    pub fn prepare(
+        &mut self,
+        state: &mut State,
+        found: Option<FileIdentity>,
+        left: &[FileIdentity],
+    ) -> io::Result<Unplaced> {
         self.changed = std::mem::take(&mut self.changed).and(state.take_changed());
         let flat = match &mut self.way {
             Way::Flat(flat) => flat.prepare(&self.dir, state, &self.changed, found, left).inspect_err(|_| {
@@ -109,58 +145,79 @@ impl Projection {
             })?,
             Way::Whole(_) => None,
         };
-        let (path, prepared) = match flat {
-            Some(prepared) => (flat::spare(&self.dir), prepared),
+        let (path, file) = match flat {
+            Some(file) => (flat::spare(&self.dir), file),
             None => self.prepare_whole(state)?,
         };
-        failpoint::hit("before-exchange")?;
+        Ok(Unplaced { path, file, seq: state.seq() })
+    }
+
+    /// Puts the file that was prepared in its place. What lies there is kept unless it is one of `left`, and the answer says
+    /// where. `note` is told which file will have been left before it is in its place, so that a crash leaves none that
+    /// nobody knows.
+    pub fn place(
+        &mut self,
+        Unplaced { path, file, seq }: Unplaced,
+        left: &[FileIdentity],
+        note: impl FnOnce(FileIdentity) -> io::Result<()>,
+    ) -> io::Result<Option<PathBuf>> {
         let spared = matches!(self.way, Way::Flat(_));
-        let replaced =
-            note(prepared.identity).and_then(|()| displaced::replace(&path, &self.dir.join(FILE_NAME), left, spared));
-        match replaced {
-            Ok(replaced) => {
+        let placed = file.finish().and_then(|identity| {
+            failpoint::hit("before-exchange")?;
+            note(identity)?;
+            Ok((identity, displaced::replace(&path, &self.dir.join(FILE_NAME), left, spared)?))
+        });
+        match placed {
+            Ok((identity, replaced)) => {
                 match &mut self.way {
                     way if replaced.renamed_only => *way = Way::Whole(Box::new(Whole::new())),
-                    Way::Flat(flat) => flat.exchange(),
+                    Way::Flat(flat) => flat.exchange(identity),
                     Way::Whole(_) => {}
                 }
                 self.changed = Changed::default();
-                self.last = Some((prepared.identity, state.seq()));
-                (self.bytes, self.written) = (prepared.bytes, prepared.written);
+                self.last = Some((identity, seq));
+                (self.bytes, self.written) = (identity.size, file.written as u64 + file.head.len() as u64);
                 Ok(replaced.kept)
             }
             Err(error) => {
-                self.last = None;
-                if let Way::Flat(flat) = &mut self.way {
-                    flat.forget();
-                }
-                // What lies under that name may by now be what somebody has saved. The error that matters is the first.
-                if displaced::identity(&path).is_ok_and(|found| found == Some(prepared.identity)) {
-                    drop(fs::remove_file(&path));
-                }
+                self.give_up(Unplaced { path, file, seq });
                 Err(error)
             }
         }
     }
 
-    fn prepare_whole(&mut self, state: &State) -> io::Result<(PathBuf, Prepared)> {
+    /// The file that was prepared is not to get its place.
+    pub fn give_up(&mut self, Unplaced { path, file, .. }: Unplaced) {
+        self.last = None;
+        if let Way::Flat(flat) = &mut self.way {
+            flat.forget();
+        }
+        // What lies under that name may by now be what somebody has saved. The error that matters is another.
+        let identity = file.file.metadata().ok().map(|metadata| FileIdentity::from(&metadata));
+        if identity.is_some() && displaced::identity(&path).is_ok_and(|found| found == identity) {
+            drop(fs::remove_file(&path));
+        }
+    }
+
+    fn prepare_whole(&mut self, state: &State) -> io::Result<(PathBuf, Unfinished)> {
         if let Way::Flat(_) = self.way {
             self.way = Way::Whole(Box::new(Whole::new()));
         }
         let Way::Whole(whole) = &mut self.way else { return Err(io::Error::other("there are two ways")) };
         let text = whole.render(state)?;
-        // One name is enough: whoever writes has the board's lock.
-        let unfinished = self.dir.join(format!(".{FILE_NAME}.tmp"));
-        match fs::remove_file(&unfinished) {
+        // One name is enough: whoever writes has the state file's lock.
+        let path = self.dir.join(format!(".{FILE_NAME}.tmp"));
+        match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let written = write_new(&unfinished, text);
-        if written.is_err() {
-            drop(fs::remove_file(&unfinished));
+        match write_new(&path, text) {
+            Ok(file) => Ok((path, Unfinished { file, head: Vec::new(), written: text.len() })),
+            Err(error) => {
+                drop(fs::remove_file(&path));
+                Err(error)
+            }
         }
-        let (identity, bytes) = (written?, text.len() as u64);
-        Ok((unfinished, Prepared { identity, bytes, written: bytes }))
     }
 
     /// The event that `found` shows, if this projection has left it.
@@ -191,10 +248,10 @@ fn hex(checksum: u128) -> String {
 }
 
 /// A new file: nobody else has it open, and it is no link to another.
-fn write_new(path: &Path, text: &[u8]) -> io::Result<FileIdentity> {
+fn write_new(path: &Path, text: &[u8]) -> io::Result<File> {
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text)?;
-    Ok(FileIdentity::from(&file.metadata()?))
+    Ok(file.into_parts().0)
 }
 
 /// Tells whether the file is still the one that was written last.

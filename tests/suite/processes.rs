@@ -126,6 +126,41 @@ fn held_lock_is_named_after_five_seconds_and_reads_go_on() {
 }
 
 #[test]
+fn held_lock_of_the_state_file_delays_the_first_call_and_loses_none() {
+    let board = Board::new();
+    let mut client = board.mcp();
+    client.ok("create_task", json!({"description": "before"}));
+    let mut lock = File::options().write(true).open(board.file("state-lock")).unwrap();
+    lock.lock().unwrap();
+    let pid = std::process::id();
+    lock.write_all(format!("{pid:<10}\n").as_bytes()).unwrap();
+    let start = Instant::now();
+    let waiting = client.send("create_task", json!({"description": "first", "id": "first"}));
+    until(Duration::from_secs(2), "reads go on", || {
+        (client.ok("get_status", json!({}))["total_tasks"] == 2).then_some(())
+    });
+    let first = client.reply(waiting).unwrap().ok();
+    let took = start.elapsed();
+    assert!(took >= Duration::from_secs(5) && took < Duration::from_secs(8), "{took:?}");
+    let second = client.ok("create_task", json!({"description": "second", "id": "second"}));
+    assert!(start.elapsed() - took < Duration::from_secs(2), "{:?}", start.elapsed());
+    for reply in [first, second] {
+        let warning = reply["warning"].as_str().unwrap();
+        assert!(
+            warning.contains("done and in the journal") && warning.contains(&format!("process {pid}")),
+            "{warning}"
+        );
+    }
+    assert_eq!(client.ok("health_check", json!({}))["state_file_lag"], 2);
+    assert_eq!(board.document()["tasks"].as_array().unwrap().len(), 1, "the file is another's to replace");
+    lock.unlock().unwrap();
+    let after = client.ok("create_task", json!({"description": "after"}));
+    assert!(after.get("warning").is_none(), "{after}");
+    assert_eq!(board.tasks().len(), 4);
+    board.assert_file_is_the_replay();
+}
+
+#[test]
 fn commands_that_need_no_journal_wait_no_longer_for_the_lock_than_a_call() {
     let (board, empty) = (Board::new(), Board::new());
     board.cli_ok("create_task", json!({"description": "d"}));

@@ -46,7 +46,9 @@ fn files(board: &Board) -> Vec<(String, String)> {
     let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
     let mut files: Vec<_> = files
         .map(|entry| (entry.file_name().into_string().unwrap(), sha256(fs::read(entry.path()).unwrap())))
-        .filter(|(name, _)| !["lock", ".gitignore", "journal.db-shm", "journal.db-wal"].contains(&name.as_str()))
+        .filter(|(name, _)| {
+            !["lock", "state-lock", ".gitignore", "journal.db-shm", "journal.db-wal"].contains(&name.as_str())
+        })
         .collect();
     files.sort();
     files
@@ -428,12 +430,13 @@ fn remove_directory(dir: &Path) {
 #[test]
 fn board_that_is_deleted_under_a_process_comes_back_whole() {
     type Deletion = fn(&Board);
-    let deletions: [(&str, Deletion); 6] = [
+    let deletions: [(&str, Deletion); 7] = [
         ("directory", |board| remove_directory(board.dir())),
         ("journal", |board| fs::remove_file(board.file("journal.db")).unwrap()),
         ("log", |board| fs::remove_file(board.file("journal.db-wal")).unwrap()),
         ("index", |board| fs::remove_file(board.file("journal.db-shm")).unwrap()),
         ("lock", |board| fs::remove_file(board.file("lock")).unwrap()),
+        ("lock of the state file", |board| fs::remove_file(board.file("state-lock")).unwrap()),
         ("state file", |board| fs::remove_file(board.file(STATE_FILE)).unwrap()),
     ];
     for (what, delete) in deletions {

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use crate::cli::{runtime, seed};
 use crate::clock::SystemClock;
 use crate::filesystem::{self, Class};
+use crate::journal::Journal;
 use crate::journal::sqlite::SqliteJournal;
 use crate::participant::{self, Caller, Handle, Options, Stay};
 
@@ -101,7 +102,8 @@ impl Place {
             anyhow::Ok(())
         })?;
         // Else some commit that is measured would take into the journal all that was written here.
-        SqliteJournal::open(&board)?.settle()?;
+        let journal = SqliteJournal::open(&board)?;
+        journal.settle(journal.head()?)?;
         Ok(board)
     }
 }

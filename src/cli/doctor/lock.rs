@@ -1,4 +1,4 @@
-//! The board's lock, shared and for a moment: while it is held nobody writes.
+//! The board's locks, shared and for a moment: while they are held nobody writes.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read};
@@ -12,38 +12,46 @@ use rustix::fs::OFlags;
 use super::Check;
 
 const NAME: &str = "lock";
+/// In the order in which they are taken.
+const LOCKS: [&str; 2] = ["lock", "state-lock"];
 /// As long as a call would wait.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Nobody writes while this lives.
-pub struct Locked(#[expect(dead_code, reason = "closing it releases the lock")] Option<File>);
+pub struct Locked(#[expect(dead_code, reason = "closing them releases the locks")] Vec<File>);
 
 pub fn acquire(dir: &Path) -> (Check, Option<Locked>) {
-    let path = dir.join("lock");
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let file = match OpenOptions::new().read(true).custom_flags(flags).open(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            return (Check::ok(NAME, "no process has used the board yet"), Some(Locked(None)));
+    let mut locked = Vec::new();
+    for name in LOCKS {
+        let path = dir.join(name);
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+        let file = match OpenOptions::new().read(true).custom_flags(flags).open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(error) => {
+                let fix = format!("make {} a regular file that you own", path.display());
+                return (Check::fail(NAME, format!("{name} cannot be opened: {error}"), fix), None);
+            }
+        };
+        match wait(file) {
+            Ok(file) => locked.push(file),
+            Err(check) => return (check, None),
         }
-        Err(error) => {
-            let fix = format!("make {} a regular file that you own", path.display());
-            return (Check::fail(NAME, format!("cannot be opened: {error}"), fix), None);
-        }
-    };
-    wait(file)
+    }
+    let found = if locked.is_empty() { "no process has used the board yet" } else { "free" };
+    (Check::ok(NAME, found), Some(Locked(locked)))
 }
 
-fn wait(file: File) -> (Check, Option<Locked>) {
+fn wait(file: File) -> Result<File, Check> {
     let start = Instant::now();
     loop {
         match file.try_lock_shared() {
-            Ok(()) => return (Check::ok(NAME, "free"), Some(Locked(Some(file)))),
+            Ok(()) => return Ok(file),
             Err(TryLockError::Error(error)) => {
                 let fix = "this file system has no file locks; move the board to a local disk";
-                return (Check::fail(NAME, format!("cannot be locked: {error}"), fix), None);
+                return Err(Check::fail(NAME, format!("cannot be locked: {error}"), fix));
             }
-            Err(TryLockError::WouldBlock) if start.elapsed() >= PATIENCE => return (held(file), None),
+            Err(TryLockError::WouldBlock) if start.elapsed() >= PATIENCE => return Err(held(file)),
             Err(TryLockError::WouldBlock) => sleep(Duration::from_millis(10)),
         }
     }

@@ -136,7 +136,7 @@ fn copy_board(from: &Path, to: &Path) -> io::Result<()> {
 fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
-        if !entry.file_type()?.is_file() || entry.file_name() == "lock" {
+        if !entry.file_type()?.is_file() || ["lock", "state-lock"].iter().any(|lock| entry.file_name() == *lock) {
             continue;
         }
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();

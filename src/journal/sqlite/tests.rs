@@ -375,7 +375,7 @@ fn log_with_room_is_read_after_a_crash_and_taken_in() {
     let mut found = SqliteJournal::open(left.path()).expect("a journal");
     assert_eq!(found.read_from(0, usize::MAX).expect("events"), events);
     found.append(200, &batch("b"), &[plan(201, "the last", None)]).expect("an event");
-    found.settle_for_good().expect("taken in");
+    found.settle_for_good(0).expect("taken in");
     drop(found);
     assert_eq!(SqliteJournal::open(left.path()).expect("a journal").head().expect("a head"), 201);
 }

@@ -1,10 +1,10 @@
-//! One batch under the lock: what time has brought, the calls, what follows from them, and all of it to disk.
+//! One batch under the lock: what time has brought, the calls, what follows from them, and all of it to the journal.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Answers, BATCH, Writer, is_past, lock_error, waited, warn};
+use super::{Answers, BATCH, Writer, is_past, lock_error, waited};
 use crate::journal::BatchId;
 use crate::ops::{self, DefaultAgent};
 use crate::participant::board::{self, BoardError};
@@ -16,15 +16,15 @@ use crate::state::deadline::{STEP, clock_stepped};
 use crate::state::event::{Event, Recorded};
 use crate::state::guard::HUMAN;
 use crate::state::id::{AgentId, ParticipantId};
-use crate::state::time::Timestamp;
 use crate::state::{ApplyError, Envelope, State};
 
 impl Writer {
-    pub(super) fn commit_batch(&mut self, answers: &mut Answers) -> Result<Vec<Recorded>, BoardError> {
-        let Some(board) = &mut self.board else { return Ok(Vec::new()) };
+    /// Answers what has become of a hand edit.
+    pub(super) fn commit_batch(&mut self, answers: &mut Answers) -> Result<Option<Verdict>, BoardError> {
+        let Some(board) = &mut self.board else { return Ok(None) };
         board.lock.sign(self.participant.pid).map_err(lock_error)?;
         self.catch_up_or_regain(&mut true)?;
-        let Some(board) = &mut self.board else { return Ok(Vec::new()) };
+        let Some(board) = &mut self.board else { return Ok(None) };
         board.check_writable()?;
         let (before, savepoint) = (board.state.seq(), board.state.savepoint());
         let mut events = Vec::new();
@@ -32,11 +32,11 @@ impl Writer {
             Ok(verdict) => (verdict, self.record_batch(&mut events, answers)),
             Err(error) => (None, Err(error.into())),
         };
-        let Some(board) = &mut self.board else { return Ok(Vec::new()) };
+        let Some(board) = &mut self.board else { return Ok(None) };
         self.batches += 1;
         let batch = BatchId::new(format!("{}/{}", self.participant.id, self.batches));
         let written = match recorded {
-            Ok(()) if events.is_empty() => board.settle(),
+            Ok(()) if events.is_empty() => Ok(()),
             Ok(()) => {
                 let rows = board.state.run_rows(savepoint);
                 board.append(before, &batch, &events, &rows)
@@ -56,21 +56,8 @@ impl Writer {
         if recorded > 0 {
             self.clock.forget_step(recorded);
         }
-        // What was committed to a deleted journal is on the board when that is back.
-        if board.lock.verify().is_err() {
-            self.regain().map_err(|error| BoardError::Vanished(Box::new(error)))?;
-        }
-        let Some(board) = &mut self.board else { return Ok(events) };
-        let (warning, shown) = board.show(before);
-        if let Some(warning) = warning {
-            warn(answers, &warning);
-        }
-        self.unshown = shown.err().map(|error| error.to_string());
-        if let Some(error) = &self.unshown {
-            warn(answers, &format!("done and in the journal, but mcp-state.json could not be written: {error}"));
-        }
-        self.edits.conclude(verdict, &self.dir, self.clock.now(Timestamp::default()));
-        Ok(events)
+        self.rounds.note(events);
+        Ok(verdict)
     }
 
     /// The hand edit that was read last, if the board takes it over; and what is to become of its file.

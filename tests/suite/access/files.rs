@@ -26,7 +26,8 @@ fn furnished() -> Board {
 }
 
 /// Without the state file: what lies in its place is set aside like an edit that cannot be read.
-const FILES: [&str; 6] = ["lock", "journal.db", "journal.db-wal", "journal.db-shm", "config.toml", "tokens.toml"];
+const FILES: [&str; 7] =
+    ["lock", "state-lock", "journal.db", "journal.db-wal", "journal.db-shm", "config.toml", "tokens.toml"];
 
 /// A command that uses the file, ended after a while if it does not end.
 fn told(board: &Board, file: &str) -> (ExitStatus, String) {

@@ -32,9 +32,10 @@ const FAULTS: [(&str, bool, &[&str]); 10] = [
     ("flock", false, &["error=EIO", "error=ENOLCK", "signal=SIGKILL"]),
 ];
 
-const FILES: [&str; 9] = [
+const FILES: [&str; 10] = [
     "",
     "lock",
+    "state-lock",
     "journal.db",
     "journal.db-wal",
     "mcp-state.json",

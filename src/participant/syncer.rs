@@ -1,0 +1,70 @@
+//! The thread that waits for the disk and for others' turns, so that the writer goes on meanwhile.
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
+
+use super::writer::Message;
+
+pub struct Syncer {
+    requests: Sender<Request>,
+    outcomes: Receiver<Outcome>,
+}
+
+enum Request {
+    Sync(Arc<File>),
+    /// To hear when nobody holds the lock of this file, which is opened for that alone.
+    Turn(File),
+}
+
+pub enum Outcome {
+    Synced(io::Result<()>),
+    /// Perhaps somebody else has taken it by now.
+    Turn,
+}
+
+impl Syncer {
+    /// The writer will be sent `Settled` when there is an outcome.
+    pub fn spawn(writer: SyncSender<Message>) -> io::Result<Self> {
+        let (requests, requested) = channel();
+        let (sender, outcomes) = channel();
+        std::thread::Builder::new().name("syncer".to_owned()).spawn(move || serve(&requested, &sender, &writer))?;
+        Ok(Self { requests, outcomes })
+    }
+
+    pub fn sync(&self, log: Arc<File>) {
+        drop(self.requests.send(Request::Sync(log)));
+    }
+
+    pub fn wait_for_turn(&self, lock: File) {
+        drop(self.requests.send(Request::Turn(lock)));
+    }
+
+    pub fn outcome(&self) -> Option<Outcome> {
+        self.outcomes.try_recv().ok()
+    }
+
+    /// Waits for it; `None` when the thread has ended.
+    pub fn next_outcome(&self) -> Option<Outcome> {
+        self.outcomes.recv().ok()
+    }
+}
+
+fn serve(requests: &Receiver<Request>, outcomes: &Sender<Outcome>, writer: &SyncSender<Message>) {
+    for request in requests {
+        let outcome = match request {
+            Request::Sync(log) => Outcome::Synced(log.sync_data()),
+            Request::Turn(lock) => {
+                // Shared, so that all who wait hear at once. Closing the file gives it back.
+                drop(lock.lock_shared());
+                Outcome::Turn
+            }
+        };
+        if outcomes.send(outcome).is_err() {
+            return;
+        }
+        // A full queue is looked at soon anyway.
+        drop(writer.try_send(Message::Settled));
+    }
+}

@@ -1,0 +1,378 @@
+//! What follows the commits, a round for all since the last: the journal's log is synced, the state file shows it, and what
+//! was said of it leaves, answers and refusals and reads and the feed.
+//!
+//! A commit gives the journal's lock back before its events are durable, so that others append while the disk is waited for. A
+//! round holds the state file's lock. It takes in what others have appended, too, so whoever has waited for that lock finds
+//! its own events durable and shown, and has nothing left to do. Its file is written while the log is synced, and gets its
+//! place behind that.
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use super::{Answer, Answers, Writer, add_warning, answer_one};
+use crate::participant::board::{BoardError, LOCK_PATIENCE};
+use crate::participant::edits::Verdict;
+use crate::participant::syncer::{Outcome, Syncer};
+use crate::participant::{CallError, Stay};
+use crate::state::event::Recorded;
+use crate::state::time::Timestamp;
+use crate::statefile::Unplaced;
+
+/// Between two looks of a process that has nothing else to do.
+const BETWEEN_TRIES: Duration = Duration::from_millis(1);
+
+#[derive(Default)]
+pub(super) struct Rounds {
+    /// In the order of what they know.
+    held: VecDeque<Held>,
+    /// Events that the feed has not, in their order.
+    unpublished: Vec<Recorded>,
+    /// The event that the state file is to show.
+    owed: Option<u64>,
+    /// What becomes of a hand edit then.
+    verdict: Option<Verdict>,
+    under_way: Option<Round>,
+    syncer: Option<Syncer>,
+    /// The syncer waits for the state file's lock.
+    awaits_turn: bool,
+    /// Since when that has been somebody else's.
+    waits_since: Option<Instant>,
+    /// Others have appended since this process did.
+    pub has_company: bool,
+}
+
+/// An answer that knows the board up to an event, and leaves when that is durable.
+struct Held {
+    seq: u64,
+    reply: oneshot::Sender<Answer>,
+    answer: Answer,
+    /// Nothing to it whether the state file is up to date.
+    read: bool,
+}
+
+struct Round {
+    seq: u64,
+    prepared: io::Result<Option<Unplaced>>,
+}
+
+impl Rounds {
+    pub fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    pub fn is_under_way(&self) -> bool {
+        self.under_way.is_some()
+    }
+
+    /// Something waits for a round, or for its end.
+    pub fn is_owed(&self) -> bool {
+        self.owed.is_some()
+    }
+
+    /// A round is to make durable what is known, and does not wait for another process.
+    fn is_soon(&self) -> bool {
+        self.is_owed() && self.waits_since.is_none()
+    }
+
+    pub fn note(&mut self, events: Vec<Recorded>) {
+        self.unpublished.extend(events);
+    }
+}
+
+impl Writer {
+    /// What was committed with these answers is to be durable and shown before they leave.
+    pub(super) fn owe(&mut self, answers: Answers, verdict: Option<Verdict>) {
+        let Some(seq) = self.board.as_ref().map(|board| board.state.seq()) else { return };
+        (self.rounds.owed, self.rounds.verdict) = (Some(seq), verdict);
+        let held = answers.into_iter().map(|(reply, answer)| Held { seq, reply, answer, read: false });
+        self.rounds.held.extend(held);
+    }
+
+    /// Answers now if all that is known is durable, else with the round that makes it so.
+    pub(super) fn answer_read(&mut self, reply: oneshot::Sender<Answer>, answer: Answer) {
+        if let Some(board) = &self.board
+            && !board.is_settled()
+        {
+            if self.rounds.is_soon() {
+                let seq = board.state.seq();
+                self.rounds.owed = Some(seq);
+                return self.rounds.held.push_back(Held { seq, reply, answer, read: true });
+            }
+            if let Err(error) = board.settle() {
+                tracing::error!(%error, "a power loss may take back what is read");
+            }
+        }
+        answer_one(reply, answer);
+    }
+
+    /// What others have appended is for the feed when it is durable.
+    pub(in crate::participant) fn publish_seen(&mut self) {
+        let Some(board) = self.board.as_ref().filter(|_| !self.rounds.is_soon()) else { return };
+        match board.settle() {
+            Ok(()) => self.publish(board.state.seq()),
+            Err(error) => tracing::error!(%error, "what others have recorded is not durable"),
+        }
+    }
+
+    fn publish(&mut self, seq: u64) {
+        let later = self.rounds.unpublished.partition_point(|recorded| recorded.seq <= seq);
+        let later = self.rounds.unpublished.split_off(later);
+        let events = std::mem::replace(&mut self.rounds.unpublished, later);
+        self.metrics.happened(&events);
+        self.feed.publish(events, seq);
+    }
+
+    /// Begins a round if one is owed and none is under way.
+    pub(super) fn advance(&mut self) {
+        let is_late = self.rounds.waits_since.is_some_and(|since| since.elapsed() >= LOCK_PATIENCE);
+        let may_begin = !self.rounds.awaits_turn || is_late;
+        if self.rounds.under_way.is_none() && self.rounds.is_owed() && may_begin {
+            self.begin(false);
+        }
+    }
+
+    /// All that is owed, here and now.
+    pub(super) fn settle_here(&mut self) {
+        self.end_round();
+        while self.rounds.is_owed() {
+            self.begin(true);
+            if self.rounds.is_owed() {
+                std::thread::sleep(BETWEEN_TRIES);
+            }
+        }
+    }
+
+    /// What the syncer has to say.
+    pub(super) fn hear_syncer(&mut self) {
+        while let Some(outcome) = self.rounds.syncer.as_ref().and_then(Syncer::outcome) {
+            self.take_outcome(outcome);
+        }
+        self.advance();
+    }
+
+    /// Waits for the round that is under way.
+    pub(in crate::participant) fn end_round(&mut self) {
+        while self.rounds.under_way.is_some() {
+            let outcome = self.rounds.syncer.as_ref().and_then(Syncer::next_outcome);
+            self.take_outcome(
+                outcome.unwrap_or_else(|| Outcome::Synced(Err(io::Error::other("the thread has ended")))),
+            );
+        }
+    }
+
+    fn take_outcome(&mut self, outcome: Outcome) {
+        match (outcome, self.rounds.under_way.take()) {
+            (Outcome::Synced(synced), Some(round)) => self.end(round, synced),
+            (Outcome::Synced(_), None) => {}
+            (Outcome::Turn, under_way) => (self.rounds.under_way, self.rounds.awaits_turn) = (under_way, false),
+        }
+    }
+
+    /// `here` says that nothing else is to be done until the round is over.
+    fn begin(&mut self, here: bool) {
+        let Some(board) = &mut self.board else { return self.rounds.owed = None };
+        // Whoever had the lock may have shown all that is owed.
+        let shown = board.shown();
+        if let Some(seq) = shown.filter(|_| shown >= self.rounds.owed && board.lock.verify().is_ok()) {
+            board.synced(seq);
+            board.lock.release_state_file();
+            (self.unshown, self.rounds.waits_since) = (None, None);
+            let seq = seq.min(board.state.seq());
+            return self.tell(seq);
+        }
+        match board.lock.try_acquire_state_file() {
+            Ok(true) => self.hold_round(here),
+            Ok(false) => self.wait_for_turn(here),
+            Err(error) => self.go_without(&error.to_string()),
+        }
+    }
+
+    /// With the state file's lock.
+    fn hold_round(&mut self, here: bool) {
+        self.rounds.waits_since = None;
+        if self.rounds.has_company {
+            self.take_in();
+        }
+        let here = here || self.rounds.awaits_turn || self.is_alone();
+        let Some(board) = &mut self.board else { return };
+        drop(board.lock.sign_state_file(self.participant.pid));
+        let seq = board.state.seq();
+        let log = board.log().filter(|_| !here && !board.is_settled());
+        let syncer = log.and_then(|log| Some((self.syncer()?, log)));
+        match syncer {
+            Some((syncer, log)) => {
+                syncer.sync(log);
+                let prepared = self.board.as_mut().map_or(Ok(None), |board| board.prepare_show());
+                self.rounds.under_way = Some(Round { seq, prepared });
+            }
+            None => {
+                let Some(board) = &mut self.board else { return };
+                let settled = board.settle_to(seq);
+                let prepared = if settled.is_ok() { board.prepare_show() } else { Ok(None) };
+                self.end_settled(Round { seq, prepared }, settled);
+            }
+        }
+    }
+
+    /// One call after another of one caller: another thread would only make it longer.
+    fn is_alone(&self) -> bool {
+        self.callers <= 1 && self.rounds.held.len() <= 1 && self.queue.is_empty()
+    }
+
+    fn syncer(&mut self) -> Option<&Syncer> {
+        if self.rounds.syncer.is_none() {
+            self.rounds.syncer = Syncer::spawn(self.sender.clone()).ok();
+        }
+        self.rounds.syncer.as_ref()
+    }
+
+    /// What others have appended since is in the round, too.
+    fn take_in(&mut self) {
+        let Some(board) = &mut self.board else { return };
+        match board.catch_up() {
+            Ok(caught_up) => self.caught_up(caught_up),
+            // The next call will meet it, too, and can say so.
+            Err(error) => tracing::warn!(%error, "what others have recorded could not be read"),
+        }
+    }
+
+    fn wait_for_turn(&mut self, here: bool) {
+        let since = *self.rounds.waits_since.get_or_insert_with(Instant::now);
+        let Some(board) = &self.board else { return };
+        if since.elapsed() >= LOCK_PATIENCE {
+            let holder = board.lock.state_file_holder();
+            let holder = holder.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
+            return self.go_without(&format!("its lock is held by {holder}"));
+        }
+        if here || self.rounds.awaits_turn {
+            return;
+        }
+        // If that fails it is tried again soon.
+        if let Ok(lock) = board.lock.another_of_state_file()
+            && let Some(syncer) = self.syncer()
+        {
+            syncer.wait_for_turn(lock);
+            self.rounds.awaits_turn = true;
+        }
+    }
+
+    /// Without a state file that shows it, what is durable is done.
+    fn go_without(&mut self, why: &str) {
+        let Some(board) = &self.board else { return };
+        let (seq, settled) = (board.state.seq(), board.settle());
+        self.unshown = Some(why.to_owned());
+        let settled = settled.and(self.regain_if_gone());
+        self.conclude(seq, settled, None);
+    }
+
+    /// What was committed to a deleted journal is on the board when that is back, and shown then.
+    fn regain_if_gone(&mut self) -> Result<(), BoardError> {
+        let Some(board) = self.board.as_ref().filter(|board| board.lock.verify().is_err()) else { return Ok(()) };
+        // Before the journal's is waited for, which somebody may hold who waits for this one.
+        board.lock.release_state_file();
+        let regained = self.regain();
+        self.release_unless_awaited();
+        self.unshown = None;
+        regained.map_err(|error| BoardError::Vanished(Box::new(error)))
+    }
+
+    fn end(&mut self, round: Round, synced: io::Result<()>) {
+        let Some(board) = &mut self.board else { return };
+        match synced {
+            Ok(()) => board.synced(round.seq),
+            Err(error) => {
+                tracing::error!(%error, "the journal's log could not be synced");
+                board.sync_failed();
+            }
+        }
+        let settled = board.settle_to(round.seq);
+        self.end_settled(round, settled);
+    }
+
+    fn end_settled(&mut self, Round { seq, prepared }: Round, settled: Result<(), BoardError>) {
+        let Some(board) = &mut self.board else { return };
+        if settled.is_err() || board.lock.verify().is_err() {
+            if let Ok(Some(prepared)) = prepared {
+                board.give_up(prepared);
+            }
+            board.lock.release_state_file();
+            let settled = settled.and(self.regain_if_gone());
+            return self.conclude(seq, settled, None);
+        }
+        let (warning, shown) = match prepared {
+            Ok(Some(prepared)) => board.show(prepared),
+            Ok(None) => (None, Ok(())),
+            Err(error) => (None, Err(error)),
+        };
+        board.lock.release_state_file();
+        self.unshown = shown.err().map(|error| error.to_string());
+        self.conclude(seq, Ok(()), warning);
+    }
+
+    fn conclude(&mut self, seq: u64, settled: Result<(), BoardError>, warning: Option<String>) {
+        match settled {
+            Ok(()) => {
+                let unshown = self
+                    .unshown
+                    .as_ref()
+                    .map(|error| format!("done and in the journal, but mcp-state.json could not be written: {error}"));
+                for warning in warning.into_iter().chain(unshown) {
+                    self.warn(seq, &warning);
+                }
+                self.tell(seq);
+            }
+            Err(error) => {
+                let error = std::sync::Arc::new(error);
+                for held in self.rounds.held.iter_mut().filter(|held| held.seq <= seq && !held.read) {
+                    held.answer = Err(CallError::Failed(std::sync::Arc::clone(&error)));
+                }
+                self.failed_at = Some(Instant::now());
+                self.answer_up_to(seq);
+            }
+        }
+    }
+
+    fn warn(&mut self, seq: u64, warning: &str) {
+        tracing::error!("{warning}");
+        for held in self.rounds.held.iter_mut().filter(|held| held.seq <= seq && !held.read) {
+            if let Ok(serde_json::Value::Object(reply)) = &mut held.answer {
+                add_warning(reply, warning);
+            }
+        }
+    }
+
+    /// Everything up to `seq` is durable.
+    fn tell(&mut self, seq: u64) {
+        self.publish(seq);
+        if self.rounds.owed.is_none_or(|owed| owed <= seq)
+            && let Some(verdict) = self.rounds.verdict.take()
+        {
+            self.edits.conclude(verdict, &self.dir, self.clock.now(Timestamp::default()));
+        }
+        self.answer_up_to(seq);
+    }
+
+    fn answer_up_to(&mut self, seq: u64) {
+        self.rounds.waits_since = self.rounds.waits_since.filter(|_| self.unshown.is_some());
+        self.rounds.owed = self.rounds.owed.filter(|owed| *owed > seq);
+        let told = self.rounds.held.partition_point(|held| held.seq <= seq);
+        let told: Vec<_> = self.rounds.held.drain(..told).collect();
+        // A process that ends with its answer must have looked before; for any other nobody waits.
+        if self.stay == Stay::Brief {
+            if self.failed_at.is_none() {
+                self.settle_edits();
+            }
+            self.tend_board();
+        }
+        self.answered += told.len();
+        for Held { reply, answer, .. } in told {
+            answer_one(reply, answer);
+        }
+        if self.stay != Stay::Brief {
+            self.tend_board();
+        }
+    }
+}
