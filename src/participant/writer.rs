@@ -209,7 +209,9 @@ impl Writer {
             if !self.hear(messages) {
                 break;
             }
-            self.callers = self.answered + self.rounds.held() + self.queue.len();
+            // A lone caller may have called again since its answer.
+            let again = usize::from(self.answered == 1 && self.queue.len() == 1);
+            self.callers = self.answered + self.rounds.held() + self.queue.len() - again;
             self.answered = 0;
         }
         self.settle_here();
