@@ -19,6 +19,7 @@ use callboard::journal::sqlite::SqliteJournal;
 use callboard::state::State;
 use callboard::state::event::Recorded;
 use callboard::statefile::{self, Found};
+use callboard::worktree::Repository;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -43,6 +44,16 @@ pub fn until<T>(patience: Duration, what: &str, mut ask: impl FnMut() -> Option<
 /// The size of a test by its environment variable.
 pub fn size(variable: &str, everyday: usize) -> usize {
     std::env::var(variable).map_or(everyday, |text| text.parse().unwrap())
+}
+
+/// A directory of the test's own, in no repository: a board and what works beside it know the one they are in.
+fn scratch() -> TempDir {
+    let built = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let scratch = match Repository::containing(built) {
+        Some(_) => tempfile::tempdir(),
+        None => tempfile::tempdir_in(built),
+    };
+    scratch.unwrap()
 }
 
 /// Whether what `CALLBOARD_REQUIRE` may name is here; a reason is printed when not, or fails the test when required.
@@ -84,7 +95,7 @@ impl Finished {
 
 impl Board {
     pub fn new() -> Self {
-        let base = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let base = scratch();
         let dir = base.path().join("board");
         Self { base, dir }
     }
