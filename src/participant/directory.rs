@@ -15,6 +15,8 @@ use crate::statefile::FileIdentity;
 pub const JOURNAL: &str = "journal.db";
 const LOCK: &str = "lock";
 const STATE_LOCK: &str = "state-lock";
+/// In the order in which they are taken.
+pub const LOCKS: [&str; 2] = [LOCK, STATE_LOCK];
 const RUN: &str = "run";
 /// In `lock`, behind the signer's line: what was left in the place of the state file, as JSON.
 const LEFT_AT: u64 = 11;
@@ -309,10 +311,7 @@ impl BoardLock {
     }
 
     fn signer(&self, name: &str) -> Option<u32> {
-        let mut text = String::new();
-        let file = opened(&self.dir).ok()?.open_file(name, Purpose::Read).ok()??;
-        file.take(64).read_to_string(&mut text).ok()?;
-        text.lines().next()?.trim().parse().ok()
+        signer(&opened(&self.dir).ok()?.open_file(name, Purpose::Read).ok()??)
     }
 
     /// Says which state files the projections have left, for every process that will find one.
@@ -394,6 +393,13 @@ impl BoardLock {
 
 fn sign(lock: &File, pid: u32) -> io::Result<()> {
     lock.write_all_at(format!("{pid:<10}\n").as_bytes(), 0)
+}
+
+/// The process that took this lock last, if it said so.
+pub fn signer(lock: &File) -> Option<u32> {
+    let mut text = [0; LEFT_AT as usize];
+    lock.read_exact_at(&mut text, 0).ok()?;
+    str::from_utf8(&text).ok()?.trim().parse().ok()
 }
 
 /// The living proof of a process: a locked file that the kernel frees when the process ends.

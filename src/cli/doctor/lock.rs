@@ -1,7 +1,7 @@
 //! The board's locks, shared and for a moment: while they are held nobody writes.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::thread::sleep;
@@ -10,10 +10,9 @@ use std::time::{Duration, Instant};
 use rustix::fs::OFlags;
 
 use super::Check;
+use crate::participant::directory::{LOCKS, signer};
 
 const NAME: &str = "lock";
-/// In the order in which they are taken.
-const LOCKS: [&str; 2] = ["lock", "state-lock"];
 /// As long as a call would wait.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -51,18 +50,14 @@ fn wait(file: File) -> Result<File, Check> {
                 let fix = "this file system has no file locks; move the board to a local disk";
                 return Err(Check::fail(NAME, format!("cannot be locked: {error}"), fix));
             }
-            Err(TryLockError::WouldBlock) if start.elapsed() >= PATIENCE => return Err(held(file)),
+            Err(TryLockError::WouldBlock) if start.elapsed() >= PATIENCE => return Err(held(&file)),
             Err(TryLockError::WouldBlock) => sleep(Duration::from_millis(10)),
         }
     }
 }
 
-fn held(file: File) -> Check {
-    let mut pid = String::new();
-    let holder = match file.take(64).read_to_string(&mut pid) {
-        Ok(_) if !pid.trim().is_empty() => format!("process {}", pid.trim()),
-        _ => "a process".to_owned(),
-    };
+fn held(file: &File) -> Check {
+    let holder = signer(file).map_or_else(|| "a process".to_owned(), |pid| format!("process {pid}"));
     let found = format!("held by {holder} for {} s, so journal and state file were not looked at", PATIENCE.as_secs());
     Check::fail(NAME, found, format!("see what {holder} does; if it hangs, end it: the lock goes with it"))
 }

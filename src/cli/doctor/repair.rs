@@ -14,7 +14,7 @@ use super::super::{FAILED, Outcome, Session, say};
 use crate::clock::{Clock, SystemClock};
 use crate::journal::sqlite::{self, SqliteJournal};
 use crate::participant;
-use crate::participant::directory::{self, BoardLock};
+use crate::participant::directory::{self, BoardLock, LOCKS};
 use crate::participant::recovery::{self, Author, Plan};
 use crate::state::id::ParticipantId;
 use crate::statefile;
@@ -136,7 +136,7 @@ fn copy_board(from: &Path, to: &Path) -> io::Result<()> {
 fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
-        if !entry.file_type()?.is_file() || ["lock", "state-lock"].iter().any(|lock| entry.file_name() == *lock) {
+        if !entry.file_type()?.is_file() || LOCKS.iter().any(|lock| entry.file_name() == *lock) {
             continue;
         }
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
