@@ -200,8 +200,8 @@ impl SqliteJournal {
         Ok(())
     }
 
-    /// To be synced by another thread, which [`SqliteJournal::synced`] is to be told of; `None` when SQLite does it, or a
-    /// sync has failed.
+    /// To be synced by another thread, and [`SqliteJournal::synced`] is to be told how that went; `None` when SQLite does it,
+    /// or a sync has failed.
     pub fn log(&self) -> Option<Arc<File>> {
         self.log.as_ref().filter(|_| !self.has_failed.get()).map(Arc::clone)
     }
@@ -215,14 +215,21 @@ impl SqliteJournal {
         self.durable.get() >= seq
     }
 
-    /// The events up to `seq` are durable: a sync of the log that began behind them is over, or somebody has shown them.
-    pub fn synced(&self, seq: u64) {
+    /// Somebody has made the events up to `seq` durable.
+    pub fn settled(&self, seq: u64) {
         self.durable.set(self.durable.get().max(seq));
     }
 
-    /// The sync of the log has failed, and another that succeeds would prove nothing.
-    pub fn sync_failed(&self) {
-        self.has_failed.set(true);
+    /// A sync of the log that began behind the events up to `seq` is over. Where it has failed another that succeeds would
+    /// prove nothing, so they are written to the database instead.
+    pub fn synced(&self, seq: u64, synced: io::Result<()>) -> Result<(), JournalError> {
+        if let Err(error) = synced {
+            tracing::error!(%error, "the journal's log could not be synced");
+            self.has_failed.set(true);
+            return self.settle_for_good(seq);
+        }
+        self.settled(seq);
+        Ok(())
     }
 
     /// Makes the events up to `seq` durable, which this process has read or written. A process that was killed between writing
@@ -234,15 +241,9 @@ impl SqliteJournal {
         match self.log() {
             None if self.has_failed.get() => return self.settle_for_good(seq),
             None => checkpoint(&self.connection, "FULL")?,
-            Some(log) => {
-                if let Err(error) = log.sync_data() {
-                    tracing::error!(%error, "the journal's log could not be synced");
-                    self.sync_failed();
-                    return self.settle_for_good(seq);
-                }
-            }
+            Some(log) => return self.synced(seq, log.sync_data()),
         }
-        self.synced(seq);
+        self.settled(seq);
         Ok(())
     }
 
@@ -251,7 +252,7 @@ impl SqliteJournal {
     pub fn settle_for_good(&self, seq: u64) -> Result<(), JournalError> {
         checkpoint(&self.connection, "TRUNCATE")?;
         self.has_failed.set(false);
-        self.synced(seq);
+        self.settled(seq);
         Ok(())
     }
 
@@ -315,7 +316,7 @@ impl SqliteJournal {
         failpoint::hit("after-commit").map_err(unknown)?;
         self.last.set(Some(link));
         if self.log.is_none() && !rows.is_empty() {
-            self.synced(link.seq);
+            self.settled(link.seq);
         }
         take_log_in_at_end(&self.connection, true);
         self.room.make();

@@ -370,12 +370,19 @@ impl Board {
         if !self.is_settled()
             && let Some(shown) = self.shown()
         {
-            self.journal.synced(shown);
+            self.journal.settled(shown);
         }
         self.journal.settle(self.state.seq()).map_err(BoardError::Unknown)
     }
 
-    /// The same up to `seq`, which a sync that failed is not.
+    /// The same for whoever only looks: on a disk that fails, what is known is better than nothing.
+    pub fn settle_for_reading(&self) {
+        if let Err(error) = self.settle() {
+            tracing::error!(%error, "a power loss may take back what is read");
+        }
+    }
+
+    /// What `settle` does, up to `seq`.
     pub fn settle_to(&self, seq: u64) -> Result<(), BoardError> {
         self.journal.settle(seq).map_err(BoardError::Unknown)
     }
@@ -385,14 +392,14 @@ impl Board {
         self.journal.log()
     }
 
-    /// See [`SqliteJournal::synced`].
-    pub fn synced(&self, seq: u64) {
-        self.journal.synced(seq);
+    /// See [`SqliteJournal::settled`].
+    pub fn settled(&self, seq: u64) {
+        self.journal.settled(seq);
     }
 
-    /// See [`SqliteJournal::sync_failed`].
-    pub fn sync_failed(&self) {
-        self.journal.sync_failed();
+    /// See [`SqliteJournal::synced`].
+    pub fn synced(&self, seq: u64, synced: io::Result<()>) -> Result<(), BoardError> {
+        self.journal.synced(seq, synced).map_err(BoardError::Unknown)
     }
 
     /// The newest event that nothing takes back.
@@ -471,9 +478,7 @@ impl Board {
 
     /// What was fetched from, or is to be added to, the archive of this board.
     pub fn archive(&self, now: Timestamp) -> BoardArchive {
-        if let Err(error) = self.settle() {
-            tracing::warn!(%error, "a power loss may take back what an archive has");
-        }
+        self.settle_for_reading();
         BoardArchive {
             dir: self.dir.clone(),
             present: self.state.clone(),

@@ -500,10 +500,10 @@ impl Writer {
     fn show(&mut self, look: Look) {
         match (self.look(), &self.board) {
             (Err(error), _) => look(Err(error)),
-            (Ok(()), Some(board)) => match board.settle() {
-                Ok(()) => look(Ok(&board.state)),
-                Err(error) => look(Err(error.into())),
-            },
+            (Ok(()), Some(board)) => {
+                board.settle_for_reading();
+                look(Ok(&board.state));
+            }
             (Ok(()), None) => match board::before_first_write(&self.dir) {
                 Ok(state) => look(Ok(&state)),
                 Err(error) => look(Err(error.into())),

@@ -101,9 +101,7 @@ impl Writer {
                 self.rounds.owed = Some(seq);
                 return self.rounds.held.push_back(Held { seq, reply, answer, read: true });
             }
-            if let Err(error) = board.settle() {
-                tracing::error!(%error, "a power loss may take back what is read");
-            }
+            board.settle_for_reading();
         }
         answer_one(reply, answer);
     }
@@ -177,7 +175,8 @@ impl Writer {
         // Whoever had the lock may have shown all that is owed.
         let shown = board.shown();
         if let Some(seq) = shown.filter(|_| shown >= self.rounds.owed && board.lock.verify().is_ok()) {
-            board.synced(seq);
+            board.settled(seq);
+            // A look at a hand edit has left it held.
             board.lock.release_state_file();
             (self.unshown, self.rounds.waits_since) = (None, None);
             let seq = seq.min(board.state.seq());
@@ -281,14 +280,7 @@ impl Writer {
 
     fn end(&mut self, round: Round, synced: io::Result<()>) {
         let Some(board) = &mut self.board else { return };
-        match synced {
-            Ok(()) => board.synced(round.seq),
-            Err(error) => {
-                tracing::error!(%error, "the journal's log could not be synced");
-                board.sync_failed();
-            }
-        }
-        let settled = board.settle_to(round.seq);
+        let settled = board.synced(round.seq, synced);
         self.end_settled(round, settled);
     }
 
