@@ -98,15 +98,21 @@ fn eight_processes_do_four_hundred_tasks_once_each_under_a_readers_eyes() {
     board.assert_file_is_the_replay();
 }
 
+/// Takes a lock as a process of the board would, and says which.
+fn hold(board: &Board, name: &str) -> (File, u32) {
+    let mut lock = File::options().write(true).open(board.file(name)).unwrap();
+    lock.lock().unwrap();
+    let pid = std::process::id();
+    lock.write_all(format!("{pid:<10}\n").as_bytes()).unwrap();
+    (lock, pid)
+}
+
 #[test]
 fn held_lock_is_named_after_five_seconds_and_reads_go_on() {
     let board = Board::new();
     let mut client = board.mcp();
     client.ok("create_task", json!({"description": "before"}));
-    let mut lock = File::options().write(true).open(board.file("lock")).unwrap();
-    lock.lock().unwrap();
-    let pid = std::process::id();
-    lock.write_all(format!("{pid:<10}\n").as_bytes()).unwrap();
+    let (lock, pid) = hold(&board, "lock");
     let start = Instant::now();
     let waiting = client.send("create_task", json!({"description": "in vain"}));
     for _ in 0..5 {
@@ -130,10 +136,7 @@ fn held_lock_of_the_state_file_delays_the_first_call_and_loses_none() {
     let board = Board::new();
     let mut client = board.mcp();
     client.ok("create_task", json!({"description": "before"}));
-    let mut lock = File::options().write(true).open(board.file("state-lock")).unwrap();
-    lock.lock().unwrap();
-    let pid = std::process::id();
-    lock.write_all(format!("{pid:<10}\n").as_bytes()).unwrap();
+    let (lock, pid) = hold(&board, "state-lock");
     let start = Instant::now();
     let waiting = client.send("create_task", json!({"description": "first", "id": "first"}));
     until(Duration::from_secs(2), "reads go on", || {

@@ -300,3 +300,66 @@ fn the_nth_system_call_may_fail_for_any_n() {
     );
     assert_eq!(wrong, [""; 0]);
 }
+
+/// Calls on the way at once, so that their log is synced by a thread of its own.
+const AT_ONCE: usize = 16;
+const WAVES: usize = 6;
+
+/// What of that was told, and whether a sync by that thread has failed.
+fn play_at_once(board: &Board, point: &Point) -> (Told, bool) {
+    board.cli_ok("init_coordination", json!({"goal": "survive"}));
+    let log = board.base().join("log");
+    let mut client = start(board, point, log.to_str().unwrap());
+    let mut told = Told::default();
+    for wave in 0..WAVES {
+        let drafts = (0..AT_ONCE).map(|task| json!({"id": format!("t{wave}-{task}"), "description": "d"}));
+        let sent: Vec<_> = drafts.map(|draft| (client.send("create_task", draft.clone()), draft)).collect();
+        let mut refused = false;
+        for (id, draft) in sent {
+            let reply = client.reply(id).unwrap();
+            refused |= reply.is_error;
+            if reply.is_error {
+                told.errors.insert(reply.code().to_owned(), reply.text.clone());
+            }
+            told.hear("create_task", &draft, if reply.is_error { Err(reply.code()) } else { Ok(()) });
+        }
+        if refused && point.killed_after {
+            break;
+        }
+    }
+    let traced = fs::read_to_string(&log).unwrap();
+    let failed = traced.lines().filter(|line| line.contains("INJECTED")).filter_map(|line| line.split(' ').next());
+    let is_syncer =
+        |thread: &str| fs::read_to_string(format!("/proc/{thread}/comm")).is_ok_and(|name| name == "syncer\n");
+    let hit = failed.filter(|thread| is_syncer(thread)).count() > 0;
+    if point.killed_after {
+        kill_process_group(client_group(&client), Signal::KILL).unwrap();
+    }
+    client.close_input();
+    client.ends_within(PATIENCE);
+    (told, hit)
+}
+
+#[test]
+fn sync_that_fails_for_many_calls_at_once_loses_none_that_was_acknowledged() {
+    if !super::has("strace", "--version") {
+        return;
+    }
+    let mut hits = 0;
+    for fault in ["error=EIO:when=1", "error=EIO:when=2", "error=ENOSPC:when=3", "error=EIO:when=2+"] {
+        for killed_after in [false, true] {
+            let board = Board::new();
+            let point = Point { call: "fdatasync", on_board_only: false, fault: fault.to_owned(), killed_after };
+            let (told, hit) = play_at_once(&board, &point);
+            let wrong = verify(&board, &told);
+            assert_eq!(wrong, [""; 0], "{fault}, killed: {killed_after}");
+            println!(
+                "{fault}, killed: {killed_after}: {} acknowledged, {} unknown",
+                told.status.len(),
+                told.unsure.len()
+            );
+            hits += usize::from(hit);
+        }
+    }
+    assert!(hits >= 4, "the thread that syncs has failed in {hits} runs");
+}
