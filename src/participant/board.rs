@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 
 use super::archive::{self, BoardArchive};
-use super::directory::{self, BoardLock, DirectoryError, JOURNAL, Left};
+use super::directory::{self, BoardLock, DirectoryError, JOURNAL};
 use super::edits;
 use super::recovery::{self, Author};
 use crate::config::{self, ConfigError};
@@ -24,7 +24,7 @@ use crate::state::policy::Policy;
 use crate::state::run::rows::Rows;
 use crate::state::time::Timestamp;
 use crate::state::{ApplyError, Envelope, State};
-use crate::statefile::{self, FileIdentity, Found, LoadError, Projection, Unplaced};
+use crate::statefile::{self, FileIdentity, Found, Left, LoadError, Projection, Unplaced};
 
 /// Why the board cannot be used, and what to do about it.
 #[derive(Debug, Error)]
@@ -424,7 +424,7 @@ impl Board {
         let (board_id, seq) = (&self.state.board().board_id, self.state.seq());
         match statefile::seq_of(&self.dir) {
             Ok(Some(shown)) if shown.board_id == *board_id && shown.seq == seq && !edits::is_strange(self) => Ok(()),
-            _ => edits::write(&mut self.projection, &mut self.state, &self.lock, &self.dir),
+            _ => edits::write(&mut self.projection, &mut self.state, &self.lock),
         }
     }
 
@@ -433,7 +433,7 @@ impl Board {
     pub fn prepare_show(&mut self) -> io::Result<Option<Unplaced>> {
         match self.shown() {
             Some(shown) if shown >= self.state.seq() => Ok(None),
-            _ => edits::prepare(&mut self.projection, &mut self.state, &self.lock, &self.dir).map(Some),
+            _ => self.projection.prepare(&mut self.state, &self.lock.left()).map(Some),
         }
     }
 
@@ -441,7 +441,7 @@ impl Board {
     /// file that was there.
     pub fn show(&mut self, prepared: Unplaced) -> (Option<String>, io::Result<()>) {
         let warning = self.keep_put_back();
-        (warning, edits::place(&mut self.projection, prepared, &self.lock, &self.dir))
+        (warning, edits::place(&mut self.projection, prepared, &self.lock))
     }
 
     pub fn give_up(&mut self, prepared: Unplaced) {

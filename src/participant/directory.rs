@@ -6,11 +6,10 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::private::{self, Dir, PrivateError, Purpose};
-use crate::statefile::FileIdentity;
+use crate::statefile::Left;
 
 pub const JOURNAL: &str = "journal.db";
 const LOCK: &str = "lock";
@@ -49,7 +48,6 @@ const LOG_FILES: [&str; 2] = ["journal.db-wal", "journal.db-shm"];
 pub type Identity = (u64, u64);
 const NO_FILE: Identity = (0, 0);
 
-/// None for a file that is not there, or not to be trusted.
 /// None when the file, or the whole directory, is not there. An error says nothing of that.
 fn identity_in(dir: &Path, name: &str) -> Result<Option<Identity>, DirectoryError> {
     Ok(Dir::open(dir)?.map_or(Ok(None), |dir| dir.identity(name))?)
@@ -207,21 +205,6 @@ impl Held {
         let found = Self::open(&opened(dir)?, self.name, Purpose::Read)?;
         let is_same = found.identity == self.identity;
         if is_same { Ok(found.file) } else { Err(DirectoryError::Replaced { path: dir.to_owned() }) }
-    }
-}
-
-/// What the projections have left in the place of the state file.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Left {
-    pub files: Vec<FileIdentity>,
-    /// The event that is to be shown there.
-    pub seq: u64,
-}
-
-impl Left {
-    /// Whether a projection has left it, as far as is known.
-    pub fn has(&self, file: &FileIdentity) -> bool {
-        self.files.is_empty() || self.files.contains(file)
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::archive::{BoardArchive, state_at};
 use super::board::{Board, BoardError};
-use super::directory::{BoardLock, Left};
+use super::directory::BoardLock;
 use super::writer::Message;
 use crate::journal::Journal;
 use crate::journal::sqlite::SqliteJournal;
@@ -179,25 +179,14 @@ impl Edits {
 }
 
 /// Projects `state`. A file in the place that no projection has left is kept. The caller holds the state file's lock.
-pub fn write(projection: &mut Projection, state: &mut State, lock: &BoardLock, dir: &Path) -> io::Result<()> {
-    let unplaced = prepare(projection, state, lock, dir)?;
-    place(projection, unplaced, lock, dir)
+pub fn write(projection: &mut Projection, state: &mut State, lock: &BoardLock) -> io::Result<()> {
+    let unplaced = projection.prepare(state, &lock.left())?;
+    place(projection, unplaced, lock)
 }
 
-/// The first half of it, which takes no file's place.
-pub fn prepare(projection: &mut Projection, state: &mut State, lock: &BoardLock, dir: &Path) -> io::Result<Unplaced> {
-    let Left { files, .. } = lock.left();
-    let found = FileIdentity::of(dir)?.filter(|found| files.contains(found));
-    projection.prepare(state, found, &files)
-}
-
-/// The other half.
-pub fn place(projection: &mut Projection, unplaced: Unplaced, lock: &BoardLock, dir: &Path) -> io::Result<()> {
-    let Left { files: left, .. } = lock.left();
-    let found = FileIdentity::of(dir)?.filter(|found| left.contains(found));
-    let seq = unplaced.seq;
-    let note = |new| lock.leave(&Left { files: found.into_iter().chain([new]).collect(), seq });
-    if let Some(kept) = projection.place(unplaced, &left, note)? {
+/// Its second half.
+pub fn place(projection: &mut Projection, unplaced: Unplaced, lock: &BoardLock) -> io::Result<()> {
+    if let Some(kept) = projection.place(unplaced, &lock.left(), |left| lock.leave(&left))? {
         tracing::info!(kept = %kept.display(), "somebody has changed the state file; it is looked at");
     }
     Ok(())

@@ -26,8 +26,6 @@ fn waiting(dir: &Path, number: u64) -> PathBuf {
 pub struct Replaced {
     /// It was somebody's, and this is where it waits.
     pub kept: Option<PathBuf>,
-    /// It was a projection's, and lies under the name that the new file had.
-    pub spared: bool,
     /// Names cannot be exchanged here.
     pub renamed_only: bool,
 }
@@ -65,7 +63,7 @@ pub fn replace(new: &Path, path: &Path, left: &[FileIdentity], spared: bool) -> 
             Ok(()) => {
                 let displaced = identity(new)?;
                 return match displaced {
-                    Some(old) if spared && left.contains(&old) => Ok(Replaced { spared, ..Replaced::default() }),
+                    Some(old) if spared && left.contains(&old) => Ok(Replaced::default()),
                     Some(old) if is_ours(&old) => fs::remove_file(new).map(done),
                     _ => keep(new, path).map(Replaced::kept),
                 };
@@ -79,7 +77,7 @@ pub fn replace(new: &Path, path: &Path, left: &[FileIdentity], spared: bool) -> 
                 let renamed_only = matches!(error, Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP);
                 let kept = if is_ours(&old) { None } else { Some(keep(path, path)?) };
                 fs::rename(new, path)?;
-                return Ok(Replaced { kept, renamed_only, spared: false });
+                return Ok(Replaced { kept, renamed_only });
             }
         }
     }

@@ -178,25 +178,24 @@ impl Flat {
 
     /// Writes a file that shows `state` under the spare's name, but for its first part; `None` when this way is not open here.
     /// `changed` is what changed since the last one that got its place, and after an error nothing is known any more.
-    /// `found` is the live file if it is one of `left`.
+    /// `own` is the live file if nobody has left another since this process did.
     pub fn prepare(
         &mut self,
         dir: &Path,
         state: &State,
         changed: &Changed,
-        found: Option<FileIdentity>,
+        own: Option<FileIdentity>,
         left: &[FileIdentity],
     ) -> io::Result<Option<Unfinished>> {
         let shown = self.live.as_ref().map_or(0, |known| known.header.seq);
-        let live = match self.live.take().filter(|known| Some(known.identity) == found) {
-            Some(Known { identity, header }) => Some(Live { identity, file: None, header }),
-            None => Live::open(dir, left)?,
+        let (live, known_spare) = match self.live.take().filter(|known| Some(known.identity) == own) {
+            Some(Known { identity, header }) => (Some(Live { identity, file: None, header }), self.spare.take()),
+            None => (Live::open(dir, left)?, None),
         };
         let live = live.filter(|live| {
             let board = state.board();
             live.header.board_id == board.board_id && live.header.seq <= board.seq
         });
-        let known_spare = self.spare.take();
         let mut books = self.books.take();
         let mut copied = None;
         if let (Some(books), Some(mut live), Changed::Entities(changed)) = (&mut books, live, changed)

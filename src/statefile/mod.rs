@@ -114,32 +114,28 @@ impl Projection {
 
     /// Replaces the file by `state`. A reader sees the old file or the new one; nothing is synced to the disk.
     pub fn write(&mut self, state: &mut State) -> io::Result<()> {
-        self.write_keeping(state, None, &[], |_| Ok(())).map(drop)
+        self.write_keeping(state, &Left::default(), |_| Ok(())).map(drop)
     }
 
     /// The same, see [`prepare`](Self::prepare) and [`place`](Self::place).
     pub fn write_keeping(
         &mut self,
         state: &mut State,
-        found: Option<FileIdentity>,
-        left: &[FileIdentity],
-        note: impl FnOnce(FileIdentity) -> io::Result<()>,
+        left: &Left,
+        note: impl FnOnce(Left) -> io::Result<()>,
     ) -> io::Result<Option<PathBuf>> {
-        let unplaced = self.prepare(state, found, left)?;
+        let unplaced = self.prepare(state, left)?;
         self.place(unplaced, left, note)
     }
 
-    /// Writes a file that shows `state`, to be placed or given up before another is prepared. `left` are the files that
-    /// projections have left, and `found` is the one in its place, if it is one of them.
-    pub fn prepare(
-        &mut self,
-        state: &mut State,
-        found: Option<FileIdentity>,
-        left: &[FileIdentity],
-    ) -> io::Result<Unplaced> {
+    /// Writes a file that shows `state`, to be placed or given up before another is prepared.
+    pub fn prepare(&mut self, state: &mut State, left: &Left) -> io::Result<Unplaced> {
         self.changed = std::mem::take(&mut self.changed).and(state.take_changed());
+        // What others have written twice within one tick of the file system's clock looks the same, but for its event.
+        let is_own = |found: &FileIdentity| self.shows(*found) == Some(left.seq);
+        let own = FileIdentity::of(&self.dir)?.filter(is_own);
         let flat = match &mut self.way {
-            Way::Flat(flat) => flat.prepare(&self.dir, state, &self.changed, found, left).inspect_err(|_| {
+            Way::Flat(flat) => flat.prepare(&self.dir, state, &self.changed, own, &left.files).inspect_err(|_| {
                 // A spare is no loss, and an error of this is not the one that matters.
                 drop(fs::remove_file(flat::spare(&self.dir)));
             })?,
@@ -153,19 +149,20 @@ impl Projection {
     }
 
     /// Puts the file that was prepared in its place. What lies there is kept unless it is one of `left`, and the answer says
-    /// where. `note` is told which file will have been left before it is in its place, so that a crash leaves none that
-    /// nobody knows.
+    /// where. `note` is told what will have been left before it is in its place, so that a crash leaves nothing that nobody
+    /// knows.
     pub fn place(
         &mut self,
         Unplaced { path, file, seq }: Unplaced,
-        left: &[FileIdentity],
-        note: impl FnOnce(FileIdentity) -> io::Result<()>,
+        left: &Left,
+        note: impl FnOnce(Left) -> io::Result<()>,
     ) -> io::Result<Option<PathBuf>> {
         let spared = matches!(self.way, Way::Flat(_));
         let placed = file.finish().and_then(|identity| {
             failpoint::hit("before-exchange")?;
-            note(identity)?;
-            Ok((identity, displaced::replace(&path, &self.dir.join(FILE_NAME), left, spared)?))
+            let before = FileIdentity::of(&self.dir)?.filter(|found| left.files.contains(found));
+            note(Left { files: before.into_iter().chain([identity]).collect(), seq })?;
+            Ok((identity, displaced::replace(&path, &self.dir.join(FILE_NAME), &left.files, spared)?))
         });
         match placed {
             Ok((identity, replaced)) => {
@@ -274,6 +271,21 @@ impl From<&std::fs::Metadata> for FileIdentity {
     fn from(metadata: &std::fs::Metadata) -> Self {
         let mtime_ns = metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec());
         Self { dev: metadata.dev(), ino: metadata.ino(), size: metadata.size(), mtime_ns }
+    }
+}
+
+/// What the projections have left in the place of the state file.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Left {
+    pub files: Vec<FileIdentity>,
+    /// The event that is to be shown there.
+    pub seq: u64,
+}
+
+impl Left {
+    /// Whether a projection has left it, as far as is known.
+    pub fn has(&self, file: &FileIdentity) -> bool {
+        self.files.is_empty() || self.files.contains(file)
     }
 }
 

@@ -67,12 +67,12 @@ fn sound(document: Document) -> Found {
 struct Kept {
     dir: PathBuf,
     projection: Projection,
-    left: Vec<FileIdentity>,
+    left: Left,
 }
 
 impl Kept {
     fn new(projection: Projection) -> Self {
-        Self { dir: projection.dir.clone(), projection, left: Vec::new() }
+        Self { dir: projection.dir.clone(), projection, left: Left::default() }
     }
 
     fn both(dir: &Path) -> [Self; 2] {
@@ -82,13 +82,12 @@ impl Kept {
     }
 
     fn write(&mut self, state: &mut State) -> Option<PathBuf> {
-        let found = FileIdentity::of(&self.dir).unwrap().filter(|found| self.left.contains(found));
-        let known = std::mem::take(&mut self.left);
-        let note = |new| {
-            self.left = found.into_iter().chain([new]).collect();
+        let left = std::mem::take(&mut self.left);
+        let note = |left| {
+            self.left = left;
             Ok(())
         };
-        self.projection.write_keeping(state, found, &known, note).unwrap()
+        self.projection.write_keeping(state, &left, note).unwrap()
     }
 
     #[track_caller]
@@ -107,7 +106,7 @@ fn every_state_of_a_history_comes_back_as_it_was() {
         let mut state = State::new();
         let mut step = |state: &mut State| {
             assert_eq!(kept.write(state), None);
-            assert!(kept.left.contains(&FileIdentity::of(&kept.dir).unwrap().unwrap()));
+            assert!(kept.left.files.contains(&FileIdentity::of(&kept.dir).unwrap().unwrap()));
             kept.shows(state);
             let written = fs::read(kept.dir.join(FILE_NAME)).unwrap();
             if is_whole {
@@ -275,7 +274,7 @@ fn a_flat_file_of_a_version_with_fewer_lists_loads_and_is_arranged_anew() {
     let dir = dir();
     write_new(&dir.path().join(FILE_NAME), before).unwrap();
     let mut kept = Kept::new(Projection::new(dir.path()));
-    kept.left.extend(FileIdentity::of(dir.path()).unwrap());
+    kept.left.files.extend(FileIdentity::of(dir.path()).unwrap());
     let Some(Found::Sound(document)) = kept.projection.load().unwrap() else { panic!("the file is not sound") };
     assert_eq!(*document, sample().to_document());
     let mut state = State::from_document(*document);
@@ -415,11 +414,11 @@ fn a_file_that_no_projection_has_left_is_kept() {
     let dir = dir();
     let path = dir.path().join(FILE_NAME);
     let mut projection = Projection::new(dir.path());
-    let mut left = Vec::new();
+    let mut left = Left::default();
     for round in 0..3 {
         let known = left.clone();
-        let kept = projection.write_keeping(&mut sample(), None, &known, |identity| {
-            left = vec![identity];
+        let kept = projection.write_keeping(&mut sample(), &known, |new| {
+            left = new;
             Ok(())
         });
         let kept = kept.unwrap();

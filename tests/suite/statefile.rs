@@ -11,7 +11,7 @@ use callboard::state::event::Event;
 use callboard::state::id::ParticipantId;
 use callboard::state::time::Timestamp;
 use callboard::state::{Envelope, State};
-use callboard::statefile::{self, FileIdentity, Found, Projection, WHOLE_FILES};
+use callboard::statefile::{self, Found, Left, Projection, WHOLE_FILES};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -23,7 +23,7 @@ struct Shown {
     dir: TempDir,
     state: State,
     projection: Projection,
-    left: Vec<FileIdentity>,
+    left: Left,
     /// Bytes written for each file.
     written: Vec<u64>,
     /// Files that were not written as a whole.
@@ -35,7 +35,7 @@ impl Shown {
         let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let projection = if whole { Projection::of_whole_files(dir.path()) } else { Projection::new(dir.path()) };
         let mut shown =
-            Self { dir, state: State::new(), projection, left: Vec::new(), written: Vec::new(), in_part: 0 };
+            Self { dir, state: State::new(), projection, left: Left::default(), written: Vec::new(), in_part: 0 };
         shown.record(json!({"kind": "board_created", "board_id": "board-7"}));
         shown.record(json!({"kind": "agent_registered", "agent": "a", "role": "worker", "max_concurrent": 9}));
         for first in (0..tasks).step_by(1_000) {
@@ -66,13 +66,12 @@ impl Shown {
     }
 
     fn write(&mut self) {
-        let found = FileIdentity::of(self.dir.path()).unwrap();
-        let (known, left) = (self.left.clone(), &mut self.left);
-        let note = |new| {
-            *left = found.into_iter().chain([new]).collect();
+        let left = self.left.clone();
+        let note = |left| {
+            self.left = left;
             Ok(())
         };
-        assert_eq!(self.projection.write_keeping(&mut self.state, found, &known, note).unwrap(), None);
+        assert_eq!(self.projection.write_keeping(&mut self.state, &left, note).unwrap(), None);
         self.written.push(self.projection.written());
         self.in_part += usize::from(self.projection.written() < self.projection.bytes());
     }

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use serde_json::{Value, json};
 
@@ -10,7 +11,7 @@ use crate::state::event::{Event, Recorded};
 use crate::state::id::{ParticipantId, WorkflowId};
 use crate::state::task::TaskStatus;
 use crate::state::time::Timestamp;
-use crate::statefile::{Found, Projection, displaced, load};
+use crate::statefile::{Found, Left, Projection, Way, displaced, load};
 
 /// Knuth's linear congruential generator; its high bits are the good ones.
 struct Chance(u64);
@@ -30,7 +31,9 @@ impl Chance {
 /// One directory, its lock's note of what was left, its journal, and the processes that take turns on it.
 struct Table {
     dir: tempfile::TempDir,
-    left: Vec<FileIdentity>,
+    left: Left,
+    /// The file system's clock stands still.
+    timeless: bool,
     journal: Vec<Recorded>,
     chance: Chance,
     names: usize,
@@ -43,8 +46,8 @@ struct Process {
 
 impl Table {
     fn new(seed: u64) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        Self { dir, left: Vec::new(), journal: Vec::new(), chance: Chance(seed), names: 0 }
+        let (dir, chance) = (tempfile::tempdir().unwrap(), Chance(seed));
+        Self { dir, left: Left::default(), timeless: seed.is_multiple_of(3), journal: Vec::new(), chance, names: 0 }
     }
 
     fn path(&self) -> PathBuf {
@@ -90,14 +93,28 @@ impl Table {
     }
 
     fn write(&mut self, process: &mut Process) {
-        let found = FileIdentity::of(self.dir.path()).unwrap().filter(|found| self.left.contains(found));
-        let known = self.left.clone();
-        let left = &mut self.left;
-        let note = |new| {
-            *left = found.into_iter().chain([new]).collect();
+        let left = self.left.clone();
+        let note = |left| {
+            self.left = left;
             Ok(())
         };
-        assert_eq!(process.projection.write_keeping(&mut process.state, found, &known, note).unwrap(), None);
+        assert_eq!(process.projection.write_keeping(&mut process.state, &left, note).unwrap(), None);
+        if self.timeless {
+            self.take_back_time(&mut process.projection);
+        }
+    }
+
+    /// As if the file had been written within the same tick as all before.
+    fn take_back_time(&mut self, projection: &mut Projection) {
+        fs::File::open(self.path()).unwrap().file().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        let live = FileIdentity::of(self.dir.path()).unwrap().unwrap();
+        *self.left.files.last_mut().unwrap() = live;
+        projection.last.as_mut().unwrap().0 = live;
+        if let Way::Flat(flat) = &mut projection.way
+            && let Some(known) = &mut flat.live
+        {
+            known.identity = live;
+        }
     }
 
     #[track_caller]
