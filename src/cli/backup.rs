@@ -66,6 +66,8 @@ pub fn write(dir: &Path, file: &Path, force: bool) -> anyhow::Result<Header> {
     let work = tempfile::Builder::new().prefix(".callboard-backup-").tempdir_in(parent);
     let work = work.with_context(|| format!("cannot write in {}", parent.display()))?;
     SqliteJournal::open(dir)?.copy_to(&work.path().join(sqlite::FILE_NAME))?;
+    // A backup is not to have what the board may still lose.
+    sqlite::sync_log(dir)?;
     let state = replayed(work.path())?;
     let header = Header {
         board_id: state.board().board_id.clone(),

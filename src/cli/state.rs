@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use super::{Outcome, Session, print, snapshot, usage_error};
 use crate::clock::{Clock, SystemClock};
-use crate::journal::{Journal, sqlite::SqliteJournal};
+use crate::journal::Journal;
+use crate::journal::sqlite::{self, SqliteJournal};
 use crate::participant::{BoardError, CallError, archive, directory};
 use crate::statefile;
 
@@ -28,6 +29,7 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         },
     };
     let state = archive::state_at(dir, seq).map_err(CallError::from)?;
+    sqlite::sync_log(dir)?;
     let text = statefile::text_of(&state)?;
     let mut out = io::stdout().lock();
     if out.is_terminal() {

@@ -1,4 +1,5 @@
-//! Every event, in order, durable: the truth of a board. What [`Journal::append`] took is there after a power loss.
+//! Every event, in order: the truth of a board. What [`Journal::append`] took is there when the process is killed, and after
+//! a power loss if it has been settled, too.
 //!
 //! Events are chained by hashes, so that a reader notices what was changed, lost or put in between behind its back.
 
@@ -17,7 +18,7 @@ pub trait Journal: Send {
     /// `seq` of the last event; 0 when there is none.
     fn head(&self) -> Result<u64, JournalError>;
 
-    /// Appends all of `events` or none, durably. `expected` is the `seq` before the first of them.
+    /// Appends all of `events` or none. `expected` is the `seq` before the first of them.
     fn append(&mut self, expected: u64, batch: &BatchId, events: &[Recorded]) -> Result<(), AppendError>;
 
     /// At most `limit` events that follow event `after`, oldest first, verified.

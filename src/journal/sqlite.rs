@@ -97,6 +97,14 @@ const HOLDS: &str = "
 /// Device and inode.
 pub type Identity = (u64, u64);
 
+/// Makes durable what stands in the log of the journal in `dir`, whoever has written it.
+pub fn sync_log(dir: &Path) -> Result<(), JournalError> {
+    match private::read(dir, LOG_NAME).map_err(io::Error::from)? {
+        Some(log) => Ok(log.sync_data()?),
+        None => Ok(()),
+    }
+}
+
 #[derive(Debug)]
 pub struct SqliteJournal {
     connection: Connection,
@@ -250,7 +258,8 @@ impl SqliteJournal {
     /// The same, and makes certain that what cannot be read will not come back: an append that failed may stand in the log
     /// behind its end.
     pub fn settle_for_good(&self, seq: u64) -> Result<(), JournalError> {
-        checkpoint(&self.connection, "TRUNCATE")?;
+        // The system tells of a failure once through each handle, so SQLite may meet the one that is known.
+        checkpoint(&self.connection, "TRUNCATE").or_else(|_| checkpoint(&self.connection, "TRUNCATE"))?;
         self.has_failed.set(false);
         self.settled(seq);
         Ok(())

@@ -320,7 +320,7 @@ impl Board {
         }
     }
 
-    /// Makes what was applied since `expected` durable. On an error it is for the caller to take it back.
+    /// Puts what was applied since `expected` into the journal. On an error it is for the caller to take it back.
     pub fn append(
         &mut self,
         expected: u64,
@@ -407,7 +407,7 @@ impl Board {
         self.journal.durable().min(self.state.seq())
     }
 
-    /// The event that the state file shows, which is durable then, unless somebody else has put that file there.
+    /// The event that the state file shows, which is durable then: `None` for a file that no projection has left.
     pub fn shown(&self) -> Option<u64> {
         let found = FileIdentity::of(&self.dir).ok().flatten()?;
         self.projection.shows(found).or_else(|| {

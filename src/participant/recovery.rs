@@ -213,6 +213,10 @@ impl Plan {
             kept.push(statefile::set_aside(dir, "quarantined").map_err(failed("cannot move the state file aside in"))?);
         }
         let safe = state.seq();
+        if self.keeps_journal {
+            // Whoever was killed may not have come to that, and the file is a word that it is done.
+            sqlite::sync_log(dir)?;
+        }
         let mut projection = Projection::new(dir);
         projection.write(&mut state).map_err(failed("cannot write the state file in"))?;
         if !self.keeps_journal {
