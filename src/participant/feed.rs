@@ -38,7 +38,7 @@ impl Item {
 }
 
 pub(super) struct Feed {
-    /// The `seq` of the newest event that the replica knows.
+    /// The `seq` of the newest event that was published.
     head: watch::Sender<u64>,
     ring: Mutex<Ring>,
     pages: Mutex<Pages>,
@@ -78,9 +78,9 @@ impl Feed {
         self.head.subscribe()
     }
 
-    /// The replica is at `head` now; `events` led there from what was published before.
+    /// Everything up to `head` is durable now; `events` led there from what was published before.
     pub fn publish(&self, events: Vec<Recorded>, head: u64) {
-        if *self.head.borrow() == head {
+        if *self.head.borrow() >= head {
             return;
         }
         {

@@ -28,7 +28,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::select;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -334,10 +334,5 @@ impl Handle {
             TrySendError::Full(_) => BoardError::Overloaded { waiting: QUEUE },
             TrySendError::Disconnected(_) => BoardError::Ended,
         })
-    }
-
-    /// The `seq` of the newest event that this replica knows; changes wake whoever waits on it.
-    pub fn seq(&self) -> watch::Receiver<u64> {
-        self.feed.head()
     }
 }

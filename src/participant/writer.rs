@@ -514,6 +514,10 @@ impl Writer {
     fn past(&mut self, seq: u64, limit: usize) -> Result<Past, CallError> {
         self.look()?;
         let Some(board) = &mut self.board else { return Ok(Past { items: Vec::new(), head: 0 }) };
+        if limit == 0 {
+            // Whoever begins to listen may have been told by another process of what is not settled here.
+            board.settle_for_reading();
+        }
         let head = board.settled_seq();
         let (_, history, _) = board.split();
         let limit = limit.min(usize::try_from(head.saturating_sub(seq)).unwrap_or(usize::MAX));
@@ -730,7 +734,7 @@ impl Writer {
             return answer_one(call.reply, Err(CallError::Failed(error)));
         }
         if let Err(refusal) = self.with_call(&call, |state, prepared, call| ops::admit(state, prepared, call)) {
-            return answer_one(call.reply, Err(CallError::Refused(refusal)));
+            return self.answer_read(call.reply, Err(CallError::Refused(refusal)));
         }
         let waiting = Arc::strong_count(&self.fetching);
         let Some(board) = self.board.as_ref().filter(|_| waiting <= FETCHES) else {
