@@ -4,8 +4,15 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::writer::Message;
+
+/// A turn that comes sooner was nobody's to give back: somebody may hold the lock shared, too, as the doctor does.
+const SHORTEST_TURN: Duration = Duration::from_micros(50);
+/// Before that is tried again.
+const PAUSE: Duration = Duration::from_millis(1);
 
 pub struct Syncer {
     requests: Sender<Request>,
@@ -29,7 +36,7 @@ impl Syncer {
     pub fn spawn(writer: SyncSender<Message>) -> io::Result<Self> {
         let (requests, requested) = channel();
         let (sender, outcomes) = channel();
-        std::thread::Builder::new().name("syncer".to_owned()).spawn(move || serve(&requested, &sender, &writer))?;
+        thread::Builder::new().name("syncer".to_owned()).spawn(move || serve(&requested, &sender, &writer))?;
         Ok(Self { requests, outcomes })
     }
 
@@ -56,8 +63,13 @@ fn serve(requests: &Receiver<Request>, outcomes: &Sender<Outcome>, writer: &Sync
         let outcome = match request {
             Request::Sync(log) => Outcome::Synced(log.sync_data()),
             Request::Turn(lock) => {
+                let start = Instant::now();
                 // Shared, so that all who wait hear at once. Closing the file gives it back.
                 drop(lock.lock_shared());
+                drop(lock);
+                if start.elapsed() < SHORTEST_TURN {
+                    thread::sleep(PAUSE);
+                }
                 Outcome::Turn
             }
         };

@@ -85,6 +85,8 @@ impl Board {
         let lock = self.lock.anew()?;
         let had_lock = self.lock.is_in_place()?;
         if !had_lock {
+            // Who has it does not wait for the journal's.
+            self.lock.release_state_file();
             acquire(&lock)?;
         }
         if directory::restored(&self.dir).is_some_and(|mark| self.restored.as_ref() != Some(&mark)) {
