@@ -1,6 +1,7 @@
 //! Boards with a long history, whose old events lie compressed in the journal.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use callboard::journal::BatchId;
 use callboard::journal::sqlite::SqliteJournal;
@@ -10,6 +11,7 @@ use callboard::state::time::Timestamp;
 use callboard::state::{Envelope, State};
 use serde_json::json;
 
+use crate::edits::edit;
 use crate::harness::{Board, PATIENCE, until};
 
 /// Enough for several blocks beyond the events that stay as they are.
@@ -74,6 +76,20 @@ fn commands_alone_archive_too_and_two_processes_do_not_disturb_each_other() {
     assert!(blocks > 0);
     assert_eq!(board.events()[..events.len()], events);
     board.assert_file_is_the_replay();
+}
+
+#[test]
+fn command_that_takes_an_edit_over_and_archives_keeps_nobody_waiting() {
+    let (board, _) = long_board();
+    board.cli_ok("create_task", json!({"description": "d"}));
+    let blocks = count(&board, "archive");
+    edit(&board, |document| document["goal"] = json!("by hand"));
+    let start = Instant::now();
+    board.cli_ok("create_task", json!({"description": "d"}));
+    let took = start.elapsed();
+    assert!(took < Duration::from_secs(4), "it waited for a lock of its own: {took:?}");
+    assert_eq!(board.document()["goal"], "by hand");
+    assert!(count(&board, "archive") > blocks);
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn tasks(count: usize) -> (Board, Client) {
 }
 
 /// The board as somebody opens it, changes it, and saves it.
-fn edit(board: &Board, change: impl FnOnce(&mut Value)) -> Value {
+pub fn edit(board: &Board, change: impl FnOnce(&mut Value)) -> Value {
     let mut document = board.document();
     change(&mut document);
     save_by_rename(board, &text(&document));

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use callboard::state::event::Event;
 use serde_json::json;
 
-use crate::harness::{Board, Client, Reader, STATE_FILE, until};
+use crate::harness::{Board, Client, PATIENCE, Reader, STATE_FILE, until};
 
 const PROCESSES: usize = 8;
 const TASKS: usize = 400;
@@ -157,6 +157,7 @@ fn held_lock_of_the_state_file_delays_the_first_call_and_loses_none() {
     assert_eq!(client.ok("health_check", json!({}))["state_file_lag"], 2);
     assert_eq!(board.document()["tasks"].as_array().unwrap().len(), 1, "the file is another's to replace");
     lock.unlock().unwrap();
+    until(PATIENCE, "the file is brought up", || (board.tasks().len() == 3).then_some(()));
     let after = client.ok("create_task", json!({"description": "after"}));
     assert!(after.get("warning").is_none(), "{after}");
     assert_eq!(board.tasks().len(), 4);

@@ -125,11 +125,17 @@ impl Writer {
 
     /// Begins a round if one is owed and none is under way.
     pub(super) fn advance(&mut self) {
-        let is_late = self.rounds.waits_since.is_some_and(|since| since.elapsed() >= LOCK_PATIENCE);
-        let may_begin = !self.rounds.awaits_turn || is_late;
-        if self.rounds.under_way.is_none() && self.rounds.is_owed() && may_begin {
-            self.begin(false);
+        if self.rounds.is_under_way() || !self.rounds.is_owed() {
+            return;
         }
+        if self.rounds.awaits_turn {
+            let since = *self.rounds.waits_since.get_or_insert_with(Instant::now);
+            if since.elapsed() < LOCK_PATIENCE {
+                self.tell_shown();
+                return;
+            }
+        }
+        self.begin(false);
     }
 
     /// All that is owed, here and now.
@@ -165,28 +171,48 @@ impl Writer {
         match (outcome, self.rounds.under_way.take()) {
             (Outcome::Synced(synced), Some(round)) => self.end(round, synced),
             (Outcome::Synced(_), None) => {}
-            (Outcome::Turn, under_way) => (self.rounds.under_way, self.rounds.awaits_turn) = (under_way, false),
+            (Outcome::Turn, under_way) => {
+                (self.rounds.under_way, self.rounds.awaits_turn) = (under_way, false);
+                self.show_what_is_unshown();
+            }
+        }
+    }
+
+    /// Whoever kept this process from showing what it did has let go.
+    fn show_what_is_unshown(&mut self) {
+        if !self.rounds.is_owed()
+            && self.unshown.is_some()
+            && let Some(board) = &self.board
+        {
+            (self.rounds.owed, self.rounds.waits_since) = (Some(board.state.seq()), None);
         }
     }
 
     /// `here` says that nothing else is to be done until the round is over.
     fn begin(&mut self, here: bool) {
-        let Some(board) = &mut self.board else { return self.rounds.owed = None };
-        // Whoever had the lock may have shown all that is owed.
-        let shown = board.shown();
-        if let Some(seq) = shown.filter(|_| shown >= self.rounds.owed && board.lock.verify().is_ok()) {
-            board.settled(seq);
-            // A look at a hand edit has left it held.
-            board.lock.release_state_file();
-            (self.unshown, self.rounds.waits_since) = (None, None);
-            let seq = seq.min(board.state.seq());
-            return self.tell(seq);
+        if self.tell_shown() {
+            return;
         }
+        let Some(board) = &self.board else { return self.rounds.owed = None };
         match board.lock.try_acquire_state_file() {
             Ok(true) => self.hold_round(here),
             Ok(false) => self.wait_for_turn(here),
             Err(error) => self.go_without(&error.to_string()),
         }
+    }
+
+    /// Others may have shown all that is owed.
+    fn tell_shown(&mut self) -> bool {
+        let Some(board) = &self.board else { return false };
+        let shown = board.shown().filter(|shown| Some(*shown) >= self.rounds.owed && board.lock.verify().is_ok());
+        let Some(seq) = shown else { return false };
+        board.settled(seq);
+        // A look at a hand edit has left it held.
+        board.lock.release_state_file();
+        (self.unshown, self.rounds.waits_since) = (None, None);
+        let seq = seq.min(board.state.seq());
+        self.tell(seq);
+        true
     }
 
     /// With the state file's lock.
@@ -357,6 +383,8 @@ impl Writer {
             if self.failed_at.is_none() {
                 self.settle_edits();
             }
+            // What was to be decided with it is, and to archive waits for it.
+            self.release_journal();
             self.tend_board();
         }
         self.answered += told.len();
