@@ -410,11 +410,7 @@ impl Board {
     /// The event that the state file shows, which is durable then: `None` for a file that no projection has left.
     pub fn shown(&self) -> Option<u64> {
         let found = FileIdentity::of(&self.dir).ok().flatten()?;
-        self.projection.shows(found).or_else(|| {
-            let is_left = self.lock.left().files.contains(&found);
-            let head = statefile::seq_of(&self.dir).ok().flatten().filter(|_| is_left)?;
-            (head.board_id == self.state.board().board_id).then_some(head.seq)
-        })
+        self.projection.shows(&found).or_else(|| self.lock.left().shows(&found))
     }
 
     /// Brings the state file to the head, if it is behind.
@@ -431,17 +427,20 @@ impl Board {
     /// Writes the file that is to show the state as it is now, unless the one in its place does. The caller holds the state
     /// file's lock until it is placed or given up.
     pub fn prepare_show(&mut self) -> io::Result<Option<Unplaced>> {
-        match self.shown() {
+        let (found, left) = (FileIdentity::of(&self.dir)?, self.lock.left());
+        match found.and_then(|found| self.projection.shows(&found).or_else(|| left.shows(&found))) {
             Some(shown) if shown >= self.state.seq() => Ok(None),
-            _ => self.projection.prepare(&mut self.state, &self.lock.left()).map(Some),
+            _ => self.projection.prepare(&mut self.state, found, left).map(Some),
         }
     }
 
     /// Replaces the state file by the one that was prepared, whose event is durable. Also answers what there is to say of the
     /// file that was there.
     pub fn show(&mut self, prepared: Unplaced) -> (Option<String>, io::Result<()>) {
-        let warning = self.keep_put_back();
-        (warning, edits::place(&mut self.projection, prepared, &self.lock))
+        let found = FileIdentity::of(&self.dir).ok().flatten();
+        let warning = found.and_then(|found| self.keep_put_back(found, prepared.left()));
+        let placed = self.projection.place(prepared, found, |left| self.lock.leave(&left));
+        (warning, placed.map(edits::say_kept))
     }
 
     pub fn give_up(&mut self, prepared: Unplaced) {
@@ -449,8 +448,7 @@ impl Board {
     }
 
     /// When the state file is an old one that somebody has put there: keeps it, and says what to do with it.
-    fn keep_put_back(&mut self) -> Option<String> {
-        let (left, found) = (self.lock.left(), FileIdentity::of(&self.dir).ok().flatten()?);
+    fn keep_put_back(&self, found: FileIdentity, left: &Left) -> Option<String> {
         if left.has(&found) {
             return None;
         }

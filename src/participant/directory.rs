@@ -1,9 +1,11 @@
 //! The board's directory: made private, and looked at before it is trusted.
 
+use std::cell::OnceCell;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
@@ -169,6 +171,8 @@ pub struct BoardLock {
     handle: Dir,
     journal: Held,
     state_file: Held,
+    /// The same opened anew, once somebody waits for it.
+    turn: OnceCell<Arc<File>>,
     /// The files that the journal is made of, and which they are.
     files: Vec<(&'static str, Identity)>,
 }
@@ -213,7 +217,7 @@ impl BoardLock {
         let handle = opened(dir)?;
         let journal = Held::open(&handle, LOCK, Purpose::Keep)?;
         let state_file = Held::open(&handle, STATE_LOCK, Purpose::Keep)?;
-        Ok(Self { dir: dir.to_owned(), handle, journal, state_file, files: Vec::new() })
+        Ok(Self { dir: dir.to_owned(), handle, journal, state_file, turn: OnceCell::new(), files: Vec::new() })
     }
 
     /// The locks that are at their paths now: of those that are the same what is held stays held.
@@ -237,9 +241,13 @@ impl BoardLock {
         self.journal.another(&self.dir)
     }
 
-    /// The same of the state file's lock.
-    pub fn another_of_state_file(&self) -> Result<File, DirectoryError> {
-        self.state_file.another(&self.dir)
+    /// The same of the state file's lock, for the one thread that waits for it.
+    pub fn turn(&self) -> Result<Arc<File>, DirectoryError> {
+        if let Some(file) = self.turn.get() {
+            return Ok(Arc::clone(file));
+        }
+        let file = Arc::new(self.state_file.another(&self.dir)?);
+        Ok(Arc::clone(self.turn.get_or_init(|| file)))
     }
 
     /// Takes the journal's lock if nobody has it.

@@ -24,7 +24,7 @@ use crate::state::event::Event;
 use crate::state::time::Timestamp;
 use crate::statefile::displaced::{self, all_waiting, identity};
 use crate::statefile::edit::{self, Edited};
-use crate::statefile::{FILE_NAME, FileIdentity, Projection, Unplaced};
+use crate::statefile::{FILE_NAME, FileIdentity, Projection};
 
 /// A file that is the same for so long is no longer being written.
 const SETTLED: Duration = Duration::from_millis(60);
@@ -180,16 +180,15 @@ impl Edits {
 
 /// Projects `state`. A file in the place that no projection has left is kept. The caller holds the state file's lock.
 pub fn write(projection: &mut Projection, state: &mut State, lock: &BoardLock) -> io::Result<()> {
-    let unplaced = projection.prepare(state, &lock.left())?;
-    place(projection, unplaced, lock)
+    let kept = projection.write_keeping(state, lock.left(), |left| lock.leave(&left))?;
+    say_kept(kept);
+    Ok(())
 }
 
-/// Its second half.
-pub fn place(projection: &mut Projection, unplaced: Unplaced, lock: &BoardLock) -> io::Result<()> {
-    if let Some(kept) = projection.place(unplaced, &lock.left(), |left| lock.leave(&left))? {
+pub fn say_kept(kept: Option<PathBuf>) {
+    if let Some(kept) = kept {
         tracing::info!(kept = %kept.display(), "somebody has changed the state file; it is looked at");
     }
-    Ok(())
 }
 
 /// A file is in the place of the state file, and no projection has left it there.

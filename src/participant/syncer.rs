@@ -22,7 +22,7 @@ pub struct Syncer {
 enum Request {
     Sync(Arc<File>),
     /// To hear when nobody holds the lock of this file, which is opened for that alone.
-    Turn(File),
+    Turn(Arc<File>),
 }
 
 pub enum Outcome {
@@ -44,7 +44,7 @@ impl Syncer {
         drop(self.requests.send(Request::Sync(log)));
     }
 
-    pub fn wait_for_turn(&self, lock: File) {
+    pub fn wait_for_turn(&self, lock: Arc<File>) {
         drop(self.requests.send(Request::Turn(lock)));
     }
 
@@ -64,9 +64,9 @@ fn serve(requests: &Receiver<Request>, outcomes: &Sender<Outcome>, writer: &Sync
             Request::Sync(log) => Outcome::Synced(log.sync_data()),
             Request::Turn(lock) => {
                 let start = Instant::now();
-                // Shared, so that all who wait hear at once. Closing the file gives it back.
+                // Shared, so that all who wait hear at once.
                 drop(lock.lock_shared());
-                drop(lock);
+                drop(lock.unlock());
                 if start.elapsed() < SHORTEST_TURN {
                     thread::sleep(PAUSE);
                 }

@@ -67,7 +67,15 @@ pub struct Unplaced {
     path: PathBuf,
     file: Unfinished,
     /// The event that it shows.
-    pub seq: u64,
+    seq: u64,
+    /// What was left when it was prepared, which nobody adds to before it gets its place.
+    left: Left,
+}
+
+impl Unplaced {
+    pub fn left(&self) -> &Left {
+        &self.left
+    }
 }
 
 /// A file to which its first part is wanting.
@@ -114,26 +122,25 @@ impl Projection {
 
     /// Replaces the file by `state`. A reader sees the old file or the new one; nothing is synced to the disk.
     pub fn write(&mut self, state: &mut State) -> io::Result<()> {
-        self.write_keeping(state, &Left::default(), |_| Ok(())).map(drop)
+        self.write_keeping(state, Left::default(), |_| Ok(())).map(drop)
     }
 
     /// The same, see [`prepare`](Self::prepare) and [`place`](Self::place).
     pub fn write_keeping(
         &mut self,
         state: &mut State,
-        left: &Left,
+        left: Left,
         note: impl FnOnce(Left) -> io::Result<()>,
     ) -> io::Result<Option<PathBuf>> {
-        let unplaced = self.prepare(state, left)?;
-        self.place(unplaced, left, note)
+        let unplaced = self.prepare(state, FileIdentity::of(&self.dir)?, left)?;
+        self.place(unplaced, FileIdentity::of(&self.dir)?, note)
     }
 
-    /// Writes a file that shows `state`, to be placed or given up before another is prepared.
-    pub fn prepare(&mut self, state: &mut State, left: &Left) -> io::Result<Unplaced> {
+    /// Writes a file that shows `state`, to be placed or given up before another is prepared. `found` lies in the place.
+    pub fn prepare(&mut self, state: &mut State, found: Option<FileIdentity>, left: Left) -> io::Result<Unplaced> {
         self.changed = std::mem::take(&mut self.changed).and(state.take_changed());
         // What others have written twice within one tick of the file system's clock looks the same, but for its event.
-        let is_own = |found: &FileIdentity| self.shows(*found) == Some(left.seq);
-        let own = FileIdentity::of(&self.dir)?.filter(is_own);
+        let own = found.filter(|found| self.shows(found) == Some(left.seq));
         let flat = match &mut self.way {
             Way::Flat(flat) => flat.prepare(&self.dir, state, &self.changed, own, &left.files).inspect_err(|_| {
                 // A spare is no loss, and an error of this is not the one that matters.
@@ -145,22 +152,23 @@ impl Projection {
             Some(file) => (flat::spare(&self.dir), file),
             None => self.prepare_whole(state)?,
         };
-        Ok(Unplaced { path, file, seq: state.seq() })
+        Ok(Unplaced { path, file, seq: state.seq(), left })
     }
 
-    /// Puts the file that was prepared in its place. What lies there is kept unless it is one of `left`, and the answer says
-    /// where. `note` is told what will have been left before it is in its place, so that a crash leaves nothing that nobody
-    /// knows.
+    /// Puts the file that was prepared in its place, where `found` lies. If no projection has left that it is kept, and the
+    /// answer says where. `note` is told what will have been left before it is in its place, so that a crash leaves nothing
+    /// that nobody knows.
     pub fn place(
         &mut self,
-        Unplaced { path, file, seq }: Unplaced,
-        left: &Left,
+        unplaced: Unplaced,
+        found: Option<FileIdentity>,
         note: impl FnOnce(Left) -> io::Result<()>,
     ) -> io::Result<Option<PathBuf>> {
+        let Unplaced { path, file, seq, left } = unplaced;
         let spared = matches!(self.way, Way::Flat(_));
         let placed = file.finish().and_then(|identity| {
             failpoint::hit("before-exchange")?;
-            let before = FileIdentity::of(&self.dir)?.filter(|found| left.files.contains(found));
+            let before = found.filter(|found| left.files.contains(found));
             note(Left { files: before.into_iter().chain([identity]).collect(), seq })?;
             Ok((identity, displaced::replace(&path, &self.dir.join(FILE_NAME), &left.files, spared)?))
         });
@@ -177,7 +185,7 @@ impl Projection {
                 Ok(replaced.kept)
             }
             Err(error) => {
-                self.give_up(Unplaced { path, file, seq });
+                self.give_up(Unplaced { path, file, seq, left });
                 Err(error)
             }
         }
@@ -218,8 +226,8 @@ impl Projection {
     }
 
     /// The event that `found` shows, if this projection has left it.
-    pub fn shows(&self, found: FileIdentity) -> Option<u64> {
-        self.last.filter(|(last, _)| *last == found).map(|(_, seq)| seq)
+    pub fn shows(&self, found: &FileIdentity) -> Option<u64> {
+        self.last.filter(|(last, _)| last == found).map(|(_, seq)| seq)
     }
 
     /// Of the file that was written last, in bytes; 0 before the first.
@@ -277,8 +285,9 @@ impl From<&std::fs::Metadata> for FileIdentity {
 /// What the projections have left in the place of the state file.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Left {
+    /// The one that is to be there is the last.
     pub files: Vec<FileIdentity>,
-    /// The event that is to be shown there.
+    /// The event that it shows.
     pub seq: u64,
 }
 
@@ -286,6 +295,11 @@ impl Left {
     /// Whether a projection has left it, as far as is known.
     pub fn has(&self, file: &FileIdentity) -> bool {
         self.files.is_empty() || self.files.contains(file)
+    }
+
+    /// The event that `found` shows, if a projection has left it last.
+    pub fn shows(&self, found: &FileIdentity) -> Option<u64> {
+        (self.files.last() == Some(found)).then_some(self.seq)
     }
 }
 

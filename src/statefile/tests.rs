@@ -87,7 +87,7 @@ impl Kept {
             self.left = left;
             Ok(())
         };
-        self.projection.write_keeping(state, &left, note).unwrap()
+        self.projection.write_keeping(state, left, note).unwrap()
     }
 
     #[track_caller]
@@ -416,8 +416,8 @@ fn a_file_that_no_projection_has_left_is_kept() {
     let mut projection = Projection::new(dir.path());
     let mut left = Left::default();
     for round in 0..3 {
-        let known = left.clone();
-        let kept = projection.write_keeping(&mut sample(), &known, |new| {
+        let known = std::mem::take(&mut left);
+        let kept = projection.write_keeping(&mut sample(), known, |new| {
             left = new;
             Ok(())
         });

@@ -71,7 +71,7 @@ impl Shown {
             self.left = left;
             Ok(())
         };
-        assert_eq!(self.projection.write_keeping(&mut self.state, &left, note).unwrap(), None);
+        assert_eq!(self.projection.write_keeping(&mut self.state, left, note).unwrap(), None);
         self.written.push(self.projection.written());
         self.in_part += usize::from(self.projection.written() < self.projection.bytes());
     }

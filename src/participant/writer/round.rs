@@ -276,7 +276,7 @@ impl Writer {
             return;
         }
         // If that fails it is tried again soon.
-        if let Ok(lock) = board.lock.another_of_state_file()
+        if let Ok(lock) = board.lock.turn()
             && let Some(syncer) = self.syncer()
         {
             syncer.wait_for_turn(lock);

@@ -98,7 +98,7 @@ impl Table {
             self.left = left;
             Ok(())
         };
-        assert_eq!(process.projection.write_keeping(&mut process.state, &left, note).unwrap(), None);
+        assert_eq!(process.projection.write_keeping(&mut process.state, left, note).unwrap(), None);
         if self.timeless {
             self.take_back_time(&mut process.projection);
         }
