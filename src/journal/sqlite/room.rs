@@ -31,7 +31,7 @@ impl Room {
         Self { path, commits: 0, log: None }
     }
 
-    /// Behind a commit: twice the log's length, if the commit has made it longer. Where that fails it is not tried again.
+    /// Behind a commit: half of the log's length, if the commit has made it longer. Where that fails it is not tried again.
     pub fn make(&mut self) {
         self.commits = self.commits.saturating_add(1);
         if self.commits == SOON {
@@ -58,7 +58,7 @@ fn lengthen(log: &mut File) -> io::Result<()> {
     if length.is_multiple_of(STEP) || length >= MOST {
         return Ok(());
     }
-    let room = (2 * length).next_multiple_of(STEP).min(MOST) - length;
+    let room = (length + length / 2).next_multiple_of(STEP).min(MOST) - length;
     let disk = fstatvfs(&*log)?;
     if disk.f_bavail.saturating_mul(disk.f_frsize) < SPARED * room {
         return Err(io::ErrorKind::StorageFull.into());
