@@ -104,7 +104,8 @@ impl<H: mcp::Answering> Doors<H> {
 
     async fn lead(&self, request: Request) -> Response {
         match request.uri().path() {
-            gate::MCP => self.mcp.handle(request).await,
+            // Many times as large as the others, and all would be moved as if they were as large.
+            gate::MCP => Box::pin(self.mcp.handle(request)).await,
             gate::RPC => self.rpc.handle(request).await,
             _ => match self.others.clone().call(request).await {
                 Ok(response) => response,
