@@ -34,7 +34,11 @@ pub enum Fault {
     TornAndKilled,
     Torn,
     TornForGood,
+    /// What others read by then, no process has synced.
     KilledBehindAppend,
+    /// The process lives on and has not come to its round.
+    NoRoundYet,
+    KilledBehindSync,
     KilledBeforeReplies,
     /// The process lives on; nobody hears of what it did.
     RepliesLost,
@@ -112,6 +116,7 @@ impl Machine {
         let created = Event::BoardCreated { board_id: "board-sim".to_owned() };
         let created = state.record(created, &envelope).unwrap();
         journal.append(0, &BatchId::new("p-first/0"), &[created]).unwrap();
+        journal.settle();
         // Small, so that tasks retire while they are worked on.
         let policy = Policy { keep_finished: 4, ..Policy::default() };
         let clocks = Clocks(Arc::new(Mutex::new((at, 0))));
@@ -195,12 +200,12 @@ impl Machine {
         self.journal.doom(match fault {
             Fault::DiskFull => Fate::Refused,
             Fault::TornAndKilled | Fault::Torn | Fault::TornForGood => Fate::Torn,
-            _ => Fate::Durable,
+            _ => Fate::Written,
         });
         process.batches += 1;
         let batch = BatchId::new(format!("{}/{}", process.participant.id, process.batches));
         let appended = self.journal.append(before, &batch, &events);
-        self.journal.doom(Fate::Durable);
+        self.journal.doom(Fate::Written);
         match appended {
             Ok(()) => {}
             Err(AppendError::Conflict { head }) => panic!("conflict at {head} under the lock"),
@@ -217,21 +222,25 @@ impl Machine {
                 if fault == Fault::TornForGood {
                     return all(Heard::Nothing);
                 }
-                self.journal.settle();
+                self.journal.settle_for_good();
                 assert!(!self.journal.holds_batch(&batch).unwrap());
                 return all(Heard::NotDone);
             }
         }
         process.state.settle();
         process.forget_step(&events);
-        if events.is_empty() {
-            // An answer may rest on what the process found and nobody synced.
-            self.journal.settle();
-        }
         if fault == Fault::KilledBehindAppend {
             self.kill(seat);
+        }
+        if matches!(fault, Fault::KilledBehindAppend | Fault::NoRoundYet) {
             return all(Heard::Nothing);
         }
+        // The round. Also without events of its own: an answer may rest on what the process found and nobody synced.
+        self.journal.settle();
+        let Some(process) = self.seats[seat].as_ref().filter(|_| fault != Fault::KilledBehindSync) else {
+            self.kill(seat);
+            return all(Heard::Nothing);
+        };
         self.shown = Some(process.state.to_document());
         match fault {
             Fault::KilledBeforeReplies => {
@@ -243,13 +252,14 @@ impl Machine {
         }
     }
 
-    /// A read, which takes no lock.
+    /// A read, which takes no lock, and waits for a sync of what it has seen.
     pub fn read(&mut self, seat: usize, name: &'static str, arguments: Value) -> Option<Result<Value, Refusal>> {
         let process = self.seats[seat].as_mut()?;
         process.catch_up(&self.journal);
         let mut events = Vec::new();
         let answer = process.execute(&(name, arguments), &mut events, &self.policy, &self.journal);
         assert!(events.is_empty(), "{name} only reads and recorded {events:?}");
+        self.journal.settle();
         Some(answer)
     }
 
