@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use serde_json::json;
 
-use super::{Outcome, Session};
+use super::{Outcome, Session, say};
 use crate::bundle;
 use crate::clock::{Clock, SystemClock};
 use crate::config;
@@ -66,8 +66,10 @@ pub fn write(dir: &Path, file: &Path, force: bool) -> anyhow::Result<Header> {
     let work = tempfile::Builder::new().prefix(".callboard-backup-").tempdir_in(parent);
     let work = work.with_context(|| format!("cannot write in {}", parent.display()))?;
     SqliteJournal::open(dir)?.copy_to(&work.path().join(sqlite::FILE_NAME))?;
-    // A backup is not to have what the board may still lose.
-    sqlite::sync_log(dir)?;
+    // A backup is not to have what the board may still lose; on a disk that fails it is wanted all the same.
+    if let Err(error) = sqlite::sync_log(dir) {
+        say(&format!("callboard: the board may lose its last events, which are in the backup: {error}"));
+    }
     let state = replayed(work.path())?;
     let header = Header {
         board_id: state.board().board_id.clone(),

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
-use super::{Outcome, Session, print, snapshot, usage_error};
+use super::{Outcome, Session, print, say, snapshot, usage_error};
 use crate::clock::{Clock, SystemClock};
 use crate::journal::Journal;
 use crate::journal::sqlite::{self, SqliteJournal};
@@ -29,7 +29,9 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         },
     };
     let state = archive::state_at(dir, seq).map_err(CallError::from)?;
-    sqlite::sync_log(dir)?;
+    if let Err(error) = sqlite::sync_log(dir) {
+        say(&format!("callboard: a power loss may take back the last of this: {error}"));
+    }
     let text = statefile::text_of(&state)?;
     let mut out = io::stdout().lock();
     if out.is_terminal() {

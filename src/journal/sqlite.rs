@@ -39,7 +39,7 @@ use room::Room;
 pub use salvage::set_aside;
 
 pub const FILE_NAME: &str = "journal.db";
-const LOG_NAME: &str = "journal.db-wal";
+pub const LOG_NAME: &str = "journal.db-wal";
 pub const FORMAT: u32 = 2;
 
 /// In bytes.
@@ -196,7 +196,7 @@ impl SqliteJournal {
     }
 
     /// From here on a commit is over when it is written, and durable when this process, or another, has settled it: so one
-    /// sync does for the commits of many, and nobody waits for it with a lock in hand. Where there is no log SQLite goes on
+    /// sync does for the commits of many, and others commit while it is waited for. Where there is no log SQLite goes on
     /// syncing each commit.
     pub fn defer_syncs(&mut self, dir: &Path) -> Result<(), JournalError> {
         if self.has_log
@@ -220,7 +220,7 @@ impl SqliteJournal {
     }
 
     pub fn is_settled(&self, seq: u64) -> bool {
-        self.durable.get() >= seq
+        self.durable.get() >= seq && !self.has_failed.get()
     }
 
     /// Somebody has made the events up to `seq` durable.
@@ -234,6 +234,8 @@ impl SqliteJournal {
         if let Err(error) = synced {
             tracing::error!(%error, "the journal's log could not be synced");
             self.has_failed.set(true);
+        }
+        if self.has_failed.get() {
             return self.settle_for_good(seq);
         }
         self.settled(seq);
@@ -258,8 +260,12 @@ impl SqliteJournal {
     /// The same, and makes certain that what cannot be read will not come back: an append that failed may stand in the log
     /// behind its end.
     pub fn settle_for_good(&self, seq: u64) -> Result<(), JournalError> {
-        // The system tells of a failure once through each handle, so SQLite may meet the one that is known.
-        checkpoint(&self.connection, "TRUNCATE").or_else(|_| checkpoint(&self.connection, "TRUNCATE"))?;
+        match checkpoint(&self.connection, "TRUNCATE") {
+            Err(JournalError::Busy) => return Err(JournalError::Busy),
+            // The system tells of a failure once through each handle, so SQLite may have met the one that is known.
+            Err(_) => checkpoint(&self.connection, "TRUNCATE")?,
+            Ok(()) => {}
+        }
         self.has_failed.set(false);
         self.settled(seq);
         Ok(())

@@ -208,15 +208,15 @@ impl Plan {
                 reason: self.faults.join("; "),
             });
         };
+        if self.keeps_journal {
+            // Whoever was killed may not have come to that, and the file is a word that it is done.
+            sqlite::sync_log(dir)?;
+        }
         let mut kept = Vec::new();
         if self.sets_file_aside {
             kept.push(statefile::set_aside(dir, "quarantined").map_err(failed("cannot move the state file aside in"))?);
         }
         let safe = state.seq();
-        if self.keeps_journal {
-            // Whoever was killed may not have come to that, and the file is a word that it is done.
-            sqlite::sync_log(dir)?;
-        }
         let mut projection = Projection::new(dir);
         projection.write(&mut state).map_err(failed("cannot write the state file in"))?;
         if !self.keeps_journal {
@@ -341,7 +341,7 @@ fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
 /// What says that there was a board in `dir`, when neither journal nor state file are there.
 pub fn evidence(dir: &Path) -> Vec<String> {
     let is_left = |name: &str| {
-        let marks = [".quarantined-", ".imported-", ".orphaned-", ".rejected-"];
+        let marks = [".quarantined-", ".imported-", ".orphaned-", ".rejected-", ".put-back-"];
         let of_a_file = name.starts_with(statefile::FILE_NAME) || name.starts_with(sqlite::FILE_NAME);
         of_a_file && marks.iter().any(|mark| name.contains(mark))
     };
