@@ -407,10 +407,15 @@ impl Board {
         self.journal.durable().min(self.state.seq())
     }
 
-    /// The event that the state file shows, which is durable then: `None` for a file that no projection has left.
+    /// The event that the state file shows, which is durable then, if a projection has left it last.
     pub fn shown(&self) -> Option<u64> {
         let found = FileIdentity::of(&self.dir).ok().flatten()?;
         self.projection.shows(&found).or_else(|| self.lock.left().shows(&found))
+    }
+
+    /// Whether the state file shows, or was to show, what this process does not know.
+    pub fn is_overtaken(&self) -> bool {
+        self.lock.left().seq > self.state.seq()
     }
 
     /// Brings the state file to the head, if it is behind.
@@ -644,12 +649,8 @@ fn nothing_sound(dir: &Path, reason: impl Into<String>) -> BoardError {
 /// Waits for the board's locks as long as a call would.
 pub fn acquire(lock: &BoardLock) -> Result<(), BoardError> {
     let failed = |source| BoardError::Io { action: "cannot take the board's lock".to_owned(), source };
-    if !lock.acquire_within(LOCK_PATIENCE).map_err(failed)? {
-        return Err(BoardError::Locked { holder: lock.holder(), seconds: LOCK_PATIENCE.as_secs() });
-    }
-    // Else whoever waits in vain would be told of the holder before.
-    drop(lock.sign(std::process::id()));
-    Ok(())
+    let acquired = lock.acquire_within(LOCK_PATIENCE, std::process::id()).map_err(failed)?;
+    acquired.map_err(|holder| BoardError::Locked { holder, seconds: LOCK_PATIENCE.as_secs() })
 }
 
 /// Where only the journal or its log is missing, processes that live on the board know more than the other files.
@@ -696,7 +697,7 @@ fn found_by(dir: &Path, load: impl FnOnce() -> Result<Option<Found>, LoadError>)
 /// The state file that was written without the lock's notes is not somebody's edit.
 fn leave_what_is_there(lock: &BoardLock, dir: &Path) {
     let seq = statefile::seq_of(dir).ok().flatten().map_or(0, |head| head.seq);
-    let left = FileIdentity::of(dir).and_then(|file| lock.leave(&Left { files: file.into_iter().collect(), seq }));
+    let left = FileIdentity::of(dir).and_then(|file| lock.leave(&Left::new(file.into_iter().collect(), seq)));
     if let Err(error) = left {
         tracing::debug!(%error, "the state file may be taken for an edit");
     }

@@ -6,19 +6,20 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
+use crate::journal::sqlite;
 use crate::private::{self, Dir, PrivateError, Purpose};
 use crate::statefile::Left;
 
-pub const JOURNAL: &str = "journal.db";
+pub const JOURNAL: &str = sqlite::FILE_NAME;
 const LOCK: &str = "lock";
 const STATE_LOCK: &str = "state-lock";
 /// In the order in which they are taken.
 pub const LOCKS: [&str; 2] = [LOCK, STATE_LOCK];
-const RUN: &str = "run";
+pub const RUN: &str = "run";
 /// In `lock`, behind the signer's line: what was left in the place of the state file, as JSON.
 const LEFT_AT: u64 = 11;
 const LEFT_BYTES: usize = 330;
@@ -44,7 +45,7 @@ fn failed(action: &str, path: &Path) -> impl FnOnce(io::Error) -> DirectoryError
 
 /// What SQLite opens by itself, by name. A pipe there would stop it, and a link lead it elsewhere.
 const OPENED_BY_SQLITE: [&str; 3] = [JOURNAL, LOG_FILES[0], LOG_FILES[1]];
-const LOG_FILES: [&str; 2] = ["journal.db-wal", "journal.db-shm"];
+const LOG_FILES: [&str; 2] = [sqlite::LOG_NAME, "journal.db-shm"];
 
 /// Which file it is, whatever its name: device and inode.
 pub type Identity = (u64, u64);
@@ -268,14 +269,19 @@ impl BoardLock {
         self.state_file.release();
     }
 
-    /// Waits for both for as long as that; false when they have not come, and then none is held.
-    pub fn acquire_within(&self, patience: Duration) -> io::Result<bool> {
-        let is_ours = private::lock_within(&self.journal.file, patience)?;
-        if is_ours && !private::lock_within(&self.state_file.file, patience)? {
-            self.release();
-            return Ok(false);
+    /// Waits for both for as long as that, and signs them. When one has not come, none is held, and who holds that one is
+    /// answered.
+    pub fn acquire_within(&self, patience: Duration, pid: u32) -> io::Result<Result<(), Option<u32>>> {
+        let start = Instant::now();
+        for held in [&self.journal, &self.state_file] {
+            if !private::lock_within(&held.file, patience.saturating_sub(start.elapsed()))? {
+                self.release();
+                return Ok(Err(self.signer(held.name)));
+            }
+            // Else whoever waits in vain would be told of the holder before.
+            drop(sign(&held.file, pid));
         }
-        Ok(is_ours)
+        Ok(Ok(()))
     }
 
     pub fn release(&self) {

@@ -11,8 +11,9 @@ use super::writer::Message;
 
 /// A turn that comes sooner was nobody's to give back: somebody may hold the lock shared, too, as the doctor does.
 const SHORTEST_TURN: Duration = Duration::from_micros(50);
-/// Before that is tried again.
+/// Before that is tried again, and longer each time.
 const PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
 pub struct Syncer {
     requests: Sender<Request>,
@@ -59,6 +60,7 @@ impl Syncer {
 }
 
 fn serve(requests: &Receiver<Request>, outcomes: &Sender<Outcome>, writer: &SyncSender<Message>) {
+    let mut pause = PAUSE;
     for request in requests {
         let outcome = match request {
             Request::Sync(log) => Outcome::Synced(log.sync_data()),
@@ -68,7 +70,10 @@ fn serve(requests: &Receiver<Request>, outcomes: &Sender<Outcome>, writer: &Sync
                 drop(lock.lock_shared());
                 drop(lock.unlock());
                 if start.elapsed() < SHORTEST_TURN {
-                    thread::sleep(PAUSE);
+                    thread::sleep(pause);
+                    pause = LONGEST_PAUSE.min(2 * pause);
+                } else {
+                    pause = PAUSE;
                 }
                 Outcome::Turn
             }

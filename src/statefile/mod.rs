@@ -4,6 +4,9 @@
 //! sum modulo 2^128 of one number for the header (every field before `tasks` but the checksum) and one for each entity.
 //! The number is the first 16 bytes, big-endian, of the SHA-256 of section, key and compact JSON with a NUL byte behind
 //! the first two; the sections are the field names and `board`. A list's entity and the header have an empty key.
+//!
+//! Where the system lets it, the file is `flat`: the same fields in another order, with a `layout`, and a checksum that goes
+//! by the entities' order, too. Else it is written `whole`. Both are loaded whichever is written.
 
 pub mod displaced;
 pub mod edit;
@@ -169,7 +172,7 @@ impl Projection {
         let placed = file.finish().and_then(|identity| {
             failpoint::hit("before-exchange")?;
             let before = found.filter(|found| left.files.contains(found));
-            note(Left { files: before.into_iter().chain([identity]).collect(), seq })?;
+            note(Left::new(before.into_iter().chain([identity]).collect(), seq))?;
             Ok((identity, displaced::replace(&path, &self.dir.join(FILE_NAME), &left.files, spared)?))
         });
         match placed {
@@ -289,9 +292,16 @@ pub struct Left {
     pub files: Vec<FileIdentity>,
     /// The event that it shows.
     pub seq: u64,
+    /// The system that ran then: a loss of power may leave a file of that identity that shows less.
+    #[serde(default)]
+    boot: String,
 }
 
 impl Left {
+    pub fn new(files: Vec<FileIdentity>, seq: u64) -> Self {
+        Self { files, seq, boot: flat::boot().to_owned() }
+    }
+
     /// Whether a projection has left it, as far as is known.
     pub fn has(&self, file: &FileIdentity) -> bool {
         self.files.is_empty() || self.files.contains(file)
@@ -299,7 +309,7 @@ impl Left {
 
     /// The event that `found` shows, if a projection has left it last.
     pub fn shows(&self, found: &FileIdentity) -> Option<u64> {
-        (self.files.last() == Some(found)).then_some(self.seq)
+        (self.files.last() == Some(found) && self.boot == flat::boot()).then_some(self.seq)
     }
 }
 

@@ -2,9 +2,9 @@
 //! was said of it leaves, answers and refusals and reads and the feed.
 //!
 //! A commit gives the journal's lock back before its events are durable, so that others append while the disk is waited for. A
-//! round holds the state file's lock. It takes in what others have appended, too, so whoever has waited for that lock finds
-//! its own events durable and shown, and has nothing left to do. Its file is written while the log is synced, and gets its
-//! place behind that.
+//! round holds the state file's lock. Where others append it takes in what they have, too, so whoever has waited for that
+//! lock mostly finds its own events durable and shown, and has nothing left to do. The file gets its place behind the sync of
+//! the log; if there are several callers it is written while that is waited for.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 use super::{Answer, Answers, Writer, add_warning, answer_one};
-use crate::participant::board::{BoardError, LOCK_PATIENCE};
+use crate::participant::board::{Board, BoardError, LOCK_PATIENCE};
 use crate::participant::edits::Verdict;
 use crate::participant::syncer::{Outcome, Syncer};
 use crate::participant::{CallError, Stay};
@@ -40,7 +40,7 @@ pub(super) struct Rounds {
     awaits_turn: bool,
     /// Since when that has been somebody else's.
     waits_since: Option<Instant>,
-    /// Others have appended since this process did.
+    /// Others had appended when this process last looked.
     pub has_company: bool,
 }
 
@@ -128,13 +128,6 @@ impl Writer {
         if self.rounds.is_under_way() || !self.rounds.is_owed() {
             return;
         }
-        if self.rounds.awaits_turn {
-            let since = *self.rounds.waits_since.get_or_insert_with(Instant::now);
-            if since.elapsed() < LOCK_PATIENCE {
-                self.tell_shown();
-                return;
-            }
-        }
         self.begin(false);
     }
 
@@ -196,7 +189,7 @@ impl Writer {
         let Some(board) = &self.board else { return self.rounds.owed = None };
         match board.lock.try_acquire_state_file() {
             Ok(true) => self.hold_round(here),
-            Ok(false) => self.wait_for_turn(here),
+            Ok(false) => self.wait_for_turn(),
             Err(error) => self.go_without(&error.to_string()),
         }
     }
@@ -218,7 +211,7 @@ impl Writer {
     /// With the state file's lock.
     fn hold_round(&mut self, here: bool) {
         self.rounds.waits_since = None;
-        if self.rounds.has_company {
+        if self.rounds.has_company || self.board.as_ref().is_some_and(Board::is_overtaken) {
             self.take_in();
         }
         let here = here || self.rounds.awaits_turn || self.is_alone();
@@ -264,23 +257,23 @@ impl Writer {
         }
     }
 
-    fn wait_for_turn(&mut self, here: bool) {
-        let since = *self.rounds.waits_since.get_or_insert_with(Instant::now);
-        let Some(board) = &self.board else { return };
-        if since.elapsed() >= LOCK_PATIENCE {
-            let holder = board.lock.state_file_holder();
-            let holder = holder.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
-            return self.go_without(&format!("its lock is held by {holder}"));
-        }
-        if here || self.rounds.awaits_turn {
-            return;
-        }
+    /// To hear of it also when this process has gone on without.
+    fn wait_for_turn(&mut self) {
         // If that fails it is tried again soon.
-        if let Ok(lock) = board.lock.turn()
+        if !self.rounds.awaits_turn
+            && self.stay != Stay::Brief
+            && let Some(board) = &self.board
+            && let Ok(lock) = board.lock.turn()
             && let Some(syncer) = self.syncer()
         {
             syncer.wait_for_turn(lock);
             self.rounds.awaits_turn = true;
+        }
+        let since = *self.rounds.waits_since.get_or_insert_with(Instant::now);
+        if since.elapsed() >= LOCK_PATIENCE {
+            let holder = self.board.as_ref().and_then(|board| board.lock.state_file_holder());
+            let holder = holder.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
+            self.go_without(&format!("its lock is held by {holder}"));
         }
     }
 
