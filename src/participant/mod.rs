@@ -40,15 +40,13 @@ use crate::ops::{self, DefaultAgent, Entry, EventFilter, Fetched, Prepared, Prin
 use crate::state::State;
 use crate::state::document::Document;
 use crate::state::id::AgentId;
+use crate::state::limit;
 use crate::state::refusal::Refusal;
 use crate::state::snapshot::SnapshotName;
 use crate::state::task::Place;
 use feed::Feed;
 use metrics::Metrics;
 use writer::{Message, Writer};
-
-/// Calls that wait for the writer's thread; more are refused.
-const QUEUE: usize = 1_024;
 
 pub struct Options {
     pub dir: PathBuf,
@@ -210,7 +208,7 @@ fn send_surely(sender: &SyncSender<Message>, message: Message) {
 
 /// Starts the thread that keeps this process's replica. It ends when the last handle is gone.
 pub fn spawn(options: Options) -> Handle {
-    let (sender, receiver) = sync_channel(QUEUE);
+    let (sender, receiver) = sync_channel(limit::QUEUED.max);
     let feed = Arc::new(Feed::new());
     let metrics = Arc::new(Metrics::new());
     let writer = Writer::new(options, sender.clone(), Arc::clone(&feed), Arc::clone(&metrics));
@@ -331,7 +329,7 @@ impl Handle {
 
     fn send(&self, message: Message) -> Result<(), BoardError> {
         self.sender.try_send(message).map_err(|error| match error {
-            TrySendError::Full(_) => BoardError::Overloaded { waiting: QUEUE },
+            TrySendError::Full(_) => BoardError::Overloaded { waiting: limit::QUEUED.max },
             TrySendError::Disconnected(_) => BoardError::Ended,
         })
     }

@@ -1,7 +1,7 @@
 //! The loop that owns the replica: one thread, one commit path for every operation.
 //!
 //! Writing calls gather while the lock is waited for and are committed together. Reads are answered from the replica after
-//! catching up. Calls that would rather wait are parked and looked at again whenever something changes.
+//! catching up, once what they saw is durable. Calls that would rather wait are parked and looked at again whenever something changes.
 
 mod batch;
 mod round;
@@ -52,8 +52,6 @@ const LOOKED_AT: usize = 256;
 const PRESENCE_CHECK: Duration = Duration::from_secs(1);
 /// Behind the file system's notifications, which are hints.
 const POLL_WHILE_PARKED: Duration = Duration::from_millis(250);
-/// Calls that ask the archive at once: each may hold whole states.
-const FETCHES: usize = 4;
 /// A deadline that has come but cannot be recorded, because the lock or the disk is not ours, is not asked for all the time.
 const SHORTEST_PATIENCE: Duration = Duration::from_millis(20);
 
@@ -67,7 +65,7 @@ pub(crate) enum Message {
     },
     /// To be shown the replica, caught up.
     Look(Look),
-    /// The board's lock is ours, if it still is the lock of that generation.
+    /// The journal's lock is ours, if it still is the lock of that generation.
     Locked {
         acquired: io::Result<()>,
         generation: u64,
@@ -737,7 +735,7 @@ impl Writer {
             return self.answer_read(call.reply, Err(CallError::Refused(refusal)));
         }
         let waiting = Arc::strong_count(&self.fetching);
-        let Some(board) = self.board.as_ref().filter(|_| waiting <= FETCHES) else {
+        let Some(board) = self.board.as_ref().filter(|_| waiting <= limit::FETCHING.max) else {
             return answer_one(call.reply, Err(BoardError::Overloaded { waiting }.into()));
         };
         let archive = board.archive(self.clock.now(board.state.board().last_activity));

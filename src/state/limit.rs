@@ -78,6 +78,8 @@ limits! {
     RPC_BATCH = "calls in one JSON-RPC batch", 64, "calls";
     TOKENS = "tokens of one board", 200, "entries";
     WAITING = "calls that wait in one process", 8_192, "calls";
+    QUEUED = "calls that one process has not looked at", 1_024, "calls";
+    FETCHING = "calls that read snapshots or bundles at once", 4, "calls";
 }
 
 /// Attempts kept with a live task; older ones are in the journal.
