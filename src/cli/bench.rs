@@ -36,8 +36,8 @@ use report::Report;
 /// `--dir`, which all commands take, is where the boards are made that are measured, and removed afterwards.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Boards are made in a new directory below --dir, or else below the system's directory for temporary \
-    files, and removed at the end. No board that you have is touched.\n\nExamples:\n  \
+    after_help = "Boards are made in a new directory below --dir, or else below the first of the system's directory for \
+    temporary files, /var/tmp and the current directory that is on a disk, and removed at the end. No board that you have is touched.\n\nExamples:\n  \
     callboard bench --quick\n  \
     callboard bench --only commit --rounds 20\n  \
     callboard bench --peers --svg cost.svg --json > bench.json"

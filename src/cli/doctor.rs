@@ -24,7 +24,7 @@ use crate::{config, journal::sqlite};
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Make of a damaged board what can be made of it, after a backup of all its files
+    /// Make of a damaged board what can be made of it, after a copy of its journal, state file and snapshots
     #[arg(long)]
     repair: bool,
     /// Say what --repair would do, and change nothing

@@ -17,17 +17,21 @@ pub struct Arguments {
     out: Option<PathBuf>,
 }
 
-const ENVIRONMENT: [(&str, &str); 6] = [
+const ENVIRONMENT: [(&str, &str); 7] = [
     ("COORDINATION_DIR", "The board's directory, where --dir names none."),
     (
         "CALLBOARD_SERVER",
         "The URL of a server whose board commands use, where neither --server nor --dir is given. Commands that are \
-         about this machine (mcp, serve, doctor, connect, hook) do not look at it.",
+         about this machine (such as mcp, serve, work, doctor, connect, hook, backup) do not look at it.",
     ),
     ("CALLBOARD_TOKEN", "The server's token, where --token-file names no file."),
     (
         "CALLBOARD_LOG",
         "What is logged on standard error, such as `debug` or `callboard=info`: a list of targets and levels.",
+    ),
+    (
+        "CALLBOARD_ALLOW_NETWORK_FILESYSTEM",
+        "If it is true, what --allow-network-filesystem says, for commands that others start.",
     ),
     ("NO_COLOR", "If it is set and not empty, no colours unless --color asks for them."),
     (
@@ -42,9 +46,17 @@ const FILES: [(&str, &str); 6] = [
         "The board: the nearest one upwards from the current directory, else that of the git repository's main \
          worktree. A directory that only its owner may use.",
     ),
-    ("mcp-state.json", "In it: the whole state as JSON, replaced with every change. To be read, never to be written."),
+    (
+        "mcp-state.json",
+        "In it: the whole state as JSON, replaced with every change. To be read; to \
+         change something, prefer the commands.",
+    ),
     ("journal.db", "In it: every event since the board was made, as an SQLite database with its -wal and -shm files."),
-    ("config.toml", "In it: the policy, for a board that is to differ from the defaults."),
+    (
+        "config.toml",
+        "In it: the policy, for a board that is to differ from the defaults, and \
+         `allow_network_filesystem`.",
+    ),
     (
         "lock, state-lock",
         "In it: held by the process that writes to the journal, and the one that replaces the state file.",

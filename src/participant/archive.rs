@@ -39,13 +39,12 @@ impl BoardArchive {
         Snapshots::of(&self.dir).map_err(failed)
     }
 
-    /// A snapshot unless there is one that is new enough; answers at which size of the journal the newest was taken.
-    pub fn take_if_grown(&self, state_bytes: u64) -> std::io::Result<u64> {
+    /// A snapshot unless there is one that is new enough.
+    pub fn take_if_grown(&self, state_bytes: u64) -> std::io::Result<()> {
         let taken = self.taken(Occasion::Growth, None);
         let newest = |newest: Option<&Listed>| newest.and_then(|one| Some(one.head.as_ref()?.journal_bytes));
         let unless = |found: Option<&Listed>| !has_grown(self.journal_bytes, newest(found), state_bytes);
-        let taken = snapshot::take(&self.dir, &self.present, taken, self.retention, unless)?;
-        Ok(newest(taken.as_ref()).unwrap_or(self.journal_bytes))
+        snapshot::take(&self.dir, &self.present, taken, self.retention, unless).map(drop)
     }
 
     /// A snapshot, unless the newest shows the same event.

@@ -1,4 +1,4 @@
-//! The thread that waits for the board's lock, so that reads go on meanwhile.
+//! The thread that waits for the journal's lock, so that reads go on meanwhile.
 
 use std::fs::File;
 use std::io;

@@ -1,5 +1,5 @@
 //! What a board needs now and then and nobody asks for: snapshots, and the journal's old events compressed. Without the
-//! board's lock but for moments, and beside the writer's thread unless the process would end before.
+//! journal's lock but for moments, and beside the writer's thread unless the process would end before.
 
 use std::fs::File;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub struct Upkeep {
 }
 
 impl Upkeep {
-    /// Looks whether something is due, after a commit.
+    /// Looks whether something is due, behind answers that have left.
     pub fn look(&mut self, board: &Board, now: Timestamp, stay: Stay) {
         self.snapshot_if_grown(board, now, stay);
         self.archive_if_long(board, stay);

@@ -80,7 +80,7 @@ id!(
     "checkpoint id"
 );
 id!(
-    /// A process that takes part in the board: `p-` and eight base32 digits.
+    /// A process that takes part in the board: `p-` and ten base32 digits.
     ParticipantId,
     "participant id"
 );

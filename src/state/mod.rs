@@ -392,7 +392,7 @@ impl State {
         }
     }
 
-    /// What was recorded is durable: nothing before this can be taken back.
+    /// What was recorded is in the journal: nothing before this can be taken back.
     pub fn settle(&mut self) {
         let seq = self.board.seq;
         for undo in self.undo.drain(..) {

@@ -21,7 +21,7 @@ use crate::statefile;
 const PART: &str = "calibration";
 const APPEND: Key = Key::new(PART, "append an event, fdatasync");
 const SQLITE: Key = Key::new(PART, "SQLite FULL commit of an event");
-const JOURNAL: Key = Key::new(PART, "append an event to a journal");
+const JOURNAL: Key = Key::new(PART, "append an event to a journal, sync it");
 pub const REPLACE: Key = Key::new(PART, "write the whole state file, fsync, rename");
 
 /// A file that is larger than this is written but a few times a round.
@@ -43,7 +43,8 @@ impl Calibration {
         fs::create_dir(&directory)?;
         let text = |tasks: &usize| Ok((*tasks, statefile::text_of(&engine::state_of(*tasks)?)?));
         let texts = bench.size.tasks.iter().map(text).collect::<anyhow::Result<_>>()?;
-        let journal = SqliteJournal::create(&directory, "board-calibration")?;
+        let mut journal = SqliteJournal::create(&directory, "board-calibration")?;
+        journal.defer_syncs(&directory)?;
         Ok(Self { rows: Rows::new(&mut bench.place)?, journal, seq: 0, texts, directory })
     }
 }
@@ -59,7 +60,10 @@ impl Measure for Calibration {
             let append = timed(|| Ok(log.write_all(line.as_bytes()).and_then(|()| log.sync_data())?))?;
             let commit = self.rows.commit()?;
             let batch = BatchId::new(format!("p-calibrate-{}", self.seq));
-            let journal = timed(|| Ok(self.journal.append(self.seq - 1, &batch, &[event])?))?;
+            let journal = timed(|| {
+                self.journal.append(self.seq - 1, &batch, &[event])?;
+                Ok(self.journal.settle(self.seq)?)
+            })?;
             for (key, time) in [(APPEND, append), (SQLITE, commit), (JOURNAL, journal)] {
                 bench.figures.times(key, [time]);
             }

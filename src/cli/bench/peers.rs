@@ -1,4 +1,4 @@
-//! Other durable queues that are installed here, at the same work: 10,000 tasks that are claimed and completed, each step
+//! Other durable queues that are installed here, at the same work: as many tasks that are claimed and completed, each step
 //! safe on the disk before it is answered.
 //!
 //! Each is started in a directory of its own on a free port of this machine, spoken to by blocking clients like ours, in

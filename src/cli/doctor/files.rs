@@ -55,7 +55,7 @@ fn at(file: u64, head: u64) -> Check {
         return Check::warn(
             FILE_NAME,
             found,
-            "a process was ended before it could write it; the next writing call does",
+            "a process is about to write it, or was ended before it could; the next writing call does",
         );
     }
     Check::ok(FILE_NAME, format!("sound, at event {file} like the journal"))
@@ -73,7 +73,9 @@ fn unsound(reason: &str, journal: &Examined) -> Check {
     let found = format!("not as it was written: {reason}");
     match journal {
         Examined::Sound { .. } => {
-            Check::warn(FILE_NAME, found, "the next call keeps it as *.quarantined-N and rebuilds it from the journal")
+            let fix = "the next call takes over what may be edited by hand, or keeps the file under another name, and writes \
+                       it anew from the journal";
+            Check::warn(FILE_NAME, found, fix)
         }
         _ => Check::fail(FILE_NAME, found, REPAIR),
     }
@@ -81,7 +83,7 @@ fn unsound(reason: &str, journal: &Examined) -> Check {
 
 pub fn participants(dir: &Path) -> Check {
     let (present, gone): (Vec<_>, Vec<_>) =
-        names(&dir.join("run")).into_iter().partition(|name| directory::is_present(dir, name));
+        names(&dir.join(directory::RUN)).into_iter().partition(|name| directory::is_present(dir, name));
     let found = match present.as_slice() {
         [] => "none".to_owned(),
         _ => format!("{} ({})", present.len(), present.join(", ")),
@@ -96,7 +98,8 @@ pub fn participants(dir: &Path) -> Check {
 /// Nobody writes now, so an unfinished file will stay unfinished.
 pub fn leftovers(dir: &Path) -> Check {
     let is_unfinished = |name: &String| name.starts_with('.') && name.ends_with(".tmp");
-    let is_evidence = |name: &String| ["quarantined-", "rejected-", "orphaned-"].iter().any(|mark| name.contains(mark));
+    let is_evidence =
+        |name: &String| ["quarantined-", "rejected-", "orphaned-", "put-back-"].iter().any(|mark| name.contains(mark));
     let names = names(dir);
     let unfinished: Vec<_> = names.iter().filter(|name| is_unfinished(name)).cloned().collect();
     let evidence: Vec<_> = names.iter().filter(|name| is_evidence(name)).cloned().collect();
@@ -104,8 +107,8 @@ pub fn leftovers(dir: &Path) -> Check {
         (true, true) => Check::ok("leftovers", "none"),
         (false, _) => Check::warn("leftovers", unfinished.join(", "), "a process was ended while writing; remove them"),
         _ => {
-            let fix = "kept because they were damaged, or edited by hand in ways that are not taken over (then the reason is \
-                       in the .txt beside); look, then remove them";
+            let fix = "kept because they were damaged, edited by hand in ways that are not taken over (then the reason is in \
+                       the .txt beside), or old ones that somebody had put back; look, then remove them";
             Check::warn("leftovers", evidence.join(", "), fix)
         }
     }

@@ -1,4 +1,5 @@
-//! `callboard doctor --repair`: makes of a damaged board what can be made of it, after a backup of all that is there.
+//! `callboard doctor --repair`: makes of a damaged board what can be made of it, after a copy of its journal, state file and
+//! snapshots.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -16,11 +17,9 @@ use crate::journal::sqlite::{self, SqliteJournal};
 use crate::participant;
 use crate::participant::directory::{self, BoardLock, LOCKS};
 use crate::participant::recovery::{self, Author, Plan};
+use crate::snapshot;
 use crate::state::id::ParticipantId;
 use crate::statefile;
-
-/// Beside the files of the board itself.
-const SNAPSHOTS: &str = "snapshots";
 
 pub fn run(session: &Session, dry_run: bool) -> Outcome {
     let dir = session.dir();
@@ -55,7 +54,7 @@ fn with_lock(session: &Session, dir: &Path, dry_run: bool) -> Outcome {
         );
     }
     let backup = dir.join(format!("backup-{}", SystemClock::default().wall()));
-    let mut steps = vec![format!("copy all files to {}", backup.display())];
+    let mut steps = vec![format!("copy journal, state file and snapshots to {}", backup.display())];
     steps.extend(plan.steps());
     let lost = plan.lost().unwrap_or("nothing").to_owned();
     let faults = plan.faults().to_vec();
@@ -125,10 +124,10 @@ fn has_remains(dir: &Path) -> bool {
 /// Regular files only, of the board and its snapshots; what was made for a moment or by an earlier repair is left out.
 fn copy_board(from: &Path, to: &Path) -> io::Result<()> {
     copy_files(from, to)?;
-    if fs::symlink_metadata(from.join(SNAPSHOTS)).is_ok_and(|metadata| metadata.is_dir()) {
-        let to = to.join(SNAPSHOTS);
+    if fs::symlink_metadata(from.join(snapshot::DIRECTORY)).is_ok_and(|metadata| metadata.is_dir()) {
+        let to = to.join(snapshot::DIRECTORY);
         DirBuilder::new().mode(0o700).create(&to)?;
-        copy_files(&from.join(SNAPSHOTS), &to)?;
+        copy_files(&from.join(snapshot::DIRECTORY), &to)?;
     }
     File::open(to)?.sync_all()
 }

@@ -105,7 +105,7 @@ impl SqliteJournal {
         Ok(Some(Block { before, last: link, columns: text.len(), rows: encoder.finish()? }))
     }
 
-    /// Moves what `block` holds into the archive, unless another process has done it. The caller holds the board's lock.
+    /// Moves what `block` holds into the archive, unless another process has done it. The caller holds the journal's lock.
     pub fn archive(&mut self, block: &Block) -> Result<(), JournalError> {
         let (before, last) = (block.before, block.last);
         let (first, end) = ((before.seq + 1).cast_signed(), last.seq.cast_signed());
