@@ -37,7 +37,8 @@ use report::Report;
 #[derive(clap::Args)]
 #[command(
     after_help = "Boards are made in a new directory below --dir, or else below the first of the system's directory for \
-    temporary files, /var/tmp and the current directory that is on a disk, and removed at the end. No board that you have is touched.\n\nExamples:\n  \
+    temporary files, /var/tmp and the current directory that is on a disk, and removed at the end. No board that you have \
+    is touched.\n\nExamples:\n  \
     callboard bench --quick\n  \
     callboard bench --only commit --rounds 20\n  \
     callboard bench --peers --svg cost.svg --json > bench.json"

@@ -16,7 +16,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::Stay;
-use super::board::{self, Board, BoardError, acquire, io_error};
+use super::board::{self, Board, BoardError, LOCK_PATIENCE, acquire, io_error};
 use super::directory::{self, BoardLock, DirectoryError, PresenceLock};
 use super::edits;
 use super::recovery::{self, Author};
@@ -29,8 +29,6 @@ use crate::state::document::Document;
 use crate::state::event::Event;
 use crate::statefile::{self, Found, Projection};
 
-/// As long as a call waits for the lock.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// Processes that live longer than a call look at the board far more often than that. Calls are refused meanwhile.
 const PATIENCE_WITH_NEWER: Duration = Duration::from_secs(15);
 /// The journal's log is not missing for longer when somebody who deletes has not finished.
@@ -70,10 +68,10 @@ impl Board {
             match self.try_regain(author, lets_newer_rebuild) {
                 Ok(report) if self.lock.verify().is_ok() => return Ok(report),
                 Ok(_) => {}
-                Err(error) if is_final(&error) || start.elapsed() > PATIENCE => return Err(error),
+                Err(error) if is_final(&error) || start.elapsed() > LOCK_PATIENCE => return Err(error),
                 Err(error) => tracing::debug!(%error, "the board could not be put back yet"),
             }
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > LOCK_PATIENCE {
                 return Err(DirectoryError::Replaced { path: self.dir.clone() }.into());
             }
             sleep(PAUSE);

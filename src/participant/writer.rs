@@ -1,7 +1,8 @@
 //! The loop that owns the replica: one thread, one commit path for every operation.
 //!
 //! Writing calls gather while the lock is waited for and are committed together. Reads are answered from the replica after
-//! catching up, once what they saw is durable. Calls that would rather wait are parked and looked at again whenever something changes.
+//! catching up, once what they saw is durable. Calls that would rather wait are parked and looked at again whenever
+//! something changes.
 
 mod batch;
 mod round;

@@ -469,3 +469,15 @@ fn an_edit_is_what_differs_and_may_be_changed() {
     let many: Vec<_> = (0..25).map(|number| format!("path {number}")).collect();
     assert_eq!(edit::listed(&many).lines().last(), Some("- and 5 more"));
 }
+
+#[test]
+fn note_of_another_boot_does_not_say_what_the_file_shows() {
+    let dir = dir();
+    let mut kept = Kept::new(Projection::new(dir.path()));
+    let mut state = sample();
+    assert_eq!(kept.write(&mut state), None);
+    let found = FileIdentity::of(dir.path()).unwrap().unwrap();
+    assert_eq!(kept.left.shows(&found), Some(state.seq()));
+    let before = Left { boot: "another".to_owned(), ..kept.left };
+    assert_eq!((before.shows(&found), before.has(&found)), (None, true));
+}

@@ -10,12 +10,10 @@ use std::time::{Duration, Instant};
 use rustix::fs::OFlags;
 
 use super::Check;
+use crate::participant::LOCK_PATIENCE;
 use crate::participant::directory::{LOCKS, signer};
 
 const NAME: &str = "lock";
-/// As long as a call would wait.
-const PATIENCE: Duration = Duration::from_secs(5);
-
 /// Nobody writes while this lives.
 pub struct Locked(#[expect(dead_code, reason = "closing them releases the locks")] Vec<File>);
 
@@ -50,7 +48,7 @@ fn wait(file: File) -> Result<File, Check> {
                 let fix = "this file system has no file locks; move the board to a local disk";
                 return Err(Check::fail(NAME, format!("cannot be locked: {error}"), fix));
             }
-            Err(TryLockError::WouldBlock) if start.elapsed() >= PATIENCE => return Err(held(&file)),
+            Err(TryLockError::WouldBlock) if start.elapsed() >= LOCK_PATIENCE => return Err(held(&file)),
             Err(TryLockError::WouldBlock) => sleep(Duration::from_millis(10)),
         }
     }
@@ -58,6 +56,7 @@ fn wait(file: File) -> Result<File, Check> {
 
 fn held(file: &File) -> Check {
     let holder = signer(file).map_or_else(|| "a process".to_owned(), |pid| format!("process {pid}"));
-    let found = format!("held by {holder} for {} s, so journal and state file were not looked at", PATIENCE.as_secs());
+    let found =
+        format!("held by {holder} for {} s, so journal and state file were not looked at", LOCK_PATIENCE.as_secs());
     Check::fail(NAME, found, format!("see what {holder} does; if it hangs, end it: the lock goes with it"))
 }

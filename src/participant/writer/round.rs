@@ -125,10 +125,9 @@ impl Writer {
 
     /// Begins a round if one is owed and none is under way.
     pub(super) fn advance(&mut self) {
-        if self.rounds.is_under_way() || !self.rounds.is_owed() {
-            return;
+        if !self.rounds.is_under_way() && self.rounds.is_owed() {
+            self.begin(false);
         }
-        self.begin(false);
     }
 
     /// All that is owed, here and now.

@@ -231,16 +231,17 @@ impl Machine {
         process.forget_step(&events);
         if fault == Fault::KilledBehindAppend {
             self.kill(seat);
+            return all(Heard::Nothing);
         }
-        if matches!(fault, Fault::KilledBehindAppend | Fault::NoRoundYet) {
+        if fault == Fault::NoRoundYet {
             return all(Heard::Nothing);
         }
         // The round. Also without events of its own: an answer may rest on what the process found and nobody synced.
         self.journal.settle();
-        let Some(process) = self.seats[seat].as_ref().filter(|_| fault != Fault::KilledBehindSync) else {
+        if fault == Fault::KilledBehindSync {
             self.kill(seat);
             return all(Heard::Nothing);
-        };
+        }
         self.shown = Some(process.state.to_document());
         match fault {
             Fault::KilledBeforeReplies => {
