@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use super::calibration::Rows;
 use super::doors::{Claimed, Client, Reply};
 use super::figure::{Key, Unit};
-use super::machine::Written;
+use super::machine::written;
 use super::place::{agent, inside};
 use super::{Bench, Measure};
 use crate::journal::sqlite::FILE_NAME;
@@ -29,7 +29,6 @@ pub const SQLITE: Key = Key::new(PART, "SQLite FULL commit, in turns with the cl
 pub const SQLITE_SAVES: Key = Key::new(PART, "SQLite FULL commit, in turns with the checkpoints");
 pub const RATE: Key = Key::new(PART, "claims and completions");
 pub const WRITTEN: Key = Key::new(PART, "written by an operation");
-const TO_DISK: Key = Key::new(PART, "of that towards the disk");
 const EMPTY: Key = Key::new(PART, "claim, empty-handed");
 
 /// Callers at once, beside the one alone.
@@ -42,6 +41,8 @@ const RENEWED: usize = 10_000;
 /// Tasks that a caller does in a round, when there are enough.
 const MOST_EACH: usize = 20;
 const EMPTY_BOARD: usize = 1_000;
+/// Tasks of a large board that are done for what is written alone: the log begins anew more than once meanwhile.
+const LASTING: usize = 1_000;
 
 pub struct Commits {
     runtime: Runtime,
@@ -76,26 +77,31 @@ impl Commits {
         let agent = agent(ALONE);
         let samples = alone(tasks, bench);
         self.runtime.block_on(pair(handle, &agent))?;
-        let (mut written, mut to_disk, mut busy) = (0, 0, Duration::ZERO);
+        let (mut bytes, mut busy) = (Some(0), Duration::ZERO);
+        let mut count = |before: Option<u64>| {
+            bytes = bytes.zip(written().zip(before)).map(|(sum, (now, before))| sum + now - before)
+        };
         for _ in 0..samples {
-            let before = Written::so_far();
+            let before = written();
             let (claim, complete) = self.runtime.block_on(pair(handle, &agent))?;
-            if let (Some(before), Some(after)) = (before, Written::so_far()) {
-                written += after.since(before).handed;
-                to_disk += after.since(before).to_disk;
-            }
+            count(before);
             let commit = self.rows.commit()?;
             busy += claim + complete;
             for (key, time) in [(CLAIM, claim), (COMPLETE, complete), (SQLITE, commit)] {
                 bench.figures.times(key.tasks(tasks).clients(1), [time]);
             }
         }
-        let operations = (2 * samples) as f64;
-        let rate = operations / busy.as_secs_f64();
+        let rate = (2 * samples) as f64 / busy.as_secs_f64();
         bench.figures.value(RATE.tasks(tasks).clients(1), Unit::PerSecond, rate);
-        if Written::so_far().is_some() {
-            bench.figures.value(WRITTEN.tasks(tasks), Unit::Bytes, written as f64 / operations);
-            bench.figures.value(TO_DISK.tasks(tasks), Unit::Bytes, to_disk as f64 / operations);
+
+        let before = written();
+        for _ in 0..lasting(tasks) {
+            self.runtime.block_on(pair(handle, &agent))?;
+        }
+        count(before);
+        if let Some(bytes) = bytes {
+            let operations = (2 * (samples + lasting(tasks))) as f64;
+            bench.figures.value(WRITTEN.tasks(tasks), Unit::Bytes, bytes as f64 / operations);
         }
         Ok(())
     }
@@ -116,7 +122,7 @@ impl Commits {
 
     fn together(&self, handle: &Handle, tasks: usize, callers: usize, bench: &mut Bench) -> anyhow::Result<()> {
         // As many for all crowds, and each of the tasks once.
-        let left = tasks.saturating_sub(1 + alone(tasks, bench));
+        let left = tasks.saturating_sub(1 + alone(tasks, bench) + lasting(tasks));
         let each = (left / CALLERS.iter().sum::<usize>()).min(MOST_EACH);
         let (claims, elapsed) = self.runtime.block_on(callers_at_once(handle, callers, each))?;
         let rate = (2 * claims.len()) as f64 / elapsed.as_secs_f64();
@@ -164,6 +170,11 @@ impl Measure for Commits {
 /// Tasks for the one caller; a board of a hundred must have some left for the others.
 fn alone(tasks: usize, bench: &Bench) -> usize {
     bench.size.samples.min(tasks / 5)
+}
+
+/// A small board has not the tasks for it.
+fn lasting(tasks: usize) -> usize {
+    if tasks < 10 * LASTING { 0 } else { LASTING }
 }
 
 async fn call(handle: &Handle, operation: &str, arguments: Value) -> anyhow::Result<(Value, Duration)> {
