@@ -66,6 +66,10 @@ pub fn spare(dir: &Path) -> PathBuf {
     dir.join(format!(".{FILE_NAME}.spare"))
 }
 
+/// A new file is written so much at a time: what comes in one write the system may keep as one folio, all of which each
+/// commit would then walk.
+const STEP: usize = 64 << 10;
+
 /// What the first bytes of a flat file say.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
@@ -231,7 +235,9 @@ impl Flat {
             fs::remove_file(spare(dir))?;
             return Ok(None);
         }
-        file.write_all_at(&text, 0)?;
+        for (at, step) in (0..).step_by(STEP).zip(text.chunks(STEP)) {
+            file.write_all_at(step, at)?;
+        }
         (self.books, self.prepared) = (Some(books), None);
         Ok(Some(Unfinished { file, head: Vec::new(), written: text.len() }))
     }

@@ -63,5 +63,9 @@ fn lengthen(log: &mut File) -> io::Result<()> {
     if disk.f_bavail.saturating_mul(disk.f_frsize) < SPARED * room {
         return Err(io::ErrorKind::StorageFull.into());
     }
-    log.write_all(&vec![0; usize::try_from(room).unwrap_or_default()])
+    // A step at a time: what comes in one write the system may keep as one folio, all of which each commit would then walk.
+    let zeros = vec![0; STEP as usize];
+    let first = room % STEP;
+    log.write_all(&zeros[..first as usize])?;
+    (0..room / STEP).try_for_each(|_| log.write_all(&zeros))
 }
