@@ -11,8 +11,8 @@ use std::thread;
 
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, GetExtensions, GetMeta, JsonRpcError, JsonRpcMessage,
-    JsonRpcRequest, ProtocolVersion, RequestId, ServerJsonRpcMessage,
+    CallToolRequest, ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, GetExtensions, GetMeta, JsonRpcError,
+    JsonRpcMessage, JsonRpcRequest, ProtocolVersion, RequestId, ServerJsonRpcMessage,
 };
 use rmcp::transport::Transport;
 use serde::Deserialize;
@@ -210,6 +210,9 @@ fn parse(line: &[u8]) -> Option<Incoming> {
     if value.is_array() {
         return Some(Err(invalid_request(None, "batches are not accepted; send one message per line".into())));
     }
+    if let Some(call) = tool_call(&value) {
+        return Some(Ok(call));
+    }
     let is_notification = value.get("method").is_some() && value.get("id").is_none();
     let id = value.get("id").and_then(|id| RequestId::deserialize(id).ok());
     match ClientJsonRpcMessage::deserialize(value) {
@@ -217,6 +220,15 @@ fn parse(line: &[u8]) -> Option<Incoming> {
         Err(_) if is_notification => None,
         Err(error) => Some(Err(invalid_request(id, error.to_string()))),
     }
+}
+
+/// What nearly every message is, so that it is not first tried as everything else that a client may send.
+fn tool_call(message: &Value) -> Option<ClientJsonRpcMessage> {
+    if message["jsonrpc"] != "2.0" || message["method"] != "tools/call" || message.as_object()?.len() != 4 {
+        return None;
+    }
+    let (id, request) = (RequestId::deserialize(&message["id"]).ok()?, CallToolRequest::deserialize(message).ok()?);
+    Some(JsonRpcMessage::Request(JsonRpcRequest::new(id, ClientRequest::CallToolRequest(request))))
 }
 
 fn invalid_request(id: Option<RequestId>, text: String) -> Box<JsonRpcError> {
@@ -280,6 +292,45 @@ mod tests {
         assert_eq!(refusal(r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#), (-32600, None));
         assert_eq!(refusal(r#"{"jsonrpc":"1.0","id":7,"method":"ping"}"#), (-32600, Some(RequestId::Number(7))));
         assert_eq!(refusal(r#"{"jsonrpc":"2.0","id":7}"#), (-32600, Some(RequestId::Number(7))));
+    }
+
+    #[test]
+    fn calls_are_read_as_they_are_among_all_messages() {
+        let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "t"}});
+        let with = |pointer: &str, value: Value| {
+            let mut changed = call.clone();
+            let (parent, key) = pointer.rsplit_once('/').unwrap();
+            changed.pointer_mut(parent).unwrap()[key] = value;
+            changed
+        };
+        let meta = json!({"progressToken": "p", "x/y": [1]});
+        let same = [
+            call.clone(),
+            with("/id", json!("a")),
+            with("/params/arguments", json!({"task_id": "é", "deep": {"a": [null, 1.5, -3, true]}})),
+            with("/params/_meta", meta),
+            with("/params/unknown", json!(1)),
+            with("/params/requestState", json!("s")),
+        ];
+        for message in same {
+            let expected = ClientJsonRpcMessage::deserialize(&message).unwrap();
+            let found = tool_call(&message).unwrap();
+            assert_eq!(serde_json::to_value(&found).unwrap(), serde_json::to_value(&expected).unwrap());
+            let meta = |message: &ClientJsonRpcMessage| match message {
+                JsonRpcMessage::Request(request) => request.request.get_meta().clone(),
+                _ => panic!("no request"),
+            };
+            assert_eq!(meta(&found), meta(&expected), "{message}");
+        }
+        let others = [
+            with("/id", json!(null)),
+            with("/jsonrpc", json!("1.0")),
+            with("/method", json!("tools/list")),
+            with("/result", json!({})),
+            with("/params/name", json!(1)),
+            with("/params", json!([])),
+        ];
+        others.iter().for_each(|message| assert!(tool_call(message).is_none(), "{message}"));
     }
 
     #[test]
