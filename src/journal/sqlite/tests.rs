@@ -379,3 +379,21 @@ fn log_with_room_is_read_after_a_crash_and_taken_in() {
     drop(found);
     assert_eq!(SqliteJournal::open(left.path()).expect("a journal").head().expect("a head"), 201);
 }
+
+#[test]
+fn sync_that_succeeds_does_not_vouch_for_one_that_failed() {
+    let (dir, mut journal) = sample();
+    journal.defer_syncs(dir.path()).expect("a log");
+    journal.connection.busy_timeout(Duration::ZERO).expect("no patience");
+    journal.append(3, &batch("b3"), &[plan(4, "four", None)]).expect("one event");
+    // Somebody reads, so the log cannot be taken into the database.
+    let reader = Connection::open(dir.path().join(FILE_NAME)).expect("a database");
+    reader.execute_batch("BEGIN; SELECT count(*) FROM events").expect("a look");
+    assert!(matches!(journal.synced(4, Err(io::ErrorKind::Other.into())), Err(JournalError::Busy)));
+    assert!(matches!(journal.synced(4, Ok(())), Err(JournalError::Busy)));
+    assert!(!journal.is_settled(4) && journal.log().is_none());
+    drop(reader);
+    journal.synced(4, Ok(())).expect("it is in the database");
+    assert!(journal.is_settled(4) && journal.log().is_some());
+    assert_eq!(fs::metadata(beside(&dir.path().join(FILE_NAME), "-wal")).expect("a log").len(), 0);
+}
