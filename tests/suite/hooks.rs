@@ -333,9 +333,13 @@ fn a_heartbeat_of_an_agent_lately_heard_of_or_without_a_task_writes_nothing() {
     let lock = File::options().write(true).open(board.file("lock")).unwrap();
     lock.lock().unwrap();
     for hook in ["heartbeat", "heartbeat --agent nobody", "heartbeat --agent '../x y'"] {
-        let start = Instant::now();
-        silent(by_shell(&board, hook), &used_a_tool(&board));
-        assert!(start.elapsed() < Duration::from_millis(1_500), "{hook} waits for the lock");
+        // Whoever waits for the lock waits each time.
+        let is_prompt = |_| {
+            let start = Instant::now();
+            silent(by_shell(&board, hook), &used_a_tool(&board));
+            start.elapsed() < Duration::from_millis(1_500)
+        };
+        assert!((0..3).any(is_prompt), "{hook} waits for the lock");
     }
     lock.unlock().unwrap();
     assert_eq!(board.events().len(), events);
@@ -374,7 +378,8 @@ fn a_lock_that_somebody_holds_delays_no_session() {
 /// A program that is no shell, so that what it starts has another host than this process.
 fn another_host(board: &Board, script: &str) -> Command {
     let shell = board.base().join("another-client");
-    fs::copy("/bin/sh", &shell).unwrap();
+    // Not by this process: what another test starts meanwhile would have the file open for writing, and nobody could run it.
+    assert!(Command::new("cp").arg("/bin/sh").arg(&shell).status().unwrap().success());
     let mut command = Command::new(shell);
     command.args(["-c", script]);
     clean(board, command)

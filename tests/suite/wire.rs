@@ -397,6 +397,7 @@ fn overlong_line_takes_no_memory() {
 #[test]
 fn end_of_input_ends_an_idle_process() {
     let mut session = Session::start(&[]);
+    session.call("get_status", json!({}));
     session.close_input();
     session.ends_well_within_a_second();
 }
@@ -412,6 +413,7 @@ fn end_of_input_ends_a_process_in_which_a_claim_waits() {
 #[test]
 fn requests_written_before_the_end_of_input_are_answered_even_without_a_last_newline() {
     let mut session = Session::start(&[]);
+    session.call("get_status", json!({}));
     session.send(&modern(1, "tools/list", json!({})));
     session.write(modern(2, "prompts/list", json!({})).to_string().as_bytes());
     session.close_input();
@@ -436,6 +438,7 @@ fn signal_ends_the_process_also_while_a_claim_waits() {
 #[test]
 fn client_that_closes_its_end_of_the_output_ends_the_process() {
     let mut session = Session::start(&[]);
+    session.call("get_status", json!({}));
     session.output = None;
     session.send(&modern(1, "server/discover", json!({})));
     session.ends_well_within_a_second();

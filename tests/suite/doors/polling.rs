@@ -88,7 +88,9 @@ fn tasks_added_one_by_one_reach_a_waiting_agent_at_once() {
             additions.len()
         );
         println!("    and {whole} after the addition began");
-        assert!(after.median() < SOON, "{door}: {after}");
+        // As much as a few durable calls take here and now, on a machine that runs other tests, too.
+        let call = times(|one| one.answered - one.began);
+        assert!(after.median() < SOON.max(3 * call.median()), "{door}: {after}; a call {call}");
     }
     let mut claims = BTreeMap::<String, usize>::new();
     for recorded in board.events() {

@@ -169,12 +169,14 @@ fn compare(board: &Board, start: u64, histories: &[Vec<Value>]) {
 #[test]
 fn every_subscriber_sees_every_event_once_and_whoever_does_not_read_slows_nobody() {
     let subscribers = size("CALLBOARD_SUBSCRIBERS", 50);
-    let alone = run(subscribers, |_, ready| ready.send(()).unwrap());
-    let beside = run(subscribers, stop_reading);
-    println!("beside one that does not read: seen {:.1?}, without it {:.1?}", beside.seen, alone.seen);
+    let alone = || run(subscribers, |_, ready| ready.send(()).unwrap());
+    // Before and after, because the machine runs other tests, too.
+    let (before, beside, after) = (alone(), run(subscribers, stop_reading), alone());
+    let (called, seen) = (before.called.max(after.called), before.seen.max(after.seen));
+    println!("beside one that does not read: seen {:.1?}, without it {seen:.1?}", beside.seen);
     let allowed = |time: Duration| time * 2 + Duration::from_secs(2);
-    assert!(beside.called < allowed(alone.called), "{:?} {:?}", beside.called, alone.called);
-    assert!(beside.seen < allowed(alone.seen), "{:?} {:?}", beside.seen, alone.seen);
+    assert!(beside.called < allowed(called), "{:?} {called:?}", beside.called);
+    assert!(beside.seen < allowed(seen), "{:?} {seen:?}", beside.seen);
 }
 
 /// What one connection was told of its subscriptions: the newest event of each, and which of them have ended there.

@@ -13,11 +13,13 @@ use crate::harness::{Board, PATIENCE, until};
 
 const ROUNDS: usize = 8;
 
-/// `gone` claims and goes, again and again: the task that is added then is there for another.
+/// `gone` claims and goes, again and again: the task that is added then is there for another. Each time it keeps so many
+/// connections open.
 #[track_caller]
-fn gets_no_task(claim_and_go: impl Fn(&Server)) {
+fn gets_no_task(kept: usize, claim_and_go: impl Fn(&Server)) {
     let board = Board::new();
     let server = Server::on(&board);
+    let idle = server.sockets();
     register(&server, "gone");
     register(&server, "other");
     // A finished board would not let a claim wait.
@@ -26,7 +28,9 @@ fn gets_no_task(claim_and_go: impl Fn(&Server)) {
     Door::Rpc.ok(&server, "claim_task", &json!({"agent_id": "keeper", "task_id": "held"}));
     for round in 0..ROUNDS {
         claim_and_go(&server);
-        // The server hears of it in its own time, but before it answers a later caller.
+        // The server hears of it in its own time.
+        let open = idle + kept * (round + 1);
+        until(PATIENCE, "the server hears of it", || (server.sockets() <= open).then_some(()));
         Door::Mcp.ok(&server, "get_status", &json!({}));
         let id = format!("task-{round}");
         Door::Rpc.ok(&server, "create_task", &json!({"description": "d", "id": id}));
@@ -49,7 +53,7 @@ fn waits(server: &Server, send: impl FnOnce(&mut Connection)) -> Connection {
 
 #[test]
 fn modern_caller_that_closes_while_it_waits_gets_no_task() {
-    gets_no_task(|server| {
+    gets_no_task(0, |server| {
         drop(waits(server, |connection| {
             connection.send(&Door::Mcp.call(server, 1, "claim_task", &waiting_claim("gone")));
         }));
@@ -58,12 +62,12 @@ fn modern_caller_that_closes_while_it_waits_gets_no_task() {
 
 #[test]
 fn json_rpc_caller_that_closes_while_it_waits_gets_no_task() {
-    gets_no_task(|server| drop(surely_waiting(server, "gone")));
+    gets_no_task(0, |server| drop(surely_waiting(server, "gone")));
 }
 
 #[test]
 fn json_rpc_batch_that_closes_while_it_waits_gets_no_task() {
-    gets_no_task(|server| {
+    gets_no_task(0, |server| {
         let call = |id: u64, method: &str, params: Value| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         let batch = json!([call(1, "get_status", json!({})), call(2, "claim_task", waiting_claim("gone"))]);
         drop(waits(server, |connection| connection.send(&server.post("/rpc", batch.to_string()))));
@@ -72,7 +76,7 @@ fn json_rpc_batch_that_closes_while_it_waits_gets_no_task() {
 
 #[test]
 fn websocket_that_closes_while_it_waits_gets_no_task() {
-    gets_no_task(|server| {
+    gets_no_task(0, |server| {
         let mut socket = WebSocket::open(server);
         supersede(surely_waiting(server, "gone"), || socket.send(1, "claim_task", &waiting_claim("gone")));
         drop(socket);
@@ -81,7 +85,7 @@ fn websocket_that_closes_while_it_waits_gets_no_task() {
 
 #[test]
 fn websocket_that_says_goodbye_while_it_waits_gets_no_task() {
-    gets_no_task(|server| {
+    gets_no_task(0, |server| {
         let mut socket = WebSocket::open(server);
         supersede(surely_waiting(server, "gone"), || socket.send(1, "claim_task", &waiting_claim("gone")));
         socket.close();
@@ -91,7 +95,7 @@ fn websocket_that_says_goodbye_while_it_waits_gets_no_task() {
 
 #[test]
 fn legacy_caller_that_closes_while_it_waits_gets_no_task() {
-    gets_no_task(|server| {
+    gets_no_task(0, |server| {
         let session = Session::open(server);
         drop(waits(server, |connection| connection.send(&session.call(1, "claim_task", &waiting_claim("gone")))));
     });
@@ -99,7 +103,7 @@ fn legacy_caller_that_closes_while_it_waits_gets_no_task() {
 
 #[test]
 fn legacy_caller_that_cancels_while_it_waits_gets_no_task() {
-    gets_no_task(|server| {
+    gets_no_task(1, |server| {
         let session = Session::open(server);
         let waiting =
             waits(server, |connection| connection.send(&session.call(7, "claim_task", &waiting_claim("gone"))));
@@ -111,7 +115,7 @@ fn legacy_caller_that_cancels_while_it_waits_gets_no_task() {
 
 #[test]
 fn legacy_session_that_is_ended_while_it_waits_gets_no_task() {
-    gets_no_task(|server| {
+    gets_no_task(1, |server| {
         let session = Session::open(server);
         let waiting =
             waits(server, |connection| connection.send(&session.call(7, "claim_task", &waiting_claim("gone"))));

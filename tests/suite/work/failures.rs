@@ -264,7 +264,7 @@ fn a_budget_of_attempts_leaves_the_other_tasks_to_others() {
 fn after_its_longest_time_a_worker_ends_its_task_and_claims_no_other() {
     let board = Board::new();
     add(&board, &["a", "b"]);
-    let (summary, _) = Worker::start(&board, &["--max-duration", "1s"], "sleep 2").ends();
+    let (summary, _) = Worker::start(&board, &["--max-duration", "5s"], "sleep 6").ends();
     assert_eq!(summary["done"], 1, "{summary}");
     assert_eq!((&board.task("a")["status"], &board.task("b")["status"]), (&json!("done"), &json!("available")));
 }
