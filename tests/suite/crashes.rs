@@ -124,7 +124,7 @@ impl Slot<'_> {
     }
 
     fn call(&mut self, client: &mut Client, tool: &str, arguments: Value) -> Result<Value, Lost> {
-        match client.try_call(tool, arguments) {
+        match client.try_patiently(tool, &arguments) {
             None => {
                 self.ledger.unknown += 1;
                 Err(Lost)

@@ -7,12 +7,13 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use callboard::state::event::Event;
 use callboard::statefile::{self, Found};
 use serde_json::{Value, json};
 
-use crate::harness::{Board, Client, PATIENCE, Reader, STATE_FILE, size, until};
+use crate::harness::{Board, Client, PATIENCE, Reader, STATE_FILE, StopAtEnd, size, until};
 
 const SAVES: [fn(&Board, &[u8]); 2] = [save_by_rename, save_in_place];
 
@@ -344,20 +345,29 @@ fn torn_save_is_no_edit() {
 
 #[test]
 fn slow_save_in_place_is_waited_for() {
-    let (board, _client) = tasks(2);
-    let mut document = board.document();
-    task(&mut document, "task-2")["priority"] = json!(1);
-    let whole = text(&document);
-    let mut file = fs::OpenOptions::new().write(true).truncate(true).open(board.file(STATE_FILE)).unwrap();
-    for part in whole.chunks(whole.len() / 20) {
-        file.write_all(part).unwrap();
-        let written = std::time::Instant::now();
-        until(PATIENCE, "a slow disk", || (written.elapsed().as_millis() > 20).then_some(()));
+    // What stays as it is for 60 ms is whole, and a machine may be busy for so long.
+    const TOO_SLOW: Duration = Duration::from_millis(50);
+    for _ in 0..20 {
+        let (board, _client) = tasks(2);
+        let mut document = board.document();
+        task(&mut document, "task-2")["priority"] = json!(1);
+        let whole = text(&document);
+        let mut file = fs::OpenOptions::new().write(true).truncate(true).open(board.file(STATE_FILE)).unwrap();
+        let (mut longest, mut written) = (Duration::ZERO, Instant::now());
+        for part in whole.chunks(whole.len() / 20) {
+            file.write_all(part).unwrap();
+            longest = longest.max(written.elapsed());
+            written = Instant::now();
+            until(PATIENCE, "a slow disk", || (written.elapsed().as_millis() > 20).then_some(()));
+        }
+        drop(file);
+        if longest.max(written.elapsed()) < TOO_SLOW {
+            until_adopted(&board, 1);
+            assert_nothing_waits(&board);
+            return assert_eq!(rejected(&board), [""; 0]);
+        }
     }
-    drop(file);
-    until_adopted(&board, 1);
-    assert_nothing_waits(&board);
-    assert_eq!(rejected(&board), [""; 0]);
+    panic!("no save without a long pause");
 }
 
 #[test]
@@ -469,15 +479,6 @@ fn edit_that_is_taken_over_is_in_the_history() {
     assert_eq!(history["events"][0]["base_seq"], saved["seq"], "{history}");
 }
 
-/// Tells the threads of a test to end, also when the test fails.
-struct Stop<'a>(&'a AtomicBool);
-
-impl Drop for Stop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// Writes until told to stop; for each of its tasks the description that was acknowledged last.
 fn write_all_the_time(mut client: Client, writer: usize, stop: &AtomicBool) -> Vec<(String, String)> {
     let mut acknowledged = Vec::new();
@@ -504,7 +505,7 @@ fn edits_race_with_four_writing_processes() {
     clients.iter_mut().for_each(|client| drop(client.ok("get_status", json!({}))));
     let stop = AtomicBool::new(false);
     let acknowledged: Vec<Vec<(String, String)>> = thread::scope(|scope| {
-        let stopping = Stop(&stop);
+        let stopping = StopAtEnd(&stop);
         let write = |client, writer| write_all_the_time(client, writer, &stop);
         let writers = clients.into_iter().zip(0..);
         let writers: Vec<_> = writers.map(|(client, writer)| scope.spawn(move || write(client, writer))).collect();

@@ -30,7 +30,6 @@ mod syscalls;
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::harness::available;
 
@@ -50,13 +49,4 @@ fn run(program: &str, arguments: &[&str]) -> String {
 
 fn path(path: &Path) -> &str {
     path.to_str().unwrap()
-}
-
-/// Tells the threads of a scope to end, also when the test fails.
-struct StopAtEnd<'a>(&'a AtomicBool);
-
-impl Drop for StopAtEnd<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
 }

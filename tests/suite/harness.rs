@@ -25,6 +25,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 pub const STATE_FILE: &str = statefile::FILE_NAME;
+/// The code of an answer that says: nothing was done, try again.
+pub const LOCKED: &str = "locked";
 /// Nothing here takes that long unless it hangs.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
@@ -38,6 +40,15 @@ pub fn until<T>(patience: Duration, what: &str, mut ask: impl FnMut() -> Option<
         }
         assert!(start.elapsed() < patience, "not within {patience:?}: {what}");
         thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Tells the threads of a scope to end, also when the test fails.
+pub struct StopAtEnd<'a>(pub &'a AtomicBool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
     }
 }
 
@@ -326,6 +337,15 @@ impl Client {
     pub fn try_call(&mut self, tool: &str, arguments: Value) -> Option<Reply> {
         let id = self.send(tool, arguments);
         self.reply(id)
+    }
+
+    /// Whoever had to wait for the lock too long is told so, on a machine that is busy, and asks again: nothing was done.
+    #[track_caller]
+    pub fn try_patiently(&mut self, tool: &str, arguments: &Value) -> Option<Reply> {
+        until(PATIENCE, tool, || {
+            let reply = self.try_call(tool, arguments.clone());
+            reply.as_ref().is_none_or(|reply| reply.code() != LOCKED).then_some(reply)
+        })
     }
 
     #[track_caller]

@@ -12,7 +12,7 @@ use callboard::state::event::Event;
 use callboard::state::id::Chance;
 use serde_json::{Value, json};
 
-use crate::harness::{Board, Client, size};
+use crate::harness::{Board, Client, LOCKED, PATIENCE, size, until};
 
 const CLIENTS: usize = 8;
 /// Operations for each task, on average; the search grows with them.
@@ -193,7 +193,7 @@ impl Player<'_> {
             1 => self.killed_in(tool, &arguments),
             _ => self
                 .connected()
-                .try_call(tool, arguments)
+                .try_patiently(tool, &arguments)
                 .map(|reply| if reply.is_error { None } else { Some(reply.value) }),
         };
         let end = Instant::now();
@@ -236,7 +236,11 @@ impl Player<'_> {
 
     fn one_shot(&mut self, tool: &str, arguments: &Value) -> Option<Option<Value>> {
         self.connected();
-        let finished = self.board.cli(tool, arguments.clone());
+        let finished = until(PATIENCE, tool, || {
+            let finished = self.board.cli(tool, arguments.clone());
+            let was_done = finished.status.success() || finished.code() != LOCKED;
+            was_done.then_some(finished)
+        });
         Some(finished.status.success().then(|| finished.value()))
     }
 

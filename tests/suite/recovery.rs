@@ -18,7 +18,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::harness::http::Server;
-use crate::harness::{Board, Client, Finished, PATIENCE, STATE_FILE, size, until};
+use crate::harness::{Board, Client, Finished, PATIENCE, STATE_FILE, StopAtEnd, size, until};
 
 /// A board with three tasks, at event 4, and nobody running on it.
 fn three_tasks() -> Board {
@@ -508,8 +508,7 @@ fn another_history_in_the_place_of_a_processs_own_is_refused_and_its_own_kept() 
 const PROCESSES: usize = 4;
 
 /// Creates tasks until told to stop; answers which were acknowledged, and what else was answered.
-fn create_until(board: &Board, slot: usize, stop: &AtomicBool) -> (Vec<String>, Vec<String>) {
-    let mut client = board.mcp();
+fn create_until(mut client: Client, slot: usize, stop: &AtomicBool) -> (Vec<String>, Vec<String>) {
     let (mut acknowledged, mut refused) = (Vec::new(), Vec::new());
     for number in 0.. {
         if stop.load(Ordering::Relaxed) {
@@ -554,15 +553,16 @@ fn git_clean_under_four_working_processes_loses_nothing_acknowledged() {
 fn loses_nothing(board: &Board, removals: usize, what: &str, remove: impl Fn(&Board)) {
     board.cli_ok("init_coordination", json!({"goal": "g"}));
     let id = board.document()["board_id"].clone();
+    // Who starts while the board is away makes another.
+    let mut clients: Vec<_> = (0..PROCESSES).map(|_| board.mcp()).collect();
+    clients.iter_mut().for_each(|client| drop(client.ok("get_status", json!({}))));
     let stop = AtomicBool::new(false);
     let start = Instant::now();
     let results = thread::scope(|scope| {
-        let slots: Vec<_> = (0..PROCESSES)
-            .map(|slot| {
-                let (board, stop) = (board, &stop);
-                scope.spawn(move || create_until(board, slot, stop))
-            })
-            .collect();
+        let stopping = StopAtEnd(&stop);
+        let create = |client, slot| create_until(client, slot, &stop);
+        let slots: Vec<_> =
+            clients.into_iter().zip(0..).map(|(client, slot)| scope.spawn(move || create(client, slot))).collect();
         let seq =
             || fs::read(board.file(STATE_FILE)).ok().and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
         let seq = || seq().and_then(|document| document["seq"].as_u64()).unwrap_or(0);
@@ -574,7 +574,7 @@ fn loses_nothing(board: &Board, removals: usize, what: &str, remove: impl Fn(&Bo
         }
         let now = until(PATIENCE, "the board is there", || Some(seq()).filter(|seq| *seq > 0));
         until(PATIENCE, "work goes on", || (seq() > now + 20).then_some(()));
-        stop.store(true, Ordering::Relaxed);
+        drop(stopping);
         slots.into_iter().map(|slot| slot.join().unwrap()).collect::<Vec<_>>()
     });
     let tasks = board.tasks();

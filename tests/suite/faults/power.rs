@@ -14,8 +14,8 @@ use std::time::Instant;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use super::{StopAtEnd, path, run};
-use crate::harness::{Board, Client, PATIENCE, available, size, until};
+use super::{path, run};
+use crate::harness::{Board, Client, PATIENCE, StopAtEnd, available, size, until};
 
 const WRITERS: usize = 3;
 /// Acknowledged calls between two copies, at least.
@@ -93,11 +93,13 @@ fn load(mut client: Client, agent: &str, acknowledged: &Acknowledged, calls: &At
             return;
         }
         let task = format!("{agent}-{number}");
-        client.ok("create_task", json!({"id": task, "description": "d"}));
+        // The machine was stopped for a while.
+        let mut call = |tool, arguments| drop(client.try_patiently(tool, &arguments).unwrap().ok());
+        call("create_task", json!({"id": task, "description": "d"}));
         note(&task, "available");
-        client.ok("claim_task", json!({"agent_id": agent, "task_id": task}));
+        call("claim_task", json!({"agent_id": agent, "task_id": task}));
         note(&task, "claimed");
-        client.ok("complete_task", json!({"agent_id": agent, "task_id": task, "output": task}));
+        call("complete_task", json!({"agent_id": agent, "task_id": task, "output": task}));
         note(&task, "done");
     }
 }

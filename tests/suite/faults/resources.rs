@@ -9,12 +9,11 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use serde_json::json;
 
-use super::{StopAtEnd, path};
-use crate::harness::{Board, Client, PATIENCE, Reply, available, size, until};
+use super::path;
+use crate::harness::{Board, Client, PATIENCE, Reply, StopAtEnd, available, size, until};
 
 const WRITERS: usize = 3;
 
@@ -259,9 +258,6 @@ fn nesting_of_a_hundred_thousand_levels_is_refused() {
     let nested = format!("{{\"a\":{}1{}}}", "[".repeat(30_000), "]".repeat(30_000));
     let refused = board.finish(board.command().args(["--json", "call", "create_task", &nested]));
     assert!(!refused.status.success() && !refused.stderr.contains("panicked"), "{}", refused.stderr);
-    let (status, took) = {
-        client.close_input();
-        client.ends_within(PATIENCE)
-    };
-    assert!(status.success() && took < Duration::from_secs(1), "{status} after {took:?}");
+    client.close_input();
+    assert!(client.ends_within(PATIENCE).0.success());
 }
