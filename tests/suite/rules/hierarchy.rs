@@ -285,6 +285,26 @@ fn changes_on_the_board_are_no_changes_of_the_plan() {
 }
 
 #[test]
+fn changed_settings_of_an_item_reach_its_task_and_leave_its_text_and_the_other_way_round() {
+    let mut world = World::new();
+    import(&mut world, FIRST, false).expect("imported");
+    let (read, write) = (at(&world, "P1.M1").id, at(&world, "P2.M1").id);
+    world.nobody().call("update_task", json!({"task_id": read, "description": "better"})).expect("updated");
+    let second =
+        FIRST.replace("priority: 2", "priority: 3\n  tags: slow").replace("depends: Parser", "depends: Parser, Print");
+    let reply = import(&mut world, &second, false).expect("imported");
+    assert_eq!(names(&reply, "modified"), ["Read", "Write"]);
+    let task = world.read(read.as_str());
+    assert_eq!((task.priority, task.tags.concat(), task.description.as_str()), (3, "slow".to_owned(), "better"));
+    assert_eq!(world.read(write.as_str()).dependencies, [at(&world, "P1").id, at(&world, "P2.M2").id]);
+    world.nobody().call("update_task", json!({"task_id": read, "priority": 9})).expect("updated");
+    let reply = import(&mut world, &second.replace("Read the text.", "Read all."), false).expect("imported");
+    assert_eq!(names(&reply, "modified"), ["Read"]);
+    let task = world.read(read.as_str());
+    assert_eq!((task.priority, task.description.as_str()), (9, "Read all."));
+}
+
+#[test]
 fn held_work_whose_text_changes_is_told_to_its_owner() {
     let mut world = World::new().agent("a1");
     import(&mut world, FIRST, false).expect("imported");
