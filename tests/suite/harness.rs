@@ -26,7 +26,7 @@ use tempfile::TempDir;
 
 pub const STATE_FILE: &str = statefile::FILE_NAME;
 /// The code of an answer that says: nothing was done, try again.
-pub const LOCKED: &str = "locked";
+const LOCKED: &str = "locked";
 /// Nothing here takes that long unless it hangs.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
@@ -98,9 +98,19 @@ impl Finished {
     /// The code of the error that it printed.
     #[track_caller]
     pub fn code(&self) -> String {
-        let line = self.stderr.lines().find(|line| line.starts_with("{\"error\"")).unwrap_or_default();
-        let error: Value = serde_json::from_str(line).unwrap_or_default();
-        error["error"]["code"].as_str().unwrap_or_else(|| panic!("{} {}", self.stdout, self.stderr)).to_owned()
+        self.error_code().unwrap_or_else(|| panic!("{} {}", self.stdout, self.stderr))
+    }
+
+    /// A reply that says `"success": false` has none.
+    fn error_code(&self) -> Option<String> {
+        let line = self.stderr.lines().find(|line| line.starts_with("{\"error\""))?;
+        let error: Value = serde_json::from_str(line).ok()?;
+        error["error"]["code"].as_str().map(str::to_owned)
+    }
+
+    /// It had to wait for the lock too long, on a machine that is busy: nothing was done.
+    pub fn was_locked(&self) -> bool {
+        self.error_code().as_deref() == Some(LOCKED)
     }
 }
 

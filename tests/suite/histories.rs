@@ -12,7 +12,7 @@ use callboard::state::event::Event;
 use callboard::state::id::Chance;
 use serde_json::{Value, json};
 
-use crate::harness::{Board, Client, LOCKED, PATIENCE, size, until};
+use crate::harness::{Board, Client, PATIENCE, StopAtEnd, size, until};
 
 const CLIENTS: usize = 8;
 /// Operations for each task, on average; the search grows with them.
@@ -238,8 +238,7 @@ impl Player<'_> {
         self.connected();
         let finished = until(PATIENCE, tool, || {
             let finished = self.board.cli(tool, arguments.clone());
-            let was_done = finished.status.success() || finished.code() != LOCKED;
-            was_done.then_some(finished)
+            (!finished.was_locked()).then_some(finished)
         });
         Some(finished.status.success().then(|| finished.value()))
     }
@@ -297,6 +296,7 @@ fn every_history_has_an_order_that_explains_it() {
         let feed = thread::scope(|scope| {
             let (board, turns, stop, players) = (&board, &turns, &stop, &players);
             let watcher = scope.spawn(move || watch(board, stop));
+            let stopping = StopAtEnd(stop);
             thread::scope(|scope| {
                 for number in 0..CLIENTS {
                     scope.spawn(move || {
@@ -308,7 +308,7 @@ fn every_history_has_an_order_that_explains_it() {
                     });
                 }
             });
-            stop.store(true, Ordering::SeqCst);
+            drop(stopping);
             watcher.join().unwrap()
         });
         let events = board.events();
