@@ -77,10 +77,8 @@ impl Commits {
         let agent = agent(ALONE);
         let samples = alone(tasks, bench);
         self.runtime.block_on(pair(handle, &agent))?;
-        let (mut bytes, mut busy) = (Some(0), Duration::ZERO);
-        let mut count = |before: Option<u64>| {
-            bytes = bytes.zip(written().zip(before)).map(|(sum, (now, before))| sum + now - before)
-        };
+        let (mut bytes, mut busy) = (0, Duration::ZERO);
+        let mut count = |before| bytes += written().zip(before).map_or(0, |(now, before): (u64, u64)| now - before);
         for _ in 0..samples {
             let before = written();
             let (claim, complete) = self.runtime.block_on(pair(handle, &agent))?;
@@ -99,7 +97,8 @@ impl Commits {
             self.runtime.block_on(pair(handle, &agent))?;
         }
         count(before);
-        if let Some(bytes) = bytes {
+        // Where the system does not tell, there is no figure.
+        if bytes > 0 {
             let operations = (2 * (samples + lasting(tasks))) as f64;
             bench.figures.value(WRITTEN.tasks(tasks), Unit::Bytes, bytes as f64 / operations);
         }

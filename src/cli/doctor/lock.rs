@@ -14,6 +14,7 @@ use crate::participant::LOCK_PATIENCE;
 use crate::participant::directory::{LOCKS, signer};
 
 const NAME: &str = "lock";
+
 /// Nobody writes while this lives.
 pub struct Locked(#[expect(dead_code, reason = "closing them releases the locks")] Vec<File>);
 

@@ -101,8 +101,8 @@ fn end_under_load(how: &str, end: impl Fn(&mut Client), patience: Duration) {
         best.as_millis(),
         worst.as_millis()
     );
-    // Who does not end in time never does; a machine that is busy delays some.
-    assert!(best < patience, "{best:?} at best");
+    // Who does not end in time never does; a machine that is busy delays some, and not for long.
+    assert!(best < patience && worst < 4 * patience, "{best:?} at best, {worst:?} at worst");
 }
 
 #[test]
