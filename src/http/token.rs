@@ -4,7 +4,9 @@ use std::fs::Metadata;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use subtle::ConstantTimeEq;
 use thiserror::Error;
@@ -26,7 +28,7 @@ pub enum TokenError {
     Failed { action: &'static str, path: PathBuf, source: io::Error },
 }
 
-/// The file's token as last read. Another server may have replaced it, so the file is looked at before each comparison.
+/// The file's token as last read. Another server may have replaced it, so the file is to be looked at again and again.
 pub struct Token {
     path: PathBuf,
     known: Mutex<Known>,
@@ -34,8 +36,12 @@ pub struct Token {
 
 struct Known {
     text: String,
-    version: Version,
+    /// None when the file holds no token that could be accepted.
+    version: Option<Version>,
 }
+
+/// Who has found a token good need not look at the file again for so long. Whoever makes one void waits for it.
+pub const GOOD_FOR: Duration = Duration::from_millis(10);
 
 /// Device, inode and time of the last change: another file, or another content.
 type Version = (u64, u64, i64, i64);
@@ -60,23 +66,33 @@ impl Token {
     }
 
     pub fn text(&self) -> String {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).text.clone()
+        self.lock().text.clone()
     }
 
-    /// Whether it is the token that stands in the file now. Takes as long for a wrong one as for the right one.
-    pub fn accepts(&self, presented: &[u8]) -> bool {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let current = std::fs::symlink_metadata(&self.path).map(|metadata| version(&metadata));
-        if current.ok() != Some(known.version) {
+    /// Reads the file if it has changed.
+    pub fn look(&self) {
+        let mut known = self.lock();
+        let current = std::fs::symlink_metadata(&self.path).map(|metadata| version(&metadata)).ok();
+        if known.version.is_none() || current != known.version {
             match read(&self.path) {
                 Ok(read) => *known = read,
                 Err(error) => {
                     tracing::warn!(%error, "no token is accepted");
-                    return false;
+                    known.version = None;
                 }
             }
         }
-        known.text.as_bytes().ct_eq(presented).into()
+    }
+
+    /// Whether it is the token that stood in the file at the last look. Takes as long for a wrong one as for the right one.
+    pub fn accepts(&self, presented: &[u8]) -> bool {
+        let known = self.lock();
+        let is_same: bool = known.text.as_bytes().ct_eq(presented).into();
+        is_same && known.version.is_some()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -95,7 +111,12 @@ fn make(path: &Path, replace: bool) -> Result<(), TokenError> {
         Err(error) if replace || error.error.kind() != io::ErrorKind::AlreadyExists => {
             Err(failed("write")(error.error))
         }
-        _ => Ok(()),
+        _ => {
+            if replace {
+                thread::sleep(GOOD_FOR);
+            }
+            Ok(())
+        }
     }
 }
 
@@ -115,7 +136,7 @@ fn read(path: &Path) -> Result<Known, TokenError> {
     if text.len() != DIGITS || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return refuse("does not hold a token");
     }
-    Ok(Known { text, version: version(&metadata) })
+    Ok(Known { text, version: Some(version(&metadata)) })
 }
 
 #[cfg(test)]
@@ -133,6 +154,7 @@ mod tests {
         assert!(first.accepts(old.as_bytes()));
         let new = Token::open(dir.path(), true).unwrap().text();
         assert_ne!(new, old);
+        first.look();
         assert!(!first.accepts(old.as_bytes()));
         assert!(first.accepts(new.as_bytes()));
         assert!(!first.accepts(&new.as_bytes()[1..]));
@@ -148,6 +170,7 @@ mod tests {
         std::fs::remove_file(token.path()).unwrap();
         std::os::unix::fs::symlink("/etc/hostname", token.path()).unwrap();
         assert!(Token::open(dir.path(), false).is_err());
+        token.look();
         assert!(!token.accepts(token.text().as_bytes()), "the file is gone");
     }
 }
