@@ -299,16 +299,23 @@ impl Books {
                     self.touched.push((seq, (field, entry.slot)));
                 }
                 (Some(entry), Some(rendered)) => {
-                    let text = text_of(&rendered, entity, entry.order)?;
                     let mut slot = entry.slot;
                     self.touched.push((seq, (field, slot)));
-                    // While it was not there, somebody may have emptied its slot in the file.
-                    let is_lost = anew && seq > shown;
-                    if is_lost || FIRST.len() + text.len() > self.slots[field as usize].length(slot) {
-                        self.slots[field as usize].empty(slot);
-                        let Some(moved) = self.add(&mut layout, entity, outgrown(text.len()))? else { return Ok(None) };
-                        slot = moved;
-                        self.touched.push((seq, (field, slot)));
+                    if seq <= shown {
+                        // Whoever has shown it has found room for it. Its text is made when a spare lacks it.
+                        self.texts_before.remove(&(field, slot));
+                    } else {
+                        let text = text_of(&rendered, entity, entry.order)?;
+                        // While it was not there, somebody may have emptied its slot in the file.
+                        if anew || FIRST.len() + text.len() > self.slots[field as usize].length(slot) {
+                            self.slots[field as usize].empty(slot);
+                            let Some(moved) = self.add(&mut layout, entity, outgrown(text.len()))? else {
+                                return Ok(None);
+                            };
+                            slot = moved;
+                            self.touched.push((seq, (field, slot)));
+                        }
+                        self.texts.insert((field, slot), text);
                     }
                     let before = contribution(entry.sum, entry.order);
                     let sum = sum_of_rendered(&rendered, entity);
@@ -317,7 +324,6 @@ impl Books {
                     if let Some(entry) = self.entries.get_mut(entity) {
                         (entry.slot, entry.sum) = (slot, sum);
                     }
-                    self.texts.insert((field, slot), text);
                 }
             }
         }
@@ -425,6 +431,9 @@ impl Books {
                 }
             };
             let text = text.as_deref().map(str::as_bytes);
+            if text.is_some_and(|text| FIRST.len() + text.len() > slot.length as usize) {
+                return Err(io::Error::other("a slot is too short for what others have shown in it"));
+            }
             push_slot(piece_at(&mut pieces, slot.at), text, place.1 as usize == slots.first, slot.length as usize);
         }
         if layout.tasks.end != base.layout.tasks.end {
