@@ -42,7 +42,7 @@ impl From<&Task> for Item {
     fn from(task: &Task) -> Self {
         Self {
             task_id: task.id.clone(),
-            description: task.description.clone(),
+            description: task.description.to_string(),
             result: task.result.as_deref().cloned(),
             completed_at: task.completed_at,
         }

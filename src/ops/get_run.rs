@@ -100,7 +100,7 @@ impl RunView {
             execution_mode: run.execution_mode,
             parent_session_id: state.session(&run.session_id).and_then(|session| session.parent_session_id.clone()),
             agent_name: run.agent_name.clone(),
-            prompt: task.description.clone(),
+            prompt: task.description.to_string(),
             project_dir: run.project_dir.clone(),
             demands: Demands::clone(&task.demands),
             priority: task.priority,

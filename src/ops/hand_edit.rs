@@ -70,7 +70,8 @@ fn edited(edit: &TaskEdit, state: &State, base_seq: u64, verdict: &mut Verdict) 
     let title = verdict.wanted(&of("title"), &edit.title, &task.title, base_seq);
     let untitled = title == Some(None);
     change.title = verdict.checked(&of("title"), input::checked_title(title.flatten().as_deref())).flatten();
-    if let Some(text) = verdict.wanted(&of("description"), &edit.description, &task.description, base_seq) {
+    let description = task.description.to_string();
+    if let Some(text) = verdict.wanted(&of("description"), &edit.description, &description, base_seq) {
         change.description = verdict.checked(&of("description"), input::checked_description(&text));
     }
     if let Some(given) = verdict.wanted(&of("priority"), &edit.priority, &i64::from(task.priority), base_seq) {

@@ -48,7 +48,7 @@ fn node(task: &Task, paths: &HashMap<&TaskId, &str>) -> Node {
     Node {
         path: task.path.clone(),
         title: task.headline().to_owned(),
-        description: Some(&task.description).filter(|text| task.title.as_ref() != Some(text)).cloned(),
+        description: Some(&*task.description).filter(|text| task.title.as_deref() != Some(text)).map(str::to_owned),
         status: Some(status(task.status)),
         priority: Some(task.priority),
         depends: depends(task, paths),
@@ -118,7 +118,7 @@ fn item(text: &mut String, task: &Task, paths: &HashMap<&TaskId, &str>) {
         line("files", &listed(&context.files));
         line("hints", &one_line(context.hints.as_deref().unwrap_or_default()));
     }
-    if task.title.as_ref() != Some(&task.description) {
+    if task.title.as_deref() != Some(&*task.description) {
         description(text, &task.description, &indent);
     }
 }

@@ -582,7 +582,7 @@ fn created(new: &NewTask, at: Timestamp) -> Task {
     Task {
         id: new.id,
         title: new.title,
-        description: new.description,
+        description: new.description.into(),
         status,
         priority: new.priority,
         claimed_by: None,
@@ -615,7 +615,7 @@ fn created(new: &NewTask, at: Timestamp) -> Task {
 fn change_task(task: &mut Task, change: &TaskChange) {
     let change = change.clone();
     task.title = change.title.or(task.title.take());
-    task.description = change.description.unwrap_or_else(|| std::mem::take(&mut task.description));
+    task.description = change.description.map_or_else(|| Arc::clone(&task.description), Arc::from);
     task.priority = change.priority.unwrap_or(task.priority);
     task.dependencies = change.dependencies.unwrap_or_else(|| std::mem::take(&mut task.dependencies));
     task.context = change.context.map(Arc::new).or(task.context.take());

@@ -477,7 +477,7 @@ impl<'a> Delta<'a> {
         if retitled {
             change.title = Some(item.title.clone());
         }
-        if rewritten || retitled && task.title.as_ref() == Some(&task.description) {
+        if rewritten || retitled && task.title.as_deref() == Some(&*task.description) {
             change.description = Some(item.description.clone().unwrap_or_else(|| item.title.clone()));
         }
         if rewritten {

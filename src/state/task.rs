@@ -71,7 +71,8 @@ pub struct Task {
     pub id: TaskId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    pub description: String,
+    // Shared, because every change of a task makes a new one.
+    pub description: Arc<str>,
     pub status: TaskStatus,
     pub priority: u8,
     #[serde(default)]

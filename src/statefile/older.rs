@@ -182,7 +182,7 @@ fn task(old: OldTask, board_created: Timestamp, notes: &mut Vec<String>) -> Task
         priority: priority(&old.id, old.priority, notes),
         id: TaskId::trusted(old.id),
         title: None,
-        description: old.description.unwrap_or_default(),
+        description: old.description.unwrap_or_default().into(),
         status,
         claimed_by: old.claimed_by.filter(|_| !open).map(AgentId::trusted),
         dependencies: old.dependencies.into_iter().map(TaskId::trusted).collect(),

@@ -160,7 +160,7 @@ fn head(agent: &Agent, task: &Task) -> String {
 }
 
 fn content(text: &mut String, task: &Task) {
-    if task.title.is_some() || task.description != task.headline() {
+    if task.title.is_some() || *task.description != *task.headline() {
         line(text, format!("  description: {}", quoted(&task.description, DESCRIPTION)));
     }
     let newest = task.attempts.iter().rev().find_map(|attempt| Some((attempt, attempt.note.as_ref()?)));

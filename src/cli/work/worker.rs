@@ -659,7 +659,7 @@ impl Worker {
         let variables = [
             ("CALLBOARD_TASK_ID", held.task.to_string()),
             ("CALLBOARD_TASK_TITLE", task.headline().to_owned()),
-            ("CALLBOARD_TASK_DESCRIPTION", task.description.clone()),
+            ("CALLBOARD_TASK_DESCRIPTION", task.description.to_string()),
             ("CALLBOARD_TASK_PATH", path),
             ("CALLBOARD_ATTEMPT", held.attempt.to_string()),
             ("CALLBOARD_TRY", number.to_string()),

@@ -280,7 +280,7 @@ fn changes_on_the_board_are_no_changes_of_the_plan() {
     let reply = import(&mut world, &format!("{FIRST}- [ ] More\n"), false).expect("imported");
     assert_eq!((names(&reply, "added"), &reply["kept"]), (vec!["More".to_owned()], &json!(7)));
     let task = world.read(read.as_str());
-    assert_eq!((task.description.as_str(), task.priority), ("better", 9));
+    assert_eq!((&*task.description, task.priority), ("better", 9));
     assert_eq!(world.status("own"), TaskStatus::Available);
 }
 
@@ -295,13 +295,13 @@ fn changed_settings_of_an_item_reach_its_task_and_leave_its_text_and_the_other_w
     let reply = import(&mut world, &second, false).expect("imported");
     assert_eq!(names(&reply, "modified"), ["Read", "Write"]);
     let task = world.read(read.as_str());
-    assert_eq!((task.priority, task.tags.concat(), task.description.as_str()), (3, "slow".to_owned(), "better"));
+    assert_eq!((task.priority, task.tags.concat(), &*task.description), (3, "slow".to_owned(), "better"));
     assert_eq!(world.read(write.as_str()).dependencies, [at(&world, "P1").id, at(&world, "P2.M2").id]);
     world.nobody().call("update_task", json!({"task_id": read, "priority": 9})).expect("updated");
     let reply = import(&mut world, &second.replace("Read the text.", "Read all."), false).expect("imported");
     assert_eq!(names(&reply, "modified"), ["Read"]);
     let task = world.read(read.as_str());
-    assert_eq!((task.priority, task.description.as_str()), (9, "Read all."));
+    assert_eq!((task.priority, &*task.description), (9, "Read all."));
 }
 
 #[test]
