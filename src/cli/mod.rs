@@ -350,7 +350,7 @@ fn run(arguments: Arguments) -> Outcome {
 /// Standard output belongs to the protocol and to replies.
 fn start_log(format: LogFormat) {
     let filter = EnvFilter::try_from_env("CALLBOARD_LOG")
-        .unwrap_or_else(|_| EnvFilter::new("warn,rmcp=error,rmcp::service=off"));
+        .unwrap_or_else(|_| EnvFilter::new("warn,rmcp=error,rmcp::service=off,rustls_platform_verifier=off"));
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| log::Lines).with_ansi(false);
     match format {
         LogFormat::Text => log.init(),

@@ -164,6 +164,11 @@ pub enum ClientError {
     )]
     Unreachable { address: Address, detail: String },
     #[error(
+        "the certificate of {address} is not trusted here ({detail}); if it is your own, name the file of its authority in \
+         SSL_CERT_FILE"
+    )]
+    Untrusted { address: Address, detail: String },
+    #[error(
         "{address} takes no call without a token; name the file that `callboard serve` printed with --token-file, or set CALLBOARD_TOKEN"
     )]
     NoToken { address: Address },
@@ -209,6 +214,7 @@ impl ClientError {
         let code = match self {
             Self::Answered { data, .. } => return data.clone(),
             Self::Unreachable { .. } => "server_unreachable",
+            Self::Untrusted { .. } => "server_untrusted",
             Self::NoToken { .. } | Self::BadToken { .. } => "unauthorized",
             Self::Forbidden { .. } => "host_forbidden",
             Self::TooLarge { .. } => "too_large",
@@ -299,7 +305,7 @@ impl Client {
             RpcError::Transport(error) => match error.downcast::<TransportError>() {
                 Ok(error) => self.transport_error(*error),
                 // Of a WebSocket: reads only, which can be repeated.
-                Err(error) => ClientError::Unreachable { address, detail: error.to_string() },
+                Err(error) => unreached(address, error.to_string()),
             },
             RpcError::RestartNeeded(error) => ClientError::Unreachable { address, detail: error.to_string() },
             other => ClientError::NotAServer { address, detail: other.to_string() },
@@ -326,17 +332,21 @@ impl Client {
             TransportError::Http(HttpError::Stream(error)) => {
                 let detail = root_cause(error.as_ref());
                 let connecting = error.downcast_ref::<legacy::Error>().is_some_and(legacy::Error::is_connect);
-                if connecting {
-                    ClientError::Unreachable { address, detail }
-                } else {
-                    ClientError::Unknown { address, detail }
-                }
+                if connecting { unreached(address, detail) } else { ClientError::Unknown { address, detail } }
             }
             TransportError::Http(error @ HttpError::TooLarge) => {
                 ClientError::Unknown { address, detail: error.to_string() }
             }
             other => ClientError::NotAServer { address, detail: other.to_string() },
         }
+    }
+}
+
+/// There is no connection: of what TLS says only its words come through.
+fn unreached(address: Address, detail: String) -> ClientError {
+    match detail.split_once("invalid peer certificate: ") {
+        Some((_, detail)) => ClientError::Untrusted { address, detail: detail.to_owned() },
+        None => ClientError::Unreachable { address, detail },
     }
 }
 

@@ -3,6 +3,7 @@
 mod admission;
 mod bodies;
 mod disconnect;
+mod encrypted;
 mod lifecycle;
 mod load;
 mod secrets;

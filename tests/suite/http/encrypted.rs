@@ -1,0 +1,104 @@
+//! A server behind something that speaks TLS for it, as it is reached from another machine.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Runtime;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+
+use crate::harness::Board;
+use crate::harness::http::Server;
+
+/// The board cannot be used.
+const FAILED: i32 = 3;
+
+/// Decrypts what comes, passes it on to a server, and encrypts what that answers.
+struct Front {
+    url: String,
+    certificate: PathBuf,
+    token: String,
+    _runtime: Runtime,
+}
+
+impl Front {
+    fn of(server: &Server, board: &Board) -> Self {
+        let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let certificate = board.file("front.pem");
+        std::fs::write(&certificate, own.cert.pem()).unwrap();
+        let key = PrivateKeyDer::try_from(own.signing_key.serialize_der()).unwrap();
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        let config = config.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+        let config = config.with_single_cert(vec![own.cert.der().clone()], key).unwrap();
+        let runtime = Runtime::new().unwrap();
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let url = format!("https://localhost:{}", listener.local_addr().unwrap().port());
+        runtime.spawn(serve(listener, TlsAcceptor::from(Arc::new(config)), server.address));
+        Self { url, certificate, token: server.token.clone(), _runtime: runtime }
+    }
+
+    /// A command that knows the token, and not the certificate.
+    fn command(&self, board: &Board, arguments: &[&str]) -> Command {
+        let mut command = board.command();
+        command.args(["--server", &self.url]).args(arguments).env("CALLBOARD_TOKEN", &self.token);
+        command.env_remove("SSL_CERT_FILE").env_remove("SSL_CERT_DIR");
+        command
+    }
+
+    fn trusted(&self, board: &Board, arguments: &[&str]) -> Command {
+        let mut command = self.command(board, arguments);
+        command.env("SSL_CERT_FILE", &self.certificate);
+        command
+    }
+}
+
+async fn serve(listener: TcpListener, acceptor: TlsAcceptor, server: SocketAddr) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let acceptor = acceptor.clone();
+        tokio::spawn(async move {
+            // Whoever does not trust us hangs up.
+            let Ok(mut outside) = acceptor.accept(stream).await else { return };
+            let mut inside = TcpStream::connect(server).await.unwrap();
+            drop(copy_bidirectional(&mut outside, &mut inside).await);
+        });
+    }
+}
+
+#[test]
+fn commands_and_the_feed_reach_a_server_over_tls() {
+    let (board, elsewhere) = (Board::new(), Board::new());
+    let server = Server::on(&board);
+    let front = Front::of(&server, &board);
+    let added = elsewhere.finish(&mut front.trusted(&elsewhere, &["add", "what is to be done", "--id", "a"]));
+    assert_eq!((added.status.code(), added.stderr.as_str()), (Some(0), ""));
+    assert_eq!(board.cli_ok("get_task", json!({"task_id": "a"}))["task"]["description"], "what is to be done");
+    let mut watch = front.trusted(&elsewhere, &["watch", "--since", "0", "--json"]);
+    let mut watch = watch.stdout(Stdio::piped()).spawn().unwrap();
+    let events = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let kinds = events.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap()["kind"].clone());
+    let found = kinds.take(2).any(|kind| kind == "tasks_created");
+    watch.kill().unwrap();
+    watch.wait().unwrap();
+    assert!(found);
+}
+
+#[test]
+fn server_whose_certificate_is_not_trusted_is_told_nothing() {
+    let (board, elsewhere) = (Board::new(), Board::new());
+    let server = Server::on(&board);
+    let front = Front::of(&server, &board);
+    for arguments in [["--json", "status"], ["--json", "watch"]] {
+        let refused = elsewhere.finish(&mut front.command(&elsewhere, &arguments));
+        assert_eq!((refused.status.code(), refused.code().as_str()), (Some(FAILED), "server_untrusted"));
+        assert!(refused.stderr.contains("SSL_CERT_FILE"), "{}", refused.stderr);
+        assert_eq!(refused.stderr.lines().count(), 1, "{}", refused.stderr);
+    }
+}
