@@ -50,7 +50,7 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     runtime.block_on(async {
         signal::outlive_size_limit()?;
         let interruption = signal::interruption()?;
-        let listener = http::listen(arguments.listen, arguments.allow_remote).await?;
+        let listener = http::listen(arguments.listen, arguments.allow_remote)?;
         let address = listener.local_addr()?;
         let token = Token::open(session.dir(), arguments.new_token)?;
         let admission = Admission::new(address, &arguments.allow_host, &arguments.allow_origin);

@@ -30,7 +30,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use jsonrpsee::server::RegisterMethodError;
 use serde_json::json;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::select;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
@@ -71,12 +71,22 @@ pub enum ListenError {
     Failed { address: SocketAddr, source: io::Error },
 }
 
-/// Takes the address, which others can reach only if `allow_remote` says so.
-pub async fn listen(address: SocketAddr, allow_remote: bool) -> Result<TcpListener, ListenError> {
+/// Takes the address, which others can reach only if `allow_remote` says so. Within a tokio runtime.
+///
+/// # Errors
+/// When it is not to be reached by others and would be, or is taken.
+pub fn listen(address: SocketAddr, allow_remote: bool) -> Result<TcpListener, ListenError> {
     if !address.ip().is_loopback() && !allow_remote {
         return Err(ListenError::Remote { address });
     }
-    TcpListener::bind(address).await.map_err(|source| ListenError::Failed { address, source })
+    let bound = || {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        // However many come at once, none has to knock again a second later.
+        socket.listen(u32::try_from(CONNECTIONS.max).unwrap_or(u32::MAX))
+    };
+    bound().map_err(|source| ListenError::Failed { address, source })
 }
 
 /// What the paths lead to, behind the gate. Not all by the router: what it does for each request shows in a call.

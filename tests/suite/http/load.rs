@@ -4,6 +4,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
 use crate::harness::http::{Connection, Door, Request, Server, Session, WebSocket, reply};
@@ -101,6 +102,32 @@ fn equal_ids_of_waiting_claims_are_answered_to_those_who_asked() {
         for number in 0..AGENTS {
             Door::Rpc.ok(&server, "create_task", &json!({"description": "d", "id": format!("task-{number}")}));
         }
+    });
+}
+
+#[test]
+fn who_comes_when_all_places_are_taken_is_sent_away_and_the_others_are_served() {
+    const PLACES: usize = 4_096;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.maximum.is_some_and(|maximum| maximum < 2 * PLACES as u64) {
+        return println!("skipped: a process may have {:?} files open", limit.maximum);
+    }
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
+    let board = Board::new();
+    let server = Server::on(&board);
+    let status = Door::Rpc.call(&server, 1, "get_status", &json!({}));
+    let mut first = server.connect();
+    assert_eq!(first.ask(&status).status, 200);
+    let mut others: Vec<_> = (1..PLACES).map(|_| server.connect()).collect();
+    assert!(server.connect().answer().is_none());
+    assert!(server.log().contains("too many connections"), "{}", server.log());
+    assert_eq!(first.ask(&status).status, 200);
+    assert_eq!(others[PLACES / 2].ask(&status).status, 200);
+    others.pop();
+    until(PATIENCE, "the place is free again", || {
+        let mut new = server.connect();
+        new.write(&status.bytes());
+        new.answer()
     });
 }
 
