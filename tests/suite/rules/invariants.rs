@@ -5,8 +5,9 @@ use callboard::state::document::Document;
 use callboard::state::id::{AgentId, ParticipantId, TaskId};
 use callboard::state::policy::Policy;
 use callboard::state::task::Outcome;
+use serde_json::{Value, json};
 
-use super::super::world::World;
+use super::super::world::{Answered, World};
 
 /// `held` is held by `a1`, `free` by nobody; `early` is done and `earlier` retired.
 fn sound() -> Document {
@@ -80,4 +81,68 @@ fn agent_that_lists_a_task_that_is_nowhere_is_named() {
     agent.current_task = Some(TaskId::trusted("nowhere"));
     let wrong = State::from_document(document).check();
     assert_eq!(wrong, ["task nowhere is listed by an agent and does not exist"]);
+}
+
+/// A task with a part that `a1` holds, and one of everything that stands beside the tasks.
+fn rich() -> Value {
+    let mut world = World::new().agent("a1").agent("a2");
+    let task = |id: &str, path: &str| json!({"id": id, "description": id, "path": path});
+    let tasks = json!({"tasks": [task("whole", "P1"), task("part", "P1.M1")]});
+    world.nobody().call("create_tasks_batch", tasks).expect("created");
+    world.claim("a1", "part");
+    let calls = [
+        ("reserve_files", json!({"files": ["a.rs"], "minutes": 5})),
+        ("send_message", json!({"to": "a2", "text": "look"})),
+        ("add_discovery", json!({"content": "it is slow"})),
+        ("save_checkpoint", json!({"workflow_id": "w", "state": {}})),
+    ];
+    for (operation, arguments) in calls {
+        world.by("a1").call(operation, arguments).expect(operation);
+    }
+    world.nobody().call("create_run", json!({"session_id": "s", "prompt": "do it"})).expect("created");
+    serde_json::to_value(world.state.to_document()).unwrap()
+}
+
+fn twice(list: &mut Value) {
+    let list = list.as_array_mut().unwrap();
+    list.push(list[0].clone());
+}
+
+fn first(map: &mut Value) -> &mut Value {
+    map.as_object_mut().unwrap().values_mut().next().unwrap()
+}
+
+#[test]
+fn broken_invariant_of_what_stands_beside_the_tasks_is_named() {
+    type Break = fn(&mut Value);
+    let broken: [(&str, Break); 16] = [
+        ("part of nowhere, which does not exist", |all| all["tasks"][1]["parent"] = json!("nowhere")),
+        ("whole is part of itself", |all| all["tasks"][0]["parent"] = json!("part")),
+        ("whole is failed and its parts say available", |all| all["tasks"][0]["status"] = json!("failed")),
+        ("is unread by somebody it was not sent to", |all| all["messages"][0]["unread_by"] = json!(["a1"])),
+        ("was sent to ghost, who is not there", |all| all["messages"][0]["recipients"] = json!(["a2", "ghost"])),
+        ("is there twice", |all| twice(&mut all["messages"])),
+        ("is there twice", |all| twice(&mut all["discoveries"])),
+        ("is there twice", |all| twice(&mut all["reservations"])),
+        ("belongs to a claim that is not a1's", |all| all["reservations"][0]["task"] = json!("whole")),
+        ("never ends", |all| {
+            let reservation = &mut all["reservations"][0];
+            (reservation["task"], reservation["until"]) = (Value::Null, Value::Null);
+        }),
+        ("has a parent that does not exist", |all| first(&mut all["sessions"])["parent_session_id"] = json!("none")),
+        ("names a run that does not exist", |all| first(&mut all["sessions"])["last_run"] = json!("none")),
+        ("is of a session that does not exist", |all| all["tasks"][2]["run"]["session_id"] = json!("none")),
+        ("has a place among tasks", |all| all["tasks"][2]["path"] = json!("P1.M2")),
+        ("workflow w has another id inside", |all| first(&mut all["workflows"])["id"] = json!("v")),
+        ("is number 9 of w", |all| first(&mut all["checkpoints"])["number"] = json!(9)),
+    ];
+    let check = |all: &Value| State::from_document(serde_json::from_value(all.clone()).unwrap()).check();
+    let sound = rich();
+    assert_eq!(check(&sound), Vec::<String>::new());
+    for (named, break_it) in broken {
+        let mut all = sound.clone();
+        break_it(&mut all);
+        let wrong = check(&all);
+        assert!(wrong.iter().any(|one| one.contains(named)), "{named}: {wrong:?}");
+    }
 }
