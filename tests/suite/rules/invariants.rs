@@ -7,7 +7,7 @@ use callboard::state::policy::Policy;
 use callboard::state::task::Outcome;
 use serde_json::{Value, json};
 
-use super::super::world::{Answered, World};
+use super::super::world::World;
 
 /// `held` is held by `a1`, `free` by nobody; `early` is done and `earlier` retired.
 fn sound() -> Document {
