@@ -321,20 +321,21 @@ mod tests {
     use super::*;
     use crate::participant::directory;
 
-    fn wish() -> Wish {
-        Wish { name: Some("ci".to_owned()), role: Role::Worker, agent: None, days: None }
-    }
-
     #[test]
     fn token_counts_from_when_it_was_made_until_it_was_revoked() {
         let place = tempfile::tempdir().unwrap();
         let dir = place.path().join(".coordination");
         directory::prepare(&dir).unwrap();
         let keyring = Keyring::open(&dir, Token::open(&dir, false).unwrap()).unwrap();
-        assert!(matches!(keyring.judge(keyring.owner.text().as_bytes()), Verdict::Owner));
-        let (_, text) = add(&dir, wish()).unwrap();
+        let wish = Wish { name: Some("ci".to_owned()), role: Role::Worker, agent: None, days: None };
+        let (_, text) = add(&dir, wish).unwrap();
         assert!(matches!(keyring.judge(text.as_bytes()), Verdict::Guest { .. }));
         revoke(&dir, "ci").unwrap();
         assert!(matches!(keyring.judge(text.as_bytes()), Verdict::Stranger));
+        let old = keyring.owner.text();
+        assert!(matches!(keyring.judge(old.as_bytes()), Verdict::Owner));
+        let new = Token::open(&dir, true).unwrap().text();
+        assert!(matches!(keyring.judge(old.as_bytes()), Verdict::Stranger));
+        assert!(matches!(keyring.judge(new.as_bytes()), Verdict::Owner));
     }
 }

@@ -8,8 +8,6 @@ use sha2::{Digest, Sha256};
 /// An entity stands in a field of the document.
 const DEPTH: usize = 2;
 const INDENTATION: usize = 2;
-/// Most entities have no more bytes.
-const MOST: usize = 1 << 10;
 
 #[derive(Debug)]
 pub struct Rendering {
@@ -18,9 +16,7 @@ pub struct Rendering {
 
 impl Rendering {
     pub fn of(entity: &impl Serialize) -> io::Result<Self> {
-        let mut compact = Vec::with_capacity(MOST);
-        serde_json::to_writer(&mut compact, entity)?;
-        Ok(Self { compact })
+        Ok(Self { compact: serde_json::to_vec(entity)? })
     }
 
     /// The number of the entity that `section` has under `key`.

@@ -91,7 +91,7 @@ fn commands_and_the_feed_reach_a_server_over_tls() {
 }
 
 #[test]
-fn server_whose_certificate_is_not_trusted_is_told_nothing() {
+fn who_does_not_trust_the_certificate_is_told_how_to() {
     let (board, elsewhere) = (Board::new(), Board::new());
     let server = Server::on(&board);
     let front = Front::of(&server, &board);

@@ -8,7 +8,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
 use crate::harness::http::{Connection, Door, Request, Server, Session, WebSocket, reply};
-use crate::harness::{Board, PATIENCE, size, until};
+use crate::harness::{Board, PATIENCE, available, size, until};
 
 const ROUNDS: usize = 20;
 
@@ -109,8 +109,9 @@ fn equal_ids_of_waiting_claims_are_answered_to_those_who_asked() {
 fn who_comes_when_all_places_are_taken_is_sent_away_and_the_others_are_served() {
     const PLACES: usize = 4_096;
     let limit = getrlimit(Resource::Nofile);
-    if limit.maximum.is_some_and(|maximum| maximum < 2 * PLACES as u64) {
-        return println!("skipped: a process may have {:?} files open", limit.maximum);
+    let few = limit.maximum.is_some_and(|maximum| maximum < 2 * PLACES as u64);
+    if !available("files", few.then_some("a process may not have so many files open")) {
+        return;
     }
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
     let board = Board::new();
