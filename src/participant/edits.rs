@@ -306,6 +306,11 @@ fn compare(dir: &Path, edited: &Edited, state: &State) -> Outcome {
     if edited.is_sound {
         return Outcome::Edit(Edit { base_seq: edited.seq, ..Edit::default() });
     }
+    if edited.is_of_another_boot() && SqliteJournal::open(dir).is_ok_and(|journal| is_mixed(dir, edited, &journal)) {
+        let reason =
+            "layout: it was written before the machine was last started, and a loss of power may have left it so";
+        return Outcome::Wrong(vec![reason.to_owned()]);
+    }
     let base = match edited.seq {
         seq if seq == state.seq() => Ok(state.to_document()),
         seq => state_at(dir, seq).map(|base| base.to_document()),

@@ -9,6 +9,7 @@ use rustix::fs::{CWD, Mode, RenameFlags, chmodat, renameat_with};
 use rustix::io::Errno;
 
 use super::{FILE_NAME, FileIdentity, load};
+use crate::failpoint;
 use crate::state::time::Timestamp;
 
 /// Files that wait to be looked at have this mark and a number behind the name.
@@ -85,6 +86,7 @@ pub fn replace(new: &Path, path: &Path, left: &[FileIdentity], spared: bool) -> 
 
 /// Renames `file` to where it waits.
 pub(super) fn keep(file: &Path, path: &Path) -> io::Result<PathBuf> {
+    failpoint::hit("before-keep")?;
     let dir = path.parent().unwrap_or(Path::new("."));
     let mut free = (1..).map(|number| waiting(dir, number)).filter(|path| fs::symlink_metadata(path).is_err());
     let kept = free.next().ok_or(io::ErrorKind::AlreadyExists)?;

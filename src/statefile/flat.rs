@@ -31,7 +31,8 @@
 //!
 //! A spare counts only if it is surely a file that was live: it is one of those noted as left, nothing has another name
 //! for it, it is of this generation, and it is behind the live one. It is made invalid before the first slot and valid
-//! after the last, so a writer that dies between the two leaves nothing that could be mistaken for it.
+//! after the last, so a writer that dies between the two leaves nothing that could be mistaken for it. Under its name
+//! may lie somebody's edit instead, see `spare`.
 //!
 //! # Several processes
 //!
@@ -50,21 +51,15 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use fs_err as fs;
 use rustix::fs::OFlags;
 
 use super::lease::{self, Asked};
-use super::{FILE_NAME, FileIdentity, HEAD_BYTES, Unfinished, displaced, open_regular};
+use super::{FILE_NAME, FileIdentity, HEAD_BYTES, Unfinished, open_regular, spare};
 use crate::state::State;
 use crate::state::changed::Changed;
 use books::Before;
 pub use books::{Books, Slotted, contribution};
 use layout::Layout;
-
-/// The file that was live before.
-pub fn spare(dir: &Path) -> PathBuf {
-    dir.join(format!(".{FILE_NAME}.spare"))
-}
 
 /// A new file is written so much at a time: what comes in one write the system may keep as one folio, all of which each
 /// commit would then walk.
@@ -180,7 +175,7 @@ impl Flat {
         *self = Self { books, ..Self::default() };
     }
 
-    /// Writes a file that shows `state` under the spare's name, but for its first part; `None` when this way is not open here.
+    /// Writes a file that shows `state`, but for its first part, into the spare or a new one; `None` when this way is not open here.
     /// `changed` is what changed since the last one that got its place, and after an error nothing is known any more.
     /// `own` is the live file if nobody has left another since this process did.
     pub fn prepare(
@@ -230,16 +225,15 @@ impl Flat {
             _ => None,
         };
         let (books, text) = Books::arrange(state, before.as_ref())?;
-        let file = new_spare(dir, left)?;
+        let file = spare::begin(dir, left)?;
         if matches!(lease::ask(&file), Asked::Unsupported) {
-            fs::remove_file(spare(dir))?;
             return Ok(None);
         }
         for (at, step) in (0..).step_by(STEP).zip(text.chunks(STEP)) {
             file.write_all_at(step, at)?;
         }
         (self.books, self.prepared) = (Some(books), None);
-        Ok(Some(Unfinished { file, head: Vec::new(), written: text.len() }))
+        Ok(Some(Unfinished { path: spare::unfinished(dir), file, head: Vec::new(), written: text.len() }))
     }
 
     /// The file that was prepared got its place, and the one before it the spare's.
@@ -256,6 +250,7 @@ impl Flat {
 
 /// A spare that may be written into, as long as nobody has it open.
 struct Spare {
+    path: PathBuf,
     file: File,
     header: Arc<Header>,
 }
@@ -269,7 +264,8 @@ fn take_spare(
 ) -> io::Result<Option<Spare>> {
     let mut options = std::fs::OpenOptions::new();
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let Ok(file) = options.read(true).write(true).custom_flags(flags).open(spare(dir)) else { return Ok(None) };
+    let path = spare::path(dir);
+    let Ok(file) = options.read(true).write(true).custom_flags(flags).open(&path) else { return Ok(None) };
     let metadata = file.metadata()?;
     let identity = FileIdentity::from(&metadata);
     // With a second name it is somebody's copy.
@@ -289,7 +285,7 @@ fn take_spare(
             && header.seq < live.header.seq
             && books.knows_since(header.seq)
     });
-    Ok(header.map(|header| Spare { file, header }))
+    Ok(header.map(|header| Spare { path, file, header }))
 }
 
 /// Brings the spare to the head, but for its first part; `None` when somebody has it open.
@@ -309,7 +305,8 @@ fn write_into(spare: Spare, books: &mut Books, state: &State, head: &[u8]) -> io
         }
     }
     drop(lease);
-    Ok(Some(Unfinished { file: spare.file, head: head[..differs.end.max(1)].to_vec(), written }))
+    let head = head[..differs.end.max(1)].to_vec();
+    Ok(Some(Unfinished { path: spare.path, file: spare.file, head, written }))
 }
 
 /// Where `text` is not what stands at `at` in the file. `there` is room for what does.
@@ -362,7 +359,7 @@ fn copy_live(
     left: &[FileIdentity],
 ) -> io::Result<Unfinished> {
     let pieces = books.missing(header, state)?;
-    let mut file = new_spare(dir, left)?;
+    let mut file = spare::begin(dir, left)?;
     let copied = io::copy(&mut &*live, &mut file)?;
     file.write_all_at(b" ", 0)?;
     let mut written = usize::try_from(copied).unwrap_or_default() + 1;
@@ -370,29 +367,7 @@ fn copy_live(
         file.write_all_at(bytes, *at)?;
         written += bytes.len();
     }
-    Ok(Unfinished { file, head: head.to_vec(), written })
-}
-
-/// A new file under the spare's name. One that lies there is of no more use, unless somebody has written into it after
-/// it was displaced: that is kept as an edit.
-fn new_spare(dir: &Path, left: &[FileIdentity]) -> io::Result<File> {
-    let path = spare(dir);
-    if let Some(old) = displaced::identity(&path)? {
-        let was_left = left.iter().any(|one| (one.dev, one.ino) == (old.dev, old.ino));
-        if was_left && !left.contains(&old) && is_edit(&path) {
-            displaced::keep(&path, &dir.join(FILE_NAME))?;
-        } else {
-            fs::remove_file(&path)?;
-        }
-    }
-    std::fs::OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)
-}
-
-/// Not made invalid by a projection that was ended, and not of another system's time.
-fn is_edit(path: &Path) -> bool {
-    let Ok(Some(file)) = open_regular(path) else { return false };
-    let header = Header::read(file.file()).ok().flatten();
-    header.is_some_and(|header| header.layout.boot == boot())
+    Ok(Unfinished { path: spare::unfinished(dir), file, head: head.to_vec(), written })
 }
 
 #[cfg(test)]

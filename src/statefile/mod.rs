@@ -17,6 +17,7 @@ mod load;
 mod older;
 mod put_back;
 mod rendering;
+mod spare;
 mod whole;
 
 use std::fs::File;
@@ -67,7 +68,6 @@ enum Way {
 
 /// A file that shows a state and is not in its place yet.
 pub struct Unplaced {
-    path: PathBuf,
     file: Unfinished,
     /// The event that it shows.
     seq: u64,
@@ -83,6 +83,7 @@ impl Unplaced {
 
 /// A file to which its first part is wanting.
 struct Unfinished {
+    path: PathBuf,
     file: File,
     head: Vec<u8>,
     /// What was written for it, in bytes.
@@ -145,17 +146,16 @@ impl Projection {
         // What others have written twice within one tick of the file system's clock looks the same, but for its event.
         let own = found.filter(|found| self.shows(found) == Some(left.seq));
         let flat = match &mut self.way {
-            Way::Flat(flat) => flat.prepare(&self.dir, state, &self.changed, own, &left.files).inspect_err(|_| {
-                // A spare is no loss, and an error of this is not the one that matters.
-                drop(fs::remove_file(flat::spare(&self.dir)));
-            })?,
+            Way::Flat(flat) => flat
+                .prepare(&self.dir, state, &self.changed, own, &left.files)
+                .inspect_err(|_| spare::abandon(&self.dir, &left.files))?,
             Way::Whole(_) => None,
         };
-        let (path, file) = match flat {
-            Some(file) => (flat::spare(&self.dir), file),
-            None => self.prepare_whole(state)?,
+        let file = match flat {
+            Some(file) => file,
+            None => self.prepare_whole(state, &left.files)?,
         };
-        Ok(Unplaced { path, file, seq: state.seq(), left })
+        Ok(Unplaced { file, seq: state.seq(), left })
     }
 
     /// Puts the file that was prepared in its place, where `found` lies. If no projection has left that it is kept, and the
@@ -167,13 +167,18 @@ impl Projection {
         found: Option<FileIdentity>,
         note: impl FnOnce(Left) -> io::Result<()>,
     ) -> io::Result<Option<PathBuf>> {
-        let Unplaced { path, file, seq, left } = unplaced;
+        let Unplaced { file, seq, left } = unplaced;
         let spared = matches!(self.way, Way::Flat(_));
+        let spare = spare::path(&self.dir);
         let placed = file.finish().and_then(|identity| {
             failpoint::hit("before-exchange")?;
             let before = found.filter(|found| left.files.contains(found));
             note(Left::new(before.into_iter().chain([identity]).collect(), seq))?;
-            Ok((identity, displaced::replace(&path, &self.dir.join(FILE_NAME), &left.files, spared)?))
+            if file.path != spare {
+                // Only now: what nobody knows there is taken for somebody's.
+                fs::rename(&file.path, &spare)?;
+            }
+            Ok((identity, displaced::replace(&spare, &self.dir.join(FILE_NAME), &left.files, spared)?))
         });
         match placed {
             Ok((identity, replaced)) => {
@@ -188,44 +193,36 @@ impl Projection {
                 Ok(replaced.kept)
             }
             Err(error) => {
-                self.give_up(Unplaced { path, file, seq, left });
+                self.give_up(Unplaced { file, seq, left });
                 Err(error)
             }
         }
     }
 
     /// The file that was prepared is not to get its place.
-    pub fn give_up(&mut self, Unplaced { path, file, .. }: Unplaced) {
+    pub fn give_up(&mut self, Unplaced { file, .. }: Unplaced) {
         self.last = None;
         if let Way::Flat(flat) = &mut self.way {
             flat.forget();
         }
-        // What lies under that name may by now be what somebody has saved. The error that matters is another.
+        // What lies under the spare's name may by now be what somebody has saved. The error that matters is another.
         let identity = file.file.metadata().ok().map(|metadata| FileIdentity::from(&metadata));
-        if identity.is_some() && displaced::identity(&path).is_ok_and(|found| found == identity) {
-            drop(fs::remove_file(&path));
+        for path in [&file.path, &spare::path(&self.dir)] {
+            if identity.is_some() && displaced::identity(path).is_ok_and(|found| found == identity) {
+                drop(fs::remove_file(path));
+            }
         }
     }
 
-    fn prepare_whole(&mut self, state: &State) -> io::Result<(PathBuf, Unfinished)> {
+    fn prepare_whole(&mut self, state: &State, left: &[FileIdentity]) -> io::Result<Unfinished> {
         if let Way::Flat(_) = self.way {
             self.way = Way::Whole(Box::new(Whole::new()));
         }
         let Way::Whole(whole) = &mut self.way else { return Err(io::Error::other("there are two ways")) };
         let text = whole.render(state)?;
-        // One name is enough: whoever writes has the state file's lock.
-        let path = self.dir.join(format!(".{FILE_NAME}.tmp"));
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        match write_new(&path, text) {
-            Ok(file) => Ok((path, Unfinished { file, head: Vec::new(), written: text.len() })),
-            Err(error) => {
-                drop(fs::remove_file(&path));
-                Err(error)
-            }
-        }
+        let written = spare::begin(&self.dir, left).and_then(|mut file| file.write_all(text).map(|()| file));
+        let file = written.inspect_err(|_| spare::abandon(&self.dir, left))?;
+        Ok(Unfinished { path: spare::unfinished(&self.dir), file, head: Vec::new(), written: text.len() })
     }
 
     /// The event that `found` shows, if this projection has left it.

@@ -439,6 +439,39 @@ fn a_file_that_no_projection_has_left_is_kept() {
 }
 
 #[test]
+fn what_somebody_saved_is_kept_under_the_spares_name_and_what_a_projection_left_is_not() {
+    let dir = dir();
+    for mut kept in Kept::both(dir.path()) {
+        let (spare, mut state) = (spare::path(&kept.dir), sample());
+        let half = [b" ", &text(&state)[1..900]].concat();
+        for (content, is_somebodys) in [(&b"[]"[..], true), (&text(&state), false), (&half, false), (b"", false)] {
+            // A file of the number of one that was left, and, unless a projection has written it, one of a new number.
+            for is_known in [true, false].into_iter().filter(|is_known| *is_known || is_somebodys) {
+                kept.write(&mut state);
+                let _ = fs::remove_file(&spare);
+                fs::write(&spare, content).unwrap();
+                if is_known {
+                    let found = displaced::identity(&spare).unwrap().unwrap();
+                    kept.left.files.push(FileIdentity { size: 1 << 40, ..found });
+                }
+                kept.projection = match kept.projection.way {
+                    Way::Flat(_) => Projection::new(&kept.dir),
+                    Way::Whole(_) => Projection::of_whole_files(&kept.dir),
+                };
+                assert_eq!(kept.write(&mut state), None);
+                kept.shows(&state);
+                let waiting = displaced::all_waiting(&kept.dir);
+                assert_eq!(waiting.len(), usize::from(is_somebodys), "{content:?} {is_known}");
+                waiting.iter().for_each(|path| {
+                    assert_eq!(fs::read(path).unwrap(), content);
+                    fs::remove_file(path).unwrap();
+                });
+            }
+        }
+    }
+}
+
+#[test]
 fn an_edit_is_what_differs_and_may_be_changed() {
     let base = sample().to_document();
     let shown: serde_json::Value = serde_json::from_slice(&text(&sample())).unwrap();

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use callboard::state::event::Event;
-use callboard::statefile::{self, Found};
+use callboard::statefile::{self, Found, WHOLE_FILES};
 use serde_json::{Value, json};
 
 use crate::harness::{Board, Client, PATIENCE, Reader, STATE_FILE, StopAtEnd, size, until};
@@ -368,6 +368,35 @@ fn slow_save_in_place_is_waited_for() {
         }
     }
     panic!("no save without a long pause");
+}
+
+/// Once the new file is in its place, what was there is still to be kept.
+#[test]
+fn edit_whose_keeping_was_cut_off_is_taken_over_by_the_next_commit() {
+    for whole in ["", "1"] {
+        for failpoint in ["before-keep", "before-keep:1:error"] {
+            let board = Board::new();
+            board.cli_ok("create_task", json!({"description": "d", "id": "task-1"}));
+            let mut client = board.mcp_with(&[("CALLBOARD_FAILPOINT", failpoint), (WHOLE_FILES, whole)]);
+            client.ok("get_status", json!({}));
+            edit(&board, |document| document["goal"] = json!("by hand"));
+            let displaced = || board.document()["goal"] != "by hand";
+            let answered = client.try_call("create_task", json!({"description": "d", "id": "task-2"}));
+            until(PATIENCE, "the edit is displaced", || displaced().then_some(()));
+            if failpoint == "before-keep" {
+                client.ends_within(PATIENCE);
+            } else {
+                assert!(answered.is_some(), "the process lives");
+            }
+            let mut next = board.command();
+            next.env(WHOLE_FILES, whole).args(["call", "create_task", r#"{"description": "d", "id": "task-3"}"#]);
+            assert!(board.finish(&mut next).status.success());
+            until_adopted(&board, 1);
+            assert_eq!(board.document()["goal"], "by hand", "{failpoint} {whole}");
+            assert_nothing_waits(&board);
+            assert_eq!(rejected(&board), [""; 0]);
+        }
+    }
 }
 
 #[test]

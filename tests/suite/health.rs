@@ -73,8 +73,8 @@ fn state_file_that_cannot_be_written_is_a_reason_until_it_can() {
     Door::Rpc.ok(&server, "create_task", &json!({"id": "t1", "description": "d"}));
     assert_eq!(health(&server)["status"], "ok");
     // A directory in the place of the file that is written first.
-    let obstacle = board.file(&format!(".{STATE_FILE}.spare"));
-    let _ = fs::remove_file(&obstacle);
+    let obstacle = board.file(&format!(".{STATE_FILE}.tmp"));
+    let _ = fs::remove_file(board.file(&format!(".{STATE_FILE}.spare")));
     fs::create_dir(&obstacle).unwrap();
     fs::write(obstacle.join("in the way"), "").unwrap();
     let reply = Door::Rpc.ok(&server, "create_task", &json!({"id": "t2", "description": "d"}));

@@ -257,3 +257,24 @@ fn pages_of_another_time_are_no_edit() {
         board.assert_file_is_the_replay();
     }
 }
+
+/// As a loss of power may leave it where the lock's note of what was left is older than the file.
+#[test]
+fn pages_of_another_time_in_a_file_that_nobody_knows_are_kept_and_not_taken_over() {
+    let board = Board::new();
+    board.cli_ok("create_task", json!({"description": "before", "id": "t"}));
+    board.cli_ok("update_task", json!({"task_id": "t", "description": "behind"}));
+    let mut mixed = board.document();
+    mixed["tasks"][0]["description"] = "before".into();
+    mixed["layout"]["boot"] = "0000000000000000".into();
+    let spare = board.file(&format!(".{STATE_FILE}.spare"));
+    let _ = fs::remove_file(&spare);
+    fs::write(&spare, mixed.to_string()).unwrap();
+    board.cli_ok("create_task", json!({"description": "d", "id": "after"}));
+    assert_eq!(board.task("t")["description"], "behind");
+    let names = fs::read_dir(board.dir()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let kept = names.filter(|name| name.contains("rejected-") && !name.ends_with(".txt")).collect::<Vec<_>>();
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    assert_eq!(fs::read_to_string(board.file(&kept[0])).unwrap(), mixed.to_string());
+    board.assert_file_is_the_replay();
+}

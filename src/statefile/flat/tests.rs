@@ -3,6 +3,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
+use fs_err as fs;
 use serde_json::{Value, json};
 
 use super::*;

@@ -13,7 +13,7 @@ use std::time::Instant;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 
-use crate::harness::{Board, Client, PATIENCE, size};
+use crate::harness::{Board, Client, PATIENCE, STATE_FILE, size};
 
 const EVERYDAY_STRIDE: usize = 151;
 
@@ -299,6 +299,37 @@ fn the_nth_system_call_may_fail_for_any_n() {
         wrong.len()
     );
     assert_eq!(wrong, [""; 0]);
+}
+
+/// No rename succeeds but the first, with which the new file gets the name under which it is exchanged.
+#[test]
+fn edit_that_cannot_be_kept_stays_until_it_can() {
+    if !super::has("strace", "--version") {
+        return;
+    }
+    let board = Board::new();
+    board.cli_ok("init_coordination", json!({"goal": "the goal"}));
+    let point =
+        Point { call: "rename", on_board_only: false, fault: "error=ENOSPC:when=2+".to_owned(), killed_after: false };
+    let log = board.base().join("log");
+    let mut client = start(&board, &point, log.to_str().unwrap());
+    client.ok("get_status", json!({}));
+    let mut edited = board.document();
+    edited["goal"] = json!("by hand");
+    let saved = board.file("saved");
+    fs::write(&saved, edited.to_string()).unwrap();
+    fs::rename(saved, board.file(STATE_FILE)).unwrap();
+    for task in ["t1", "t2", "t3"] {
+        client.ok("create_task", json!({"id": task, "description": "d"}));
+    }
+    client.close_input();
+    client.ends_within(PATIENCE);
+    let failed = fs::read_to_string(&log).unwrap().lines().filter(|line| line.contains("ENOSPC")).count();
+    assert!(failed > 1, "to be kept it was renamed {failed} times");
+    assert_eq!(board.cli_ok("create_task", json!({"id": "t4", "description": "d"}))["success"], true);
+    assert_eq!(board.document()["goal"], "by hand");
+    assert_eq!(board.tasks().len(), 4);
+    board.assert_file_is_the_replay();
 }
 
 /// Calls on the way at once, so that their log is synced by a thread of its own.

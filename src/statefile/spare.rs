@@ -1,0 +1,78 @@
+//! The hidden names beside the state file, and whose the files are that lie under them.
+//!
+//! A new file is written under one name, which nothing else ever gets, so what a process that died has left there is
+//! nobody's. Before it gets its place it is noted as left, and gets the other name: the spare's. With that the place
+//! exchanges its file, so what lies there is one that was left or, if a process died between the exchange and the next
+//! step or could not take it, what somebody had saved. A file there that no projection has left is therefore kept.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use fs_err::os::unix::fs::OpenOptionsExt;
+
+use super::flat::{Header, boot};
+use super::{FILE_NAME, FileIdentity, Found, displaced, load};
+
+/// The file that was in the place before.
+pub fn path(dir: &Path) -> PathBuf {
+    dir.join(format!(".{FILE_NAME}.spare"))
+}
+
+/// One that is being written. One name is enough: whoever writes has the state file's lock.
+pub fn unfinished(dir: &Path) -> PathBuf {
+    dir.join(format!(".{FILE_NAME}.tmp"))
+}
+
+/// A new file that nobody else has open, and no link to another. There is no spare then: `left` is what was left.
+pub fn begin(dir: &Path, left: &[FileIdentity]) -> io::Result<File> {
+    clear(dir, left)?;
+    let path = unfinished(dir);
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let file = fs::OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+    Ok(file.into_parts().0)
+}
+
+/// Nothing came of a file that was being written. A spare is no loss, and the error that matters is another.
+pub fn abandon(dir: &Path, left: &[FileIdentity]) {
+    drop(fs::remove_file(unfinished(dir)));
+    drop(clear(dir, left));
+}
+
+/// What lies under the spare's name is of no more use, unless it is somebody's: that is kept as an edit.
+fn clear(dir: &Path, left: &[FileIdentity]) -> io::Result<()> {
+    let path = path(dir);
+    match displaced::identity(&path)? {
+        None => Ok(()),
+        Some(found) if is_ours(&path, &found, left) => fs::remove_file(&path),
+        Some(_) => displaced::keep(&path, &dir.join(FILE_NAME)).map(drop),
+    }
+}
+
+fn is_ours(path: &Path, found: &FileIdentity, left: &[FileIdentity]) -> bool {
+    if left.contains(found) {
+        return true;
+    }
+    // Somebody may have written into it after it was displaced, or it only has the number of one that is gone.
+    if left.iter().any(|one| (one.dev, one.ino) == (found.dev, found.ino)) {
+        return is_a_projections(path);
+    }
+    // Where it is not known what was left, a link is no more than that.
+    left.is_empty() && (displaced::is_irregular(path) || is_a_projections(path))
+}
+
+/// Made invalid by a projection that was ended, or whole as one has written it, or not what was written at all, as a loss of
+/// power leaves it.
+fn is_a_projections(path: &Path) -> bool {
+    const MADE_INVALID: &[u8] = b" \n  \"schema_version\": ";
+    let Ok(bytes) = displaced::read(path) else { return false };
+    let is_of_another_boot = || Header::parse(&bytes).is_some_and(|header| header.layout.boot != boot());
+    matches!(bytes.first(), None | Some(0))
+        || bytes.starts_with(MADE_INVALID)
+        || is_of_another_boot()
+        || matches!(load::recognise(&bytes), Ok(Found::Sound(_)))
+}
