@@ -207,8 +207,8 @@ impl Flat {
                 let mut prepared = spare.map_or(Ok(None), |spare| write_into(spare, books, state, &head))?;
                 if prepared.is_none() {
                     let file = live.reopened(dir, left)?;
-                    let copy = |file| copy_live(dir, books, &live.header, &file, state, &head, left);
-                    prepared = file.map(copy).transpose()?;
+                    let copy = |file| copy_live(dir, books, &live, &file, state, &head, left);
+                    prepared = file.map_or(Ok(None), copy)?;
                 }
                 if let Some(prepared) = prepared {
                     self.books = Some(std::mem::take(books));
@@ -348,26 +348,30 @@ fn common<'a>(one: impl Iterator<Item = &'a u8>, other: impl Iterator<Item = &'a
     one.zip(other).take_while(|(one, other)| one == other).count()
 }
 
-/// A copy of the live file, brought to the head.
+/// A copy of the live file, brought to the head; `None` when somebody has written into it meanwhile, for then the copy may
+/// hold some of that, between what the slots say.
 fn copy_live(
     dir: &Path,
     books: &mut Books,
-    header: &Header,
-    live: &File,
+    live: &Live,
+    source: &File,
     state: &State,
     head: &[u8],
     left: &[FileIdentity],
-) -> io::Result<Unfinished> {
-    let pieces = books.missing(header, state)?;
+) -> io::Result<Option<Unfinished>> {
+    let pieces = books.missing(&live.header, state)?;
     let mut file = spare::begin(dir, left)?;
-    let copied = io::copy(&mut &*live, &mut file)?;
+    let copied = io::copy(&mut &*source, &mut file)?;
+    if FileIdentity::from(&source.metadata()?) != live.identity {
+        return Ok(None);
+    }
     file.write_all_at(b" ", 0)?;
     let mut written = usize::try_from(copied).unwrap_or_default() + 1;
     for (at, bytes) in &pieces {
         file.write_all_at(bytes, *at)?;
         written += bytes.len();
     }
-    Ok(Unfinished { path: spare::unfinished(dir), file, head: head.to_vec(), written })
+    Ok(Some(Unfinished { path: spare::unfinished(dir), file, head: head.to_vec(), written }))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use std::time::Instant;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 
-use crate::harness::{Board, Client, PATIENCE, STATE_FILE, size};
+use crate::harness::{Board, Client, PATIENCE, STATE_FILE, size, until};
 
 const EVERYDAY_STRIDE: usize = 151;
 
@@ -299,6 +299,36 @@ fn the_nth_system_call_may_fail_for_any_n() {
         wrong.len()
     );
     assert_eq!(wrong, [""; 0]);
+}
+
+/// The first commit of a process copies the file, and somebody saves in place while it does.
+#[test]
+fn save_in_place_while_the_file_is_copied_leaves_it_whole_and_is_taken_over() {
+    if !super::has("strace", "--version") {
+        return;
+    }
+    let board = Board::new();
+    board.cli_ok("create_task", json!({"id": "t1", "description": "d".repeat(16_000)}));
+    let fault = "delay_enter=3000000:when=1".to_owned();
+    let point = Point { call: "copy_file_range", on_board_only: false, fault, killed_after: false };
+    let log = board.base().join("log");
+    let mut client = start(&board, &point, log.to_str().unwrap());
+    client.ok("get_status", json!({}));
+    let mut edited = board.document();
+    edited["goal"] = json!("by hand");
+    let copying = client.send("create_task", json!({"id": "t2", "description": "d"}));
+    let copy = board.file(&format!(".{STATE_FILE}.tmp"));
+    until(PATIENCE, "the copy is begun", || fs::symlink_metadata(&copy).ok());
+    fs::write(board.file(STATE_FILE), edited.to_string()).unwrap();
+    client.reply(copying).unwrap().ok();
+    assert!(fs::read_to_string(&log).unwrap().contains("DELAYED"));
+    assert!(board.document()["seq"].as_u64() >= Some(3), "it is valid and shows what was acknowledged");
+    for task in ["t3", "t4"] {
+        client.ok("create_task", json!({"id": task, "description": "d"}));
+    }
+    until(PATIENCE, "the edit is taken over", || (board.document()["goal"] == "by hand").then_some(()));
+    assert_eq!(board.tasks().len(), 4);
+    board.assert_file_is_the_replay();
 }
 
 /// No rename succeeds but the first, with which the new file gets the name under which it is exchanged.
