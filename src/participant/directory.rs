@@ -99,6 +99,8 @@ pub fn prepare_again(path: &Path) -> Result<(), DirectoryError> {
 /// Names what was put in the place of the board on purpose, which no running process takes back.
 const RESTORED: &str = "restored";
 const LONGEST_MARK: u64 = 256;
+/// Who removes the file of a process that is taken for dead does so once in a while.
+const ACQUIRED_AT_MOST: usize = 100;
 
 /// The caller holds the board's lock. Nobody uses the same `mark` twice.
 pub fn mark_restored(dir: &Path, mark: &str) -> io::Result<()> {
@@ -123,10 +125,14 @@ pub fn is_incomplete(dir: &Path) -> bool {
 
 /// Whether any process that stays lives on the board.
 pub fn is_anyone_present(dir: &Path) -> bool {
+    presence_names(dir).any(|name| is_present(dir, &name))
+}
+
+/// Of those who live on the board, and of those who have left their file.
+fn presence_names(dir: &Path) -> impl Iterator<Item = String> {
     let entries = std::fs::read_dir(dir.join(RUN)).into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .any(|name| presence_file(dir, &name).is_some() && is_present(dir, &name))
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| presence_file(dir, name).is_some())
 }
 
 fn make_run(dir: &Path) -> Result<(), DirectoryError> {
@@ -406,14 +412,20 @@ pub struct PresenceLock {
 }
 
 impl PresenceLock {
-    /// Under the board's lock, so that nobody takes a new file for a dead process's.
+    /// Before it is locked somebody may take a new file for a dead process's, and remove it.
     pub fn acquire(dir: &Path, participant: &str) -> Result<Self, DirectoryError> {
         make_run(dir)?;
         let path = dir.join(RUN).join(participant);
-        let file = opened(&dir.join(RUN))?.open_file(participant, Purpose::Keep)?;
-        let file = file.ok_or_else(|| failed("open", &path)(io::ErrorKind::NotFound.into()))?;
-        file.lock().map_err(failed("lock", &path))?;
-        Ok(Self { path, file })
+        for _ in 0..ACQUIRED_AT_MOST {
+            let file = opened(&dir.join(RUN))?.open_file(participant, Purpose::Keep)?;
+            let file = file.ok_or_else(|| failed("open", &path)(io::ErrorKind::NotFound.into()))?;
+            file.lock().map_err(failed("lock", &path))?;
+            let acquired = Self { path: path.clone(), file };
+            if acquired.is_in_place() {
+                return Ok(acquired);
+            }
+        }
+        Err(failed("keep", &path)(io::ErrorKind::NotFound.into()))
     }
 
     pub fn is_in_place(&self) -> bool {
@@ -440,6 +452,15 @@ pub fn is_present(dir: &Path, participant: &str) -> bool {
         Ok(Some(file)) => file.try_lock_shared().is_err(),
         Ok(None) => false,
         Err(_) => true,
+    }
+}
+
+/// Removes what was left by processes that ended without goodbye and are on no list. The caller holds the board's lock.
+pub fn clear_unlisted(dir: &Path, is_listed: impl Fn(&str) -> bool) {
+    for name in presence_names(dir).filter(|name| !is_listed(name)) {
+        if !is_present(dir, &name) {
+            clear_presence(dir, &name);
+        }
     }
 }
 

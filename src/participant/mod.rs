@@ -19,11 +19,13 @@ mod vanished;
 mod waiting;
 mod writer;
 
+use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::time::Instant;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -88,13 +90,27 @@ pub(crate) struct Past {
 }
 
 /// Dropped with the last handle.
-struct Stop(SyncSender<Message>);
+struct Stop {
+    sender: SyncSender<Message>,
+    /// Closed when the process lives on the board no more; none if nobody could see that it does.
+    leaving: Option<Mutex<Receiver<Infallible>>>,
+    writer: Option<ThreadId>,
+}
 
 impl Drop for Stop {
     fn drop(&mut self) {
-        send_surely(&self.0, Message::Stop);
+        send_surely(&self.sender, Message::Stop);
+        // Else the process might end before its file is removed.
+        if let Some(leaving) = self.leaving.as_mut().and_then(|leaving| leaving.get_mut().ok())
+            && self.writer != Some(thread::current().id())
+        {
+            let _ = leaving.recv_timeout(PATIENCE_AT_END);
+        }
     }
 }
+
+/// Somebody else clears what is left behind after a longer time.
+const PATIENCE_AT_END: Duration = Duration::from_millis(500);
 
 /// On whose behalf a call is made.
 #[derive(Clone, Debug, Default)]
@@ -202,7 +218,7 @@ fn send_surely(sender: &SyncSender<Message>, message: Message) {
     if let Err(TrySendError::Full(message)) = sender.try_send(message) {
         let sender = sender.clone();
         // Without a thread for it, the calls in the queue end by themselves.
-        drop(std::thread::Builder::new().name("sender".to_owned()).spawn(move || drop(sender.send(message))));
+        drop(thread::Builder::new().name("sender".to_owned()).spawn(move || drop(sender.send(message))));
     }
 }
 
@@ -211,19 +227,21 @@ pub fn spawn(options: Options) -> Handle {
     let (sender, receiver) = sync_channel(limit::QUEUED.max);
     let feed = Arc::new(Feed::new());
     let metrics = Arc::new(Metrics::new());
+    let (alive, leaving) = sync_channel(0);
+    let leaving = (options.stay != Stay::Brief).then(|| Mutex::new(leaving));
     let writer = Writer::new(options, sender.clone(), Arc::clone(&feed), Arc::clone(&metrics));
-    let started = std::thread::Builder::new().name("writer".to_owned()).spawn(move || {
+    let started = thread::Builder::new().name("writer".to_owned()).spawn(move || {
         // It may hold the board's lock, which only the end of the process would free.
-        if catch_unwind(AssertUnwindSafe(|| writer.run(&receiver))).is_err() {
+        if catch_unwind(AssertUnwindSafe(|| writer.run(&receiver, alive))).is_err() {
             tracing::error!("the writer's thread panicked; what was acknowledged is in the journal");
             std::process::abort();
         }
     });
-    if let Err(error) = started {
+    if let Err(error) = &started {
         // The receiver is gone with the thread, so every call will say that the writer has ended.
         tracing::error!(%error, "the writer's thread could not be started");
     }
-    let last = Arc::new(Stop(sender.clone()));
+    let last = Arc::new(Stop { sender: sender.clone(), leaving, writer: started.ok().map(|one| one.thread().id()) });
     Handle { sender, feed, metrics, _last: last }
 }
 

@@ -15,9 +15,8 @@ use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::Stay;
 use super::board::{self, Board, BoardError, LOCK_PATIENCE, acquire, io_error};
-use super::directory::{self, BoardLock, DirectoryError, PresenceLock};
+use super::directory::{self, BoardLock, DirectoryError};
 use super::edits;
 use super::recovery::{self, Author};
 use super::writer::Writer;
@@ -311,12 +310,8 @@ impl Writer {
             drop(board.lock.sign(self.participant.pid));
         }
         self.report = report.or(self.report.take());
-        // Dropped first: it removes its file.
-        self.presence = None;
-        if self.stay == Stay::Presence {
-            // If it is gone again already, the next commit makes it.
-            self.presence = PresenceLock::acquire(&self.dir, self.participant.id.as_str()).ok();
-        }
+        // If the directory is gone again already, the next look makes it.
+        drop(self.show_presence());
         // The others need a moment to show that they live.
         self.last_reap = Some(Instant::now());
         self.watch_anew();

@@ -8,6 +8,7 @@ mod batch;
 mod round;
 
 use std::collections::{HashMap, VecDeque};
+use std::convert::Infallible;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -184,7 +185,8 @@ impl Writer {
         }
     }
 
-    pub fn run(mut self, messages: &Receiver<Message>) {
+    /// `alive` is dropped when nobody can see any more that this process lives on the board.
+    pub fn run(mut self, messages: &Receiver<Message>, alive: SyncSender<Infallible>) {
         self.started_at = self.clock.now(Timestamp::default());
         loop {
             let received = match self.patience() {
@@ -214,6 +216,8 @@ impl Writer {
             self.answered = 0;
         }
         self.settle_here();
+        self.presence = None;
+        drop(alive);
     }
 
     /// Whatever has come meanwhile goes into the same batch. False when it is time to stop.
@@ -292,12 +296,13 @@ impl Writer {
             drop(self.open(false));
         }
         let lasts = self.stay != Stay::Brief;
-        let looks = listened_to || lasts && is_past(self.last_look);
-        if looks {
+        if listened_to || lasts && is_past(self.last_look) {
             self.last_look = Some(Instant::now());
-        }
-        if looks && let Err(error) = self.look_again() {
-            tracing::warn!(%error, "the board could not be read");
+            match self.look_again() {
+                Ok(()) if is_past(self.last_reap) => self.look_alive(),
+                Ok(()) => {}
+                Err(error) => tracing::warn!(%error, "the board could not be read"),
+            }
         }
         self.unpark();
         let attends = lasts || !self.waiting.is_empty();
@@ -362,9 +367,19 @@ impl Writer {
         self.locker = Some(self.wait_for_lock_of(&board).map_err(Arc::new)?);
         self.report = board.report.take().or(self.report.take());
         self.board = Some(board);
+        self.look_alive();
         self.publish_seen();
         self.settle_edits();
         Ok(())
+    }
+
+    /// Where that cannot be shown, the board can be read all the same.
+    fn look_alive(&mut self) {
+        if self.board.is_some()
+            && let Err(error) = self.show_presence()
+        {
+            tracing::debug!(%error, "others cannot see that this process lives");
+        }
     }
 
     /// Looks for hand edits; whether there is something to do about one under the lock.

@@ -1,5 +1,6 @@
 //! What happens to agents whose processes die, fall silent or lose their replies.
 
+use std::fs;
 use std::pin::Pin;
 use std::process::Stdio;
 use std::sync::mpsc::channel;
@@ -11,9 +12,12 @@ use callboard::ops::EventFilter;
 use callboard::participant::{self, Caller, Handle, Options, Stay};
 use callboard::state::event::Event;
 use callboard::state::time::Timestamp;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::harness::http::{Door, Server};
 use crate::harness::{Board, PATIENCE, until};
+use crate::people::{Running, watch};
 
 const SHORT_GRACE: &str = "grace_seconds = 1";
 const MINUTE: Duration = Duration::from_secs(60);
@@ -184,6 +188,63 @@ fn end_of_input_ends_a_waiting_claim_without_a_task() {
     assert_eq!(board.task(&id)["status"], "available");
 }
 
+/// Who lives on the board, or has left its file there.
+fn living(board: &Board) -> Vec<String> {
+    let entries = fs::read_dir(board.file("run")).into_iter().flatten();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// A process that only looks, and that has seen the board.
+pub fn watcher(board: &Board) -> Running {
+    let watch = watch(board, &["--json", "--since", "0"]);
+    watch.line();
+    watch
+}
+
+#[test]
+fn processes_that_stay_are_seen_to_live_while_they_do_and_those_of_one_call_are_not() {
+    let board = Board::new();
+    let mut server = Server::on(&board);
+    let status = |server: &Server| Door::Rpc.ok(server, "get_status", &json!({}));
+    status(&server);
+    assert!(!board.file("journal.db").exists(), "looking makes no board");
+    assert_eq!(living(&board), [""; 0]);
+    board.cli_ok("create_task", json!({"description": "d"}));
+    board.cli_ok("register_agent", json!({"agent_id": "busy", "role": "worker"}));
+    board.cli_ok("claim_task", json!({"agent_id": "busy"}));
+    let mut claim = board.command();
+    let mut claim = claim.args(["--agent", "new", "claim", "--wait", "50"]).stdout(Stdio::null()).spawn().unwrap();
+    until(PATIENCE, "it waits", || board.document()["agents"].get("new").map(drop));
+    assert_eq!(living(&board), [""; 0], "a command");
+    claim.kill().unwrap();
+    claim.wait().unwrap();
+    status(&server);
+    assert_eq!(living(&board).len(), 1, "a server that has only looked");
+    let mut client = board.mcp();
+    client.ok("get_status", json!({}));
+    let watch = watcher(&board);
+    assert_eq!(living(&board).len(), 3);
+    assert_eq!(board.document()["participants"], json!({}), "no agent acts through them");
+    let doctor = board.finish(board.command().arg("doctor"));
+    assert!(living(&board).iter().all(|name| doctor.stdout.contains(name)), "{}", doctor.stdout);
+    board.cli_ok("create_task", json!({"description": "d"}));
+    assert_eq!(living(&board).len(), 3, "who lives is not cleared away");
+    fs::remove_dir_all(board.file("run")).unwrap();
+    until(PATIENCE, "they are seen again", || (living(&board).len() == 3).then_some(()));
+
+    client.close_input();
+    assert!(client.ends_within(PATIENCE).0.success());
+    assert_eq!(living(&board).len(), 2);
+    server.signal(Signal::TERM);
+    assert!(server.ends_within(PATIENCE).success());
+    let left = living(&board);
+    assert_eq!(left.len(), 1);
+    drop(watch);
+    assert_eq!(living(&board), left);
+    board.cli_ok("create_task", json!({"description": "d"}));
+    assert_eq!(living(&board), [""; 0], "the next who writes clears it away");
+}
+
 /// A participant in this process, whose time the test moves.
 struct Inside {
     clock: ManualClock,
@@ -197,11 +258,16 @@ impl Inside {
     }
 
     fn participant(&self, board: &Board, stay: Stay, seed: u64) -> Handle {
+        self.restrained(board, stay, seed, None)
+    }
+
+    /// One that writes nothing for the reason `unwritable`, if there is one.
+    fn restrained(&self, board: &Board, stay: Stay, seed: u64, unwritable: Option<&str>) -> Handle {
         participant::spawn(Options {
             dir: board.dir().to_owned(),
             stay,
             forbidden: None,
-            unwritable: None,
+            unwritable: unwritable.map(str::to_owned),
             clock: Box::new(self.clock.clone()),
             seed,
             worktree: None,
@@ -225,6 +291,19 @@ impl Inside {
     /// A write by somebody else, with which is recorded what time has brought.
     fn write(&self, handle: &Handle) {
         self.ok(handle, "init_coordination", json!({"goal": "time has passed"}));
+    }
+}
+
+#[test]
+fn process_that_must_write_nothing_leaves_no_sign_of_its_life() {
+    let (board, inside) = (Board::new(), Inside::new());
+    board.cli_ok("create_task", json!({"description": "d"}));
+    for (unwritable, signs) in [(None, 1), (Some("it is far away"), 0)] {
+        let handle = inside.restrained(&board, Stay::Presence, 1, unwritable);
+        assert_eq!(inside.ok(&handle, "get_status", json!({}))["total_tasks"], 1);
+        assert_eq!(living(&board).len(), signs, "{unwritable:?}");
+        drop(handle);
+        assert_eq!(living(&board), [""; 0], "{unwritable:?}");
     }
 }
 

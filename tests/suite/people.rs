@@ -17,7 +17,7 @@ const USAGE: i32 = 2;
 const FAILED: i32 = 3;
 
 /// A command that goes on until it is told to end, and the lines that it prints.
-struct Running {
+pub struct Running {
     process: Child,
     lines: Receiver<String>,
     complaints: Receiver<String>,
@@ -32,7 +32,7 @@ impl Running {
     }
 
     #[track_caller]
-    fn line(&self) -> String {
+    pub fn line(&self) -> String {
         self.lines.recv_timeout(PATIENCE).expect("a line")
     }
 
@@ -101,7 +101,7 @@ fn contains(text: &str, parts: &[&str]) {
     }
 }
 
-fn watch(board: &Board, arguments: &[&str]) -> Running {
+pub fn watch(board: &Board, arguments: &[&str]) -> Running {
     Running::start(board.command().arg("watch").args(arguments))
 }
 

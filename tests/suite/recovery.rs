@@ -1,6 +1,7 @@
 //! Boards whose files are damaged, missing, at odds, or deleted while processes run: what is sound is gone on from, what is
 //! not is kept, and what was lost is said.
 
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -17,8 +18,9 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::harness::http::Server;
+use crate::harness::http::{Door, Server};
 use crate::harness::{Board, Client, Finished, PATIENCE, STATE_FILE, StopAtEnd, size, until};
+use crate::participants::watcher;
 
 /// A board with three tasks, at event 4, and nobody running on it.
 fn three_tasks() -> Board {
@@ -456,6 +458,42 @@ fn board_that_is_deleted_under_a_process_comes_back_whole() {
         client.ok("create_task", json!({"description": "d", "id": "task-4"}));
         assert_eq!(board.tasks().len(), 4, "{what}");
         board.assert_file_is_the_replay();
+    }
+}
+
+/// The directory stays, so whoever comes next finds it without a board at once.
+#[test]
+fn board_whose_files_are_deleted_is_left_to_whoever_lives_on_it_and_has_only_looked() {
+    type Start = fn(&Board) -> Box<dyn Any>;
+    let starts: [(&str, Start); 3] = [
+        ("a server", |board| {
+            let server = Server::on(board);
+            Door::Rpc.ok(&server, "get_status", &json!({}));
+            Box::new(server)
+        }),
+        ("an IDE", |board| {
+            let mut client = board.mcp();
+            client.ok("get_status", json!({}));
+            Box::new(client)
+        }),
+        ("a person who watches", |board| Box::new(watcher(board))),
+    ];
+    for (what, start) in starts {
+        for deleted in [&["journal.db"][..], &["journal.db", STATE_FILE]] {
+            let board = three_tasks();
+            create(&board, "with-key");
+            let history = board.events();
+            let living = start(&board);
+            let is_deleted = |name: &str| deleted.iter().any(|one| name.trim_start_matches('.').starts_with(one));
+            let entries = fs::read_dir(board.dir()).unwrap().map(|entry| entry.unwrap());
+            let names = entries.filter(|entry| is_deleted(entry.file_name().to_str().unwrap()));
+            names.for_each(|entry| fs::remove_file(entry.path()).unwrap());
+            create(&board, "task-new");
+            assert_eq!(board.events()[..history.len()], history, "{what} {deleted:?}");
+            assert_eq!(board.tasks().len(), 5, "{what} {deleted:?}");
+            board.assert_file_is_the_replay();
+            drop(living);
+        }
     }
 }
 

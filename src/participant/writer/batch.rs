@@ -8,7 +8,7 @@ use super::{Answers, BATCH, Writer, is_past, lock_error, waited};
 use crate::journal::BatchId;
 use crate::ops::{self, DefaultAgent};
 use crate::participant::board::{self, BoardError};
-use crate::participant::directory::{PresenceLock, clear_presence, is_present};
+use crate::participant::directory::{DirectoryError, PresenceLock, clear_presence, clear_unlisted, is_present};
 use crate::participant::edits::Verdict;
 use crate::participant::{CallError, Stay, runs};
 use crate::state::agent::Participant;
@@ -115,12 +115,22 @@ impl Writer {
         }
     }
 
+    /// Whoever is on no list may have been taken for dead, and its file with it.
     fn ensure_presence(&mut self) -> Result<(), BoardError> {
         let Some(board) = &self.board else { return Ok(()) };
-        // Whoever is on no list may have been taken for dead, and its file with it.
         let is_listed = board.state.participant(&self.participant.id).is_some();
-        let is_shown = self.presence.as_ref().is_some_and(|presence| is_listed || presence.is_in_place());
-        if self.stay == Stay::Presence && !is_shown {
+        // Of one whose life says nothing of others' it does not matter at every moment.
+        let is_doubtful = is_past(self.last_reap) || self.stay == Stay::Presence;
+        if self.presence.is_none() || is_doubtful && !is_listed {
+            self.show_presence()?;
+        }
+        Ok(())
+    }
+
+    /// Whoever stays shows that it lives, also while it only reads: it may know what the files have lost.
+    pub(in crate::participant) fn show_presence(&mut self) -> Result<(), DirectoryError> {
+        let is_shown = self.presence.as_ref().is_some_and(PresenceLock::is_in_place);
+        if self.stay != Stay::Brief && self.unwritable.is_none() && !is_shown {
             // Dropped first: it removes its file.
             self.presence = None;
             self.presence = Some(PresenceLock::acquire(&self.dir, self.participant.id.as_str())?);
@@ -186,6 +196,7 @@ fn gone(state: &State, dir: &Path, own: &ParticipantId, last_reap: &mut Option<I
         return Vec::new();
     }
     *last_reap = Some(Instant::now());
+    clear_unlisted(dir, |name| name == own.as_str() || state.participant(&ParticipantId::trusted(name)).is_some());
     let others = state.participants().filter(|one| one.id != *own);
     others.filter(|one| !is_present(dir, one.id.as_str())).cloned().collect()
 }
