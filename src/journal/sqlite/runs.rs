@@ -3,7 +3,7 @@
 
 use rusqlite::{Connection, TransactionBehavior, params};
 
-use super::SqliteJournal;
+use super::{SqliteJournal, Transaction};
 use crate::journal::JournalError;
 use crate::state::State;
 use crate::state::event::Event;
@@ -185,18 +185,26 @@ impl SqliteJournal {
             transaction.execute_batch(SCHEMA)?;
             transaction.commit()?;
         }
-        if self.meta(STALE)?.is_some() { self.rebuild_runs() } else { Ok(()) }
+        if self.meta(STALE)?.is_none() {
+            return Ok(());
+        }
+        let transaction = Transaction::begin(&self.connection)?;
+        // Another process may have done it meanwhile.
+        if self.meta(STALE)?.is_some() { self.rebuild_in(transaction) } else { Ok(()) }
     }
 
     /// Makes the tables anew from all events.
     pub fn rebuild_runs(&self) -> Result<(), JournalError> {
-        let head = super::head(&self.connection, self.root())?.seq;
+        self.rebuild_in(Transaction::begin(&self.connection)?)
+    }
+
+    /// From all events that there are when the transaction has begun, for others may have appended while it was waited for.
+    fn rebuild_in(&self, transaction: Transaction<'_>) -> Result<(), JournalError> {
         let (mut state, mut failed) = (State::new(), None);
-        let transaction = super::Transaction::begin(&self.connection)?;
         self.connection.execute_batch("DELETE FROM attempts; DELETE FROM runs; DELETE FROM sessions;")?;
         self.read_sound(self.base(), |recorded| {
             let savepoint = state.savepoint();
-            let applied = recorded.seq <= head && state.apply(recorded).is_ok();
+            let applied = state.apply(recorded).is_ok();
             if applied {
                 let rows = match recorded.event {
                     // The state that it brings is no change of one before, so nothing tells what has changed.

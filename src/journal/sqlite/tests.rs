@@ -1,11 +1,15 @@
 use std::path::Path;
 use std::process::Command;
+use std::sync::Mutex;
+
+use serde_json::json;
 
 use super::*;
 use crate::journal::memory::MemoryJournal;
 use crate::state::event::{Event, Idempotency};
 use crate::state::id::{AgentId, ParticipantId};
 use crate::state::time::Timestamp;
+use crate::state::{Envelope, State};
 
 fn plan(seq: u64, goal: &str, key: Option<&str>) -> Recorded {
     Recorded {
@@ -396,4 +400,74 @@ fn sync_that_succeeds_does_not_vouch_for_one_that_failed() {
     journal.synced(4, Ok(())).expect("it is in the database");
     assert!(journal.is_settled(4) && journal.log().is_some());
     assert_eq!(fs::metadata(beside(&dir.path().join(FILE_NAME), "-wal")).expect("a log").len(), 0);
+}
+
+type Deed = Box<dyn FnOnce() + Send>;
+
+/// What others do while a connection waits for them.
+static MEANWHILE: Mutex<Option<Deed>> = Mutex::new(None);
+
+/// Waits for a transaction of others as `journal` does, and hears that they are done.
+fn wait_for_others(journal: &mut SqliteJournal, deed: Deed) {
+    fn others(_: i32) -> bool {
+        let deed = MEANWHILE.lock().unwrap().take();
+        deed.map(|deed| deed()).is_some()
+    }
+    *MEANWHILE.lock().unwrap() = Some(deed);
+    journal.connection.busy_handler(Some(others)).expect("a busy handler");
+}
+
+/// Appends what creates the run `id` in a session of its own.
+fn create_run(journal: &mut SqliteJournal, state: &mut State, id: &str) {
+    let at = Timestamp::from_millis(1_000);
+    let envelope = Envelope { at, participant: ParticipantId::trusted("p-1"), actor: None, idempotency: None };
+    let session = format!("session-of-{id}");
+    let created = json!({
+        "kind": "run_created",
+        "run": {"id": id, "description": "do it", "priority": 5, "max_attempts": 3, "run": {
+            "session_id": session, "type": "start_session", "execution_mode": "sync", "no_match_seconds": 300}},
+        "session": {"id": session, "execution_mode": "sync", "created_at": "2026-03-01T12:00:00Z"},
+    });
+    let (before, savepoint) = (state.seq(), state.savepoint());
+    let recorded = state.record(serde_json::from_value(created).expect("an event"), &envelope).expect("a run");
+    let rows = state.run_rows(savepoint);
+    journal.append_with(before, &batch(id), &[recorded], &rows).expect("an append");
+    state.settle();
+}
+
+#[test]
+fn tables_made_anew_have_the_runs_that_came_while_others_were_waited_for() {
+    for is_done_by_others in [false, true] {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let (mut other, mut state) = (SqliteJournal::create(dir.path(), "board-1").expect("a journal"), State::new());
+        create_run(&mut other, &mut state, "before");
+        let mut journal = SqliteJournal::open(dir.path()).expect("a journal");
+        let holder = Connection::open(dir.path().join(FILE_NAME)).expect("a database");
+        let mark = "INSERT INTO meta(key, value) VALUES ('runs_stale', '1')";
+        holder.execute_batch(&format!("{mark}; BEGIN IMMEDIATE")).expect("a transaction");
+        wait_for_others(
+            &mut journal,
+            Box::new(move || {
+                holder.execute_batch("COMMIT").expect("its end");
+                if is_done_by_others {
+                    other.rebuild_runs().expect("rows");
+                }
+                create_run(&mut other, &mut state, "meanwhile");
+                if is_done_by_others {
+                    holder.execute_batch("UPDATE runs SET prompt = 'as others left it'").expect("a change");
+                }
+            }),
+        );
+        journal.bring_up_runs().expect("rows");
+        let rows = |journal: &SqliteJournal| journal.dump_runs().unwrap().into_iter();
+        let runs = |column: usize| rows(&journal).filter_map(move |row: Vec<Option<String>>| row.get(column)?.clone());
+        let ids: Vec<_> = runs(0).filter(|id| !id.starts_with("session")).collect();
+        assert_eq!(ids, ["before", "meanwhile"]);
+        assert_eq!(runs(4).any(|prompt| prompt == "as others left it"), is_done_by_others, "once is enough");
+        assert!(journal.meta("runs_stale").unwrap().is_none());
+        assert!(MEANWHILE.lock().unwrap().is_none());
+        let dump = journal.dump_runs().unwrap();
+        journal.rebuild_runs().expect("rows");
+        assert_eq!(journal.dump_runs().unwrap() == dump, !is_done_by_others);
+    }
 }
