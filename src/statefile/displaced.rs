@@ -84,12 +84,15 @@ pub fn replace(new: &Path, path: &Path, left: &[FileIdentity], spared: bool) -> 
     }
 }
 
-/// Renames `file` to where it waits.
+/// Renames `file` to where it waits, behind all that wait there: of two edits the older is looked at first.
 pub(super) fn keep(file: &Path, path: &Path) -> io::Result<PathBuf> {
     failpoint::hit("before-keep")?;
     let dir = path.parent().unwrap_or(Path::new("."));
-    let mut free = (1..).map(|number| waiting(dir, number)).filter(|path| fs::symlink_metadata(path).is_err());
-    let kept = free.next().ok_or(io::ErrorKind::AlreadyExists)?;
+    let newest = numbers(dir).last().copied().unwrap_or_default();
+    let mut behind = (u64::from(newest) + 1..).map(|number| waiting(dir, number));
+    // The directory may not have been read as a whole, and none that waits is replaced.
+    let free = behind.find_map(|kept| identity(&kept).map(|found| found.is_none().then_some(kept)).transpose());
+    let kept = free.ok_or(io::ErrorKind::AlreadyExists)??;
     fs::rename(file, &kept)?;
     Ok(kept)
 }
@@ -124,11 +127,16 @@ pub fn read(path: &Path) -> Result<Vec<u8>, String> {
 
 /// The files that wait to be looked at, oldest first.
 pub fn all_waiting(dir: &Path) -> Vec<PathBuf> {
+    numbers(dir).into_iter().map(|number| waiting(dir, number.into())).collect()
+}
+
+/// Of the files that wait, in their order.
+fn numbers(dir: &Path) -> Vec<u32> {
     let mark = format!(".{FILE_NAME}.{EDITED}");
-    let number = |name: &String| name.strip_prefix(&mark)?.parse::<u64>().ok();
+    let number = |name: &String| name.strip_prefix(&mark)?.parse().ok();
     let mut numbers: Vec<_> = names(dir).iter().filter_map(number).collect();
     numbers.sort_unstable();
-    numbers.into_iter().map(|number| waiting(dir, number)).collect()
+    numbers
 }
 
 /// The names of rejected edits, newest first.

@@ -472,6 +472,25 @@ fn what_somebody_saved_is_kept_under_the_spares_name_and_what_a_projection_left_
 }
 
 #[test]
+fn edits_wait_in_the_order_in_which_they_were_found() {
+    let dir = dir();
+    let keep = |content: &str| {
+        fs::write(dir.path().join(FILE_NAME), content).unwrap();
+        displaced::keep(&dir.path().join(FILE_NAME), &dir.path().join(FILE_NAME)).unwrap()
+    };
+    let first = keep("one");
+    keep("two");
+    fs::remove_file(first).unwrap();
+    keep("three");
+    let waiting = displaced::all_waiting(dir.path());
+    assert_eq!(waiting.iter().map(|path| fs::read_to_string(path).unwrap()).collect::<Vec<_>>(), ["two", "three"]);
+    // No name of somebody else's takes the numbers away.
+    fs::write(dir.path().join(format!(".{FILE_NAME}.edited-{}", u64::MAX)), "").unwrap();
+    keep("four");
+    assert_eq!(displaced::all_waiting(dir.path()).len(), 3);
+}
+
+#[test]
 fn an_edit_is_what_differs_and_may_be_changed() {
     let base = sample().to_document();
     let shown: serde_json::Value = serde_json::from_slice(&text(&sample())).unwrap();
