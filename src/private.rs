@@ -200,7 +200,7 @@ impl Dir {
             Err(Errno::NOENT) => return Ok(None),
             Err(error) => {
                 // Why it could not be opened may be that it is none of ours.
-                if let Some(what) = self.stat(name).and_then(|stat| wrong(&stat)) {
+                if let Some(what) = self.stat(name).ok().flatten().and_then(|stat| wrong(&stat)) {
                     return Err(PrivateError::Refused { path: path(), what });
                 }
                 return Err(PrivateError::Failed { path: path(), source: error.into() });
@@ -215,15 +215,20 @@ impl Dir {
 
     /// Which file `name` is, device and inode, if it is one to be trusted; none if there is none.
     pub fn identity(&self, name: &str) -> Result<Option<(u64, u64)>, PrivateError> {
-        let Some(stat) = self.stat(name) else { return Ok(None) };
+        let Some(stat) = self.stat(name)? else { return Ok(None) };
         match wrong(&stat) {
             Some(what) => Err(PrivateError::Refused { path: self.path.join(name), what }),
             None => Ok(Some((stat.st_dev, stat.st_ino))),
         }
     }
 
-    fn stat(&self, name: &str) -> Option<Stat> {
-        statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW).ok()
+    /// None if there is none, which an error does not say.
+    fn stat(&self, name: &str) -> Result<Option<Stat>, PrivateError> {
+        match statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(error) => Err(PrivateError::Failed { path: self.path.join(name), source: error.into() }),
+        }
     }
 }
 
@@ -273,4 +278,19 @@ fn foreign(stat: &Stat) -> Option<&'static str> {
         return Some("owned by another user");
     }
     (stat.st_mode & 0o002 != 0).then_some("writable by everybody")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_looked_at_is_not_said_to_be_gone() {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let dir = Dir::open(place.path()).expect("a look").expect("a directory");
+        assert_eq!(dir.identity("gone").expect("a look"), None);
+        // Longer than any name may be, so the system looks at nothing.
+        let failed = dir.identity(&"n".repeat(300));
+        assert!(matches!(failed, Err(PrivateError::Failed { .. })), "{failed:?}");
+    }
 }

@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 
 use super::{Answer, Answers, Writer, add_warning, answer_one};
 use crate::participant::board::{Board, BoardError, LOCK_PATIENCE};
+use crate::participant::directory::DirectoryError;
 use crate::participant::edits::Verdict;
 use crate::participant::syncer::{Outcome, Syncer};
 use crate::participant::{CallError, Stay};
@@ -304,12 +305,16 @@ impl Writer {
 
     fn end_settled(&mut self, Round { seq, prepared }: Round, settled: Result<(), BoardError>) {
         let Some(board) = &mut self.board else { return };
-        if settled.is_err() || board.lock.verify().is_err() {
+        let verified = board.lock.verify();
+        if settled.is_err() || verified.is_err() {
             if let Ok(Some(prepared)) = prepared {
                 board.give_up(prepared);
             }
             board.lock.release_state_file();
             let settled = settled.and(self.regain_if_gone());
+            // What could not be looked at, and is there all the same, was not put back, so it does not show this either.
+            let unseen = verified.err().filter(|error| !matches!(error, DirectoryError::Replaced { .. }));
+            self.unshown = unseen.map(|error| error.to_string()).or(self.unshown.take());
             return self.conclude(seq, settled, None);
         }
         let (warning, shown) = match prepared {
