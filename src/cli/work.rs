@@ -5,6 +5,7 @@ mod breaker;
 mod checkout;
 mod child;
 mod failure;
+mod git;
 mod ledger;
 mod log;
 mod output;
