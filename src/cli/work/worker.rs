@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::bail;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::select;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
@@ -16,11 +16,10 @@ use super::child::{self, Child, End, Happened};
 use super::failure::{Category, Failure};
 use super::ledger::{Persona, PersonaStatus};
 use super::log::{Log, Shelf};
-use super::output::{Marked, Output, Printed, first_bytes};
+use super::output::{Marked, Output, Printed, bounded, result, tokens};
 use super::shop::{Held, Shop, Urgency};
 use super::show::Event;
 use crate::cli::supervise::{Assignment, Order};
-use crate::ops::input::depth;
 use crate::participant::{AgentChoice, CallError, Caller};
 use crate::state::id::{AgentId, TaskId};
 use crate::state::limit;
@@ -829,40 +828,4 @@ async fn until(time: Option<Instant>) {
 
 fn is_refusal(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(CallError::Refused(_)))
-}
-
-/// The text and the data of a result.
-fn result(mut printed: Printed) -> (String, Option<Value>) {
-    let text = ["output", "result"]
-        .into_iter()
-        .find_map(|name| Some(printed.object.as_ref()?.get(name)?.as_str()?.to_owned()));
-    let data = printed.object.take().map(Value::Object);
-    let is_fit =
-        data.as_ref().is_none_or(|data| data.to_string().len() <= limit::DATA.max && depth(data) <= limit::DEPTH.max);
-    let mut output = text.unwrap_or(printed.text);
-    if output.trim().is_empty() {
-        output = if data.is_some() { "see data" } else { "(the command printed nothing)" }.to_owned();
-    }
-    if !is_fit {
-        output.push_str("\n(the object on the last line is too large or too deep to keep)");
-    }
-    (bounded(&output, limit::OUTPUT.max), data.filter(|_| is_fit))
-}
-
-/// `tokens`, or what agents' own clients report of their models' use; never more than a workflow can be charged.
-fn tokens(object: &Map<String, Value>) -> u64 {
-    let number = |value: &Value| value.as_u64().or_else(|| value.as_f64().filter(|n| *n >= 0.0).map(|n| n as u64));
-    let most = limit::BUDGET.max as u64;
-    if let Some(tokens) = object.get("tokens").and_then(number) {
-        return tokens.min(most);
-    }
-    let used = |name: &str| object.get("usage").and_then(|usage| usage.get(name)).and_then(number).unwrap_or_default();
-    used("input_tokens").saturating_add(used("output_tokens")).min(most)
-}
-
-fn bounded(text: &str, bytes: usize) -> String {
-    if text.len() <= bytes {
-        return text.to_owned();
-    }
-    format!("{}…", first_bytes(text, bytes.saturating_sub('…'.len_utf8())))
 }
