@@ -9,6 +9,7 @@ mod git;
 mod ledger;
 mod log;
 mod output;
+mod own;
 mod shop;
 mod show;
 mod worker;
@@ -37,9 +38,11 @@ use crate::state::digest::sha256;
 use crate::state::guard::HUMAN;
 use crate::state::id::{AgentId, WorkflowId};
 use crate::state::refusal::Refusal;
+use crate::state::time::Timestamp;
 use crate::state::workflow::{Budget, Spent};
 use checkout::Checkout;
 use ledger::Ledger;
+use own::Own;
 use shop::{Reason, Settings, Shop, Urgency};
 use show::{Event, Remaining, Show, Summary};
 use worker::Worker;
@@ -272,7 +275,7 @@ async fn work(session: &Session, arguments: &Arguments, command: Vec<String>) ->
         is_spent: Cell::new(false),
     });
     let start = Instant::now();
-    let checkouts = checkouts(session, arguments, &agents)?;
+    let checkouts = checkouts(session, arguments, &agents, shop.now())?;
     begin(&shop, arguments).await?;
     tokio::task::spawn_local(listen(Rc::clone(&shop)));
     if let Err(error) = log::sweep(session.dir()) {
@@ -394,7 +397,7 @@ async fn enlist(session: &Session, arguments: &Arguments, handle: &Handle) -> an
 /// With worktrees: what an earlier workflow of the same name has left of them.
 fn left(session: &Session, arguments: &Arguments, agents: &[AgentId]) -> Option<String> {
     let mut agents = agents.iter().filter(|_| arguments.worktree);
-    agents.find_map(|agent| Checkout::left(&session.cwd, session.dir(), agent.as_str()))
+    agents.find_map(|agent| Own::left(&session.cwd, session.dir(), agent.as_str()))
 }
 
 fn in_use(workflow: &str, pid: u32) -> CallError {
@@ -454,9 +457,14 @@ async fn begin(shop: &Shop, arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn checkouts(session: &Session, arguments: &Arguments, agents: &[AgentId]) -> anyhow::Result<Vec<Checkout>> {
+fn checkouts(
+    session: &Session,
+    arguments: &Arguments,
+    agents: &[AgentId],
+    now: Timestamp,
+) -> anyhow::Result<Vec<Checkout>> {
     let of = |agent: &AgentId| match arguments.worktree {
-        true => Checkout::own(&session.cwd, session.dir(), agent.as_str()),
+        true => Checkout::own(&session.cwd, session.dir(), agent.as_str(), now),
         false => Ok(Checkout::shared(&session.cwd, agents.len() == 1)),
     };
     agents.iter().map(of).collect()

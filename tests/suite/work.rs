@@ -2,6 +2,7 @@
 
 mod endings;
 mod failures;
+mod leftovers;
 mod resuming;
 mod worktrees;
 

@@ -1,21 +1,19 @@
 //! Where a worker's command runs, and what it changed there, as git says.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
 use super::git::git;
+use super::own::Own;
 use crate::state::limit;
 use crate::state::task::Place;
 use crate::state::time::Timestamp;
 use crate::worktree::{Repository, Worktree};
 
-/// Below the board's directory, which git ignores.
-const WORKTREES: &str = "worktrees";
-const BRANCHES: &str = "callboard";
 /// Where what was not completed is kept.
 const ASIDE: &str = "refs/callboard";
 const LONGEST_SUBJECT: usize = 72;
@@ -25,8 +23,8 @@ pub struct Checkout {
     pub directory: PathBuf,
     /// Of the worktree that it is in, if it is in one.
     root: Option<PathBuf>,
-    /// Of a worktree of one agent alone: its changes are committed there, and what a failure leaves is put aside.
-    branch: Option<String>,
+    /// The worktree of one agent alone: its changes are committed there, and what a failure leaves is put aside.
+    own: Option<Arc<Own>>,
     /// Nobody else works here, so that changes can be told whose they are.
     is_told: bool,
 }
@@ -49,55 +47,25 @@ pub struct Changes {
 impl Checkout {
     /// The directory that the worker was started in.
     pub fn shared(directory: &Path, is_alone: bool) -> Self {
-        Self { directory: directory.to_owned(), root: root(directory), branch: None, is_told: is_alone }
+        Self { directory: directory.to_owned(), root: root(directory), own: None, is_told: is_alone }
     }
 
     /// The agent's own worktree and branch, made if they are not there.
-    pub fn own(directory: &Path, board: &Path, agent: &str) -> anyhow::Result<Self> {
-        let main = Repository::containing(directory).map(|repository| repository.main_root());
-        let Some(main) = main else {
-            bail!("--worktree needs a git repository, and {} is in none", directory.display())
-        };
-        if git(&main, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).is_err() {
-            bail!("--worktree needs a commit to begin with; make one, then try again");
-        }
-        let path = board.join(WORKTREES).join(agent);
-        let branch = format!("{BRANCHES}/{agent}");
-        if !path.join(".git").exists() {
-            fs_err::create_dir_all(board.join(WORKTREES))?;
-            drop(git(&main, ["worktree", "prune"]));
-            let reference = format!("refs/heads/{branch}");
-            let known = git(&main, ["rev-parse", "--verify", "--quiet", reference.as_str()]).is_ok();
-            let path = path.as_os_str();
-            let added = if known {
-                git(&main, [OsStr::new("worktree"), "add".as_ref(), path, branch.as_ref()])
-            } else {
-                git(&main, [OsStr::new("worktree"), "add".as_ref(), "-b".as_ref(), branch.as_ref(), path])
-            };
-            added.with_context(|| format!("the worktree of {agent} could not be made"))?;
+    pub fn own(directory: &Path, board: &Path, agent: &str, at: Timestamp) -> anyhow::Result<Self> {
+        let own = Own::of(directory, board, agent)?;
+        if !own.is_there() {
+            own.make(&left_by(agent, at))?;
         }
         let inside = root(directory);
         let below =
             inside.and_then(|inside| fs::canonicalize(directory).ok()?.strip_prefix(inside).map(Path::to_owned).ok());
-        let directory = path.join(below.unwrap_or_default());
-        let directory = if directory.is_dir() { directory } else { path.clone() };
-        Ok(Self { root: root(&path), directory, branch: Some(branch), is_told: true })
-    }
-
-    /// What an earlier work of the same name has left: its worktree or its branch.
-    pub fn left(directory: &Path, board: &Path, agent: &str) -> Option<String> {
-        let path = board.join(WORKTREES).join(agent);
-        if path.symlink_metadata().is_ok() {
-            return Some(format!("the worktree {}", path.display()));
-        }
-        let branch = format!("{BRANCHES}/{agent}");
-        let reference = format!("refs/heads/{branch}");
-        let known = git(directory, ["rev-parse", "--verify", "--quiet", reference.as_str()]);
-        known.is_ok().then(|| format!("the branch {branch}"))
+        let directory = own.path.join(below.unwrap_or_default());
+        let directory = if directory.is_dir() { directory } else { own.path.clone() };
+        Ok(Self { root: root(&own.path), directory, own: Some(Arc::new(own)), is_told: true })
     }
 
     fn is_own(&self) -> bool {
-        self.branch.is_some()
+        self.own.is_some()
     }
 
     /// As it is now.
@@ -186,12 +154,12 @@ impl Checkout {
 
     /// The same of whatever lies there that is not told whose it is.
     pub fn put_rest_aside(&self, agent: &str, at: Timestamp) {
-        self.put_under(&format!("{ASIDE}/left/{agent}/{}", at.millis()), None);
+        self.put_under(&left_by(agent, at), None);
     }
 
     fn put_under(&self, reference: &str, head: Option<&str>) {
-        let Some(branch) = &self.branch else { return };
-        if let Err(error) = self.try_put_under(reference, branch, head) {
+        let Some(own) = &self.own else { return };
+        if let Err(error) = self.try_put_under(reference, &own.branch, head) {
             tracing::warn!(error = format!("{error:#}"), reference, "what is not done stays in the worktree");
         }
     }
@@ -227,6 +195,11 @@ impl Checkout {
         all.extend(arguments);
         git(&root, all)
     }
+}
+
+/// The name of what is not told whose it is.
+fn left_by(agent: &str, at: Timestamp) -> String {
+    format!("{ASIDE}/left/{agent}/{}", at.millis())
 }
 
 fn root(directory: &Path) -> Option<PathBuf> {

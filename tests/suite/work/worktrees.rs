@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{Worker, add};
 use crate::harness::{Board, PATIENCE, until};
 
-fn git(board: &Board, arguments: &[&str]) -> String {
+pub fn git(board: &Board, arguments: &[&str]) -> String {
     let mut command = Command::new("git");
     command.current_dir(board.base()).args(["-c", "user.name=t", "-c", "user.email=t@t"]).args(arguments);
     let output = command.output().unwrap();
@@ -20,7 +20,7 @@ fn git(board: &Board, arguments: &[&str]) -> String {
 }
 
 /// A repository with a commit.
-fn begin(board: &Board) {
+pub fn begin(board: &Board) {
     git(board, &["init", "--quiet"]);
     fs::write(board.base().join("shared.txt"), "one\n").unwrap();
     fs::write(board.base().join(".gitignore"), "board\nmarks\n").unwrap();
@@ -29,7 +29,7 @@ fn begin(board: &Board) {
     git(board, &["commit", "--quiet", "-m", "first"]);
 }
 
-fn files(board: &Board, commit: &str) -> Vec<String> {
+pub fn files(board: &Board, commit: &str) -> Vec<String> {
     let listed = git(board, &["ls-tree", "-r", "--name-only", commit]);
     listed.lines().filter(|name| name.ends_with(".txt")).map(str::to_owned).collect()
 }
