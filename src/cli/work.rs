@@ -66,10 +66,11 @@ The command's other exit codes: 75 may go well the next time; 124 took too long;
 will, and the task waits for a person. What is printed tells only a rate limit and a timeout from the rest.
 
 With --worktree, an agent works in worktrees/AGENT in the board's directory, on the branch callboard/AGENT, which begins \
-at HEAD. A completed task is a commit there. What was not completed is kept as refs/callboard/TASK/ATTEMPT, and what an \
-ended worker has left as refs/callboard/left/AGENT/TIME. The repository's hooks are not run for any of it: an agent may \
-have written them. Commits of a task's dependencies are not merged into its branch: each task names its own in its \
-result, and the command merges what it builds on.
+at HEAD. A completed task is a commit there; one that a task has made elsewhere, or that a task has taken off the branch, \
+is kept as refs/callboard/done/TASK if nothing names it. What was not completed is kept as refs/callboard/TASK/ATTEMPT, and \
+what an ended worker has left as refs/callboard/left/AGENT/TIME. The repository's hooks are not run for any of it: an \
+agent may have written them. Commits of a task's dependencies are not merged into its branch: each task names its own in \
+its result, and the command merges what it builds on.
 
 The first Ctrl-C or SIGTERM lets running tasks end and claims no more; the second ends the command, with all that it \
 started, and gives its task back. After any interruption, also by SIGKILL, --workflow ID --continue goes on.

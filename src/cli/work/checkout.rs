@@ -132,6 +132,12 @@ impl Checkout {
             list.retain(|name| !before.dirty.contains(name) && name.len() <= limit::PATH.max);
             list.truncate(limit::FILES.max);
         }
+        if let Some(own) = &self.own {
+            // A task may have left the branch, or set it back to before what was completed until then.
+            let reference = format!("{ASIDE}/done/{}", name_of(task));
+            let now = self.head()?;
+            [head, now.as_str()].into_iter().try_for_each(|commit| own.keep_unless_named(&reference, commit))?;
+        }
         let now = self.place();
         changes.branch = now.branch;
         changes.commit = now.head.filter(|commit| self.is_own() || commit != head);
@@ -149,7 +155,7 @@ impl Checkout {
     /// What an attempt leaves that was not completed is kept under a name of its own, its commits too, so that the next
     /// task begins from where this one began.
     pub fn put_aside(&self, before: &Before, task: &str, attempt: u32) {
-        self.put_under(&format!("{ASIDE}/{}/{attempt}", task.replace([':', '@'], "-")), before.head.as_deref());
+        self.put_under(&format!("{ASIDE}/{}/{attempt}", name_of(task)), before.head.as_deref());
     }
 
     /// The same of whatever lies there that is not told whose it is.
@@ -159,25 +165,30 @@ impl Checkout {
 
     fn put_under(&self, reference: &str, head: Option<&str>) {
         let Some(own) = &self.own else { return };
-        if let Err(error) = self.try_put_under(reference, &own.branch, head) {
+        if let Err(error) = self.try_put_under(own, reference, head) {
             tracing::warn!(error = format!("{error:#}"), reference, "what is not done stays in the worktree");
         }
     }
 
-    fn try_put_under(&self, reference: &str, branch: &str, head: Option<&str>) -> anyhow::Result<()> {
+    /// The worktree is at `head` then, or else where the agent's branch is: what was completed is there.
+    fn try_put_under(&self, own: &Own, reference: &str, head: Option<&str>) -> anyhow::Result<()> {
         let root = self.root();
         let is_dirty = !self.dirty().is_empty();
-        let now = self.head()?;
-        let head = head.unwrap_or(&now);
+        let (now, tip) = (self.head()?, own.tip().with_context(|| format!("the branch {} is gone", own.branch))?);
+        let head = head.unwrap_or(&tip);
+        let mut kept = now.clone();
         if is_dirty {
             self.git_as_someone(&["add", "--all"])?;
-            let created = self.git_as_someone(&["stash", "create"])?;
-            git(&root, ["update-ref", reference, created.trim()])?;
-        } else if now != head {
-            git(&root, ["update-ref", reference, &now])?;
+            // Made from what is checked out, so that this is kept with it.
+            kept = self.git_as_someone(&["stash", "create"])?.trim().to_owned();
         }
-        if self.place().branch.as_deref() != Some(branch) {
-            git(&root, ["checkout", "--quiet", "--force", branch])?;
+        for commit in [&kept, &tip] {
+            if !own.is_within(commit, head) {
+                own.keep(reference, commit)?;
+            }
+        }
+        if self.place().branch.as_ref() != Some(&own.branch) {
+            git(&root, ["checkout", "--quiet", "--force", &own.branch])?;
         }
         if is_dirty || self.head()? != head {
             git(&root, ["reset", "--quiet", "--hard", head])?;
@@ -195,6 +206,11 @@ impl Checkout {
         all.extend(arguments);
         git(&root, all)
     }
+}
+
+/// A task's, as a part of a reference.
+fn name_of(task: &str) -> String {
+    task.replace([':', '@'], "-")
 }
 
 /// The name of what is not told whose it is.

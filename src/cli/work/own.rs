@@ -71,15 +71,24 @@ impl Own {
         let is_own = |entry: &&str| field(entry, "worktree ").is_some_and(|path| Path::new(&path) == self.path);
         let Some(entry) = listed.split("\n\n").find(is_own) else { return Ok(()) };
         let head = field(entry, "HEAD ").filter(|head| self.is_within(head, head));
-        if let Some(head) = head.filter(|head| !self.is_on_branch(head)) {
-            self.keep(reference, &head)?;
+        if let Some(head) = head {
+            self.keep_unless_named(reference, &head)?;
         }
         let remove = [OsStr::new("worktree"), "remove".as_ref(), "--force".as_ref(), self.path.as_os_str()];
         git(&self.main, remove).map(drop)
     }
 
+    /// As [`Self::keep`], unless it is on the agent's branch or a reference names it or what was made from it.
+    pub fn keep_unless_named(&self, reference: &str, commit: &str) -> anyhow::Result<()> {
+        let is_on_branch = self.is_within(commit, &format!("refs/heads/{}", self.branch));
+        if is_on_branch || !git(&self.main, ["for-each-ref", "--count=1", "--contains", commit])?.is_empty() {
+            return Ok(());
+        }
+        self.keep(reference, commit)
+    }
+
     /// Under that name, or one beside it if it is taken by another.
-    fn keep(&self, reference: &str, commit: &str) -> anyhow::Result<()> {
+    pub fn keep(&self, reference: &str, commit: &str) -> anyhow::Result<()> {
         for number in 1..=NAMES {
             let name = if number == 1 { reference.to_owned() } else { format!("{reference}-{number}") };
             // An empty old value: only where there is none.
@@ -91,16 +100,12 @@ impl Own {
         bail!("no name could be given to {commit}, not even {reference}-{NAMES}")
     }
 
-    fn tip(&self) -> Option<String> {
+    pub fn tip(&self) -> Option<String> {
         tip(&self.main, &self.branch)
     }
 
-    fn is_on_branch(&self, commit: &str) -> bool {
-        self.is_within(commit, &format!("refs/heads/{}", self.branch))
-    }
-
     /// Whether `commit` is `of` or what it was made from.
-    fn is_within(&self, commit: &str, of: &str) -> bool {
+    pub fn is_within(&self, commit: &str, of: &str) -> bool {
         git(&self.main, ["merge-base", "--is-ancestor", commit, of]).is_ok()
     }
 }

@@ -27,3 +27,24 @@ fn a_worktree_that_is_out_of_sight_keeps_its_commits() {
     fs::rename(&unmounted, &disk).unwrap();
     assert_eq!(git(&board, &["-C", "marks/disk", "log", "-1", "--format=%s"]), "only here\n");
 }
+
+#[test]
+fn the_commit_of_a_completed_task_stays_on_a_ref_wherever_later_tasks_go() {
+    let board = Board::new();
+    begin(&board);
+    let ids = ["plain", "detached", "branched", "rewound", "last"];
+    add(&board, &ids);
+    let script = "case $CALLBOARD_TASK_ID in
+        detached) git checkout -q --detach HEAD~1;;
+        branched) git checkout -q -b feature HEAD~1;;
+        rewound) git reset -q --hard HEAD~1;;
+        esac; echo x > $CALLBOARD_TASK_ID.txt";
+    let (summary, status) = Worker::start(&board, &["--worktree", "--workflow", "w"], script).ends();
+    assert!(status.success(), "{summary}");
+    for id in ids {
+        let result = board.task(id)["result"].clone();
+        let commit = result["commit"].as_str().unwrap();
+        assert!(files(&board, commit).contains(&format!("{id}.txt")), "{result}");
+        assert_ne!(git(&board, &["for-each-ref", "--contains", commit]), "", "{id}: {result}");
+    }
+}
