@@ -21,6 +21,7 @@ use super::shop::{Held, Shop, Urgency};
 use super::show::Event;
 use crate::cli::supervise::{Assignment, Order};
 use crate::participant::{AgentChoice, CallError, Caller};
+use crate::state::State;
 use crate::state::id::{AgentId, TaskId};
 use crate::state::limit;
 use crate::state::refusal::Refusal;
@@ -419,7 +420,7 @@ impl Worker {
 
     /// What is refused for another reason would be refused again: the task is still ours, and has to be ended.
     async fn is_lost(&self, held: &Held) -> bool {
-        matches!(self.reason_to_end(held).await, Some(Cause::Lost(_)))
+        self.has_completed(held).await || matches!(self.reason_to_end(held).await, Some(Cause::Lost(_)))
     }
 
     /// The second level: another attempt, by another agent if there is one; a permanent failure parks the task.
@@ -587,6 +588,8 @@ impl Worker {
         let tokens = printed.object.as_ref().map_or(0, tokens);
         let tried = match (cause, end) {
             (Some(Cause::Lost(reason)), _) => Tried::Lost { reason },
+            // However it ended then: what it changed belongs to what it says is done.
+            _ if self.has_completed(held).await => self.done(&task, before, printed).await,
             (Some(Cause::StopRequested(reason)), _) => Tried::StopRequested { reason },
             (_, End::Busy { reason }) => Tried::Busy { reason },
             (_, End::NotStarted { reason }) => {
@@ -599,10 +602,7 @@ impl Worker {
                 Tried::Failed(Failure::new(Category::Timeout, message.trim_end()))
             }
             (None, End::Exit(exit)) => match Failure::of(exit, &printed) {
-                None => match self.changes(&task, before).await {
-                    Ok(changes) => Tried::Done(printed, changes),
-                    Err(error) => Tried::Failed(Failure::new(Category::Transient, format!("{error:#}"))),
-                },
+                None => self.done(&task, before, printed).await,
                 Some(failure) => Tried::Failed(failure),
             },
             (Some(Cause::Interruption), End::Lost) => Tried::Interrupted,
@@ -614,10 +614,14 @@ impl Worker {
         Ok(Outcome { tried, tokens, took: start.elapsed(), until })
     }
 
-    async fn changes(&self, task: &Task, before: &Before) -> anyhow::Result<Changes> {
+    async fn done(&self, task: &Task, before: &Before, printed: Printed) -> Tried {
         let (checkout, before) = (self.checkout.clone(), before.clone());
         let (subject, id) = (task.headline().to_owned(), task.id.to_string());
-        tokio::task::spawn_blocking(move || checkout.done(&before, &subject, &id)).await?
+        let looked = tokio::task::spawn_blocking(move || checkout.done(&before, &subject, &id)).await;
+        match looked.map_err(anyhow::Error::from).and_then(|changes| changes) {
+            Ok(changes) => Tried::Done(printed, changes),
+            Err(error) => Tried::Failed(Failure::new(Category::Transient, format!("{error:#}"))),
+        }
     }
 
     /// When the task's own time is over for this worker: soon enough to fail it before its lease ends.
@@ -799,7 +803,14 @@ impl Worker {
         }
     }
 
-    /// Whether the task is still ours and still wanted.
+    /// Whether the command has completed its task itself: then nobody does it again.
+    async fn has_completed(&self, held: &Held) -> bool {
+        let (id, agent, attempt) = (held.task.clone(), self.agent.clone(), held.attempt);
+        let looked = move |state: &State| state.task(&id).is_some_and(|task| is_completed(task, &agent, attempt));
+        self.shop.handle.look(looked).await.unwrap_or(false)
+    }
+
+    /// Whether the task is still ours, or was until the command completed it, and still wanted.
     async fn reason_to_end(&self, held: &Held) -> Option<Cause> {
         let (id, agent, attempt) = (held.task.clone(), self.agent.clone(), held.attempt);
         let looked = self.shop.handle.look(move |state| {
@@ -811,6 +822,7 @@ impl Worker {
                     Some(Cause::StopRequested(reason))
                 }
                 Some(open) => Some(Cause::Lost(format!("{} has it, attempt {}", open.agent, open.number))),
+                None if is_completed(task, &agent, attempt) => None,
                 None => Some(Cause::Lost(format!("it is {}", task.status))),
             }
         });
@@ -824,6 +836,11 @@ async fn until(time: Option<Instant>) {
         Some(time) => tokio::time::sleep_until(time).await,
         None => std::future::pending().await,
     }
+}
+
+fn is_completed(task: &Task, agent: &AgentId, attempt: u32) -> bool {
+    let own = |one: &Attempt| one.number == attempt && one.agent == *agent;
+    task.attempts.iter().any(|one| own(one) && one.outcome == Some(Ended::Done))
 }
 
 fn is_refusal(error: &anyhow::Error) -> bool {

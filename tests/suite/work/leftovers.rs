@@ -2,9 +2,13 @@
 
 use std::fs;
 
+use serde_json::json;
+
 use super::worktrees::{begin, files, git};
 use super::{Worker, add};
 use crate::harness::Board;
+
+const CALLBOARD: &str = env!("CARGO_BIN_EXE_callboard");
 
 #[test]
 fn a_worktree_that_is_out_of_sight_keeps_its_commits() {
@@ -47,4 +51,24 @@ fn the_commit_of_a_completed_task_stays_on_a_ref_wherever_later_tasks_go() {
         assert!(files(&board, commit).contains(&format!("{id}.txt")), "{result}");
         assert_ne!(git(&board, &["for-each-ref", "--contains", commit]), "", "{id}: {result}");
     }
+}
+
+#[test]
+fn a_task_that_its_own_command_completes_is_committed_like_any_other() {
+    let board = Board::new();
+    begin(&board);
+    add(&board, &["well", "badly"]);
+    // It goes on for longer than the worker takes to look whether the task is still its own.
+    let script = format!(
+        "echo x > $CALLBOARD_TASK_ID.txt; '{CALLBOARD}' --agent $CALLBOARD_AGENT complete $CALLBOARD_TASK_ID 'did it'
+        sleep 2; touch ../../../marks/$CALLBOARD_TASK_ID; [ $CALLBOARD_TASK_ID = well ]"
+    );
+    let (summary, status) = Worker::start(&board, &["--worktree", "--workflow", "w"], &script).ends();
+    assert!(status.success(), "{summary}");
+    assert_eq!((&summary["done"], &summary["lost"], &summary["tries"]), (&json!(2), &json!(0), &json!(2)), "{summary}");
+    for id in ["well", "badly"] {
+        assert!(board.base().join("marks").join(id).exists(), "{id} came to its end");
+        assert_eq!(board.task(id)["result"]["output"], "did it");
+    }
+    assert_eq!(files(&board, "callboard/w-1"), ["badly.txt", "shared.txt", "well.txt"]);
 }
