@@ -67,6 +67,14 @@ impl Repository {
         }
     }
 
+    /// What the repository `of` keeps for this linked worktree; none unless each of the two names the other.
+    pub fn kept_by(&self, of: &Self) -> Option<&Path> {
+        let named = read_small(&self.git_dir.join("gitdir"))?;
+        let named = fs::canonicalize(self.git_dir.join(named.trim_end())).ok()?;
+        let is_named = named == fs::canonicalize(self.root.as_ref()?.join(".git")).ok()?;
+        (is_named && self.common_dir == of.common_dir).then_some(&self.git_dir)
+    }
+
     fn at_root(dir: &Path) -> Option<Self> {
         let dot_git = dir.join(".git");
         if dot_git.is_file() {

@@ -38,9 +38,8 @@ use crate::state::digest::sha256;
 use crate::state::guard::HUMAN;
 use crate::state::id::{AgentId, WorkflowId};
 use crate::state::refusal::Refusal;
-use crate::state::time::Timestamp;
 use crate::state::workflow::{Budget, Spent};
-use checkout::Checkout;
+use checkout::{Before, Checkout};
 use ledger::Ledger;
 use own::Own;
 use shop::{Reason, Settings, Shop, Urgency};
@@ -68,9 +67,10 @@ will, and the task waits for a person. What is printed tells only a rate limit a
 With --worktree, an agent works in worktrees/AGENT in the board's directory, on the branch callboard/AGENT, which begins \
 at HEAD. A completed task is a commit there; one that a task has made elsewhere, or that a task has taken off the branch, \
 is kept as refs/callboard/done/TASK if nothing names it. What was not completed is kept as refs/callboard/TASK/ATTEMPT, and \
-what an ended worker has left as refs/callboard/left/AGENT/TIME. The repository's hooks are not run for any of it: an \
-agent may have written them. Commits of a task's dependencies are not merged into its branch: each task names its own in \
-its result, and the command merges what it builds on.
+what an ended worker has left as refs/callboard/left/AGENT/TIME. Where git cannot keep all of it, as with a repository in \
+the worktree, the whole worktree becomes worktrees/AGENT.left-N, and the agent gets another. The repository's hooks are \
+not run for any of it: an agent may have written them. Commits of a task's dependencies are not merged into its branch: \
+each task names its own in its result, and the command merges what it builds on.
 
 The first Ctrl-C or SIGTERM lets running tasks end and claims no more; the second ends the command, with all that it \
 started, and gives its task back. After any interruption, also by SIGKILL, --workflow ID --continue goes on.
@@ -276,7 +276,10 @@ async fn work(session: &Session, arguments: &Arguments, command: Vec<String>) ->
         is_spent: Cell::new(false),
     });
     let start = Instant::now();
-    let checkouts = checkouts(session, arguments, &agents, shop.now())?;
+    let checkouts = checkouts(session, arguments, &agents)?;
+    for (agent, checkout) in agents.iter().zip(&checkouts) {
+        shop.tell_problem(checkout.be_there(agent.as_str(), shop.now(), &Before::default())?);
+    }
     begin(&shop, arguments).await?;
     tokio::task::spawn_local(listen(Rc::clone(&shop)));
     if let Err(error) = log::sweep(session.dir()) {
@@ -458,14 +461,9 @@ async fn begin(shop: &Shop, arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn checkouts(
-    session: &Session,
-    arguments: &Arguments,
-    agents: &[AgentId],
-    now: Timestamp,
-) -> anyhow::Result<Vec<Checkout>> {
+fn checkouts(session: &Session, arguments: &Arguments, agents: &[AgentId]) -> anyhow::Result<Vec<Checkout>> {
     let of = |agent: &AgentId| match arguments.worktree {
-        true => Checkout::own(&session.cwd, session.dir(), agent.as_str(), now),
+        true => Checkout::own(&session.cwd, session.dir(), agent.as_str()),
         false => Ok(Checkout::shared(&session.cwd, agents.len() == 1)),
     };
     agents.iter().map(of).collect()

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 use super::git::git;
 use super::own::Own;
@@ -20,7 +20,7 @@ const LONGEST_SUBJECT: usize = 72;
 
 #[derive(Clone, Debug)]
 pub struct Checkout {
-    pub directory: PathBuf,
+    directory: PathBuf,
     /// Of the worktree that it is in, if it is in one.
     root: Option<PathBuf>,
     /// The worktree of one agent alone: its changes are committed there, and what a failure leaves is put aside.
@@ -51,17 +51,29 @@ impl Checkout {
     }
 
     /// The agent's own worktree and branch, made if they are not there.
-    pub fn own(directory: &Path, board: &Path, agent: &str, at: Timestamp) -> anyhow::Result<Self> {
+    pub fn own(directory: &Path, board: &Path, agent: &str) -> anyhow::Result<Self> {
         let own = Own::of(directory, board, agent)?;
-        if !own.is_there() {
-            own.make(&left_by(agent, at))?;
-        }
         let inside = root(directory);
         let below =
             inside.and_then(|inside| fs::canonicalize(directory).ok()?.strip_prefix(inside).map(Path::to_owned).ok());
         let directory = own.path.join(below.unwrap_or_default());
-        let directory = if directory.is_dir() { directory } else { own.path.clone() };
-        Ok(Self { root: root(&own.path), directory, own: Some(Arc::new(own)), is_told: true })
+        Ok(Self { root: Some(own.path.clone()), directory, own: Some(Arc::new(own)), is_told: true })
+    }
+
+    /// Where the command is run: of an own worktree the root, when what is below is not there.
+    pub fn directory(&self) -> &Path {
+        match &self.own {
+            Some(own) if !self.directory.is_dir() => &own.path,
+            _ => &self.directory,
+        }
+    }
+
+    /// An own worktree that is not there, as before the first task or when a task has removed it, is made. Answers what is
+    /// to be told of that.
+    pub fn be_there(&self, agent: &str, at: Timestamp, before: &Before) -> anyhow::Result<Option<String>> {
+        let Some(own) = self.own.as_deref().filter(|own| own.kept().is_none()) else { return Ok(None) };
+        let away = own.make(&left_by(agent, at), before.head.as_deref())?;
+        Ok(away.map(|away| format!("what was in the place of {} is {}", own.path.display(), away.display())))
     }
 
     fn is_own(&self) -> bool {
@@ -70,7 +82,7 @@ impl Checkout {
 
     /// As it is now.
     pub fn place(&self) -> Place {
-        let Some(worktree) = Worktree::at(&self.directory) else { return Place::default() };
+        let Some(worktree) = Worktree::at(self.directory()) else { return Place::default() };
         let root = worktree.root.to_string_lossy().into_owned();
         Place { worktree: Some(root), branch: worktree.branch, head: worktree.head }
     }
@@ -79,55 +91,58 @@ impl Checkout {
         if !self.is_told || self.root.is_none() {
             return Before::default();
         }
-        Before { head: self.head().ok(), dirty: self.dirty() }
+        Before { head: self.head().ok(), dirty: self.dirty().unwrap_or_default() }
     }
 
-    /// Before a task that goes on here: what lies in the agent's own worktree is the task's, since `head`.
+    /// Before a task that goes on here after its worker was killed: what lies in the agent's own worktree is the task's, since `head`.
     pub fn before_what_goes_on(&self, head: Option<&str>) -> Before {
         let now = self.before();
-        if !self.is_own() {
-            return now;
+        let Some(own) = &self.own else { return now };
+        if let Err(error) = own.unlock() {
+            tracing::warn!(error = format!("{error:#}"), "a lock of git's stays");
         }
         let is_before = |head: &&str| {
             head.bytes().all(|byte| byte.is_ascii_hexdigit())
-                && git(&self.directory, ["merge-base", "--is-ancestor", head, "HEAD"]).is_ok()
+                && git(self.directory(), ["merge-base", "--is-ancestor", head, "HEAD"]).is_ok()
         };
         Before { head: head.filter(is_before).map(str::to_owned).or(now.head), dirty: BTreeSet::new() }
     }
 
     fn head(&self) -> anyhow::Result<String> {
-        let head = git(&self.directory, ["rev-parse", "--verify", "--quiet", "HEAD"])?;
+        let head = git(self.directory(), ["rev-parse", "--verify", "--quiet", "HEAD"])?;
         Ok(head.trim().to_owned())
     }
 
-    /// What lies there uncommitted.
-    fn dirty(&self) -> BTreeSet<String> {
-        let changed = git(&self.root(), ["diff", "--name-only", "-z", "HEAD"]).unwrap_or_default();
-        names(&changed).chain(names(&self.untracked())).collect()
+    /// What lies there uncommitted. Of a submodule only another commit is a change that can be committed here.
+    fn dirty(&self) -> anyhow::Result<BTreeSet<String>> {
+        let changed = git(&self.root(), ["diff", "--name-only", "--ignore-submodules=dirty", "-z", "HEAD"])?;
+        Ok(names(&changed).chain(names(&self.untracked()?)).collect())
     }
 
-    fn untracked(&self) -> String {
-        git(&self.root(), ["ls-files", "--others", "--exclude-standard", "-z"]).unwrap_or_default()
+    fn untracked(&self) -> anyhow::Result<String> {
+        git(&self.root(), ["ls-files", "--others", "--exclude-standard", "-z"])
     }
 
-    fn root(&self) -> PathBuf {
+    pub fn root(&self) -> PathBuf {
         self.root.clone().unwrap_or_else(|| self.directory.clone())
     }
 
     /// What has changed since, committed if the worktree is the agent's own.
     pub fn done(&self, before: &Before, subject: &str, task: &str) -> anyhow::Result<Changes> {
         let Some(head) = before.head.as_deref() else { return Ok(Changes::default()) };
-        if self.is_own() && !self.dirty().is_empty() {
+        if let Some(own) = &self.own {
+            own.kept().with_context(|| format!("{} is no worktree any more", own.path.display()))?;
             self.commit(subject, task).context("what the task changed could not be committed")?;
         }
         let mut changes = Changes::default();
-        let changed = git(&self.root(), ["diff", "--name-status", "--no-renames", "-z", head]).unwrap_or_default();
+        let looking = ["diff", "--name-status", "--no-renames", "--ignore-submodules=dirty", "-z", head];
+        let changed = git(&self.root(), looking).unwrap_or_default();
         let mut fields = names(&changed);
         while let (Some(status), Some(name)) = (fields.next(), fields.next()) {
             let list = if status == "A" { &mut changes.created } else { &mut changes.modified };
             list.push(name);
         }
-        changes.created.extend(names(&self.untracked()));
+        changes.created.extend(names(&self.untracked().unwrap_or_default()));
         for list in [&mut changes.modified, &mut changes.created] {
             list.retain(|name| !before.dirty.contains(name) && name.len() <= limit::PATH.max);
             list.truncate(limit::FILES.max);
@@ -145,42 +160,52 @@ impl Checkout {
     }
 
     fn commit(&self, subject: &str, task: &str) -> anyhow::Result<()> {
+        if self.dirty()?.is_empty() {
+            return Ok(());
+        }
         let subject: String = subject.chars().take(LONGEST_SUBJECT).collect();
         let message = format!("{subject}\n\nTask: {task}");
         self.git_as_someone(&["add", "--all"])?;
-        self.git_as_someone(&["commit", "--quiet", "-m", &message])?;
+        if !git(&self.root(), ["diff", "--cached", "--name-only", "-z", "HEAD"])?.is_empty() {
+            self.git_as_someone(&["commit", "--quiet", "-m", &message])?;
+        }
         Ok(())
     }
 
     /// What an attempt leaves that was not completed is kept under a name of its own, its commits too, so that the next
-    /// task begins from where this one began.
-    pub fn put_aside(&self, before: &Before, task: &str, attempt: u32) {
-        self.put_under(&format!("{ASIDE}/{}/{attempt}", name_of(task)), before.head.as_deref());
+    /// task begins from where this one began. Answers what is to be told of it.
+    pub fn put_aside(&self, before: &Before, task: &str, attempt: u32) -> anyhow::Result<Option<String>> {
+        self.put_under(&format!("{ASIDE}/{}/{attempt}", name_of(task)), before.head.as_deref())
     }
 
     /// The same of whatever lies there that is not told whose it is.
-    pub fn put_rest_aside(&self, agent: &str, at: Timestamp) {
-        self.put_under(&left_by(agent, at), None);
+    pub fn put_rest_aside(&self, agent: &str, at: Timestamp) -> anyhow::Result<Option<String>> {
+        self.put_under(&left_by(agent, at), None)
     }
 
-    fn put_under(&self, reference: &str, head: Option<&str>) {
-        let Some(own) = &self.own else { return };
-        if let Err(error) = self.try_put_under(own, reference, head) {
-            tracing::warn!(error = format!("{error:#}"), reference, "what is not done stays in the worktree");
-        }
+    /// Under a reference, or else, as it lies there, under another name of the directory.
+    fn put_under(&self, reference: &str, head: Option<&str>) -> anyhow::Result<Option<String>> {
+        let Some(own) = &self.own else { return Ok(None) };
+        let Err(error) = self.try_put_under(own, reference, head) else { return Ok(None) };
+        let away = own.make(reference, head)?;
+        Ok(away
+            .map(|away| format!("not all that was left could be put aside ({error:#}); it is in {}", away.display())))
     }
 
     /// The worktree is at `head` then, or else where the agent's branch is: what was completed is there.
     fn try_put_under(&self, own: &Own, reference: &str, head: Option<&str>) -> anyhow::Result<()> {
         let root = self.root();
-        let is_dirty = !self.dirty().is_empty();
+        own.kept().with_context(|| format!("{} is no worktree", root.display()))?;
+        own.unlock()?;
+        let is_dirty = !self.dirty()?.is_empty();
         let (now, tip) = (self.head()?, own.tip().with_context(|| format!("the branch {} is gone", own.branch))?);
         let head = head.unwrap_or(&tip);
         let mut kept = now.clone();
         if is_dirty {
             self.git_as_someone(&["add", "--all"])?;
-            // Made from what is checked out, so that this is kept with it.
-            kept = self.git_as_someone(&["stash", "create"])?.trim().to_owned();
+            let created = self.git_as_someone(&["stash", "create"])?;
+            // Made from what is checked out, so that this is kept with it. There may be nothing that can be kept so.
+            kept = Some(created.trim()).filter(|created| !created.is_empty()).unwrap_or(&now).to_owned();
         }
         for commit in [&kept, &tip] {
             if !own.is_within(commit, head) {
@@ -192,6 +217,9 @@ impl Checkout {
         }
         if is_dirty || self.head()? != head {
             git(&root, ["reset", "--quiet", "--hard", head])?;
+        }
+        if is_dirty && let Some(name) = self.dirty()?.first() {
+            bail!("{name} stays there");
         }
         Ok(())
     }

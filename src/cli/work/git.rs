@@ -1,8 +1,9 @@
 //! Git, as the worker calls it: it runs nothing that an agent wrote, and hangs on nothing.
 
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{Read, Seek};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -10,13 +11,18 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group};
 
 /// An agent may have written the hooks, and a worker trusts no command of an agent. Nor does it ask a person to sign.
 const UNTRUSTED: [&str; 6] =
     ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "commit.gpgsign=false"];
 /// For the largest repository on a slow disk.
 const PATIENCE: Duration = Duration::from_secs(600);
+
+/// In the environment of all that runs in an agent's own worktree for it: the worktree.
+pub const WORKTREE: &str = "CALLBOARD_WORKTREE";
+/// How long what was killed may take to be gone.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// What git prints, or its error. Hooks of an outer git must not lead it elsewhere, and what is typed to end the worker
 /// must not end it halfway. It prints into files: what it leaves running would keep a pipe open.
@@ -26,6 +32,7 @@ pub fn git<A: AsRef<OsStr>>(directory: &Path, arguments: impl IntoIterator<Item 
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
         command.env_remove(name);
     }
+    command.env(WORKTREE, directory);
     let (out, complaint) = (tempfile::tempfile()?, tempfile::tempfile()?);
     command.env("GIT_TERMINAL_PROMPT", "0").stdout(out.try_clone()?).stderr(complaint.try_clone()?);
     let status = ended(command.spawn().context("git could not be started")?)?;
@@ -50,6 +57,31 @@ fn ended(mut git: Child) -> anyhow::Result<ExitStatus> {
         // Most calls take a few milliseconds.
         sleep((start.elapsed() / 8).clamp(Duration::from_millis(1), Duration::from_millis(50)));
     }
+}
+
+/// Ends what runs in an agent's own worktree for a worker that is dead, or was left there by what has ended. Answers
+/// whether nothing of it is left, as far as this system shows that.
+pub fn end_rest(worktree: &Path) -> bool {
+    let mark = [WORKTREE.as_bytes(), b"=", worktree.as_os_str().as_bytes()].concat();
+    let is_marked = |pid: &Pid| {
+        let environment = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
+        *pid != getpid() && environment.split(|byte| *byte == 0).any(|entry| entry == mark)
+    };
+    let start = Instant::now();
+    while start.elapsed() < GRACE {
+        let Ok(entries) = fs::read_dir("/proc") else { return false };
+        let pids =
+            entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw));
+        let left: Vec<_> = pids.filter(is_marked).collect();
+        if left.is_empty() {
+            return true;
+        }
+        for pid in left {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        sleep(Duration::from_millis(5));
+    }
+    false
 }
 
 fn text_of(mut file: File) -> anyhow::Result<String> {

@@ -1,11 +1,14 @@
-//! The worktree of one agent alone, on a branch of its own: how it is made, and how its branch loses no commit.
+//! The worktree of one agent alone, on a branch of its own: how it is made, and made anew when what a task has left there
+//! cannot be cleared away. No commit is lost to it, and no file.
 
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use fs_err as fs;
 
-use super::git::git;
+use super::git::{end_rest, git};
 use crate::worktree::Repository;
 
 /// Below the board's directory, which git ignores.
@@ -16,25 +19,34 @@ const NAMES: u32 = 100;
 
 #[derive(Debug)]
 pub struct Own {
-    /// Where its repository is asked.
+    repository: Repository,
+    /// Where that is asked.
     main: PathBuf,
     /// Canonical, as git names it.
     pub path: PathBuf,
     pub branch: String,
+    /// The commit at which the branch begins.
+    start: String,
 }
 
 impl Own {
     pub fn of(directory: &Path, board: &Path, agent: &str) -> anyhow::Result<Self> {
-        let main = Repository::containing(directory).map(|repository| repository.main_root());
-        let Some(main) = main else {
+        let Some(repository) = Repository::containing(directory) else {
             bail!("--worktree needs a git repository, and {} is in none", directory.display())
         };
-        if git(&main, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).is_err() {
+        let main = repository.main_root();
+        let Ok(start) = git(&main, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]) else {
             bail!("--worktree needs a commit to begin with; make one, then try again");
-        }
+        };
         let worktrees = board.join(WORKTREES);
-        fs_err::create_dir_all(&worktrees)?;
-        Ok(Self { main, path: fs_err::canonicalize(worktrees)?.join(agent), branch: format!("{BRANCHES}/{agent}") })
+        fs::create_dir_all(&worktrees)?;
+        Ok(Self {
+            repository,
+            main,
+            path: fs::canonicalize(worktrees)?.join(agent),
+            branch: format!("{BRANCHES}/{agent}"),
+            start: start.trim().to_owned(),
+        })
     }
 
     /// What an earlier work of the same name has left: its worktree or its branch.
@@ -47,19 +59,66 @@ impl Own {
         tip(directory, &branch).map(|_| format!("the branch {branch}"))
     }
 
-    pub fn is_there(&self) -> bool {
-        self.path.join(".git").exists()
+    /// What the repository keeps for it, if it is there and a worktree of that repository.
+    pub fn kept(&self) -> Option<PathBuf> {
+        let found = Repository::containing(&self.path).filter(|found| found.root.as_deref() == Some(&self.path))?;
+        found.kept_by(&self.repository).map(Path::to_owned)
     }
 
-    /// Where there is none. A commit that nothing would name any more is kept as `reference`.
-    pub fn make(&self, reference: &str) -> anyhow::Result<()> {
+    /// At `head`, or else where the branch is, or begins. What lies in its place is moved away, and where to is answered. A
+    /// commit that nothing would name any more is kept as `reference`.
+    pub fn make(&self, reference: &str, head: Option<&str>) -> anyhow::Result<Option<PathBuf>> {
+        let away = self.move_away()?;
+        let made = self.make_in_free_place(reference, head);
+        made.with_context(|| match &away {
+            Some(away) => format!("{} could not be made; what was there is {}", self.path.display(), away.display()),
+            None => format!("the worktree {} could not be made", self.path.display()),
+        })?;
+        Ok(away)
+    }
+
+    fn make_in_free_place(&self, reference: &str, head: Option<&str>) -> anyhow::Result<()> {
         self.forget(reference)?;
-        let (add, path, branch) = ([OsStr::new("worktree"), "add".as_ref()], self.path.as_os_str(), &self.branch);
-        let added = match self.tip() {
-            Some(_) => git(&self.main, add.into_iter().chain([path, branch.as_ref()])),
-            None => git(&self.main, add.into_iter().chain(["-b".as_ref(), branch.as_ref(), path])),
-        };
-        added.with_context(|| format!("the worktree {} could not be made", self.path.display()))?;
+        let tip = self.tip();
+        let head = head.or(tip.as_deref()).unwrap_or(&self.start);
+        if let Some(tip) = tip.as_deref().filter(|tip| !self.is_within(tip, head)) {
+            self.keep(reference, tip)?;
+        }
+        let arguments = ["worktree", "add", "-B", &self.branch].map(OsStr::new);
+        git(&self.main, arguments.into_iter().chain([self.path.as_os_str(), head.as_ref()])).map(drop)
+    }
+
+    /// It stays a worktree, so that its index, its commits and its submodules are kept, too; only the branch is free.
+    fn move_away(&self) -> anyhow::Result<Option<PathBuf>> {
+        // An empty directory holds nothing.
+        if self.path.symlink_metadata().is_err() || fs::remove_dir(&self.path).is_ok() {
+            return Ok(None);
+        }
+        let kept = self.kept();
+        let name = self.path.file_name().unwrap_or_default().display();
+        let mut names = (1u32..).map(|number| self.path.with_file_name(format!("{name}.left-{number}")));
+        let away = names.find(|path| path.symlink_metadata().is_err()).context("no name is free")?;
+        fs::rename(&self.path, &away)?;
+        if let Some(kept) = kept {
+            // Of a worktree that was moved by hand, gitrepository-layout(5) says to write down where it is.
+            fs::write(kept.join("gitdir"), [away.join(".git").as_os_str().as_bytes(), b"\n"].concat())?;
+            let head = git(&away, ["rev-parse", "--verify", "--quiet", "HEAD"]);
+            let detached = head.and_then(|head| git(&away, ["update-ref", "--no-deref", "HEAD", head.trim()]));
+            if let Err(error) = detached {
+                tracing::warn!(error = format!("{error:#}"), path = %away.display(), "may stay on its branch");
+            }
+        }
+        Ok(Some(away))
+    }
+
+    /// Who is killed while git changes a worktree leaves git's locks, or even that git. An agent has one worker.
+    pub fn unlock(&self) -> anyhow::Result<()> {
+        let Some(kept) = self.kept() else { return Ok(()) };
+        let mut locks: Vec<_> = ["index.lock", "HEAD.lock"].map(|name| kept.join(name)).into();
+        locks.retain(|lock| lock.symlink_metadata().is_ok());
+        if !locks.is_empty() && end_rest(&self.path) {
+            locks.iter().filter(|lock| lock.symlink_metadata().is_ok()).try_for_each(fs::remove_file)?;
+        }
         Ok(())
     }
 

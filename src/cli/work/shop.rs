@@ -208,6 +208,12 @@ impl Shop {
         }
     }
 
+    pub fn tell_problem(&self, problem: Option<String>) {
+        if let Some(message) = problem {
+            self.show.tell(&Event::Problem { message: &message });
+        }
+    }
+
     /// Of the scope, for the bar.
     pub async fn show_progress(&self) {
         let query = json!({"scope": self.settings.scope});

@@ -14,6 +14,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::checkout::{Before, Changes, Checkout};
 use super::child::{self, Child, End, Happened};
 use super::failure::{Category, Failure};
+use super::git;
 use super::ledger::{Persona, PersonaStatus};
 use super::log::{Log, Shelf};
 use super::output::{Marked, Output, Printed, bounded, result, tokens};
@@ -217,7 +218,10 @@ impl Worker {
     /// Works on one task until it is ended one way or the other.
     async fn execute(&self, held: Held, handoff: Value) -> anyhow::Result<()> {
         let mut has_begun = false;
-        let before = self.before(&held).await;
+        let before = match self.before(&held).await {
+            Ok(before) => before,
+            Err(error) => return self.has_no_place(&held, &error).await,
+        };
         self.begun.replace(Some(before.clone()));
         loop {
             let level = *self.shop.stop.borrow();
@@ -247,7 +251,7 @@ impl Worker {
     }
 
     /// How the checkout is before a task; what another task has left there goes, so that it is not taken for this one's.
-    async fn before(&self, held: &Held) -> Before {
+    async fn before(&self, held: &Held) -> anyhow::Result<Before> {
         let persona = self.shop.ledger.borrow().persona(&self.agent);
         let goes_on = persona.task.as_ref() == Some(&held.task) && persona.task_attempt == held.attempt;
         let left = if goes_on { None } else { self.left_behind(persona).await };
@@ -255,16 +259,26 @@ impl Worker {
             (self.checkout.clone(), self.agent.clone(), held.head.clone(), self.shop.now());
         let look = move || {
             if goes_on {
-                return checkout.before_what_goes_on(head.as_deref());
+                let made = checkout.be_there(agent.as_str(), now, &Before::default())?;
+                return Ok((checkout.before_what_goes_on(head.as_deref()), [made, None]));
             }
-            if let Some(left) = left {
+            let of_task = left.map_or(Ok(None), |left| {
                 let before = checkout.before_what_goes_on(left.head.as_deref());
-                checkout.put_aside(&before, left.task.as_str(), left.attempt);
-            }
-            checkout.put_rest_aside(agent.as_str(), now);
-            checkout.before()
+                checkout.put_aside(&before, left.task.as_str(), left.attempt)
+            })?;
+            let rest = checkout.put_rest_aside(agent.as_str(), now)?;
+            anyhow::Ok((checkout.before(), [of_task, rest]))
         };
-        tokio::task::spawn_blocking(look).await.unwrap_or_default()
+        let (before, problems) = tokio::task::spawn_blocking(look).await??;
+        problems.into_iter().for_each(|problem| self.shop.tell_problem(problem));
+        Ok(before)
+    }
+
+    /// No other task would have one, either.
+    async fn has_no_place(&self, held: &Held, error: &anyhow::Error) -> anyhow::Result<()> {
+        let reason = format!("{} has nowhere to work: {error:#}", self.agent);
+        self.shop.stop(Urgency::Finish, reason.as_str(), false);
+        self.release(held, &reason, Spent::default()).await
     }
 
     /// What this agent was at when its worker was killed, if others have taken it or nobody is to do it.
@@ -289,7 +303,10 @@ impl Worker {
     async fn put_aside(&self, held: &Held) {
         let Some(before) = self.begun.take() else { return };
         let (checkout, id, attempt) = (self.checkout.clone(), held.task.to_string(), held.attempt);
-        drop(tokio::task::spawn_blocking(move || checkout.put_aside(&before, &id, attempt)).await);
+        let put = tokio::task::spawn_blocking(move || checkout.put_aside(&before, &id, attempt)).await;
+        // Before the next task it is tried again.
+        let problem = put.map_err(anyhow::Error::from).and_then(|put| put);
+        self.shop.tell_problem(problem.unwrap_or_else(|error| Some(format!("{}: {error:#}", held.task))));
     }
 
     /// Says on the board what a try came to. Answers whether the same agent tries again.
@@ -578,6 +595,15 @@ impl Worker {
                 (Log::none(), None)
             }
         };
+        let (checkout, agent, now, head) = (self.checkout.clone(), self.agent.clone(), self.shop.now(), before.clone());
+        let there = tokio::task::spawn_blocking(move || checkout.be_there(agent.as_str(), now, &head)).await;
+        match there.map_err(anyhow::Error::from).and_then(|there| there) {
+            Ok(problem) => self.shop.tell_problem(problem),
+            Err(error) => {
+                let tried = Tried::NotStarted { reason: format!("{error:#}") };
+                return Ok(Outcome { tried, tokens: 0, took: start.elapsed(), until });
+            }
+        }
         let assignment = self.assignment(&task, held, number, handoff, lock).await?;
         let mut output = Output::new(log);
         let ended = match Child::start(&assignment).await {
@@ -672,12 +698,13 @@ impl Worker {
             // The command is to use this board and no server's.
             ("CALLBOARD_SERVER", String::new()),
             (child::RUN, run),
+            (git::WORKTREE, self.checkout.root().to_string_lossy().into_owned()),
         ];
         let variable = |(name, value): (&str, String)| (name.to_owned(), bounded(&value, VARIABLE).replace('\0', " "));
         Ok(Assignment {
             command: self.command(),
             environment: variables.into_iter().map(variable).collect::<BTreeMap<_, _>>(),
-            directory: self.checkout.directory.clone(),
+            directory: self.checkout.directory().to_owned(),
             lock,
             input: input.to_string() + "\n",
         })
@@ -688,7 +715,7 @@ impl Worker {
         let mut command = self.shop.settings.command.clone();
         let is_path = |program: &&mut String| program.contains('/') && !Path::new(program.as_str()).is_absolute();
         if let Some(program) = command.first_mut().filter(is_path)
-            && !self.checkout.directory.join(program.as_str()).exists()
+            && !self.checkout.directory().join(program.as_str()).exists()
             && let Some(found) = self.shop.settings.current.join(program.as_str()).to_str()
         {
             *program = found.to_owned();

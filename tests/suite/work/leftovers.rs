@@ -1,14 +1,28 @@
 //! What tasks leave behind in worktrees: nothing of it is lost, and nothing of it is in the way of the next task.
 
 use std::fs;
+use std::path::PathBuf;
 
 use serde_json::json;
 
 use super::worktrees::{begin, files, git};
 use super::{Worker, add};
-use crate::harness::Board;
+use crate::harness::{Board, PATIENCE, until};
 
 const CALLBOARD: &str = env!("CARGO_BIN_EXE_callboard");
+
+/// Directories that were moved out of the way.
+fn moved(board: &Board) -> Vec<PathBuf> {
+    let entries = fs::read_dir(board.file("worktrees")).unwrap().map(|entry| entry.unwrap().path());
+    let mut moved: Vec<_> = entries.filter(|path| path.to_str().unwrap().contains(".left-")).collect();
+    moved.sort();
+    moved
+}
+
+fn problems(worker: &Worker) -> String {
+    let problems = worker.told.iter().filter(|told| told["event"] == "problem");
+    problems.map(|told| told["message"].as_str().unwrap()).collect::<Vec<_>>().join("\n")
+}
 
 #[test]
 fn a_worktree_that_is_out_of_sight_keeps_its_commits() {
@@ -71,4 +85,63 @@ fn a_task_that_its_own_command_completes_is_committed_like_any_other() {
         assert_eq!(board.task(id)["result"]["output"], "did it");
     }
     assert_eq!(files(&board, "callboard/w-1"), ["badly.txt", "shared.txt", "well.txt"]);
+}
+
+#[test]
+fn what_cannot_be_put_aside_is_moved_away_and_spoils_no_later_task() {
+    let board = Board::new();
+    begin(&board);
+    git(&board, &["init", "--quiet", "marks/lib"]);
+    fs::write(board.base().join("marks/lib/lib.txt"), "one\n").unwrap();
+    git(&board, &["-C", "marks/lib", "add", "."]);
+    git(&board, &["-C", "marks/lib", "commit", "--quiet", "-m", "lib"]);
+    let lib = board.base().join("marks/lib");
+    let allowed = ["-c", "protocol.file.allow=always", "submodule", "--quiet", "add"];
+    git(&board, &[&allowed[..], &[lib.to_str().unwrap(), "lib"]].concat());
+    git(&board, &["commit", "--quiet", "-m", "with a submodule"]);
+    add(&board, &["empty", "nested", "locked", "submodule", "vanished", "last"]);
+    let script = r#"git() { command git -c user.name=t -c user.email=t@t -c protocol.file.allow=always "$@"; }
+        case $CALLBOARD_TASK_ID in
+        empty) echo x > beside.txt; git add beside.txt; git commit -q -m half; git init -q sub; exit 78;;
+        nested) git init -q sub; echo x > sub/inner.txt; git -C sub add .; git -C sub commit -q -m inner; exit 78;;
+        locked) echo x > locked.txt; touch $(git rev-parse --git-dir)/index.lock; exit 78;;
+        submodule) git submodule --quiet update --init; echo more >> lib/lib.txt;;
+        vanished) [ $CALLBOARD_TRY = 1 ] && rm -rf "$PWD" || echo x > vanished.txt;;
+        last) echo x > last.txt;;
+        esac"#;
+    let options = ["--worktree", "--workflow", "w", "--continue-on-error", "--breaker", "0", "--backoff", "0"];
+    let mut worker = Worker::start(&board, &options, script);
+    let (summary, _) = worker.ends();
+    assert_eq!((&summary["done"], &summary["parked"]), (&json!(3), &json!(3)), "{summary}");
+    assert_eq!(files(&board, "callboard/w-1"), ["last.txt", "shared.txt", "vanished.txt"]);
+    assert_eq!(files(&board, "refs/callboard/locked/1"), ["locked.txt", "shared.txt"]);
+    assert_eq!(files(&board, "refs/callboard/empty/1"), ["beside.txt", "shared.txt"]);
+    let (moved, problems) = (moved(&board), problems(&worker));
+    assert_eq!(moved.len(), 2, "{problems}");
+    assert!(moved[0].join("sub/.git").is_dir() && moved[1].join("sub/inner.txt").is_file());
+    for path in moved {
+        assert!(problems.contains(path.to_str().unwrap()), "{problems}");
+        // Still a worktree, so that git can be asked there what was done.
+        git(&board, &["-C", path.to_str().unwrap(), "log", "-1"]);
+    }
+}
+
+#[test]
+fn a_git_that_a_killed_worker_left_is_ended_with_its_lock() {
+    let board = Board::new();
+    begin(&board);
+    let filter = "touch ../../../marks/adding; [ -e ../../../marks/again ] || sleep 600; cat";
+    git(&board, &["config", "filter.slow.clean", filter]);
+    fs::write(board.base().join(".git/info/attributes"), "slow.txt filter=slow\n").unwrap();
+    add(&board, &["a"]);
+    let script = "[ ! -e ../../../marks/adding ] || touch ../../../marks/again; echo x > slow.txt";
+    let options = ["--worktree", "--workflow", "w", "--continue", "--retries", "0"];
+    let mut worker = Worker::start(&board, &options, script);
+    until(PATIENCE, "git adds", || board.base().join("marks/adding").exists().then_some(()));
+    worker.kill();
+    let (summary, status) = Worker::start(&board, &options, script).ends();
+    assert!(status.success(), "{summary}");
+    let commit = board.task("a")["result"]["commit"].as_str().unwrap().to_owned();
+    assert_eq!(files(&board, &commit), ["shared.txt", "slow.txt"]);
+    assert_eq!(moved(&board), Vec::<PathBuf>::new());
 }
