@@ -779,7 +779,12 @@ impl Worker {
                         }
                         continue;
                     }
-                    Happened::Over => return { let (end, printed) = child.end(output).await; (end, printed, cause) },
+                    Happened::Over => {
+                        let (end, printed) = child.end(output).await;
+                        // Its last line need not have had an end.
+                        self.keep(output.take_marked(), held, true, output).await;
+                        return (end, printed, cause);
+                    }
                 },
                 _ = stop.changed() => continue,
                 _ = look.tick() => self.reason_to_end(held).await,

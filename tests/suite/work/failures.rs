@@ -150,6 +150,18 @@ fn what_a_command_marks_is_kept_at_once_and_given_to_the_next_try() {
 }
 
 #[test]
+fn a_mark_on_a_last_line_that_has_no_end_is_kept_too() {
+    let board = Board::new();
+    add(&board, &["a"]);
+    let script = r#"cat > input-$CALLBOARD_TRY; [ $CALLBOARD_TRY = 2 ] && exit 0
+        printf '::callboard::checkpoint {"page": 7}'; exit 1"#;
+    let (summary, _) = Worker::start(&board, &["--backoff", "0"], script).ends();
+    assert_eq!(summary["done"], 1, "{summary}");
+    let input: serde_json::Value = serde_json::from_slice(&fs::read(board.base().join("input-2")).unwrap()).unwrap();
+    assert_eq!(input["checkpoint"]["page"], 7, "{input}");
+}
+
+#[test]
 fn a_result_that_the_board_does_not_take_ends_its_task_once() {
     let board = Board::new();
     add(&board, &["deep", "many", "list"]);
