@@ -35,7 +35,7 @@ impl Own {
             bail!("--worktree needs a git repository, and {} is in none", directory.display())
         };
         let main = repository.main_root();
-        let Ok(start) = git(&main, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]) else {
+        let Ok(start) = git(directory, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]) else {
             bail!("--worktree needs a commit to begin with; make one, then try again");
         };
         let worktrees = board.join(WORKTREES);

@@ -145,3 +145,19 @@ fn a_git_that_a_killed_worker_left_is_ended_with_its_lock() {
     assert_eq!(files(&board, &commit), ["shared.txt", "slow.txt"]);
     assert_eq!(moved(&board), Vec::<PathBuf>::new());
 }
+
+#[test]
+fn a_worktree_begins_at_the_commit_where_the_work_was_started() {
+    let board = Board::new();
+    begin(&board);
+    git(&board, &["worktree", "add", "--quiet", "-b", "topic", "marks/linked"]);
+    let linked = board.base().join("marks/linked");
+    fs::write(linked.join("topic.txt"), "x\n").unwrap();
+    git(&board, &["-C", "marks/linked", "add", "."]);
+    git(&board, &["-C", "marks/linked", "commit", "--quiet", "-m", "topic"]);
+    add(&board, &["a"]);
+    let work = ["work", "--worktree", "--workflow", "w", "--exec", "true"];
+    let ran = board.finish(board.command().args(work).current_dir(linked));
+    assert!(ran.status.success(), "{}{}", ran.stdout, ran.stderr);
+    assert_eq!(files(&board, "callboard/w-1"), ["shared.txt", "topic.txt"]);
+}
