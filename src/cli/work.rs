@@ -241,7 +241,8 @@ async fn dry_run(session: &Session, arguments: &Arguments, command: &[String]) -
 async fn work(session: &Session, arguments: &Arguments, command: Vec<String>) -> Outcome {
     let handle = session.participant(Stay::Presence);
     let enlisted = enlist(session, arguments, &handle).await?;
-    let Enlisted { workflow, agents, known } = enlisted;
+    let Enlisted { workflow, agents, others, known } = enlisted;
+    let all: Vec<_> = agents.iter().chain(&others).cloned().collect();
     let show = Show::new(session)?;
     let (stop, _) = watch::channel(Urgency::Work);
     let execution = known.as_ref().and_then(|known| serde_json::from_value(known["checkpoint"]["state"].clone()).ok());
@@ -263,7 +264,7 @@ async fn work(session: &Session, arguments: &Arguments, command: Vec<String>) ->
     let shop = Rc::new(Shop {
         handle,
         workflow,
-        ledger: RefCell::new(Ledger::new(execution, &fingerprint, agents.len())),
+        ledger: RefCell::new(Ledger::new(execution, &fingerprint, all.len())),
         settings,
         show,
         stop,
@@ -276,9 +277,12 @@ async fn work(session: &Session, arguments: &Arguments, command: Vec<String>) ->
         is_spent: Cell::new(false),
     });
     let start = Instant::now();
-    let checkouts = checkouts(session, arguments, &agents)?;
-    for (agent, checkout) in agents.iter().zip(&checkouts) {
+    let mut workers = Vec::new();
+    for agent in all {
+        let checkout = checkout(session, arguments, &agent)?;
         shop.tell_problem(checkout.be_there(agent.as_str(), shop.now(), &Before::default())?);
+        let shop = Rc::clone(&shop);
+        workers.push(Worker { agent, checkout, shop, begun: RefCell::default(), charged: Cell::default() });
     }
     begin(&shop, arguments).await?;
     tokio::task::spawn_local(listen(Rc::clone(&shop)));
@@ -293,11 +297,18 @@ async fn work(session: &Session, arguments: &Arguments, command: Vec<String>) ->
             }
         });
     }
+    // No more work at once than was asked for: what others hold from before is ended first, by turns.
+    let mut others = workers.split_off(agents.len());
     let mut working = JoinSet::new();
-    for (agent, checkout) in agents.iter().cloned().zip(checkouts) {
-        let mut worker =
-            Worker { agent, checkout, shop: Rc::clone(&shop), begun: RefCell::default(), charged: Cell::default() };
-        working.spawn_local(async move { worker.work().await });
+    for (place, mut worker) in workers.into_iter().enumerate() {
+        let share = others.len().div_ceil(agents.len() - place);
+        let earlier: Vec<_> = others.drain(..share).collect();
+        working.spawn_local(async move {
+            for other in earlier {
+                other.end_what_it_holds().await?;
+            }
+            worker.work().await
+        });
     }
     let mut failed = None;
     while let Some(ended) = working.join_next().await {
@@ -328,6 +339,8 @@ fn exit_code(shop: &Shop, is_well: bool) -> ExitCode {
 struct Enlisted {
     workflow: String,
     agents: Vec<AgentId>,
+    /// Of those that were more before, whoever still holds a task.
+    others: Vec<AgentId>,
     known: Option<Value>,
 }
 
@@ -343,7 +356,8 @@ async fn enlist(session: &Session, arguments: &Arguments, handle: &Handle) -> an
                 Err(CallError::Refused(Refusal::AgentInUse { .. })) => {}
                 registered => {
                     registered?;
-                    return Ok(Enlisted { agents: ids(&workflow, arguments.agents), workflow, known: None });
+                    let agents = ids(&workflow, arguments.agents);
+                    return Ok(Enlisted { workflow, agents, others: Vec::new(), known: None });
                 }
             }
         }
@@ -351,7 +365,7 @@ async fn enlist(session: &Session, arguments: &Arguments, handle: &Handle) -> an
     };
     let known = known(handle, workflow).await?;
     let is_known = known["workflow"].is_object();
-    let mut agents = ids(workflow, arguments.agents);
+    let agents = ids(workflow, arguments.agents);
     if let Some(left) = left(session, arguments, &agents).filter(|_| !is_known) {
         bail!(
             "workflow {workflow} is new, but {left} is there from an earlier one of that name, with its code; give another \
@@ -380,7 +394,6 @@ async fn enlist(session: &Session, arguments: &Arguments, handle: &Handle) -> an
             }
         }
     }
-    // Of those that were more before, whoever still holds a task.
     let is_own = |id: &AgentId| {
         let number = id.as_str().strip_prefix(workflow.as_str()).and_then(|rest| rest.strip_prefix('-'));
         number.is_some_and(|number| number.parse::<u16>().is_ok_and(|parsed| parsed.to_string() == number))
@@ -390,12 +403,13 @@ async fn enlist(session: &Session, arguments: &Arguments, handle: &Handle) -> an
         let holds = |id: &AgentId| state.agent(id).is_some_and(|agent| !agent.current_tasks.is_empty());
         others.into_iter().filter(holds).collect::<Vec<_>>()
     });
-    agents.extend(holding.await?);
-    match register(session, arguments, handle, &agents).await {
+    let others = holding.await?;
+    let all: Vec<_> = agents.iter().chain(&others).cloned().collect();
+    match register(session, arguments, handle, &all).await {
         Err(CallError::Refused(Refusal::AgentInUse { pid, .. })) => return Err(in_use(workflow, pid).into()),
         registered => registered?,
     }
-    Ok(Enlisted { workflow: workflow.clone(), agents, known: Some(known) })
+    Ok(Enlisted { workflow: workflow.clone(), agents, others, known: Some(known) })
 }
 
 /// With worktrees: what an earlier workflow of the same name has left of them.
@@ -461,12 +475,11 @@ async fn begin(shop: &Shop, arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn checkouts(session: &Session, arguments: &Arguments, agents: &[AgentId]) -> anyhow::Result<Vec<Checkout>> {
-    let of = |agent: &AgentId| match arguments.worktree {
+fn checkout(session: &Session, arguments: &Arguments, agent: &AgentId) -> anyhow::Result<Checkout> {
+    match arguments.worktree {
         true => Checkout::own(&session.cwd, session.dir(), agent.as_str()),
-        false => Ok(Checkout::shared(&session.cwd, agents.len() == 1)),
-    };
-    agents.iter().map(of).collect()
+        false => Ok(Checkout::shared(&session.cwd, arguments.agents == 1)),
+    }
 }
 
 /// The first signal lets what runs come to its end, the second ends it, the third does not ask, the fourth not even here.

@@ -100,12 +100,7 @@ struct Outcome {
 impl Worker {
     /// Until there is nothing more to do, or the work stops.
     pub async fn work(&mut self) -> anyhow::Result<()> {
-        for held in self.held().await? {
-            let (agent, task, attempt) = (&self.agent, &held.task, held.attempt);
-            self.shop.show.tell(&Event::TakenUp { agent, task, attempt });
-            self.shop.taken.set(self.shop.taken.get() + 1);
-            self.execute(held, Value::Null).await?;
-        }
+        self.end_what_it_holds().await?;
         while self.may_claim().await && self.shop.wait_for_breaker(Urgency::Enough).await {
             self.shop.claiming.set(self.shop.claiming.get() + 1);
             let claimed = self.claim().await;
@@ -116,6 +111,17 @@ impl Worker {
             }
         }
         self.release_rest().await
+    }
+
+    /// What was held before an interruption, and nothing else.
+    pub async fn end_what_it_holds(&self) -> anyhow::Result<()> {
+        for held in self.held().await? {
+            let (agent, task, attempt) = (&self.agent, &held.task, held.attempt);
+            self.shop.show.tell(&Event::TakenUp { agent, task, attempt });
+            self.shop.taken.set(self.shop.taken.get() + 1);
+            self.execute(held, Value::Null).await?;
+        }
+        Ok(())
     }
 
     fn caller(&self) -> Caller {

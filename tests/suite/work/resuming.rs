@@ -98,6 +98,28 @@ fn forty_steps_survive_twenty_kills() {
     println!("{STEPS} steps, {kills} kills, {} runs, {:.1} s", runs.len(), start.elapsed().as_secs_f64());
 }
 
+#[test]
+fn fewer_agents_go_on_with_what_more_held_and_are_no_more_at_once() {
+    let board = Board::new();
+    add(&board, &["a", "b", "c", "d", "e"]);
+    let script = "[ -e go ] || { touch begun-$CALLBOARD_TASK_ID; sleep 600; }
+        mkdir busy || touch overlap; sleep 0.1; rmdir busy";
+    let mut worker = Worker::start(&board, &["--workflow", "w", "--agents", "3"], script);
+    let begun = |id: &str| board.base().join(format!("begun-{id}")).exists();
+    until(PATIENCE, "three run", || (["a", "b", "c"].into_iter().all(begun)).then_some(()));
+    worker.kill();
+    dies_out(&board);
+    fs::write(board.base().join("go"), "").unwrap();
+    let mut worker = Worker::start(&board, &["--workflow", "w", "--agents", "1", "--continue"], script);
+    let (summary, status) = worker.ends();
+    assert!(status.success(), "{summary}");
+    assert_eq!((&summary["done"], &summary["recovered"]), (&json!(5), &json!(3)), "{summary}");
+    assert!(!board.base().join("overlap").exists(), "one at a time");
+    assert_eq!(worker.told[0]["agents"], 1);
+    let claimed = worker.told.iter().filter(|told| told["event"] == "claimed");
+    assert_eq!(claimed.map(|told| &told["agent"]).collect::<Vec<_>>(), ["w-1", "w-1"]);
+}
+
 /// Children of a process, of whichever of its threads.
 fn children(pid: u32) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
