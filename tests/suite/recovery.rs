@@ -357,6 +357,15 @@ fn doctor_makes_room_for_a_new_board_when_nothing_is_sound() {
 }
 
 #[test]
+fn doctor_says_to_programs_as_to_people_that_there_is_nothing_to_repair() {
+    let board = Board::new();
+    let refused = doctor(&board, &["--repair"]);
+    assert_eq!(refused.status.code(), Some(3));
+    let said: Value = serde_json::from_str(&refused.stderr).unwrap();
+    assert!(said["error"]["message"].as_str().unwrap().contains("nothing to repair"), "{said}");
+}
+
+#[test]
 fn doctor_repairs_nothing_while_others_use_the_board() {
     let board = journal_that_lost_its_end();
     let before = files(&board);

@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use rustix::fs::OFlags;
 use serde_json::json;
 
-use super::super::{FAILED, Outcome, Session, say};
+use super::super::{Outcome, Session};
 use crate::clock::{Clock, SystemClock};
 use crate::journal::sqlite::{self, SqliteJournal};
 use crate::participant;
@@ -24,8 +24,7 @@ use crate::statefile;
 pub fn run(session: &Session, dry_run: bool) -> Outcome {
     let dir = session.dir();
     if !dir.is_dir() {
-        say(&format!("callboard: there is nothing to repair in {}: it is not a directory", dir.display()));
-        return Ok(ExitCode::from(FAILED));
+        bail!("there is nothing to repair in {}: it is not a directory", dir.display());
     }
     directory::inspect(dir)?;
     let lock = BoardLock::open(dir)?;
