@@ -294,6 +294,9 @@ fn run(arguments: Arguments) -> Outcome {
     if let (Some(name), Some(_)) = (arguments.command.local_name(), &arguments.server) {
         usage_error(format!("`callboard {name}` is about this machine; leave --server out"));
     }
+    if let (Command::Work(_), Some(_)) = (&arguments.command, &arguments.agent) {
+        usage_error("`callboard work` names its agents itself, after --workflow ID: ID-1, ID-2, …; leave --agent out");
+    }
     let session = Session::new(&arguments)?;
     match arguments.command {
         Command::Init(arguments) => init::run(&session, arguments),

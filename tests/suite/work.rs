@@ -158,12 +158,13 @@ fn a_dry_run_says_what_it_would_do_and_does_nothing() {
 fn a_command_line_that_cannot_work_is_refused_before_anything_is_claimed() {
     let board = Board::new();
     add(&board, &["a"]);
-    let cases: [(&[&str], &str); 5] = [
+    let cases: [(&[&str], &str); 6] = [
         (&["--exec", "no-such-program-at-all x"], "there is no program `no-such-program-at-all`"),
         (&["--exec", "cat a | grep b"], "no shell runs the command"),
         (&["--exec", "cat 'a"], "not closed"),
         (&["--exec", " "], "the command is empty"),
         (&["--exec", "true", "--timeout", "soon"], "90s"),
+        (&["--exec", "true", "--agent", "bob"], "leave --agent out"),
     ];
     for (options, message) in cases {
         let ran = board.finish(board.command().arg("work").args(options));
