@@ -428,6 +428,20 @@ pub fn usage_error(message: impl std::fmt::Display) -> ! {
     Arguments::command().error(clap::error::ErrorKind::ValueValidation, message).exit()
 }
 
+/// Where in `words`, a command line behind the program's name, the subcommand stands.
+pub fn place_of_subcommand(words: &[String]) -> Option<usize> {
+    let command = Arguments::command();
+    let takes_value = |word: &str| {
+        let mut known = command.get_arguments().filter(|one| one.get_action().takes_values());
+        known.any(|one| one.get_long().is_some_and(|long| word.strip_prefix("--") == Some(long)))
+    };
+    let mut place = 0;
+    while words.get(place)?.starts_with('-') {
+        place += if takes_value(&words[place]) { 2 } else { 1 };
+    }
+    Some(place)
+}
+
 impl Session {
     fn new(arguments: &Arguments) -> anyhow::Result<Self> {
         let cwd = env::current_dir()?;

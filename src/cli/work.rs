@@ -31,7 +31,7 @@ use tokio::task::{JoinSet, LocalSet};
 use tokio::time::Instant;
 
 use super::print::Page;
-use super::{Outcome, REFUSED, Session, runtime, supervise, usage_error};
+use super::{Outcome, REFUSED, Session, place_of_subcommand, runtime, supervise, usage_error};
 use crate::participant::{AgentChoice, CallError, Caller, Handle, Stay, directory};
 use crate::state::claim::in_scope;
 use crate::state::digest::sha256;
@@ -562,17 +562,14 @@ fn continuing(workflow: &str) -> String {
     // What is behind is the command's own.
     let own: Vec<_> = given.iter().take_while(|one| *one != "--").collect();
     let has = |option: &str| own.iter().any(|one| *one == option || one.starts_with(&format!("{option}=")));
-    let mut words = vec!["callboard".to_owned()];
-    for word in &given {
-        words.push(word.clone());
-        if word == "work" && words.len() == given.iter().take_while(|one| *one != "work").count() + 2 {
-            if !has("--workflow") {
-                words.extend(["--workflow".to_owned(), workflow.to_owned()]);
-            }
-            if !has("--continue") {
-                words.push("--continue".to_owned());
-            }
-        }
+    let mut more = Vec::new();
+    if !has("--workflow") {
+        more.extend(["--workflow".to_owned(), workflow.to_owned()]);
     }
+    if !has("--continue") {
+        more.push("--continue".to_owned());
+    }
+    let (before, behind) = given.split_at(place_of_subcommand(&given).map_or(given.len(), |place| place + 1));
+    let words = [&["callboard".to_owned()], before, &more, behind].concat();
     shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
 }
