@@ -459,7 +459,8 @@ async fn begin(shop: &Shop, arguments: &Arguments) -> anyhow::Result<()> {
     let budget = Budget {
         tokens: arguments.token_budget,
         attempts: arguments.attempt_budget,
-        seconds: arguments.time_budget.map(|time| time.as_secs()),
+        // Whole seconds are counted, and less than one is not none.
+        seconds: arguments.time_budget.map(|time| time.as_secs() + u64::from(time.subsec_nanos() > 0)),
     };
     let mut saving = shop.saving(None, None, Spent::default());
     if !budget.is_empty() {

@@ -219,3 +219,12 @@ fn the_line_that_goes_on_has_its_options_behind_the_command() {
     let next = "callboard --color never --dir work --json work --workflow work-1 --continue --max-tasks 1 --exec true";
     assert_eq!(summary["next"], next);
 }
+
+#[test]
+fn a_time_budget_of_less_than_a_second_is_one() {
+    let board = Board::new();
+    add(&board, &["a"]);
+    let (summary, status) = Worker::start(&board, &["--time-budget", "500ms"], "true").ends();
+    assert!(status.success(), "{summary}");
+    assert_eq!(summary["done"], 1);
+}
