@@ -32,6 +32,7 @@ use tokio::time::Instant;
 
 use super::print::Page;
 use super::{Outcome, REFUSED, Session, place_of_subcommand, runtime, supervise, usage_error};
+use crate::ops::input::check_scope;
 use crate::participant::{AgentChoice, CallError, Caller, Handle, Stay, directory};
 use crate::state::claim::in_scope;
 use crate::state::digest::sha256;
@@ -201,8 +202,18 @@ fn refuse_missing(program: &str, current: &Path) {
     }
 }
 
+/// A path that was mistyped has no task, and whoever gave it is not told that all of them are done.
+async fn refuse_empty_scope(handle: &Handle, arguments: &Arguments) -> anyhow::Result<()> {
+    let Some(scope) = arguments.scope.clone().filter(|scope| scope != "all") else { return Ok(()) };
+    check_scope(Some(&scope)).map_err(CallError::Refused)?;
+    let asked = scope.clone();
+    let has_tasks = handle.look(move |state| state.tasks().any(|task| in_scope(task, Some(&asked)))).await?;
+    if has_tasks { Ok(()) } else { Err(CallError::Refused(Refusal::EmptyScope { scope }).into()) }
+}
+
 async fn dry_run(session: &Session, arguments: &Arguments, command: &[String]) -> Outcome {
     let handle = session.participant(Stay::Brief);
+    refuse_empty_scope(&handle, arguments).await?;
     let scope = arguments.scope.clone();
     let (mut tasks, total) = handle
         .look(move |state| {
@@ -240,6 +251,7 @@ async fn dry_run(session: &Session, arguments: &Arguments, command: &[String]) -
 
 async fn work(session: &Session, arguments: &Arguments, command: Vec<String>) -> Outcome {
     let handle = session.participant(Stay::Presence);
+    refuse_empty_scope(&handle, arguments).await?;
     let enlisted = enlist(session, arguments, &handle).await?;
     let Enlisted { workflow, agents, others, known } = enlisted;
     let all: Vec<_> = agents.iter().chain(&others).cloned().collect();

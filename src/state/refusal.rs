@@ -175,6 +175,8 @@ pub enum Refusal {
     WorkflowInUse { workflow: WorkflowId, pid: u32 },
     #[error("workflow `{workflow}` exists already; continue it: {command}")]
     WorkflowExists { workflow: WorkflowId, command: String },
+    #[error("there is no task at or below `{scope}`; get_all_tasks lists those there are, with their paths")]
+    EmptyScope { scope: String },
     #[error("which workflow? give workflow_id or task_id, not both")]
     WorkflowOrTask,
     #[error(

@@ -205,6 +205,11 @@ fn only_the_scope_is_worked_off() {
     let (summary, status) = Worker::start(&board, &["--scope", "P1.M1"], "true").ends();
     assert!(status.success(), "{summary}");
     assert_eq!((&board.task("a")["status"], &board.task("b")["status"]), (&json!("done"), &json!("available")));
+    for options in [&["--scope", "P9"][..], &["--scope", "P9", "--dry-run"]] {
+        let ran = board.finish(board.command().args(["work", "--exec", "true"]).args(options));
+        assert_eq!(ran.status.code(), Some(1), "{}{}", ran.stdout, ran.stderr);
+        assert!(ran.stderr.contains("there is no task at or below `P9`; `callboard tasks`"), "{}", ran.stderr);
+    }
 }
 
 #[test]
