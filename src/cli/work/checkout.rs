@@ -71,7 +71,16 @@ impl Checkout {
     /// An own worktree that is not there, as before the first task or when a task has removed it, is made. Answers what is
     /// to be told of that.
     pub fn be_there(&self, agent: &str, at: Timestamp, before: &Before) -> anyhow::Result<Option<String>> {
-        let Some(own) = self.own.as_deref().filter(|own| own.kept().is_none()) else { return Ok(None) };
+        let Some(own) = &self.own else {
+            // In another directory the command might do harm.
+            if !self.directory.is_dir() {
+                bail!("{} is not there any more; a task may have removed or moved it", self.directory.display());
+            }
+            return Ok(None);
+        };
+        if own.kept().is_some() {
+            return Ok(None);
+        }
         let away = own.make(&left_by(agent, at), before.head.as_deref())?;
         Ok(away.map(|away| format!("what was in the place of {} is {}", own.path.display(), away.display())))
     }

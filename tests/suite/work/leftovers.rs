@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::worktrees::{begin, files, git};
 use super::{Worker, add};
@@ -160,4 +160,19 @@ fn a_worktree_begins_at_the_commit_where_the_work_was_started() {
     let ran = board.finish(board.command().args(work).current_dir(linked));
     assert!(ran.status.success(), "{}{}", ran.stdout, ran.stderr);
     assert_eq!(files(&board, "callboard/w-1"), ["shared.txt", "topic.txt"]);
+}
+
+#[test]
+fn a_directory_that_is_gone_is_named() {
+    let board = Board::new();
+    add(&board, &["a", "b"]);
+    let dir = board.base().join("dir");
+    fs::create_dir(&dir).unwrap();
+    let work = ["--json", "work", "--exec", "mv ../dir ../elsewhere"];
+    let ran = board.finish(board.command().args(work).current_dir(&dir));
+    assert_eq!(ran.status.code(), Some(1), "{}{}", ran.stdout, ran.stderr);
+    let summary: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
+    let reason = summary["reason"].as_str().unwrap();
+    assert!(reason.contains(&format!("{} is not there any more", dir.display())), "{reason}");
+    assert_eq!((&board.task("a")["status"], &board.task("b")["status"]), (&json!("done"), &json!("available")));
 }
