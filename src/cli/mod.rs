@@ -297,6 +297,10 @@ fn run(arguments: Arguments) -> Outcome {
     if let (Command::Work(_), Some(_)) = (&arguments.command, &arguments.agent) {
         usage_error("`callboard work` names its agents itself, after --workflow ID: ID-1, ID-2, …; leave --agent out");
     }
+    if let Command::Supervise = arguments.command {
+        // It needs none of what follows, nor the directory that its worker was started in.
+        return supervise::run();
+    }
     let session = Session::new(&arguments)?;
     match arguments.command {
         Command::Init(arguments) => init::run(&session, arguments),

@@ -176,3 +176,17 @@ fn a_directory_that_is_gone_is_named() {
     assert!(reason.contains(&format!("{} is not there any more", dir.display())), "{reason}");
     assert_eq!((&board.task("a")["status"], &board.task("b")["status"]), (&json!("done"), &json!("available")));
 }
+
+#[test]
+fn a_worktree_does_without_the_directory_that_the_work_was_started_in() {
+    let board = Board::new();
+    begin(&board);
+    add(&board, &["a", "b"]);
+    let dir = board.base().join("marks/dir");
+    fs::create_dir(&dir).unwrap();
+    let options = ["--json", "work", "--worktree", "--workflow", "w", "--retries", "0", "--max-tasks", "2"];
+    let command = ["--", "rm", "-rf", dir.to_str().unwrap()];
+    let ran = board.finish(board.command().args(options).args(command).current_dir(&dir));
+    assert!(ran.status.success(), "{}{}", ran.stdout, ran.stderr);
+    assert_eq!((&board.task("a")["status"], &board.task("b")["status"]), (&json!("done"), &json!("done")));
+}
