@@ -88,7 +88,7 @@ impl State {
         let lease_millis = policy.lease_millis(present);
         let grows = |task: &Arc<Task>| {
             let until = lease_end(task, present, lease_millis, now);
-            let worth = |open: &Attempt| open.stepped || until.since(open.lease_until) > lease_millis / 10;
+            let worth = |open: &Attempt| open.stepped || until.since(open.lease_until) > until.since(now) / 10;
             task.open_attempt().is_some_and(worth)
         };
         let due = joins

@@ -62,6 +62,23 @@ fn calls_in_quick_succession_record_no_renewal() {
 }
 
 #[test]
+fn sign_of_life_is_recorded_after_twenty_seconds_or_when_a_tenth_of_a_lease_has_passed() {
+    let records = |world: &mut World, after: i64| {
+        let seq = world.state.seq();
+        drop(world.at(after).call("start_task", json!({"task_id": "nope"})));
+        world.state.seq() > seq
+    };
+    let mut idle = World::new().agent("a1");
+    assert!(!records(&mut idle, 20 * SECOND - 1));
+    assert!(records(&mut idle, 1));
+    let mut at_work = World::new().agent_in("a1", "ide").task("t");
+    at_work.nobody().call("update_task", json!({"task_id": "t", "silent_minutes": 2})).expect("updated");
+    at_work.claim("a1", "t");
+    assert!(!records(&mut at_work, 12 * SECOND));
+    assert!(records(&mut at_work, 1));
+}
+
+#[test]
 fn agent_that_acts_every_half_second_keeps_its_lease() {
     let mut world = World::new().agent("a1").task("t").claimed("a1", "t");
     for step in 0..4_000 {
