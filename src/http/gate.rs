@@ -174,9 +174,10 @@ impl Gate {
         if OPEN.contains(&request.uri().path()) {
             return Ok((request, CancellationToken::new()));
         }
-        let guest = match self.keys.as_ref().map_or(Verdict::Owner, |keys| presented(request.headers(), keys)) {
-            Verdict::Owner => None,
-            Verdict::Guest { principal, over } => Some((principal, over)),
+        let anybody = || Verdict::Owner { over: CancellationToken::new() };
+        let (guest, over) = match self.keys.as_ref().map_or_else(anybody, |keys| presented(request.headers(), keys)) {
+            Verdict::Owner { over } => (None, over),
+            Verdict::Guest { principal, over } => (Some(principal), over),
             Verdict::Expired { name } => {
                 let why = format!("the token `{name}` has expired; ask whoever runs the server for another");
                 return Err(Turned::away(StatusCode::UNAUTHORIZED, why));
@@ -189,8 +190,8 @@ impl Gate {
         };
         let mut caller = caller(request.headers())?;
         caller.remote = true;
-        if let Some((principal, over)) = guest {
-            caller.gone = over.child_token();
+        caller.gone = over.child_token();
+        if let Some(principal) = guest {
             if let Some(own) = &principal.agent {
                 caller.agent = own_agent(caller.agent, own, &principal.token)?;
             }

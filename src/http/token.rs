@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use subtle::ConstantTimeEq;
 use thiserror::Error;
+use tokio_util::sync::CancellationToken;
 
 use crate::private::{self, PrivateError};
 use crate::state::digest::hex;
@@ -38,6 +39,8 @@ struct Known {
     text: String,
     /// None when the file holds no token that could be accepted.
     version: Option<Version>,
+    /// Cancelled when it is no longer good.
+    over: CancellationToken,
 }
 
 /// Who has found a token good need not look at the file again for so long. Whoever makes one void waits for it.
@@ -75,20 +78,23 @@ impl Token {
         let current = std::fs::symlink_metadata(&self.path).map(|metadata| version(&metadata)).ok();
         if known.version.is_none() || current != known.version {
             match read(&self.path) {
-                Ok(read) => *known = read,
+                Ok(read) if read.text == known.text && known.version.is_some() => known.version = read.version,
+                Ok(read) => std::mem::replace(&mut *known, read).over.cancel(),
                 Err(error) => {
                     tracing::warn!(%error, "no token is accepted");
                     known.version = None;
+                    known.over.cancel();
                 }
             }
         }
     }
 
-    /// Whether it is the token that stood in the file at the last look. Takes as long for a wrong one as for the right one.
-    pub fn accepts(&self, presented: &[u8]) -> bool {
+    /// If it is the token that stood in the file at the last look: what is cancelled when it is no longer good. Takes as long
+    /// for a wrong one as for the right one.
+    pub fn accepts(&self, presented: &[u8]) -> Option<CancellationToken> {
         let known = self.lock();
         let is_same: bool = known.text.as_bytes().ct_eq(presented).into();
-        is_same && known.version.is_some()
+        (is_same && known.version.is_some()).then(|| known.over.clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
@@ -136,7 +142,7 @@ fn read(path: &Path) -> Result<Known, TokenError> {
     if text.len() != DIGITS || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return refuse("does not hold a token");
     }
-    Ok(Known { text, version: Some(version(&metadata)) })
+    Ok(Known { text, version: Some(version(&metadata)), over: CancellationToken::new() })
 }
 
 #[cfg(test)]
@@ -151,13 +157,13 @@ mod tests {
         let first = Token::open(dir.path(), false).unwrap();
         let old = first.text();
         assert_eq!(Token::open(dir.path(), false).unwrap().text(), old);
-        assert!(first.accepts(old.as_bytes()));
+        assert!(first.accepts(old.as_bytes()).is_some());
         let new = Token::open(dir.path(), true).unwrap().text();
         assert_ne!(new, old);
         first.look();
-        assert!(!first.accepts(old.as_bytes()));
-        assert!(first.accepts(new.as_bytes()));
-        assert!(!first.accepts(&new.as_bytes()[1..]));
+        assert!(first.accepts(old.as_bytes()).is_none());
+        assert!(first.accepts(new.as_bytes()).is_some());
+        assert!(first.accepts(&new.as_bytes()[1..]).is_none());
         assert_eq!(std::fs::metadata(first.path()).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
@@ -171,6 +177,6 @@ mod tests {
         std::os::unix::fs::symlink("/etc/hostname", token.path()).unwrap();
         assert!(Token::open(dir.path(), false).is_err());
         token.look();
-        assert!(!token.accepts(token.text().as_bytes()), "the file is gone");
+        assert!(token.accepts(token.text().as_bytes()).is_none(), "the file is gone");
     }
 }

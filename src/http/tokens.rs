@@ -220,17 +220,11 @@ struct Guest {
     over: CancellationToken,
 }
 
-/// Who presents a token.
+/// Who presents a token, and until when: `over` is cancelled then.
 pub enum Verdict {
-    Owner,
-    /// Until `over` is cancelled.
-    Guest {
-        principal: Arc<Principal>,
-        over: CancellationToken,
-    },
-    Expired {
-        name: String,
-    },
+    Owner { over: CancellationToken },
+    Guest { principal: Arc<Principal>, over: CancellationToken },
+    Expired { name: String },
     Stranger,
 }
 
@@ -249,7 +243,7 @@ impl Keyring {
     /// By what was seen a moment ago, if that lets it in; else by the files as they are.
     pub fn judge(&self, presented: &[u8]) -> Verdict {
         let is_recent = self.lock().looked_at.is_some_and(|at| at.elapsed() < GOOD_FOR);
-        if is_recent && let verdict @ (Verdict::Owner | Verdict::Guest { .. }) = self.compare(presented) {
+        if is_recent && let verdict @ (Verdict::Owner { .. } | Verdict::Guest { .. }) = self.compare(presented) {
             return verdict;
         }
         self.refresh();
@@ -258,7 +252,7 @@ impl Keyring {
 
     /// Takes as long for whichever token it is.
     fn compare(&self, presented: &[u8]) -> Verdict {
-        let is_owner = self.owner.accepts(presented);
+        let owner = self.owner.accepts(presented);
         let known = self.lock();
         let hash = if known.guests.is_empty() { String::new() } else { sha256(presented) };
         let mut found = u32::MAX;
@@ -266,8 +260,8 @@ impl Keyring {
             let same: Choice = guest.entry.sha256.as_bytes().ct_eq(hash.as_bytes());
             found.conditional_assign(&index, same);
         }
-        if is_owner {
-            return Verdict::Owner;
+        if let Some(over) = owner {
+            return Verdict::Owner { over };
         }
         match known.guests.get(found as usize) {
             None => Verdict::Stranger,
@@ -333,9 +327,10 @@ mod tests {
         revoke(&dir, "ci").unwrap();
         assert!(matches!(keyring.judge(text.as_bytes()), Verdict::Stranger));
         let old = keyring.owner.text();
-        assert!(matches!(keyring.judge(old.as_bytes()), Verdict::Owner));
+        let Verdict::Owner { over } = keyring.judge(old.as_bytes()) else { panic!("the owner") };
         let new = Token::open(&dir, true).unwrap().text();
         assert!(matches!(keyring.judge(old.as_bytes()), Verdict::Stranger));
-        assert!(matches!(keyring.judge(new.as_bytes()), Verdict::Owner));
+        assert!(over.is_cancelled());
+        assert!(matches!(keyring.judge(new.as_bytes()), Verdict::Owner { .. }));
     }
 }

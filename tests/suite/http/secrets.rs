@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::ways_in;
-use crate::harness::http::{Door, Server, WebSocket, serve};
+use crate::harness::http::{Door, Server, WebSocket, reply, serve};
 use crate::harness::{Board, PATIENCE, until};
 
 fn token_file(board: &Board) -> PathBuf {
@@ -60,6 +60,26 @@ fn new_token_ends_the_old_one_also_in_a_server_that_runs_already() {
             assert_eq!(server.ask(&with(&rotated.token)).status, 200, "{door:?}");
         }
     }
+}
+
+#[test]
+fn new_token_ends_what_was_open_with_the_old_one() {
+    let board = Board::new();
+    let running = Server::on(&board);
+    let mut socket = WebSocket::open(&running);
+    let mut stream = running.connect();
+    let wanted = json!({"notifications": {"resourceSubscriptions": ["coordination://status"]}});
+    let before = running.sockets();
+    stream.send(&running.modern(1, "subscriptions/listen", wanted).header("Connection", "close"));
+    assert_eq!(stream.answer_head().unwrap().status, 200);
+    let _rotated = Server::with(&board, &["--new-token"], &[]);
+    let mut id = 1;
+    until(PATIENCE, "calls on the open connection are refused", || {
+        id += 1;
+        socket.send(id, "get_status", &json!({}));
+        (reply(&socket.answer(id)).code() == "gone").then_some(())
+    });
+    until(PATIENCE, "the stream is closed", || (running.sockets() <= before).then_some(()));
 }
 
 #[test]
