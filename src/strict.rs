@@ -13,10 +13,9 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 pub const MAX_DEPTH: usize = 64;
 
 /// What is wrong with the text, if something is.
-pub fn check(text: &[u8]) -> Result<(), String> {
+pub fn check(text: &[u8]) -> serde_json::Result<()> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
-    let checked = Level(0).deserialize(&mut deserializer).and_then(|()| deserializer.end());
-    checked.map_err(|error| error.to_string())
+    Level(0).deserialize(&mut deserializer).and_then(|()| deserializer.end())
 }
 
 /// A value inside so many others.

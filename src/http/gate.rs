@@ -16,6 +16,7 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use http_body::{Body as HttpBody, Frame, SizeHint};
+use jsonrpsee::types::error::{INVALID_REQUEST_CODE, PARSE_ERROR_CODE};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::time::timeout;
@@ -112,18 +113,22 @@ struct CallerHeader {
 }
 
 /// Why a request was turned away, in words for whoever wrote the client.
-struct Turned(StatusCode, String);
+struct Turned {
+    status: StatusCode,
+    code: i32,
+    why: String,
+}
 
 impl Turned {
     fn away(status: StatusCode, why: impl fmt::Display) -> Self {
-        Self(status, why.to_string())
+        Self { status, code: INVALID_REQUEST_CODE, why: why.to_string() }
     }
 }
 
 impl IntoResponse for Turned {
     fn into_response(self) -> Response {
-        let Self(status, why) = self;
-        let error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": why}});
+        let Self { status, code, why } = self;
+        let error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": why}});
         let mut response = (status, axum::Json(error)).into_response();
         let headers = response.headers_mut();
         if status == StatusCode::UNAUTHORIZED {
@@ -155,7 +160,12 @@ pub async fn pass<F: Future<Output = Response>>(
             response.map(|body| Body::new(Watched { body, over, _reader: reader }))
         }
         Err(turned) => {
-            tracing::debug!(path = uri.path(), status = turned.0.as_u16(), why = ?turned.1, "request turned away");
+            tracing::debug!(
+                path = uri.path(),
+                status = turned.status.as_u16(),
+                why = turned.why,
+                "request turned away"
+            );
             turned.into_response()
         }
     }
@@ -273,7 +283,11 @@ async fn checked(request: Request) -> Result<Request, Turned> {
     if parts.uri.path() == MCP && body.trim_ascii_start().starts_with(b"[") {
         return Err(Turned::away(StatusCode::BAD_REQUEST, "MCP knows no batches; send one message a request"));
     }
-    strict::check(&body).map_err(|why| Turned::away(StatusCode::BAD_REQUEST, why))?;
+    strict::check(&body).map_err(|error| {
+        let turned = Turned::away(StatusCode::BAD_REQUEST, &error);
+        // What is JSON, and no message that is taken, is another matter.
+        if error.is_data() { turned } else { Turned { code: PARSE_ERROR_CODE, ..turned } }
+    })?;
     parts.extensions.insert(Checked(body.clone()));
     Ok(Request::from_parts(parts, Body::from(body)))
 }

@@ -4,6 +4,8 @@
 pub mod client;
 pub mod discover;
 mod events;
+mod notifications;
+mod post;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,19 +13,20 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
+use jsonrpsee::core::middleware::RpcServiceBuilder;
 use jsonrpsee::server::{
     BatchRequestConfig, Methods, PingConfig, RegisterMethodError, Server, ServerConfig, ServerHandle, StopHandle,
     TowerServiceBuilder, stop_channel,
 };
 use jsonrpsee::types::error::{INVALID_PARAMS_CODE, METHOD_NOT_FOUND_CODE};
-use jsonrpsee::types::{self, ErrorObjectOwned, Params, ResponsePayload};
+use jsonrpsee::types::{ErrorObjectOwned, Params};
 use jsonrpsee::{Extensions, RpcModule};
 use serde_json::{Map, Value};
 use tower::Service;
-use tower::layer::util::Identity;
+use tower::layer::util::{Identity, Stack};
 
+use self::notifications::Notifications;
 use crate::ops;
 use crate::participant::{CallError, Caller, Handle};
 use crate::state::limit;
@@ -34,6 +37,7 @@ use crate::strict;
 pub const REFUSED: i32 = -32_000;
 pub const FAILED: i32 = -32_001;
 
+const DISCOVER: &str = "rpc.discover";
 /// Messages that wait for one WebSocket's reader.
 const BUFFERED: u32 = 64;
 /// A WebSocket whose client answers no ping for so long is closed.
@@ -48,7 +52,9 @@ pub struct Checked(pub Bytes);
 #[derive(Clone)]
 pub struct Door {
     handle: Handle,
-    server: TowerServiceBuilder<Identity, Identity>,
+    /// What `rpc.discover` answers.
+    document: Arc<Value>,
+    server: TowerServiceBuilder<Stack<Notifications, Identity>, Identity>,
     methods: Methods,
     stopped: StopHandle,
 }
@@ -72,21 +78,18 @@ impl Door {
                 PingConfig::new().ping_interval(PING_INTERVAL).inactive_limit(PING_PATIENCE).max_failures(1),
             );
         let (stopped, stop) = stop_channel();
-        let server = Server::builder().set_config(config.build()).to_service_builder();
-        Ok((Self { handle: handle.clone(), server, methods: methods(handle)?, stopped }, stop))
+        let heeding = RpcServiceBuilder::new().layer(Notifications(Arc::new(handle.clone())));
+        let server = Server::builder().set_config(config.build()).set_rpc_middleware(heeding).to_service_builder();
+        let document = Arc::new(discover::document());
+        let methods = methods(handle.clone(), &document)?;
+        Ok((Self { handle, document, server, methods, stopped }, stop))
     }
 
     pub async fn handle(&self, request: Request) -> Response {
-        let is_plain = request
-            .headers()
-            .get(CONTENT_TYPE)
-            .is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(b"application/json"));
         let extensions = request.extensions();
-        if let (true, Some(Checked(body))) = (is_plain, extensions.get().cloned())
-            && let caller = extensions.get::<Caller>().cloned().unwrap_or_default()
-            && let Some(response) = self.call(&body, &caller).await
-        {
-            return response;
+        if let Some(Checked(body)) = extensions.get().cloned() {
+            let caller = extensions.get::<Caller>().cloned().unwrap_or_default();
+            return post::answer(self, &body, &caller).await;
         }
         // One for each request, because jsonrpsee tells connections apart by it.
         let mut server = self.server.clone().build(self.methods.clone(), self.stopped.clone());
@@ -98,32 +101,10 @@ impl Door {
             }
         }
     }
-
-    /// Answers if it is one call of an operation, as nearly every request is. The library's own server begins each
-    /// request as if it were a connection, which costs more than all the rest of it.
-    async fn call(&self, body: &Bytes, caller: &Caller) -> Option<Response> {
-        let request: types::Request = serde_json::from_slice(body).ok()?;
-        let operation = ops::find(request.method_name())?.name;
-        let answer = match read_arguments(operation, &request.params()) {
-            Ok(arguments) => self.handle.call(operation, arguments, caller).await,
-            Err(refusal) => Err(refusal.into()),
-        };
-        let payload = match answer {
-            Ok(reply) => ResponsePayload::success(reply),
-            Err(error) => ResponsePayload::error(error_object(&error)),
-        };
-        // Whatever comes of this, the call is done: nobody else may do it again.
-        Some(match serde_json::to_vec(&types::Response::<Value>::new(payload, request.id)) {
-            Ok(text) => ([(CONTENT_TYPE, "application/json; charset=utf-8")], text).into_response(),
-            Err(error) => {
-                tracing::warn!(%error, "a reply could not be written");
-                StatusCode::INTERNAL_SERVER_ERROR.into_response()
-            }
-        })
-    }
 }
 
-fn methods(handle: Handle) -> Result<Methods, RegisterMethodError> {
+/// On a WebSocket.
+fn methods(handle: Handle, document: &Arc<Value>) -> Result<Methods, RegisterMethodError> {
     let mut module = RpcModule::new(handle);
     for entry in ops::all() {
         module.register_async_method(entry.name, move |params, handle, extensions| async move {
@@ -131,8 +112,8 @@ fn methods(handle: Handle) -> Result<Methods, RegisterMethodError> {
         })?;
     }
     events::register(&mut module)?;
-    let document = Arc::new(discover::document());
-    module.register_method("rpc.discover", move |_, _, _| document.as_ref().clone())?;
+    let document = Arc::clone(document);
+    module.register_method(DISCOVER, move |_, _, _| document.as_ref().clone())?;
     Ok(module.into())
 }
 
@@ -150,7 +131,7 @@ async fn call(
 /// The parameters by name. What came over a WebSocket has passed no gate.
 fn arguments(operation: &'static str, params: &Params) -> Result<Value, Refusal> {
     let text = params.as_str().unwrap_or("{}");
-    strict::check(text.as_bytes()).map_err(|detail| bad_arguments(operation, detail))?;
+    strict::check(text.as_bytes()).map_err(|error| bad_arguments(operation, error.to_string()))?;
     read_arguments(operation, params)
 }
 

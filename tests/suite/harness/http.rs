@@ -534,7 +534,7 @@ impl<'a> Session<'a> {
     }
 }
 
-const TEXT: u8 = 1;
+pub const TEXT: u8 = 1;
 const CLOSE: u8 = 8;
 const PING: u8 = 9;
 

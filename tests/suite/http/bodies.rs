@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::status;
-use crate::harness::http::{Connection, Door, Request, Server, WebSocket};
+use crate::harness::http::{Connection, Door, Request, Server, TEXT, WebSocket};
 use crate::harness::{Board, PATIENCE, until};
 
 const LARGEST: usize = 1 << 20;
@@ -232,6 +232,60 @@ fn batch_of_calls_is_answered_up_to_its_limit() {
         let answer = server.ask(&batch(size));
         assert!(answer.message()["error"].is_object(), "{size}: {}", answer.text());
     }
+}
+
+#[test]
+fn any_id_that_json_rpc_knows_is_answered_and_a_notification_is_done_without_an_answer() {
+    let board = Board::new();
+    let server = Server::on(&board);
+    let create =
+        |task: &str| json!({"jsonrpc": "2.0", "method": "create_task", "params": {"description": "d", "id": task}});
+    let with = |task: &str, id: &Value| {
+        let mut message = create(task);
+        message["id"] = id.clone();
+        message
+    };
+    let made = |task: &str| !Door::Rpc.ask(&server, "get_task", &json!({"task_id": task})).is_error;
+    let ids = [json!(-1), json!(1.5), json!(u64::MAX), json!("a"), Value::Null];
+    for (number, id) in ids.iter().enumerate() {
+        let answer = server.ask(&server.post("/rpc", with(&format!("t{number}"), id).to_string())).message();
+        assert_eq!((&answer["id"], answer["result"].is_object()), (id, true), "{answer}");
+    }
+    for id in [json!({}), json!([1]), json!(true)] {
+        let answer = server.ask(&server.post("/rpc", with("odd", &id).to_string())).message();
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&Value::Null, &json!(-32600)), "{answer}");
+    }
+    assert!(!made("odd"));
+    let silent = server.ask(&server.post("/rpc", create("n1").to_string()));
+    assert_eq!((silent.status, silent.text().as_str()), (204, ""));
+    let silent = server.ask(&server.post("/rpc", json!([create("n2"), create("n3")]).to_string()));
+    assert_eq!((silent.status, silent.text().as_str()), (204, ""));
+    let mixed = json!([create("n4"), with("t5", &json!(-5)), 1, {"jsonrpc": "2.0", "id": 6, "method": "nope"}]);
+    let answers = server.ask(&server.post("/rpc", mixed.to_string())).message();
+    let told: Vec<_> = answers.as_array().unwrap().iter().map(|one| (&one["id"], &one["error"]["code"])).collect();
+    assert_eq!(told, [(&json!(-5), &Value::Null), (&Value::Null, &json!(-32600)), (&json!(6), &json!(-32601))]);
+    let mut socket = WebSocket::open(&server);
+    socket.frame(TEXT, create("n5").to_string().as_bytes());
+    socket.frame(TEXT, json!([create("n6"), with("t6", &json!(7))]).to_string().as_bytes());
+    assert_eq!(socket.next().unwrap()[0]["id"], 7);
+    for task in ["n1", "n2", "n3", "n4", "n6", "t6"] {
+        assert!(made(task), "{task}");
+    }
+    until(PATIENCE, "the notification is done", || made("n5").then_some(()));
+}
+
+#[test]
+fn what_is_wrong_with_a_message_has_the_code_of_the_protocol() {
+    let board = Board::new();
+    let server = Server::on(&board);
+    let code = |body: &str| server.ask(&server.post("/rpc", body)).message()["error"]["code"].clone();
+    for (body, expected) in
+        [("{", -32700), ("1 2", -32700), ("1", -32600), ("[]", -32600), (r#"{"a":1,"a":2}"#, -32600)]
+    {
+        assert_eq!(code(body), json!(expected), "{body}");
+    }
+    let subscribe = server.ask(&server.rpc(1, "subscribe_events", &json!({}))).message();
+    assert!(subscribe["error"]["message"].as_str().is_some_and(|why| why.contains("WebSocket")), "{subscribe}");
 }
 
 #[test]
