@@ -118,7 +118,7 @@ mod tests {
             ("{} {}".to_owned(), "trailing"),
             ("{".to_owned(), "EOF"),
         ] {
-            let checked = check(text.as_bytes()).err().unwrap_or_default();
+            let checked = check(text.as_bytes()).err().map(|error| error.to_string()).unwrap_or_default();
             assert!(
                 checked.contains(complaint) && checked.is_empty() == complaint.is_empty(),
                 "{complaint}: {checked}"

@@ -324,7 +324,7 @@ impl Entry {
             toolset: O::TOOLSET,
             agent: O::AGENT,
             params_schema: schema::of::<O::Params>,
-            reply_schema: schema::of::<O::Reply>,
+            reply_schema: schema::of_reply::<O::Reply>,
             prepare: prepare::<O>,
         }
     }
@@ -364,9 +364,17 @@ impl Entry {
     }
 }
 
-/// JSON Schema of what is not an operation's: the state file.
+/// JSON Schema of what is read and is not an operation's: a plan.
 pub fn schema_of<T: JsonSchema>(title: &str) -> Value {
-    let mut schema = schema::of::<T>();
+    titled(schema::of::<T>(), title)
+}
+
+/// The same of what is written: the state file.
+pub fn schema_of_written<T: JsonSchema>(title: &str) -> Value {
+    titled(schema::of_reply::<T>(), title)
+}
+
+fn titled(mut schema: Map<String, Value>, title: &str) -> Value {
     schema.insert("$schema".to_owned(), Value::from("https://json-schema.org/draft/2020-12/schema"));
     schema.insert("title".to_owned(), Value::from(title));
     Value::Object(schema)

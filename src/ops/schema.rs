@@ -1,22 +1,36 @@
-//! JSON Schema of parameters and replies, in the plain form that every client reads.
+//! JSON Schema of parameters, in the plain form that every client reads, and of replies, as exact as they are.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value};
 
+/// Of what is read.
 pub fn of<T: JsonSchema>() -> Map<String, Value> {
+    let mut schema = object::<T>(settings().with_transform(Nullless));
+    // Clients refuse a tool whose arguments are not an object, also when it takes none.
+    schema.entry("type").or_insert_with(|| Value::from("object"));
+    schema
+}
+
+/// Of what is written.
+pub fn of_reply<T: JsonSchema>() -> Map<String, Value> {
+    object::<T>(settings().for_serialize())
+}
+
+fn settings() -> SchemaSettings {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
     });
-    let mut schema = settings.with_transform(Plain).into_generator().into_root_schema_for::<T>();
+    settings.with_transform(Plain)
+}
+
+fn object<T: JsonSchema>(settings: SchemaSettings) -> Map<String, Value> {
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
     schema.remove("title");
-    let mut map = schema.as_object().cloned().unwrap_or_default();
-    // Clients refuse a tool whose arguments are not an object, also when it takes none.
-    map.entry("type").or_insert_with(|| Value::from("object"));
-    map.remove("description");
-    map
+    schema.remove("description");
+    schema.as_object().cloned().unwrap_or_default()
 }
 
 pub fn require(schema: &mut Map<String, Value>, name: &str) {
@@ -39,7 +53,7 @@ pub fn summary(schema: &Map<String, Value>) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// Without `format: uint32`, nullable type arrays and `default: null`, which clients warn about and models pay for.
+/// Without `format: uint32` and `default: null`, which clients warn about and models pay for.
 #[derive(Clone)]
 struct Plain;
 
@@ -49,13 +63,24 @@ impl Transform for Plain {
         if schema.as_bool() == Some(true) {
             schema.ensure_object();
         }
-        let is_number = matches!(schema.get("type").and_then(Value::as_str), Some("integer" | "number"));
-        if is_number || schema.get("format").and_then(Value::as_str).is_some_and(|format| format.starts_with("uint")) {
+        if is_number(schema)
+            || schema.get("format").and_then(Value::as_str).is_some_and(|format| format.starts_with("uint"))
+        {
             schema.remove("format");
         }
         if schema.get("default").is_some_and(is_blank) {
             schema.remove("default");
         }
+        transform_subschemas(self, schema);
+    }
+}
+
+/// A field that may be left out may be null, too, without its saying so: clients warn about types in arrays.
+#[derive(Clone)]
+struct Nullless;
+
+impl Transform for Nullless {
+    fn transform(&mut self, schema: &mut Schema) {
         if let Some(Value::Array(types)) = schema.get("type")
             && let Some(only) = types.iter().find(|one| *one != "null").cloned()
         {
@@ -76,6 +101,15 @@ impl Transform for Plain {
             values.retain(|value| !value.is_null());
         }
         transform_subschemas(self, schema);
+    }
+}
+
+fn is_number(schema: &Schema) -> bool {
+    let is_one = |name: &Value| name == "integer" || name == "number";
+    match schema.get("type") {
+        Some(Value::Array(names)) => names.iter().any(is_one),
+        Some(name) => is_one(name),
+        None => false,
     }
 }
 

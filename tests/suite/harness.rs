@@ -24,6 +24,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::schemas::{assert_document, assert_reply};
+
 pub const STATE_FILE: &str = statefile::FILE_NAME;
 /// The code of an answer that says: nothing was done, try again.
 const LOCKED: &str = "locked";
@@ -172,7 +174,9 @@ impl Board {
     pub fn cli_ok(&self, operation: &str, arguments: Value) -> Value {
         let finished = self.cli(operation, arguments);
         assert!(finished.status.success(), "{operation}: {} {}", finished.stdout, finished.stderr);
-        finished.value()
+        let reply = finished.value();
+        assert_reply(operation, &reply);
+        reply
     }
 
     pub fn mcp(&self) -> Client {
@@ -237,6 +241,7 @@ impl Board {
             (document.board.seq == replay.seq()).then_some((document, replay))
         });
         assert!(*document == replay.to_document(), "the state file is not what the journal says");
+        assert_document(&self.document());
     }
 }
 
@@ -366,7 +371,9 @@ impl Client {
     /// The reply of a call that must succeed.
     #[track_caller]
     pub fn ok(&mut self, tool: &str, arguments: Value) -> Value {
-        self.call(tool, arguments).ok()
+        let reply = self.call(tool, arguments).ok();
+        assert_reply(tool, &reply);
+        reply
     }
 
     #[track_caller]

@@ -29,6 +29,7 @@ mod recovery;
 mod reservations;
 mod rules;
 mod runs;
+mod schemas;
 mod settings;
 mod simulation;
 mod snapshots;

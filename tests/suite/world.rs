@@ -17,6 +17,8 @@ use callboard::state::time::{SECOND, Timestamp};
 use callboard::state::{Envelope, State};
 use serde_json::{Value, json};
 
+use super::schemas::{assert_document, assert_reply};
+
 /// Events up to which every step replays the whole history; beyond, one step in `SPARSE` does.
 const REPLAYED_ALWAYS: usize = 150;
 const SPARSE: u64 = 256;
@@ -259,6 +261,9 @@ impl World {
             Ok(executed) => executed,
             Err(refusal) => Executed { events: Vec::new(), answer: Err(refusal), actor: None },
         };
+        if let Ok(reply) = &executed.answer {
+            assert_reply(name, reply);
+        }
         let kinds: Vec<_> = executed.events.iter().map(|recorded| recorded.event.kind()).collect();
         if find(name).is_some_and(|entry| entry.annotations.read_only) {
             assert!(kinds.is_empty(), "{name} only reads and recorded {kinds:?}");
@@ -378,6 +383,7 @@ impl World {
         replayed.wake(self.state.board().last_activity);
         assert_eq!(replayed.to_document(), document, "the replay of the whole history differs");
         assert_eq!(replayed.check(), Vec::<String>::new());
+        assert_document(&serde_json::to_value(&document).expect("a document can be written"));
         let text = serde_json::to_string(&document).expect("a document can be written");
         let read = serde_json::from_str(&text).expect("and read");
         let mut loaded = State::from_document(read);

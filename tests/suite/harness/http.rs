@@ -14,6 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::{Board, PATIENCE, Reply, until};
+use crate::schemas::assert_reply;
 
 pub const LEGACY_VERSION: &str = "2025-11-25";
 const MODERN_VERSION: &str = "2026-07-28";
@@ -200,7 +201,9 @@ impl Door {
 
     #[track_caller]
     pub fn ok(self, server: &Server, operation: &str, arguments: &Value) -> Value {
-        self.ask(server, operation, arguments).ok()
+        let reply = self.ask(server, operation, arguments).ok();
+        assert_reply(operation, &reply);
+        reply
     }
 }
 
