@@ -9,7 +9,7 @@ mod completions;
 mod conformance;
 mod http;
 mod prompts;
-mod resources;
+pub mod resources;
 mod server;
 mod stdio;
 mod subscriptions;

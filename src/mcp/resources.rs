@@ -99,15 +99,20 @@ impl Subject {
     /// Whether the content may differ after the event. That an agent was heard of again is no news to anybody.
     pub fn is_touched_by(&self, recorded: &Recorded) -> bool {
         let event = &recorded.event;
-        if matches!(event, Event::BoardCreated { .. } | Event::Imported { .. }) {
+        if matches!(event, Event::BoardCreated { .. } | Event::Imported { .. } | Event::StateRestored { .. }) {
             return true;
         }
         let of_tasks = event.tasks();
+        let of_leases = matches!(event, Event::ClockStepped { .. } | Event::ParticipantGone { .. });
         let seen = matches!(event, Event::AgentSeen { .. });
         match self {
             Self::Status => !seen,
-            Self::Tasks => !of_tasks.is_empty(),
-            Self::Task(id) => of_tasks.contains(&id),
+            Self::Tasks => of_leases || !of_tasks.is_empty(),
+            // What begins or ends one may begin or end those that it is a part of.
+            Self::Task(id) => match event {
+                Event::TasksCreated { tasks } => tasks.iter().any(|task| task.id == *id || task.path.is_some()),
+                _ => of_leases || of_tasks.contains(&id) || is_list_changed_by(recorded),
+            },
             Self::Discoveries => matches!(event, Event::DiscoveryAdded { .. }),
             Self::Tagged(tag) => matches!(event, Event::DiscoveryAdded { tags, .. } if tags.contains(tag)),
             Self::MasterPlan => matches!(event, Event::PlanSet { .. } | Event::StateEdited { .. }),
@@ -134,6 +139,9 @@ pub fn is_list_changed_by(recorded: &Recorded) -> bool {
                 | Event::TasksCreated { .. }
                 | Event::TaskUpdated { .. }
                 | Event::StateEdited { .. }
+                | Event::StateRestored { .. }
+                | Event::PlanImported { .. }
+                | Event::TasksReset { .. }
                 | Event::Completed { .. }
                 | Event::Cancelled { .. }
                 | Event::Retried { .. }

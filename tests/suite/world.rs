@@ -5,9 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use callboard::mcp::resources::{Subject, is_list_changed_by};
 use callboard::ops::{Call, DefaultAgent, Executed, Fetched, History, Vitals, execute, find, waits};
 use callboard::state::agent::Participant;
 use callboard::state::deadline::clock_stepped;
+use callboard::state::document::Document;
 use callboard::state::event::{Event, Recorded};
 use callboard::state::id::{AgentId, ParticipantId, TaskId};
 use callboard::state::policy::Policy;
@@ -356,9 +358,13 @@ impl World {
         self.state.settle();
         self.steps += 1;
         for event in &recorded {
+            let before = self.is_short().then(|| self.replica.to_document());
             self.replica.apply(&through_json(event)).expect("what was recorded can be replayed");
+            self.replica.settle();
+            if let Some(before) = before {
+                assert_told(&before, &self.replica.to_document(), event);
+            }
         }
-        self.replica.settle();
         self.past.0.extend(recorded);
         if self.replays_seldom {
             assert_eq!(self.state.check(), Vec::<String>::new());
@@ -484,6 +490,37 @@ impl Answered for Result<Value, Refusal> {
             }
         }
     }
+}
+
+/// Whoever has subscribed to what differs is told.
+fn assert_told(before: &Document, after: &Document, recorded: &Recorded) {
+    let kind = recorded.event.kind();
+    // That somebody was heard of again is no news.
+    if ["agent_seen", "runner_seen"].contains(&kind) {
+        return;
+    }
+    let agents = |document: &Document| {
+        let mut agents = document.agents.clone();
+        agents.values_mut().for_each(|agent| agent.last_heartbeat = Timestamp::default());
+        agents
+    };
+    let plan = |document: &Document| (document.board.goal.clone(), document.board.master_plan.clone());
+    let mut differs = vec![
+        (Subject::Tasks, before.tasks != after.tasks),
+        (Subject::Discoveries, before.discoveries != after.discoveries),
+        (Subject::MasterPlan, plan(before) != plan(after)),
+        (Subject::Agents, agents(before) != agents(after)),
+    ];
+    let changed = after.tasks.iter().filter(|task| !before.tasks.contains(task));
+    differs.extend(changed.map(|task| (Subject::Task(task.id.clone()), true)));
+    for (subject, differs) in differs {
+        assert!(!differs || subject.is_touched_by(recorded), "{kind} is not told to who listens for {subject:?}");
+    }
+    let listed = |document: &Document| -> Vec<(TaskId, String)> {
+        let tasks = document.tasks.iter().filter(|task| task.status.is_unfinished() && task.run.is_none());
+        tasks.map(|task| (task.id.clone(), task.headline().to_owned())).collect()
+    };
+    assert!(listed(before) == listed(after) || is_list_changed_by(recorded), "{kind} changes the list of resources");
 }
 
 /// Objects may have more fields; `null` stands for an absent field.
