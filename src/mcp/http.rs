@@ -2,7 +2,8 @@
 //!
 //! From 2026-07-28 on each request stands alone and is answered with JSON. Before, a client opens a session and its
 //! requests are answered as event streams. A session holds nothing but the client's subscriptions; one that the server
-//! has forgotten, because it was idle or because the server was started anew, goes on as if nothing had happened.
+//! has forgotten, because it was idle or because the server was started anew, goes on, and is told of every resource that
+//! it may have subscribed to.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,6 +26,8 @@ use crate::state::limit::{BODY, SESSIONS};
 const IDLE: Duration = Duration::from_secs(60 * 60);
 /// Comments on idle event streams, by which either side finds out that the other is gone.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// What a client is called whose session was forgotten.
+pub const FORGOTTEN: &str = "forgotten";
 /// The header by which a client names its session, and the form of the names: a UUID.
 pub const SESSION: &str = "mcp-session-id";
 const SESSION_LENGTH: usize = 36;
@@ -96,7 +99,7 @@ impl SessionStore for Ended {
     async fn load(&self, session: &str) -> Result<Option<SessionState>, SessionStoreError> {
         let is_name = session.len() == SESSION_LENGTH && session.bytes().all(|b| b == b'-' || b.is_ascii_hexdigit());
         let ended = self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|ended| ended == session);
-        let client = Implementation::new("unknown", "0");
+        let client = Implementation::new(FORGOTTEN, "0");
         let params = InitializeRequestParams::new(ClientCapabilities::default(), client);
         Ok((is_name && !ended).then(|| SessionState::new(params)))
     }

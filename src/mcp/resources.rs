@@ -36,7 +36,7 @@ static READS: [Read; 5] = [
         subject: Subject::Tasks,
         uri: "coordination://tasks",
         title: "Tasks",
-        description: "Every task with its status, owner and dependencies",
+        description: "The first 200 tasks with status, owner and dependencies; get_all_tasks has the rest",
     },
     Read {
         subject: Subject::Discoveries,
@@ -54,7 +54,7 @@ static READS: [Read; 5] = [
         subject: Subject::Agents,
         uri: "coordination://agents",
         title: "Agents",
-        description: "Who is registered, alive, and working on what",
+        description: "Who is registered, alive, and working on what: the first 200",
     },
 ];
 
@@ -125,6 +125,11 @@ impl Subject {
             }
         }
     }
+}
+
+/// Those that every board has.
+pub fn fixed() -> Vec<(String, Subject)> {
+    READS.iter().map(|read| (read.uri.to_owned(), read.subject.clone())).collect()
 }
 
 /// Whether the list of resources differs after the event.

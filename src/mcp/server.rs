@@ -155,9 +155,9 @@ impl ServerHandler for Server {
     async fn list_resources(&self, page: Page, request: Request) -> Answer<ListResourcesResult> {
         refuse_cursor(page)?;
         let mut result = ListResourcesResult::with_all_items(self.look(resources::list).await?);
-        // Its tasks come and go.
-        (result.ttl_ms, result.cache_scope) = list_caching(&request);
-        result.ttl_ms = result.ttl_ms.map(|_| TASKS_TTL_MS);
+        // Its tasks come and go, and are for nobody else.
+        (result.ttl_ms, result.cache_scope) =
+            is_modern(&request).then_some((TASKS_TTL_MS, CacheScope::Private)).unzip();
         Ok(result)
     }
 

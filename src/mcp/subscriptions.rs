@@ -15,6 +15,7 @@ use tokio::select;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use super::http::FORGOTTEN;
 use super::resources::{self, Subject};
 use crate::failpoint;
 use crate::ops::EventFilter;
@@ -147,7 +148,8 @@ impl Sessions {
     /// the replies, which not every client is ready for that has not subscribed to anything.
     pub fn open(&self, handle: &Handle, extensions: &Extensions, peer: &Peer<RoleServer>) {
         if extensions.get::<Parts>().is_some() {
-            tell_of_list(handle, peer);
+            let is_forgotten = peer.peer_info().is_some_and(|client| client.client_info.name == FORGOTTEN);
+            tell_unasked(handle, peer, if is_forgotten { resources::fixed() } else { Vec::new() });
         }
     }
 
@@ -166,7 +168,7 @@ impl Sessions {
         {
             let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             if session.is_empty() && !sessions.contains_key(&session) {
-                tell_of_list(handle, peer);
+                tell_unasked(handle, peer, Vec::new());
             }
             let resources = &mut sessions.entry(session.clone()).or_default().resources;
             if resources.contains_key(uri) {
@@ -203,11 +205,12 @@ impl Sessions {
     }
 }
 
-/// Changes of the list are told without having been asked for: so it was before 2026-07-28.
-fn tell_of_list(handle: &Handle, peer: &Peer<RoleServer>) {
+/// Changes of the list are told without having been asked for: so it was before 2026-07-28. And of `subjects`, as if it had
+/// been asked for.
+fn tell_unasked(handle: &Handle, peer: &Peer<RoleServer>, subjects: Vec<(String, Subject)>) {
     let (handle, peer) = (handle.clone(), peer.clone());
     tokio::spawn(async move {
-        let interest = Interest { list: true, subjects: Vec::new() };
+        let interest = Interest { list: true, subjects };
         match listen_from_now(&handle).await {
             Ok(listener) => tell(&peer, &interest, listener, &CancellationToken::new()).await,
             Err(error) => tracing::debug!(error = %error.message, "changes of the list are not told"),

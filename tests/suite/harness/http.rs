@@ -316,7 +316,7 @@ pub fn events(text: &str) -> Vec<Value> {
 /// One TCP connection.
 pub struct Connection {
     stream: TcpStream,
-    unread: Vec<u8>,
+    pub unread: Vec<u8>,
 }
 
 impl Connection {
@@ -433,7 +433,7 @@ impl Connection {
 
     /// False at the end, be it clean or not.
     #[track_caller]
-    fn read_more(&mut self) -> bool {
+    pub fn read_more(&mut self) -> bool {
         let mut part = [0; 16 * 1024];
         match self.stream.read(&mut part) {
             Ok(0) => false,
@@ -487,8 +487,8 @@ impl Connection {
 
 /// A session as the versions before 2026-07-28 have it.
 pub struct Session<'a> {
-    server: &'a Server,
-    id: String,
+    pub server: &'a Server,
+    pub id: String,
 }
 
 impl<'a> Session<'a> {

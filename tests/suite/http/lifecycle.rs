@@ -288,3 +288,24 @@ fn board_that_cannot_be_read_is_not_ready_and_its_callers_are_told() {
     assert!(failed["error"]["data"]["code"].is_string(), "{failed}");
     assert!(Door::Mcp.ask(&server, "get_status", &json!({})).is_error);
 }
+
+#[test]
+fn session_of_a_server_before_is_told_of_what_it_may_have_subscribed_to() {
+    let board = Board::new();
+    board.cli_ok("create_task", json!({"description": "d"}));
+    let id = Session::open(&Server::on(&board)).id;
+    let server = Server::on(&board);
+    let session = Session { server: &server, id };
+    let listed = server.ask(&session.post(&json!({"jsonrpc": "2.0", "id": 1, "method": "resources/list"})));
+    assert!(listed.message()["result"]["resources"].is_array(), "{}", listed.text());
+    let mut stream = session.stream();
+    Door::Rpc.ok(&server, "create_task", &json!({"description": "d"}));
+    let told = |stream: &Connection| String::from_utf8_lossy(&stream.unread).into_owned();
+    for what in ["coordination://status", "coordination://tasks", "list_changed"] {
+        while !told(&stream).contains(what) {
+            assert!(stream.read_more(), "{what}: {}", told(&stream));
+        }
+    }
+    let told = told(&stream);
+    assert!(!told.contains("coordination://discoveries"), "{told}");
+}
