@@ -2,6 +2,8 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
+use axum::http::Uri;
+use axum::http::uri::Authority;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 
@@ -25,10 +27,10 @@ pub struct Arguments {
     #[arg(long)]
     allow_remote: bool,
     /// Take requests for this host name, too
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = host)]
     allow_host: Vec<String>,
     /// Take requests of web pages from this origin, as in https://example.org
-    #[arg(long, value_name = "ORIGIN")]
+    #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     allow_origin: Vec<String>,
     /// Which tools to show; hidden ones can still be called
     #[arg(long, value_enum, default_value = "core")]
@@ -37,6 +39,24 @@ pub struct Arguments {
     #[cfg(feature = "conformance")]
     #[arg(long, hide = true, conflicts_with = "allow_remote")]
     conformance: bool,
+}
+
+/// As it is compared: what stands there beside a name would never match.
+fn host(text: &str) -> Result<String, &'static str> {
+    let authority: Option<Authority> = text.parse().ok();
+    let name = authority.filter(|authority| authority.host() == text).map(|authority| authority.host().to_owned());
+    name.ok_or("a host name or address alone, without a port, as in board.example or [::1]")
+}
+
+/// As browsers send it: without a path, and without the port that the scheme has anyway.
+fn origin(text: &str) -> Result<String, &'static str> {
+    let wrong = "a scheme, a host and perhaps a port, as in https://example.org";
+    let uri: Uri = text.parse().map_err(|_| wrong)?;
+    let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else { return Err(wrong) };
+    let is_bare = uri.path_and_query().is_none_or(|path| path == "/") && !authority.as_str().contains('@');
+    let port = authority.port_u16().filter(|port| !matches!((scheme, port), ("http", 80) | ("https", 443)));
+    let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+    if is_bare { Ok(format!("{scheme}://{}{port}", authority.host())) } else { Err(wrong) }
 }
 
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {

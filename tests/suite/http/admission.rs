@@ -315,3 +315,24 @@ fn caller_of_a_request_is_who_its_header_says_and_nobody_without_it() {
         assert!(answer.status == 400 || message["error"].is_object(), "{wrong}: {} {}", answer.status, answer.text());
     }
 }
+
+#[test]
+fn names_that_could_never_match_are_refused_and_origins_taken_as_browsers_send_them() {
+    let board = Board::new();
+    for (option, wrong) in [
+        ("--allow-host", "board.example:8425"),
+        ("--allow-host", "http://board.example"),
+        ("--allow-host", "a@b"),
+        ("--allow-host", ""),
+        ("--allow-origin", "ide.example"),
+        ("--allow-origin", "https://ide.example/app"),
+        ("--allow-origin", "https://me@ide.example"),
+    ] {
+        let refused = board.finish(board.command().args(["serve", "--listen", "127.0.0.1:0", option, wrong]));
+        assert_eq!(refused.status.code(), Some(2), "{option} {wrong} {}", refused.stderr);
+        assert!(refused.stderr.contains("as in"), "{}", refused.stderr);
+    }
+    let server = Server::with(&board, &["--allow-origin", "https://ide.example:443/"], &[]);
+    let call = Door::Rpc.call(&server, 1, "get_status", &json!({})).header("Origin", "https://ide.example");
+    assert_eq!(server.ask(&call).status, 200);
+}
