@@ -103,7 +103,8 @@ impl Checkout {
         Before { head: self.head().ok(), dirty: self.dirty().unwrap_or_default() }
     }
 
-    /// Before a task that goes on here after its worker was killed: what lies in the agent's own worktree is the task's, since `head`.
+    /// Before a task that goes on here after its worker was killed: what lies in the agent's own worktree is the task's,
+    /// since `head`.
     pub fn before_what_goes_on(&self, head: Option<&str>) -> Before {
         let now = self.before();
         let Some(own) = &self.own else { return now };
@@ -227,10 +228,26 @@ impl Checkout {
         if is_dirty || self.head()? != head {
             git(&root, ["reset", "--quiet", "--hard", head])?;
         }
-        if is_dirty && let Some(name) = self.dirty()?.first() {
+        if is_dirty && let Some(name) = self.unkept()? {
             bail!("{name} stays there");
         }
         Ok(())
+    }
+
+    /// Of what lies there, something that git could not take along: a repository, or a submodule's commit. Another file that
+    /// still differs does so however often it is set back, as with line ends that git would write otherwise.
+    fn unkept(&self) -> anyhow::Result<Option<String>> {
+        if let Some(name) = names(&self.untracked()?).next() {
+            return Ok(Some(name));
+        }
+        let raw = git(&self.root(), ["diff", "--raw", "--no-renames", "--ignore-submodules=dirty", "-z", "HEAD"])?;
+        let mut fields = names(&raw);
+        while let (Some(modes), Some(name)) = (fields.next(), fields.next()) {
+            if modes.starts_with(":160000") || modes.contains(" 160000 ") {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
     }
 
     /// A commit needs a name, and a machine may have none.

@@ -190,3 +190,22 @@ fn a_worktree_does_without_the_directory_that_the_work_was_started_in() {
     assert!(ran.status.success(), "{}{}", ran.stdout, ran.stderr);
     assert_eq!((&board.task("a")["status"], &board.task("b")["status"]), (&json!("done"), &json!("done")));
 }
+
+#[test]
+fn a_file_that_differs_however_often_it_is_set_back_moves_no_worktree_away() {
+    let board = Board::new();
+    begin(&board);
+    fs::write(board.base().join("ends.txt"), "one\r\ntwo\r\n").unwrap();
+    git(&board, &["add", "ends.txt"]);
+    git(&board, &["commit", "--quiet", "-m", "as it was"]);
+    fs::write(board.base().join(".gitattributes"), "*.txt text\n").unwrap();
+    git(&board, &["add", ".gitattributes"]);
+    git(&board, &["commit", "--quiet", "-m", "as it is to be"]);
+    add(&board, &["a", "b"]);
+    let script = "echo x > $CALLBOARD_TASK_ID.txt; exit 78";
+    let options = ["--worktree", "--workflow", "w", "--continue-on-error"];
+    assert!(!Worker::start(&board, &options, script).ends().1.success());
+    assert_eq!(moved(&board), Vec::<PathBuf>::new());
+    assert!(files(&board, "refs/callboard/a/1").contains(&"a.txt".to_owned()));
+    assert!(!files(&board, "refs/callboard/b/1").contains(&"a.txt".to_owned()));
+}
