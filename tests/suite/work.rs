@@ -213,6 +213,17 @@ fn only_the_scope_is_worked_off() {
 }
 
 #[test]
+fn a_scope_whose_tasks_have_retired_is_finished() {
+    let board = Board::with_policy("keep_finished = 1\n");
+    let task = |id: &str, path: &str| json!({"id": id, "description": "d", "path": path});
+    board.cli_ok("create_tasks_batch", json!({"tasks": [task("a", "P1"), task("b", "P2"), task("c", "P3")]}));
+    assert!(Worker::start(&board, &[], "true").ends().1.success());
+    assert!(!board.tasks().contains_key("a"), "it has retired");
+    let (summary, status) = Worker::start(&board, &["--scope", "P1"], "true").ends();
+    assert!(status.success(), "{summary}");
+}
+
+#[test]
 fn the_line_that_goes_on_has_its_options_behind_the_command() {
     let board = Board::new();
     let named = Board::at(board.base().join("work"));
