@@ -67,6 +67,8 @@ mod verify_bundles;
 mod verify_snapshots;
 mod wait_for_events;
 
+pub use claim_run::ClaimRun;
+pub use claim_task::ClaimTask;
 pub use execute::{Executed, admit, execute, waits};
 pub use get_status::Reply as StatusReply;
 pub use health_check::Vitals;

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use tower::Layer;
 
 use super::call;
-use crate::ops;
+use crate::ops::{self, ClaimRun, ClaimTask, Entry, Operation};
 use crate::participant::Handle;
 
 #[derive(Clone)]
@@ -30,13 +30,22 @@ pub struct Heeding<S> {
     handle: Arc<Handle>,
 }
 
-async fn heed(handle: &Handle, notification: &Notification<'_>) {
-    let Some(entry) = ops::find(&notification.method) else { return };
-    let params = Params::new(notification.params.as_deref().map(RawValue::get));
-    // Nobody waits for what comes of it.
-    if let Err(error) = call(entry.name, &params, handle, &notification.extensions).await {
-        tracing::debug!(operation = entry.name, error = error.message(), "a notification was refused");
-    }
+/// What was begun is done also if the connection is closed meanwhile; of what was not the library lets go. What says nothing
+/// but in its reply is left: a request whose id the library does not know would hold a task that nobody hears of.
+async fn heed(handle: &Arc<Handle>, notification: &Notification<'_>) {
+    let entry = ops::find(&notification.method);
+    let is_mute =
+        |entry: &&Entry| entry.annotations.read_only || [ClaimTask::NAME, ClaimRun::NAME].contains(&entry.name);
+    let Some(entry) = entry.filter(|entry| !is_mute(entry)) else { return };
+    let (handle, extensions) = (Arc::clone(handle), notification.extensions.clone());
+    let params = Params::new(notification.params.as_deref().map(RawValue::get)).into_owned();
+    let heeded = tokio::spawn(async move {
+        // Nobody waits for what comes of it.
+        if let Err(error) = call(entry.name, &params, &handle, &extensions).await {
+            tracing::debug!(operation = entry.name, error = error.message(), "a notification was refused");
+        }
+    });
+    drop(heeded.await);
 }
 
 impl<S> RpcServiceT for Heeding<S>
