@@ -175,7 +175,8 @@ impl Flat {
         *self = Self { books, ..Self::default() };
     }
 
-    /// Writes a file that shows `state`, but for its first part, into the spare or a new one; `None` when this way is not open here.
+    /// Writes a file that shows `state`, but for its first part, into the spare or a new one; `None` when this way is not open
+    /// here.
     /// `changed` is what changed since the last one that got its place, and after an error nothing is known any more.
     /// `own` is the live file if nobody has left another since this process did.
     pub fn prepare(
