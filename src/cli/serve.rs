@@ -53,10 +53,12 @@ fn origin(text: &str) -> Result<String, &'static str> {
     let wrong = "a scheme, a host and perhaps a port, as in https://example.org";
     let uri: Uri = text.parse().map_err(|_| wrong)?;
     let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else { return Err(wrong) };
-    let is_bare = uri.path_and_query().is_none_or(|path| path == "/") && !authority.as_str().contains('@');
-    let port = authority.port_u16().filter(|port| !matches!((scheme, port), ("http", 80) | ("https", 443)));
-    let port = port.map(|port| format!(":{port}")).unwrap_or_default();
-    if is_bare { Ok(format!("{scheme}://{}{port}", authority.host())) } else { Err(wrong) }
+    let is_bare = uri.path_and_query().is_none_or(|path| path == "/");
+    // Nobody's name before the host, and no port that is none.
+    let Some(port) = authority.as_str().strip_prefix(authority.host()).filter(|_| is_bare) else { return Err(wrong) };
+    let is_port = port.is_empty() || authority.port_u16().is_some();
+    let port = if matches!((scheme, port), ("http", ":80") | ("https", ":443")) { "" } else { port };
+    if is_port { Ok(format!("{scheme}://{}{port}", authority.host())) } else { Err(wrong) }
 }
 
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {

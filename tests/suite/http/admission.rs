@@ -327,6 +327,7 @@ fn names_that_could_never_match_are_refused_and_origins_taken_as_browsers_send_t
         ("--allow-origin", "ide.example"),
         ("--allow-origin", "https://ide.example/app"),
         ("--allow-origin", "https://me@ide.example"),
+        ("--allow-origin", "https://ide.example:99999"),
     ] {
         let refused = board.finish(board.command().args(["serve", "--listen", "127.0.0.1:0", option, wrong]));
         assert_eq!(refused.status.code(), Some(2), "{option} {wrong} {}", refused.stderr);
