@@ -78,7 +78,7 @@ impl Door {
                 PingConfig::new().ping_interval(PING_INTERVAL).inactive_limit(PING_PATIENCE).max_failures(1),
             );
         let (stopped, stop) = stop_channel();
-        let heeding = RpcServiceBuilder::new().layer(Notifications(Arc::new(handle.clone())));
+        let heeding = RpcServiceBuilder::new().layer(Notifications(handle.clone()));
         let server = Server::builder().set_config(config.build()).set_rpc_middleware(heeding).to_service_builder();
         let document = Arc::new(discover::document());
         let methods = methods(handle.clone(), &document)?;

@@ -1,8 +1,6 @@
 //! Notifications on a WebSocket: done, and not answered. The library leaves them undone. A request whose id is no string and
 //! no whole number from 0 is one to it, too.
 
-use std::sync::Arc;
-
 use jsonrpsee::MethodResponse;
 use jsonrpsee::core::middleware::{Batch, BatchEntry, Notification, RpcServiceT};
 use jsonrpsee::types::{Params, Request};
@@ -14,30 +12,30 @@ use crate::ops::{self, ClaimRun, ClaimTask, Entry, Operation};
 use crate::participant::Handle;
 
 #[derive(Clone)]
-pub struct Notifications(pub Arc<Handle>);
+pub struct Notifications(pub Handle);
 
 impl<S> Layer<S> for Notifications {
     type Service = Heeding<S>;
 
     fn layer(&self, inner: S) -> Heeding<S> {
-        Heeding { inner, handle: Arc::clone(&self.0) }
+        Heeding { inner, handle: self.0.clone() }
     }
 }
 
 #[derive(Clone)]
 pub struct Heeding<S> {
     inner: S,
-    handle: Arc<Handle>,
+    handle: Handle,
 }
 
 /// What was begun is done also if the connection is closed meanwhile; of what was not the library lets go. What says nothing
 /// but in its reply is left: a request whose id the library does not know would hold a task that nobody hears of.
-async fn heed(handle: &Arc<Handle>, notification: &Notification<'_>) {
+async fn heed(handle: &Handle, notification: &Notification<'_>) {
     let entry = ops::find(&notification.method);
     let is_mute =
         |entry: &&Entry| entry.annotations.read_only || [ClaimTask::NAME, ClaimRun::NAME].contains(&entry.name);
     let Some(entry) = entry.filter(|entry| !is_mute(entry)) else { return };
-    let (handle, extensions) = (Arc::clone(handle), notification.extensions.clone());
+    let (handle, extensions) = (handle.clone(), notification.extensions.clone());
     let params = Params::new(notification.params.as_deref().map(RawValue::get)).into_owned();
     let heeded = tokio::spawn(async move {
         // Nobody waits for what comes of it.

@@ -296,6 +296,8 @@ fn tool_list_is_stable_cacheable_and_annotated() {
     assert_eq!(session.ask(modern(1, "tools/list", json!({}))), first);
     assert!(first["result"]["ttlMs"].as_u64().unwrap() > 0);
     assert_eq!(first["result"]["cacheScope"], "public");
+    // Tasks are for nobody who has no token.
+    assert_eq!(session.ask(modern(1, "resources/list", json!({})))["result"]["cacheScope"], "private");
     for tool in first["result"]["tools"].as_array().unwrap() {
         assert_eq!(tool["inputSchema"]["type"], "object", "{tool}");
         assert_eq!(tool["annotations"]["openWorldHint"], false, "{tool}");
