@@ -1,5 +1,5 @@
 //! Other durable queues that are installed here, at the same work: as many tasks that are claimed and completed, each step
-//! safe on the disk before it is answered.
+//! safe on the disk before it is answered. Of a claim beanstalkd and NATS write nothing, so that they do less than that.
 //!
 //! Each is started in a directory of its own on a free port of this machine, spoken to by blocking clients like ours, in
 //! its own protocol, and stopped again.
@@ -61,7 +61,7 @@ pub const NATS: &str = "NATS JetStream, sync always";
 
 const KINDS: [Kind; 4] = [
     Kind {
-        names: Names { part: PART, rate: BEANSTALKD, claim: "claim, beanstalkd" },
+        names: Names { part: PART, rate: BEANSTALKD, claim: "claim, beanstalkd (not durable)" },
         package: "beanstalkd",
         start: beanstalkd::start,
     },
@@ -75,7 +75,11 @@ const KINDS: [Kind; 4] = [
         package: "postgresql",
         start: postgres::start,
     },
-    Kind { names: Names { part: PART, rate: NATS, claim: "claim, NATS" }, package: "nats-server", start: nats::start },
+    Kind {
+        names: Names { part: PART, rate: NATS, claim: "claim, NATS (not durable)" },
+        package: "nats-server",
+        start: nats::start,
+    },
 ];
 
 /// What became of a queue that was to be compared with.

@@ -25,6 +25,8 @@ pub fn start(place: &mut Place) -> anyhow::Result<Started> {
     let port = free_port()?;
     let mut command = Command::new(program);
     command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "yes"]);
+    // No rewrite in the middle of a round.
+    command.args(["--auto-aof-rewrite-percentage", "0"]);
     command.args(["--appendfsync", "always", "--daemonize", "no", "--dir"]).arg(directory(place, "redis")?);
     Ok(Started::Here(Box::new(Redis(Running::start(&mut command, port)?)), version))
 }
