@@ -2,6 +2,8 @@
 //! every invariant holds and the replay gives the same state.
 #![no_main]
 
+#[path = "../../suite/schemas.rs"]
+mod schemas;
 #[expect(dead_code, reason = "the suite uses the rest")]
 #[path = "../../suite/world.rs"]
 mod world;
