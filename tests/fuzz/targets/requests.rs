@@ -36,7 +36,7 @@ impl Served {
         let token = Token::open(dir.path(), true).unwrap();
         let text = token.text();
         let address = runtime.block_on(async {
-            let listener = listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), false).await.unwrap();
+            let listener = listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), false).unwrap();
             let address = listener.local_addr().unwrap();
             let keys = Some(Keyring::open(dir.path(), token).unwrap());
             let gate = Gate { admission: Admission::new(address, &[], &[]), keys };
