@@ -1,7 +1,9 @@
 //! Where time comes from. The core never asks; a participant does, once a batch.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::state::deadline::STEP;
 use crate::state::time::Timestamp;
@@ -11,6 +13,8 @@ pub trait Clock: Send {
     fn wall(&self) -> Timestamp;
     /// Since some fixed moment; stands still while the machine sleeps.
     fn monotonic(&self) -> Duration;
+    /// How long the machine has slept since it was started.
+    fn slept(&self) -> Duration;
 }
 
 pub struct SystemClock {
@@ -32,37 +36,63 @@ impl Clock for SystemClock {
     fn monotonic(&self) -> Duration {
         self.start.elapsed()
     }
+
+    fn slept(&self) -> Duration {
+        let read = |clock| Duration::try_from(clock_gettime(clock)).unwrap_or_default();
+        read(ClockId::Boottime).saturating_sub(read(ClockId::Monotonic))
+    }
 }
 
 /// A clock that stands still until it is moved: for tests and simulation.
 #[derive(Clone, Default)]
-pub struct ManualClock(Arc<Mutex<(Timestamp, Duration)>>);
+pub struct ManualClock(Arc<Mutex<Times>>);
+
+#[derive(Default)]
+struct Times {
+    wall: Timestamp,
+    monotonic: Duration,
+    slept: Duration,
+}
 
 impl ManualClock {
     pub fn at(wall: Timestamp) -> Self {
-        Self(Arc::new(Mutex::new((wall, Duration::ZERO))))
+        Self(Arc::new(Mutex::new(Times { wall, ..Times::default() })))
     }
 
     /// Time passes.
     pub fn advance(&self, span: Duration) {
         self.step(span);
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).1 += span;
+        self.times().monotonic += span;
     }
 
-    /// The wall clock is set forward, or the machine slept.
+    /// The wall clock is set forward.
     pub fn step(&self, span: Duration) {
-        let mut times = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        times.0 = times.0 + i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
+        let mut times = self.times();
+        times.wall = times.wall + i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
+    }
+
+    /// The machine sleeps.
+    pub fn sleep(&self, span: Duration) {
+        self.step(span);
+        self.times().slept += span;
+    }
+
+    fn times(&self) -> MutexGuard<'_, Times> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Clock for ManualClock {
     fn wall(&self) -> Timestamp {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).0
+        self.times().wall
     }
 
     fn monotonic(&self) -> Duration {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).1
+        self.times().monotonic
+    }
+
+    fn slept(&self) -> Duration {
+        self.times().slept
     }
 }
 
@@ -99,6 +129,11 @@ impl BoardClock {
             self.monotonic += Duration::from_millis(passed.unsigned_abs());
         }
         self.now
+    }
+
+    /// How many milliseconds the machine has slept since it was started.
+    pub fn slept(&self) -> i64 {
+        i64::try_from(self.clock.slept().as_millis()).unwrap_or(i64::MAX)
     }
 
     /// By how many milliseconds the wall clock has jumped ahead, as far as nobody has recorded it.

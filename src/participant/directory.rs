@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::journal::sqlite;
 use crate::private::{self, Dir, PrivateError, Purpose};
-use crate::statefile::Left;
+use crate::statefile::{Left, boot};
 
 pub const JOURNAL: &str = sqlite::FILE_NAME;
 const LOCK: &str = "lock";
@@ -23,6 +23,8 @@ pub const RUN: &str = "run";
 /// In `lock`, behind the signer's line: what was left in the place of the state file, as JSON.
 const LEFT_AT: u64 = 11;
 const LEFT_BYTES: usize = 330;
+const SLEPT_AT: u64 = LEFT_AT + LEFT_BYTES as u64 + 1;
+const SLEPT_BYTES: usize = 40;
 
 #[derive(Debug, Error)]
 pub enum DirectoryError {
@@ -328,6 +330,20 @@ impl BoardLock {
         let mut text = vec![0; LEFT_BYTES];
         let read = self.journal.file.read_exact_at(&mut text, LEFT_AT);
         read.ok().and_then(|()| serde_json::from_slice(&text).ok()).unwrap_or_default()
+    }
+
+    /// Says how many milliseconds this machine has slept since it was started: whoever comes next has no clock from before.
+    pub fn note_slept(&self, millis: i64) -> io::Result<()> {
+        let text = format!("{} {millis}", boot());
+        self.journal.file.write_all_at(format!("{text:<SLEPT_BYTES$}\n").as_bytes(), SLEPT_AT)
+    }
+
+    /// What [`note_slept`](Self::note_slept) was told last, since this machine was started.
+    pub fn slept(&self) -> Option<i64> {
+        let mut text = [0; SLEPT_BYTES];
+        self.journal.file.read_exact_at(&mut text, SLEPT_AT).ok()?;
+        let (noted_in, millis) = str::from_utf8(&text).ok()?.trim().split_once(' ')?;
+        millis.parse().ok().filter(|_| noted_in == boot())
     }
 
     /// Remembers which files the journal is made of: `database`, and its log, which is there while this process has it open.

@@ -113,6 +113,8 @@ pub(crate) struct Writer {
     /// Names that stand for `auto`, once they are taken.
     auto: HashMap<String, AgentId>,
     pub(super) last_reap: Option<Instant>,
+    /// How long the machine had slept, as it was noted last.
+    slept: Option<i64>,
     /// When the replica last caught up without being asked.
     pub(super) last_look: Option<Instant>,
     /// When time's events could not be recorded.
@@ -181,6 +183,7 @@ impl Writer {
             fetching: Arc::default(),
             upkeep: Upkeep::default(),
             has_returned: false,
+            slept: None,
             report: None,
         }
     }

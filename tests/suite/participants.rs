@@ -365,6 +365,21 @@ fn clock_that_steps_by_hours_ends_no_lease_and_the_expiry_after_it_is_not_counte
 }
 
 #[test]
+fn sleep_of_the_machine_ends_no_lease_also_when_a_command_comes_before_those_who_slept() {
+    let (board, inside) = (Board::new(), Inside::new());
+    let slept = inside.participant(&board, Stay::Presence, 1);
+    let id = inside.claim(&slept);
+    inside.clock.sleep(5 * 60 * MINUTE);
+    // It has no clock from before.
+    inside.write(&inside.participant(&board, Stay::Brief, 2));
+    inside.write(&slept);
+    inside.write(&inside.participant(&board, Stay::Brief, 3));
+    assert_eq!(board.task(&id)["status"], "claimed");
+    let steps = board.events().iter().filter(|recorded| matches!(recorded.event, Event::ClockStepped { .. })).count();
+    assert_eq!(steps, 1, "once for all");
+}
+
+#[test]
 fn idle_process_notices_the_death_of_one_it_never_heard_of() {
     let board = Board::with_policy(SHORT_GRACE);
     let mut idle = board.mcp();

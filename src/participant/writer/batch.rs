@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::{Answers, BATCH, Writer, is_past, lock_error, waited};
+use crate::clock::BoardClock;
 use crate::journal::BatchId;
 use crate::ops::{self, DefaultAgent};
-use crate::participant::board::{self, BoardError};
+use crate::participant::board::{self, Board, BoardError};
 use crate::participant::directory::{DirectoryError, PresenceLock, clear_presence, clear_unlisted, is_present};
 use crate::participant::edits::Verdict;
 use crate::participant::{CallError, Stay, runs};
@@ -16,6 +17,7 @@ use crate::state::deadline::{STEP, clock_stepped};
 use crate::state::event::{Event, Recorded};
 use crate::state::guard::HUMAN;
 use crate::state::id::{AgentId, ParticipantId};
+use crate::state::refusal::Refusal;
 use crate::state::{ApplyError, Envelope, State};
 
 impl Writer {
@@ -55,6 +57,11 @@ impl Writer {
         let recorded = board::stepped_in(&events);
         if recorded > 0 {
             self.clock.forget_step(recorded);
+        }
+        let slept = self.clock.slept();
+        if self.slept.is_none_or(|noted| slept - noted > STEP) {
+            board.lock.note_slept(slept).map_err(lock_error)?;
+            self.slept = Some(slept);
         }
         self.rounds.note(events);
         Ok(verdict)
@@ -107,6 +114,10 @@ impl Writer {
                         self.park(call);
                         continue;
                     }
+                    if let Err(Refusal::AgentInUse { .. }) = &executed.answer {
+                        // Whether that process still lives is looked at before the next call.
+                        self.last_reap = None;
+                    }
                     executed.answer.map_err(CallError::Refused)
                 }
                 Err(error) => Err(CallError::Failed(Arc::new(error.into()))),
@@ -147,12 +158,13 @@ impl Writer {
         let nobody_ran = !gone.is_empty() && gone.len() == board.state.participants().count();
         let idle = at.since(last_activity);
         let unattended = (nobody_ran && idle > STEP).then_some(idle);
+        let slept = slept_unnoticed(board, &self.clock, self.slept);
         let (state, _, policy) = board.split();
         let mut record = |state: &mut State, event: Event| -> Result<(), ApplyError> {
             events.push(state.record(event, &envelope)?);
             Ok(())
         };
-        if let Some(gap) = self.clock.step().into_iter().chain(unattended).max() {
+        if let Some(gap) = self.clock.step().into_iter().chain(unattended).chain(slept).max() {
             record(state, clock_stepped(gap, at))?;
         }
         for participant in &gone {
@@ -188,6 +200,15 @@ impl Writer {
         }
         Ok(())
     }
+}
+
+/// How long the machine has slept behind what was noted of it, if anything was.
+fn slept_unnoticed(board: &Board, clock: &BoardClock, noted: Option<i64>) -> Option<i64> {
+    let slept = clock.slept();
+    if noted.is_some_and(|noted| slept - noted <= STEP) {
+        return None;
+    }
+    board.lock.slept().map(|noted| slept - noted).filter(|unnoticed| *unnoticed > STEP)
 }
 
 /// Participants whose process is dead, looked for once a while.

@@ -76,6 +76,10 @@ impl Clock for Clocks {
     fn monotonic(&self) -> Duration {
         Duration::from_millis(self.0.lock().unwrap().1)
     }
+
+    fn slept(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 pub struct Process {
