@@ -34,9 +34,8 @@ use super::print::Page;
 use super::{Outcome, REFUSED, Session, place_of_subcommand, runtime, supervise, usage_error};
 use crate::ops::input::check_scope;
 use crate::participant::{AgentChoice, CallError, Caller, Handle, Stay, directory};
-use crate::state::claim::{in_scope, path_in_scope};
+use crate::state::claim::in_scope;
 use crate::state::digest::sha256;
-use crate::state::document::Retired;
 use crate::state::guard::HUMAN;
 use crate::state::id::{AgentId, WorkflowId};
 use crate::state::refusal::Refusal;
@@ -208,11 +207,7 @@ async fn refuse_empty_scope(handle: &Handle, arguments: &Arguments) -> anyhow::R
     let Some(scope) = arguments.scope.clone().filter(|scope| scope != "all") else { return Ok(()) };
     check_scope(Some(&scope)).map_err(CallError::Refused)?;
     let asked = scope.clone();
-    let has_tasks = handle.look(move |state| {
-        let of_retired = |stub: &Retired| path_in_scope(stub.path.as_deref(), &asked);
-        state.tasks().any(|task| in_scope(task, Some(&asked))) || state.retired().any(|(_, stub)| of_retired(stub))
-    });
-    let has_tasks = has_tasks.await?;
+    let has_tasks = handle.look(move |state| state.is_scope(&asked)).await?;
     if has_tasks { Ok(()) } else { Err(CallError::Refused(Refusal::EmptyScope { scope }).into()) }
 }
 

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::register_agent::refuse_if_elsewhere;
 use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Toolset, input};
 use crate::state::State;
 use crate::state::agent::Agent;
@@ -186,7 +187,7 @@ impl Operation for ClaimTask {
             && agent.is_some_and(|agent| {
                 agent.has_room()
                     && state.unacted_claim(agent).is_none()
-                    && state.empty_handed(agent, call.now).verdict == Verdict::Wait
+                    && state.empty_handed(agent, params.scope.as_deref(), call.now).verdict == Verdict::Wait
             })
     }
 
@@ -198,6 +199,7 @@ impl Operation for ClaimTask {
         if let Some(task) = state.unacted_claim(agent)
             && params.task_id.as_deref().is_none_or(|wanted| wanted == task.id.as_str())
         {
+            refuse_anothers(task, state, call)?;
             return Ok(Vec::new());
         }
         let own =
@@ -210,6 +212,11 @@ impl Operation for ClaimTask {
             Some(id) => Some(state.pick_named(agent, &TaskId::checked(id)?, call.now)?),
             None => state.pick(agent, params.scope.as_deref(), params.exclusive_files),
         };
+        if let (None, Some(scope)) = (task, &params.scope)
+            && !state.is_scope(scope)
+        {
+            return Err(Refusal::EmptyScope { scope: scope.clone() }.into());
+        }
         if let (Some(task), true) = (task, params.exclusive_files)
             && let Some(hold) = state.overlaps_of(task, agent, 1, &mut Effort::new()).pop()
         {
@@ -238,12 +245,27 @@ impl Operation for ClaimTask {
         if own || !agent.has_room() {
             return Ok(holding(agent, state));
         }
-        let why = state.empty_handed(agent, call.now);
-        let (mut message, next) = advice(&why, agent, state);
+        let scope = params.scope.as_deref().filter(|scope| *scope != "all");
+        let why = state.empty_handed(agent, scope, call.now);
+        let (mut message, next) = advice(&why, scope, agent, state);
         if params.exclusive_files && state.ready_count() > 0 && why.verdict == Verdict::Wait {
             message.push_str("; the files of those that are ready are held by others");
         }
         Ok(Reply::Empty(Box::new(Empty { success: false, message, why, next })))
+    }
+}
+
+/// A claim is answered again because its reply may have been lost, which is no matter of another living process.
+fn refuse_anothers(task: &Task, state: &State, call: &Call) -> Result<(), Refusal> {
+    let claimed_through = task.open_attempt().and_then(|attempt| attempt.participant.as_ref());
+    let is_present = |agent: &Agent, through| agent.present_through.contains(through);
+    match (claimed_through, call.agent().ok().and_then(|id| state.agent(id))) {
+        (Some(through), Some(agent))
+            if is_present(agent, through) && call.presence.is_none_or(|own| own.id != *through) =>
+        {
+            refuse_if_elsewhere(&agent.id, state, call)
+        }
+        _ => Ok(()),
     }
 }
 
@@ -277,9 +299,12 @@ fn holding(agent: &Agent, state: &State) -> Reply {
     }
 }
 
-fn advice(why: &EmptyHanded, agent: &Agent, state: &State) -> (String, &'static str) {
+fn advice(why: &EmptyHanded, scope: Option<&str>, agent: &Agent, state: &State) -> (String, &'static str) {
     match why.verdict {
-        Verdict::Finished => ("every task is finished".to_owned(), "stop; there is nothing left to do"),
+        Verdict::Finished => {
+            let of = scope.map(|scope| format!(" of {scope}")).unwrap_or_default();
+            (format!("every task{of} is finished"), "stop; there is nothing left to do")
+        }
         Verdict::Wait => {
             let text = format!("no task is ready: {} held, {} blocked", why.held, why.blocked);
             (text, "call claim_task again with wait_seconds: 50")

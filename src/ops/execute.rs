@@ -255,11 +255,27 @@ fn actor(state: &State, prepared: &dyn Prepared, call: &Call<'_>) -> Result<Opti
         (AgentArgument::Required, default) if prepared.name() == "register_agent" && stands_for_nobody(default) => {
             Ok(Some(made_up(state, call.seed)))
         }
-        (AgentArgument::None, _) | (AgentArgument::Optional, DefaultAgent::None) => Ok(None),
+        (AgentArgument::None, default) => Ok(author(state, prepared, default, call)),
+        (AgentArgument::Optional, DefaultAgent::None) => Ok(None),
         (_, DefaultAgent::Named(agent)) => Ok(Some(agent.clone())),
         (_, DefaultAgent::Auto { prefix }) => Ok(Some(free_slot(state, prefix, call))),
         (AgentArgument::Required, DefaultAgent::None) => Err(Refusal::AgentMissing),
     }
+}
+
+/// Who does what nobody is asked to be named for: the agent that the process stands for. A slot that it has not taken may yet
+/// be another's.
+fn author(state: &State, prepared: &dyn Prepared, default: &DefaultAgent, call: &Call<'_>) -> Option<AgentId> {
+    let author = match default {
+        DefaultAgent::Named(agent) => agent.clone(),
+        DefaultAgent::Auto { prefix } => {
+            let slot = free_slot(state, prefix, call);
+            let ours = call.presence.map(|participant| &participant.id)?;
+            state.agent(&slot).filter(|agent| agent.present_through.contains(ours))?.id.clone()
+        }
+        DefaultAgent::None => return None,
+    };
+    Some(author).filter(|author| author.as_str() != HUMAN && !prepared.annotations().read_only)
 }
 
 /// A person needs no registration, and registers agents.

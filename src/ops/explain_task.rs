@@ -88,7 +88,7 @@ impl Operation for ExplainTask {
                 Some(why) => others.push(Other { agent: agent.id.clone(), why }),
             }
         }
-        agents.sort_by_key(|agent| (task.was_failed_by(&agent.id), std::cmp::Reverse(agent.last_heartbeat)));
+        agents.sort_by_key(|agent| (task.was_given_up_by(&agent.id), std::cmp::Reverse(agent.last_heartbeat)));
         others.truncate(NAMED);
         let last = last_change(&task.id, state, call.history).map_err(|detail| Refusal::HistoryUnread { detail })?;
         Ok(Reply {

@@ -1,20 +1,21 @@
 //! Which task an agent is given, and why it is given none.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::iter;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::agent::{Agent, Role};
+use super::agent::{Agent, Demands, Role};
+use super::document::Retired;
 use super::guard::held_by_other;
 use super::id::TaskId;
 use super::refusal::Refusal;
 use super::reservation::{Effort, Hold};
 use super::task::{Task, TaskStatus};
-use super::time::{SECOND, Timestamp};
+use super::time::{MINUTE, SECOND, Timestamp};
 use super::{Ordinal, State};
 
 /// What an agent that got nothing should make of it.
@@ -53,25 +54,28 @@ pub struct EmptyHanded {
 
 /// Seconds between two polls of an agent that could wait instead.
 const POLL: u64 = 30;
-/// Tasks that are looked at for one whose files are free.
+/// Tasks that are looked at for one whose files are free, where another will do.
 const LOOK_AHEAD: usize = 64;
+/// Since an agent without a process was last heard of: it is still about.
+const ABOUT: i64 = 30 * MINUTE;
 /// Missing demands that are named.
 const MISSING_NAMED: usize = 5;
 
 impl State {
-    /// The ready task for `agent`: lowest priority number, then oldest; what it has failed before comes last. Of equal
+    /// The ready task for `agent`: lowest priority number, then oldest; what it has given up before comes last. Of equal
     /// priority, one whose files nobody else holds comes first, if it is near; with `exclusive` no other is given. Looks
-    /// at one task of each demand set, passes over only what the agent failed or what lies outside `scope`, and while
-    /// files are held looks at most `LOOK_AHEAD` tasks ahead.
+    /// at one task of each demand set, passes over only what the agent gave up or what lies outside `scope`, and while
+    /// files are held looks at most `LOOK_AHEAD` tasks ahead, or with `exclusive` as far as the effort reaches.
     pub fn pick(&self, agent: &Agent, scope: Option<&str>, exclusive: bool) -> Option<&Arc<Task>> {
-        let first_fit = |unfailed| self.first_fit(agent, scope, exclusive, unfailed);
+        let first_fit = |fresh| self.first_fit(agent, scope, exclusive, fresh);
         first_fit(true).or_else(|| first_fit(false))
     }
 
-    fn first_fit(&self, agent: &Agent, scope: Option<&str>, exclusive: bool, unfailed: bool) -> Option<&Arc<Task>> {
+    fn first_fit(&self, agent: &Agent, scope: Option<&str>, exclusive: bool, fresh: bool) -> Option<&Arc<Task>> {
         let mut effort = Effort::new();
         let mut first: Option<&Arc<Task>> = None;
-        for ordinal in self.in_order(agent, scope, unfailed).take(LOOK_AHEAD) {
+        let most = if exclusive { usize::MAX } else { LOOK_AHEAD };
+        for ordinal in self.in_order(agent, scope, fresh).take(most) {
             let Some(task) = self.tasks.get(ordinal) else { continue };
             if effort.is_spent() || !exclusive && first.is_some_and(|first| first.priority < task.priority) {
                 break;
@@ -101,11 +105,11 @@ impl State {
         &'a self,
         agent: &'a Agent,
         scope: Option<&'a str>,
-        unfailed: bool,
+        fresh: bool,
     ) -> impl Iterator<Item = Ordinal> + 'a {
         let fits = move |ordinal: &Ordinal| {
             let task = self.tasks.get(*ordinal);
-            task.is_some_and(|task| in_scope(task, scope) && !(unfailed && task.was_failed_by(&agent.id)))
+            task.is_some_and(|task| in_scope(task, scope) && !(fresh && task.was_given_up_by(&agent.id)))
         };
         let others = iter::once_with(|| self.merged(agent)).flatten().skip(1);
         self.index.first_for(agent).into_iter().chain(others).filter(fits)
@@ -197,53 +201,129 @@ impl State {
         self.tasks.get(ordinal).is_some_and(|task| self.index.is_ready(ordinal, task))
     }
 
-    /// Why `agent` gets nothing.
-    pub fn empty_handed(&self, agent: &Agent, now: Timestamp) -> EmptyHanded {
-        let mut missing = BTreeSet::new();
-        let mut demands_unmet = 0;
-        for (demands, tasks) in self.index.unmet_by(agent) {
-            demands_unmet += tasks;
-            missing.extend(demands.missing_from(agent).into_iter().take(MISSING_NAMED));
-        }
-        let verdict = match self.verdict(demands_unmet) {
+    /// Why `agent` gets nothing of `scope`.
+    pub fn empty_handed(&self, agent: &Agent, scope: Option<&str>, now: Timestamp) -> EmptyHanded {
+        let outlook = match scope.filter(|scope| *scope != "all") {
+            Some(scope) => self.outlook_in(scope, agent),
+            None => self.outlook(agent),
+        };
+        let missing: BTreeSet<_> = outlook
+            .unmet
+            .keys()
+            .flat_map(|demands| demands.missing_from(agent).into_iter().take(MISSING_NAMED))
+            .collect();
+        let verdict = match self.verdict(&outlook, agent, now) {
             verdict @ (Verdict::Paused | Verdict::Finished) => verdict,
             _ if self.spent_workflow(&agent.id).is_some() => Verdict::Spent,
             verdict => verdict,
         };
-        let next_retry =
-            self.index.next_delayed().map(|until| (until.since(now) as u64).div_ceil(SECOND as u64).max(1));
+        let next_retry = outlook.next_delayed.map(|until| (until.since(now) as u64).div_ceil(SECOND as u64).max(1));
         let retry_after = match verdict {
             Verdict::Wait => Some(next_retry.unwrap_or(POLL).min(POLL)),
             _ => None,
         };
         EmptyHanded {
             verdict,
-            blocked: self.blocked_count(),
-            waiting_retry: self.delayed_count(),
-            demands_unmet,
+            blocked: outlook.blocked,
+            waiting_retry: outlook.delayed,
+            demands_unmet: outlook.unmet.values().sum(),
             missing: missing.into_iter().take(MISSING_NAMED).collect(),
-            held: self.held_count(),
+            held: outlook.held,
             retry_after,
         }
     }
 
-    fn verdict(&self, demands_unmet: usize) -> Verdict {
+    fn verdict(&self, outlook: &Outlook<'_>, agent: &Agent, now: Timestamp) -> Verdict {
+        let unmet = outlook.unmet.values().sum();
         if self.board().paused.is_some() {
             return Verdict::Paused;
         }
-        let nothing_was_planned = self.live_tasks() == self.runs().live() && self.board().archived.total() == 0;
-        if self.held_count() > 0 || self.delayed_count() > 0 || nothing_was_planned {
+        if outlook.held > 0 || outlook.delayed > 0 || !outlook.is_planned || outlook.ready > unmet {
             return Verdict::Wait;
         }
-        if demands_unmet > 0 {
-            return Verdict::Unsuited;
+        if outlook.open == 0 {
+            return Verdict::Finished;
         }
-        match self.count(TaskStatus::Available) {
-            0 => Verdict::Finished,
-            _ if self.ready_count() > 0 => Verdict::Wait,
-            _ => Verdict::Stuck,
+        // What others do next may be what the rest waits for, also outside the scope.
+        let will_others = || outlook.unmet.keys().any(|demands| self.is_anyone_for(demands, agent, now));
+        let is_anything_open = self.held_count() + self.delayed_count() + self.ready_count() > 0;
+        match unmet {
+            0 if is_anything_open => Verdict::Wait,
+            0 => Verdict::Stuck,
+            _ if outlook.blocked > 0 && will_others() => Verdict::Wait,
+            _ => Verdict::Unsuited,
         }
     }
+
+    fn outlook<'a>(&'a self, agent: &'a Agent) -> Outlook<'a> {
+        Outlook {
+            ready: self.ready_count(),
+            unmet: self.index.unmet_by(agent).collect(),
+            blocked: self.blocked_count(),
+            delayed: self.delayed_count(),
+            held: self.held_count(),
+            open: self.count(TaskStatus::Available),
+            next_delayed: self.index.next_delayed(),
+            is_planned: self.live_tasks() > self.runs().live() || self.board().archived.total() > 0,
+        }
+    }
+
+    /// Of the scope, every task is looked at.
+    fn outlook_in(&self, scope: &str, agent: &Agent) -> Outlook<'_> {
+        let mut outlook = Outlook { is_planned: true, ..Outlook::default() };
+        for task in self.tasks().filter(|task| in_scope(task, Some(scope)) && !self.is_parent(&task.id)) {
+            if task.status.is_held() {
+                outlook.held += 1;
+            } else if task.status == TaskStatus::Available {
+                outlook.open += 1;
+                if self.is_ready(&task.id) {
+                    outlook.ready += 1;
+                    if !task.demands.met_by(agent) {
+                        *outlook.unmet.entry(task.demands.as_ref()).or_default() += 1;
+                    }
+                } else if self.waits_for(task).next().is_some() {
+                    outlook.blocked += 1;
+                } else {
+                    outlook.delayed += 1;
+                    let earlier = outlook.next_delayed.into_iter().chain(task.not_before).min();
+                    outlook.next_delayed = earlier;
+                }
+            }
+        }
+        outlook
+    }
+
+    /// Whether another agent that is about offers what is demanded.
+    fn is_anyone_for(&self, demands: &Demands, agent: &Agent, now: Timestamp) -> bool {
+        let is_about = |other: &Agent| other.is_present() || now.since(other.last_heartbeat) < ABOUT;
+        self.agents().any(|other| {
+            other.id != agent.id && other.role != Role::Observer && is_about(other) && demands.met_by(other)
+        })
+    }
+
+    /// Whether a task stands at or below `scope`, or did.
+    pub fn is_scope(&self, scope: &str) -> bool {
+        let of_retired = |stub: &Retired| path_in_scope(stub.path.as_deref(), scope);
+        scope == "all"
+            || self.tasks().any(|task| in_scope(task, Some(scope)))
+            || self.retired().any(|(_, stub)| of_retired(stub))
+    }
+}
+
+/// What is left for agents, on the board or in a scope.
+#[derive(Default)]
+struct Outlook<'a> {
+    ready: usize,
+    /// Of the ready tasks, those whose demands the agent does not meet.
+    unmet: BTreeMap<&'a Demands, usize>,
+    blocked: usize,
+    delayed: usize,
+    held: usize,
+    /// Available, ready or not.
+    open: usize,
+    next_delayed: Option<Timestamp>,
+    /// There is or was something to do.
+    is_planned: bool,
 }
 
 /// `scope` is `all` or a path: the task stands at it or below it.

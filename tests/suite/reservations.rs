@@ -94,8 +94,10 @@ fn the_look_ahead_is_bounded() {
         world.create(&format!("t{number}"), files.clone());
     }
     world.create("free", json!({}));
-    world.by("a2").call("claim_task", json!({"exclusive_files": true})).replies(json!({"success": false}));
     assert_eq!(world.next("a2")["task"]["id"], "t0");
+    world.call("release_task", json!({"task_id": "t0"})).expect("put back");
+    // Where no other will do, all are looked at.
+    world.call("claim_task", json!({"exclusive_files": true})).replies(json!({"task": {"id": "free"}}));
 }
 
 #[test]

@@ -31,7 +31,6 @@ use crate::state::workflow::Spent;
 
 /// One long poll.
 const WAIT_SECONDS: u64 = 30;
-const WAIT_SECONDS_IN_SCOPE: u64 = 2;
 /// Between looks whether the task is still ours.
 const LOOK: Duration = Duration::from_secs(1);
 /// Well within the shortest lease that can be set, a minute.
@@ -150,12 +149,7 @@ impl Worker {
 
     /// The next task, or none for now; when there will be none, the work stops.
     async fn claim(&mut self) -> anyhow::Result<Option<(Held, Value)>> {
-        if self.is_scope_finished().await? {
-            self.shop.stop(Urgency::Enough, "every task of the scope is finished", true);
-            return Ok(None);
-        }
-        let query =
-            json!({"agent_id": self.agent, "scope": self.shop.settings.scope, "wait_seconds": self.wait_seconds()});
+        let query = json!({"agent_id": self.agent, "scope": self.shop.settings.scope, "wait_seconds": WAIT_SECONDS});
         let caller = self.caller();
         let mut stop = self.shop.stop.subscribe();
         let reply = select! {
@@ -171,11 +165,6 @@ impl Worker {
         }
         self.make_of(&reply).await?;
         Ok(None)
-    }
-
-    /// An answer is about the whole board, so that of a scope one has to look oneself now and then.
-    fn wait_seconds(&self) -> u64 {
-        if self.shop.settings.scope.is_some() { WAIT_SECONDS_IN_SCOPE } else { WAIT_SECONDS }
     }
 
     /// What an answer without a task means for the worker.
@@ -204,21 +193,6 @@ impl Worker {
             other => stop(format!("claim_task answered `{other}`: {message}"), false),
         }
         Ok(())
-    }
-
-    /// Of a scope, the verdict says nothing: it is about the whole board.
-    async fn is_scope_finished(&self) -> anyhow::Result<bool> {
-        let scope = self.shop.settings.scope.as_deref().filter(|scope| *scope != "all");
-        let Some(scope) = scope else { return Ok(false) };
-        let status = self.shop.call(&self.caller(), "get_status", json!({"scope": scope})).await?;
-        let left = ["available", "claimed", "in_progress"].map(|field| status["tasks"][field].as_u64().unwrap_or(0));
-        if left.iter().sum::<u64>() == 0 {
-            return Ok(true);
-        }
-        if status["queue"]["deadlocked"] == true {
-            self.shop.stop(Urgency::Enough, "what is left of the scope is blocked; see `callboard status`", false);
-        }
-        Ok(false)
     }
 
     /// Works on one task until it is ended one way or the other.

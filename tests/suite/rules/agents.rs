@@ -55,6 +55,35 @@ fn agent_id_of_another_living_process_is_refused_and_can_be_taken_over() {
 }
 
 #[test]
+fn a_claim_is_answered_again_to_the_process_that_made_it_and_to_no_other_that_lives() {
+    let mut world = World::new().agent_in("a1", "ide").task("t").claimed("a1", "t");
+    world.by("a1").through("ide").call("claim_task", json!({})).replies(json!({"already": true}));
+    for process in [Some("second"), None] {
+        world.nobody();
+        if let Some(process) = process {
+            world.through(process);
+        }
+        let message = world.call("claim_task", json!({"agent_id": "a1"})).refuses("agent_in_use");
+        assert!(message.contains("process 1000") && message.contains("register as `a1-"), "{message}");
+    }
+    world.kill("ide").through("second").call("claim_task", json!({"agent_id": "a1"})).replies(json!({"already": true}));
+}
+
+#[test]
+fn what_a_process_creates_is_by_the_agent_it_stands_for() {
+    let mut world = World::new();
+    let create = |text: &str| json!({"description": text, "idempotency_key": "k"});
+    let mut ids = Vec::new();
+    for name in ["ada", "bob", "human"] {
+        world.default_agent = DefaultAgent::Named(AgentId::trusted(name));
+        ids.push(world.call("create_task", create(name)).expect("a key of its own")["task"]["id"].clone());
+        let actor = world.executed("create_task", json!({"description": "another"})).actor;
+        assert_eq!(actor, Some(AgentId::trusted(name)).filter(|_| name != "human"));
+    }
+    assert!(ids[0] != ids[1] && ids[1] != ids[2], "{ids:?}");
+}
+
+#[test]
 fn refused_registration_lends_the_agent_no_presence() {
     let mut world = World::new().agent_in("a1", "ide").task("t").claimed("a1", "t");
     let register = json!({"agent_id": "a1", "role": "worker"});

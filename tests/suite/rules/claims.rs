@@ -58,7 +58,8 @@ fn demands_must_all_be_met() {
 #[test]
 fn scope_is_a_path_prefix_and_nothing_else() {
     let mut world = World::new().agent("a1").task("t");
-    world.by("a1").call("claim_task", json!({"scope": "P1.M2"})).replies(json!({"success": false, "verdict": "wait"}));
+    let message = world.by("a1").call("claim_task", json!({"scope": "P1.M2"})).refuses("empty_scope");
+    assert!(message.contains("`P1.M2`") && message.contains("get_all_tasks"), "{message}");
     for bad in ["p1", "P1.T2", "P1.M2.T3.S4.X5", "P", "../etc", ""] {
         let message = world.call("claim_task", json!({"scope": bad})).refuses("bad_path");
         assert!(message.contains("P1.M2.T3.S4"), "{message}");
@@ -146,6 +147,51 @@ fn empty_handed_agent_is_told_why() {
     world.nobody().call("resume", json!({})).expect("resumed");
     world.nobody().call("cancel_task", json!({"task_id": "u"})).expect("cancelled");
     world.by("a2").call("claim_task", json!({})).replies(json!({"verdict": "finished", "agent_id": "a2"}));
+}
+
+#[test]
+fn of_a_scope_it_is_told_what_is_left_there() {
+    let mut world = World::new().agent("a1").agent("a2").task("elsewhere");
+    for (id, path, more) in
+        [("one", "P1.M1", json!([])), ("two", "P1.M2", json!(["one"])), ("three", "P2.M1", json!([]))]
+    {
+        world.create(id, json!({"path": path, "dependencies": more}));
+    }
+    let ask = |scope: &str| json!({"scope": scope});
+    world.by("a1").call("claim_task", ask("P1.M2")).replies(json!({"verdict": "wait", "blocked": 1, "held": 0}));
+    world.by("a1").call("claim_task", ask("P1")).replies(json!({"task": {"id": "one"}}));
+    world.by("a2").call("claim_task", ask("P1")).replies(json!({"verdict": "wait", "blocked": 1, "held": 1}));
+    world.call("claim_task", ask("P2")).replies(json!({"task": {"id": "three"}}));
+    world.complete("a2", "three");
+    let finished = json!({"verdict": "finished", "message": "every task of P2 is finished", "held": 0, "blocked": 0});
+    world.call("claim_task", ask("P2")).replies(finished);
+    assert!(!world.waits("claim_task", json!({"scope": "P2", "wait_seconds": 50})));
+    assert!(world.waits("claim_task", json!({"scope": "P1", "wait_seconds": 50})));
+}
+
+#[test]
+fn who_may_yet_be_needed_is_not_told_to_stop() {
+    let gpu = json!({"demands": {"capabilities": ["gpu"]}, "dependencies": []});
+    let mut world =
+        World::new().agent("plain").agent_with("able", json!({"capabilities": ["gpu"]})).task_with("g", gpu);
+    let empty = |world: &mut World, more| world.by("plain").call("claim_task", json!({})).replies(more);
+    empty(&mut world, json!({"verdict": "unsuited", "blocked": 0}));
+    world.create("after", json!({"dependencies": ["g"]}));
+    empty(&mut world, json!({"verdict": "wait", "blocked": 1, "demands_unmet": 1}));
+    world.at(30 * MINUTE);
+    world.by("plain").call("heartbeat", json!({})).expect("alive");
+    empty(&mut world, json!({"verdict": "unsuited", "blocked": 1}));
+}
+
+#[test]
+fn what_an_agent_put_back_comes_last_for_it() {
+    let mut world = World::new().agent("a1").agent("a2").task("t").task("u");
+    assert_eq!(world.next("a1")["task"]["id"], "t");
+    world.call("release_task", json!({"task_id": "t", "reason": "it needs Windows"})).expect("put back");
+    assert_eq!(world.next("a1")["task"]["id"], "u");
+    world.call("release_task", json!({"task_id": "u"})).expect("put back");
+    assert_eq!(world.next("a1")["task"]["id"], "t", "there is no other");
+    assert_eq!(world.next("a2")["task"]["id"], "u");
 }
 
 #[test]
