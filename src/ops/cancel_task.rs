@@ -78,7 +78,10 @@ impl Operation for CancelTask {
 fn ended(task: &Task, reason: &Option<String>, ask_owner: bool) -> Option<Event> {
     let (task, reason) = match (task.status.is_held() && ask_owner, &task.stop_requested) {
         (true, Some(_)) => return None,
-        (true, None) => return Some(Event::StopRequested { task: task.id.clone(), reason: reason.clone() }),
+        (true, None) => {
+            let (task, reason) = (task.id.clone(), reason.clone());
+            return Some(Event::StopRequested { task, reason, cancel: true });
+        }
         (false, _) => (task.id.clone(), reason.clone()),
     };
     Some(Event::Cancelled { task, reason })

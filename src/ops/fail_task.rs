@@ -3,6 +3,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{AgentArgument, Annotations, Call, Decision, Operation, Toolset, WRITE, input};
 use crate::state::State;
+use crate::state::deadline::cancelled_when_stopped;
 use crate::state::event::Event;
 use crate::state::id::TaskId;
 use crate::state::limit;
@@ -62,7 +63,9 @@ impl Operation for FailTask {
         let task = state.known_task(&id)?;
         let again = params.retryable && task.attempts_used() < task.max_attempts;
         let retry_at = again.then(|| call.now + call.policy.backoff_millis(task.attempts_used()));
-        Ok(vec![Event::Failed { task: id, error: AttemptError { category, message }, retry_at }])
+        let cancelled = cancelled_when_stopped(task).filter(|_| again);
+        let failed = Event::Failed { task: id, error: AttemptError { category, message }, retry_at };
+        Ok(std::iter::once(failed).chain(cancelled).collect())
     }
 
     fn reply(params: &Params, state: &State, _: &Call) -> Result<Reply, Refusal> {

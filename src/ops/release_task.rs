@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use super::input::{self, SUCCESS, Success};
 use super::{AgentArgument, Annotations, Call, Decision, Operation, Toolset, WRITE};
 use crate::state::State;
+use crate::state::deadline::cancelled_when_stopped;
 use crate::state::event::Event;
 use crate::state::guard::not_held;
 use crate::state::id::TaskId;
@@ -43,7 +44,9 @@ impl Operation for ReleaseTask {
         } else {
             state.own_attempt(call.agent()?, &task, params.attempt)?;
         }
-        Ok(vec![Event::Released { task, reason: input::checked_reason(params.reason.as_ref())? }])
+        let cancelled = cancelled_when_stopped(state.known_task(&task)?);
+        let released = Event::Released { task, reason: input::checked_reason(params.reason.as_ref())? };
+        Ok(std::iter::once(released).chain(cancelled).collect())
     }
 
     fn reply(_: &Params, _: &State, _: &Call) -> Result<Success, Refusal> {

@@ -52,7 +52,7 @@ impl Operation for StopRun {
         let reason = input::checked_reason(params.reason.as_ref())?;
         Ok(match RunStatus::of(task) {
             RunStatus::Pending => vec![Event::Cancelled { task: id, reason: reason.or(Some("stopped".to_owned())) }],
-            RunStatus::Claimed | RunStatus::Running => vec![Event::StopRequested { task: id, reason }],
+            RunStatus::Claimed | RunStatus::Running => vec![Event::StopRequested { task: id, reason, cancel: false }],
             _ => Vec::new(),
         })
     }

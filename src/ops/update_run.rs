@@ -57,7 +57,7 @@ impl Operation for UpdateRun {
             return Ok(Vec::new());
         }
         let change = TaskChange { demands: Some(merged), ..TaskChange::default() };
-        Ok(vec![Event::TaskUpdated { task: id, change: Box::new(change) }])
+        Ok(vec![Event::TaskUpdated { task: id, change: Box::new(change), lease_until: None }])
     }
 
     fn reply(params: &Params, state: &State, _: &Call) -> Result<Reply, Refusal> {

@@ -7,9 +7,11 @@ use crate::state::State;
 use crate::state::agent::Demands;
 use crate::state::event::{Event, TaskChange};
 use crate::state::id::TaskId;
+use crate::state::lease_end;
 use crate::state::limit;
 use crate::state::refusal::Refusal;
 use crate::state::task::{Context, Place, Task};
+use crate::state::time::Timestamp;
 
 pub struct UpdateTask;
 
@@ -69,7 +71,8 @@ impl Operation for UpdateTask {
         if change == TaskChange::default() {
             return Ok(Vec::new());
         }
-        Ok(vec![Event::TaskUpdated { task: id, change: Box::new(change) }])
+        let lease_until = lease_with(&change, task, state, call);
+        Ok(vec![Event::TaskUpdated { task: id, change: Box::new(change), lease_until }])
     }
 
     fn reply(params: &Params, state: &State, _: &Call) -> Result<Reply, Refusal> {
@@ -83,6 +86,24 @@ pub fn check_unfinished(task: &Task) -> Result<(), Refusal> {
     }
     let next = "retry_task it first, or create a new one".to_owned();
     Err(Refusal::WrongStatus { task: task.id.clone(), status: task.status, action: "changed", next })
+}
+
+/// Of the open attempt, whose agent may be busy for as long as it now may or must not.
+fn lease_with(change: &TaskChange, task: &Task, state: &State, call: &Call) -> Option<Timestamp> {
+    let attempt = task.open_attempt()?;
+    if change.timeout_seconds.is_none() && change.silent_minutes.is_none() {
+        return None;
+    }
+    let agent = state.agent(&attempt.agent)?;
+    let changed = Task {
+        timeout_seconds: change.timeout_seconds.or(task.timeout_seconds),
+        silent_minutes: change.silent_minutes.or(task.silent_minutes),
+        ..task.clone()
+    };
+    let present = agent.is_present();
+    let heard = agent.last_heartbeat.max(attempt.claimed_at);
+    let until = lease_end(&changed, present, call.policy.lease_millis(present), heard);
+    Some(until).filter(|until| *until != attempt.lease_until)
 }
 
 fn change(params: &Params, task: &Task, place: &Place) -> Result<TaskChange, Refusal> {

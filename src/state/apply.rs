@@ -102,7 +102,12 @@ impl State {
                     self.put_task(ordinal, Some(Arc::new(task)));
                 }
             }
-            Event::TaskUpdated { task, change } => self.edit_task(task, |task| change_task(task, change))?,
+            Event::TaskUpdated { task, change, lease_until } => self.edit_task(task, |task| {
+                change_task(task, change);
+                if let (Some(until), Some(attempt)) = (lease_until, task.open_attempt_mut()) {
+                    attempt.lease_until = *until;
+                }
+            })?,
             Event::AgentRegistered { agent, role, capabilities, tags, properties, max_concurrent, takeover } => {
                 let known = self.agents.get(agent).map(|known| Agent::clone(known));
                 let mut agent = known.unwrap_or_else(|| new_agent(agent, at));
@@ -209,8 +214,8 @@ impl State {
                     }
                 })?;
             }
-            Event::StopRequested { task, reason } => self.edit_task(task, |task| {
-                task.stop_requested = Some(StopRequest { reason: reason.clone(), at });
+            Event::StopRequested { task, reason, cancel } => self.edit_task(task, |task| {
+                task.stop_requested = Some(StopRequest { reason: reason.clone(), at, cancel: *cancel });
             })?,
             Event::Cancelled { task, reason } => {
                 self.end_attempt(task, Outcome::Cancelled, None, at)?;
@@ -641,7 +646,7 @@ fn replan(task: &mut Task, new: &Replanned, at: Timestamp) {
         Some(_) => begin_again(task),
         None if task.status.is_held() && (new.change.description.is_some() || new.change.context.is_some()) => {
             let reason = "the plan has changed the task: release it, and claim it again for the new text".to_owned();
-            task.stop_requested = Some(StopRequest { reason: Some(reason), at });
+            task.stop_requested = Some(StopRequest { reason: Some(reason), at, cancel: false });
         }
         None => {}
     }

@@ -18,7 +18,7 @@ impl State {
     /// Leases, reservations and waits for a runner whose end has come.
     pub fn expire(&self, now: Timestamp) -> Vec<Event> {
         let ended = self.index.leases_ended(now).filter_map(|ordinal| self.tasks.get(ordinal));
-        let ended = ended.filter_map(|task| lease_expired(task));
+        let ended = ended.flat_map(|task| lease_expired(task).into_iter().chain(cancelled_when_stopped(task)));
         ended.chain(self.unmatched(now)).chain(self.expired_reservations(now)).collect()
     }
 
@@ -70,6 +70,12 @@ fn lease_expired(task: &Task) -> Option<Event> {
     let counted = !attempt.stepped;
     let gave_up = counted && task.attempts_used() >= task.max_attempts;
     Some(Event::LeaseExpired { task: task.id.clone(), attempt: attempt.number, counted, gave_up })
+}
+
+/// What follows when the agent of `task` has stopped, as a leader asked it to.
+pub fn cancelled_when_stopped(task: &Task) -> Option<Event> {
+    let request = task.stop_requested.as_ref().filter(|request| request.cancel)?;
+    Some(Event::Cancelled { task: task.id.clone(), reason: request.reason.clone() })
 }
 
 pub fn clock_stepped(gap_millis: i64, now: Timestamp) -> Event {

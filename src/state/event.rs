@@ -93,6 +93,9 @@ pub enum Event {
     TaskUpdated {
         task: TaskId,
         change: Box<TaskChange>,
+        /// When the lease of the open attempt ends with that, if it ends otherwise than before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lease_until: Option<Timestamp>,
     },
     /// Anew, or again: counters and claims stay.
     AgentRegistered {
@@ -185,6 +188,9 @@ pub enum Event {
         task: TaskId,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        /// It is not to be done by another either.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        cancel: bool,
     },
     Cancelled {
         task: TaskId,

@@ -172,8 +172,10 @@ impl Task {
         text.lines().next().unwrap_or_default()
     }
 
-    pub fn was_failed_by(&self, agent: &AgentId) -> bool {
-        self.attempts.iter().any(|attempt| attempt.outcome == Some(Outcome::Failed) && attempt.agent == *agent)
+    /// It could not do it: failed, or put back.
+    pub fn was_given_up_by(&self, agent: &AgentId) -> bool {
+        let is_given_up = |outcome| matches!(outcome, Some(Outcome::Failed | Outcome::Released));
+        self.attempts.iter().any(|attempt| is_given_up(attempt.outcome) && attempt.agent == *agent)
     }
 }
 
@@ -230,6 +232,9 @@ pub struct StopRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     pub at: Timestamp,
+    /// Once its agent has stopped the task is cancelled.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub cancel: bool,
 }
 
 /// One agent's go at a task, opened by a claim.

@@ -333,14 +333,17 @@ impl Model {
         })
     }
 
-    fn end(&mut self, task: usize, outcome: Outcome) {
+    /// Whether its agent was asked to stop.
+    fn end(&mut self, task: usize, outcome: Outcome) -> bool {
         let task_ended = &mut self.tasks[task];
-        task_ended.stop_requested = false;
-        let Some(open) = task_ended.attempts.last_mut().filter(|one| one.outcome.is_none()) else { return };
-        open.outcome = Some(outcome);
-        let holder = self.agents[open.agent].as_mut().expect("holders are registered");
-        holder.holding.retain(|held| *held != task);
-        self.reservations.retain(|one| one.task != Some(task));
+        let was_asked = std::mem::take(&mut task_ended.stop_requested);
+        if let Some(open) = task_ended.attempts.last_mut().filter(|one| one.outcome.is_none()) {
+            open.outcome = Some(outcome);
+            let holder = self.agents[open.agent].as_mut().expect("holders are registered");
+            holder.holding.retain(|held| *held != task);
+            self.reservations.retain(|one| one.task != Some(task));
+        }
+        was_asked
     }
 
     fn time_passes(&mut self, millis: i64) {
@@ -351,13 +354,16 @@ impl Model {
             let Some(open) = self.tasks[number].open().filter(|one| one.lease_until <= self.now).cloned() else {
                 continue;
             };
-            self.end(number, Outcome::Expired);
+            let was_asked = self.end(number, Outcome::Expired);
             let task = &mut self.tasks[number];
             let gave_up = !open.stepped && task.used() >= task.max_attempts;
             task.uncounted += u32::from(open.stepped);
             task.back_to_queue(None);
             if gave_up {
                 task.status = TaskStatus::Failed;
+            }
+            if was_asked {
+                task.status = TaskStatus::Cancelled;
             }
         }
     }
@@ -495,7 +501,10 @@ impl Model {
         if exclusive && chosen.is_some_and(|task| self.overlaps(number, &self.tasks[task].files, false)) {
             return Err("files_held");
         }
-        let Some(task) = chosen else { return Ok(self.empty_handed(&agent)) };
+        let Some(task) = chosen else {
+            let is_scope = scope.is_none() || (0..self.tasks.len()).any(|task| self.in_scope(task, scope));
+            return if is_scope { Ok(self.empty_handed(number, &agent, scope)) } else { Err("empty_scope") };
+        };
         let lease = if agent.present { 240 * MINUTE } else { 30 * MINUTE };
         let lease_until = self.now + lease;
         let claimed = &mut self.tasks[task];
@@ -528,13 +537,13 @@ impl Model {
         }
     }
 
-    /// Not failed by this agent before, lowest priority number, oldest; of those that are equal but for their age, one
+    /// Not given up by this agent before, lowest priority number, oldest; of those that are equal but for their age, one
     /// whose files are free.
     fn choice(&self, number: usize, agent: &Agent, exclusive: bool, scope: Option<usize>) -> Option<usize> {
         let rank = |task: usize| {
             let one = &self.tasks[task];
-            let failed = one.attempts.iter().any(|one| one.agent == number && one.outcome == Some(Outcome::Failed));
-            (failed, one.priority)
+            let is_given_up = |one: &Attempt| matches!(one.outcome, Some(Outcome::Failed | Outcome::Released));
+            (one.attempts.iter().any(|one| one.agent == number && is_given_up(one)), one.priority)
         };
         let ready = (0..self.tasks.len()).filter(|task| self.claimable(agent, *task).is_ok());
         let mut ready: Vec<_> = ready.filter(|task| self.in_scope(*task, scope)).collect();
@@ -575,8 +584,8 @@ impl Model {
         Ok(json!({"success": true}))
     }
 
-    fn empty_handed(&self, agent: &Agent) -> Value {
-        let leaves = (0..self.tasks.len()).filter(|task| !self.is_parent(*task));
+    fn empty_handed(&self, number: usize, agent: &Agent, scope: Option<usize>) -> Value {
+        let leaves = (0..self.tasks.len()).filter(|task| !self.is_parent(*task) && self.in_scope(*task, scope));
         let leaves: Vec<_> = leaves.map(|task| &self.tasks[task]).collect();
         let count = |wanted: &dyn Fn(&Task) -> bool| leaves.iter().filter(|task| wanted(task)).count();
         let held = count(&|task| task.open().is_some());
@@ -584,12 +593,14 @@ impl Model {
         let unmet = count(&|task| self.unblocked(task) && !self.delayed(task) && task.gpu && !agent.gpu);
         let blocked = count(&|task| task.status == TaskStatus::Available && !self.unblocked(task));
         let ready = count(&|task| self.unblocked(task) && !self.delayed(task));
-        let verdict = if held + waiting_retry > 0 || self.tasks.is_empty() {
+        let is_about = |other: usize, one: &Agent| one.present || self.now - self.heard[other] < 30 * MINUTE;
+        let is_able = |other: usize| self.agents[other].as_ref().is_some_and(|one| one.gpu && is_about(other, one));
+        let will_others = (0..self.agents.len()).any(|other| other != number && is_able(other));
+        let is_under_way = held + waiting_retry > 0 || self.tasks.is_empty() || ready > unmet;
+        let verdict = if is_under_way || unmet > 0 && blocked > 0 && will_others {
             "wait"
         } else if unmet > 0 {
             "unsuited"
-        } else if ready > 0 {
-            "wait"
         } else if blocked > 0 {
             "stuck"
         } else {
@@ -685,13 +696,16 @@ impl Model {
 
     fn fail(&mut self, agent: usize, task: usize, given: Option<u32>, again: bool) -> Result<Value, &'static str> {
         self.own(agent, task, given)?;
-        self.end(task, Outcome::Failed);
+        let was_asked = self.end(task, Outcome::Failed);
         self.agents[agent].as_mut().expect("registered").failed += 1;
         let now = self.now;
         let failed = &mut self.tasks[task];
         if again && failed.used() < failed.max_attempts {
             let pause = (30 * SECOND * 2_i64.pow(failed.used() - 1)).min(60 * MINUTE);
-            failed.back_to_queue(Some(now + pause));
+            failed.back_to_queue(Some(now + pause).filter(|_| !was_asked));
+            if was_asked {
+                failed.status = TaskStatus::Cancelled;
+            }
         } else {
             failed.status = TaskStatus::Failed;
         }
@@ -708,9 +722,13 @@ impl Model {
                 Some(_) => {}
             },
         }
-        self.end(task, Outcome::Released);
-        self.tasks[task].uncounted += 1;
-        self.tasks[task].back_to_queue(None);
+        let was_asked = self.end(task, Outcome::Released);
+        let released = &mut self.tasks[task];
+        released.uncounted += 1;
+        released.back_to_queue(None);
+        if was_asked {
+            released.status = TaskStatus::Cancelled;
+        }
         Ok(json!({"success": true}))
     }
 

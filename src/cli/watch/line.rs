@@ -37,7 +37,7 @@ fn told(event: &Event) -> Told {
         Event::Imported { source, .. } => ("imported", Tone::Good, format!("the board from {source}")),
         Event::PlanSet { goal, .. } => ("set", Tone::Plain, format!("the goal: {goal}")),
         Event::TasksCreated { tasks } => ("added", Tone::Waiting, added(tasks)),
-        Event::TaskUpdated { task, change } => ("changed", Tone::Plain, format!("{task}{}", changed(change))),
+        Event::TaskUpdated { task, change, .. } => ("changed", Tone::Plain, format!("{task}{}", changed(change))),
         Event::AgentRegistered { agent, role, .. } => {
             ("registered", Tone::Good, format!("{agent} as {}", role.as_str()))
         }
@@ -65,7 +65,7 @@ fn told(event: &Event) -> Told {
             let end = if *gave_up { "the last one: the task has failed" } else { "the task is available again" };
             ("expired", Tone::Bad, format!("{task}, attempt {attempt}; {end}"))
         }
-        Event::StopRequested { task, reason } => ("asked to stop", Tone::Bad, about(task, reason.as_deref())),
+        Event::StopRequested { task, reason, .. } => ("asked to stop", Tone::Bad, about(task, reason.as_deref())),
         Event::Cancelled { task, reason } => ("cancelled", Tone::Over, about(task, reason.as_deref())),
         Event::Retried { task } => ("made available", Tone::Waiting, task.to_string()),
         Event::DiscoveryAdded { content, .. } => ("discovered", Tone::Good, content.clone()),

@@ -75,7 +75,27 @@ fn stop_request_comes_with_every_reply_to_the_owner_until_it_lets_go() {
     world.by("a1").call("start_task", json!({"task_id": "t"})).replies(asked);
     world.by("a2").call("heartbeat", json!({})).replies(json!({"stop_requested": null}));
     world.by("a1").call("release_task", json!({"task_id": "t"})).replies(json!({"stop_requested": null}));
-    assert_eq!(world.read("t").stop_requested, None);
+    assert_eq!((world.read("t").stop_requested, world.status("t")), (None, TaskStatus::Cancelled));
+}
+
+#[test]
+fn a_task_that_is_not_to_be_done_is_cancelled_however_its_agent_stops() {
+    let ends = [
+        (Some(("release_task", json!({"task_id": "t"}))), TaskStatus::Cancelled),
+        (Some(("fail_task", json!({"task_id": "t", "error": "stopped"}))), TaskStatus::Cancelled),
+        (Some(("fail_task", json!({"task_id": "t", "error": "x", "retryable": false}))), TaskStatus::Failed),
+        (Some(("complete_task", json!({"task_id": "t", "output": "ready"}))), TaskStatus::Done),
+        (None, TaskStatus::Cancelled),
+    ];
+    for (call, status) in ends {
+        let mut world = World::new().agent("a1").task("t").claimed("a1", "t");
+        world.nobody().call("cancel_task", json!({"task_id": "t", "ask_owner": true})).expect("asked");
+        match &call {
+            Some((name, arguments)) => drop(world.by("a1").call(name, arguments.clone()).expect("ended")),
+            None => drop(world.at(30 * MINUTE)),
+        }
+        assert_eq!(world.status("t"), status, "{call:?}");
+    }
 }
 
 #[test]

@@ -104,6 +104,23 @@ fn task_may_say_its_own_silence_and_bound() {
 }
 
 #[test]
+fn silence_and_bound_that_a_leader_changes_count_at_once() {
+    let mut world = World::new().agent_in("a1", "ide").task("t").claimed("a1", "t");
+    let set = |world: &mut World, more| world.nobody().call("update_task", more).expect("updated");
+    world.at(MINUTE);
+    set(&mut world, json!({"task_id": "t", "timeout_seconds": 600}));
+    assert_eq!(world.lease("t"), 9 * MINUTE, "since the claim");
+    set(&mut world, json!({"task_id": "t", "timeout_seconds": 86_400}));
+    assert_eq!(world.lease("t"), 239 * MINUTE, "the agent was not heard of since");
+    set(&mut world, json!({"task_id": "t", "silent_minutes": 10}));
+    assert_eq!(world.lease("t"), 9 * MINUTE);
+    set(&mut world, json!({"task_id": "t", "priority": 2}));
+    assert_eq!(world.lease("t"), 9 * MINUTE);
+    world.at(9 * MINUTE);
+    assert_eq!(world.status("t"), TaskStatus::Available);
+}
+
+#[test]
 fn agent_of_a_dead_process_has_the_grace_to_come_back() {
     let dead = || {
         let mut world = World::new().agent_in("a1", "ide").task("t").claimed("a1", "t");
