@@ -147,7 +147,7 @@ fn place(dir: &Path, source: &Source, aside: Option<&Path>) -> anyhow::Result<()
     if let Some(aside) = aside {
         DirBuilder::new().mode(0o700).create(aside)?;
         let (wal, shm) = (format!("{}-wal", sqlite::FILE_NAME), format!("{}-shm", sqlite::FILE_NAME));
-        for name in [sqlite::FILE_NAME, &wal, &shm, statefile::FILE_NAME, snapshots::DIRECTORY] {
+        for name in [sqlite::FILE_NAME, &wal, &shm, statefile::FILE_NAME, statefile::SPARE, snapshots::DIRECTORY] {
             match fs_err::rename(dir.join(name), aside.join(name)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
                 _ => {}

@@ -635,7 +635,7 @@ pub fn before_first_write(dir: &Path) -> Result<State, BoardError> {
         Some(Found::Foreign { document, .. } | Found::Sound(document)) => Ok(State::from_document(*document)),
         None if recovery::evidence(dir).is_empty() => Ok(State::new()),
         Some(Found::Unsound { .. }) | None => {
-            let newest = recovery::snapshots(dir).into_iter().max_by_key(|(document, _)| document.board.seq);
+            let newest = recovery::earlier(dir).into_iter().max_by_key(|(document, _)| document.board.seq);
             let unsound = || nothing_sound(dir, "no journal, no sound state file and no sound snapshot");
             newest.map(|(document, _)| State::from_document(document)).ok_or_else(unsound)
         }

@@ -53,7 +53,10 @@ pub struct Plan {
     best: Option<(State, String)>,
     keeps_journal: bool,
     sets_file_aside: bool,
+    /// What happened, and the state that is gone on from does not show.
     lost: Option<String>,
+    /// What only the journal told that is not gone on with.
+    forgotten: Option<String>,
     /// Why a person must ask for it.
     consent: Option<BoardError>,
 }
@@ -105,6 +108,7 @@ pub fn plan(dir: &Path) -> Result<Plan, BoardError> {
         keeps_journal: false,
         sets_file_aside,
         lost: None,
+        forgotten: None,
         consent: None,
     };
     let head = journal.as_ref().and_then(|journal| journal.head().ok());
@@ -126,7 +130,7 @@ pub fn plan(dir: &Path) -> Result<Plan, BoardError> {
     }
     let fits =
         |document: &Document| is_ours(document) && journal.as_ref().is_none_or(|journal| is_past_of(journal, document));
-    states.extend(snapshots(dir).into_iter().filter(|(document, _)| fits(document)));
+    states.extend(earlier(dir).into_iter().filter(|(document, _)| fits(document)));
     states.sort_by_key(|(document, _)| std::cmp::Reverse(document.board.seq));
     for (document, source) in states {
         let mut reached = Replayed { state: State::from_document(document), fault: None };
@@ -137,6 +141,8 @@ pub fn plan(dir: &Path) -> Result<Plan, BoardError> {
             plan.best = Some((reached.state, source));
         }
     }
+    let base = journal.as_ref().map_or(0, SqliteJournal::base);
+    plan.forgotten = plan.best.as_ref().and_then(|(best, _)| forgotten(best, base));
     plan.lost = match &plan.best {
         None => {
             let reason = plan.faults.join("; ");
@@ -161,7 +167,8 @@ impl Plan {
     /// Each thing that would be done, for people.
     pub fn steps(&self) -> Vec<String> {
         let mut steps = Vec::new();
-        if self.sets_file_aside {
+        // Where nothing is sound, it is only in the backup.
+        if self.sets_file_aside && self.best.is_some() {
             steps.push(format!("keep {0} as {0}.quarantined-N", statefile::FILE_NAME));
         }
         match &self.best {
@@ -186,9 +193,10 @@ impl Plan {
         &self.faults
     }
 
-    /// What cannot be had back.
-    pub fn lost(&self) -> Option<&str> {
-        self.lost.as_deref()
+    /// What cannot be had back, for people.
+    pub fn lost(&self) -> String {
+        let lost: Vec<_> = self.lost.iter().chain(&self.forgotten).map(String::as_str).collect();
+        if lost.is_empty() { "nothing".to_owned() } else { lost.join("; ") }
     }
 
     pub fn finds_nothing(&self) -> bool {
@@ -197,7 +205,7 @@ impl Plan {
 
     /// Does it, and answers what was done. A process that is ended in the middle leaves what the next one completes.
     pub fn carry_out(self, author: &Author) -> Result<String, BoardError> {
-        let dir = &self.dir;
+        let (dir, lost) = (&self.dir, self.lost());
         let failed = |action: &str| {
             let action = action.to_owned();
             move |source| io_error(&action, dir, source)
@@ -226,9 +234,8 @@ impl Plan {
         }
         let kept: Vec<_> = kept.iter().filter_map(|path| path.file_name()?.to_str()).collect();
         let report = format!(
-            "the board was recovered because {}; it goes on from {source}: everything up to event {safe} is safe; lost: {}{}",
+            "the board was recovered because {}; it goes on from {source}: the state up to event {safe} is safe; lost: {lost}{}",
             self.faults.join("; "),
-            self.lost.as_deref().unwrap_or("nothing"),
             if kept.is_empty() { String::new() } else { format!("; kept as evidence: {}", kept.join(", ")) },
         );
         let report = if self.keeps_journal { report } else { format!("{report}; idempotency keys are forgotten") };
@@ -245,6 +252,17 @@ pub fn begin_behind(dir: &Path, state: &mut State, author: &Author) -> Result<Sq
     state.settle();
     let batch = BatchId::new(format!("{}/recovery-{}", author.participant, first.seq));
     Ok(SqliteJournal::create_with(dir, &board_id, &batch, &[first])?)
+}
+
+/// What a journal that begins behind `state` does not have of the one that began behind event `base`.
+pub fn forgotten(state: &State, base: u64) -> Option<String> {
+    let results = state.retired().filter(|(_, stub)| stub.seq > base && !stub.run).count();
+    let with = match results {
+        0 => String::new(),
+        1 => " and the result of 1 retired task".to_owned(),
+        count => format!(" and the results of {count} retired tasks"),
+    };
+    (state.seq() > base).then(|| format!("the history before event {}{with}", state.seq() + 1))
 }
 
 /// What may be done without being asked for. The caller holds the board's lock.
@@ -310,8 +328,17 @@ fn whole(journal: &SqliteJournal) -> Result<Replayed, BoardError> {
     Ok(replayed)
 }
 
+/// The sound states beside the state file, each with its name.
+pub fn earlier(dir: &Path) -> Vec<(Document, String)> {
+    let spare = match statefile::load_file(&dir.join(statefile::SPARE)) {
+        Ok(Some(Found::Sound(document))) => Some((*document, format!("the state file before, {}", statefile::SPARE))),
+        _ => None,
+    };
+    spare.into_iter().chain(snapshots(dir)).collect()
+}
+
 /// The sound ones, newest first, each with its name.
-pub fn snapshots(dir: &Path) -> Vec<(Document, String)> {
+fn snapshots(dir: &Path) -> Vec<(Document, String)> {
     let Ok(snapshots) = Snapshots::of(dir) else { return Vec::new() };
     let names = snapshots.names().unwrap_or_default();
     let loaded = names.into_iter().rev().filter_map(|name| Some((snapshots.load(&name).ok()?.state, name)));
@@ -343,7 +370,7 @@ pub fn evidence(dir: &Path) -> Vec<String> {
     let is_left = |name: &str| {
         let marks = [".quarantined-", ".imported-", ".orphaned-", ".rejected-", ".put-back-"];
         let of_a_file = name.starts_with(statefile::FILE_NAME) || name.starts_with(sqlite::FILE_NAME);
-        of_a_file && marks.iter().any(|mark| name.contains(mark))
+        name == statefile::SPARE || of_a_file && marks.iter().any(|mark| name.contains(mark))
     };
     let names = |dir: &Path| {
         let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();

@@ -270,8 +270,8 @@ impl Board {
         } else if is_readable {
             match self.journal.carry_over(&self.dir) {
                 Ok(journal) if journal.head().is_ok_and(|head| head == seq) => {
-                    let report = "with its whole history";
-                    return Ok((journal, Some(rebuilt(seq, report))));
+                    let safe = format!("everything up to event {seq} is safe, its history, too");
+                    return Ok((journal, Some(rebuilt(&safe))));
                 }
                 Ok(incomplete) => incomplete.abandon(),
                 // Somebody may be deleting still, or the disk be full: what there is must not be given up for that.
@@ -281,8 +281,10 @@ impl Board {
             sqlite::set_aside(&self.dir).map_err(failed("cannot move the journal aside in"))?;
         }
         let seq = self.state.seq();
+        let forgotten = recovery::forgotten(&self.state, self.journal.base()).unwrap_or_default();
         let journal = recovery::begin_behind(&self.dir, &mut self.state, author)?;
-        Ok((journal, Some(rebuilt(seq, "without the history before, and idempotency keys are forgotten"))))
+        let safe = format!("the state up to event {seq} is safe; lost: {forgotten}; idempotency keys are forgotten");
+        Ok((journal, Some(rebuilt(&safe))))
     }
 }
 
@@ -375,10 +377,9 @@ fn can_be_regained(error: &BoardError) -> bool {
     matches!(error, BoardError::Directory(DirectoryError::Replaced { .. })) || error.is_damage()
 }
 
-fn rebuilt(seq: u64, how: &str) -> String {
+fn rebuilt(safe: &str) -> String {
     format!(
-        "the board's files were removed or damaged while processes ran; it was rebuilt from a running process, {how}: \
-         everything up to event {seq} is safe"
+        "the board's files were removed or damaged while processes ran; it was rebuilt from a running process: {safe}"
     )
 }
 

@@ -38,6 +38,7 @@ use flat::Flat;
 pub use flat::boot;
 pub use load::{Found, LoadError, load, load_file};
 pub use put_back::{PutBack, keep_put_back};
+pub use spare::NAME as SPARE;
 use whole::Whole;
 
 pub const FILE_NAME: &str = "mcp-state.json";

@@ -15,9 +15,11 @@ use fs_err::os::unix::fs::OpenOptionsExt;
 use super::flat::{Header, boot};
 use super::{FILE_NAME, FileIdentity, Found, displaced, load};
 
-/// The file that was in the place before.
+/// The name of the file that was in the place before.
+pub const NAME: &str = ".mcp-state.json.spare";
+
 pub fn path(dir: &Path) -> PathBuf {
-    dir.join(format!(".{FILE_NAME}.spare"))
+    dir.join(NAME)
 }
 
 /// One that is being written. One name is enough: whoever writes has the state file's lock.

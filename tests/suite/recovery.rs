@@ -107,7 +107,7 @@ fn board_without_its_journal_goes_on_from_the_state_file_with_its_id_and_seq() {
     assert_eq!(board.cli_ok("get_status", json!({}))["total_tasks"], 3);
     assert!(!board.file("journal.db").exists(), "made by looking");
     let reply = create(&board, "task-4");
-    assert!(warning(&reply).contains("up to event 4 is safe; lost: nothing"), "{reply}");
+    assert!(warning(&reply).contains("up to event 4 is safe; lost: the history before event 5;"), "{reply}");
     assert_eq!((&board.document()["board_id"], &board.document()["seq"]), (&id, &json!(6)));
     let first = board.events().remove(0);
     assert_eq!(first.seq, 5);
@@ -117,7 +117,7 @@ fn board_without_its_journal_goes_on_from_the_state_file_with_its_id_and_seq() {
 }
 
 #[test]
-fn damaged_journal_beside_a_sound_state_file_loses_nothing_but_history() {
+fn damaged_journal_beside_a_sound_state_file_loses_nothing_but_history_and_says_so() {
     let damages: [fn(&Board); 6] = [
         |board| fs::write(board.file("journal.db"), vec![b'x'; 10_000]).unwrap(),
         |board| {
@@ -134,8 +134,78 @@ fn damaged_journal_beside_a_sound_state_file_loses_nothing_but_history() {
         damage(&board);
         let damaged = fs::read(board.file("journal.db")).unwrap();
         println!("damage {number}");
-        goes_on(&board, &ALL, &["up to event 4 is safe; lost: nothing", "journal.db.quarantined-1"]);
+        goes_on(&board, &ALL, &["up to event 4 is safe; lost: the history before event 5", "journal.db.quarantined-1"]);
         assert_eq!(sha256(fs::read(board.file("journal.db.quarantined-1")).unwrap()), sha256(&damaged));
+    }
+}
+
+#[test]
+fn results_that_only_the_lost_journal_had_are_told_as_lost() {
+    let board = Board::with_policy("keep_finished = 3");
+    board.cli_ok("register_agent", json!({"agent_id": "a1", "role": "worker"}));
+    for number in 1..=8 {
+        create(&board, &format!("task-{number}"));
+        board.cli_ok("claim_task", json!({"agent_id": "a1"}));
+        board
+            .cli_ok("complete_task", json!({"agent_id": "a1", "task_id": format!("task-{number}"), "output": "found"}));
+    }
+    until(PATIENCE, "five have retired", || {
+        board.cli_ok("heartbeat", json!({"agent_id": "a1"}));
+        (board.document()["retired"].as_object().unwrap().len() == 5).then_some(())
+    });
+    assert_eq!(board.cli_ok("get_task", json!({"task_id": "task-1"}))["retired"], true);
+    sql(&board, "UPDATE events SET body = body || ' ' WHERE seq = 2");
+    let next = board.document()["seq"].as_u64().unwrap() + 1;
+    let lost = format!("the history before event {next} and the results of 5 retired tasks");
+    for arguments in [&["--repair", "--dry-run"][..], &["--repair"]] {
+        assert_eq!(doctor(&board, arguments).value()["lost"], lost.as_str(), "{arguments:?}");
+    }
+    let log = fs::read_to_string(board.file("recovery.log")).unwrap();
+    assert!(log.contains(&lost) && log.contains("journal.db.quarantined-1"), "{log}");
+    assert_eq!(board.cli("get_task", json!({"task_id": "task-1"})).code(), "unknown_task");
+}
+
+/// Many enough tasks that the state file is replaced by turns with another.
+fn with_a_spare() -> Board {
+    let board = three_tasks();
+    for number in 4..=30 {
+        create(&board, &format!("task-{number}"));
+    }
+    assert!(board.file(SPARE).exists());
+    board
+}
+
+const SPARE: &str = ".mcp-state.json.spare";
+
+#[test]
+fn state_file_before_the_last_is_gone_on_from_when_nothing_newer_is_sound() {
+    let losses: [(fn(&Board), &str); 2] = [
+        // As `rm .coordination/*` does, which leaves what begins with a dot.
+        (
+            |board| {
+                remove_journal(board);
+                ["lock", "state-lock", STATE_FILE].iter().for_each(|name| fs::remove_file(board.file(name)).unwrap());
+            },
+            "lost: what may have happened after event 30; the history before event 31;",
+        ),
+        (
+            |board| {
+                for name in ["journal.db", STATE_FILE] {
+                    fs::OpenOptions::new().write(true).open(board.file(name)).unwrap().set_len(3_000).unwrap();
+                }
+            },
+            "lost: events 31 to 31; the history before event 31;",
+        ),
+    ];
+    for (lose, lost) in losses {
+        let board = with_a_spare();
+        let id = board.document()["board_id"].clone();
+        lose(&board);
+        assert!(doctor(&board, &[]).stdout.contains("doctor --repair --dry-run"));
+        let reply = create(&board, "task-31");
+        assert!(warning(&reply).contains("the state file before") && warning(&reply).contains(lost), "{reply}");
+        assert_eq!((&board.document()["board_id"], board.tasks().len()), (&id, 30));
+        board.assert_file_is_the_replay();
     }
 }
 
@@ -144,6 +214,7 @@ fn damage_in_the_middle_of_the_journal_does_not_matter_until_it_is_needed() {
     let board = three_tasks();
     sql(&board, "UPDATE events SET body = replace(body, 'task-1', 'task-9') WHERE seq = 2");
     create(&board, "task-4");
+    fs::remove_file(board.file(SPARE)).unwrap();
     fs::write(board.file(STATE_FILE), "{").unwrap();
     // Of the journal only event 1 can be told from what somebody made up.
     let reply = board.cli_ok("get_status", json!({}));
@@ -230,9 +301,10 @@ fn newest_sound_snapshot_is_gone_on_from_when_nothing_newer_is_sound() {
             fs::write(board.file("journal.db"), vec![b'x'; 10_000]).unwrap();
         }
         fs::write(board.file(STATE_FILE), "{\"schema_version\": 1, ").unwrap();
+        fs::write(board.file(SPARE), "").unwrap();
         let reply = create(&board, "task-5");
         let lost =
-            format!("snapshot {}: everything up to event 3 is safe; lost: what may have happened after", names[1]);
+            format!("snapshot {}: the state up to event 3 is safe; lost: what may have happened after", names[1]);
         assert!(warning(&reply).contains(&lost), "{journal}: {reply}");
         assert_eq!(board.tasks().into_keys().collect::<Vec<_>>(), ["task-1", "task-2", "task-5"]);
         assert_eq!((&board.document()["board_id"], &board.document()["seq"]), (&id, &json!(5)));
@@ -246,14 +318,15 @@ fn journal_is_followed_from_a_snapshot_where_its_beginning_is_damaged() {
     sql(&board, "UPDATE events SET body = replace(body, 'task-1', 'task-9') WHERE seq = 2");
     fs::remove_file(board.file(STATE_FILE)).unwrap();
     let reply = create(&board, "task-5");
-    assert!(warning(&reply).contains("up to event 5 is safe; lost: nothing"), "{reply}");
+    assert!(warning(&reply).contains("up to event 5 is safe; lost: the history before event 6;"), "{reply}");
     assert_eq!(board.tasks().len(), 5);
     board.assert_file_is_the_replay();
 }
 
 #[test]
 fn nothing_begins_empty_where_there_was_a_board() {
-    let remains: [fn(&Board); 4] = [
+    let remains: [fn(&Board); 5] = [
+        |board| fs::write(board.file(SPARE), "x").unwrap(),
         |board| fs::write(board.file(STATE_FILE), "{\"tasks\": [").unwrap(),
         |board| fs::write(board.file("mcp-state.json.quarantined-1"), "x").unwrap(),
         |board| fs::write(board.file("mcp-state.json.imported-1"), "x").unwrap(),
@@ -292,7 +365,7 @@ fn what_would_lose_events_is_not_done_while_others_live_on_the_board() {
     living.signal(Signal::CONT);
     living.ok("create_task", json!({"description": "d", "id": "task-4"}));
     let reply = create(&board, "task-5");
-    assert!(warning(&reply).contains("lost: nothing"), "{reply}");
+    assert!(warning(&reply).contains("lost: the history before"), "{reply}");
     living.ok("create_task", json!({"description": "d", "id": "task-6"}));
     assert_eq!(board.tasks().len(), 6);
     board.assert_file_is_the_replay();
@@ -321,7 +394,7 @@ fn doctor_repairs_a_journal_that_lost_its_end_after_a_backup_and_says_so_before(
     let before = files(&board);
     let said = doctor(&board, &["--repair", "--dry-run"]).value();
     assert_eq!(files(&board), before, "a dry run changed something");
-    assert_eq!((&said["repaired"], &said["lost"]), (&json!(false), &json!("nothing")), "{said}");
+    assert_eq!((&said["repaired"], &said["lost"]), (&json!(false), &json!("the history before event 6")), "{said}");
     assert!(said["steps"].to_string().contains("behind event 5"), "{said}");
     assert_eq!(said["faults"][0], "the journal ends at event 4 and the state file is at event 5");
     let done = doctor(&board, &["--repair"]);
@@ -345,10 +418,11 @@ fn doctor_repairs_a_journal_that_lost_its_end_after_a_backup_and_says_so_before(
 fn doctor_makes_room_for_a_new_board_when_nothing_is_sound() {
     let board = three_tasks();
     remove_journal(&board);
-    fs::write(board.file(STATE_FILE), "{").unwrap();
+    [STATE_FILE, SPARE].iter().for_each(|name| fs::write(board.file(name), "{").unwrap());
     refused(&board.cli("get_status", json!({})), "state_file_unusable", &["doctor --repair"]);
     let said = doctor(&board, &["--repair", "--dry-run"]).value();
     assert_eq!(said["lost"], "everything");
+    assert!(!said["steps"].to_string().contains("quarantined"), "it is in the backup only: {said}");
     assert!(board.file(STATE_FILE).exists());
     assert_eq!(doctor(&board, &["--repair"]).status.code(), Some(0));
     create(&board, "task-new");

@@ -18,7 +18,7 @@ const REPAIR: &str = "restore journal or state file from a backup; or `callboard
 /// `shown` is the head of the file as it was while nobody wrote.
 pub fn state(dir: &Path, shown: io::Result<Option<Head>>, journal: &Examined) -> Check {
     let document = match statefile::load(dir) {
-        Ok(None) => return missing(journal),
+        Ok(None) => return missing(dir, journal),
         Ok(Some(Found::Sound(document))) => document,
         Ok(Some(Found::Foreign { document, .. })) => {
             let found = format!("of the broker before callboard, {} tasks", document.tasks.len());
@@ -61,9 +61,17 @@ fn at(file: u64, head: u64) -> Check {
     Check::ok(FILE_NAME, format!("sound, at event {file} like the journal"))
 }
 
-fn missing(journal: &Examined) -> Check {
+fn missing(dir: &Path, journal: &Examined) -> Check {
     match journal {
-        Examined::None => Check::ok(FILE_NAME, "none; the first writing call makes it"),
+        Examined::None => match recovery::evidence(dir).as_slice() {
+            [] => Check::ok(FILE_NAME, "none; the first writing call makes it"),
+            left => {
+                let found = format!("missing like the journal, but there was a board: {}", left.join(", "));
+                let fix = "the next writing call goes on from what of that is sound; `callboard doctor --repair --dry-run` \
+                           says how";
+                Check::warn(FILE_NAME, found, fix)
+            }
+        },
         Examined::Sound { .. } => Check::warn(FILE_NAME, "missing", "the next writing call makes it from the journal"),
         Examined::Unreadable => Check::fail(FILE_NAME, "missing", REPAIR),
     }

@@ -55,7 +55,7 @@ fn with_lock(session: &Session, dir: &Path, dry_run: bool) -> Outcome {
     let backup = dir.join(format!("backup-{}", SystemClock::default().wall()));
     let mut steps = vec![format!("copy journal, state file and snapshots to {}", backup.display())];
     steps.extend(plan.steps());
-    let lost = plan.lost().unwrap_or("nothing").to_owned();
+    let lost = plan.lost();
     let faults = plan.faults().to_vec();
     let report = if dry_run { None } else { Some(repair(dir, &backup, plan.finds_nothing())?) };
     let reply = json!({"repaired": !dry_run, "faults": faults, "steps": steps, "lost": lost, "report": report});
