@@ -22,6 +22,38 @@ pub fn interruption() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
+/// The same for a process that has something to clear away in any case: also when its terminal is closed, unless it was
+/// told to ignore that. Answers the number of the signal.
+///
+/// # Errors
+/// When signals cannot be listened for.
+#[cfg(unix)]
+pub fn ending() -> io::Result<impl Future<Output = i32>> {
+    use rustix::process::Signal;
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let listen = |kind: SignalKind| Ok::<_, io::Error>((signal(kind)?, kind.as_raw_value()));
+    // Before it is listened for.
+    let hangup = if is_ignored(Signal::HUP.as_raw()) { SignalKind::terminate() } else { SignalKind::hangup() };
+    let [mut one, mut two, mut three] =
+        [listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?, listen(hangup)?];
+    Ok(async move {
+        select! {
+            _ = one.0.recv() => one.1,
+            _ = two.0.recv() => two.1,
+            _ = three.0.recv() => three.1,
+        }
+    })
+}
+
+/// As `nohup` has it; false where the system does not tell.
+#[cfg(unix)]
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
 /// A write beyond a limit on the size of files (`ulimit -f`) then fails like one on a full disk, instead of ending the
 /// process. Within a runtime.
 ///

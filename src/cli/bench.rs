@@ -20,15 +20,16 @@ mod web_socket;
 
 use std::fmt;
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{Outcome, REFUSED, Session, usage_error};
+use super::{Outcome, REFUSED, Session, runtime, say, usage_error};
+use crate::signal;
 use figure::Figures;
 use place::Place;
 use report::Report;
@@ -37,8 +38,8 @@ use report::Report;
 #[derive(clap::Args)]
 #[command(
     after_help = "Boards are made in a new directory below --dir, or else below the first of the system's directory for \
-    temporary files, /var/tmp and the current directory that is on a disk, and removed at the end. No board that you have \
-    is touched.\n\nExamples:\n  \
+    temporary files, /var/tmp and the current directory that is on a disk, and removed at the end, also when you interrupt \
+    it. No board that you have is touched.\n\nExamples:\n  \
     callboard bench --quick\n  \
     callboard bench --only commit --rounds 20\n  \
     callboard bench --peers --svg cost.svg --json > bench.json"
@@ -59,7 +60,7 @@ pub struct Arguments {
     /// Draw what a claim costs on larger and larger boards into this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Exit with 1 when a goal is missed
+    /// Exit with 1 when a goal is missed, or none was measured
     #[arg(long)]
     check: bool,
     /// Measure also where nothing lasts, such as on tmpfs
@@ -197,24 +198,78 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         .copied()
         .filter(|part| arguments.only.is_empty() || arguments.only.contains(part))
         .collect();
+    if let Some(path) = &arguments.svg {
+        check_writable(path).with_context(|| format!("nothing can be drawn into {}", path.display()))?;
+    }
     let memory_will_do = arguments.allow_memory || !parts.iter().any(|part| part.is_durable());
     let place = Place::new(session.dir_given.as_deref(), memory_will_do)?;
     let bar = if session.json || !io::stderr().is_terminal() { ProgressBar::hidden() } else { bar() };
+    clear_away_at_signal(place.path(), bar.clone())?;
     let mut bench = Bench { size: Size::of(&arguments), place, figures: Figures::default(), found: Vec::new(), bar };
     let report = measure(&parts, arguments.peers, &mut bench);
     bench.bar.finish_and_clear();
     let report = report?;
-    if let Some(path) = &arguments.svg {
-        let drawn = plot::svg(&plot::curves(&bench.figures));
-        fs_err::write(path, drawn).context("the drawing cannot be written")?;
-    }
     if session.json {
         session.print_json(&report.value(&bench))?;
     } else {
         report.page(&bench, session.coloured()).print()?;
     }
+    if let Some(path) = &arguments.svg {
+        let drawn = plot::svg(&plot::curves(&bench.figures));
+        fs_err::write(path, drawn).context("the drawing cannot be written")?;
+    }
+    if arguments.check && report.goals.is_empty() {
+        say("callboard: there is no goal for what was measured, so none is met; leave --only out, or name other parts");
+        return Ok(ExitCode::from(REFUSED));
+    }
     let missed = arguments.check && report.goals.iter().any(|goal| !goal.is_met());
     Ok(if missed { ExitCode::from(REFUSED) } else { ExitCode::SUCCESS })
+}
+
+/// Before hours are spent on what is to be drawn.
+fn check_writable(path: &Path) -> anyhow::Result<()> {
+    ensure!(!path.is_dir(), "it is a directory");
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match path.exists() {
+        true => drop(fs_err::OpenOptions::new().append(true).open(path)?),
+        false => drop(tempfile::tempfile_in(parent).with_context(|| format!("{}", parent.display()))?),
+    }
+    Ok(())
+}
+
+/// Whoever interrupts this finds no boards afterwards, and no servers: those end with this process.
+fn clear_away_at_signal(boards: &Path, bar: ProgressBar) -> anyhow::Result<()> {
+    let boards = boards.to_owned();
+    let runtime = runtime()?;
+    let entered = runtime.enter();
+    let signal = signal::ending()?;
+    drop(entered);
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        let signal = runtime.block_on(signal);
+        bar.finish_and_clear();
+        let error = place::become_nothing(&boards, 128 + signal);
+        say(&format!("callboard: {} could not be removed: {error}", boards.display()));
+        std::process::exit(128 + signal);
+    })?;
+    Ok(())
+}
+
+#[cfg(test)]
+impl Bench {
+    fn small() -> Self {
+        let arguments = Arguments {
+            quick: true,
+            rounds: None,
+            only: Vec::new(),
+            peers: false,
+            svg: None,
+            check: false,
+            allow_memory: true,
+        };
+        let place = Place::new(None, true).expect("a place");
+        let (figures, bar) = (Figures::default(), ProgressBar::hidden());
+        Self { size: Size::of(&arguments), place, figures, found: Vec::new(), bar }
+    }
 }
 
 fn bar() -> ProgressBar {

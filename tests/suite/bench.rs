@@ -110,3 +110,66 @@ fn wrong_options_are_told() {
         assert!(finished.stderr.contains(said), "{arguments:?}: {}", finished.stderr);
     }
 }
+
+#[test]
+fn where_nothing_can_be_drawn_nothing_is_measured() {
+    let board = Board::new();
+    let finished = bench(&board, &["--svg", "/no/such/directory/cost.svg"]);
+    assert_ne!(finished.status.code(), Some(0));
+    assert!(finished.stderr.contains("/no/such/directory"), "{}", finished.stderr);
+}
+
+#[test]
+fn check_of_what_has_no_goal_is_no_success() {
+    let board = Board::new();
+    let finished = bench(&board, &["--quick", "--rounds", "1", "--only", "calibration", "--check"]);
+    assert_eq!(finished.status.code(), Some(REFUSED), "{}", finished.stdout);
+    assert!(finished.stderr.contains("no goal"), "{}", finished.stderr);
+    assert!(finished.stdout.contains("append an event"), "{}", finished.stdout);
+}
+
+/// The processes that have a board below `place`, as it stands in their environment.
+#[cfg(target_os = "linux")]
+fn processes_of(place: &std::path::Path) -> Vec<String> {
+    let text = place.to_str().unwrap().to_owned();
+    let processes = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    let holds = |path: &std::path::PathBuf| {
+        let environment = std::fs::read(path.join("environ")).unwrap_or_default();
+        String::from_utf8_lossy(&environment).contains(&format!("COORDINATION_DIR={text}"))
+    };
+    let command = |path: std::path::PathBuf| std::fs::read_to_string(path.join("cmdline")).unwrap_or_default();
+    processes.filter(holds).map(command).collect()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn interrupted_measurement_leaves_no_servers_and_no_boards() {
+    use rustix::process::Signal;
+    use std::process::Stdio;
+
+    use crate::harness::{PATIENCE, until};
+
+    for (signal, exit) in
+        [(Signal::TERM, Some(143)), (Signal::INT, Some(130)), (Signal::HUP, Some(129)), (Signal::KILL, None)]
+    {
+        let board = Board::new();
+        let place = board.base().canonicalize().unwrap();
+        let mut command = board.command();
+        command
+            .env_remove("COORDINATION_DIR")
+            .args(["bench", "--quick", "--only", "added", "--rounds", "9999", "--dir"]);
+        let mut bench = command.arg(&place).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        until(PATIENCE, "a server runs", || {
+            processes_of(&place)
+                .iter()
+                .any(|command| command.starts_with('/') && command.contains("\0serve\0"))
+                .then_some(())
+        });
+        rustix::process::kill_process(rustix::process::Pid::from_child(&bench), signal).unwrap();
+        assert_eq!(bench.wait().unwrap().code(), exit, "{signal:?}");
+        if exit.is_some() {
+            assert_eq!(std::fs::read_dir(&place).unwrap().count(), 0, "{signal:?}");
+        }
+        until(PATIENCE, "the server has ended", || processes_of(&place).is_empty().then_some(()));
+    }
+}

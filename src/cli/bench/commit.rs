@@ -1,6 +1,5 @@
 //! Durable operations in this process, without any door: what one caller waits, and what many get done together.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,7 +14,7 @@ use super::calibration::Rows;
 use super::doors::{Claimed, Client, Reply};
 use super::figure::{Key, Unit};
 use super::machine::written;
-use super::place::{agent, inside};
+use super::place::{Board, agent, create_tasks, inside};
 use super::{Bench, Measure};
 use crate::journal::sqlite::FILE_NAME;
 use crate::participant::{Caller, Handle};
@@ -47,8 +46,39 @@ const LASTING: usize = 1_000;
 pub struct Commits {
     runtime: Runtime,
     rows: Rows,
-    kept: Vec<(usize, PathBuf, Handle)>,
-    nothing_suited: Option<Handle>,
+    kept: Vec<Filled>,
+    nothing_suited: Option<Filled>,
+}
+
+/// A board with tasks to do, in this process.
+struct Filled {
+    handle: Handle,
+    board: Board,
+    /// How many there are to do when a round begins.
+    tasks: usize,
+    /// How many there were ever.
+    created: usize,
+}
+
+impl Filled {
+    fn new(tasks: usize, bench: &mut Bench) -> anyhow::Result<Self> {
+        let board = bench.place.board(tasks, AGENTS)?;
+        Ok(Self { handle: inside(&board), board, tasks, created: tasks })
+    }
+
+    /// As many tasks as were done since, so that the board is in each round as large as it is said to be.
+    async fn fill_again(&mut self) -> anyhow::Result<()> {
+        let (status, _) = call(&self.handle, "get_status", json!({})).await?;
+        let ready =
+            status["queue"]["ready"].as_u64().with_context(|| format!("nothing is said of what is ready: {status}"))?;
+        let missing = self.tasks.saturating_sub(usize::try_from(ready)?);
+        create_tasks(&self.handle, self.created..self.created + missing, &json!({})).await?;
+        self.created += missing;
+        self.board.settle()?;
+        // Else what many callers wrote in the round before is written back while one is measured.
+        let journal = Connection::open(self.board.join(FILE_NAME))?;
+        Ok(journal.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?)
+    }
 }
 
 impl Commits {
@@ -57,19 +87,16 @@ impl Commits {
         Ok(Self { runtime, rows: Rows::new(&mut bench.place)?, kept: Vec::new(), nothing_suited: None })
     }
 
-    fn board(&mut self, tasks: usize, bench: &mut Bench) -> anyhow::Result<Handle> {
-        if let Some((_, path, handle)) = self.kept.iter().find(|(size, ..)| *size == tasks) {
-            // Else what many callers wrote in the round before is written back while one is measured.
-            let journal = Connection::open(path.join(FILE_NAME))?;
-            journal.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
-            return Ok(handle.clone());
+    /// One that was kept, filled again, or a new one.
+    fn board(&mut self, tasks: usize, bench: &mut Bench) -> anyhow::Result<Filled> {
+        match self.kept.iter().position(|kept| kept.tasks == tasks) {
+            Some(kept) => {
+                let mut kept = self.kept.swap_remove(kept);
+                self.runtime.block_on(kept.fill_again())?;
+                Ok(kept)
+            }
+            None => Filled::new(tasks, bench),
         }
-        let path = bench.place.board(tasks, AGENTS)?;
-        let handle = inside(&path);
-        if tasks > RENEWED {
-            self.kept.push((tasks, path, handle.clone()));
-        }
-        Ok(handle)
     }
 
     /// One caller, who is done with a task before it takes the next.
@@ -132,17 +159,18 @@ impl Commits {
 
     /// Nothing is ready for the one who asks, so nothing is recorded.
     fn empty_handed(&mut self, bench: &mut Bench) -> anyhow::Result<()> {
-        let handle = match &self.nothing_suited {
-            Some(handle) => handle.clone(),
+        let filled = match self.nothing_suited.take() {
+            Some(filled) => filled,
             None => {
                 let unsuited = json!({"demands": {"capabilities": ["rare"]}});
-                inside(&bench.place.board_of(EMPTY_BOARD, 1, &unsuited)?)
+                let board = bench.place.board_of(EMPTY_BOARD, 1, &unsuited)?;
+                Filled { handle: inside(&board), board, tasks: 0, created: EMPTY_BOARD }
             }
         };
-        self.nothing_suited = Some(handle.clone());
+        let handle = &self.nothing_suited.insert(filled).handle;
         let claim = json!({"agent_id": agent(0)});
         for _ in 0..bench.size.samples {
-            let (reply, took) = self.runtime.block_on(call(&handle, "claim_task", claim.clone()))?;
+            let (reply, took) = self.runtime.block_on(call(handle, "claim_task", claim.clone()))?;
             ensure!(reply["success"] == false, "there was something to claim: {reply}");
             bench.figures.times(EMPTY.tasks(EMPTY_BOARD).clients(1), [took]);
         }
@@ -154,12 +182,16 @@ impl Measure for Commits {
     fn round(&mut self, bench: &mut Bench) -> anyhow::Result<()> {
         for tasks in bench.size.tasks.clone() {
             bench.begin(format_args!("durable claims at {tasks} tasks"));
-            let handle = self.board(tasks, bench)?;
-            self.alone(&handle, tasks, bench)?;
+            let filled = self.board(tasks, bench)?;
+            let handle = &filled.handle;
+            self.alone(handle, tasks, bench)?;
             for callers in CALLERS {
-                self.together(&handle, tasks, callers, bench)?;
+                self.together(handle, tasks, callers, bench)?;
             }
-            self.saves(&handle, tasks, bench)?;
+            self.saves(handle, tasks, bench)?;
+            if tasks > RENEWED {
+                self.kept.push(filled);
+            }
         }
         bench.begin("claims that find nothing");
         self.empty_handed(bench)
@@ -247,5 +279,29 @@ impl Client for Inside {
         let reply = self.runtime.block_on(self.handle.call(operation, arguments, &Caller::default()))?;
         let task = reply["task"]["id"].as_str().map(|id| Claimed { id: id.to_owned() });
         Ok(Reply { success: reply["success"] == true, task })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kept_board_has_as_many_tasks_in_every_round_and_goes_at_the_end() {
+        let mut bench = Bench::small();
+        let mut commits = Commits::new(&mut bench).expect("a runtime");
+        let mut path = None;
+        for _ in 0..3 {
+            let filled = commits.board(5, &mut bench).expect("a board");
+            assert_eq!(*path.get_or_insert_with(|| filled.board.to_owned()), *filled.board, "it was kept");
+            for _ in 0..5 {
+                commits.runtime.block_on(pair(&filled.handle, &agent(0))).expect("there is something to do");
+            }
+            let none = commits.runtime.block_on(pair(&filled.handle, &agent(0)));
+            assert!(none.is_err(), "{none:?}");
+            commits.kept.push(filled);
+        }
+        drop(commits);
+        assert!(path.is_some_and(|path| !path.exists()));
     }
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::drive::{Names, Worker, drive};
 use super::figure::{Key, Unit};
-use super::place::{agent, callboard};
+use super::place::{agent, callboard, unleash};
 use super::web_socket::WebSocket;
 use super::{Bench, Measure};
 
@@ -232,7 +232,7 @@ pub struct Stdio {
 
 impl Stdio {
     pub fn start(board: &Path) -> anyhow::Result<Self> {
-        let mut process = callboard(board)?.arg("mcp").spawn()?;
+        let mut process = callboard(board, false)?.arg("mcp").spawn()?;
         let input = process.stdin.take().context("no standard input")?;
         let output = BufReader::new(process.stdout.take().context("no standard output")?);
         Ok(Self { process, input, output, line: String::new() })
@@ -271,7 +271,7 @@ pub struct Server {
 
 impl Server {
     pub fn start(board: &Path) -> anyhow::Result<Self> {
-        let mut process = callboard(board)?.args(["--json", "serve", "--listen", "127.0.0.1:0"]).spawn()?;
+        let mut process = callboard(board, true)?.args(["--json", "serve", "--listen", "127.0.0.1:0"]).spawn()?;
         let mut line = String::new();
         BufReader::new(process.stdout.take().context("no standard output")?).read_line(&mut line)?;
         let announced: Value = serde_json::from_str(&line).context("the server did not say where it listens")?;
@@ -303,6 +303,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        unleash(&mut self.process.stdin);
         drop(self.process.kill());
         drop(self.process.wait());
     }

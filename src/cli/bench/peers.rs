@@ -23,7 +23,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 
 use super::drive::{Names, Worker, drive};
-use super::place::Place;
+use super::place::{Place, unleash};
 use super::{Bench, Measure};
 
 pub const PART: &str = "peers";
@@ -51,7 +51,14 @@ struct Kind {
 /// A peer, or why there is none.
 enum Started {
     Here(Box<dyn Peer>, String),
-    Missing(String),
+    Missing(Missing),
+}
+
+enum Missing {
+    /// It is not installed.
+    Program(&'static str),
+    /// And what to do about it.
+    Other(String),
 }
 
 pub const BEANSTALKD: &str = "beanstalkd -f 0";
@@ -108,10 +115,11 @@ impl Peers {
                     here.push((&kind.names, peer));
                     Found { name, version: Some(version), missing: None }
                 }
-                Ok(Started::Missing(reason)) => {
-                    let advice = format!("{reason}; for instance: apt-get install {}", kind.package);
+                Ok(Started::Missing(Missing::Program(program))) => {
+                    let advice = format!("{program} is not installed; for instance: apt-get install {}", kind.package);
                     Found { name, version: None, missing: Some(advice) }
                 }
+                Ok(Started::Missing(Missing::Other(reason))) => Found { name, version: None, missing: Some(reason) },
                 Err(error) => Found { name, version: None, missing: Some(format!("{error:#}")) },
             });
         }
@@ -122,18 +130,29 @@ impl Peers {
 impl Measure for Peers {
     fn round(&mut self, bench: &mut Bench) -> anyhow::Result<()> {
         for clients in bench.size.clients.clone() {
-            for (names, peer) in &mut self.0 {
+            self.0.retain_mut(|(names, peer)| {
                 bench.begin(format_args!("{}, {clients} clients", names.rate));
-                let tasks = bench.size.work;
-                let filled = peer.fill(tasks).with_context(|| format!("{} cannot be filled", names.rate));
-                filled?;
-                let workers = (0..clients).map(|number| peer.connect(number)).collect::<anyhow::Result<Vec<_>>>()?;
-                let run = drive(workers, bench.size.span).with_context(|| names.rate)?;
-                run.record(bench, names, tasks);
-            }
+                let failed = measured(names, peer.as_mut(), clients, bench).err();
+                if let Some(error) = &failed
+                    && let Some(found) = bench.found.iter_mut().find(|found| found.name == names.rate)
+                {
+                    // What it did before stays in the figures.
+                    found.missing =
+                        Some(format!("it failed with {clients} clients and was left out from there: {error:#}"));
+                }
+                failed.is_none()
+            });
         }
         Ok(())
     }
+}
+
+fn measured(names: &Names, peer: &mut dyn Peer, clients: usize, bench: &mut Bench) -> anyhow::Result<()> {
+    let tasks = bench.size.work;
+    peer.fill(tasks).context("it cannot be filled")?;
+    let workers = (0..clients).map(|number| peer.connect(number)).collect::<anyhow::Result<Vec<_>>>()?;
+    drive(workers, bench.size.span)?.record(bench, names, tasks);
+    Ok(())
 }
 
 /// Where the program is: in one of the directories of PATH, or in one of `beside`.
@@ -164,10 +183,10 @@ struct Running {
 
 impl Running {
     /// Ready when it takes connections.
-    fn start(command: &mut Command, port: u16) -> anyhow::Result<Self> {
-        let program = command.get_program().to_string_lossy().into_owned();
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut running = Self { process: command.spawn().with_context(|| program.clone())?, port };
+    fn start(program: &Path, command: &mut Command, port: u16) -> anyhow::Result<Self> {
+        let program = program.display();
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut running = Self { process: command.spawn().with_context(|| program.to_string())?, port };
         let complaints = running.process.stderr.take();
         // What it complains about must not fill the pipe.
         let complaints = complaints.map(|mut stderr| {
@@ -200,6 +219,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        unleash(&mut self.process.stdin);
         // Politely at first: PostgreSQL has processes of its own to end.
         let _ = kill_process(Pid::from_child(&self.process), Signal::INT);
         let asked = Instant::now();
@@ -219,4 +239,34 @@ fn directory(place: &mut Place, name: &str) -> anyhow::Result<PathBuf> {
     let path = place.fresh(name);
     fs::create_dir(&path)?;
     Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Broken;
+
+    impl Peer for Broken {
+        fn fill(&mut self, _: usize) -> anyhow::Result<()> {
+            bail!("the disk is full")
+        }
+
+        fn connect(&self, _: usize) -> anyhow::Result<Box<dyn Worker>> {
+            bail!("it was not to be asked")
+        }
+    }
+
+    #[test]
+    fn queue_that_fails_is_told_and_left_out() {
+        let mut bench = Bench::small();
+        bench.found.push(Found { name: REDIS, version: Some("1".to_owned()), missing: None });
+        let mut peers = Peers(vec![(&KINDS[1].names, Box::new(Broken))]);
+        for _ in 0..2 {
+            peers.round(&mut bench).expect("the others go on");
+        }
+        let missing = bench.found[0].missing.as_deref().unwrap_or_default();
+        assert!(missing.contains("with 1 clients") && missing.ends_with("the disk is full"), "{missing}");
+        assert!(peers.0.is_empty());
+    }
 }

@@ -1,8 +1,11 @@
 //! Where boards are made to be measured: a directory that is gone afterwards, on a disk.
 
 use std::env;
+use std::io::Write;
+use std::ops::{Deref, Range};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 
 use anyhow::{Context, bail};
 use fs_err as fs;
@@ -69,43 +72,72 @@ impl Place {
     }
 
     /// A new board with that many tasks and agents, `worker-0` and so on.
-    pub fn board(&mut self, tasks: usize, agents: usize) -> anyhow::Result<PathBuf> {
+    pub fn board(&mut self, tasks: usize, agents: usize) -> anyhow::Result<Board> {
         self.board_of(tasks, agents, &json!({}))
     }
 
     /// The same; every task has the fields of `more`, too.
-    pub fn board_of(&mut self, tasks: usize, agents: usize, more: &Value) -> anyhow::Result<PathBuf> {
-        let board = self.fresh("board");
+    pub fn board_of(&mut self, tasks: usize, agents: usize, more: &Value) -> anyhow::Result<Board> {
+        let board = Board(self.fresh("board"));
         let handle = inside(&board);
-        let call =
-            async |operation: &str, arguments: Value| handle.call(operation, arguments, &Caller::default()).await;
         runtime()?.block_on(async {
-            for first in (0..tasks).step_by(AT_ONCE) {
-                let create = |number| {
-                    let description = format!("do thing {number}, and do it well");
-                    // Ids made up by chance would now and then be equal on a board of so many.
-                    let mut task = json!({"id": format!("bench-{number:06}"), "description": description});
-                    more.as_object().into_iter().flatten().for_each(|(name, value)| task[name] = value.clone());
-                    task
-                };
-                let batch: Vec<_> = (first..tasks.min(first + AT_ONCE)).map(create).collect();
-                call("create_tasks_batch", json!({"tasks": batch})).await?;
-            }
+            create_tasks(&handle, 0..tasks, more).await?;
             for first in (0..agents).step_by(REGISTERED_AT_ONCE) {
                 let register = |number| {
                     let agent = json!({"agent_id": agent(number), "role": "worker"});
                     json!({"name": "register_agent", "arguments": agent})
                 };
                 let batch: Vec<_> = (first..agents.min(first + REGISTERED_AT_ONCE)).map(register).collect();
-                call("apply_batch", json!({"operations": batch})).await?;
+                handle.call("apply_batch", json!({"operations": batch}), &Caller::default()).await?;
             }
             anyhow::Ok(())
         })?;
-        // Else some commit that is measured would take into the journal all that was written here.
-        let journal = SqliteJournal::open(&board)?;
-        journal.settle(journal.head()?)?;
+        board.settle()?;
         Ok(board)
     }
+}
+
+/// The directory of a board, which goes with this value.
+#[derive(Debug)]
+pub struct Board(PathBuf);
+
+impl Board {
+    /// Else some commit that is measured would take into the journal all that was written to fill the board.
+    pub fn settle(&self) -> anyhow::Result<()> {
+        let journal = SqliteJournal::open(self)?;
+        Ok(journal.settle(journal.head()?)?)
+    }
+}
+
+impl Deref for Board {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Board {
+    fn drop(&mut self) {
+        // What cannot be removed now goes with the place.
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+/// Tasks of those numbers; each has the fields of `more`, too.
+pub async fn create_tasks(handle: &Handle, numbers: Range<usize>, more: &Value) -> anyhow::Result<()> {
+    let create = |number| {
+        let description = format!("do thing {number}, and do it well");
+        // Ids made up by chance would now and then be equal on a board of so many.
+        let mut task = json!({"id": format!("bench-{number:06}"), "description": description});
+        more.as_object().into_iter().flatten().for_each(|(name, value)| task[name] = value.clone());
+        task
+    };
+    for first in numbers.clone().step_by(AT_ONCE) {
+        let batch: Vec<_> = (first..numbers.end.min(first + AT_ONCE)).map(create).collect();
+        handle.call("create_tasks_batch", json!({"tasks": batch}), &Caller::default()).await?;
+    }
+    Ok(())
 }
 
 /// The id of an agent of a board made here.
@@ -126,13 +158,45 @@ pub fn inside(board: &Path) -> Handle {
     })
 }
 
-/// This very program, on `board`.
-pub fn callboard(board: &Path) -> anyhow::Result<Command> {
-    let mut command = Command::new(env::current_exe()?);
+/// This very program, on `board`. Its server does not end with its standard input, and is therefore `leashed`.
+pub fn callboard(board: &Path, is_server: bool) -> anyhow::Result<Command> {
+    let program = env::current_exe()?;
+    let mut command = if is_server { leashed(&program) } else { Command::new(program) };
     // No repository around it, of which a claim would read branch and commit.
     command.current_dir(board.parent().unwrap_or(board)).env("COORDINATION_DIR", board);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     Ok(command)
+}
+
+/// Becomes the program after it, beside a process that ends that program when the standard input ends without a line.
+const LEASH: &str = r#"
+    exec 3<&0
+    ( { read -r line <&3 && exit; kill -INT $$; sleep 5; kill -KILL $$; } >/dev/null 2>&1 & )
+    exec "$@" 0</dev/null 3<&-"#;
+
+/// The program as a server of this process, which it does not outlive, however this process ends. The standard input is
+/// the leash: it stays as it is.
+pub fn leashed(program: &Path) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", LEASH, "sh"]).arg(program).stdin(Stdio::piped());
+    // What is typed on the terminal is for this process.
+    command.process_group(0);
+    command
+}
+
+/// Before it is ended, so that nobody ends what gets its number after it.
+pub fn unleash(leash: &mut Option<ChildStdin>) {
+    if let Some(mut leash) = leash.take() {
+        drop(leash.write_all(b"\n"));
+    }
+}
+
+/// Clears away what is at `path`, where what is ending may still write, instead of this process and all that it does.
+/// Answers why it could not.
+pub fn become_nothing(path: &Path, exit: i32) -> std::io::Error {
+    const CLEAR: &str =
+        r#"for look in 1 2 3 4 5 6 7 8 9 10; do rm -rf -- "$1" 2>/dev/null && break; sleep 0.2; done; exit "$2""#;
+    Command::new("/bin/sh").args(["-c", CLEAR, "sh"]).arg(path).arg(exit.to_string()).exec()
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! How long a process takes from its start to its first reply, and what memory it needs for each task.
 
-use std::path::PathBuf;
 use std::time::Instant;
 
 use fs_err as fs;
@@ -8,6 +7,7 @@ use serde_json::Value;
 
 use super::doors::{Client, Stdio};
 use super::figure::{Key, Unit};
+use super::place::Board;
 use super::{Bench, Measure, machine};
 use crate::statefile;
 
@@ -19,8 +19,8 @@ const ALL_MEMORY: Key = Key::new(PART, "memory of a process");
 const FILE: Key = Key::new(PART, "size of the state file");
 
 pub struct Startup {
-    large: PathBuf,
-    small: PathBuf,
+    large: Board,
+    small: Board,
 }
 
 impl Startup {

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use super::doors::{Client, Server};
 use super::figure::{Key, Unit, micros};
-use super::place::{agent, inside};
+use super::place::{Board, agent, inside};
 use super::{Bench, Measure};
 use crate::ops::EventFilter;
 use crate::participant::{Caller, Handle};
@@ -43,12 +43,14 @@ impl Measure for Waiting {
     fn round(&mut self, bench: &mut Bench) -> anyhow::Result<()> {
         for waiting in bench.size.waiting.clone() {
             bench.begin(format_args!("{waiting} waiting claims"));
-            let handle = inside(&bench.place.board(1, waiting + 1)?);
+            let board = bench.place.board(1, waiting + 1)?;
+            let handle = inside(&board);
             self.0.block_on(beside_waiting(&handle, waiting, bench))?;
         }
         let (listeners, events) = bench.size.listeners;
         bench.begin(format_args!("{listeners} listeners"));
-        let handle = inside(&bench.place.board(1, 0)?);
+        let board = bench.place.board(1, 0)?;
+        let handle = inside(&board);
         self.0.block_on(beside_listeners(&handle, listeners, events, bench))
     }
 }
@@ -134,13 +136,15 @@ pub struct OverHttp {
     /// One board each, so that neither has to read what the other wrote.
     near: Handle,
     far: Server,
+    /// Where they are.
+    _boards: [Board; 2],
 }
 
 impl OverHttp {
     pub fn new(bench: &mut Bench) -> anyhow::Result<Self> {
-        let near = inside(&bench.place.board(TASKS, 1)?);
-        let far = Server::start(&bench.place.board(TASKS, 1)?)?;
-        Ok(Self { runtime: Builder::new_current_thread().build()?, near, far })
+        let boards = [bench.place.board(TASKS, 1)?, bench.place.board(TASKS, 1)?];
+        let (near, far) = (inside(&boards[0]), Server::start(&boards[1])?);
+        Ok(Self { runtime: Builder::new_current_thread().build()?, near, far, _boards: boards })
     }
 }
 

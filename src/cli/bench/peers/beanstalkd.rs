@@ -3,14 +3,13 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
-use std::process::Command;
 
 use anyhow::{Context, bail};
 use fs_err as fs;
 
-use super::{Peer, Running, Started, directory, free_port, program, version};
+use super::{Missing, Peer, Running, Started, directory, free_port, program, version};
 use crate::cli::bench::drive::Worker;
-use crate::cli::bench::place::Place;
+use crate::cli::bench::place::{Place, leashed};
 
 /// Requests that are sent before their answers are read.
 const AT_ONCE: usize = 100;
@@ -24,7 +23,7 @@ struct Beanstalkd {
 
 pub fn start(place: &mut Place) -> anyhow::Result<Started> {
     let Some(program) = program("beanstalkd", &[]) else {
-        return Ok(Started::Missing("beanstalkd is not installed".to_owned()));
+        return Ok(Started::Missing(Missing::Program("beanstalkd")));
     };
     let version = version(&program, "-v");
     let base = directory(place, "beanstalkd")?;
@@ -42,13 +41,17 @@ impl Peer for Beanstalkd {
     /// It has no way to forget all, so a new one takes its place.
     fn fill(&mut self, tasks: usize) -> anyhow::Result<()> {
         self.running = None;
+        let log = |fill: usize| self.base.join(fill.to_string());
+        if self.fills > 0 {
+            fs::remove_dir_all(log(self.fills))?;
+        }
         self.fills += 1;
-        let log = self.base.join(self.fills.to_string());
+        let log = log(self.fills);
         fs::create_dir(&log)?;
         let port = free_port()?;
-        let mut command = Command::new(&self.program);
+        let mut command = leashed(&self.program);
         command.args(["-l", "127.0.0.1", "-p", &port.to_string(), "-f", "0", "-b"]).arg(log);
-        self.running = Some(Running::start(&mut command, port)?);
+        self.running = Some(Running::start(&self.program, &mut command, port)?);
         let mut client = self.client()?;
         for first in (0..tasks).step_by(AT_ONCE) {
             let numbers = first..tasks.min(first + AT_ONCE);

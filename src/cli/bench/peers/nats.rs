@@ -2,15 +2,14 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
 use fs_err as fs;
 use serde_json::{Value, json};
 
-use super::{Peer, Running, Started, directory, free_port, program, version};
+use super::{Missing, Peer, Running, Started, directory, free_port, program, version};
 use crate::cli::bench::drive::Worker;
-use crate::cli::bench::place::Place;
+use crate::cli::bench::place::{Place, leashed};
 
 /// Since when `sync_interval` may be `always`.
 const SINCE: (u32, u32) = (2, 10);
@@ -23,14 +22,15 @@ struct Nats(Running);
 
 pub fn start(place: &mut Place) -> anyhow::Result<Started> {
     let Some(program) = program("nats-server", &[]) else {
-        return Ok(Started::Missing("nats-server is not installed".to_owned()));
+        return Ok(Started::Missing(Missing::Program("nats-server")));
     };
     let version = version(&program, "--version");
     if release(&version).is_some_and(|release| release < SINCE) {
-        return Ok(Started::Missing(format!(
-            "{version} cannot sync every write (`sync_interval: always`); {}.{} or newer is needed",
+        return Ok(Started::Missing(Missing::Other(format!(
+            "{version} cannot sync every write (`sync_interval: always`); put {}.{} or newer first in PATH, from \
+             https://nats.io/download if your distribution has none",
             SINCE.0, SINCE.1
-        )));
+        ))));
     }
     let (port, directory) = (free_port()?, directory(place, "nats")?);
     let configuration = directory.join("nats.conf");
@@ -39,9 +39,9 @@ pub fn start(place: &mut Place) -> anyhow::Result<Started> {
         &configuration,
         format!("listen: \"127.0.0.1:{port}\"\njetstream {{ store_dir: {store}, sync_interval: always }}\n"),
     )?;
-    let mut command = Command::new(program);
+    let mut command = leashed(&program);
     command.arg("-c").arg(configuration);
-    Ok(Started::Here(Box::new(Nats(Running::start(&mut command, port)?)), version))
+    Ok(Started::Here(Box::new(Nats(Running::start(&program, &mut command, port)?)), version))
 }
 
 /// `nats-server: v2.10.27` has release 2.10.

@@ -10,9 +10,9 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail, ensure};
 use fs_err as fs;
 
-use super::{Peer, Running, Started, directory, free_port, program, version};
+use super::{Missing, Peer, Running, Started, directory, free_port, program, version};
 use crate::cli::bench::drive::Worker;
-use crate::cli::bench::place::Place;
+use crate::cli::bench::place::{Place, leashed, unleash};
 
 /// Where Debian and its descendants keep the programs, below the release.
 const BESIDE: &str = "/usr/lib/postgresql";
@@ -47,11 +47,13 @@ struct Postgres(Running);
 pub fn start(place: &mut Place) -> anyhow::Result<Started> {
     let beside = releases(Path::new(BESIDE));
     let (Some(initdb), Some(postgres)) = (program("initdb", &beside), program("postgres", &beside)) else {
-        return Ok(Started::Missing("PostgreSQL is not installed".to_owned()));
+        return Ok(Started::Missing(Missing::Program("PostgreSQL")));
     };
     let user = if rustix::process::geteuid().is_root() {
         let Some(user) = INSTEAD_OF_ROOT.iter().find_map(|name| User::named(name)) else {
-            return Ok(Started::Missing("PostgreSQL does not run as root, and there is no user `postgres`".to_owned()));
+            let reason =
+                "PostgreSQL does not run as root, and there is no user `postgres`; make one, or run as another user";
+            return Ok(Started::Missing(Missing::Other(reason.to_owned())));
         };
         Some(user)
     } else {
@@ -66,7 +68,10 @@ pub fn start(place: &mut Place) -> anyhow::Result<Started> {
     let data = base.join("data");
     let mut command = as_user(&initdb, user.as_ref());
     command.current_dir(&base).args(["--auth=trust", "--encoding=UTF8", "--locale=C", "-U", USER, "-D"]).arg(&data);
-    let made = command.stdin(Stdio::null()).output()?;
+    let mut making = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+    let mut leash = making.stdin.take();
+    let made = making.wait_with_output()?;
+    unleash(&mut leash);
     ensure!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr).trim());
     let port = free_port()?;
     let mut command = as_user(&postgres, user.as_ref());
@@ -81,7 +86,7 @@ pub fn start(place: &mut Place) -> anyhow::Result<Started> {
     ] {
         command.args(["-c", setting]);
     }
-    Ok(Started::Here(Box::new(Postgres(Running::start(&mut command, port)?)), version))
+    Ok(Started::Here(Box::new(Postgres(Running::start(&postgres, &mut command, port)?)), version))
 }
 
 /// The directories of programs, newest release first.
@@ -109,7 +114,7 @@ impl User {
 }
 
 fn as_user(program: &Path, user: Option<&User>) -> Command {
-    let mut command = Command::new(program);
+    let mut command = leashed(program);
     if let Some(user) = user {
         command.uid(user.id).gid(user.group);
     }

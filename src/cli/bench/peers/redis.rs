@@ -2,13 +2,12 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use super::{Peer, Running, Started, directory, free_port, program, version};
+use super::{Missing, Peer, Running, Started, directory, free_port, program, version};
 use crate::cli::bench::drive::Worker;
-use crate::cli::bench::place::Place;
+use crate::cli::bench::place::{Place, leashed};
 
 /// Requests that are sent before their answers are read.
 const AT_ONCE: usize = 500;
@@ -19,16 +18,16 @@ struct Redis(Running);
 
 pub fn start(place: &mut Place) -> anyhow::Result<Started> {
     let Some(program) = program("redis-server", &[]) else {
-        return Ok(Started::Missing("redis-server is not installed".to_owned()));
+        return Ok(Started::Missing(Missing::Program("redis-server")));
     };
     let version = version(&program, "--version");
     let port = free_port()?;
-    let mut command = Command::new(program);
+    let mut command = leashed(&program);
     command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "yes"]);
     // No rewrite in the middle of a round.
     command.args(["--auto-aof-rewrite-percentage", "0"]);
     command.args(["--appendfsync", "always", "--daemonize", "no", "--dir"]).arg(directory(place, "redis")?);
-    Ok(Started::Here(Box::new(Redis(Running::start(&mut command, port)?)), version))
+    Ok(Started::Here(Box::new(Redis(Running::start(&program, &mut command, port)?)), version))
 }
 
 impl Redis {
