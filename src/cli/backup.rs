@@ -30,7 +30,7 @@ const BESIDE: [&str; 3] = [artifact::DIRECTORY, bundle::DIRECTORY, snapshot::DIR
 pub struct Arguments {
     /// Where to write it
     file: PathBuf,
-    /// Replace the file if there is one
+    /// Replace the file if there is one, but neither a link nor a device
     #[arg(long)]
     force: bool,
 }
@@ -58,9 +58,22 @@ fn holds_something(dir: &Path) -> bool {
 
 /// Backs up the board in `dir`. What is written was replayed from its first event to its last.
 pub fn write(dir: &Path, file: &Path, force: bool) -> anyhow::Result<Header> {
+    let is_there = |name: &str| std::fs::symlink_metadata(dir.join(name)).is_ok();
+    if !is_there(sqlite::FILE_NAME) && !is_there(statefile::FILE_NAME) {
+        bail!("no board here: there is none in {}; name another with --dir", dir.display());
+    }
     directory::inspect(dir)?;
-    if !force && std::fs::symlink_metadata(file).is_ok() {
-        bail!("{} exists already; choose another name, or --force to replace it", file.display());
+    match std::fs::symlink_metadata(file) {
+        Ok(_) if !force => {
+            bail!("{} exists already; choose another name, or --force to replace it", file.display())
+        }
+        Ok(metadata) if metadata.is_symlink() => {
+            bail!("{} is a symbolic link, which is not replaced; name its target", file.display())
+        }
+        Ok(metadata) if !metadata.is_file() => {
+            bail!("{} is not a regular file, so it is not replaced; choose another name", file.display())
+        }
+        _ => {}
     }
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let work = tempfile::Builder::new().prefix(".callboard-backup-").tempdir_in(parent);

@@ -2,7 +2,7 @@
 //!
 //! In an empty directory the backup becomes the board, with its whole history. Where there is a board already, the
 //! backup's state becomes an event of it, so that the processes that use it go on, and so does its history. Only a board
-//! whose journal cannot be opened is moved aside.
+//! that is damaged is moved aside.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -17,9 +17,10 @@ use super::backup::container::{self, Contents};
 use super::board::Board;
 use super::{Outcome, Session, backup, runtime, snapshot};
 use crate::clock::{Clock, SystemClock};
+use crate::journal::JournalError;
 use crate::journal::sqlite::{self, SqliteJournal};
 use crate::participant::directory::{self, BoardLock};
-use crate::participant::{self, Stay};
+use crate::participant::{self, BoardError, Stay};
 use crate::state::document::Document;
 use crate::state::time::Timestamp;
 use crate::statefile::{self, Found};
@@ -48,9 +49,9 @@ enum Source {
 }
 
 impl Source {
-    fn document(self) -> Document {
+    fn document(&self) -> &Document {
         match self {
-            Self::Backup { document, .. } | Self::State { document, .. } => *document,
+            Self::Backup { document, .. } | Self::State { document, .. } => document,
         }
     }
 }
@@ -70,7 +71,10 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     }
     if there.contains(&sqlite::FILE_NAME) {
         match SqliteJournal::open(dir) {
-            Ok(_) => return over(session, source),
+            Ok(_) => match over(session, &source) {
+                Err(error) if is_damaged(dir) => tracing::warn!("the board that is there cannot go on: {error:#}"),
+                restored => return restored,
+            },
             Err(error) => tracing::warn!(%error, "the journal that is there cannot be used"),
         }
     }
@@ -119,15 +123,16 @@ fn read(file: &Path) -> anyhow::Result<Source> {
 }
 
 /// As an event of the board that is there.
-fn over(session: &Session, source: Source) -> Outcome {
+fn over(session: &Session, source: &Source) -> Outcome {
     let kept = session.dir().join(format!("before-restore-{}.backup", compact(SystemClock::default().wall())));
     backup::write(session.dir(), &kept, false).context("the board that is there could not be backed up")?;
     let Board::Here(handle, caller) = session.board(Stay::Brief)? else { bail!("a server's board is restored there") };
     let mut reply = runtime()?.block_on(async {
         let label = json!({"label": "before callboard restore"});
-        let before = handle.call("create_snapshot", label, &caller).await?;
+        let taken = handle.call("create_snapshot", label, &caller).await;
+        let before = taken.inspect_err(|_| drop(fs_err::remove_file(&kept)))?;
         let before = serde_json::from_value(before["snapshot"].clone())?;
-        anyhow::Ok(handle.restore(source.document(), before, &caller).await?)
+        anyhow::Ok(handle.restore(source.document().clone(), before, &caller).await?)
     })?;
     reply["backup"] = Value::from(kept.to_string_lossy());
     session.show(&reply, |page| {
@@ -135,6 +140,20 @@ fn over(session: &Session, source: Source) -> Outcome {
         page.line(format_args!("the board as it was before is in {}, too", kept.display()));
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The journal cannot be followed to its end, or ends before the state file.
+fn is_damaged(dir: &Path) -> bool {
+    match backup::replayed(dir) {
+        Ok(state) => matches!(statefile::seq_of(dir), Ok(Some(head)) if head.seq > state.seq()),
+        Err(error) => {
+            let of_journal = error.downcast_ref::<JournalError>().is_some_and(JournalError::is_damage);
+            of_journal
+                || error.downcast_ref::<BoardError>().is_some_and(|error| {
+                    error.is_damage() || matches!(error, BoardError::Inconsistent(_) | BoardError::NotInThePast { .. })
+                })
+        }
+    }
 }
 
 /// Where no journal can be used. The journal comes last: with it the board is there.

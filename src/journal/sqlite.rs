@@ -16,6 +16,7 @@ use fs_err::os::unix::fs::OpenOptionsExt;
 use std::cell::Cell;
 use std::fs::File;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use std::time::Duration;
 
 use fs_err as fs;
 use rusqlite::config::DbConfig;
+use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior, params};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
@@ -293,7 +295,9 @@ impl SqliteJournal {
 
     /// Writes the journal as it is at this moment to a new file, for which others need not stop.
     pub fn copy_to(&self, path: &Path) -> Result<(), JournalError> {
-        self.connection.execute("VACUUM INTO ?1", [path.to_string_lossy()])?;
+        // Names need not be UTF-8, which SQLite does not look at either.
+        let name = ToSqlOutput::Borrowed(ValueRef::Text(path.as_os_str().as_bytes()));
+        self.connection.execute("VACUUM INTO ?1", [name])?;
         Ok(())
     }
 

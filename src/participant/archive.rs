@@ -182,11 +182,12 @@ fn nearest(dir: &Path, journal: &SqliteJournal, seq: u64) -> Result<Option<State
     Ok(None)
 }
 
-/// The last event that was not after `time`; 0 when the first was.
+/// The last event that was not after `time`.
 pub fn seq_at(dir: &Path, time: Timestamp) -> Result<u64, BoardError> {
     let journal = SqliteJournal::open(dir)?;
     // The times of events never go back.
-    let (mut before, mut after) = (0, journal.head()? + 1);
+    let began = journal.base();
+    let (mut before, mut after) = (began, journal.head()? + 1);
     while after - before > 1 {
         let middle = before + (after - before) / 2;
         match journal.read_from(middle - 1, 1)?.first() {
@@ -194,5 +195,8 @@ pub fn seq_at(dir: &Path, time: Timestamp) -> Result<u64, BoardError> {
             _ => after = middle,
         }
     }
-    Ok(before)
+    match journal.read_from(began, 1)?.first() {
+        Some(first) if before == began => Err(BoardError::BeforeTheFirst { time, first: first.at }),
+        _ => Ok(before),
+    }
 }

@@ -55,6 +55,8 @@ pub enum BoardError {
     NothingSound { path: PathBuf, reason: String },
     #[error("event {seq} is not in the past: the first is 1 and the newest {head}")]
     NotInThePast { seq: u64, head: u64 },
+    #[error("nothing is known of {time}: the board's history begins at {first}")]
+    BeforeTheFirst { time: Timestamp, first: Timestamp },
     #[error(
         "the board is damaged ({reason}), and to go on from what is sound would lose {lost}. Other processes on the board \
          may know more: call one of them, or end them and try again; nothing was touched"
@@ -101,7 +103,7 @@ impl BoardError {
             Self::Journal(_) | Self::Inconsistent(_) => "journal_unusable",
             Self::StateFile(_) | Self::StateFileUnsound(_) | Self::NothingSound { .. } => "state_file_unusable",
             Self::JournalBehind { .. } => "journal_behind",
-            Self::NotInThePast { .. } => "not_in_the_past",
+            Self::NotInThePast { .. } | Self::BeforeTheFirst { .. } => "not_in_the_past",
             Self::NotWritten(_) => "not_written",
             Self::Unknown(_) | Self::Vanished(_) => "unknown_outcome",
             Self::OthersKnowMore { .. } => "board_damaged",

@@ -1,6 +1,9 @@
 //! Earlier states: snapshots, the past by event and time, history, backups, and old state files put back.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +19,8 @@ use callboard::state::id::Chance;
 use callboard::state::snapshot::{Occasion, SnapshotName};
 use callboard::state::time::Timestamp;
 use callboard::statefile::{self, Found};
+use rusqlite::Connection;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
 
 use crate::harness::{Board, Finished, PATIENCE, STATE_FILE, until};
@@ -672,4 +677,78 @@ fn state_file_that_a_killed_process_left_behind_is_no_old_one_put_back() {
     assert!(!board.finish(&mut killed).status.success());
     let reply = board.cli_ok("create_task", json!({"id": "third", "description": "d"}));
     assert_eq!((reply.get("warning"), board.tasks().len()), (None, 3));
+}
+
+#[test]
+fn backup_takes_the_place_of_regular_files_only() {
+    let board = Board::new();
+    board.add("t");
+    let at = |name: &str| board.base().join(name);
+    fs::write(at("target"), "kept").unwrap();
+    std::os::unix::fs::symlink(at("target"), at("link")).unwrap();
+    mknodat(CWD, at("pipe"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    for (name, why) in [("link", "name its target"), ("pipe", "not a regular file"), ("", "not a regular file")] {
+        let refused = board.fails(&["backup", at(name).to_str().unwrap(), "--force"]);
+        assert!(refused.stderr.contains(why), "{name}: {}", refused.stderr);
+    }
+    assert_eq!(fs::read_to_string(at("link")).unwrap(), "kept");
+    assert!(fs::symlink_metadata(at("pipe")).unwrap().file_type().is_fifo());
+    board.done(&["backup", at("target").to_str().unwrap(), "--force"]);
+}
+
+#[test]
+fn backup_says_when_there_is_no_board() {
+    let board = Board::new();
+    let file = board.base().join("b.backup");
+    assert!(board.fails(&["backup", file.to_str().unwrap()]).stderr.contains("no board here"));
+    assert!(!file.exists());
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn backup_may_have_any_name() {
+    let board = Board::new();
+    board.add("t");
+    let dir = board.base().join(OsStr::from_bytes(b"\xff"));
+    fs::create_dir(&dir).unwrap();
+    let file = dir.join("b.backup");
+    let finished = board.finish(board.command().arg("backup").arg(&file));
+    assert!(finished.status.success(), "{}", finished.stderr);
+    let copy = Board::new();
+    let finished = copy.finish(copy.command().arg("restore").arg(&file));
+    assert!(finished.status.success() && copy.tasks().len() == 1, "{}", finished.stderr);
+}
+
+#[test]
+fn good_backup_takes_the_place_of_a_board_that_is_damaged_inside() {
+    let damages = [
+        "UPDATE events SET body = body || ' ' WHERE seq = 2",
+        // Its end: the state file is beyond it.
+        "DELETE FROM events WHERE seq > 2",
+    ];
+    for damage in damages {
+        let board = Board::new();
+        ["one", "two", "three"].iter().for_each(|id| board.add(id));
+        let file = board.base().join("b.backup");
+        board.done(&["backup", file.to_str().unwrap()]);
+        Connection::open(board.file("journal.db")).unwrap().execute_batch(damage).unwrap();
+        let reply = board.done(&["restore", file.to_str().unwrap(), "--force"]);
+        assert!(PathBuf::from(reply["aside"].as_str().unwrap()).join("journal.db").exists(), "{reply}");
+        let left = names(board.dir()).into_iter().find(|name| name.starts_with("before-restore"));
+        assert_eq!(left, None, "{damage}");
+        board.add("goes-on");
+        assert_eq!(board.tasks().len(), 4);
+        assert_eq!(board.done(&["doctor"])["healthy"], true);
+        board.assert_file_is_the_replay();
+    }
+}
+
+#[test]
+fn time_before_the_board_is_told_with_its_beginning() {
+    let board = Board::new();
+    board.add("t");
+    let refused = board.fails(&["state", "--at", "1999-01-01T00:00:00Z"]);
+    let began = board.document()["created_at"].as_str().unwrap().to_owned();
+    assert_eq!(refused.code(), "not_in_the_past");
+    assert!(refused.stderr.contains("1999-01-01") && refused.stderr.contains(&began), "{}", refused.stderr);
 }

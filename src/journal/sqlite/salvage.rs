@@ -50,8 +50,7 @@ impl SqliteJournal {
     /// Makes all that this connection sees the journal in `dir`, where there is none.
     pub fn carry_over(&self, dir: &Path) -> Result<Self, JournalError> {
         let unfinished = begin(dir)?;
-        let path = unfinished.to_str().ok_or_else(|| io::Error::other("the board's path is not UTF-8"))?;
-        self.connection.execute("VACUUM INTO ?1", [path])?;
+        self.copy_to(&unfinished)?;
         let (copy, _) = connect(&unfinished)?;
         copy.execute(REINSTATE, [])?;
         close_alone(copy)?;
