@@ -5,6 +5,7 @@ mod journal;
 mod kept;
 mod lock;
 mod repair;
+mod writing;
 
 use std::env::consts::{ARCH, OS};
 use std::fs::Metadata;
@@ -92,7 +93,7 @@ fn checks(session: &Session) -> Vec<Check> {
     let usable = directory.verdict != Verdict::Fail && dir.is_dir();
     checks.extend([directory, above(dir), file_system(dir)]);
     if usable {
-        checks.push(configuration(dir));
+        checks.extend([writing::check(dir), configuration(dir)]);
         checks.extend(board(dir));
         checks.extend([files::snapshots(dir), files::bundles(dir, SystemClock::default().wall())]);
         checks.extend(kept::checks(dir));
@@ -195,7 +196,8 @@ fn board(dir: &Path) -> Vec<Check> {
     let shown = crate::statefile::seq_of(dir);
     let leftovers = files::leftovers(dir);
     drop(locked);
-    let (journal_checks, journal) = journal::examine(dir, copied);
+    let file = shown.as_ref().ok().and_then(Option::as_ref).map(|head| head.seq);
+    let (journal_checks, journal) = journal::examine(dir, copied, file);
     let mut checks = vec![lock_check];
     checks.extend(journal_checks);
     checks.push(files::state(dir, shown, &journal));

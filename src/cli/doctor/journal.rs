@@ -20,6 +20,8 @@ const READ_AT_ONCE: usize = 4_096;
 const NAMED: usize = 5;
 const KEEP: &str = "the next call goes on from the state file if that is sound, and keeps the journal as *.quarantined-N; \
                     `callboard doctor --repair --dry-run` says what would be done and lost";
+const UNNOTICED: &str = "calls go on from the state file as long as none needs that event; what reads the past fails there. \
+                         To repair it loses the history: `callboard doctor --repair --dry-run` says what";
 
 pub struct Copy {
     dir: TempDir,
@@ -56,7 +58,8 @@ fn regular(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-pub fn examine(dir: &Path, copied: io::Result<Option<Copy>>) -> (Vec<Check>, Examined) {
+/// `file` is the event that the state file says it shows.
+pub fn examine(dir: &Path, copied: io::Result<Option<Copy>>, file: Option<u64>) -> (Vec<Check>, Examined) {
     let copy = match copied {
         Ok(Some(copy)) => copy,
         Ok(None) => return (vec![Check::ok(NAME, "none; the first writing call makes it")], Examined::None),
@@ -74,7 +77,7 @@ pub fn examine(dir: &Path, copied: io::Result<Option<Copy>>) -> (Vec<Check>, Exa
             checks.push(clock(found.last));
             (checks, Examined::Sound { board_id: found.board_id, head: found.head })
         }
-        Err(error) => (vec![fault(error)], Examined::Unreadable),
+        Err(error) => (vec![fault(error, file)], Examined::Unreadable),
     }
 }
 
@@ -95,7 +98,10 @@ fn tables(copy: &Copy) -> Option<Check> {
             let fix = "`callboard doctor --repair` makes them anew from the events; callboard itself reads only those";
             Some(Check::warn(NAME, "the tables of runs are not what the events say", fix))
         }
-        Err(error) => Some(Check::warn(NAME, format!("the tables of runs cannot be made anew: {error}"), KEEP)),
+        Err(error) => {
+            let fix = "nothing reads them but people; see to the space for temporary files, and run this again";
+            Some(Check::warn(NAME, format!("the tables of runs cannot be made anew: {error}"), fix))
+        }
     }
 }
 
@@ -184,8 +190,11 @@ fn clock(last: Option<Timestamp>) -> Check {
     }
 }
 
-fn fault(error: JournalError) -> Check {
+fn fault(error: JournalError, file: Option<u64>) -> Check {
     match error {
+        JournalError::Damaged { seq, detail } if seq > 0 && file.is_some_and(|file| seq < file) => {
+            Check::fail(NAME, format!("event {seq} is damaged: {detail}"), UNNOTICED)
+        }
         JournalError::Unreadable { source, .. } => Check::fail(NAME, format!("not readable: {source}"), KEEP),
         JournalError::Sqlite(source) => Check::fail(NAME, format!("not readable: {source}"), KEEP),
         JournalError::Damaged { seq, detail } => Check::fail(NAME, format!("event {seq} is damaged: {detail}"), KEEP),

@@ -4,13 +4,14 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::path;
 use crate::harness::{Board, Client, PATIENCE, Reply, StopAtEnd, available, size, until};
@@ -260,4 +261,58 @@ fn nesting_of_a_hundred_thousand_levels_is_refused() {
     assert!(!refused.status.success() && !refused.stderr.contains("panicked"), "{}", refused.stderr);
     client.close_input();
     assert!(client.ends_within(PATIENCE).0.success());
+}
+
+fn writing(report: &Value) -> &Value {
+    report["checks"].as_array().unwrap().iter().find(|check| check["name"] == "writing").unwrap()
+}
+
+#[test]
+fn the_doctor_finds_that_there_is_no_room() {
+    let board = Board::new();
+    let Some(_mounted) = Mounted::of(&board) else { return };
+    board.cli_ok("create_task", json!({"description": "d"}));
+    let doctor = || board.finish(board.command().args(["--json", "doctor"])).value();
+    assert_eq!(writing(&doctor())["verdict"], "ok");
+    let _ = fs::write(board.file("filler"), vec![0; 8 << 20]);
+    let report = doctor();
+    assert_eq!((&report["healthy"], &writing(&report)["verdict"]), (&json!(false), &json!("fail")), "{report}");
+    assert!(writing(&report)["found"].as_str().unwrap().contains("no room"), "{report}");
+}
+
+#[test]
+fn the_doctor_finds_what_this_user_cannot_write() {
+    let board = Board::new();
+    board.cli_ok("create_task", json!({"description": "d"}));
+    let is_root = rustix::process::geteuid().is_root();
+    let cannot = is_root && Command::new("setpriv").arg("--version").output().is_err();
+    if !available("setpriv", cannot.then_some("root may write anything")) {
+        return;
+    }
+    let report = || {
+        let callboard = board.command();
+        let mut command = if is_root { Command::new("setpriv") } else { Command::new("env") };
+        if is_root {
+            command.args(["--bounding-set", "-dac_override,-dac_read_search"]);
+        }
+        callboard.get_envs().for_each(|(name, value)| {
+            drop(value.map(|value| command.env(name, value)));
+        });
+        command.arg(callboard.get_program()).args(["--json", "doctor"]);
+        board.finish(&mut command).value()
+    };
+    let allow = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    assert_eq!(report()["healthy"], true);
+    for (name, mode, usual) in [("journal.db", 0o400, 0o600), ("lock", 0o400, 0o600), ("", 0o500, 0o700)] {
+        allow(&board.file(name), mode);
+        let found = report();
+        allow(&board.file(name), usual);
+        assert_eq!(
+            (&found["healthy"], &writing(&found)["verdict"]),
+            (&json!(false), &json!("fail")),
+            "{name}: {found}"
+        );
+        let told = writing(&found)["found"].as_str().unwrap();
+        assert!(told.contains(if name.is_empty() { "in the directory" } else { name }), "{told}");
+    }
 }

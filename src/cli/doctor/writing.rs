@@ -1,0 +1,54 @@
+//! Whether this user can write what a call would have to, and whether there is room for it.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::io::Errno;
+
+use super::Check;
+use crate::journal::sqlite;
+use crate::participant::directory::LOCKS;
+use crate::statefile;
+
+const NAME: &str = "writing";
+/// What a call appends to the journal, about, beside the state file that it writes anew.
+const OF_A_CALL: u64 = 256 << 10;
+
+pub fn check(dir: &Path) -> Check {
+    let [log, index] = ["-wal", "-shm"].map(|suffix| format!("{}{suffix}", sqlite::FILE_NAME));
+    let names = LOCKS.into_iter().chain([sqlite::FILE_NAME, &log, &index]);
+    let closed: Vec<_> = names.filter_map(|name| Some(format!("{name} ({})", denied(&dir.join(name))?))).collect();
+    if !closed.is_empty() {
+        let fix = format!("`chmod -R u+rwX {}` as its owner, or mount the file system for writing", dir.display());
+        return Check::fail(NAME, format!("not to {}, so that no call can write", closed.join(", ")), fix);
+    }
+    let size = fs::symlink_metadata(dir.join(statefile::FILE_NAME)).map_or(0, |metadata| metadata.len());
+    match fits(dir, size + OF_A_CALL) {
+        Ok(()) => Check::ok(NAME, "allowed, and there is room for a call"),
+        Err(error) if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
+            let fix = "free some: until then calls that write fail, and nothing that was acknowledged is lost";
+            Check::fail(NAME, "there is no room for what a call may write", fix)
+        }
+        Err(error) => {
+            let fix = format!("`chmod u+rwx {}` as its owner, or mount the file system for writing", dir.display());
+            Check::fail(NAME, format!("no file can be made in the directory ({error}), so no call can write"), fix)
+        }
+    }
+}
+
+/// Why the file cannot be written; of one that is not there nothing is said.
+fn denied(path: &Path) -> Option<io::Error> {
+    match accessat(CWD, path, Access::READ_OK | Access::WRITE_OK, AtFlags::EACCESS) {
+        Ok(()) | Err(Errno::NOENT) => None,
+        Err(error) => Some(error.into()),
+    }
+}
+
+/// Writes so much into a file without a name, which nobody sees and which is gone at once.
+fn fits(dir: &Path, bytes: u64) -> io::Result<()> {
+    let mut file = tempfile::tempfile_in(dir)?;
+    io::copy(&mut io::Read::take(io::repeat(0), bytes), &mut file)?;
+    file.flush()
+}
