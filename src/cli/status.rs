@@ -108,9 +108,13 @@ fn troubles(page: &mut Page, status: &Value) {
     }
     for parked in status["needs_attention"].as_array().into_iter().flatten() {
         let [task, title, category, error] = ["task", "title", "category", "error"].map(|field| text(&parked[field]));
-        let attempts = &parked["attempts"];
+        let mut failed = format!("{} attempts", parked["attempts"]);
+        if !category.is_empty() {
+            failed = format!("{failed}, {category}");
+        }
         let (title, error) = (headline(&title), headline(&error));
-        let rest = format_args!("{task} {title} ({attempts} attempts, {category}): {error}; `callboard retry {task}`");
+        let error = if error.is_empty() { String::new() } else { format!(": {error}") };
+        let rest = format_args!("{task} {title} ({failed}){error}; `callboard retry {task}`");
         page.marked("needs attention:", Tone::Bad, rest);
     }
     for name in status["rejected_edits"].as_array().into_iter().flatten() {

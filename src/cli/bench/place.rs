@@ -171,7 +171,14 @@ pub fn callboard(board: &Path, is_server: bool) -> anyhow::Result<Command> {
 /// Becomes the program after it, beside a process that ends that program when the standard input ends without a line.
 const LEASH: &str = r#"
     exec 3<&0
-    ( { read -r line <&3 && exit; kill -INT $$; sleep 5; kill -KILL $$; } >/dev/null 2>&1 & )
+    (
+        {
+            read -r line <&3 && exit
+            kill -INT $$
+            for look in 1 2 3 4 5; do sleep 1; kill -0 $$ || exit; done
+            kill -KILL $$
+        } >/dev/null 2>&1 &
+    )
     exec "$@" 0</dev/null 3<&-"#;
 
 /// The program as a server of this process, which it does not outlive, however this process ends. The standard input is
