@@ -24,7 +24,7 @@ use crate::state::event::Event;
 use crate::state::time::Timestamp;
 use crate::statefile::displaced::{self, all_waiting, identity};
 use crate::statefile::edit::{self, Edited};
-use crate::statefile::{FILE_NAME, FileIdentity, Projection};
+use crate::statefile::{self, FILE_NAME, FileIdentity, Projection};
 
 /// A file that is the same for so long is no longer being written.
 const SETTLED: Duration = Duration::from_millis(60);
@@ -218,9 +218,24 @@ pub fn is_edit(dir: &Path, lock: &BoardLock, journal: &SqliteJournal) -> bool {
         return true;
     }
     let (Ok(Some(board_id)), Ok(head)) = (journal.board_id(), journal.head()) else { return false };
-    let Ok(edited) = displaced::read(&path).and_then(|bytes| edit::read(&bytes)) else { return false };
+    let Ok(bytes) = displaced::read(&path) else { return false };
+    let is_of_board = |id: &str, seq| *id == *board_id && seq <= head;
+    let Ok(edited) = edit::read(&bytes) else {
+        let says = statefile::seq_of(dir).ok().flatten();
+        return left.is_of_this_boot()
+            && is_whole(&bytes)
+            && says.is_some_and(|says| is_of_board(&says.board_id, says.seq));
+    };
     let may_be_mixed = edited.is_of_another_boot() || left.files.iter().all(|file| file.dev != found.dev);
-    edited.board_id == board_id && edited.seq <= head && !(may_be_mixed && is_mixed(dir, &edited, journal))
+    is_of_board(&edited.board_id, edited.seq) && !(may_be_mixed && is_mixed(dir, &edited, journal))
+}
+
+/// A text from its beginning to its end, as an editor leaves one in which somebody has forgotten a comma.
+fn is_whole(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_ok_and(|text| {
+        text.lines().rfind(|line| !line.trim().is_empty()) == Some("}")
+            && !text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t'))
+    })
 }
 
 /// Whether a file that a loss of power may have left has parts of more than one time. What nobody may change by hand tells

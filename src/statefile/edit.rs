@@ -34,8 +34,12 @@ pub struct Edited {
 /// Reads `bytes`, or says why they are no edit of a state file. A reason shows nothing of what was in them.
 pub fn read(bytes: &[u8]) -> Result<Edited, String> {
     let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
-    let Ok(Value::Object(fields)) = serde_json::from_slice(bytes) else {
-        return Err("it is not a JSON object: a save that was not finished, or no state file".to_owned());
+    let fields = match serde_json::from_slice(bytes) {
+        Ok(Value::Object(fields)) => fields,
+        Ok(_) => return Err("it is not a JSON object, so no state file".to_owned()),
+        Err(error) => {
+            return Err(format!("it is not a JSON object: a slip, or a save that was not finished ({error})"));
+        }
     };
     if strict::check(bytes).is_err() {
         return Err("a key stands twice in one object, or it is nested too deeply".to_owned());

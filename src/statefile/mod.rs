@@ -308,7 +308,12 @@ impl Left {
 
     /// The event that `found` shows, if a projection has left it last.
     pub fn shows(&self, found: &FileIdentity) -> Option<u64> {
-        (self.files.last() == Some(found) && self.boot == flat::boot()).then_some(self.seq)
+        (self.files.last() == Some(found) && self.is_of_this_boot()).then_some(self.seq)
+    }
+
+    /// No loss of power has come since.
+    pub fn is_of_this_boot(&self) -> bool {
+        self.boot == flat::boot()
     }
 }
 

@@ -328,6 +328,25 @@ fn edit_made_while_nobody_runs_is_taken_over_by_whoever_starts() {
 }
 
 #[test]
+fn slip_made_while_nobody_runs_is_rejected_with_its_place() {
+    for save in SAVES {
+        let board = Board::new();
+        board.cli_ok("create_task", json!({"description": "d", "id": "task-1"}));
+        let whole = fs::read_to_string(board.file(STATE_FILE)).unwrap();
+        let line = 1 + whole.lines().position(|line| line.contains("\"goal\": ")).unwrap();
+        save(&board, whole.replacen("\"goal\": \"\",", "\"goal\": \"mine\"", 1).as_bytes());
+        let reply = board.cli_ok("get_status", json!({}));
+        assert_eq!((reply.get("warning"), &reply["total_tasks"]), (None, &json!(1)), "{reply}");
+        let (name, reason) = next_rejected(&board, &[]);
+        assert_eq!(reply["rejected_edits"], json!([name]));
+        assert!(reason.contains(&format!("at line {}", line + 1)), "{reason}");
+        assert!(!board.file("recovery.log").exists());
+        assert_nothing_waits(&board);
+        board.assert_file_is_the_replay();
+    }
+}
+
+#[test]
 fn torn_save_is_no_edit() {
     let (board, mut client) = tasks(2);
     let whole = fs::read(board.file(STATE_FILE)).unwrap();
