@@ -2,18 +2,21 @@
 
 pub mod container;
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use serde_json::json;
 
+use super::scratch::Scratch;
 use super::{Outcome, Session, say};
 use crate::bundle;
 use crate::clock::{Clock, SystemClock};
 use crate::config;
+use crate::failpoint;
 use crate::journal::Journal;
 use crate::journal::sqlite::{self, SqliteJournal};
 use crate::participant::{archive, directory};
@@ -76,9 +79,13 @@ pub fn write(dir: &Path, file: &Path, force: bool) -> anyhow::Result<Header> {
         _ => {}
     }
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let work = tempfile::Builder::new().prefix(".callboard-backup-").tempdir_in(parent);
+    let work = Scratch::make_in(parent, "backup");
     let work = work.with_context(|| format!("cannot write in {}", parent.display()))?;
-    SqliteJournal::open(dir)?.copy_to(&work.path().join(sqlite::FILE_NAME))?;
+    let copy = work.path().join(sqlite::FILE_NAME);
+    // SQLite writes into an empty file, and makes a new one readable by others.
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(&copy)?;
+    SqliteJournal::open(dir)?.copy_to(&copy)?;
+    failpoint::hit("backup-copied")?;
     // A backup is not to have what the board may still lose; on a disk that fails it is wanted all the same.
     if let Err(error) = sqlite::sync_log(dir) {
         say(&format!("callboard: the board may lose its last events, which are in the backup: {error}"));
@@ -90,12 +97,9 @@ pub fn write(dir: &Path, file: &Path, force: bool) -> anyhow::Result<Header> {
         taken_at: SystemClock::default().wall(),
         parts: Vec::new(),
     };
-    let contents = Contents {
-        state: statefile::text_of(&state)?,
-        journal: fs_err::read(work.path().join(sqlite::FILE_NAME))?,
-        config: read_config(dir)?,
-    };
-    let mut unfinished = tempfile::NamedTempFile::new_in(parent)?;
+    let contents =
+        Contents { state: statefile::text_of(&state)?, journal: fs_err::read(copy)?, config: read_config(dir)? };
+    let mut unfinished = tempfile::NamedTempFile::new_in(work.path())?;
     container::write(unfinished.as_file_mut(), &header, &contents)?;
     unfinished.as_file().sync_all()?;
     match force {

@@ -25,7 +25,8 @@ use crate::{config, journal::sqlite};
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Make of a damaged board what can be made of it, after a copy of its journal, state file and snapshots
+    /// Make of a damaged board what can be made of it, after a copy of its journal, state file and snapshots, and remove
+    /// what processes that were ended while writing have left
     #[arg(long)]
     repair: bool,
     /// Say what --repair would do, and change nothing

@@ -37,6 +37,7 @@ mod restore;
 mod resume;
 mod retry;
 mod runs;
+mod scratch;
 mod serve;
 mod show;
 mod snapshot;

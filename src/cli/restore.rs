@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::backup::container::{self, Contents};
 use super::board::Board;
+use super::scratch::Scratch;
 use super::{Outcome, Session, backup, runtime, snapshot};
 use crate::clock::{Clock, SystemClock};
 use crate::journal::JournalError;
@@ -24,7 +25,7 @@ use crate::participant::{self, BoardError, Stay};
 use crate::state::document::Document;
 use crate::state::time::Timestamp;
 use crate::statefile::{self, Found};
-use crate::{config, snapshot as snapshots};
+use crate::{config, failpoint, snapshot as snapshots};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -59,7 +60,7 @@ impl Source {
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     session.location.may_create().map_err(|error| anyhow::anyhow!("{error}"))?;
     let (dir, file) = (session.dir(), &arguments.file);
-    let source = read(file).with_context(|| format!("{} is not restored", file.display()))?;
+    let source = read(file, dir).with_context(|| format!("{} is not restored", file.display()))?;
     let is_there = |name: &&str| std::fs::symlink_metadata(dir.join(name)).is_ok();
     let there: Vec<_> = [sqlite::FILE_NAME, statefile::FILE_NAME].into_iter().filter(is_there).collect();
     if !there.is_empty() && !arguments.force {
@@ -98,7 +99,8 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-fn read(file: &Path) -> anyhow::Result<Source> {
+/// A journal is tried in a copy where the board is to be.
+fn read(file: &Path, dir: &Path) -> anyhow::Result<Source> {
     let mut input = fs_err::File::open(file)?;
     ensure!(input.metadata()?.is_file(), "it is not a regular file");
     let mut start = [0; container::MAGIC.len()];
@@ -114,8 +116,13 @@ fn read(file: &Path) -> anyhow::Result<Source> {
     }
     input.seek(SeekFrom::Start(0))?;
     let (header, contents) = container::read(input)?;
-    let work = tempfile::tempdir()?;
-    fs_err::write(work.path().join(sqlite::FILE_NAME), &contents.journal)?;
+    let place = dir.ancestors().find(|place| place.is_dir()).unwrap_or(Path::new("."));
+    let copied = Scratch::make_in(place, "restore").and_then(|work| {
+        write(&work.path().join(sqlite::FILE_NAME), &contents.journal)?;
+        failpoint::hit("restore-copied")?;
+        Ok(work)
+    });
+    let work = copied.with_context(|| no_room(place, contents.journal.len()))?;
     let state = backup::replayed(work.path())?;
     ensure!(state.seq() == header.seq, "its journal ends at event {}, not at {}", state.seq(), header.seq);
     ensure!(statefile::text_of(&state)? == contents.state, "its state is not what its journal says");
@@ -125,15 +132,21 @@ fn read(file: &Path) -> anyhow::Result<Source> {
 /// As an event of the board that is there.
 fn over(session: &Session, source: &Source) -> Outcome {
     let kept = session.dir().join(format!("before-restore-{}.backup", compact(SystemClock::default().wall())));
-    backup::write(session.dir(), &kept, false).context("the board that is there could not be backed up")?;
+    backup::write(session.dir(), &kept, false).with_context(|| {
+        let dir = session.dir().display();
+        format!(
+            "nothing is restored, as the board in {dir} could not be backed up there before; has the disk room for it?"
+        )
+    })?;
     let Board::Here(handle, caller) = session.board(Stay::Brief)? else { bail!("a server's board is restored there") };
-    let mut reply = runtime()?.block_on(async {
+    let reply = runtime()?.block_on(async {
         let label = json!({"label": "before callboard restore"});
         let taken = handle.call("create_snapshot", label, &caller).await;
         let before = taken.inspect_err(|_| drop(fs_err::remove_file(&kept)))?;
         let before = serde_json::from_value(before["snapshot"].clone())?;
         anyhow::Ok(handle.restore(source.document().clone(), before, &caller).await?)
-    })?;
+    });
+    let mut reply = reply.with_context(|| format!("a backup from before is in {}", kept.display()))?;
     reply["backup"] = Value::from(kept.to_string_lossy());
     session.show(&reply, |page| {
         snapshot::tell_restored(page, &reply);
@@ -156,11 +169,38 @@ fn is_damaged(dir: &Path) -> bool {
     }
 }
 
-/// Where no journal can be used. The journal comes last: with it the board is there.
+/// Where no journal can be used. Nothing that is there is touched before all that comes is whole. The journal comes last:
+/// with it the board is there.
 fn place(dir: &Path, source: &Source, aside: Option<&Path>) -> anyhow::Result<()> {
     directory::prepare(dir)?;
     let lock = BoardLock::open(dir)?;
     participant::acquire(&lock)?;
+    let files = match source {
+        Source::State { text, .. } => vec![(statefile::FILE_NAME, text)],
+        Source::Backup { contents, .. } => {
+            let config = (config::FILE, &contents.config);
+            let is_wanted = !contents.config.is_empty() && !dir.join(config::FILE).exists();
+            let board = [(statefile::FILE_NAME, &contents.state), (sqlite::FILE_NAME, &contents.journal)];
+            is_wanted.then_some(config).into_iter().chain(board).collect()
+        }
+    };
+    let written = files.iter().try_for_each(|(name, bytes)| write(&unfinished(dir, name), bytes));
+    let placed = match written {
+        Ok(()) => replace(dir, &files.iter().map(|(name, _)| *name).collect::<Vec<_>>(), aside),
+        Err(error) => Err(error).with_context(|| no_room(dir, files.iter().map(|(_, bytes)| bytes.len()).sum())),
+    };
+    files.iter().for_each(|(name, _)| drop(std::fs::remove_file(unfinished(dir, name))));
+    lock.release();
+    placed
+}
+
+fn no_room(dir: &Path, bytes: usize) -> String {
+    let dir = dir.display();
+    format!("{dir} could not take its {bytes} bytes, and is as it was; make room there, or choose another with --dir")
+}
+
+/// Moves aside what is there, and gives what was written its names, never over another's file.
+fn replace(dir: &Path, names: &[&str], aside: Option<&Path>) -> anyhow::Result<()> {
     let mark = format!("{}-{}", SystemClock::default().wall(), std::process::id());
     directory::mark_restored(dir, &mark)?;
     if let Some(aside) = aside {
@@ -173,31 +213,21 @@ fn place(dir: &Path, source: &Source, aside: Option<&Path>) -> anyhow::Result<()
             }
         }
     }
-    match source {
-        Source::State { text, .. } => put(dir, statefile::FILE_NAME, text)?,
-        Source::Backup { contents, .. } => {
-            if !contents.config.is_empty() && !dir.join(config::FILE).exists() {
-                put(dir, config::FILE, &contents.config)?;
-            }
-            put(dir, statefile::FILE_NAME, &contents.state)?;
-            put(dir, sqlite::FILE_NAME, &contents.journal)?;
-        }
+    for name in names {
+        let placed = fs_err::hard_link(unfinished(dir, name), dir.join(name));
+        placed.with_context(|| format!("somebody else makes a board in {} at this moment", dir.display()))?;
     }
-    fs_err::File::open(dir)?.sync_all()?;
-    lock.release();
-    Ok(())
+    Ok(fs_err::File::open(dir)?.sync_all()?)
 }
 
-/// The whole file or none of it, and never over another.
-fn put(dir: &Path, name: &str, bytes: &[u8]) -> anyhow::Result<()> {
-    let unfinished = dir.join(format!(".{name}.restore.tmp"));
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+fn unfinished(dir: &Path, name: &str) -> PathBuf {
+    dir.join(format!(".{name}.restore.tmp"))
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.write_all(bytes)?;
-    file.sync_all()?;
-    let placed = fs_err::hard_link(&unfinished, dir.join(name));
-    fs_err::remove_file(&unfinished)?;
-    placed.with_context(|| format!("somebody else makes a board in {} at this moment", dir.display()))
+    file.sync_all()
 }
 
 fn compact(at: Timestamp) -> String {

@@ -1,8 +1,9 @@
 //! The state file, the living processes' files, and what crashes have left.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use super::super::scratch;
 use super::Check;
 use super::journal::Examined;
 use crate::bundle::{self, Bundles};
@@ -105,15 +106,17 @@ pub fn participants(dir: &Path) -> Check {
 
 /// Nobody writes now, so an unfinished file will stay unfinished.
 pub fn leftovers(dir: &Path) -> Check {
-    let is_unfinished = |name: &String| name.starts_with('.') && name.ends_with(".tmp");
     let is_evidence =
         |name: &String| ["quarantined-", "rejected-", "orphaned-", "put-back-"].iter().any(|mark| name.contains(mark));
-    let names = names(dir);
-    let unfinished: Vec<_> = names.iter().filter(|name| is_unfinished(name)).cloned().collect();
-    let evidence: Vec<_> = names.iter().filter(|name| is_evidence(name)).cloned().collect();
+    let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let unfinished: Vec<_> = scratch::leftovers(dir).iter().map(name).collect();
+    let evidence: Vec<_> = names(dir).into_iter().filter(is_evidence).collect();
     match (unfinished.is_empty(), evidence.is_empty()) {
         (true, true) => Check::ok("leftovers", "none"),
-        (false, _) => Check::warn("leftovers", unfinished.join(", "), "a process was ended while writing; remove them"),
+        (false, _) => {
+            let fix = "a process was ended while writing; `callboard doctor --repair` removes them";
+            Check::warn("leftovers", unfinished.join(", "), fix)
+        }
         _ => {
             let fix = "kept because they were damaged, edited by hand in ways that are not taken over (then the reason is in \
                        the .txt beside), or old ones that somebody had put back; look, then remove them";

@@ -1,10 +1,12 @@
 //! The journal, from a copy: SQLite would make files beside the one it opens.
 
+use std::env;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use super::super::scratch;
 use super::Check;
 use crate::clock::{Clock, SystemClock};
 use crate::journal::sqlite::{FILE_NAME, SqliteJournal};
@@ -38,7 +40,7 @@ pub enum Examined {
 /// The caller holds the lock. The log comes first: what a checkpoint meanwhile moves from it to the database is the same
 /// content, so that a log over a newer database is as good.
 pub fn copy(dir: &Path) -> io::Result<Option<Copy>> {
-    let temporary = tempfile::Builder::new().prefix("callboard-doctor-").tempdir()?;
+    let temporary = scratch::private("callboard-doctor-", &env::temp_dir())?;
     let mut bytes = 0;
     for (name, is_journal) in [(format!("{FILE_NAME}-wal"), false), (FILE_NAME.to_owned(), true)] {
         match regular(&dir.join(&name)).and_then(|path| std::fs::copy(path, temporary.path().join(&name))) {

@@ -1,6 +1,7 @@
 //! `callboard doctor --repair`: makes of a damaged board what can be made of it, after a copy of its journal, state file and
-//! snapshots.
+//! snapshots, and removes what processes that were ended while writing have left.
 
+use std::env;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -11,7 +12,7 @@ use anyhow::{Context, bail};
 use rustix::fs::OFlags;
 use serde_json::json;
 
-use super::super::{Outcome, Session};
+use super::super::{Outcome, Session, scratch};
 use crate::clock::{Clock, SystemClock};
 use crate::journal::sqlite::{self, SqliteJournal};
 use crate::participant;
@@ -35,17 +36,15 @@ pub fn run(session: &Session, dry_run: bool) -> Outcome {
 }
 
 fn with_lock(session: &Session, dir: &Path, dry_run: bool) -> Outcome {
+    let leftovers = scratch::leftovers(dir);
     // SQLite would make files beside the journal that it opens.
-    let copy = tempfile::Builder::new().prefix("callboard-doctor-").tempdir()?;
+    let copy = scratch::private("callboard-doctor-", &env::temp_dir())?;
     copy_board(dir, copy.path()).context("the board cannot be copied to be examined")?;
     let plan = recovery::plan(copy.path())?;
     let nothing_left = plan.finds_nothing() && !has_remains(dir);
-    if plan.has_nothing_to_do() && tables_differ(copy.path()) {
-        return repair_tables(session, dir, dry_run);
-    }
     if plan.has_nothing_to_do() || nothing_left {
-        session.show(&json!({"repaired": false, "faults": []}), |page| page.line(format_args!("nothing to repair")))?;
-        return Ok(ExitCode::SUCCESS);
+        let tables = (plan.has_nothing_to_do() && tables_differ(copy.path())).then_some(TABLES);
+        return mend(session, dir, &leftovers, tables, dry_run);
     }
     if !dry_run && directory::is_anyone_present(dir) {
         bail!(
@@ -55,9 +54,13 @@ fn with_lock(session: &Session, dir: &Path, dry_run: bool) -> Outcome {
     let backup = dir.join(format!("backup-{}", SystemClock::default().wall()));
     let mut steps = vec![format!("copy journal, state file and snapshots to {}", backup.display())];
     steps.extend(plan.steps());
+    steps.extend(leftovers.iter().map(|path| removal(path)));
     let lost = plan.lost();
     let faults = plan.faults().to_vec();
     let report = if dry_run { None } else { Some(repair(dir, &backup, plan.finds_nothing())?) };
+    if !dry_run {
+        remove(&leftovers)?;
+    }
     let reply = json!({"repaired": !dry_run, "faults": faults, "steps": steps, "lost": lost, "report": report});
     session.show(&reply, |page| {
         faults.iter().for_each(|fault| page.line(format_args!("found: {fault}")));
@@ -81,18 +84,40 @@ fn tables_differ(copy: &Path) -> bool {
     rebuilt.unwrap_or(false)
 }
 
-/// Nobody reads them but people, so that living processes need not end.
-fn repair_tables(session: &Session, dir: &Path, dry_run: bool) -> Outcome {
-    const FAULT: &str = "the tables of runs are not what the events say";
-    const STEP: &str = "make the tables of runs anew from the events";
-    if !dry_run {
-        SqliteJournal::open(dir)?.rebuild_runs()?;
+/// Fault and remedy.
+const TABLES: (&str, &str) =
+    ("the tables of runs are not what the events say", "make the tables of runs anew from the events");
+
+/// What no living process need end for: nobody reads the tables but people, and nobody the leftovers.
+fn mend(session: &Session, dir: &Path, leftovers: &[PathBuf], tables: Option<(&str, &str)>, dry_run: bool) -> Outcome {
+    if leftovers.is_empty() && tables.is_none() {
+        session.show(&json!({"repaired": false, "faults": []}), |page| page.line(format_args!("nothing to repair")))?;
+        return Ok(ExitCode::SUCCESS);
     }
-    session.show(&json!({"repaired": !dry_run, "faults": [FAULT], "steps": [STEP], "lost": "nothing"}), |page| {
-        page.line(format_args!("found: {FAULT}"));
-        page.line(format_args!("{}: {STEP}", if dry_run { "would" } else { "did" }));
+    if !dry_run {
+        if tables.is_some() {
+            SqliteJournal::open(dir)?.rebuild_runs()?;
+        }
+        remove(leftovers)?;
+    }
+    let left = (!leftovers.is_empty()).then(|| "unfinished files of processes that were ended".to_owned());
+    let faults: Vec<_> = tables.map(|(fault, _)| fault.to_owned()).into_iter().chain(left).collect();
+    let remade = tables.map(|(_, step)| step.to_owned());
+    let steps: Vec<_> = remade.into_iter().chain(leftovers.iter().map(|path| removal(path))).collect();
+    session.show(&json!({"repaired": !dry_run, "faults": faults, "steps": steps, "lost": "nothing"}), |page| {
+        faults.iter().for_each(|fault| page.line(format_args!("found: {fault}")));
+        let done = if dry_run { "would" } else { "did" };
+        steps.iter().for_each(|step| page.line(format_args!("{done}: {step}")));
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn removal(leftover: &Path) -> String {
+    format!("remove {}", leftover.display())
+}
+
+fn remove(leftovers: &[PathBuf]) -> anyhow::Result<()> {
+    leftovers.iter().try_for_each(|path| scratch::remove(path).with_context(|| format!("cannot {}", removal(path))))
 }
 
 fn repair(dir: &Path, backup: &Path, finds_nothing: bool) -> anyhow::Result<String> {

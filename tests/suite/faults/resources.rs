@@ -135,6 +135,39 @@ fn disk_that_fills_up_under_load_stops_writes_only_until_there_is_space() {
     under_load("a disk filled up and freed", fill, |board| fs::remove_file(board.file("filler")).unwrap());
 }
 
+#[test]
+fn restore_without_room_leaves_nothing_and_says_what_it_takes() {
+    let full = Board::new();
+    let Some(_mounted) = Mounted::of(&full) else { return };
+    let board = Board::new();
+    let mut client = board.mcp();
+    (0..40).for_each(|number| {
+        drop(client.ok("create_task", json!({"id": format!("t{number}"), "description": "x".repeat(4_000)})))
+    });
+    drop(client);
+    let backup = board.base().join("b.backup");
+    assert!(board.finish(board.command().arg("backup").arg(&backup)).status.success());
+    let names = || {
+        let names = fs::read_dir(full.dir()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let own = ["lock", "state-lock", "run", ".gitignore", "filler"];
+        names.filter(|name| !own.contains(&name.as_str())).collect::<Vec<_>>()
+    };
+    let mut failed = 0;
+    for room in (64..).step_by(64) {
+        fs::write(full.file("filler"), vec![0; (8 << 20) - (room << 10)]).unwrap();
+        let restored = full.finish(full.command().arg("restore").arg(&backup));
+        if restored.status.success() {
+            break;
+        }
+        assert_eq!(names(), Vec::<String>::new(), "with {room} kB");
+        let says = ["make room there", "disk is full"].iter().any(|part| restored.stderr.contains(part));
+        assert!(says, "with {room} kB: {}", restored.stderr);
+        failed += 1;
+    }
+    assert!(failed > 2, "{failed}");
+    assert_eq!(full.tasks().len(), 40);
+}
+
 /// `callboard mcp` under a limit of the shell.
 fn limited(board: &Board, limit: &str) -> Client {
     let mut shell = Command::new("sh");
