@@ -16,6 +16,8 @@ use crate::private::{self, PrivateError};
 use crate::state::digest::hex;
 
 pub const FILE_NAME: &str = "serve.token";
+/// Before the digits, so that a token is known for one wherever it turns up.
+pub const PREFIX: &str = "cbt_";
 /// Hexadecimal digits of 256 bits.
 const DIGITS: usize = 64;
 
@@ -107,7 +109,7 @@ fn make(path: &Path, replace: bool) -> Result<(), TokenError> {
     let failed = |action| move |source| TokenError::Failed { action, path: path.to_owned(), source };
     let mut bytes = [0; DIGITS / 2];
     getrandom::fill(&mut bytes).map_err(|error| failed("make a token for")(io::Error::other(error)))?;
-    let text = hex(&bytes);
+    let text = format!("{PREFIX}{}", hex(&bytes));
     let dir = path.parent().unwrap_or(Path::new("."));
     // Readable by its owner alone from its first moment.
     let mut file = tempfile::Builder::new().prefix(".serve-token-").tempfile_in(dir).map_err(failed("write"))?;
@@ -137,9 +139,11 @@ fn read(path: &Path) -> Result<Known, TokenError> {
         return refuse("can be read by others");
     }
     let mut text = String::new();
-    file.take(DIGITS as u64 + 2).read_to_string(&mut text).map_err(failed)?;
+    file.take((PREFIX.len() + DIGITS) as u64 + 2).read_to_string(&mut text).map_err(failed)?;
     let text = text.trim_end().to_owned();
-    if text.len() != DIGITS || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+    // Older ones have no prefix.
+    let digits = text.strip_prefix(PREFIX).unwrap_or(&text);
+    if digits.len() != DIGITS || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return refuse("does not hold a token");
     }
     Ok(Known { text, version: Some(version(&metadata)), over: CancellationToken::new() })
@@ -165,6 +169,20 @@ mod tests {
         assert!(first.accepts(new.as_bytes()).is_some());
         assert!(first.accepts(&new.as_bytes()[1..]).is_none());
         assert_eq!(std::fs::metadata(first.path()).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn token_has_the_form_that_is_redacted_and_an_older_one_is_good() {
+        use std::os::unix::fs::OpenOptionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let text = Token::open(dir.path(), false).unwrap().text();
+        let told = crate::redact::text(&format!("the server says {text}"));
+        assert_eq!(told, Some(("the server says [redacted: callboard token]".to_owned(), 1)));
+        let older = "0123456789abcdef".repeat(4);
+        let mut file = std::fs::OpenOptions::new();
+        let mut file = file.write(true).truncate(true).mode(0o600).open(dir.path().join(FILE_NAME)).unwrap();
+        writeln!(file, "{older}").unwrap();
+        assert!(Token::open(dir.path(), false).unwrap().accepts(older.as_bytes()).is_some());
     }
 
     #[test]

@@ -16,7 +16,7 @@ use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use super::token::{GOOD_FOR, Token};
+use super::token::{GOOD_FOR, PREFIX, Token};
 use crate::clock::{Clock, SystemClock};
 use crate::ops::Principal;
 use crate::participant::directory::{BoardLock, DirectoryError};
@@ -30,8 +30,6 @@ use crate::state::refusal::Refusal;
 use crate::state::time::{MINUTE, Timestamp};
 
 pub const FILE_NAME: &str = "tokens.toml";
-/// Before the digits, so that a token is known for one wherever it turns up.
-const PREFIX: &str = "cbt_";
 const VERSION: u32 = 1;
 const DAY: i64 = 24 * 60 * MINUTE;
 const LARGEST: u64 = 256 * 1024;
