@@ -9,11 +9,15 @@ task=$(cat)
 errors=$(mktemp)
 trap 'rm -f "$errors"' EXIT
 
+# Of the bundle that --state-scope names.
+system=$(printf '%s' "$task" | jq -r '.bundle.prompts.system? // empty')
+
 # The worker keeps the marked line, whatever becomes of us.
 ask() {
     code=0
     printf '::callboard::checkpoint {"session": "%s"}\n' "$session"
-    answer=$(printf '%s' "$task" | claude --print --output-format json --permission-mode acceptEdits "$@" "$session" \
+    answer=$(printf '%s' "$task" | claude --print --output-format json --permission-mode acceptEdits \
+        ${CALLBOARD_MODEL_ID:+--model "$CALLBOARD_MODEL_ID"} ${system:+--append-system-prompt "$system"} "$@" "$session" \
         "Do the task that the JSON on standard input holds: its title, description and context, with what earlier attempts \
 left. Change files in this directory only, run its tests, and do not commit. End with two sentences on what you did." \
         2>"$errors") || code=$?

@@ -11,6 +11,7 @@ trap 'rm -f "$last" "$events"' EXIT
 # Standard input comes behind the prompt, as a block of its own.
 code=0
 codex exec --json --sandbox workspace-write --skip-git-repo-check --output-last-message "$last" \
+    ${CALLBOARD_MODEL_ID:+--model "$CALLBOARD_MODEL_ID"} \
     "Do the task that the JSON on standard input holds: its title, description and context, with what earlier attempts \
 left. Change files in this directory only, run its tests, and do not commit. End with two sentences on what you did." \
     >"$events" || code=$?

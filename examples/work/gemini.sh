@@ -6,7 +6,8 @@
 # Needs jq.
 set -eu
 # The prompt comes behind standard input.
-answer=$(gemini --approval-mode auto_edit --skip-trust --output-format json --prompt \
+answer=$(gemini --approval-mode auto_edit --skip-trust --output-format json \
+    ${CALLBOARD_MODEL_ID:+--model "$CALLBOARD_MODEL_ID"} --prompt \
     "Do the task that the JSON above holds: its title, description and context, with what earlier attempts left. \
 Change files in this directory only, run its tests, and do not commit. End with two sentences on what you did.") || {
     code=$?

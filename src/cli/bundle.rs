@@ -311,12 +311,16 @@ fn content(identity: Identity, parts: Parts) -> Content {
     content.base_url = identity.base_url.or(content.base_url);
     content.toolset_hash = identity.toolset_hash.or(content.toolset_hash);
     content.prompts.extend(pairs("--prompt", parts.prompt, |text| Value::from(text)));
-    let json_or_text = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
-    content.settings.extend(pairs("--setting", parts.setting, json_or_text));
+    content.settings.extend(pairs("--setting", parts.setting, setting));
     content
 }
 
-fn pairs(option: &str, given: Vec<String>, value: impl Fn(&str) -> Value) -> Map<String, Value> {
+/// As JSON if it is some.
+pub fn setting(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))
+}
+
+pub fn pairs(option: &str, given: Vec<String>, value: impl Fn(&str) -> Value) -> Map<String, Value> {
     let pair = |pair: String| match pair.split_once('=') {
         Some((name, text)) if !name.is_empty() => (name.to_owned(), value(text)),
         _ => usage_error(format!("{option} takes NAME=VALUE, not `{pair}`")),

@@ -2,6 +2,7 @@
 //! where that may help, and keep on the board how far they are, so that an interruption loses nothing.
 
 mod breaker;
+mod bundle;
 mod checkout;
 mod child;
 mod failure;
@@ -40,6 +41,7 @@ use crate::state::guard::HUMAN;
 use crate::state::id::{AgentId, WorkflowId};
 use crate::state::refusal::Refusal;
 use crate::state::workflow::{Budget, Spent};
+use bundle::Handed;
 use checkout::{Before, Checkout};
 use ledger::Ledger;
 use own::Own;
@@ -56,7 +58,7 @@ const INTERRUPTED: u8 = 130;
 
 const HELP: &str = "\
 The command gets its task as one line of JSON on standard input (task, attempt, try, handoff, checkpoint, persona_state, \
-attempts) and in CALLBOARD_TASK_ID, _TITLE, _DESCRIPTION, _PATH, CALLBOARD_ATTEMPT, CALLBOARD_TRY, CALLBOARD_AGENT and \
+attempts, bundle) and in CALLBOARD_TASK_ID, _TITLE, _DESCRIPTION, _PATH, CALLBOARD_ATTEMPT, CALLBOARD_TRY, CALLBOARD_AGENT and \
 CALLBOARD_WORKFLOW; COORDINATION_DIR is the board. Exit code 0 completes the task with what was printed. A JSON object on \
 the last line becomes the result's data; in it, `tokens` counts against the budget, and `error` {category, message} makes \
 it a failure: timeout, transient, rate_limited or permanent. A line `::callboard::checkpoint {…}` keeps that object for \
@@ -64,6 +66,12 @@ the next try. All output goes to logs/TASK/ in the board's directory.
 
 The command's other exit codes: 75 may go well the next time; 124 took too long; 64 to 68, 72, 77, 78, 126 and 127 never \
 will, and the task waits for a person. What is printed tells only a rate limit and a timeout from the rest.
+
+With --state-scope, the newest sound bundle of that scope (`callboard bundle save`) is the `bundle` of the input: its \
+prompts, settings and context, model_id, base_url, and `restored`; CALLBOARD_MODEL_ID, _BASE_URL, _STATE_SCOPE and \
+_BUNDLE_SHA256 (for `callboard bundle refine --prev-sha`) say the same. --model-id and --base-url (or CALLBOARD_MODEL_ID \
+and CALLBOARD_BASE_URL where the work is started), --prompt and --setting win over it. A damaged bundle is moved aside, and \
+the one before it taken; when there is none, the work says so and goes on without it (`restored` is false).
 
 With --worktree, an agent works in worktrees/AGENT in the board's directory, on the branch callboard/AGENT, which begins \
 at HEAD. A completed task is a commit there; one that a task has made elsewhere, or that a task has taken off the branch, \
@@ -133,6 +141,8 @@ pub struct Arguments {
     /// Give each agent a git worktree and branch of its own, and commit there what a task changed
     #[arg(long)]
     worktree: bool,
+    #[command(flatten)]
+    bundle: bundle::Wanted,
     /// Say what would be done, and do nothing
     #[arg(long)]
     dry_run: bool,
@@ -214,6 +224,7 @@ async fn refuse_empty_scope(handle: &Handle, arguments: &Arguments) -> anyhow::R
 async fn dry_run(session: &Session, arguments: &Arguments, command: &[String]) -> Outcome {
     let handle = session.participant(Stay::Brief);
     refuse_empty_scope(&handle, arguments).await?;
+    let handed = Handed::load(session.dir(), &arguments.bundle, true)?;
     let scope = arguments.scope.clone();
     let (mut tasks, total) = handle
         .look(move |state| {
@@ -232,11 +243,14 @@ async fn dry_run(session: &Session, arguments: &Arguments, command: &[String]) -
     let plan = json!({
         "dry_run": true, "command": command, "directory": session.cwd, "workflow": workflow, "agents": agents,
         "scope": arguments.scope, "ready": total, "first": first, "worktree": arguments.worktree,
-        "retries": arguments.retries, "backoff_seconds": arguments.backoff.as_secs_f64(),
+        "retries": arguments.retries, "backoff_seconds": arguments.backoff.as_secs_f64(), "bundle": handed.news(),
     });
     session.show(&plan, |page: &mut Page| {
         page.line(format_args!("would run {command:?} in {}", session.cwd.display()));
         page.line(format_args!("as {}, {} tasks ready", agents.join(", "), total));
+        if let Some(news) = handed.news() {
+            page.line(news.sentence());
+        }
         for task in &first {
             page.line(format_args!(
                 "  {} {}",
@@ -252,6 +266,7 @@ async fn dry_run(session: &Session, arguments: &Arguments, command: &[String]) -
 async fn work(session: &Session, arguments: &Arguments, command: Vec<String>) -> Outcome {
     let handle = session.participant(Stay::Presence);
     refuse_empty_scope(&handle, arguments).await?;
+    let handed = Handed::load(session.dir(), &arguments.bundle, false)?;
     let enlisted = enlist(session, arguments, &handle).await?;
     let Enlisted { workflow, agents, others, known } = enlisted;
     let all: Vec<_> = agents.iter().chain(&others).cloned().collect();
@@ -261,6 +276,9 @@ async fn work(session: &Session, arguments: &Arguments, command: Vec<String>) ->
     let was_known = known.as_ref().is_some_and(|known| known["workflow"].is_object());
     let fingerprint = fingerprint(&command);
     show.tell(&Event::Began { workflow: &workflow, agents: agents.len(), continued: was_known, command: &command });
+    if let Some(news) = handed.news() {
+        show.tell(&Event::Bundle(news));
+    }
     let settings = Settings {
         board: session.dir().to_owned(),
         command,
@@ -272,6 +290,7 @@ async fn work(session: &Session, arguments: &Arguments, command: Vec<String>) ->
         max_tasks: arguments.max_tasks,
         continue_on_error: arguments.continue_on_error,
         breaker: arguments.breaker,
+        handed,
     };
     let shop = Rc::new(Shop {
         handle,

@@ -1,5 +1,6 @@
 //! `callboard work`, through the binary: what runs, what is kept, and that nothing of it outlives its worker.
 
+mod bundles;
 mod endings;
 mod failures;
 mod leftovers;

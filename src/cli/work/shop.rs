@@ -9,6 +9,7 @@ use tokio::select;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
+use super::bundle::Handed;
 use super::ledger::Ledger;
 use super::show::{Event, Show};
 use crate::clock::{Clock, SystemClock};
@@ -44,6 +45,7 @@ pub struct Settings {
     pub max_tasks: Option<u32>,
     pub continue_on_error: bool,
     pub breaker: u32,
+    pub handed: Handed,
 }
 
 pub struct Shop {

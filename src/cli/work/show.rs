@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use serde::Serialize;
 
+use super::bundle::News;
 use super::ledger::Tally;
 use crate::cli::{Session, print};
 use crate::redact;
@@ -32,6 +33,8 @@ pub enum Event<'e> {
         continued: bool,
         command: &'e [String],
     },
+    /// Whether the command gets the bundle that was asked for.
+    Bundle(News<'e>),
     /// A task that was held before an interruption.
     TakenUp {
         agent: &'e AgentId,
@@ -313,6 +316,7 @@ fn sentence(event: &Event) -> Option<String> {
             let how = if *continued { "continuing" } else { "working for" };
             format!("{how} workflow {workflow}, {agents} agents: {}", command.join(" "))
         }
+        Event::Bundle(news) => news.sentence(),
         Event::TakenUp { agent, task, attempt } => {
             format!("{agent}: took up {task}, attempt {attempt}, where it was left")
         }

@@ -662,6 +662,7 @@ impl Worker {
             "checkpoint": checkpoint,
             "persona_state": persona,
             "attempts": task.attempts,
+            "bundle": self.shop.settings.handed.input(),
         });
         let run = format!("{}-{}-{number}", self.shop.run, held.task);
         let path = task.path.clone().unwrap_or_default();
@@ -680,10 +681,11 @@ impl Worker {
             (child::RUN, run),
             (git::WORKTREE, self.checkout.root().to_string_lossy().into_owned()),
         ];
+        let handed = self.shop.settings.handed.variables();
         let variable = |(name, value): (&str, String)| (name.to_owned(), bounded(&value, VARIABLE).replace('\0', " "));
         Ok(Assignment {
             command: self.command(),
-            environment: variables.into_iter().map(variable).collect::<BTreeMap<_, _>>(),
+            environment: variables.into_iter().chain(handed).map(variable).collect::<BTreeMap<_, _>>(),
             directory: self.checkout.directory().to_owned(),
             lock,
             input: input.to_string() + "\n",

@@ -1,0 +1,147 @@
+//! The bundle of prompts and settings that the command is handed, and what the command line says instead.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::{Map, Value, json};
+
+use crate::bundle::{self, Bundles};
+use crate::cli::bundle::{pairs, setting};
+use crate::clock::{Clock, SystemClock};
+use crate::participant::CallError;
+use crate::state::bundle::{Asked, Content, Loaded, Problem, Told};
+
+#[derive(Args)]
+pub struct Wanted {
+    /// Hand the command the newest sound bundle of this scope, as it is when the work begins
+    #[arg(long, value_name = "SCOPE", help_heading = "Bundle")]
+    state_scope: Option<String>,
+    /// Where the bundles are kept [default: `bundles` of the board]
+    #[arg(long, value_name = "DIR", requires = "state_scope", help_heading = "Bundle")]
+    state_dir: Option<PathBuf>,
+    /// The model, in place of the bundle's
+    #[arg(long, value_name = "ID", env = MODEL_ID, hide_env_values = true, help_heading = "Bundle")]
+    model_id: Option<String>,
+    /// Where the model is served, in place of the bundle's
+    #[arg(long, value_name = "URL", env = BASE_URL, hide_env_values = true, help_heading = "Bundle")]
+    base_url: Option<String>,
+    /// A prompt, in place of the bundle's of that name; may be repeated
+    #[arg(long, value_name = "NAME=TEXT", help_heading = "Bundle")]
+    prompt: Vec<String>,
+    /// A setting, as JSON if it is some, in place of the bundle's of that name; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", help_heading = "Bundle")]
+    setting: Vec<String>,
+}
+
+const MODEL_ID: &str = "CALLBOARD_MODEL_ID";
+const BASE_URL: &str = "CALLBOARD_BASE_URL";
+
+/// What every try of the command is told.
+pub struct Handed {
+    /// None when no bundle was asked for.
+    loaded: Option<Loaded>,
+    /// The bundle's, with what the command line says in its place.
+    content: Content,
+}
+
+impl Handed {
+    /// Damaged bundles are passed over, and moved aside unless it is a `dry_run`.
+    pub fn load(board: &Path, wanted: &Wanted, dry_run: bool) -> Result<Self, CallError> {
+        let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+        let explicit = Content {
+            model_id: given(&wanted.model_id),
+            base_url: given(&wanted.base_url),
+            prompts: pairs("--prompt", wanted.prompt.clone(), |text| Value::from(text)),
+            settings: pairs("--setting", wanted.setting.clone(), setting),
+            ..Content::default()
+        };
+        let loaded = match &wanted.state_scope {
+            None => None,
+            Some(scope) => {
+                let dir = wanted.state_dir.clone().unwrap_or_else(|| board.join(bundle::DIRECTORY));
+                let asked = Asked::Load { scope: Some(scope.clone()), content: Content::default(), dry_run };
+                match Bundles::at(&dir).answer(&asked, SystemClock::default().wall()).map_err(CallError::Refused)? {
+                    Told::Loaded(loaded) => Some(*loaded),
+                    _ => None,
+                }
+            }
+        };
+        let stored = loaded.as_ref().and_then(|loaded| Some(loaded.bundle.as_ref()?.content.clone()));
+        let stored = stored.unwrap_or_default();
+        let content = Content {
+            model_id: explicit.model_id.clone().or_else(|| stored.model_id.clone()),
+            base_url: explicit.base_url.clone().or_else(|| stored.base_url.clone()),
+            ..stored.refined(&explicit, None)
+        };
+        Ok(Self { loaded, content })
+    }
+
+    /// For people and programs that watch the work; none when no bundle was asked for.
+    pub fn news(&self) -> Option<News<'_>> {
+        let Loaded { restored, scope, path, sha256, quarantined, .. } = self.loaded.as_ref()?;
+        Some(News {
+            scope,
+            restored: *restored,
+            path: path.as_deref(),
+            sha256: sha256.as_deref(),
+            damaged: quarantined,
+        })
+    }
+
+    /// In the command's input; null when there is nothing to hand over.
+    pub fn input(&self) -> Value {
+        if self.loaded.is_none() && self.content == Content::default() {
+            return Value::Null;
+        }
+        let told: Map<String, Value> = match json!(self.news()) {
+            Value::Object(news) => news,
+            _ => [("restored".to_owned(), Value::from(false))].into_iter().collect(),
+        };
+        let content = match json!(self.content) {
+            Value::Object(content) => content,
+            _ => Map::new(),
+        };
+        told.into_iter().filter(|(name, _)| name != "damaged").chain(content).collect()
+    }
+
+    /// In its environment; empty where nothing is said.
+    pub fn variables(&self) -> [(&'static str, String); 4] {
+        let of_bundle = |part: fn(&Loaded) -> Option<&String>| self.loaded.as_ref().and_then(part).cloned();
+        [
+            ("CALLBOARD_STATE_SCOPE", of_bundle(|loaded| Some(&loaded.scope))),
+            ("CALLBOARD_BUNDLE_SHA256", of_bundle(|loaded| loaded.sha256.as_ref())),
+            (MODEL_ID, self.content.model_id.clone()),
+            (BASE_URL, self.content.base_url.clone()),
+        ]
+        .map(|(name, value)| (name, value.unwrap_or_default()))
+    }
+}
+
+/// What became of the wish for a bundle.
+#[derive(Debug, serde::Serialize)]
+pub struct News<'a> {
+    pub scope: &'a str,
+    /// There is a sound bundle, and the command gets it.
+    pub restored: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<&'a str>,
+    /// Newer ones that were not what they should be.
+    #[serde(skip_serializing_if = "<[Problem]>::is_empty")]
+    pub damaged: &'a [Problem],
+}
+
+impl News<'_> {
+    pub fn sentence(&self) -> String {
+        let damaged: String =
+            self.damaged.iter().map(|one| format!("; damaged: {}, {}", one.file, one.problem)).collect();
+        match self.path {
+            Some(path) => format!("the command gets bundle {path}{damaged}"),
+            None => format!(
+                "scope {} has no sound bundle, so the command gets none; `callboard bundle save` keeps one{damaged}",
+                self.scope
+            ),
+        }
+    }
+}
