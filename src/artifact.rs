@@ -1,9 +1,9 @@
 //! The files of artifacts: written whole before the board hears of them, under a name in which their hash stands, below
 //! `artifacts/<task>/`.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::Duration;
 
@@ -25,7 +25,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub fn keep(board: &Path, task: &TaskId, name: &str, source: &Source, at: Timestamp) -> Result<Artifact, Refusal> {
     let content = match source {
         Source::Text(text) => text.as_bytes().to_vec(),
-        Source::Path(path) => cleaned(read(Path::new(path))?),
+        Source::Path(path) => {
+            is_none_of(board, Path::new(path))?;
+            let content = read(Path::new(path))?;
+            redact::bytes(&content).map_or(content, |(clean, _)| clean)
+        }
     };
     limit::ARTIFACT.check(content.len())?;
     let bytes = content.len() as u64;
@@ -38,11 +42,24 @@ fn failed(error: &io::Error) -> Refusal {
     Refusal::ArtifactFailed { detail: error.to_string() }
 }
 
-/// Without the secrets, if it is text.
-fn cleaned(content: Vec<u8>) -> Vec<u8> {
-    match String::from_utf8(content) {
-        Ok(text) => redact::text(&text).map_or(text, |(clean, _)| clean).into_bytes(),
-        Err(binary) => binary.into_bytes(),
+/// Refuses the files of the board, by whatever name: to open the journal's and close it again would take the locks from
+/// SQLite that this process has on them.
+fn is_none_of(board: &Path, path: &Path) -> Result<(), Refusal> {
+    let refused = || {
+        let detail = "the file is one of the board's own; `callboard backup` copies the board, and `callboard state` prints \
+                      it: attach what it wrote";
+        Err(Refusal::ArtifactFailed { detail: detail.to_owned() })
+    };
+    let canonical = path.canonicalize().map_err(|error| failed(&error))?;
+    if canonical.parent().is_some_and(|parent| board.canonicalize().is_ok_and(|board| board == parent)) {
+        return refused();
+    }
+    let identity = |path: &Path| fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
+    let own = fs::read_dir(board).into_iter().flatten().flatten().map(|entry| entry.path());
+    let given = identity(path);
+    match own.map(|own| identity(&own)).any(|own| own.is_some() && own == given) {
+        true => refused(),
+        false => Ok(()),
     }
 }
 

@@ -1,15 +1,17 @@
 //! Secrets in what agents write, replaced by `[redacted: kind]` before anything is decided or kept.
 //!
 //! Three rules. `shape`: forms that issuers give their secrets. `named`: values behind a name such as `api_key` in
-//! prose, code, JSON, YAML and environments. And in objects, the values of fields with such names. All take time linear in
-//! the text.
+//! prose, code, JSON, YAML and environments. And in objects, the values of fields with such names, and the names that have
+//! such a form. All take time linear in the text.
 
 mod named;
 mod shape;
 
 use std::ops::Range;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+use named::Telling;
 
 /// Shorter texts hold no secret that could be told from a word.
 const SHORTEST: usize = 8;
@@ -95,12 +97,29 @@ fn mark(kind: &str) -> String {
     format!("{MARK}{kind}]")
 }
 
-/// Redacts every text in `value`, and says how many secrets there were.
-pub fn value(value: &mut Value) -> usize {
-    within(value, true)
+/// `bytes` without the secrets in those stretches that are UTF-8; all else stays as it is. None when there are none.
+pub fn bytes(bytes: &[u8]) -> Option<(Vec<u8>, usize)> {
+    let (mut clean, mut count) = (Vec::with_capacity(bytes.len()), 0);
+    for chunk in bytes.utf8_chunks() {
+        match text(chunk.valid()) {
+            Some((without, found)) => {
+                clean.extend_from_slice(without.as_bytes());
+                count += found;
+            }
+            None => clean.extend_from_slice(chunk.valid().as_bytes()),
+        }
+        clean.extend_from_slice(chunk.invalid());
+    }
+    (count > 0).then_some((clean, count))
 }
 
-fn within(value: &mut Value, by_name: bool) -> usize {
+/// Redacts every text in `value`, and says how many secrets there were.
+pub fn value(value: &mut Value) -> usize {
+    within(value, true, None)
+}
+
+/// `around`: what the name of a field says that `value` is somewhere within.
+fn within(value: &mut Value, by_name: bool, around: Option<Telling>) -> usize {
     match value {
         Value::String(string) => match redacted(string, by_name) {
             Some((clean, count)) => {
@@ -109,30 +128,64 @@ fn within(value: &mut Value, by_name: bool) -> usize {
             }
             None => 0,
         },
-        Value::Array(items) => items.iter_mut().map(|item| within(item, by_name)).sum(),
-        Value::Object(fields) => fields
-            .iter_mut()
-            .map(|(name, value)| match named::kind_of(name) {
-                Some(kind) => masked(value, kind),
-                None => within(value, by_name && !NAMES.contains(&name.as_str())),
-            })
-            .sum(),
+        Value::Array(items) => items.iter_mut().map(|item| within(item, by_name, around)).sum(),
+        Value::Object(fields) => {
+            let of_values: usize = fields.iter_mut().map(|(name, value)| field(name, value, by_name, around)).sum();
+            of_values + redact_names(fields)
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }
 }
 
-/// A field whose name says what it holds.
-fn masked(value: &mut Value, kind: &'static str) -> usize {
+fn field(name: &str, value: &mut Value, by_name: bool, around: Option<Telling>) -> usize {
+    if let Some(telling) = Telling::of(name) {
+        return masked(value, telling);
+    }
+    let is_name = NAMES.contains(&name);
+    // Times have colons.
+    let is_random = |string: &str| !is_name && !string.contains(':') && named::is_random(string);
+    match (around, &*value) {
+        (Some(telling), _) if named::has_no_meaning(name) => masked(value, telling),
+        (Some(telling), Value::String(string)) if is_random(string) => masked(value, telling),
+        _ => within(value, by_name && !is_name, around),
+    }
+}
+
+/// A field whose name says what it holds: all but what says where the secret is kept, or that there is none.
+fn masked(value: &mut Value, telling: Telling) -> usize {
     match value {
-        Value::String(string) if named::is_reference(string) => within(value, true),
-        Value::String(string) => {
-            *string = mark(kind);
+        Value::String(string) if named::stands_for_one(string) => 0,
+        Value::Number(number) if !telling.may_be(number) => 0,
+        Value::String(_) | Value::Number(_) => {
+            *value = Value::from(mark(telling.kind));
             1
         }
-        Value::Array(items) => items.iter_mut().map(|item| masked(item, kind)).sum(),
-        Value::Object(_) => within(value, true),
-        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::Array(items) => items.iter_mut().map(|item| masked(item, telling)).sum(),
+        Value::Object(_) => within(value, true, Some(telling)),
+        Value::Null | Value::Bool(_) => 0,
     }
+}
+
+/// Two that become the same are numbered.
+fn redact_names(fields: &mut Map<String, Value>) -> usize {
+    if fields.keys().all(|name| redacted(name, false).is_none()) {
+        return 0;
+    }
+    let mut count = 0;
+    let mut renamed = Map::new();
+    for (name, value) in std::mem::take(fields) {
+        let (clean, found) = redacted(&name, false).unwrap_or((name, 0));
+        count += found;
+        let mut distinct = clean.clone();
+        let mut number = 1;
+        while renamed.contains_key(&distinct) {
+            number += 1;
+            distinct = format!("{clean} {number}");
+        }
+        renamed.insert(distinct, value);
+    }
+    *fields = renamed;
+    count
 }
 
 #[cfg(test)]
@@ -185,6 +238,75 @@ mod tests {
         let (once, _) = text(&format!("{}: 9f8e7d6c5b4a39281706", github())).unwrap();
         assert_eq!(once, "[redacted: github token]: 9f8e7d6c5b4a39281706");
         assert_eq!(text(&once), None);
+    }
+
+    #[test]
+    fn fields_with_telling_names_keep_only_what_is_a_reference_as_a_whole() {
+        let secrets = [
+            json!({"token": "$ecret12345abcde"}),
+            json!({"PASSWORD": "(pa55word!)"}),
+            json!({"DB_PASSWORD": "@dm1nPass!"}),
+            json!({"api_key": "example-9f8e7d6c5b4a3928"}),
+            json!({"secret": {"value": "hunter2hunter3"}}),
+            json!({"secrets": {"db": {"live": "hunter2hunter3"}, "note": ["in the vault"]}}),
+            json!({"credentials": {"robot": "a1b2C3d4e5F6g7"}}),
+            json!({"password": 12345678}),
+            json!({"password2": "xxxxHunter2"}),
+            json!({"token": "${TOKEN:-a1b2c3d4e5f6}"}),
+            json!({"db_pass2": "hunter2"}),
+        ];
+        for given in secrets {
+            let mut clean = given.clone();
+            assert_eq!(value(&mut clean), 1, "{given}");
+            let once = clean.clone();
+            assert_eq!((value(&mut clean), &clean), (0, &once), "{given}");
+        }
+        let references = [
+            "$TOKEN",
+            "${TOKEN}",
+            "${{ secrets.TOKEN }}",
+            "{{ vault.token }}",
+            "$(pass show ci)",
+            "%TOKEN%",
+            "process.env.TOKEN",
+            "os.environ[\"TOKEN\"]",
+            "env:TOKEN",
+            "op://ci/token/value",
+            "file:/run/secrets/token",
+            "<your token>",
+            "required",
+            "********",
+            "",
+        ];
+        for reference in references {
+            let given = json!({"token": reference, "secret": {"value": reference}});
+            let mut kept = given.clone();
+            assert_eq!((value(&mut kept), kept), (0, given));
+        }
+        let counts = json!({"tokens": 1200, "max_tokens": 5, "token": 7, "password": 3, "auth": {"type": "basic",
+            "expires_at": "2026-11-22T21:35:40Z", "id": "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"}, "token_used": true});
+        let mut kept = counts.clone();
+        assert_eq!((value(&mut kept), kept), (0, counts));
+    }
+
+    #[test]
+    fn secrets_are_no_names_of_fields_and_two_of_them_stay_two() {
+        let other = github().replace('A', "Z");
+        let mut given = json!({"metrics": {github(): 1, "runs": 2, other: 3}});
+        assert_eq!(value(&mut given), 2);
+        let masked = json!({"[redacted: github token]": 1, "runs": 2, "[redacted: github token] 2": 3});
+        assert_eq!(given["metrics"], masked);
+        assert_eq!(value(&mut given), 0);
+    }
+
+    #[test]
+    fn stretches_of_text_among_other_bytes_are_redacted_and_the_bytes_stay() {
+        let given = [b"\xff\xfe ", github().as_bytes(), b" \xe4 DB_PASSWORD=a1b2c3d4e5f6\n\x80"].concat();
+        let (clean, count) = bytes(&given).unwrap();
+        let expected =
+            [&b"\xff\xfe [redacted: github token] \xe4 DB_PASSWORD="[..], b"[redacted: password]\n\x80"].concat();
+        assert_eq!((clean, count), (expected, 2));
+        assert_eq!(bytes(b"\x00\x01\xff nothing here"), None);
     }
 
     #[test]

@@ -7,13 +7,14 @@ use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
 use regex::Regex;
+use serde_json::Number;
 
 use super::{Finding, MARK};
 
 /// Name, what is between, an opening quote, value.
-const PAIR: &str = r#"(?P<name>(?:(?i:api|access|secret|private|auth)[ ])?[A-Za-z0-9_.\-]*(?i:pass|pwd|secret|token|key|cred|auth)[A-Za-z0-9_.\-]*)["'`\\\]\)]{0,4}[ \t]{0,8}(?:<[A-Za-z ]{1,20}>[ \t]{0,4})?(?P<between>:[ \t]{0,4}[&A-Za-z_'<>\[\], ]{1,40}=|:=|=>|={1,3}|:|[ \t](?i:is|was):?[ \t]|>)[ \t]{0,8}(?:[bBrRuUfF]{0,2}(?P<quote>\\?["'`]))?(?P<value>[^\s"'`\\]+)"#;
+const PAIR: &str = r#"(?P<name>(?:(?i:api|access|secret|private|auth)[ ])?[A-Za-z0-9_.\-]*(?i:pass|pwd|secret|token|key|cred|auth)[A-Za-z0-9_.\-]*)["'`\\\]\)]{0,4}[ \t]{0,8}(?:<[A-Za-z ]{1,20}>[ \t]{0,4})?(?P<between>:[ \t]{0,4}[&A-Za-z_'<>\[\], ]{1,40}=|:=|=>|={1,3}|:|[ \t](?i:is|was):?[ \t]|>)[ \t]{0,8}(?:[bBrRuUfF]{0,2}(?P<quote>\\?["'`]))?(?P<value>[^\s\x00"'`\\]+)"#;
 /// The same for options on a command line, whose value may stand apart.
-const OPTION: &str = r#"--(?P<name>[A-Za-z0-9-]*(?i:pass|pwd|secret|token|key|cred|auth)[A-Za-z0-9-]*)(?P<between>[ \t]+)(?P<quote>["'])?(?P<value>[^\s"'`\\]+)"#;
+const OPTION: &str = r#"--(?P<name>[A-Za-z0-9-]*(?i:pass|pwd|secret|token|key|cred|auth)[A-Za-z0-9-]*)(?P<between>[ \t]+)(?P<quote>["'])?(?P<value>[^\s\x00"'`\\]+)"#;
 
 static PATTERNS: LazyLock<Vec<Regex>> =
     LazyLock::new(|| [PAIR, OPTION].into_iter().filter_map(|pattern| Regex::new(pattern).ok()).collect());
@@ -79,9 +80,30 @@ fn unquoted_length(word: &str) -> usize {
     word[..end].trim_end_matches(['.', ':', '!', '?']).len()
 }
 
-/// The kind of secret that a field of this name holds.
-pub fn kind_of(name: &str) -> Option<&'static str> {
-    judged(name).map(|(kind, _)| kind)
+/// What the name of a field says of its value.
+#[derive(Clone, Copy)]
+pub struct Telling {
+    pub kind: &'static str,
+    habit: Habit,
+}
+
+impl Telling {
+    pub fn of(name: &str) -> Option<Self> {
+        judged(name).map(|(kind, habit)| Self { kind, habit })
+    }
+
+    /// Smaller ones count something.
+    pub fn may_be(&self, number: &Number) -> bool {
+        const SMALLEST_PASSWORD: u64 = 1_000;
+        const SMALLEST_TOKEN: u64 = 10_000_000;
+        let smallest = if self.habit == Habit::Password { SMALLEST_PASSWORD } else { SMALLEST_TOKEN };
+        number.as_u64().is_some_and(|number| number >= smallest)
+    }
+}
+
+/// The name of the field around it says what it is.
+pub fn has_no_meaning(name: &str) -> bool {
+    WITHOUT_MEANING.iter().any(|word| name.eq_ignore_ascii_case(word)) || name.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn judged(name: &str) -> Option<(&'static str, Habit)> {
@@ -93,19 +115,22 @@ fn judged(name: &str) -> Option<(&'static str, Habit)> {
     {
         words = rest;
     }
-    let (last, before) = words.split_last()?;
+    let (numbered, before) = words.split_last()?;
+    let last = numbered.trim_end_matches(|c: char| c.is_ascii_digit());
     let before = before.last().map_or("", String::as_str);
     let ends = |ends: &[&str]| ends.iter().any(|end| last.ends_with(end));
-    if ends(&["password", "passwd", "passphrase", "passwort"]) || ["pwd", "pw"].contains(&last.as_str()) {
+    if ends(&["password", "passwd", "passphrase", "passwort"]) || ["pwd", "pw"].contains(&last) {
         return Some(("password", Habit::Password));
     }
-    if last == "pass" && !["by", "com", "tres", "first", "second", "last", "one", "each", "next"].contains(&before) {
+    // The second pass is none.
+    let is_pass = if before.is_empty() { numbered == "pass" } else { last == "pass" };
+    if is_pass && !["by", "com", "tres", "first", "second", "last", "one", "each", "next"].contains(&before) {
         return Some(("password", Habit::Password));
     }
     if ["secret", "secrets"].iter().any(|end| last.ends_with(end)) {
         return Some(("secret", Habit::Token));
     }
-    if ["credential", "credentials", "creds"].contains(&last.as_str()) {
+    if ["credential", "credentials", "creds"].contains(&last) {
         return Some(("credential", Habit::Token));
     }
     if last.ends_with("token") && !PLACES.contains(&before) {
@@ -120,7 +145,8 @@ fn judged(name: &str) -> Option<(&'static str, Habit)> {
     if last == "base" && before == "key" && words.iter().any(|word| word == "secret") {
         return Some(("secret", Habit::Token));
     }
-    let is_auth = last == "auth" && (words.len() == 1 || before == "basic") || last == "authorization";
+    // A number behind `auth` makes the name of a protocol or a firm of it.
+    let is_auth = numbered == "auth" && (words.len() == 1 || before == "basic") || last == "authorization";
     is_auth.then_some(("authorization", Habit::Token))
 }
 
@@ -198,32 +224,52 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
+/// Words that say of a secret that there is none, or what it is to be.
+const FOR_NONE: [&str; 22] = [
+    "null",
+    "none",
+    "nil",
+    "true",
+    "false",
+    "string",
+    "required",
+    "optional",
+    "undefined",
+    "password",
+    "passwd",
+    "pass",
+    "secret",
+    "token",
+    "user",
+    "pwd",
+    "text",
+    "hidden",
+    "masked",
+    "unset",
+    "missing",
+    "invalid",
+];
+
+/// As a whole it is a name of a secret that is kept elsewhere, or stands for none.
+pub fn stands_for_one(value: &str) -> bool {
+    const REFERENCE: &str = concat!(
+        r"^(?:\$(?:env:)?[A-Z_][A-Z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_.:]*\}|\$?\{\{[^{}]*\}\}|\$\([^()]*\)|\{[A-Za-z_.]+\}",
+        r"|%[A-Z_][A-Z0-9_]*%|<[A-Za-z_ -]+>",
+        r"|(?i:process\.env|import\.meta\.env|os\.environ|env|secrets|vars)",
+        r#"(?:[.:][A-Za-z_][A-Za-z0-9_]*|\[["']?[A-Za-z_][A-Za-z0-9_]*["']?\])"#,
+        r#"|os\.(?:getenv|environ\.get)\(["'][A-Za-z_][A-Za-z0-9_]*["']\)"#,
+        r"|op://\S+|(?:arn|vault|ssm|file):[A-Za-z0-9_/.:#-]+)$",
+    );
+    static PATTERN: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(REFERENCE).ok());
+    let value = value.trim();
+    FOR_NONE.contains(&value.to_ascii_lowercase().as_str())
+        || value.bytes().all(|byte| b"xX*.-_".contains(&byte))
+        || value.strip_prefix(MARK).and_then(|rest| rest.strip_suffix(']')).is_some_and(|kind| !kind.contains(']'))
+        || PATTERN.as_ref().is_some_and(|pattern| pattern.is_match(value))
+}
+
 /// It stands for a secret that is kept elsewhere, or for none.
 pub fn is_reference(value: &str) -> bool {
-    const FOR_NONE: [&str; 22] = [
-        "null",
-        "none",
-        "nil",
-        "true",
-        "false",
-        "string",
-        "required",
-        "optional",
-        "undefined",
-        "password",
-        "passwd",
-        "pass",
-        "secret",
-        "token",
-        "user",
-        "pwd",
-        "text",
-        "hidden",
-        "masked",
-        "unset",
-        "missing",
-        "invalid",
-    ];
     const IN_ANY: [&str; 15] = [
         "changeme",
         "change-me",
@@ -365,7 +411,7 @@ fn is_jumbled(word: &str) -> bool {
 }
 
 /// Long, mixed, and not put together from words.
-fn is_random(value: &str) -> bool {
+pub fn is_random(value: &str) -> bool {
     const SHORTEST: usize = 12;
     const BITS: f64 = 2.6;
     if value.len() < SHORTEST || value.contains(['(', '{']) || is_wordy(value) {
@@ -411,8 +457,12 @@ mod tests {
             "SECRET_KEY_BASE",
             "PGPASSWORD",
             "Authorization",
+            "PASSWORD1",
+            "password2",
+            "api_key_2",
+            "DB_PASS2",
         ] {
-            assert!(kind_of(name).is_some(), "{name}");
+            assert!(Telling::of(name).is_some(), "{name}");
         }
         for name in [
             "password_hash",
@@ -430,8 +480,11 @@ mod tests {
             "secret_name",
             "passed",
             "monkey",
+            "oauth2",
+            "auth0",
+            "pass2",
         ] {
-            assert!(kind_of(name).is_none(), "{name}");
+            assert!(Telling::of(name).is_none(), "{name}");
         }
     }
 }

@@ -432,6 +432,7 @@ fn an_artifact_that_cannot_be_is_refused() {
         (json!({"task_id": "t", "name": "x", "path": "/dev/zero"}), "artifact_failed"),
         (json!({"task_id": "t", "name": "x", "path": "/etc"}), "artifact_failed"),
         (json!({"task_id": "t", "name": "x", "path": big}), "over_limit"),
+        (json!({"task_id": "t", "name": "x", "path": board.file("journal.db")}), "artifact_failed"),
     ] {
         assert_eq!(board.cli("attach_artifact", arguments.clone()).code(), code, "{arguments}");
     }
@@ -443,6 +444,44 @@ fn an_artifact_that_cannot_be_is_refused() {
         assert!(reply.is_error && reply.text.contains("path_of_other_machine"), "{}", reply.text);
         door.ok(&server, "attach_artifact", &json!({"task_id": "t", "name": "x", "text": "over HTTP"}));
     }
+}
+
+/// With the journal's file open in the same process, closing it again would free the locks that keep others' writes whole.
+#[test]
+fn a_file_of_the_board_is_no_artifact_by_whatever_name() {
+    let board = Board::new();
+    let mut client = board.mcp();
+    client.ok("create_task", json!({"id": "t", "description": "do it"}));
+    let beside = |name: &str| board.base().join(name);
+    std::os::unix::fs::symlink(board.file("journal.db"), beside("link")).unwrap();
+    std::os::unix::fs::symlink(board.dir(), beside("dir")).unwrap();
+    let mut paths = vec![beside("link"), beside("dir").join("journal.db-shm"), beside("board/run/../lock")];
+    for name in ["journal.db", "journal.db-wal", "journal.db-shm", "mcp-state.json"] {
+        paths.push(board.file(name));
+        paths.push(beside(&format!("hard-{name}")));
+        fs::hard_link(board.file(name), beside(&format!("hard-{name}"))).unwrap();
+    }
+    for path in paths {
+        let reply = client.call("attach_artifact", json!({"task_id": "t", "name": "x", "path": path}));
+        assert!(reply.text.contains("callboard backup"), "{}: {}", path.display(), reply.text);
+    }
+    // What lies deeper is no file that the board lives by: an agent's worktree is there, too.
+    fs::create_dir_all(board.file("worktrees/w")).unwrap();
+    fs::write(board.file("worktrees/w/report"), "well").unwrap();
+    let report = json!({"task_id": "t", "name": "report", "path": board.file("worktrees/w/report")});
+    client.ok("attach_artifact", report);
+}
+
+#[test]
+fn an_artifact_is_redacted_whatever_bytes_stand_between() {
+    let board = Board::new();
+    board.cli_ok("create_task", json!({"id": "t", "description": "do it"}));
+    let secret = ["gh", "p_", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"].concat();
+    let log = board.base().join("log");
+    fs::write(&log, [b"gr\xfc\xdfe\n", secret.as_bytes(), b"\n\xff"].concat()).unwrap();
+    let reply = board.cli_ok("attach_artifact", json!({"task_id": "t", "name": "log", "path": log}));
+    let kept = fs::read(board.file(reply["path"].as_str().unwrap())).unwrap();
+    assert_eq!(kept, b"gr\xfc\xdfe\n[redacted: github token]\n\xff");
 }
 
 #[test]

@@ -231,8 +231,11 @@ fn no_text_that_an_operation_takes_brings_a_secret_to_the_disk() {
     );
     client.ok("claim_task", json!({"agent_id": "w1", "task_id": "t1"}));
     client.ok("heartbeat", json!({"agent_id": "w1", "note": secret()}));
-    let data = json!({"password": "hunter-two", "nested": [{"text": secret()}]});
+    let data = json!({"password": "hunter-two", "secret": {"value": "$ecret-three"}, "nested": [{"text": secret()}],
+        secret(): 1});
     secrets_of(&mut client, &secret(), data);
+    let settings = json!({"scope": "s", "settings": {secret(): {"token": "@secret-four"}}});
+    assert_eq!(client.ok("save_bundle", settings)["redacted"], 2);
     client.ok("claim_task", json!({"agent_id": "w1", "task_id": "t2"}));
     client.ok("fail_task", json!({"agent_id": "w1", "task_id": "t2", "error": secret()}));
     client.ok("add_discovery", json!({"agent_id": "w1", "content": secret(), "tags": ["x"]}));
@@ -245,13 +248,13 @@ fn no_text_that_an_operation_takes_brings_a_secret_to_the_disk() {
     assert_eq!(quiet.get("redacted"), None);
     client.kill();
     let mut seen = BTreeMap::new();
-    for entry in fs::read_dir(board.dir()).unwrap() {
+    for entry in fs::read_dir(board.dir()).unwrap().chain(fs::read_dir(board.file("bundles/s")).unwrap()) {
         let path = entry.unwrap().path();
         if path.is_file() {
             seen.insert(path.clone(), String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned());
         }
     }
-    secrets.push("hunter-two".to_owned());
+    secrets.extend(["hunter-two", "$ecret-three", "@secret-four"].map(str::to_owned));
     assert!(secrets.len() > 15 && seen.len() > 2);
     for (path, content) in &seen {
         let kept: Vec<_> = secrets.iter().filter(|secret| content.contains(*secret)).collect();
@@ -262,5 +265,5 @@ fn no_text_that_an_operation_takes_brings_a_secret_to_the_disk() {
 
 fn secrets_of(client: &mut crate::harness::Client, secret: &str, data: Value) {
     let result = json!({"agent_id": "w1", "task_id": "t1", "output": secret, "data": data});
-    assert_eq!(client.ok("complete_task", result)["redacted"], 3);
+    assert_eq!(client.ok("complete_task", result)["redacted"], 5);
 }
