@@ -253,6 +253,7 @@ mod tests {
             json!({"password": 12345678}),
             json!({"password2": "xxxxHunter2"}),
             json!({"token": "${TOKEN:-a1b2c3d4e5f6}"}),
+            json!({"password": "${DB_PASSWORD:hunter2}"}),
             json!({"db_pass2": "hunter2"}),
         ];
         for given in secrets {
@@ -264,6 +265,8 @@ mod tests {
         let references = [
             "$TOKEN",
             "${TOKEN}",
+            "Bearer ${input:callboard-token}",
+            "{env:API_KEY}",
             "${{ secrets.TOKEN }}",
             "{{ vault.token }}",
             "$(pass show ci)",

@@ -3,6 +3,7 @@
 //! A name alone is not enough in a text, where `password: String` and `secret = os.environ["KEY"]` are code: the value
 //! must look like something that nobody would write for people to read.
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
@@ -54,15 +55,23 @@ pub fn findings(text: &str) -> Vec<Finding> {
             let (bare, rest) = whole.split_at(length);
             let next = rest.chars().next().or_else(|| text[value.end()..].chars().next());
             let is_markup = pair.name("between").is_some_and(|between| between.as_str() == ">");
+            let is_field = quoted && is_quoted(text, name.range());
             let is_code = !quoted && !is_markup && next.is_some_and(|next| "([{<".contains(next))
-                || quoted && bare.contains(['{', '(']);
+                || quoted && !is_field && bare.contains(['{', '(']);
             let habit = if is_prose { Habit::Token } else { habit };
-            if !is_code && is_secret(bare, habit, quoted) {
+            let stands_for_one = if is_field { stands_for_one(bare) } else { is_reference(bare) };
+            if !is_code && !stands_for_one && is_secret(bare, habit, quoted) {
                 found.push(Finding { place: value.start()..value.start() + length, kind });
             }
         }
     }
     found
+}
+
+/// A name in quotation marks before a value in quotation marks is a field, of JSON or the like, and that is no prose.
+fn is_quoted(text: &str, name: Range<usize>) -> bool {
+    let quotes = ['"', '\''];
+    text[..name.start].ends_with(quotes) && text[name.end..].trim_start_matches('\\').starts_with(quotes)
 }
 
 /// What stands here is the name in a mark, which says nothing of what comes behind it: else a text that was redacted
@@ -253,7 +262,9 @@ const FOR_NONE: [&str; 22] = [
 /// As a whole it is a name of a secret that is kept elsewhere, or stands for none.
 pub fn stands_for_one(value: &str) -> bool {
     const REFERENCE: &str = concat!(
-        r"^(?:\$(?:env:)?[A-Z_][A-Z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_.:]*\}|\$?\{\{[^{}]*\}\}|\$\([^()]*\)|\{[A-Za-z_.]+\}",
+        r"^(?i:(?:bearer|basic|token) +)?",
+        r"(?:\$(?:env:)?[A-Z_][A-Z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_.]*\}|\$?\{\{[^{}]*\}\}|\$\([^()]*\)|\{[A-Za-z_.]+\}",
+        r"|\$?\{(?:env|input|file|vault|secrets?)[.:][A-Za-z0-9_./~-]+\}",
         r"|%[A-Z_][A-Z0-9_]*%|<[A-Za-z_ -]+>",
         r"|(?i:process\.env|import\.meta\.env|os\.environ|env|secrets|vars)",
         r#"(?:[.:][A-Za-z_][A-Za-z0-9_]*|\[["']?[A-Za-z_][A-Za-z0-9_]*["']?\])"#,
@@ -301,7 +312,7 @@ pub fn is_reference(value: &str) -> bool {
 }
 
 fn is_secret(value: &str, habit: Habit, quoted: bool) -> bool {
-    if is_reference(value) || is_place(value) {
+    if is_place(value) {
         return false;
     }
     match habit {

@@ -13,6 +13,8 @@ use crate::{harmless, redact};
 pub const MARK: &str = "::callboard::checkpoint ";
 /// Bytes of a line that are looked at; the rest of a longer one is only logged.
 const LONGEST_LINE: usize = 256 << 10;
+/// No private key has more bytes.
+const LONGEST_KEY: usize = 32 << 10;
 /// Lines kept for the message of a failure, and bytes of each.
 const LAST_LINES: usize = 20;
 const LINE_KEPT: usize = 400;
@@ -82,7 +84,9 @@ impl Output {
             bytes = &bytes[end + 1..];
         }
         self.read_part(stream, bytes);
+        let held = self.pending.split_off(begun_key(&self.pending));
         self.flush();
+        self.pending = held;
     }
 
     /// Of a line that is too long, what is beyond goes to the log and nowhere else.
@@ -120,12 +124,13 @@ impl Output {
 
     fn finish_line(&mut self, stream: Stream) {
         let line = std::mem::take(self.lines(stream));
-        if !line.is_too_long {
-            self.pending.extend_from_slice(&line.begun);
-        }
-        self.pending.push(b'\n');
         let text = String::from_utf8_lossy(&line.begun);
         let text = text.trim_end();
+        let clean = without_secrets(text);
+        if !line.is_too_long {
+            self.pending.extend_from_slice(clean.as_ref().map_or(line.begun.as_slice(), String::as_bytes));
+        }
+        self.pending.push(b'\n');
         if text.is_empty() {
             return;
         }
@@ -134,6 +139,7 @@ impl Output {
             self.marked.push(if line.is_too_long { Err("the line is too long".to_owned()) } else { state });
             return;
         }
+        let text = clean.as_deref().unwrap_or(text);
         self.last_lines.push_back(shortened(text, LINE_KEPT));
         if self.last_lines.len() > LAST_LINES {
             self.last_lines.pop_front();
@@ -198,6 +204,24 @@ impl Lines {
         self.is_too_long |= !beyond.is_empty();
         beyond
     }
+}
+
+/// Where a private key begins that has no end yet: line by line nobody would know it for one.
+fn begun_key(pending: &[u8]) -> usize {
+    let begin = memchr::memmem::rfind(pending, b"-----BEGIN ").filter(|begin| {
+        let rest = &pending[*begin..];
+        let line = rest.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let has = |text: &[u8], part: &[u8]| memchr::memmem::find(text, part).is_some();
+        has(line, b"PRIVATE KEY") && !has(rest, b"-----END ") && rest.len() < LONGEST_KEY
+    });
+    begin.unwrap_or(pending.len())
+}
+
+/// Of a line that is an object, whose fields say more of what they hold than its text does; none when it has no secrets.
+fn without_secrets(line: &str) -> Option<String> {
+    let (mark, json) = line.strip_prefix(MARK).map_or(("", line), |json| (MARK, json));
+    let mut object = serde_json::from_str::<Map<String, Value>>(json).ok().map(Value::Object)?;
+    (redact::value(&mut object) > 0).then(|| format!("{mark}{object}"))
 }
 
 fn shortened(text: &str, bytes: usize) -> String {
@@ -306,5 +330,27 @@ mod tests {
     fn secrets_are_not_logged() {
         let (_, _, log) = printed(&[b"export API_KEY=sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789\n"]);
         assert!(!log.contains("abcdefghijklmnop"), "{log}");
+        let lines = b"::callboard::checkpoint {\"step\": 1, \"secret\": {\"value\": \"hunter-two\"}}\n{\"password\": [\"hunter-two\"]}";
+        let (printed, marked, log) = printed(&[lines]);
+        assert!(!log.contains("hunter") && log.contains("::callboard::checkpoint {\"step\":1,"), "{log}");
+        assert_eq!(
+            marked[0].as_ref().expect("an object")["secret"]["value"],
+            "hunter-two",
+            "what is saved is cleaned there"
+        );
+        assert!(!printed.last_lines.contains("hunter") && printed.object.is_some(), "{}", printed.last_lines);
+    }
+
+    #[test]
+    fn private_key_that_comes_line_by_line_is_not_logged() {
+        let (begin, end) =
+            (["-----BEGIN PRI", "VATE KEY-----\n"].concat(), ["-----END PRI", "VATE KEY-----\n"].concat());
+        let body = "A1b2C3d4".repeat(8) + "\n";
+        let lines = ["before\n", &begin, &body, &body, &end, "after\n"].map(str::as_bytes);
+        assert_eq!(printed(&lines).2, "before\n[redacted: private key]\nafter\n");
+        let (_, _, cut_off) = printed(&lines[..4]);
+        assert_eq!(cut_off, "before\n[redacted: private key]\n");
+        let (_, _, none) = printed(&[begin.as_bytes(), &b"x\n".repeat(LONGEST_KEY), b"after\n"]);
+        assert!(none.ends_with("x\nafter\n"));
     }
 }
