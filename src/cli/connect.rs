@@ -12,6 +12,7 @@ mod entry;
 mod file;
 mod hooks;
 mod json;
+mod line;
 mod toml;
 
 use std::ffi::OsStr;
@@ -21,11 +22,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use fs_err as fs;
 use serde::Serialize;
+use serde_json::json;
 
 use entry::{Edited, Entry, Secret, Setting};
 use file::ConfigFile;
 use hooks::Hooks;
-pub use hooks::quoted;
+use json::Dialect;
+pub use line::quoted;
+use line::{Line, text};
 
 /// Where clients find the token of `callboard serve`.
 const TOKEN_VARIABLE: &str = "CALLBOARD_TOKEN";
@@ -90,9 +94,24 @@ pub struct Connected {
 }
 
 /// What is put into a client's configuration.
-enum Addition {
+enum Addition<'a> {
     Server(Entry),
-    Hooks(Hooks),
+    Hooks(Hooks<'a>),
+}
+
+/// What a configuration is written for.
+#[derive(Clone, Copy)]
+pub struct Target<'a> {
+    /// Written as given, see [`command`].
+    pub exe: &'a Path,
+    /// `--agent`, if it was given.
+    pub agent: Option<&'a str>,
+    /// The board's directory, if the user named it.
+    pub dir: Option<&'a Path>,
+    /// The board's directory.
+    pub board: &'a Path,
+    pub project_root: &'a Path,
+    pub home: Option<&'a Path>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -103,40 +122,37 @@ pub enum Status {
     Printed,
 }
 
-/// `board` is the board's directory, `dir` the same if the user named it; `exe` is written as given, see [`command`].
-pub fn connect(
-    args: &ConnectArgs,
-    dir: Option<&Path>,
-    board: &Path,
-    project_root: &Path,
-    home: Option<&Path>,
-    exe: &Path,
-) -> anyhow::Result<Connected> {
+/// Writes into the client's configuration what is missing or differs.
+pub fn connect(args: &ConnectArgs, target: &Target<'_>) -> anyhow::Result<Connected> {
     let client = args.client;
-    let (addition, next) = match &args.url {
-        _ if args.hooks => (Addition::Hooks(Hooks::new(client, exe, dir)?), hooks::next(client).to_owned()),
-        None => (Addition::Server(client.local_entry(exe, dir)?), client.next().to_owned()),
-        Some(url) => (Addition::Server(client.remote_entry(url)?), client.next_remote(board, project_root)),
+    let next = match &args.url {
+        _ if args.hooks => hooks::next(client).to_owned(),
+        None => client.next().to_owned(),
+        Some(_) => client.next_remote(target.board),
     };
-    let what = addition.what();
+    let fresh = Addition::new(args, target, "")?;
+    let what = fresh.what();
     let connected = |path, status, changes| -> anyhow::Result<Connected> {
-        let config = addition.put_into("", client)?.text;
+        let config = fresh.put_into("", client)?.text;
         Ok(Connected { client, path, status, config, changes, next: next.clone(), what })
     };
-    let path = args.path(project_root, home)?;
+    let path = args.path(target)?;
     if args.print {
         return connected(path, Status::Printed, Vec::new());
     }
-    let file = ConfigFile::open(path)?;
-    let edited = addition
-        .put_into(&file.text, client)
-        .with_context(|| format!("nothing was written: cannot edit {}", file.path.display()))?;
-    if !edited.new && edited.changes.is_empty() {
-        return connected(file.path, Status::Unchanged, Vec::new());
+    loop {
+        let file = ConfigFile::open(path.clone())?;
+        let edited = Addition::new(args, target, &file.text)?
+            .put_into(&file.text, client)
+            .with_context(|| format!("nothing was written: cannot edit {}", file.path.display()))?;
+        if !edited.new && edited.changes.is_empty() {
+            return connected(file.path, Status::Unchanged, Vec::new());
+        }
+        if file.replace(&edited.text)? {
+            let changes = if edited.new { Vec::new() } else { edited.changes };
+            return connected(file.path, Status::Written, changes);
+        }
     }
-    file.replace(&edited.text)?;
-    let changes = if edited.new { Vec::new() } else { edited.changes };
-    connected(file.path, Status::Written, changes)
 }
 
 /// How a configuration should call the executable `exe`: by its bare name if a search of `path` (`PATH`) finds this
@@ -151,7 +167,8 @@ pub fn command(exe: &Path, path: Option<&OsStr>) -> PathBuf {
 }
 
 impl ConnectArgs {
-    fn path(&self, project_root: &Path, home: Option<&Path>) -> anyhow::Result<PathBuf> {
+    fn path(&self, target: &Target<'_>) -> anyhow::Result<PathBuf> {
+        let Target { project_root, home, .. } = *target;
         if !self.global {
             if home.is_some_and(|home| same_place(home, project_root)) {
                 bail!("this is the home directory; run it in a project, or configure every project with --global");
@@ -187,19 +204,51 @@ impl ConnectArgs {
             Client::Codex => Ok(given_or(&self.codex_home, ".codex")?.join("config.toml")),
             Client::Cursor | Client::Gemini => below_home(self.client.project_file()),
             Client::Zed => Ok(given_or(&self.config_home, ".config")?.join("zed/settings.json")),
-            Client::Claude => bail!(
-                "Claude Code rewrites its user configuration while it runs; let it do this itself: \
-                 `claude mcp add --scope user callboard -- callboard mcp --agent auto`"
-            ),
-            Client::Vscode => bail!(
-                "VS Code keeps user servers in a profile; let it do this itself: `code --add-mcp \
-                 '{{\"name\":\"callboard\",\"command\":\"callboard\",\"args\":[\"mcp\",\"--agent\",\"auto\"]}}'`"
-            ),
+            Client::Claude => {
+                let words = [text(target.exe)?].into_iter().chain(target.arguments(&[])?);
+                let words = words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" ");
+                bail!(
+                    "Claude Code rewrites its user configuration while it runs; let it do this itself: \
+                     `claude mcp add --scope user callboard -- {words}`"
+                )
+            }
+            Client::Vscode => {
+                let entry = json!({"name": "callboard", "command": target.exe, "args": target.arguments(&[])?});
+                bail!(
+                    "VS Code keeps user servers in a profile; let it do this itself: `code --add-mcp {}`",
+                    quoted(&entry.to_string())
+                )
+            }
         }
     }
 }
 
-impl Addition {
+impl Target<'_> {
+    fn line(&self) -> Line<'_> {
+        Line { agent: self.agent, dir: self.dir }
+    }
+
+    /// For the executable, in place of `before`, whose options stay where nothing else was asked for.
+    fn arguments(&self, before: &[String]) -> anyhow::Result<Vec<String>> {
+        let arguments = self.line().words(&["mcp"], before)?;
+        let names_agent = |word: &String| word == "--agent" || word.starts_with("--agent=");
+        if arguments.iter().any(names_agent) {
+            return Ok(arguments);
+        }
+        Line { agent: Some("auto"), ..self.line() }.words(&["mcp"], before)
+    }
+}
+
+impl<'a> Addition<'a> {
+    /// For a file with this `text`.
+    fn new(args: &ConnectArgs, target: &'a Target<'_>, text: &str) -> anyhow::Result<Self> {
+        Ok(match &args.url {
+            _ if args.hooks => Self::Hooks(Hooks::new(args.client, target.exe, target.line())?),
+            None => Self::Server(args.client.local_entry(target.exe, target.arguments(&args.client.arguments(text))?)?),
+            Some(url) => Self::Server(args.client.remote_entry(url)?),
+        })
+    }
+
     fn put_into(&self, text: &str, client: Client) -> anyhow::Result<Edited> {
         match self {
             Self::Server(entry) => client.edit(text, entry),
@@ -233,13 +282,13 @@ impl Client {
         }
     }
 
-    fn local_entry(self, exe: &Path, dir: Option<&Path>) -> anyhow::Result<Entry> {
+    fn local_entry(self, exe: &Path, arguments: Vec<String>) -> anyhow::Result<Entry> {
         let entry = Entry::local();
         let entry = match self {
             Self::Claude | Self::Cursor | Self::Vscode => entry.require("type", "stdio"),
             Self::Codex | Self::Gemini | Self::Zed => entry,
         };
-        let entry = entry.require("command", text(exe)?).require("args", arguments(dir)?);
+        let entry = entry.require("command", text(exe)?).require("args", arguments);
         Ok(match self {
             // Codex passes on a dozen variables of its own choice. Its newest defaults are 30 s and 300 s, but 10 s
             // and 60 s in older versions.
@@ -282,19 +331,42 @@ impl Client {
         })
     }
 
-    /// Claude Code reads plain JSON only, Gemini CLI takes comments, too, the editors also trailing commas.
-    fn edit(self, text: &str, entry: &Entry) -> anyhow::Result<Edited> {
+    /// The key of its servers.
+    fn servers(self) -> &'static str {
         match self {
-            Self::Claude => json::edit(text, "mcpServers", entry, json::Dialect::Plain),
-            Self::Gemini => json::edit(text, "mcpServers", entry, json::Dialect::Comments),
-            Self::Cursor => json::edit(text, "mcpServers", entry, json::Dialect::TrailingCommas),
-            Self::Vscode => json::edit(text, "servers", entry, json::Dialect::TrailingCommas),
-            Self::Zed => json::edit(text, "context_servers", entry, json::Dialect::TrailingCommas),
-            Self::Codex => toml::edit(text, "mcp_servers", entry),
+            Self::Claude | Self::Gemini | Self::Cursor => "mcpServers",
+            Self::Vscode => "servers",
+            Self::Zed => "context_servers",
+            Self::Codex => "mcp_servers",
         }
     }
 
-    fn next_remote(self, board: &Path, project_root: &Path) -> String {
+    /// Claude Code reads plain JSON only, Gemini CLI takes comments, too, the editors also trailing commas. None is TOML.
+    fn dialect(self) -> Option<Dialect> {
+        match self {
+            Self::Claude => Some(Dialect::Plain),
+            Self::Gemini => Some(Dialect::Comments),
+            Self::Cursor | Self::Vscode | Self::Zed => Some(Dialect::TrailingCommas),
+            Self::Codex => None,
+        }
+    }
+
+    fn edit(self, text: &str, entry: &Entry) -> anyhow::Result<Edited> {
+        match self.dialect() {
+            Some(dialect) => json::edit(text, self.servers(), entry, dialect),
+            None => toml::edit(text, self.servers(), entry),
+        }
+    }
+
+    /// Those of the server's entry in the file with this `text`; empty where there is none, or none that can be read.
+    fn arguments(self, text: &str) -> Vec<String> {
+        match self.dialect() {
+            Some(dialect) => json::arguments(text, self.servers(), dialect),
+            None => toml::arguments(text, self.servers()),
+        }
+    }
+
+    fn next_remote(self, board: &Path) -> String {
         let next = self.next();
         match self {
             Self::Vscode => {
@@ -302,7 +374,7 @@ impl Client {
                 format!("start `callboard serve`; {next}; paste the token from {} when asked", file.display())
             }
             _ => {
-                let export = export_token(board, project_root);
+                let export = export_token(board);
                 format!("start `callboard serve`; in the shell that starts the client: {export}; {next}")
             }
         }
@@ -325,10 +397,9 @@ impl Client {
     }
 }
 
-/// What a person does, before what [`Client::next`] says.
-fn export_token(board: &Path, project_root: &Path) -> String {
-    let file = board.strip_prefix(project_root).unwrap_or(board).join("serve.token");
-    format!("export {TOKEN_VARIABLE}=\"$(cat {})\"", quoted(&file.to_string_lossy()))
+/// What a person does, before what [`Client::next`] says, in whichever directory.
+fn export_token(board: &Path) -> String {
+    format!("export {TOKEN_VARIABLE}=\"$(cat {})\"", quoted(&board.join("serve.token").to_string_lossy()))
 }
 
 /// The endpoint's URL; a server's address alone is enough.
@@ -341,21 +412,13 @@ fn endpoint(url: &str) -> Result<String, &'static str> {
     if host.is_empty() || rest.contains(|c: char| c.is_whitespace() || c.is_control() || "@?#$\"'`\\{}".contains(c)) {
         return Err("it must be a plain URL, without user, query or fragment");
     }
-    Ok(if path.is_empty() { format!("{}/mcp", url.trim_end_matches('/')) } else { url.to_owned() })
-}
-
-fn arguments(dir: Option<&Path>) -> anyhow::Result<Vec<String>> {
-    let mut arguments = ["mcp", "--agent", "auto"].map(str::to_owned).to_vec();
-    if let Some(dir) = dir {
-        let dir = std::path::absolute(dir).context("cannot resolve --dir")?;
-        arguments.extend(["--dir".to_owned(), text(&dir)?]);
-    }
-    Ok(arguments)
-}
-
-fn text(path: &Path) -> anyhow::Result<String> {
-    let text = path.to_str().map(str::to_owned);
-    text.with_context(|| format!("the path {} is not UTF-8 and cannot be written to a configuration", path.display()))
+    let whole = url.trim_end_matches('/');
+    Ok(match path.trim_end_matches('/') {
+        "" => format!("{whole}/mcp"),
+        // `callboard serve` answers there without the slash only.
+        path if path.rsplit('/').next() == Some("mcp") => whole.to_owned(),
+        _ => url.to_owned(),
+    })
 }
 
 impl fmt::Display for Connected {

@@ -578,8 +578,26 @@ impl Session {
         let root = Repository::containing(&self.cwd).and_then(|repository| repository.root);
         let root = root.unwrap_or_else(|| self.cwd.clone());
         let exe = connect::command(&env::current_exe()?, env::var_os("PATH").as_deref());
-        let connected =
-            connect::connect(arguments, self.dir_given.as_deref(), self.dir(), &root, self.home.as_deref(), &exe)?;
+        if let Some(agent) = self.agent.as_deref() {
+            if arguments.url.is_some() {
+                let how = format!("a token says who comes: `callboard token add --agent {agent}`");
+                usage_error(format!("over HTTP {how}; leave --agent out"));
+            }
+            if agent != "auto" {
+                AgentId::checked(agent).map_err(CallError::Refused)?;
+            }
+        }
+        let connected = connect::connect(
+            arguments,
+            &connect::Target {
+                exe: &exe,
+                agent: self.agent.as_deref(),
+                dir: self.dir_given.as_deref(),
+                board: self.dir(),
+                project_root: &root,
+                home: self.home.as_deref(),
+            },
+        )?;
         if self.json {
             self.print_json(&serde_json::to_value(connected)?)?;
         } else {

@@ -17,6 +17,8 @@ pub struct ConfigFile {
     target: PathBuf,
     pub text: String,
     permissions: Option<Permissions>,
+    /// On its directory, until the file is replaced: of two that write, the second reads what the first wrote.
+    _lock: Option<fs::File>,
 }
 
 impl ConfigFile {
@@ -25,19 +27,27 @@ impl ConfigFile {
             Ok(target) => target,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 ensure!(!path.is_symlink(), "{} is a symbolic link to nothing", path.display());
-                return Ok(Self { target: path.clone(), path, text: String::new(), permissions: None });
+                path.clone()
             }
             Err(error) => return Err(error.into()),
         };
-        let metadata = fs::metadata(&target)?;
-        ensure!(metadata.is_file(), "{} is not a file", path.display());
-        Ok(Self { text: read(&target)?, permissions: Some(metadata.permissions()), path, target })
+        let dir = target.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(dir)?;
+        // Where a file system has no locks, it goes without.
+        let lock = fs::File::open(dir).ok().filter(|dir| dir.file().lock().is_ok());
+        let found = match fs::metadata(&target) {
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            found => Some(found?),
+        };
+        ensure!(found.as_ref().is_none_or(|found| found.is_file()), "{} is not a file", path.display());
+        let text = read(&target)?;
+        Ok(Self { path, text, target, permissions: found.map(|found| found.permissions()), _lock: lock })
     }
 
-    /// Whole or not at all: the client may be reading, and a crash must not leave it without configuration.
-    pub fn replace(&self, text: &str) -> anyhow::Result<()> {
+    /// Whole or not at all: the client may be reading, and a crash must not leave it without configuration. `false`, and
+    /// nothing is written, if somebody else has changed it meanwhile.
+    pub fn replace(&self, text: &str) -> anyhow::Result<bool> {
         let dir = self.target.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(dir)?;
         let place = || format!("cannot write {}", self.target.display());
         let mut file = tempfile::Builder::new()
             .prefix(".callboard-")
@@ -49,14 +59,22 @@ impl ConfigFile {
             file.as_file().set_permissions(permissions.clone()).with_context(place)?;
         }
         file.as_file().sync_all().with_context(place)?;
+        if read(&self.target)? != self.text {
+            return Ok(false);
+        }
         file.persist(&self.target).with_context(place)?;
-        fs::File::open(dir)?.sync_all().with_context(place)
+        fs::File::open(dir)?.sync_all().with_context(place)?;
+        Ok(true)
     }
 }
 
+/// Nothing where there is no file.
 fn read(path: &Path) -> anyhow::Result<String> {
     let mut bytes = Vec::new();
-    fs::File::open(path)?.take(LIMIT + 1).read_to_end(&mut bytes)?;
+    match fs::File::open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(String::new()),
+        file => file?.take(LIMIT + 1).read_to_end(&mut bytes)?,
+    };
     if bytes.len() as u64 > LIMIT {
         bail!("{} has more than {LIMIT} bytes; nothing was written", path.display());
     }

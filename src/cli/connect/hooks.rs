@@ -6,9 +6,10 @@ use anyhow::{Context, bail, ensure};
 use jsonc_parser::cst::{CstArray, CstInputValue, CstObject, CstObjectProp};
 use serde_json::Value;
 
+use super::Client;
 use super::entry::Edited;
 use super::json::{self, Dialect};
-use super::{Client, text};
+use super::line::{self, Line, quoted, shell_words, text};
 
 /// What `callboard hook` an event of the client runs, and for which of its tools.
 struct Hook {
@@ -27,10 +28,11 @@ const EDITS: Hook = Hook { event: "PreToolUse", run: "guard", matcher: Some("Edi
 /// A hook answers within two seconds; the client waits longer only if it cannot be started.
 const TIMEOUT_SECONDS: u32 = 5;
 
-pub struct Hooks {
+pub struct Hooks<'a> {
     format: &'static Format,
-    /// The command of each hook.
-    commands: Vec<String>,
+    /// As a word of a shell.
+    program: String,
+    line: Line<'a>,
 }
 
 /// How a client has its hooks.
@@ -65,17 +67,20 @@ static GEMINI: Format = Format {
            they go with",
 };
 
-impl Hooks {
-    pub fn new(client: Client, exe: &Path, dir: Option<&Path>) -> anyhow::Result<Self> {
-        let (format, exe) = (format(client)?, quoted(&text(exe)?));
-        let dir = match dir {
-            Some(dir) => format!(" --dir {}", quoted(&text(&std::path::absolute(dir)?)?)),
-            None => String::new(),
-        };
+impl<'a> Hooks<'a> {
+    pub fn new(client: Client, exe: &Path, line: Line<'a>) -> anyhow::Result<Self> {
+        // A hook that names nobody finds the session's agent itself.
+        let line = Line { agent: line.agent.filter(|agent| *agent != "auto"), ..line };
+        Ok(Self { format: format(client)?, program: quoted(&text(exe)?), line })
+    }
+
+    /// The command of a hook, in place of `before`.
+    fn command(&self, run: &str, before: &str) -> anyhow::Result<String> {
+        let words = self.line.words(&["hook", run], &shell_words(before).unwrap_or_default())?;
+        let words = words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
         // Where there is no callboard, or one that knows no hooks, nobody is to be bothered, least of all with exit code
         // 2, which blocks.
-        let commands = format.hooks.iter().map(|hook| format!("{exe} hook {}{dir} || true", hook.run));
-        Ok(Self { format, commands: commands.collect() })
+        Ok(format!("{} {words} || true", self.program))
     }
 
     /// Adds what is missing and updates what is ours; comments, order and layout of the rest stay.
@@ -83,19 +88,21 @@ impl Hooks {
         let (text, (new, changes)) = json::change(text, self.format.dialect, |root| {
             let events = root.object_value_or_create("hooks").context("`hooks` is not an object")?;
             let (mut added, mut changes) = (0, Vec::new());
-            for (hook, command) in self.format.hooks.iter().zip(&self.commands) {
+            for hook in self.format.hooks {
                 let event = hook.event;
                 let groups = events.array_value_or_create(event);
                 let groups = groups.with_context(|| format!("`hooks.{event}` is not an array"))?;
-                match find(&groups, hook.run, command) {
-                    Some(property) if command_of(&property).is_some_and(|found| found == *command) => {}
-                    Some(property) => {
-                        let before = command_of(&property).unwrap_or_default();
-                        property.set_value(CstInputValue::from(command.as_str()));
-                        changes.push(format!("{event}: {before:?}, now {command:?}"));
+                match find(&groups, hook.run, &self.command(hook.run, "")?) {
+                    Some((property, before)) => {
+                        let command = self.command(hook.run, &before)?;
+                        if command != before {
+                            property.set_value(CstInputValue::from(command.as_str()));
+                            changes.push(format!("{event}: {before:?}, now {command:?}"));
+                        }
                     }
                     None => {
-                        groups.append(self.group(hook, command));
+                        let command = self.command(hook.run, "")?;
+                        groups.append(self.group(hook, &command));
                         added += 1;
                         changes.push(format!("{event}: {command:?} added"));
                     }
@@ -105,8 +112,11 @@ impl Hooks {
         })?;
         let value = json::read(&text, self.format.dialect)?;
         for Hook { event, run, .. } in self.format.hooks {
-            let groups = value["hooks"][event].to_string();
-            ensure!(groups.contains(&format!("hook {run}")), "`hooks` or `{event}` is there twice");
+            let groups = value["hooks"][event].as_array().into_iter().flatten();
+            let mut hooks = groups.filter_map(|group| group["hooks"].as_array()).flatten();
+            let fresh = self.command(run, "")?;
+            let is_there = hooks.any(|hook| hook["command"].as_str().is_some_and(|one| is_ours(one, run, &fresh)));
+            ensure!(is_there, "`hooks` or `{event}` is there twice");
         }
         Ok(Edited { text, new, changes })
     }
@@ -144,37 +154,18 @@ fn format(client: Client) -> anyhow::Result<&'static Format> {
     }
 }
 
-/// The `command` of the hook that runs ours.
-fn find(groups: &CstArray, run: &str, command: &str) -> Option<CstObjectProp> {
+/// The `command` of the hook that runs ours, `fresh` or an earlier one, and what it holds.
+fn find(groups: &CstArray, run: &str, fresh: &str) -> Option<(CstObjectProp, String)> {
     let hooks = groups.elements().into_iter().filter_map(|group| group.as_object()?.array_value("hooks"));
-    let hooks = hooks.flat_map(|hooks| hooks.elements()).filter_map(|hook| hook.as_object());
-    let ours = |hook: &CstObject| {
+    let mut hooks = hooks.flat_map(|hooks| hooks.elements()).filter_map(|hook| hook.as_object());
+    hooks.find_map(|hook: CstObject| {
         let property = hook.get("command")?;
-        let found = command_of(&property)?;
-        (found == command || is_ours(&found, run)).then_some(property)
-    };
-    hooks.into_iter().find_map(|hook| ours(&hook))
+        let Value::String(found) = property.to_serde_value()? else { return None };
+        is_ours(&found, run, fresh).then_some((property, found))
+    })
 }
 
-fn command_of(property: &CstObjectProp) -> Option<String> {
-    match property.to_serde_value()? {
-        Value::String(command) => Some(command),
-        _ => None,
-    }
-}
-
-/// Runs `callboard hook RUN`, from wherever and for whichever board.
-fn is_ours(command: &str, run: &str) -> bool {
-    let Some((program, rest)) = command.split_once(&format!(" hook {run}")) else { return false };
-    program.contains("callboard") && (rest.is_empty() || rest.starts_with(' '))
-}
-
-/// As one word of a shell.
-pub fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%:,=".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
+/// Runs `callboard hook RUN`, from wherever and for whichever board, and nothing else: what does more is the user's.
+fn is_ours(command: &str, run: &str, fresh: &str) -> bool {
+    command == fresh || shell_words(command).is_some_and(|words| line::runs(&words, &["hook", run]))
 }

@@ -61,7 +61,14 @@ pub fn read(text: &str, dialect: Dialect) -> anyhow::Result<Value> {
     Ok(parse(split_mark(text).1, dialect)?.to_serde_value().unwrap_or_default())
 }
 
-fn split_mark(text: &str) -> (&str, &str) {
+/// The `args` of the entry, if there are any.
+pub fn arguments(text: &str, servers: &str, dialect: Dialect) -> Vec<String> {
+    let value = read(text, dialect).unwrap_or_default();
+    let words = value[servers][SERVER]["args"].as_array().into_iter().flatten();
+    words.filter_map(|word| word.as_str().map(str::to_owned)).collect()
+}
+
+pub fn split_mark(text: &str) -> (&str, &str) {
     text.split_at(text.len() - text.trim_start_matches(BYTE_ORDER_MARK).len())
 }
 

@@ -37,8 +37,14 @@ impl Project {
     }
 
     fn connect_with(&self, args: ConnectArgs, dir: Option<&Path>) -> anyhow::Result<Connected> {
+        self.connect_as(args, None, dir)
+    }
+
+    fn connect_as(&self, args: ConnectArgs, agent: Option<&str>, dir: Option<&Path>) -> anyhow::Result<Connected> {
         let (project, home) = (self.path("project"), self.path("home"));
-        connect(&args, dir, &project.join(".coordination"), &project, Some(&home), Path::new("/opt/callboard"))
+        let board = project.join(".coordination");
+        let target = Target { agent, dir, board: &board, project_root: &project, home: Some(&home), ..target() };
+        connect(&args, &target)
     }
 
     /// Connects twice: the entry is added to `before`, giving `after`, and the second time nothing changes.
@@ -56,6 +62,17 @@ impl Project {
         let error = format!("{:#}", self.connect(client).expect_err("refused"));
         assert!(error.contains(reason), "{error}");
         assert_eq!(self.read(client), text);
+    }
+}
+
+fn target() -> Target<'static> {
+    Target {
+        exe: Path::new("/opt/callboard"),
+        agent: None,
+        dir: None,
+        board: Path::new("/p/.coordination"),
+        project_root: Path::new("/p"),
+        home: None,
     }
 }
 
@@ -104,8 +121,7 @@ fn the_examples_are_what_print_prints() {
 
 fn printed(args: ConnectArgs) -> String {
     let print = ConnectArgs { print: true, ..args };
-    let root = Path::new("/p");
-    let printed = connect(&print, None, &root.join(".coordination"), root, None, Path::new("callboard"));
+    let printed = connect(&print, &Target { exe: Path::new("callboard"), ..target() });
     format!("{}\n", printed.expect("printed"))
 }
 
@@ -226,6 +242,17 @@ fn a_byte_order_mark_and_line_ends_stay() {
 }
 
 #[test]
+fn codex_keeps_a_byte_order_mark_and_line_ends() {
+    let project = Project::new();
+    project.write(Client::Codex, "\u{feff}# mine\r\nmodel = \"x\"\r\n\r\n[tui]\r\ntext = \"\"\"\r\na\r\n\"\"\"\r\n");
+    project.connect(Client::Codex).expect("connected");
+    let text = project.read(Client::Codex);
+    assert!(text.starts_with("\u{feff}# mine\r\nmodel = \"x\"\r\n"), "{text:?}");
+    assert!(text.contains("[mcp_servers.callboard]\r\n") && !text.replace("\r\n", "").contains('\n'), "{text:?}");
+    assert_eq!(project.connect(Client::Codex).expect("connected").status, Status::Unchanged);
+}
+
+#[test]
 fn codex_inline_tables_stay_inline() {
     let project = Project::new();
     project.write(Client::Codex, "mcp_servers = { other = { command = \"o\" } }\n");
@@ -326,7 +353,7 @@ fn global_writes_the_users_file_where_the_client_keeps_one() {
 fn the_home_directory_is_no_project() {
     let project = Project::new();
     let home = project.path("home");
-    let refused = connect(&args(Client::Cursor), None, &home, &home, Some(&home), Path::new("callboard"));
+    let refused = connect(&args(Client::Cursor), &Target { project_root: &home, home: Some(&home), ..target() });
     assert!(refused.expect_err("refused").to_string().contains("--global"));
 }
 
@@ -434,11 +461,117 @@ fn our_hooks_from_elsewhere_are_updated_and_their_own_settings_stay() {
 }
 
 #[test]
+fn hooks_of_the_user_that_run_ours_among_other_things_stay() {
+    let own = [
+        "CALLBOARD_AGENT=ada callboard hook stop || true; notify-send done",
+        "cat NOTES.md; callboard hook stop --agent ada",
+        "log-it.sh 'ran callboard hook stop now'",
+        "callboard hook stop && bell",
+        "callboard hook stop > log",
+        "CALLBOARD_AGENT=ada callboard hook stop",
+        "A=/x/callboard hook stop",
+        "callboard hook stop\nbell",
+        "echo \"$(callboard hook stop)\"",
+        "callboard hook stop --with-what-nobody-knows",
+    ];
+    for command in own {
+        let before = serde_json::json!({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": command}]}]}});
+        let after = Project::new().adds_hooks(Client::Claude, ".claude/settings.json", &before.to_string());
+        let value: serde_json::Value = serde_json::from_str(&after).expect("JSON");
+        assert_eq!(value["hooks"]["Stop"][0], before["hooks"]["Stop"][0]);
+        assert_eq!(value["hooks"]["Stop"][1]["hooks"][0]["command"], "/opt/callboard hook stop || true");
+    }
+}
+
+#[test]
+fn options_of_ours_stay_when_hooks_are_updated_until_others_are_given() {
+    let project = Project::new();
+    let hook = |before: &str, agent: Option<&str>| {
+        let path = project.path("project/.claude/settings.json");
+        let text = serde_json::json!({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": before}]}]}});
+        fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+        fs::write(&path, text.to_string()).expect("a file");
+        project.connect_as(hooks(Client::Claude), agent, None).expect("connected");
+        let text = fs::read_to_string(&path).expect("a file");
+        let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(value["hooks"]["Stop"].as_array().map(Vec::len), Some(1), "{value}");
+        value["hooks"]["Stop"][0]["hooks"][0]["command"].as_str().expect("a command").to_owned()
+    };
+    let kept = hook("callboard hook stop --agent ada --dir /b", None);
+    assert_eq!(kept, "/opt/callboard hook stop --agent ada || true");
+    assert_eq!(hook("'/my bin/callboard' --agent=ada hook stop", None), "/opt/callboard hook stop --agent=ada || true");
+    assert_eq!(hook("\"/my bin/callboard\" hook stop||true", None), "/opt/callboard hook stop || true");
+    assert_eq!(hook("callboard hook stop --agent ada", Some("bob")), "/opt/callboard hook stop --agent bob || true");
+}
+
+#[test]
+fn options_of_ours_stay_in_a_servers_entry_until_others_are_given() {
+    for client in <Client as clap::ValueEnum>::value_variants() {
+        let project = Project::new();
+        project.connect_as(args(*client), Some("ada"), None).expect("connected");
+        let text = project.read(*client);
+        assert!(text.contains(r#"["mcp", "--agent", "ada"]"#), "{text}");
+        let full = text.replace(r#""ada""#, r#""ada", "--toolset", "full""#);
+        project.write(*client, &full);
+        assert_eq!(project.connect(*client).expect("connected").status, Status::Unchanged, "{full}");
+        project.connect_as(args(*client), Some("bob"), Some(Path::new("/b"))).expect("connected");
+        let text = project.read(*client);
+        assert!(text.contains(r#"["mcp", "--agent", "bob", "--toolset", "full", "--dir", "/b"]"#), "{text}");
+    }
+}
+
+#[test]
+fn options_of_another_program_are_not_kept() {
+    let project = Project::new();
+    let other = r#"{"mcpServers": {"callboard": {"command": "docker", "args": ["run", "--rm", "callboard", "mcp"]}}}"#;
+    project.write(Client::Claude, other);
+    project.connect(Client::Claude).expect("connected");
+    let value: serde_json::Value = serde_json::from_str(&project.read(Client::Claude)).expect("JSON");
+    assert_eq!(value["mcpServers"]["callboard"]["args"], serde_json::json!(["mcp", "--agent", "auto"]));
+}
+
+#[test]
+fn what_a_client_is_advised_to_do_itself_names_the_executable_the_agent_and_the_board() {
+    let project = Project::new();
+    let advice = |client| {
+        let global = ConnectArgs { global: true, ..args(client) };
+        project.connect_as(global, Some("ada"), Some(Path::new("/my board"))).expect_err("refused").to_string()
+    };
+    let claude = advice(Client::Claude);
+    assert!(claude.contains("callboard -- /opt/callboard mcp --agent ada --dir '/my board'`"), "{claude}");
+    let vscode = advice(Client::Vscode);
+    let entry = r#""command":"/opt/callboard","args":["mcp","--agent","ada","--dir","/my board"]"#;
+    assert!(vscode.contains(entry), "{vscode}");
+}
+
+#[test]
+fn what_somebody_else_wrote_meanwhile_stays() {
+    let project = Project::new();
+    project.write(Client::Gemini, "{}");
+    let file = ConfigFile::open(project.file(Client::Gemini)).expect("opened");
+    project.write(Client::Gemini, "{\"theme\": 1}");
+    assert!(!file.replace("{\"mine\": 1}").expect("looked at"));
+    assert_eq!(project.read(Client::Gemini), "{\"theme\": 1}");
+}
+
+#[test]
+fn two_that_connect_at_once_lose_nothing() {
+    for _ in 0..20 {
+        let project = Project::new();
+        std::thread::scope(|scope| {
+            scope.spawn(|| project.connect(Client::Gemini).expect("connected"));
+            scope.spawn(|| project.connect_with(hooks(Client::Gemini), None).expect("connected"));
+        });
+        let text = project.read(Client::Gemini);
+        assert!(text.contains("mcpServers") && text.contains("AfterAgent"), "{text}");
+    }
+}
+
+#[test]
 fn hooks_name_the_executable_and_the_board_as_a_shell_reads_them() {
     let print = ConnectArgs { print: true, ..hooks(Client::Claude) };
-    let (project, exe) = (Path::new("/p"), Path::new("/it's here/callboard"));
-    let board = Path::new("/my board");
-    let printed = connect(&print, Some(board), board, project, None, exe).expect("printed").to_string();
+    let (exe, board) = (Path::new("/it's here/callboard"), Path::new("/my board"));
+    let printed = connect(&print, &Target { exe, board, dir: Some(board), ..target() }).expect("printed").to_string();
     let value: serde_json::Value = serde_json::from_str(&printed).expect("JSON");
     let command = &value["hooks"]["Stop"][0]["hooks"][0]["command"];
     assert_eq!(command, r"'/it'\''s here/callboard' hook stop --dir '/my board' || true");
@@ -528,10 +661,11 @@ fn zed_which_would_need_the_token_in_its_settings_is_refused() {
 fn next_says_how_to_give_the_token() {
     let project = Project::new();
     let codex = project.connect_with(http(Client::Codex), None).expect("connected");
-    assert!(codex.next.contains(r#"export CALLBOARD_TOKEN="$(cat .coordination/serve.token)""#), "{}", codex.next);
+    let export = export_token(&project.path("project/.coordination"));
+    assert!(codex.next.contains(&export), "{}", codex.next);
     let vscode = project.connect_with(http(Client::Vscode), None).expect("connected");
     assert!(vscode.next.contains("serve.token") && !vscode.next.contains("export"), "{}", vscode.next);
-    let elsewhere = export_token(Path::new("/it's here; rm"), Path::new("/p"));
+    let elsewhere = export_token(Path::new("/it's here; rm"));
     assert_eq!(elsewhere, r#"export CALLBOARD_TOKEN="$(cat '/it'\''s here; rm/serve.token')""#);
 }
 
@@ -549,9 +683,12 @@ fn global_over_http_names_the_clients_own_way_where_it_has_one() {
 
 #[test]
 fn endpoint_is_a_plain_url_and_a_servers_address_is_enough() {
-    for address in ["http://127.0.0.1:9000", "http://127.0.0.1:9000/", "http://127.0.0.1:9000/mcp"] {
+    let host = "http://127.0.0.1:9000";
+    for address in ["", "/", "/mcp", "/mcp/"].map(|path| format!("{host}{path}")) {
+        let address = address.as_str();
         assert_eq!(endpoint(address).as_deref(), Ok("http://127.0.0.1:9000/mcp"), "{address}");
     }
+    assert_eq!(endpoint("https://b.example/proxy/").as_deref(), Ok("https://b.example/proxy/"));
     assert_eq!(endpoint("https://b.example/team/mcp").as_deref(), Ok("https://b.example/team/mcp"));
     let wrong =
         ["127.0.0.1:8425", "ftp://h/mcp", "http://", "http:///mcp", "http://me:secret@h/mcp", "http://h/mcp?token=x"];

@@ -2,9 +2,27 @@ use anyhow::Context;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table as TomlTable, TableLike, Value};
 
 use super::entry::{Edited, Entry, SERVER, Setting, Table};
+use super::json::split_mark;
 
 /// Puts the entry at `[servers.callboard]`; comments, order and layout of the rest stay.
 pub fn edit(text: &str, servers: &str, entry: &Entry) -> anyhow::Result<Edited> {
+    let (mark, text) = split_mark(text);
+    let edited = edit_unmarked(text, servers, entry)?;
+    let line_ends = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    let text = edited.text.replace("\r\n", "\n").replace('\n', line_ends);
+    Ok(Edited { text: format!("{mark}{text}"), ..edited })
+}
+
+/// The `args` of the entry, if there are any.
+pub fn arguments(text: &str, servers: &str) -> Vec<String> {
+    let Ok(document) = split_mark(text).1.parse::<DocumentMut>() else { return Vec::new() };
+    let server = document.get(servers).and_then(|servers| servers.get(SERVER));
+    let words = server.and_then(|server| server.get("args")?.as_array()).into_iter().flatten();
+    words.filter_map(|word| word.as_str().map(str::to_owned)).collect()
+}
+
+/// Of the lines' ends the document keeps only that they are there.
+fn edit_unmarked(text: &str, servers: &str, entry: &Entry) -> anyhow::Result<Edited> {
     let mut document: DocumentMut = text.parse().context("it is not valid TOML")?;
     let mut server_table = TomlTable::new();
     if !document.contains_key(servers) {
