@@ -4,6 +4,7 @@
 //! Everything read here may be garbage or hostile. Reads are bounded, and what does not parse is absent.
 
 use std::io::{BufRead, BufReader, Read};
+use std::iter::successors;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -28,7 +29,27 @@ pub struct Worktree {
 impl Worktree {
     /// The worktree that `cwd` is in; none outside a repository and inside a bare one.
     pub fn at(cwd: &Path) -> Option<Self> {
-        let repository = Repository::containing(cwd)?;
+        Self::of(Repository::containing(cwd)?)
+    }
+
+    /// The worktree around `cwd` of the repository that the board in `board` belongs to, whose paths are relative to its
+    /// root: a submodule's files are the superproject's there. Where the board belongs to another repository or to none,
+    /// the innermost that is no submodule.
+    pub fn of_board(board: &Path, cwd: &Path) -> Option<Self> {
+        let innermost = Repository::containing(cwd)?;
+        let project = board.parent().and_then(|project| fs::canonicalize(project).ok());
+        let owner = project.as_deref().and_then(Repository::containing);
+        let owns = |one: &Repository| {
+            let shares = owner.as_ref().is_some_and(|owner| owner.common_dir == one.common_dir);
+            shares || project.as_ref().is_some_and(|project| one.main_root() == *project)
+        };
+        let owned = successors(Some(innermost.clone()), Repository::around).find(owns);
+        let top =
+            || successors(Some(innermost), |one| one.around().filter(|around| one.is_submodule_of(around))).last();
+        Self::of(owned.or_else(top)?)
+    }
+
+    fn of(repository: Repository) -> Option<Self> {
         let target = read_small(&repository.git_dir.join("HEAD"));
         Some(Self {
             branch: target.as_deref().and_then(branch_name).map(str::to_owned),
@@ -73,6 +94,14 @@ impl Repository {
         let named = fs::canonicalize(self.git_dir.join(named.trim_end())).ok()?;
         let is_named = named == fs::canonicalize(self.root.as_ref()?.join(".git")).ok()?;
         (is_named && self.common_dir == of.common_dir).then_some(&self.git_dir)
+    }
+
+    fn around(&self) -> Option<Self> {
+        Self::containing(self.root.as_ref()?.parent()?)
+    }
+
+    fn is_submodule_of(&self, around: &Self) -> bool {
+        self.git_dir.strip_prefix(&around.git_dir).is_ok_and(|name| name.starts_with("modules"))
     }
 
     fn at_root(dir: &Path) -> Option<Self> {
@@ -285,6 +314,39 @@ mod tests {
             .linked("p/.git/modules/sub", "w", "ref: refs/heads/topic\n");
         assert_eq!(disk.main_root("p/sub"), disk.path("p/sub"));
         assert_eq!(disk.main_root("w"), disk.path("p/sub"));
+    }
+
+    #[test]
+    fn a_submodule_is_part_of_the_worktree_that_its_board_belongs_to() {
+        let disk = Disk::new();
+        disk.git_dir("p/.git", "ref: refs/heads/main\n")
+            .git_dir("p/.git/modules/sub", "ref: refs/heads/main\n")
+            .file("p/.git/modules/sub/config", "[core]\n\tworktree = ../../../sub\n")
+            .file("p/sub/.git", "gitdir: ../.git/modules/sub\n")
+            .git_dir("p/sub/deep/.git", "ref: refs/heads/main\n")
+            .linked("p/.git", "w", "ref: refs/heads/topic\n")
+            .git_dir("p/.git/worktrees/w/modules/sub", "ref: refs/heads/main\n")
+            .file("w/sub/.git", "gitdir: ../../p/.git/worktrees/w/modules/sub\n")
+            .git_dir("x/.git", "ref: refs/heads/main\n")
+            .git_dir("q/.bare", "ref: refs/heads/main\n")
+            .linked("q/.bare", "v", "ref: refs/heads/topic\n")
+            .git_dir("v/inner/.git", "ref: refs/heads/main\n");
+        let root = |board: &str, cwd: &str| {
+            let worktree = Worktree::of_board(&disk.path(board), &disk.path(cwd)).expect("a worktree");
+            worktree.root.strip_prefix(disk.path("")).expect("below").to_str().expect("text").to_owned()
+        };
+        for board in ["p/.coordination", "p/tools/.coordination"] {
+            fs::create_dir_all(disk.path(board)).expect("a board");
+            for (cwd, expected) in [("p", "p"), ("p/sub", "p"), ("p/sub/deep", "p"), ("w/sub", "w"), ("x", "x")] {
+                assert_eq!(root(board, cwd), expected, "{board} {cwd}");
+            }
+        }
+        assert_eq!(root("p/sub/.coordination", "p/sub/deep"), "p/sub");
+        assert_eq!(root("q/.coordination", "v/inner"), "v");
+        for (cwd, expected) in [("p/sub", "p"), ("w/sub", "w"), ("w", "w"), ("p/sub/deep", "p/sub/deep"), ("v", "v")] {
+            assert_eq!(root("elsewhere/.coordination", cwd), expected, "{cwd}");
+        }
+        assert_eq!(Worktree::of_board(&disk.path("p/.coordination"), &disk.path("")), None);
     }
 
     #[test]

@@ -502,7 +502,7 @@ impl Session {
     }
 
     pub fn place(&self) -> Place {
-        let Some(worktree) = Worktree::at(&self.cwd) else { return Place::default() };
+        let Some(worktree) = Worktree::of_board(self.dir(), &self.cwd) else { return Place::default() };
         let root = worktree.root.to_string_lossy().into_owned();
         Place { worktree: Some(root), branch: worktree.branch, head: worktree.head }
     }

@@ -376,6 +376,60 @@ fn who_cannot_be_told_apart_is_guarded_from_other_worktrees_only() {
 }
 
 #[test]
+fn a_named_agent_that_is_not_on_the_board_is_nobody_else() {
+    if !git_is_here() {
+        return;
+    }
+    let project = Project::new();
+    let one = project.one.clone();
+    let mut ada = project.agent("ada", &one);
+    ada.ok("reserve_files", json!({"agent_id": "ada", "files": ["src/lexer.rs"]}));
+    let guard = |more: &[&str]| project.callboard(&one, &[&["guard", "src/lexer.rs"], more].concat()).status.code();
+    assert_eq!((guard(&["--agent", "ada"]), guard(&["--agent", "bob"])), (Some(0), Some(1)));
+    let by_variable = project
+        .program(env!("CARGO_BIN_EXE_callboard"), &one)
+        .env("CALLBOARD_AGENT", "bob")
+        .args(["guard", "src/lexer.rs"])
+        .output();
+    assert_eq!(by_variable.unwrap().status.code(), Some(1));
+}
+
+#[test]
+fn a_file_of_a_submodule_and_one_behind_a_link_are_held_by_either_name() {
+    if !git_is_here() {
+        return;
+    }
+    let project = Project::new();
+    let (one, two) = (project.one.clone(), project.two.clone());
+    let library = project.board.base().join("library");
+    fs::create_dir(&library).unwrap();
+    project.git(&library, &["init", "-q", "-b", "main"]);
+    fs::create_dir(library.join("src")).unwrap();
+    fs::write(library.join("src/a.rs"), "").unwrap();
+    project.git(&library, &["add", "."]);
+    project.git(&library, &["commit", "-q", "-m", "begin"]);
+    for worktree in [&one, &two] {
+        let library = library.to_str().unwrap();
+        project.git(worktree, &["-c", "protocol.file.allow=always", "submodule", "add", "-q", library, "sub"]);
+    }
+    std::os::unix::fs::symlink("src/lexer.rs", two.join("link.rs")).unwrap();
+    let add = project.callboard(&one.join("sub"), &["add", "Parse", "--file", "other.rs", "--json"]);
+    let added: Value = serde_json::from_slice(&add.stdout).unwrap();
+    let files = &project.board.task(added["id"].as_str().or(added["task"]["id"].as_str()).unwrap())["context"]["files"];
+    assert_eq!(*files, json!(["sub/other.rs"]));
+    let mut ada = project.agent("ada", &one.join("sub"));
+    let absolute = one.join("sub/src/b.rs");
+    ada.ok("reserve_files", json!({"agent_id": "ada", "files": ["sub/src/a.rs", "src/lexer.rs", absolute]}));
+    let guard = |cwd: &Path, file: &str| project.callboard(cwd, &["guard", file, "--agent", "bob"]).status.code();
+    for cwd in [&one, &two] {
+        assert_eq!((guard(cwd, "sub/src/a.rs"), guard(cwd, "sub/src/c.rs")), (Some(1), Some(0)));
+        assert_eq!((guard(&cwd.join("sub"), "src/a.rs"), guard(&cwd.join("sub/src"), "b.rs")), (Some(1), Some(1)));
+        assert_eq!(guard(&cwd.join("sub"), "src/lexer.rs"), Some(0));
+    }
+    assert_eq!((guard(&two, "link.rs"), guard(&two, "src/lexer.rs")), (Some(1), Some(1)));
+}
+
+#[test]
 fn a_foreign_git_hook_stays_and_ours_is_written_once() {
     if !git_is_here() {
         return;

@@ -32,6 +32,8 @@ pub struct Scene {
     pub state: State,
     /// Those that the session acts as.
     pub agents: Vec<Arc<Agent>>,
+    /// The agent it was told to act as, which need not be on the board.
+    named: Option<AgentId>,
     /// What agents hold who acted in this worktree through a process that has ended, when the session has none itself:
     /// it may be theirs, resumed.
     pub left: Vec<Held>,
@@ -50,41 +52,55 @@ impl Scene {
             Found::Foreign { .. } | Found::Unsound { .. } => return None,
         };
         state.wake(SystemClock::default().wall());
-        let worktree = Worktree::at(cwd).map(|worktree| worktree.root.to_string_lossy().into_owned());
+        let worktree = Worktree::of_board(&dir, cwd).map(|worktree| worktree.root.to_string_lossy().into_owned());
         let search = Search { state: &state, dir: &dir, worktree: worktree.as_deref() };
-        let (agents, left) = match named(session) {
-            Some(id) => (state.agent(&id).cloned().into_iter().collect(), Vec::new()),
+        let named = named(session);
+        let (agents, left) = match &named {
+            Some(id) => (state.agent(id).cloned().into_iter().collect(), Vec::new()),
             None => search.unnamed(),
         };
         let cwd = cwd.to_owned();
-        Some(Self { dir, state, agents, left, cwd, worktree })
+        Some(Self { dir, state, agents, named, left, cwd, worktree })
     }
 
     pub fn held_by<'s>(&'s self, agent: &'s Agent) -> impl Iterator<Item = &'s Arc<Task>> {
         agent.current_tasks.iter().filter_map(|id| self.state.task(id))
     }
 
-    /// What others than this session's agents hold of `file`, which need not exist. A session that does not know its
-    /// agents takes what is held from its own worktree for its own.
+    /// What others than this session's agents hold of `file`, which need not exist, or of what it links to. A session that
+    /// does not know its agents takes what is held from its own worktree for its own.
     pub fn others_hold(&self, file: &Path) -> Vec<Hold> {
-        let Some(path) = self.in_project(file) else { return Vec::new() };
-        let is_own = |hold: &Hold| match self.agents.is_empty() {
-            true => hold.worktree == self.worktree,
-            false => self.agents.iter().any(|agent| agent.id == hold.agent),
+        let file = without_dots(&self.cwd.join(file));
+        let mut paths: Vec<_> = self.in_project(&file).into_iter().collect();
+        let linked = fs::canonicalize(&file).ok().and_then(|target| self.in_project(&target));
+        paths.extend(linked.filter(|path| !paths.contains(path)));
+        let mut holds = Vec::new();
+        for hold in paths.iter().flat_map(|path| self.others_hold_path(path)) {
+            if !holds.contains(&hold) {
+                holds.push(hold);
+            }
+        }
+        holds
+    }
+
+    fn others_hold_path(&self, path: &str) -> Vec<Hold> {
+        let is_own = |hold: &Hold| match &self.named {
+            Some(agent) => hold.agent == *agent,
+            None if self.agents.is_empty() => hold.worktree == self.worktree,
+            None => self.agents.iter().any(|agent| agent.id == hold.agent),
         };
-        let mut holds = self.state.holds_of(&path, SystemClock::default().wall());
+        let mut holds = self.state.holds_of(path, SystemClock::default().wall());
         let shares = holds.iter().any(|hold| hold.shared && is_own(hold));
         holds.retain(|hold| !(is_own(hold) || shares && hold.shared));
         holds
     }
 
-    /// `file` relative to the worktree that it lies in, or outside of git to the project.
+    /// `file` relative to the board's worktree that it lies in, or outside of git to the project.
     fn in_project(&self, file: &Path) -> Option<String> {
-        let file = without_dots(&self.cwd.join(file));
         let known = file.ancestors().skip(1).find_map(|dir| Some((dir, fs::canonicalize(dir).ok()?)));
         let (dir, canonical) = known?;
         let file = canonical.join(file.strip_prefix(dir).ok()?);
-        let root = match Worktree::at(&canonical) {
+        let root = match Worktree::of_board(&self.dir, &canonical) {
             Some(worktree) => worktree.root,
             None => fs::canonicalize(self.dir.parent()?).ok()?,
         };
