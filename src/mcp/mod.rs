@@ -11,6 +11,7 @@ mod http;
 mod prompts;
 pub mod resources;
 mod server;
+mod skeleton;
 mod stdio;
 mod subscriptions;
 

@@ -4,9 +4,10 @@
 //! goes on, bounds what one client can make the process hold, and reads on a thread of its own: a read on tokio's
 //! blocking pool cannot be given up, and would keep the process from ending.
 
+use std::collections::HashMap;
 use std::future::pending;
 use std::io::{self, BufRead, Read, Write};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use rmcp::RoleServer;
@@ -22,23 +23,53 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-/// In bytes, without the newline.
-const MAX_LINE: usize = 4 << 20;
-/// Requests without an answer yet, on one connection; far above what a host runs in parallel.
-const MAX_IN_FLIGHT: usize = 256;
-/// Messages between a thread and the session. Small, because each may be `MAX_LINE` long.
-const QUEUE: usize = 8;
+use super::skeleton::Skeleton;
+use crate::state::limit::{IN_FLIGHT, LINE};
+
+/// Messages between a thread and the session. Small, because each may be as long as a line may be.
+const QUEUE: usize = 2;
+/// Bytes of a request for each of which it counts once more among those in flight, so that few large ones fill them up.
+const HEAVY: usize = 1 << 20;
+/// Bytes of a line that is too long which are looked at together.
+const CHUNK: u64 = 64 << 10;
+/// Bytes of room for a line that are kept for the next one.
+const ROOM_KEPT: usize = 1 << 20;
 
 /// A message, or the answer to a line that is none.
 type Incoming = Result<ClientJsonRpcMessage, Box<JsonRpcError>>;
 
+/// The requests without an answer yet, each with its number in the order of their coming.
+type Open = Arc<Mutex<HashMap<RequestId, u64>>>;
+
+/// Of a request among those in flight. It goes where the request goes.
+struct Place {
+    _permits: OwnedSemaphorePermit,
+    id: RequestId,
+    number: u64,
+    open: Open,
+}
+
+impl Drop for Place {
+    /// A request that was cancelled gets no answer.
+    fn drop(&mut self) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.get(&self.id) == Some(&self.number) {
+            open.remove(&self.id);
+        }
+    }
+}
+
 pub struct Stdio {
-    input: mpsc::Receiver<Incoming>,
+    /// With the length of its line.
+    input: mpsc::Receiver<(Incoming, usize)>,
     output: mpsc::Sender<Vec<u8>>,
     written: oneshot::Receiver<()>,
     /// Cancelled by the transport when the client is gone, or by others to end the reading.
     ended: CancellationToken,
     in_flight: Arc<Semaphore>,
+    open: Open,
+    /// How many requests have come.
+    requests: u64,
     initialized: bool,
     /// The `initialize` request that has no answer yet.
     initializing: Option<RequestId>,
@@ -66,7 +97,9 @@ impl Stdio {
             output,
             written,
             ended,
-            in_flight: Arc::new(Semaphore::new(MAX_IN_FLIGHT)),
+            in_flight: Arc::new(Semaphore::new(IN_FLIGHT.max)),
+            open: Open::default(),
+            requests: 0,
             initialized: false,
             initializing: None,
         })
@@ -87,19 +120,21 @@ impl Stdio {
                 () = self.output.closed() => None,
                 incoming = self.input.recv() => incoming,
             };
-            match incoming?.and_then(|message| self.admit(message)) {
+            let (incoming, bytes) = incoming?;
+            match incoming.and_then(|message| self.admit(message, bytes)) {
                 Ok(message) => return Some(message),
                 Err(refusal) => drop(place.send(line(&refusal))),
             }
         }
     }
 
-    fn admit(&mut self, mut message: ClientJsonRpcMessage) -> Incoming {
+    fn admit(&mut self, mut message: ClientJsonRpcMessage, bytes: usize) -> Incoming {
         let JsonRpcMessage::Request(JsonRpcRequest { id, request, .. }) = &mut message else {
             return Ok(message);
         };
-        let place = self.place_for(request).map_err(|error| Box::new(JsonRpcError::new(Some(id.clone()), error)))?;
-        // It goes where the request goes, and is free again when that is dropped.
+        let place = self.place_for(id, request, bytes);
+        let place = place.map_err(|error| Box::new(JsonRpcError::new(Some(id.clone()), error)))?;
+        // Free again when the request is dropped.
         request.extensions_mut().insert(Arc::new(place));
         if matches!(request, ClientRequest::InitializeRequest(_)) {
             self.initialized = true;
@@ -108,17 +143,29 @@ impl Stdio {
         Ok(message)
     }
 
-    fn place_for(&self, request: &ClientRequest) -> Result<OwnedSemaphorePermit, ErrorData> {
+    fn place_for(&mut self, id: &RequestId, request: &ClientRequest, bytes: usize) -> Result<Place, ErrorData> {
         let opens = matches!(request, ClientRequest::InitializeRequest(_) | ClientRequest::PingRequest(_));
         let missing = request.get_meta().missing_required_keys(&ProtocolVersion::V_2026_07_28);
         if !self.initialized && !opens && !missing.is_empty() {
             let text = format!("without `initialize`, `_meta` must hold {}", missing.join(" and "));
             return Err(ErrorData::invalid_params(text, None));
         }
-        self.in_flight.clone().try_acquire_owned().map_err(|_| {
-            let text = format!("{MAX_IN_FLIGHT} requests are waiting for their answers; cancel some or wait");
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.contains_key(id) {
+            let text = format!("a request with the id {id} has no answer yet; give each an id of its own");
+            return Err(ErrorData::invalid_request(text, None));
+        }
+        let weight = u32::try_from(1 + bytes / HEAVY).unwrap_or(u32::MAX);
+        let permits = self.in_flight.clone().try_acquire_many_owned(weight).map_err(|_| {
+            let text = format!(
+                "{} requests are waiting for their answers, or fewer large ones; cancel some or wait",
+                IN_FLIGHT.max
+            );
             ErrorData::new(ErrorCode(-32000), text, None)
-        })
+        })?;
+        self.requests += 1;
+        open.insert(id.clone(), self.requests);
+        Ok(Place { _permits: permits, id: id.clone(), number: self.requests, open: Arc::clone(&self.open) })
     }
 }
 
@@ -133,6 +180,10 @@ impl Transport<RoleServer> for Stdio {
         };
         if answered.is_some() && answered == self.initializing.as_ref() {
             self.initializing = None;
+        }
+        if let Some(id) = answered {
+            // Whoever has read the answer may use the id again.
+            self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
         }
         let output = self.output.clone();
         // Queued here, not in the future: rmcp polls those in any order, and the answer to `initialize` must be first.
@@ -165,36 +216,65 @@ impl Transport<RoleServer> for Stdio {
     }
 }
 
-fn read_all(input: &mut impl BufRead, incoming: &mpsc::Sender<Incoming>) -> io::Result<()> {
+fn read_all(input: &mut impl BufRead, incoming: &mpsc::Sender<(Incoming, usize)>) -> io::Result<()> {
     let mut line = Vec::new();
-    while read_line(input, &mut line)? {
-        let message = if line.len() > MAX_LINE {
-            Some(Err(invalid_request(None, format!("a message has at most {MAX_LINE} bytes"))))
-        } else {
-            parse(&line)
+    loop {
+        let message = match read_line(input, &mut line)? {
+            Line::End => break,
+            Line::Whole => parse(&line),
+            Line::TooLong(id) => {
+                let text = format!("a message has at most {} bytes; split the call into several", LINE.max);
+                Some(Err(invalid_request(id, text)))
+            }
         };
-        if message.is_some_and(|message| incoming.blocking_send(message).is_err()) {
+        if message.is_some_and(|message| incoming.blocking_send((message, line.len())).is_err()) {
             break;
+        }
+        if line.capacity() > ROOM_KEPT {
+            line = Vec::new();
         }
     }
     Ok(())
 }
 
-/// Reads a line without its newline; `false` at the end of input. Of a line that is too long it keeps one byte more
-/// than `MAX_LINE`, and reads past the rest.
-fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
+/// What there was to read.
+#[derive(Debug, PartialEq)]
+enum Line {
+    End,
+    Whole,
+    /// With the id of the request that it is, if it is one.
+    TooLong(Option<RequestId>),
+}
+
+/// Reads a line without its newline. Of one that is too long it keeps the beginning, and reads past the rest.
+fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Line> {
     line.clear();
-    let read = input.by_ref().take(MAX_LINE as u64 + 1).read_until(b'\n', line)?;
+    let mut read = input.by_ref().take(ROOM_KEPT as u64).read_until(b'\n', line)?;
+    if read == ROOM_KEPT && line.last() != Some(&b'\n') {
+        // At once: room that grows is there twice each time.
+        line.reserve_exact(LINE.max + 1 - read);
+        read += input.by_ref().take((LINE.max + 1 - read) as u64).read_until(b'\n', line)?;
+    }
     if line.last() == Some(&b'\n') {
         line.pop();
-    } else if line.len() > MAX_LINE {
-        input.skip_until(b'\n')?;
+    } else if line.len() > LINE.max {
+        let mut skeleton = Skeleton::default();
+        skeleton.see(line);
+        while line.last() != Some(&b'\n') {
+            line.clear();
+            if input.by_ref().take(CHUNK).read_until(b'\n', line)? == 0 {
+                break;
+            }
+            skeleton.see(line);
+        }
+        line.clear();
+        return Ok(Line::TooLong(skeleton.request_id()));
     }
-    Ok(read > 0)
+    Ok(if read > 0 { Line::Whole } else { Line::End })
 }
 
 /// `None` for what gets no answer: an empty line, or a notification that nobody understands.
-fn parse(line: &[u8]) -> Option<Incoming> {
+pub(super) fn parse(line: &[u8]) -> Option<Incoming> {
     let text = line.trim_ascii();
     if text.is_empty() {
         return None;
@@ -204,7 +284,7 @@ fn parse(line: &[u8]) -> Option<Incoming> {
         Ok(value) => value,
         Err(error) => {
             let error = ErrorData::parse_error(format!("not JSON: {error}"), None);
-            return Some(Err(Box::new(JsonRpcError::new(None, error))));
+            return Some(Err(Box::new(JsonRpcError::new(Skeleton::of(text).request_id(), error))));
         }
     };
     if value.is_array() {
@@ -231,13 +311,17 @@ fn tool_call(message: &Value) -> Option<ClientJsonRpcMessage> {
     Some(JsonRpcMessage::Request(JsonRpcRequest::new(id, ClientRequest::CallToolRequest(request))))
 }
 
-fn invalid_request(id: Option<RequestId>, text: String) -> Box<JsonRpcError> {
+pub(super) fn invalid_request(id: Option<RequestId>, text: String) -> Box<JsonRpcError> {
     Box::new(JsonRpcError::new(id, ErrorData::invalid_request(text, None)))
 }
 
-/// With `"id": null` where the id is unknown, as JSON-RPC 2.0 has it; rmcp leaves the field out.
 fn line(refusal: &JsonRpcError) -> Vec<u8> {
-    format!("{}\n", json!({"jsonrpc": "2.0", "id": refusal.id, "error": refusal.error})).into_bytes()
+    format!("{}\n", object(refusal)).into_bytes()
+}
+
+/// With `"id": null` where the id is unknown, as JSON-RPC 2.0 has it; rmcp leaves the field out.
+pub(super) fn object(refusal: &JsonRpcError) -> Value {
+    json!({"jsonrpc": "2.0", "id": refusal.id, "error": refusal.error})
 }
 
 fn write_all(output: &mut impl Write, mut lines: mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
@@ -252,12 +336,10 @@ fn write_all(output: &mut impl Write, mut lines: mpsc::Receiver<Vec<u8>>) -> io:
 mod tests {
     use super::*;
 
-    fn lines(input: &[u8]) -> Vec<usize> {
-        let (mut input, mut line, mut lengths) = (input, Vec::new(), Vec::new());
-        while read_line(&mut input, &mut line).unwrap() {
-            lengths.push(line.len());
-        }
-        lengths
+    fn lines(mut input: &[u8]) -> Vec<Line> {
+        let mut line = Vec::new();
+        let read = std::iter::from_fn(|| Some(read_line(&mut input, &mut line).unwrap()));
+        read.take_while(|line| *line != Line::End).collect()
     }
 
     fn refusal(line: &str) -> (i32, Option<RequestId>) {
@@ -267,18 +349,33 @@ mod tests {
 
     #[test]
     fn line_of_exactly_the_limit_is_kept_and_a_longer_one_is_read_past() {
-        let mut input = vec![b'x'; MAX_LINE];
+        let mut input = vec![b'x'; LINE.max];
         input.push(b'\n');
-        input.extend(vec![b'y'; 3 * MAX_LINE]);
+        input.extend(vec![b'y'; 3 * LINE.max]);
         input.extend(b"\nlast");
-        assert_eq!(lines(&input), [MAX_LINE, MAX_LINE + 1, 4]);
+        assert_eq!(lines(&input), [Line::Whole, Line::TooLong(None), Line::Whole]);
     }
 
     #[test]
-    fn what_is_no_json_is_a_parse_error_without_an_id() {
+    fn a_request_that_is_too_long_is_answered_under_its_id_wherever_that_stands() {
+        let long = format!(r#"{{"name":"t","arguments":{{"id":9,"text":"}} \"id\":8 {}"}}}}"#, "x".repeat(LINE.max));
+        let before = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{long}}}"#);
+        let behind = format!(r#"{{"method":"tools/call","params":{long},"jsonrpc":"2.0","id":"a"}}"#);
+        let reply = format!(r#"{{"jsonrpc":"2.0","id":7,"result":{long}}}"#);
+        let id = |id: &str| Line::TooLong(Some(RequestId::String(id.into())));
+        let found = lines([before, behind, reply].join("\n").as_bytes());
+        assert_eq!(found, [Line::TooLong(Some(RequestId::Number(7))), id("a"), Line::TooLong(None)]);
+    }
+
+    #[test]
+    fn what_is_no_json_is_a_parse_error_under_the_id_of_the_request_if_it_shows() {
         let deep = "[".repeat(100_000);
         for line in ["nonsense", "{\"id\":1", "[1,", "{} {}", &deep] {
             assert_eq!(refusal(line), (-32700, None), "{line:.20}");
+        }
+        let deep = format!(r#"{{"id":7,"method":"x","params":{}{}}}"#, "[".repeat(1_000), "]".repeat(1_000));
+        for line in [r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"text":"\ud800"}}"#, &deep] {
+            assert_eq!(refusal(line), (-32700, Some(RequestId::Number(7))), "{line:.20}");
         }
         let invalid_utf8 = parse(b"{\"id\":\"\xff\"}").unwrap().unwrap_err();
         assert_eq!(invalid_utf8.error.code.0, -32700);

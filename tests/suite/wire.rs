@@ -12,6 +12,8 @@ use crate::harness::{PATIENCE, until};
 
 mod changes;
 
+const LONGEST_LINE: usize = callboard::state::limit::LINE.max;
+
 /// `callboard mcp` on a board of its own.
 struct Session {
     process: Child,
@@ -337,27 +339,33 @@ fn line_that_is_no_message_gets_an_error_and_the_session_goes_on() {
         r#"{"a":"#.repeat(100_000),
         "}".repeat(100_000),
     );
-    let overlong = "x".repeat(5 << 20);
-    let cases: [(&[u8], i64); 10] = [
-        (b"nonsense", -32700),
-        (b"{\"jsonrpc\":\"2.0\",", -32700),
-        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"p\xff\"}", -32700),
-        (deep_array.as_bytes(), -32700),
-        (deep_call.as_bytes(), -32700),
-        (b"[]", -32600),
-        (br#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, -32600),
-        (b"7", -32600),
-        (br#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, -32600),
-        (overlong.as_bytes(), -32600),
+    let overlong = "x".repeat(LONGEST_LINE + 1);
+    let params = "x".repeat(LONGEST_LINE);
+    let overlong_call = format!(r#"{{"method":"tools/call","params":{{"text":"{params}"}},"jsonrpc":"2.0","id":3}}"#);
+    let lone_surrogate = br#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"text":"\ud800"}}"#;
+    let none = Value::Null;
+    let cases: [(&[u8], i64, Value); 12] = [
+        (b"nonsense", -32700, none.clone()),
+        (b"{\"jsonrpc\":\"2.0\",", -32700, none.clone()),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"p\xff\"}", -32700, none.clone()),
+        (deep_array.as_bytes(), -32700, none.clone()),
+        (deep_call.as_bytes(), -32700, json!(1)),
+        (lone_surrogate, -32700, json!(2)),
+        (b"[]", -32600, none.clone()),
+        (br#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, -32600, none.clone()),
+        (b"7", -32600, none.clone()),
+        (br#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, -32600, none.clone()),
+        (overlong.as_bytes(), -32600, none),
+        (overlong_call.as_bytes(), -32600, json!(3)),
     ];
     let mut session = Session::start(&[]);
-    for (line, code) in cases {
+    for (line, code, id) in cases {
         session.write(line);
         session.write(b"\n\n \r\n");
         let answer = session.receive();
         let start = String::from_utf8_lossy(&line[..line.len().min(40)]);
         assert_eq!(answer["error"]["code"], code, "{start}");
-        assert_eq!(answer.get("id"), Some(&Value::Null), "{start}");
+        assert_eq!(answer.get("id"), Some(&id), "{start}");
     }
     assert!(session.ask(modern(1, "server/discover", json!({})))["result"].is_object());
 }
@@ -372,10 +380,29 @@ fn invalid_request_is_answered_under_its_own_id() {
 }
 
 #[test]
+fn an_id_that_is_in_use_is_refused_and_takes_nothing() {
+    let mut session = Session::start(&[]);
+    session.wait_in_claim(7, "ada");
+    let claim = json!({"name": "claim_task", "arguments": {"agent_id": "ada", "wait_seconds": 50}});
+    let answer = session.ask(modern(7, "tools/call", claim.clone()));
+    assert_eq!(answer["error"]["code"], -32600);
+    assert!(answer["error"]["message"].as_str().unwrap().contains("id 7 has no answer yet"), "{answer}");
+    let created = modern(8, "tools/call", json!({"name": "create_task", "arguments": {"id": "t", "description": "d"}}));
+    session.send(&created);
+    let answers = [session.receive(), session.receive()];
+    let claimed = answers.iter().find(|answer| answer["id"] == 7).expect("the first call's answer");
+    assert_eq!(claimed["result"]["structuredContent"]["task"]["id"], "t");
+    // Whoever was answered, or has taken the call back, may use the id again.
+    for _ in 0..50 {
+        session.ask(modern(7, "prompts/list", json!({})));
+    }
+}
+
+#[test]
 fn message_just_below_the_limit_is_taken() {
     let mut session = Session::start(&[]);
     let mut ping = message(1, "ping", json!({"padding": ""}));
-    ping["params"]["padding"] = json!("x".repeat((4 << 20) - ping.to_string().len()));
+    ping["params"]["padding"] = json!("x".repeat(LONGEST_LINE - ping.to_string().len()));
     assert_eq!(session.ask(ping)["result"], json!({}));
 }
 
