@@ -45,7 +45,7 @@ pub use tokens::Keyring;
 
 use crate::mcp;
 use crate::participant::{Caller, Handle};
-use crate::rpc;
+use crate::rpc::{self, Checked};
 use crate::state::limit::CONNECTIONS;
 
 /// For a request's head to arrive, counted from the end of the request before it.
@@ -67,8 +67,9 @@ pub enum ListenError {
              encrypted. Pass --allow-remote if that is meant, and --allow-host NAME for each name that clients use"
     )]
     Remote { address: SocketAddr },
-    #[error("cannot listen on {address}: {source}; is another server there? Choose a port with --listen")]
-    Failed { address: SocketAddr, source: io::Error },
+    /// No `source`: the message has it.
+    #[error("cannot listen on {address}: {reason}; is another server there? Choose a port with --listen")]
+    Failed { address: SocketAddr, reason: io::Error },
 }
 
 /// Takes the address, which others can reach only if `allow_remote` says so. Within a tokio runtime.
@@ -86,7 +87,7 @@ pub fn listen(address: SocketAddr, allow_remote: bool) -> Result<TcpListener, Li
         // However many come at once, none has to knock again a second later.
         socket.listen(u32::try_from(CONNECTIONS.max).unwrap_or(u32::MAX))
     };
-    bound().map_err(|source| ListenError::Failed { address, source })
+    bound().map_err(|reason| ListenError::Failed { address, reason })
 }
 
 /// What the paths lead to, behind the gate. Not all by the router: what it does for each request shows in a call.
@@ -115,7 +116,10 @@ impl<H: mcp::Answering> Doors<H> {
     async fn lead(&self, request: Request) -> Response {
         match request.uri().path() {
             // Many times as large as the others, and all would be moved as if they were as large.
-            gate::MCP => Box::pin(self.mcp.handle(request)).await,
+            gate::MCP => {
+                let body = request.extensions().get().map(|Checked(body): &Checked| body.clone());
+                Box::pin(self.mcp.handle(request, body)).await
+            }
             gate::RPC => self.rpc.handle(request).await,
             _ => match self.others.clone().call(request).await {
                 Ok(response) => response,

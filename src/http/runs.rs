@@ -10,7 +10,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
 use crate::participant::{CallError, Caller, Handle};
-use crate::rpc::Checked;
+use crate::rpc::{Checked, bad_arguments};
 use crate::state::refusal::Refusal;
 
 pub const PATH: &str = "/runs";
@@ -45,6 +45,10 @@ async fn create(State(handle): State<Handle>, request: Request) -> Response {
     let body = request.extensions().get::<Checked>().map(|Checked(body)| body.clone()).unwrap_or_default();
     let (arguments, caller) = (serde_json::from_slice(&body).unwrap_or_default(), caller(&request));
     drop(request);
+    if !matches!(arguments, Value::Object(_) | Value::Null) {
+        let detail = "the body must be an object with the arguments by name".to_owned();
+        return refused(&CallError::Refused(bad_arguments("create_run", detail)));
+    }
     answer(handle, "create_run", arguments, caller, StatusCode::CREATED).await
 }
 
@@ -61,8 +65,12 @@ async fn answer(
 ) -> Response {
     match handle.call(operation, arguments, &caller).await {
         Ok(reply) => (success, axum::Json(reply)).into_response(),
-        Err(error) => (status_of(&error), axum::Json(json!({"error": error.data()}))).into_response(),
+        Err(error) => refused(&error),
     }
+}
+
+fn refused(error: &CallError) -> Response {
+    (status_of(error), axum::Json(json!({"error": error.data()}))).into_response()
 }
 
 fn status_of(error: &CallError) -> StatusCode {

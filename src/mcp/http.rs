@@ -9,17 +9,20 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::Request;
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use rmcp::ServerHandler;
-use rmcp::model::{ClientCapabilities, Implementation, InitializeRequestParams};
+use rmcp::model::{ClientCapabilities, ErrorData, Implementation, InitializeRequestParams, JsonRpcError, RequestId};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::session::{SessionState, SessionStore, SessionStoreError};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde::Deserialize;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::stdio;
 use crate::state::limit::{BODY, SESSIONS};
 
 /// Without a request or a notification a session is forgotten after so long.
@@ -72,7 +75,9 @@ impl<H: Answering> Door<H> {
         Self { service, sessions }
     }
 
-    pub async fn handle(&self, request: Request) -> Response {
+    /// `body` is the request's, if that was read before.
+    pub async fn handle(&self, request: Request, body: Option<Bytes>) -> Response {
+        let ends_session = request.method() == Method::DELETE;
         let headers = request.headers();
         let is_modern = headers.get(VERSION).is_some_and(|version| version.as_bytes() >= MODERN.as_bytes());
         let session = headers.get(SESSION).and_then(|name| name.to_str().ok());
@@ -85,7 +90,33 @@ impl<H: Answering> Door<H> {
             let why = format!("{} sessions are open; end some (DELETE), or try again later", SESSIONS.max);
             return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
         }
-        self.service.handle(request).await.map(Body::new)
+        let mut response = self.service.handle(request).await.map(Body::new);
+        if ends_session && response.status() == StatusCode::ACCEPTED {
+            // Nothing is left to be done, and some clients take no other word for it.
+            *response.status_mut() = StatusCode::NO_CONTENT;
+        }
+        match body.and_then(|body| refusal(response.status(), &body)) {
+            Some(refusal) => (StatusCode::BAD_REQUEST, axum::Json(stdio::object(&refusal))).into_response(),
+            None => response,
+        }
+    }
+}
+
+/// In the words of the protocol what rmcp answers in a sentence: why the body is no message, or no `initialize`.
+fn refusal(status: StatusCode, body: &[u8]) -> Option<Box<JsonRpcError>> {
+    match status {
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => match stdio::parse(body) {
+            Some(message) => message.err(),
+            None => Some(stdio::invalid_request(None, "the body is no notification of MCP".to_owned())),
+        },
+        StatusCode::BAD_REQUEST => {
+            let message: Value =
+                serde_json::from_slice(body).ok().filter(|one: &Value| one["method"] == "initialize")?;
+            let error = InitializeRequestParams::deserialize(&message["params"]).err()?;
+            let error = ErrorData::invalid_params(format!("initialize: {error}"), None);
+            Some(Box::new(JsonRpcError::new(RequestId::deserialize(&message["id"]).ok(), error)))
+        }
+        _ => None,
     }
 }
 

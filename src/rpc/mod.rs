@@ -142,7 +142,7 @@ fn read_arguments(operation: &'static str, params: &Params) -> Result<Value, Ref
         .map_err(|_| bad_arguments(operation, "params must be an object with the arguments by name".to_owned()))
 }
 
-fn bad_arguments(operation: &'static str, detail: String) -> Refusal {
+pub fn bad_arguments(operation: &'static str, detail: String) -> Refusal {
     let expected = ops::find(operation).map(ops::Entry::arguments).unwrap_or_default();
     Refusal::BadArguments { operation, detail, expected }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::status;
-use crate::harness::http::{Connection, Door, Request, Server, TEXT, WebSocket};
+use crate::harness::http::{Connection, Door, Request, Server, Session, TEXT, WebSocket};
 use crate::harness::{Board, PATIENCE, until};
 
 const LARGEST: usize = 1 << 20;
@@ -200,6 +200,38 @@ fn body_that_is_no_message_is_refused() {
             assert!(message["error"].is_object() || matches!(answer.status, 400..500), "{door:?} {body}: {answer:?}");
         }
     }
+    assert_alive(&server);
+}
+
+#[test]
+fn what_is_no_message_of_mcp_is_answered_in_json_rpc_under_its_id() {
+    let board = Board::new();
+    let server = Server::on(&board);
+    let session = Session::open(&server);
+    let list = server.modern(1, "tools/list", json!({}));
+    let cases = [
+        (r#"{}"#, -32600, Value::Null),
+        (r#"{"jsonrpc":"2.0","id":7}"#, -32600, json!(7)),
+        (r#"{"jsonrpc":"2.0","id":1.5,"method":"tools/list"}"#, -32600, Value::Null),
+        (r#"{"jsonrpc":"2.0","id":null,"method":"tools/list"}"#, -32600, Value::Null),
+        (r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":[]}"#, -32600, json!(7)),
+        (r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":[]}"#, -32600, Value::Null),
+    ];
+    for (body, code, id) in cases {
+        for request in [list.clone(), session.post(&json!({}))] {
+            let answer = server.ask(&request.with_body(body));
+            let message: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+            assert_eq!((answer.status, &message["error"]["code"]), (400, &json!(code)), "{body} {}", answer.text());
+            assert_eq!(message.get("id"), Some(&id), "{body}");
+        }
+    }
+    let nameless =
+        r#"{"jsonrpc":"2.0","id":7,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}"#;
+    let answer = server.ask(&server.initialize(7).with_body(nameless));
+    let message: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    assert_eq!((&message["error"]["code"], &message["id"]), (&json!(-32602), &json!(7)), "{}", answer.text());
+    assert!(answer.text().contains("clientInfo"), "{}", answer.text());
+    assert_eq!(server.ask(&session.end()).status, 204);
     assert_alive(&server);
 }
 

@@ -237,6 +237,7 @@ fn taken_port_is_told_with_the_way_out() {
     let said = fs::read_to_string(log).unwrap();
     assert_eq!((output.status.code(), output.stdout.len()), (Some(3), 0), "{said}");
     assert!(said.contains(&address) && said.contains("--listen"), "{said}");
+    assert_eq!(said.matches("in use").count(), 1, "{said}");
 }
 
 #[test]
