@@ -1,3 +1,5 @@
+use std::num::NonZeroU32;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +50,7 @@ pub struct Params {
     /// A path such as P1.M2
     scope: Option<String>,
     /// 200 unless given
-    limit: Option<u32>,
+    limit: Option<NonZeroU32>,
     /// `next` of the page before
     after: Option<String>,
 }

@@ -1,3 +1,5 @@
+use std::num::NonZeroU32;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +25,7 @@ pub struct Params {
     #[serde(default)]
     all: bool,
     /// 20 unless given
-    limit: Option<u32>,
+    limit: Option<NonZeroU32>,
     /// `next`
     after: Option<String>,
 }

@@ -1,3 +1,5 @@
+use std::num::NonZeroU32;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -26,7 +28,7 @@ pub struct Params {
     /// `next` of the page before
     before_seq: Option<u64>,
     /// 50 unless given
-    limit: Option<u32>,
+    limit: Option<NonZeroU32>,
 }
 
 #[derive(Serialize, JsonSchema)]

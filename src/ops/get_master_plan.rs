@@ -19,7 +19,8 @@ pub struct Params {}
 pub struct Reply {
     goal: Arc<str>,
     master_plan: Arc<str>,
-    created_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created_at: Option<Timestamp>,
     /// The newest versions of the imported plan, the current one last
     #[serde(skip_serializing_if = "<[PlanVersion]>::is_empty")]
     plans: Arc<[PlanVersion]>,
@@ -38,7 +39,7 @@ impl Operation for GetMasterPlan {
         Ok(Reply {
             goal: Arc::clone(&board.goal),
             master_plan: Arc::clone(&board.master_plan),
-            created_at: board.created_at,
+            created_at: Some(board.created_at).filter(|_| state.seq() > 0),
             plans: Arc::clone(&board.plans),
         })
     }

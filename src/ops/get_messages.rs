@@ -1,3 +1,5 @@
+use std::num::NonZeroU32;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +27,7 @@ pub struct Params {
     /// `next` of the last page
     after: Option<String>,
     /// 20 unless given
-    limit: Option<u32>,
+    limit: Option<NonZeroU32>,
 }
 
 #[derive(Serialize, JsonSchema)]

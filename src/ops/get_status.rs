@@ -35,7 +35,8 @@ pub struct Reply {
     progress_percent: u64,
     agents: Agents,
     discoveries_count: usize,
-    last_activity: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_activity: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     paused: Option<Pause>,
     queue: Queue,
@@ -194,7 +195,7 @@ impl Operation for GetStatus {
             total_tasks,
             agents: agents(state, call.now),
             discoveries_count: state.discoveries().len(),
-            last_activity: board.last_activity,
+            last_activity: Some(board.last_activity).filter(|_| state.seq() > 0),
             paused: board.paused.clone(),
             queue: queue(scope, state),
             of_failed: scope.map_or_else(|| of_failed(state), |_| None),

@@ -1,6 +1,7 @@
 //! Parameters that several operations share, and their checks.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::num::NonZeroU32;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -316,10 +317,10 @@ fn check_path(path: &str) -> Result<(), Refusal> {
 }
 
 /// How many entries a page may have: `given`, else `default`.
-pub fn page(given: Option<u32>, default: usize) -> Result<usize, Refusal> {
-    let size = given.map_or(default, |given| given as usize);
+pub fn page(given: Option<NonZeroU32>, default: usize) -> Result<usize, Refusal> {
+    let size = given.map_or(default, |given| given.get() as usize);
     limit::PAGE.check(size)?;
-    Ok(size.max(1))
+    Ok(size)
 }
 
 #[derive(Serialize, JsonSchema)]

@@ -1,3 +1,5 @@
+use std::num::NonZeroU32;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +16,7 @@ pub struct Params {
     /// Those of this one; else of all
     scope: Option<String>,
     /// 50 unless given
-    limit: Option<u32>,
+    limit: Option<NonZeroU32>,
     /// `next` of the page before
     after: Option<String>,
 }

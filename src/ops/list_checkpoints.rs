@@ -1,3 +1,5 @@
+use std::num::NonZeroU32;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +18,7 @@ pub struct Params {
     /// Left out: the workflows
     workflow_id: Option<String>,
     /// 50 unless given
-    limit: Option<u32>,
+    limit: Option<NonZeroU32>,
     /// `next`
     after: Option<String>,
 }

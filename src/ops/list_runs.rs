@@ -1,3 +1,5 @@
+use std::num::NonZeroU32;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +27,7 @@ pub struct Params {
     runner_id: Option<String>,
     agent_name: Option<String>,
     /// 100 unless given
-    limit: Option<u32>,
+    limit: Option<NonZeroU32>,
     /// `next` of the page before
     after: Option<String>,
 }

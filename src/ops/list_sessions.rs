@@ -1,3 +1,5 @@
+use std::num::NonZeroU32;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +21,7 @@ pub struct Params {
     /// Of the newest run
     status: Option<RunStatus>,
     /// 100 unless given
-    limit: Option<u32>,
+    limit: Option<NonZeroU32>,
     /// `next` of the page before
     after: Option<String>,
 }

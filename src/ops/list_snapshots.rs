@@ -1,3 +1,5 @@
+use std::num::NonZeroU32;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +14,7 @@ pub struct ListSnapshots;
 #[serde(deny_unknown_fields)]
 pub struct Params {
     /// 50 unless given
-    limit: Option<u32>,
+    limit: Option<NonZeroU32>,
     /// `next` of the page before
     after: Option<String>,
 }

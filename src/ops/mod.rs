@@ -487,13 +487,43 @@ fn prepare<O: Operation>(arguments: Value) -> Result<Box<dyn Prepared>, Refusal>
     harmless::value(&mut arguments);
     // Nothing of a read is kept.
     let redacted = if O::ANNOTATIONS.read_only { 0 } else { redact::value(&mut arguments) };
-    match serde_path_to_error::deserialize(arguments) {
+    let whole = has_whole_fraction(&arguments).then(|| with_integers(arguments.clone()));
+    let parsed = serde_path_to_error::deserialize(arguments);
+    let parsed = parsed.or_else(|error| whole.and_then(|whole| serde_json::from_value(whole).ok()).ok_or(error));
+    match parsed {
         Ok(params) => Ok(Box::new(Parsed::<O> { params, redacted })),
         Err(error) => Err(Refusal::BadArguments {
             operation: O::NAME,
             detail: error.to_string(),
             expected: schema::summary(&schema::of::<O::Params>()),
         }),
+    }
+}
+
+/// The largest up to which every whole number is a double of its own.
+const LARGEST_WHOLE: f64 = 9_007_199_254_740_992.0;
+
+/// The integer that JSON Schema takes a number like `5.0` for, and some clients write so.
+fn integer(number: &serde_json::Number) -> Option<i64> {
+    let fraction = number.as_f64().filter(|value| number.is_f64() && value.abs() <= LARGEST_WHOLE)?;
+    (fraction.fract() == 0.0).then_some(fraction as i64)
+}
+
+fn has_whole_fraction(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => integer(number).is_some(),
+        Value::Array(items) => items.iter().any(has_whole_fraction),
+        Value::Object(fields) => fields.values().any(has_whole_fraction),
+        Value::Null | Value::Bool(_) | Value::String(_) => false,
+    }
+}
+
+fn with_integers(value: Value) -> Value {
+    match value {
+        Value::Number(number) => integer(&number).map_or(Value::Number(number), Value::from),
+        Value::Array(items) => items.into_iter().map(with_integers).collect(),
+        Value::Object(fields) => fields.into_iter().map(|(name, value)| (name, with_integers(value))).collect(),
+        other => other,
     }
 }
 

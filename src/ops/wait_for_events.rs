@@ -1,3 +1,5 @@
+use std::num::NonZeroU32;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +25,7 @@ pub struct Params {
     #[serde(default)]
     wait_seconds: u64,
     /// 50 unless given
-    limit: Option<u32>,
+    limit: Option<NonZeroU32>,
 }
 
 #[derive(Serialize, JsonSchema)]

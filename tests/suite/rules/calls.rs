@@ -1,6 +1,9 @@
 //! What a call may look like: bad input, limits, idempotency keys, batches, pages.
 
+use std::sync::Arc;
+
 use callboard::ops::DefaultAgent;
+use callboard::state::id::TaskId;
 use callboard::state::policy::Policy;
 use callboard::state::task::TaskStatus;
 use callboard::state::time::SECOND;
@@ -156,6 +159,23 @@ fn bad_input_is_refused_by_name_with_a_way_out_and_records_nothing() {
         assert!(message.len() < 600, "{message}");
         assert_eq!(world.state.seq(), seq, "{operation} {shown} recorded something");
     }
+}
+
+#[test]
+fn whole_numbers_are_integers_however_they_are_written() {
+    let mut world = World::new().agent("a1");
+    let task = |world: &World| Arc::clone(world.state.task(&TaskId::trusted("t")).unwrap());
+    let call = json!({"id": "t", "description": "d", "priority": 3.0, "max_attempts": 2e0});
+    world.call("create_task", call).expect("created");
+    assert_eq!((task(&world).priority, task(&world).max_attempts), (3, 2));
+    world.claim("a1", "t");
+    let data = json!({"ratio": 5.0, "half": 0.5});
+    world.call("complete_task", json!({"task_id": "t", "output": "o", "data": data})).expect("completed");
+    assert_eq!(task(&world).result.as_ref().expect("a result").data, Some(data));
+    for priority in [json!(3.5), json!("3"), json!(1e300)] {
+        world.call("create_task", json!({"description": "d", "priority": priority})).refuses("bad_arguments");
+    }
+    world.call("get_all_tasks", json!({"limit": 0})).refuses("bad_arguments");
 }
 
 #[test]
