@@ -20,7 +20,7 @@ mod scene;
 mod tell;
 
 use std::io::{self, IsTerminal, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -74,24 +74,12 @@ struct Input {
     cwd: Option<PathBuf>,
     #[serde(default)]
     stop_hook_active: bool,
+    /// Work that goes on when the turn ends, and wakes the session. Of whichever form, like the tool's input: most hooks
+    /// need neither.
     #[serde(default)]
-    background_tasks: Vec<BackgroundTask>,
+    background_tasks: Value,
     #[serde(default)]
-    tool_input: ToolInput,
-}
-
-/// Of the tools that change one file.
-#[derive(Default, Deserialize)]
-struct ToolInput {
-    file_path: Option<PathBuf>,
-    notebook_path: Option<PathBuf>,
-}
-
-/// Work that goes on when the turn ends, and wakes the session.
-#[derive(Deserialize)]
-struct BackgroundTask {
-    #[serde(rename = "type")]
-    kind: Option<String>,
+    tool_input: Value,
 }
 
 pub fn run(session: &Session, arguments: &Arguments) -> Outcome {
@@ -120,8 +108,9 @@ impl Hook {
             }
             Self::Stop => tell::at_stop(&scene).map(|reason| json!({"decision": "block", "reason": reason})),
             Self::Guard => {
-                let file = input.tool_input.file_path.or(input.tool_input.notebook_path)?;
-                let reason = tell::at_edit(&scene, &file)?;
+                // Of the tools that change one file.
+                let file = ["file_path", "notebook_path"].iter().find_map(|name| input.tool_input[name].as_str())?;
+                let reason = tell::at_edit(&scene, Path::new(file))?;
                 Some(json!({"hookSpecificOutput": {
                     "hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason,
                 }}))
@@ -136,7 +125,8 @@ impl Hook {
 
 impl Input {
     fn has_subagents(&self) -> bool {
-        self.background_tasks.iter().any(|task| matches!(task.kind.as_deref(), Some("subagent" | "workflow")))
+        let mut tasks = self.background_tasks.as_array().into_iter().flatten();
+        tasks.any(|task| matches!(task["type"].as_str(), Some("subagent" | "workflow")))
     }
 }
 

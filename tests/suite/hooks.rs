@@ -68,6 +68,10 @@ fn stops(board: &Board, active: bool) -> Value {
     input(board, "Stop", json!({"stop_hook_active": active, "last_assistant_message": "Done."}))
 }
 
+fn stops_with(board: &Board, more: Value) -> Value {
+    input(board, "Stop", more)
+}
+
 fn used_a_tool(board: &Board) -> Value {
     let used = json!({"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_response": {"stdout": "x".repeat(1 << 20)},
         "tool_use_id": "toolu_1", "duration_ms": 7});
@@ -260,6 +264,10 @@ fn unreadable_input_and_a_damaged_board_are_passed_over_in_silence() {
             assert_eq!(answer(by_shell(&board, hook), bad.as_bytes()), "", "{bad:?}");
         }
     }
+    // What a hook does not need may have any form.
+    let other = stops_with(&board, json!({"tool_input": "ls", "background_tasks": null}));
+    assert!(answer(by_shell(&board, "stop"), other.to_string().as_bytes()).contains("block"));
+    assert!(context_of(by_shell(&board, "session-start"), &other).contains("agent ada"));
     assert!(answer(by_shell(&board, "stop"), b"{\"cwd\": \"/nowhere/at/all\", \"new\": {}}").contains("block"));
     fs::write(board.file("mcp-state.json"), "{\"schema_version\": 1").unwrap();
     silent(by_shell(&board, "stop"), &stops(&board, false));
@@ -425,9 +433,9 @@ fn a_hook_that_lost_its_parent_speaks_for_the_only_agent_in_its_worktree() {
         printed
     };
     assert!(orphaned(board.base()).contains("agent ada"));
-    let elsewhere = board.base().join("elsewhere");
-    git_dir(&elsewhere);
-    assert!(orphaned(&elsewhere).contains("not registered"));
+    let elsewhere = tempfile::tempdir().unwrap();
+    git_dir(elsewhere.path());
+    assert!(orphaned(elsewhere.path()).contains("not registered"));
     client.register("bob");
     assert!(orphaned(board.base()).contains("not registered"), "two agents: which is it?");
 }
