@@ -65,14 +65,15 @@ fn is_none_of(board: &Path, path: &Path) -> Result<(), Refusal> {
 
 /// A regular file, and not more of it than may be kept.
 fn read(path: &Path) -> Result<Vec<u8>, Refusal> {
+    let unread = |error: io::Error| Refusal::ArtifactUnread { detail: error.to_string() };
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let opened = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path);
-    let file: File = opened.map_err(|error| failed(&error))?;
-    if !file.metadata().map_err(|error| failed(&error))?.is_file() {
-        return Err(Refusal::ArtifactFailed { detail: "the path leads to no regular file".to_owned() });
+    let file: File = opened.map_err(unread)?;
+    if !file.metadata().map_err(unread)?.is_file() {
+        return Err(Refusal::ArtifactUnread { detail: "the path leads to no regular file".to_owned() });
     }
     let mut content = Vec::new();
-    file.take(limit::ARTIFACT.max as u64 + 1).read_to_end(&mut content).map_err(|error| failed(&error))?;
+    file.take(limit::ARTIFACT.max as u64 + 1).read_to_end(&mut content).map_err(unread)?;
     limit::ARTIFACT.check(content.len())?;
     Ok(content)
 }

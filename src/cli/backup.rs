@@ -8,11 +8,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use serde_json::json;
 
 use super::scratch::Scratch;
-use super::{Outcome, Session, say};
+use super::{Declined, Outcome, Session, say};
 use crate::bundle;
 use crate::clock::{Clock, SystemClock};
 use crate::config;
@@ -66,17 +66,16 @@ pub fn write(dir: &Path, file: &Path, force: bool) -> anyhow::Result<Header> {
         bail!("no board here: there is none in {}; name another with --dir", dir.display());
     }
     directory::inspect(dir)?;
-    match std::fs::symlink_metadata(file) {
-        Ok(_) if !force => {
-            bail!("{} exists already; choose another name, or --force to replace it", file.display())
-        }
-        Ok(metadata) if metadata.is_symlink() => {
-            bail!("{} is a symbolic link, which is not replaced; name its target", file.display())
-        }
+    let why_not = match std::fs::symlink_metadata(file) {
+        Ok(_) if !force => Some("exists already; choose another name, or --force to replace it"),
+        Ok(metadata) if metadata.is_symlink() => Some("is a symbolic link, which is not replaced; name its target"),
         Ok(metadata) if !metadata.is_file() => {
-            bail!("{} is not a regular file, so it is not replaced; choose another name", file.display())
+            Some("is not a regular file, so it is not replaced; choose another name")
         }
-        _ => {}
+        _ => None,
+    };
+    if let Some(why_not) = why_not {
+        return Err(Declined(anyhow!("{} {why_not}", file.display())).into());
     }
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let work = Scratch::make_in(parent, "backup");

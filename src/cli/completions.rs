@@ -1,7 +1,6 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::CommandFactory;
 use clap_complete::Shell;
 
 use super::Outcome;
@@ -15,7 +14,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Outcome {
     // In memory first: the generator panics when its output is closed.
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut super::Arguments::command(), "callboard", &mut script);
+    clap_complete::generate(arguments.shell, &mut super::command(), "callboard", &mut script);
     io::stdout().lock().write_all(&script)?;
     Ok(ExitCode::SUCCESS)
 }

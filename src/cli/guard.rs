@@ -2,11 +2,11 @@
 //! for nobody, so that a git hook may ask it.
 
 use std::env;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use anyhow::{Context, ensure};
 use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::connect::{self, quoted};
 use super::hook::Scene;
 use super::print::{Page, Tone};
-use super::{Outcome, Session};
+use super::{Outcome, Session, usage_error};
 use crate::state::reservation::Hold;
 use crate::worktree::Worktree;
 
@@ -41,7 +41,7 @@ pub fn run(session: &Session, arguments: &Arguments) -> Outcome {
     if arguments.install_git_hook {
         return install(session);
     }
-    let files = if arguments.staged { staged(&session.cwd)? } else { arguments.files.clone() };
+    let files = if arguments.staged { staged(&session.cwd) } else { arguments.files.clone() };
     // Where no board is, or none that can be read, nobody is known to hold anything.
     let held = Scene::look(session, None).map(|scene| held(&scene, &files)).unwrap_or_default();
     let shown = held.iter().map(|one| json!({"file": one.file, "holds": one.holds}));
@@ -72,23 +72,27 @@ fn write(page: &mut Page, held: &[Held]) {
 }
 
 /// As git says it, which has set the index of this very commit in the environment of its hook.
-fn staged(cwd: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let text = git(cwd, &["diff", "--cached", "--name-only", "--no-renames", "--no-relative", "-z"])?;
+fn staged(cwd: &Path) -> Vec<PathBuf> {
+    let text = git(cwd, &["diff", "--cached", "--name-only", "--no-renames", "--no-relative", "-z"]);
     let root = Worktree::at(cwd).map_or_else(|| cwd.to_owned(), |worktree| worktree.root);
-    Ok(text.split('\0').filter(|name| !name.is_empty()).map(|name| root.join(name)).collect())
+    text.split('\0').filter(|name| !name.is_empty()).map(|name| root.join(name)).collect()
 }
 
-fn git(cwd: &Path, arguments: &[&str]) -> anyhow::Result<String> {
-    let output = Command::new("git").args(arguments).current_dir(cwd).stdin(Stdio::null()).output();
-    let output = output.context("cannot start git")?;
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "git {} failed: {}", arguments[0], complaint.trim());
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+/// Without git, or outside of it, the command line asks for what is not there. Exit code 1 would say that a file is held.
+fn git(cwd: &Path, arguments: &[&str]) -> String {
+    match Command::new("git").args(arguments).current_dir(cwd).stdin(Stdio::null()).output() {
+        Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).into_owned(),
+        Ok(output) => {
+            let complaint = String::from_utf8_lossy(&output.stderr);
+            usage_error(format!("git {} failed: {}", arguments[0], complaint.lines().next().unwrap_or_default()))
+        }
+        Err(error) => usage_error(format!("cannot start git: {error}")),
+    }
 }
 
 /// The hook is all worktrees' of the repository. One that is there already is somebody's, and stays as it is.
 fn install(session: &Session) -> Outcome {
-    let path = git(&session.cwd, &["rev-parse", "--git-path", "hooks/pre-commit"])?;
+    let path = git(&session.cwd, &["rev-parse", "--git-path", "hooks/pre-commit"]);
     let path = session.cwd.join(path.trim_end_matches('\n'));
     let exe = connect::command(&env::current_exe()?, env::var_os("PATH").as_deref());
     let dir = match &session.dir_given {
@@ -97,30 +101,76 @@ fn install(session: &Session) -> Outcome {
     };
     // Exit code 1 says that a file is held; a callboard that is missing or cannot read its board stops no commit.
     let call = format!("{} guard --staged{dir} || [ $? -ne 1 ] || exit 1", quoted(&exe.to_string_lossy()));
-    let text = format!(
-        "#!/bin/sh\n# Stops a commit of files that another agent holds, see `callboard guard --help`.\n{call}\n"
-    );
-    let (status, code) = match fs::read(&path) {
-        Ok(found) if String::from_utf8_lossy(&found).contains("guard --staged") => ("unchanged", 0),
-        Ok(_) => ("foreign", super::REFUSED),
-        Err(_) => {
-            if let Some(parent) = path.parent() {
-                fs::create_dir_all(parent)?;
-            }
-            // Never through a link, and never over what came meanwhile.
-            let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(&path)?;
-            file.write_all(text.as_bytes())?;
-            ("written", 0)
+    let status = GitHook::at(&path)?;
+    if status == GitHook::Missing {
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
         }
+        let text = format!(
+            "#!/bin/sh\n# Stops a commit of files that another agent holds, see `callboard guard --help`.\n{call}\n"
+        );
+        // Never through a link, and never over what came meanwhile.
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(&path)?;
+        file.write_all(text.as_bytes())?;
+    }
+    let (word, code) = match status {
+        GitHook::Missing => ("written", 0),
+        GitHook::Ours => ("unchanged", 0),
+        GitHook::Foreign => ("foreign", super::REFUSED),
+        GitHook::Idle => ("not_executable", super::REFUSED),
+        GitHook::NoFile => ("no_file", super::REFUSED),
     };
-    let reply = json!({"path": path, "status": status, "line": call});
+    let reply = json!({"path": path, "status": word, "line": call});
+    let shown = path.display();
     session.show(&reply, |page| match status {
-        "written" => page.line(format_args!("wrote {}", path.display())),
-        "unchanged" => page.line(format_args!("already there: {}", path.display())),
-        _ => {
-            page.line(format_args!("{} is not callboard's and stays as it is; add this line to it:", path.display()));
+        GitHook::Missing => page.line(format_args!("wrote {shown}")),
+        GitHook::Ours => page.line(format_args!("already there: {shown}")),
+        GitHook::Foreign => {
+            page.line(format_args!("{shown} is not callboard's and stays as it is; add this line to it:"));
             page.line(&call);
         }
+        GitHook::Idle => page.line(format_args!(
+            "{shown} asks callboard, but git does not run it: it is not executable; run `chmod +x {}`",
+            quoted(&path.to_string_lossy())
+        )),
+        GitHook::NoFile => page.line(format_args!(
+            "{shown} is a directory or a link to nothing, and stays as it is; move it away and try again"
+        )),
     })?;
     Ok(ExitCode::from(code))
+}
+
+/// What is in the place of git's hook.
+#[derive(Clone, Copy, PartialEq)]
+enum GitHook {
+    Missing,
+    /// It asks `callboard guard`.
+    Ours,
+    /// It would, but git skips it.
+    Idle,
+    Foreign,
+    /// A directory, or a link that leads nowhere.
+    NoFile,
+}
+
+impl GitHook {
+    fn at(path: &Path) -> anyhow::Result<Self> {
+        let metadata = match fs::metadata(path) {
+            Ok(metadata) => metadata,
+            Err(_) if path.is_symlink() => return Ok(Self::NoFile),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self::Missing),
+            Err(error) => return Err(error.into()),
+        };
+        if !metadata.is_file() {
+            return Ok(Self::NoFile);
+        }
+        let text = fs::read(path)?;
+        let text = String::from_utf8_lossy(&text);
+        let asks = text.lines().any(|line| line.contains("guard --staged") && !line.trim_start().starts_with('#'));
+        Ok(match metadata.mode() & 0o111 != 0 {
+            _ if !asks => Self::Foreign,
+            true => Self::Ours,
+            false => Self::Idle,
+        })
+    }
 }

@@ -2,7 +2,6 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::CommandFactory;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 use fs_err as fs;
@@ -65,7 +64,7 @@ const FILES: [(&str, &str); 6] = [
 ];
 
 pub fn run(arguments: &Arguments) -> Outcome {
-    let mut command = super::Arguments::command().disable_help_subcommand(true);
+    let mut command = super::command().disable_help_subcommand(true);
     command.build();
     match &arguments.out {
         None => io::stdout().lock().write_all(&page(&command)?)?,

@@ -56,16 +56,17 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
+use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 use serde_json::{Value, json};
 use tracing_subscriber::EnvFilter;
 
 use board::{Board, Server};
 
 use crate::clock::SystemClock;
+use crate::http::tokens::TokensError;
 use crate::location::{Location, Start};
 use crate::ops::LARGEST_INPUT;
-use crate::participant::{self, AgentChoice, CallError, Caller, Handle, Options, Stay};
+use crate::participant::{self, AgentChoice, BoardError, CallError, Caller, Handle, Options, Stay};
 use crate::rpc::client::{Blame, ClientError};
 use crate::signal;
 use crate::state::guard::HUMAN;
@@ -118,6 +119,9 @@ struct Arguments {
     log_format: LogFormat,
     #[command(subcommand)]
     command: Command,
+    /// The command's name if it is one of [`LOCAL`]
+    #[arg(skip)]
+    local: Option<&'static str>,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -232,26 +236,29 @@ enum Command {
     Man(man::Arguments),
 }
 
-impl Command {
-    /// Its name when it is about this machine and has no use for a server's board.
-    fn local_name(&self) -> Option<&'static str> {
-        match self {
-            Self::Doctor(_) => Some("doctor"),
-            Self::Work(_) => Some("work"),
-            Self::Supervise => Some("supervise"),
-            Self::Bench(_) => Some("bench"),
-            Self::Mcp(_) => Some("mcp"),
-            Self::Serve(_) => Some("serve"),
-            Self::Token(_) => Some("token"),
-            Self::Connect(_) => Some("connect"),
-            Self::Hook(_) => Some("hook"),
-            Self::Guard(_) => Some("guard"),
-            Self::State(_) => Some("state"),
-            Self::Backup(_) => Some("backup"),
-            Self::Restore(_) => Some("restore"),
-            _ => None,
-        }
-    }
+/// Commands that are about this machine and have no use for a server's board.
+const LOCAL: [&str; 13] = [
+    "doctor",
+    "work",
+    "supervise",
+    "bench",
+    "mcp",
+    "serve",
+    "token",
+    "connect",
+    "hook",
+    "guard",
+    "state",
+    "backup",
+    "restore",
+];
+
+/// The command line as it is parsed and documented.
+fn command() -> clap::Command {
+    let root = Arguments::command();
+    let of_servers = root.get_arguments().filter(|one| ["server", "token_file"].contains(&one.get_id().as_str()));
+    let hidden: Vec<_> = of_servers.map(|one| one.clone().hide(true)).collect();
+    root.mut_subcommands(|one| if LOCAL.contains(&one.get_name()) { one.args(hidden.clone()) } else { one })
 }
 
 /// What commands need: where the board is, how to call it, how to print.
@@ -272,7 +279,9 @@ pub struct Session {
 pub type Outcome = anyhow::Result<ExitCode>;
 
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let matches = command().get_matches();
+    let mut arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    arguments.local = LOCAL.into_iter().find(|name| matches.subcommand_name() == Some(name));
     start_log(arguments.log_format);
     let is_hook = matches!(arguments.command, Command::Hook(_));
     let wording = match &arguments.command {
@@ -292,11 +301,14 @@ pub fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments) -> Outcome {
-    if let (Some(name), Some(_)) = (arguments.command.local_name(), &arguments.server) {
+    if let (Some(name), Some(_)) = (arguments.local, &arguments.server) {
         usage_error(format!("`callboard {name}` is about this machine; leave --server out"));
     }
     if let (Command::Work(_), Some(_)) = (&arguments.command, &arguments.agent) {
         usage_error("`callboard work` names its agents itself, after --workflow ID: ID-1, ID-2, …; leave --agent out");
+    }
+    if let (Command::Serve(_), Some(_)) = (&arguments.command, &arguments.agent) {
+        usage_error("`callboard serve` is for many agents, each of whom says who it is; leave --agent out");
     }
     if let Command::Supervise = arguments.command {
         // It needs none of what follows, nor the directory that its worker was started in.
@@ -380,15 +392,36 @@ enum Wording {
     },
 }
 
+/// What a command says no to itself, though the board can be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{0:#}")]
+struct Declined(anyhow::Error);
+
+/// Codes of refusals that no other call would be spared: the disk or a directory of the board.
+const CODES_OF_THE_BOARD: [&str; 4] = ["archive_failed", "artifact_failed", "bundles_failed", "history_unread"];
+
+fn blame_and_data(error: &anyhow::Error) -> (Blame, Value) {
+    if let Some(call) = error.downcast_ref::<CallError>() {
+        let blame = match call {
+            CallError::UnknownOperation(_) => Blame::Name,
+            CallError::Refused(_) => Blame::Call,
+            CallError::Failed(failure) if matches!(**failure, BoardError::NotInThePast { .. }) => Blame::Call,
+            CallError::Failed(_) | CallError::Gone => Blame::Board,
+        };
+        return (blame, call.data());
+    }
+    if let Some(error) = error.downcast_ref::<ClientError>() {
+        return (error.blame(), error.data());
+    }
+    let is_declined = error.is::<Declined>() || error.downcast_ref().is_some_and(TokensError::is_refusal);
+    let (blame, code) = if is_declined { (Blame::Call, "refused") } else { (Blame::Board, "failed") };
+    (blame, json!({"code": code, "message": format!("{error:#}")}))
+}
+
 /// The error on standard error, and the exit code that it stands for.
 fn report(error: &anyhow::Error, wording: &Wording) -> ExitCode {
-    let (blame, data) = match (error.downcast_ref::<CallError>(), error.downcast_ref::<ClientError>()) {
-        (Some(error @ CallError::UnknownOperation(_)), _) => (Blame::Name, error.data()),
-        (Some(error @ CallError::Refused(_)), _) => (Blame::Call, error.data()),
-        (Some(error @ (CallError::Failed(_) | CallError::Gone)), _) => (Blame::Board, error.data()),
-        (None, Some(error)) => (error.blame(), error.data()),
-        (None, None) => (Blame::Board, json!({"code": "failed", "message": format!("{error:#}")})),
-    };
+    let (blame, data) = blame_and_data(error);
+    let is_of_the_board = data["code"].as_str().is_some_and(|code| CODES_OF_THE_BOARD.contains(&code));
     let message = print::text(&data["message"]);
     say(&match wording {
         Wording::Json => print::harmless_json(&json!({"error": data}).to_string()),
@@ -399,8 +432,8 @@ fn report(error: &anyhow::Error, wording: &Wording) -> ExitCode {
     });
     ExitCode::from(match blame {
         Blame::Name => USAGE,
-        Blame::Call => REFUSED,
-        Blame::Board => FAILED,
+        Blame::Call if !is_of_the_board => REFUSED,
+        Blame::Call | Blame::Board => FAILED,
     })
 }
 
@@ -430,12 +463,12 @@ pub fn read_input(name: &str) -> String {
 
 /// A command line that clap could not know to be wrong.
 pub fn usage_error(message: impl std::fmt::Display) -> ! {
-    Arguments::command().error(clap::error::ErrorKind::ValueValidation, message).exit()
+    command().error(clap::error::ErrorKind::ValueValidation, message).exit()
 }
 
 /// Where in `words`, a command line behind the program's name, the subcommand stands.
 pub fn place_of_subcommand(words: &[String]) -> Option<usize> {
-    let command = Arguments::command();
+    let command = command();
     let takes_value = |word: &str| {
         let mut known = command.get_arguments().filter(|one| one.get_action().takes_values());
         known.any(|one| one.get_long().is_some_and(|long| word.strip_prefix("--") == Some(long)))
@@ -460,7 +493,7 @@ impl Session {
             workspace: workspace.as_deref(),
             home: home.as_deref(),
         });
-        let server = match arguments.command.local_name() {
+        let server = match arguments.local {
             None => Server::named(arguments, &location.dir),
             Some(_) => None,
         };
@@ -597,7 +630,8 @@ impl Session {
                 project_root: &root,
                 home: self.home.as_deref(),
             },
-        )?;
+        )
+        .map_err(Declined)?;
         if self.json {
             self.print_json(&serde_json::to_value(connected)?)?;
         } else {
@@ -654,7 +688,7 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        Arguments::command().debug_assert();
+        command().debug_assert();
     }
 
     #[test]
@@ -670,7 +704,7 @@ mod tests {
             }
             command.get_subcommands().for_each(check);
         }
-        check(&Arguments::command());
+        check(&command());
     }
 
     #[test]

@@ -4,11 +4,12 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 use super::print::Column;
-use super::{Outcome, Session};
+use super::{Outcome, Session, usage_error};
 use crate::clock::{Clock, SystemClock};
 use crate::http::tokens::{self, Entry, Wish};
-use crate::participant::{CallError, directory};
+use crate::participant::directory;
 use crate::state::agent::Role;
+use crate::state::guard::HUMAN;
 use crate::state::id::AgentId;
 
 #[derive(clap::Args)]
@@ -74,8 +75,14 @@ fn add(session: &Session, wanted: Add) -> Outcome {
     if let Some(objection) = session.objection() {
         anyhow::bail!(objection);
     }
+    let agent = session.agent.as_deref().map(AgentId::checked).transpose();
+    let agent = agent.unwrap_or_else(|refusal| usage_error(format!("--agent: {refusal}")));
+    if agent.as_ref().is_some_and(|agent| agent.as_str() == HUMAN) {
+        usage_error(format!(
+            "--agent {HUMAN} is whose board it is, and no agent; for a person who may do everything: --role leader"
+        ));
+    }
     directory::prepare(session.dir())?;
-    let agent = session.agent.as_deref().map(AgentId::checked).transpose().map_err(CallError::Refused)?;
     let wish = Wish { name: wanted.name, role: wanted.role.into(), agent, days: wanted.expires };
     let (entry, text) = tokens::add(session.dir(), wish)?;
     let mut reply = shown(&entry);

@@ -60,6 +60,13 @@ pub enum TokensError {
     BadName,
 }
 
+impl TokensError {
+    /// Another wish would be met.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Refused(_) | Self::Taken { .. } | Self::Unknown { .. } | Self::BadName)
+    }
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {

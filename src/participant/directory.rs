@@ -168,7 +168,9 @@ pub fn inspect(path: &Path) -> Result<(), DirectoryError> {
         return refuse("owned by another user", "choose another with --dir, or run as its owner");
     }
     if metadata.mode() & 0o002 != 0 {
-        return refuse("writable by everybody", "run `chmod 700` on it");
+        let is_shared = metadata.mode() & 0o1000 != 0;
+        let remedy = if is_shared { "choose a directory of your own with --dir" } else { "run `chmod 700` on it" };
+        return refuse("writable by everybody", remedy);
     }
     inspect_run(path)
 }

@@ -199,10 +199,10 @@ pub enum Refusal {
     TextOrPath,
     #[error("path would be one of the machine with the board, which is not yours; give the content as text")]
     PathOfOtherMachine,
-    #[error(
-        "the artifact could not be read or written ({detail}); see to its path, and to the board's directory and disk"
-    )]
+    #[error("the artifact could not be written ({detail}); see to the board's directory `artifacts` and its disk")]
     ArtifactFailed { detail: String },
+    #[error("the artifact's path cannot be read ({detail}); name a regular file that you may read, or give text")]
+    ArtifactUnread { detail: String },
     #[error("which bundles? give scope, or model_id, base_url and toolset_hash, of which one is made")]
     ScopeMissing,
     #[error("the scope has what looks like a secret in it; choose a name that says what the bundles are for")]

@@ -345,6 +345,74 @@ fn a_long_list_is_shown_by_pages_or_whole() {
 }
 
 #[test]
+fn exit_codes_say_who_can_mend_it() {
+    let project = Project::with_tasks(&json!([{"id": "a", "description": "x"}]));
+    project.says(&["token", "add", "--name", "ci"]);
+    std::fs::create_dir(project.dir("project/.mcp.json")).expect("a directory");
+    let cases: [(&[&str], i32, &str); 15] = [
+        (&["token", "add", "--name", "ci"], REFUSED, "token `ci` already"),
+        (&["token", "add", "--name", "a b"], REFUSED, "a token's name"),
+        (&["token", "revoke", "zz"], REFUSED, "no token `zz`"),
+        (&["token", "add", "--agent", "a b"], USAGE, "--agent"),
+        (&["token", "add", "--agent", "human"], USAGE, "--role leader"),
+        (&["connect", "cursor", "--hooks"], REFUSED, "claude, codex and gemini"),
+        (&["connect", "zed", "--url", "http://x"], REFUSED, "connect zed"),
+        (&["connect", "claude", "--url", "http://x", "--agent", "a"], USAGE, "leave --agent out"),
+        (&["connect", "claude", "--global"], REFUSED, "claude mcp add"),
+        (&["connect", "claude"], REFUSED, "is not a file"),
+        (&["guard", "--staged"], USAGE, "git"),
+        (&["guard", "--install-git-hook"], USAGE, "git"),
+        (&["state", "--at", "9999"], REFUSED, "9999"),
+        (&["serve", "--agent", "ada"], USAGE, "leave --agent out"),
+        (&["artifact", "attach", "a", "missing", "--agent", "human"], REFUSED, "path cannot be read"),
+    ];
+    for (arguments, code, part) in cases {
+        let ran = project.run(arguments);
+        assert_eq!(ran.code, code, "{arguments:?}: {}", ran.err);
+        contains(&ran.err, &[part]);
+    }
+    Ran::of(project.command(&["connect", "cursor"]).current_dir(project.dir("home")))
+        .fails(REFUSED, &["home directory"]);
+
+    for name in ["snapshots", "bundles", "artifacts"] {
+        drop(std::fs::remove_dir_all(project.board().join(name)));
+        std::fs::write(project.board().join(name), "in the way").expect("a file");
+    }
+    std::fs::write(project.dir("project/report"), "all well").expect("a file");
+    let cases: [&[&str]; 4] = [
+        &["snapshot", "create"],
+        &["reset", "a"],
+        &["bundle", "--state-scope", "s", "save", "--prompt", "system=x"],
+        &["artifact", "attach", "a", "report"],
+    ];
+    for arguments in cases {
+        let ran = project.run(arguments);
+        assert_eq!(ran.code, FAILED, "{arguments:?}: {}", ran.err);
+    }
+}
+
+#[test]
+fn before_there_is_a_board_nothing_has_a_time() {
+    let project = Project::new();
+    for operation in ["get_status", "get_master_plan"] {
+        let reply = project.json(&["call", operation]).to_string();
+        assert!(!reply.contains("1970"), "{reply}");
+    }
+}
+
+#[test]
+fn a_directory_that_everybody_shares_is_not_to_be_closed_to_them() {
+    use std::os::unix::fs::PermissionsExt;
+    let project = Project::new();
+    let shared = project.dir("shared");
+    std::fs::create_dir(&shared).expect("a directory");
+    std::fs::set_permissions(&shared, std::fs::Permissions::from_mode(0o1777)).expect("permissions");
+    let ran = project.run(&["--dir", shared.to_str().expect("text"), "init", "x"]);
+    ran.fails(FAILED, &["writable by everybody", "of your own with --dir"]);
+    assert!(!ran.err.contains("chmod"), "{}", ran.err);
+}
+
+#[test]
 fn a_closed_pipe_ends_every_command_quietly() {
     let project = many_tasks();
     let commands: [&[&str]; 8] = [

@@ -367,6 +367,10 @@ fn a_servers_address_is_checked_before_anything_is_sent() {
     for command in ["doctor", "mcp", "serve"] {
         fails(&run(&board, &["--server", "http://127.0.0.1:1", command]), USAGE, &[command, "leave --server out"]);
     }
+    for (command, is_shown) in [("mcp", false), ("serve", false), ("guard", false), ("status", true)] {
+        assert_eq!(run(&board, &[command, "--help"]).stdout.contains("--server"), is_shown, "{command}");
+    }
+    fails(&run(&board, &["token", "add", "--server", "http://127.0.0.1:1"]), USAGE, &["token", "leave --server out"]);
     fails(&run(&board, &["--server", "http://127.0.0.1:1", "connect", "claude"]), USAGE, &["leave --server out"]);
     let missing = ["--server", "http://127.0.0.1:1", "--token-file", "nowhere", "status"];
     fails(&run(&board, &missing), USAGE, &["--token-file", "nowhere"]);

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -444,7 +445,24 @@ fn a_foreign_git_hook_stays_and_ours_is_written_once() {
     assert_eq!(refused.status.code(), Some(1));
     assert!(said.contains("guard --staged") && said.contains("add this line"), "{said}");
     assert_eq!(fs::read_to_string(&hook).unwrap(), "#!/bin/sh\necho mine\n");
+    let says = |part: &str| {
+        let refused = install();
+        let said = String::from_utf8(refused.stdout).unwrap();
+        assert_eq!(refused.status.code(), Some(1));
+        assert!(said.contains(part) && said.contains(hook.to_str().unwrap()), "{part} in {said}");
+    };
+    fs::write(&hook, "#!/bin/sh\n# no guard --staged here\n").unwrap();
+    says("add this line");
+    fs::write(&hook, "#!/bin/sh\ncallboard guard --staged\n").unwrap();
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o644)).unwrap();
+    says("chmod +x");
     fs::remove_file(&hook).unwrap();
+    std::os::unix::fs::symlink("nowhere", &hook).unwrap();
+    says("a link to nothing");
+    fs::remove_file(&hook).unwrap();
+    fs::create_dir(&hook).unwrap();
+    says("a directory");
+    fs::remove_dir(&hook).unwrap();
     assert!(install().status.success());
     let written = fs::read_to_string(&hook).unwrap();
     assert!(install().status.success());

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use anyhow::Context;
-use clap::{ArgMatches, CommandFactory};
+use clap::ArgMatches;
 
-use super::super::Arguments;
+use super::super::command;
 
 /// What `connect` decides of a command line. Other options that stand in one are the user's, and stay.
 #[derive(Clone, Copy, Default)]
@@ -50,7 +50,7 @@ pub fn runs(words: &[String], path: &[&str]) -> bool {
 
 /// Each with its value; none if the line is not one of callboard's that runs the subcommand `path`.
 fn options(words: &[String], path: &[&str]) -> Option<Vec<Vec<String>>> {
-    let mut root = Arguments::command();
+    let mut root = command();
     let line = ["callboard"].into_iter().chain(words.iter().map(String::as_str));
     let matches = root.try_get_matches_from_mut(line).ok()?;
     if names(&matches) != path {
