@@ -3,9 +3,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Annotations, Call, Operation, Prepared, Toolset, WRITE, find};
-use crate::state::State;
 use crate::state::limit;
 use crate::state::refusal::{BatchError, Refusal};
+use crate::state::{Created, State};
 
 pub struct ApplyBatch;
 
@@ -31,7 +31,7 @@ pub struct Reply {
     items_written: usize,
     /// Durable writes that the same calls would have taken, less the one that was
     writes_saved: usize,
-    /// The reply of each operation
+    /// The reply of each operation; of a repeated call the ids of what it created and changed
     results: Vec<Map<String, Value>>,
 }
 
@@ -67,10 +67,10 @@ impl Operation for ApplyBatch {
     fn reply(params: &Params, _: &State, call: &Call) -> Result<Reply, Refusal> {
         Ok(Reply {
             success: true,
-            applied: if call.repeated { 0 } else { params.operations.len() },
+            applied: params.operations.len(),
             items_written: call.events,
             writes_saved: if call.repeated { 0 } else { params.operations.len() - 1 },
-            results: Vec::new(),
+            results: if call.repeated { call.created.iter().map(Created::told).collect() } else { Vec::new() },
         })
     }
 }

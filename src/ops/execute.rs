@@ -196,7 +196,7 @@ impl Run<'_, '_> {
         let actor = self.call.actor.as_ref().map_or_else(nobody, AgentId::to_string);
         let params = sha256(prepared.params().to_string())[..32].to_owned();
         let idempotency = Idempotency { key: format!("{actor}/{}/{key}", prepared.name()), params };
-        if let Some(known) = self.state.remembered().get(&idempotency.key) {
+        if let Some(known) = self.state.remembered(&idempotency.key) {
             if known.params != idempotency.params {
                 return Err(Refusal::KeyReused { key: key.to_owned() });
             }

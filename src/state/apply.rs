@@ -65,7 +65,7 @@ impl State {
                 None => self.edit_agent(actor, |agent| agent.last_heartbeat = recorded.at)?,
             }
         }
-        if self.remembered.note(recorded)
+        if self.remembered.note(recorded, &self.board.undone)
             && let Some(idempotency) = &recorded.idempotency
         {
             self.undo.push(Undo::Remembered(idempotency.key.clone()));

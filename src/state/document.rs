@@ -69,6 +69,9 @@ pub struct Board {
     /// The last attempts of tasks that a restore has taken away, so that a task of that id never uses their numbers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub spent_attempts: BTreeMap<TaskId, u32>,
+    /// What restores have undone, in their order: the idempotency keys of those events are free.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undone: Vec<Undone>,
     /// The newest versions of the plan, the current one last.
     #[serde(default = "no_plans", skip_serializing_if = "has_no_plans")]
     pub plans: Arc<[PlanVersion]>,
@@ -113,6 +116,14 @@ pub struct Pause {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     pub at: Timestamp,
+}
+
+/// The events after `after` up to `until`, the last one before a restore.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Undone {
+    /// 0 for all of them: the restored state was another board's.
+    pub after: u64,
+    pub until: u64,
 }
 
 /// How many retired tasks there are of each status.

@@ -94,6 +94,8 @@ pub const READ_MESSAGES_KEPT: usize = 500;
 pub const BUNDLES_KEPT: usize = 1_000;
 /// Checkpoints kept of one workflow at most, whatever `max_checkpoints_per_workflow` says.
 pub const CHECKPOINTS_KEPT: usize = 100;
+/// Restores of which is kept what they have undone; the oldest are forgotten first.
+pub const RESTORES_KEPT: usize = 100;
 /// Idempotency keys that are remembered; the oldest is forgotten first.
 pub const KEYS_REMEMBERED: usize = 10_000;
 

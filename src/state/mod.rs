@@ -55,6 +55,7 @@ use event::{Event, Idempotency, Recorded};
 use id::{AgentId, CheckpointId, ParticipantId, SessionId, TaskId, WorkflowId};
 use index::Index;
 use message::{Mail, Message};
+use remembered::Calls;
 pub use remembered::{Created, Remembered};
 use reservation::{Holds, Reservation};
 use session::{Session, Sessions};
@@ -81,7 +82,7 @@ pub struct State {
     sessions: Sessions,
     workflows: BTreeMap<WorkflowId, Arc<Workflow>>,
     checkpoints: BTreeMap<CheckpointId, Arc<Checkpoint>>,
-    remembered: Remembered,
+    remembered: Calls,
     index: Index,
     mail: Mail,
     findings: Findings,
@@ -170,6 +171,7 @@ impl State {
             archived: Archived::default(),
             archived_runs: Archived::default(),
             spent_attempts: BTreeMap::new(),
+            undone: Vec::new(),
             plans: Arc::from([]),
         };
         Self {
@@ -186,7 +188,7 @@ impl State {
             sessions: Sessions::default(),
             workflows: BTreeMap::new(),
             checkpoints: BTreeMap::new(),
-            remembered: Remembered::default(),
+            remembered: Calls::default(),
             index: Index::default(),
             mail: Mail::default(),
             findings: Findings::default(),
@@ -320,11 +322,12 @@ impl State {
 
     /// Takes the idempotency key of an event that is in the state already.
     pub fn remember(&mut self, recorded: &Recorded) {
-        self.remembered.note(recorded);
+        self.remembered.note(recorded, &self.board.undone);
     }
 
-    pub fn remembered(&self) -> &Remembered {
-        &self.remembered
+    /// The call that was made with this idempotency key, unless a restore has undone it.
+    pub fn remembered(&self, key: &str) -> Option<&Remembered> {
+        self.remembered.get(key, self.seq(), &self.board.undone)
     }
 
     pub fn count(&self, status: TaskStatus) -> usize {

@@ -2,18 +2,25 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::event::{Event, Recorded};
+use serde_json::{Map, Value, json};
+
+use super::document::Undone;
+use super::event::{Event, Idempotency, Recorded};
 use super::id::{DiscoveryId, MessageId, TaskId};
 use super::limit::KEYS_REMEMBERED;
 
 #[derive(Clone, Debug, Default)]
-pub struct Remembered {
-    calls: HashMap<String, Call>,
+pub struct Calls {
+    /// Of each key its calls, oldest first: more than one when a restore has undone those before.
+    by_key: HashMap<String, Vec<Remembered>>,
     order: VecDeque<String>,
 }
 
+/// A call that was made with an idempotency key.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct Remembered {
+    /// Its first event.
+    seq: u64,
     pub params: String,
     pub created: Vec<Created>,
 }
@@ -21,6 +28,8 @@ pub struct Call {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Created {
     Tasks(Vec<TaskId>),
+    /// No new thing, but a task that has changed.
+    Changed(TaskId),
     Discovery(DiscoveryId),
     Run(TaskId),
     Message(MessageId),
@@ -42,37 +51,103 @@ impl Created {
             Event::TasksReset { tasks } => Some(Self::Reset(tasks.len())),
             Event::WorkflowSaved(saved) => Some(Self::Checkpoint(saved.checkpoint.as_ref().map(|(_, one)| one.number))),
             Event::PlanImported { .. } => Some(Self::Plan(Box::new(event.clone()))),
+            Event::TaskUpdated { task, .. }
+            | Event::Claimed { task, .. }
+            | Event::Started { task }
+            | Event::Completed { task, .. }
+            | Event::Failed { task, .. }
+            | Event::Released { task, .. }
+            | Event::Cancelled { task, .. }
+            | Event::Retried { task }
+            | Event::StopRequested { task, .. } => Some(Self::Changed(task.clone())),
             _ => None,
+        }
+    }
+
+    /// The ids, by what they are ids of.
+    pub fn told(&self) -> Map<String, Value> {
+        let (name, id) = match self {
+            Self::Tasks(tasks) => ("created", json!(tasks)),
+            Self::Changed(task) => ("changed", json!(task)),
+            Self::Discovery(discovery) => ("discovery", json!(discovery)),
+            Self::Run(run) => ("run", json!(run)),
+            Self::Message(message) => ("message", json!(message)),
+            Self::Checkpoint(number) => ("checkpoint", json!(number)),
+            Self::Reset(tasks) => ("reset", json!(tasks)),
+            Self::Plan(event) => match event.as_ref() {
+                Event::PlanImported { plan, .. } => ("plan", json!(plan.sha256)),
+                _ => ("plan", Value::Null),
+            },
+        };
+        Map::from_iter([(name.to_owned(), id)])
+    }
+}
+
+impl Calls {
+    /// The call that stands in the state after event `seq`.
+    pub fn get(&self, key: &str, seq: u64, undone: &[Undone]) -> Option<&Remembered> {
+        self.by_key.get(key)?.iter().find(|call| call.stands(seq, undone))
+    }
+
+    /// Answers whether the call is new. The events of one batch share a key.
+    pub fn note(&mut self, recorded: &Recorded, undone: &[Undone]) -> bool {
+        let Some(Idempotency { key, params }) = &recorded.idempotency else { return false };
+        let created = Created::by(&recorded.event);
+        let calls = self.by_key.entry(key.clone()).or_default();
+        if let Some(call) = calls.iter_mut().find(|call| call.stands(recorded.seq, undone)) {
+            call.created.extend(created);
+            return false;
+        }
+        calls.push(Remembered { seq: recorded.seq, params: params.clone(), created: created.into_iter().collect() });
+        self.order.push_back(key.clone());
+        if self.order.len() > KEYS_REMEMBERED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.take(&oldest, |calls| drop(calls.remove(0)));
+        }
+        true
+    }
+
+    /// Of the calls with this key, the newest.
+    pub fn forget(&mut self, key: &str) {
+        self.take(key, |calls| drop(calls.pop()));
+        if let Some(place) = self.order.iter().rposition(|known| known == key) {
+            self.order.remove(place);
+        }
+    }
+
+    fn take(&mut self, key: &str, take: impl FnOnce(&mut Vec<Remembered>)) {
+        if let Some(calls) = self.by_key.get_mut(key) {
+            take(calls);
+            if calls.is_empty() {
+                self.by_key.remove(key);
+            }
         }
     }
 }
 
 impl Remembered {
-    pub fn get(&self, key: &str) -> Option<&Call> {
-        self.calls.get(key)
+    /// Whether its effect is in the state after event `seq`: no restore has undone it, or a later one has brought it back.
+    fn stands(&self, seq: u64, undone: &[Undone]) -> bool {
+        self.outlasts_restores() || is_part_of(self.seq, seq, undone)
     }
 
-    /// Answers whether the key is new. The events of one batch share a key.
-    pub fn note(&mut self, recorded: &Recorded) -> bool {
-        let Some(idempotency) = &recorded.idempotency else { return false };
-        let created = Created::by(&recorded.event);
-        if let Some(call) = self.calls.get_mut(&idempotency.key) {
-            call.created.extend(created);
-            return false;
-        }
-        let call = Call { params: idempotency.params.clone(), created: created.into_iter().collect() };
-        self.calls.insert(idempotency.key.clone(), call);
-        self.order.push_back(idempotency.key.clone());
-        if self.order.len() > KEYS_REMEMBERED
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.calls.remove(&oldest);
-        }
-        true
+    /// All that it did is what a restore leaves: messages, and what a workflow has spent.
+    fn outlasts_restores(&self) -> bool {
+        let stays = |created: &Created| matches!(created, Created::Message(_) | Created::Checkpoint(None));
+        !self.created.is_empty() && self.created.iter().all(stays)
     }
+}
 
-    pub fn forget(&mut self, key: &str) {
-        self.calls.remove(key);
-        self.order.retain(|known| known != key);
+/// Whether what event `seq` did is in the state after the later event `head`.
+fn is_part_of(seq: u64, mut head: u64, undone: &[Undone]) -> bool {
+    for restore in undone.iter().rev() {
+        if seq <= restore.until && restore.until < head {
+            if seq > restore.after {
+                return false;
+            }
+            head = restore.after;
+        }
     }
+    true
 }

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::State;
 use super::agent::Agent;
-use super::document::Document;
+use super::document::{Document, Undone};
 use super::id::{AgentId, TaskId};
+use super::limit::RESTORES_KEPT;
 use super::task::{AttemptError, Outcome, Task, TaskStatus};
 use super::time::{SECOND, Timestamp};
 use super::workflow::Workflow;
@@ -39,6 +40,7 @@ impl State {
         self.keep_spent(&mut document);
         document.participants = self.participants.iter().map(|(id, one)| (id.clone(), (**one).clone())).collect();
         let present = self.board();
+        document.board.undone = self.undone_by(target);
         document.board.schema_version = present.schema_version;
         document.board.board_id.clone_from(&present.board_id);
         document.board.seq = present.seq;
@@ -46,6 +48,15 @@ impl State {
         document.board.created_at = present.created_at;
         document.board.grace_until = present.grace_until;
         document
+    }
+
+    /// With what goes when `target` takes this state's place.
+    fn undone_by(&self, target: &Document) -> Vec<Undone> {
+        let present = self.board();
+        let is_ours = target.board.board_id == present.board_id;
+        let newest = Undone { after: if is_ours { target.board.seq } else { 0 }, until: present.seq };
+        let surplus = (present.undone.len() + 1).saturating_sub(RESTORES_KEPT);
+        present.undone.iter().copied().skip(surplus).chain([newest]).collect()
     }
 
     /// Budgets, and what was spent of them, are those of the present, and numbers go on above every one that was used. The

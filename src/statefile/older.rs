@@ -120,6 +120,7 @@ pub fn import(bytes: &[u8]) -> Found {
         archived: Archived::default(),
         archived_runs: Archived::default(),
         spent_attempts: BTreeMap::new(),
+        undone: Vec::new(),
         plans: Arc::from([]),
     };
     let (participants, retired) = (BTreeMap::new(), BTreeMap::new());

@@ -127,11 +127,11 @@ fn zombie_of_a_restored_board_is_refused_and_its_attempt_number_is_never_used_ag
     let (board, before) = Board::with_claim();
     let held = board.document()["seq"].as_u64().unwrap();
     let complete = json!({"agent_id": "worker", "task_id": "t", "output": "o", "attempt": 1});
-    for seq in [before, held] {
+    for (seq, code) in [(before, "not_held"), (held, "attempt_over")] {
         board.done(&["snapshot", "restore", "--seq", &seq.to_string()]);
         let task = board.task("t");
         assert_eq!((&task["status"], &task["attempt"]), (&json!("available"), &json!(1)), "{task}");
-        assert_eq!(board.cli("complete_task", complete.clone()).code(), "not_held");
+        assert_eq!(board.cli("complete_task", complete.clone()).code(), code);
         board.assert_file_is_the_replay();
     }
     let claim = board.cli_ok("claim_task", json!({"agent_id": "worker", "task_id": "t"}));
@@ -176,6 +176,79 @@ fn living_processes_agents_and_idempotency_keys_outlive_a_restore() {
     assert_eq!((&claim["task"]["id"], &claim["attempt"]), (&json!("t"), &json!(2)));
     process.kill();
     board.cli_ok("get_status", json!({}));
+    board.assert_file_is_the_replay();
+}
+
+/// Calls with keys, and whether a restore leaves what they do.
+fn keyed_calls() -> [(&'static str, Value, bool); 8] {
+    let of_agent = |more: Value| {
+        let mut fields = json!({"agent_id": "a", "idempotency_key": "k"});
+        fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        fields
+    };
+    let state = json!({"phase": "p", "step": 1, "status": "running"});
+    let message = json!({"to": "a", "text": "b"});
+    let add = json!([{"name": "create_task", "arguments": {"description": "d"}}]);
+    [
+        ("create_task", json!({"description": "d", "idempotency_key": "k"}), false),
+        ("create_tasks_batch", json!({"tasks": [{"description": "d"}], "idempotency_key": "k"}), false),
+        ("apply_batch", json!({"operations": add, "idempotency_key": "k"}), false),
+        ("create_run", json!({"prompt": "p", "idempotency_key": "k"}), false),
+        ("add_discovery", of_agent(json!({"content": "c"})), false),
+        ("save_checkpoint", of_agent(json!({"workflow_id": "w", "state": state})), false),
+        (
+            "save_checkpoint",
+            of_agent(json!({"workflow_id": "w", "spent": {"tokens": 5}, "idempotency_key": "s"})),
+            true,
+        ),
+        ("send_message", of_agent(message), true),
+    ]
+}
+
+#[test]
+fn call_that_a_restore_has_undone_is_done_anew_with_the_same_key() {
+    let board = Board::new();
+    let mut process = board.mcp();
+    process.register("a");
+    let before = board.snapshot();
+    for (tool, arguments, _) in keyed_calls() {
+        process.ok(tool, arguments);
+    }
+    let after = board.snapshot();
+    board.done(&["snapshot", "restore", &before]);
+    // One that has lived through the restore, and one that has not, tell the same.
+    for (number, (tool, arguments, outlasts)) in keyed_calls().into_iter().enumerate() {
+        let reply = match number % 2 {
+            0 => process.ok(tool, arguments.clone()),
+            _ => board.cli_ok(tool, arguments.clone()),
+        };
+        assert_eq!(reply.get("already").is_some(), outlasts, "{tool}: {reply}");
+        let replies = [process.ok(tool, arguments.clone()), board.cli_ok(tool, arguments)];
+        assert!(replies.iter().all(|reply| reply["already"] == true), "{tool}: {replies:?}");
+    }
+    assert_eq!(board.tasks().len(), 4);
+    board.done(&["snapshot", "restore", &after]);
+    for (tool, arguments, _) in keyed_calls() {
+        let replies = [process.ok(tool, arguments.clone()), board.cli_ok(tool, arguments)];
+        assert!(replies.iter().all(|reply| reply["already"] == true), "{tool}: {replies:?}");
+    }
+    assert_eq!(board.tasks().len(), 4, "the tasks that the first calls had created");
+    process.kill();
+    board.assert_file_is_the_replay();
+}
+
+#[test]
+fn state_of_another_board_leaves_no_key_taken() {
+    let (board, other) = (Board::new(), Board::new());
+    let create = json!({"id": "t", "description": "d", "idempotency_key": "k"});
+    board.cli_ok("create_task", create.clone());
+    other.add("u");
+    other.add("v");
+    let file = other.file(STATE_FILE);
+    board.done(&["restore", "--force", file.to_str().unwrap()]);
+    assert!(board.cli_ok("create_task", create.clone()).get("already").is_none());
+    assert_eq!(board.tasks().keys().collect::<Vec<_>>(), ["t", "u", "v"]);
+    assert_eq!(board.cli_ok("create_task", create)["already"], true);
     board.assert_file_is_the_replay();
 }
 

@@ -766,6 +766,7 @@ fn head(board: &Board, layout: &Layout, entities: u128) -> io::Result<(Vec<u8>, 
         master_plan: Arc::from(""),
         paused: board.paused.clone(),
         spent_attempts: BTreeMap::new(),
+        undone: board.undone.clone(),
         plans: Arc::from([]),
         ..*board
     };

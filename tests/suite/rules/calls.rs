@@ -335,14 +335,20 @@ fn refused_batch_was_made_by_nobody_in_it() {
 }
 
 #[test]
-fn repeated_apply_batch_does_nothing() {
-    let mut world = World::new();
-    let batch = json!({
-        "operations": [{"name": "create_task", "arguments": {"id": "t", "description": "x"}}], "idempotency_key": "k",
-    });
-    world.call("apply_batch", batch.clone()).replies(json!({"applied": 1, "already": null}));
+fn repeated_apply_batch_does_nothing_and_tells_what_it_did() {
+    let mut world = World::new().agent("a1").task("u").claimed("a1", "u");
+    let operations = json!([
+        {"name": "create_task", "arguments": {"id": "t", "description": "x"}},
+        {"name": "complete_task", "arguments": {"agent_id": "a1", "task_id": "u", "output": "o"}},
+        {"name": "add_discovery", "arguments": {"agent_id": "a1", "content": "c"}},
+    ]);
+    let batch = json!({"operations": operations, "idempotency_key": "k"});
+    let first = world.call("apply_batch", batch.clone()).replies(json!({"applied": 3, "already": null}));
     let seq = world.state.seq();
-    world.call("apply_batch", batch).replies(json!({"applied": 0, "already": true}));
+    let found = &first["results"][2]["discovery"]["id"];
+    let results = json!([{"created": ["t"]}, {"changed": "u"}, {"discovery": found}]);
+    let again = json!({"applied": 3, "items_written": 0, "writes_saved": 0, "already": true, "results": results});
+    world.call("apply_batch", batch).replies(again);
     assert_eq!(world.state.seq(), seq);
 }
 
