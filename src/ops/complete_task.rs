@@ -82,8 +82,9 @@ fn result(params: &Params, call: &Call) -> Result<TaskResult, Refusal> {
     })
 }
 
-/// What becomes of the result of `agent`'s attempt: it is taken, also late while nobody has begun since, or kept with the
-/// attempt that is over. Who has had no such attempt is refused; `over` says it of a task that nobody holds.
+/// What becomes of the result of `agent`'s attempt: it is taken, also when the lease had ended and nobody has begun since,
+/// or kept with the attempt that is over. Who has had no such attempt is refused; `over` says it of a task that nobody
+/// holds.
 pub(super) fn completed(
     task: &Task,
     agent: &AgentId,
@@ -98,23 +99,30 @@ pub(super) fn completed(
     if let Some(open) = task.open_attempt().filter(own) {
         return taken(open.number, result);
     }
-    let expired = |attempt: &&Attempt| own(attempt) && attempt.outcome == Some(Outcome::Expired);
-    let Some(late) = task.attempts.iter().rev().find(expired) else {
+    let Some(late) = task.attempts.iter().rev().find(own) else {
         own_open(task, agent, given, over)?;
         return Err(over(task).into());
     };
     let is_free = task.status == TaskStatus::Available && late.number == task.attempt && !state.is_parent(&task.id);
-    if is_free { taken(late.number, result) } else { Err(kept(task, late, result)) }
+    match late.outcome {
+        Some(Outcome::Expired) if is_free => taken(late.number, result),
+        _ => Err(kept(task, late, result)),
+    }
 }
 
-/// The result of an attempt that another has followed: kept on it, once.
+/// The result of an attempt that is over, whoever ended it: kept on it, once.
 fn kept(task: &Task, late: &Attempt, result: Arc<TaskResult>) -> Rejected {
     let refusal = Refusal::AttemptOver {
         task: task.id.clone(),
         given: late.number,
         current: task.attempt,
+        status: task.status,
         holder: task.open_attempt().map(|open| open.agent.clone()),
         kept: true,
+        next: match task.run {
+            None => "get_task shows it; claim other work with claim_task",
+            Some(_) => "get_run shows it; claim another with claim_run",
+        },
     };
     let is_new = late.late_result.as_ref() != Some(&result);
     let event = Event::LateResultKept { task: task.id.clone(), attempt: late.number, result };

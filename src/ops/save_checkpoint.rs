@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{AgentArgument, Annotations, Call, Decision, Operation, Toolset, WRITE, input};
 use crate::state::digest::sha256;
 use crate::state::event::{Event, Saved};
-use crate::state::guard::{HUMAN, held_by_other};
+use crate::state::guard::{HUMAN, attempt_over, held_by_other};
 use crate::state::id::{AgentId, TaskId, WorkflowId};
 use crate::state::limit;
 use crate::state::refusal::Refusal;
@@ -152,13 +152,7 @@ fn checked_attempt(
     }
     let current = Some(task.attempt).filter(|attempt| *attempt > 0);
     match given {
-        Some(given) if Some(given) != current => Err(Refusal::AttemptOver {
-            task: id.clone(),
-            given,
-            current: task.attempt,
-            holder: open.map(|open| open.agent.clone()),
-            kept: false,
-        }),
+        Some(given) if Some(given) != current => Err(attempt_over(task, given)),
         _ => Ok(current),
     }
 }

@@ -158,7 +158,7 @@ pub enum Event {
         attempt: u32,
         result: Arc<TaskResult>,
     },
-    /// A result of an attempt that is over and was followed by another.
+    /// A result of an attempt that is over.
     LateResultKept {
         task: TaskId,
         attempt: u32,

@@ -7,7 +7,7 @@ use super::event::Event;
 use super::id::{AgentId, ParticipantId, TaskId};
 use super::policy::Policy;
 use super::refusal::Refusal;
-use super::task::{Attempt, Task, TaskStatus};
+use super::task::{Attempt, Outcome, Task, TaskStatus};
 use super::time::{SECOND, Timestamp};
 use super::{State, lease_end};
 
@@ -62,12 +62,15 @@ impl State {
         own_open(task, agent, given, not_held)
     }
 
-    /// `agent` has ended it like that in its last attempt, and `given`, if there is one, names no other.
+    /// `agent` has ended it like that in its last attempt, and `given`, if there is one, names no other. One that was ended
+    /// for it, and is done by the word of a plan, it has not completed.
     pub fn has_ended(&self, agent: &AgentId, id: &TaskId, given: Option<u32>, like: TaskStatus) -> bool {
         let same = |attempt: u32| given.is_none_or(|given| given == attempt);
         if let Some(task) = self.task(id) {
             let last = task.attempts.last();
-            return task.status == like && last.is_some_and(|one| one.agent == *agent && same(one.number));
+            let own = last.filter(|one| one.agent == *agent && same(one.number));
+            return task.status == like
+                && own.is_some_and(|own| like != TaskStatus::Done || own.outcome == Some(Outcome::Done));
         }
         let stub = self.retired_task(id).filter(|stub| stub.status == like);
         stub.is_some_and(|stub| stub.agent.as_ref() == Some(agent) && same(stub.attempt))
@@ -110,14 +113,21 @@ pub fn own_open<'t>(
         return Err(held_by_other(task, open));
     }
     match given {
-        Some(number) if number != open.number => Err(Refusal::AttemptOver {
-            task: task.id.clone(),
-            given: number,
-            current: open.number,
-            holder: Some(open.agent.clone()),
-            kept: false,
-        }),
+        Some(number) if number != open.number => Err(attempt_over(task, number)),
         _ => Ok(open),
+    }
+}
+
+/// Of an attempt that nothing can be reported on, nor was kept of.
+pub fn attempt_over(task: &Task, given: u32) -> Refusal {
+    Refusal::AttemptOver {
+        task: task.id.clone(),
+        given,
+        current: task.attempt,
+        status: task.status,
+        holder: task.open_attempt().map(|open| open.agent.clone()),
+        kept: false,
+        next: "claim other work with claim_task",
     }
 }
 

@@ -82,14 +82,16 @@ pub enum Refusal {
     HeldByOther { task: TaskId, holder: AgentId, attempt: u32, lease_until: Timestamp },
     #[error("task `{task}` is {status} and held by nobody; {next}")]
     NotHeld { task: TaskId, status: TaskStatus, next: &'static str },
-    #[error("attempt {given} of task `{task}` is over; the current one is {current}{}; your result was {}; claim other work with claim_task", held_by(holder), kept_text(*kept))]
+    #[error("attempt {given} of task `{task}` is over; {}; your result was {}; {next}", since_then(*given, *current, *status, holder), kept_text(*kept))]
     AttemptOver {
         task: TaskId,
         given: u32,
         current: u32,
+        status: TaskStatus,
         #[serde(skip_serializing_if = "Option::is_none")]
         holder: Option<AgentId>,
         kept: bool,
+        next: &'static str,
     },
     #[error("task `{task}` is {status}, so it cannot be {action}; {next}")]
     WrongStatus { task: TaskId, status: TaskStatus, action: &'static str, next: String },
@@ -337,12 +339,16 @@ fn in_worktree(worktree: &Option<String>) -> String {
     worktree.as_ref().map(|path| format!(" in {path}")).unwrap_or_default()
 }
 
-fn held_by(holder: &Option<AgentId>) -> String {
-    holder.as_ref().map(|agent| format!(", by `{agent}`")).unwrap_or_default()
+fn since_then(given: u32, current: u32, status: TaskStatus, holder: &Option<AgentId>) -> String {
+    match holder {
+        _ if given == current => format!("the task is {status}"),
+        Some(agent) => format!("the current one is {current}, by `{agent}`"),
+        None => format!("the current one is {current}"),
+    }
 }
 
 fn kept_text(kept: bool) -> &'static str {
-    if kept { "kept with the old attempt but not taken" } else { "not taken" }
+    if kept { "not taken, but kept with the attempt" } else { "not taken" }
 }
 
 /// The role that may more.

@@ -268,7 +268,7 @@ pub struct Attempt {
     pub error: Option<AttemptError>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// A result that came after another attempt had begun: kept, not taken.
+    /// A result that came when the attempt was over: kept, not taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late_result: Option<Arc<TaskResult>>,
 }

@@ -632,9 +632,10 @@ impl Model {
         }
         let mut own =
             known.attempts.iter().enumerate().rev().filter(|(number, one)| one.agent == agent && matches(*number));
-        let late = own.find(|(_, one)| one.outcome == Some(Outcome::Expired)).map(|(number, _)| number);
+        let late = own.next();
         let in_time = known.open().is_some() && own_last;
-        if !(in_time || known.status == TaskStatus::Available && late == Some(last)) {
+        let expired = late.is_some_and(|(number, one)| number == last && one.outcome == Some(Outcome::Expired));
+        if !(in_time || known.status == TaskStatus::Available && expired) {
             return Err(match (late, known.open()) {
                 (Some(_), _) => "attempt_over",
                 (None, Some(open)) if open.agent != agent => "held_by_other",

@@ -9,7 +9,9 @@ mod invariants;
 mod leases;
 mod past;
 
+use callboard::ops::Fetched;
 use callboard::state::policy::Policy;
+use callboard::state::snapshot::{Listed, SnapshotName};
 use callboard::state::task::{Outcome, TaskStatus};
 use callboard::state::time::{MINUTE, SECOND};
 use serde_json::json;
@@ -91,7 +93,7 @@ const MACHINE: &[(&str, &str, &str, &str)] = &[
     ("done", "update_task", "lead", "!wrong_status"),
     ("failed", "claim_task", "a1", "!wrong_status"),
     ("failed", "start_task", "a1", "!not_held"),
-    ("failed", "complete_task", "a1", "!not_held"),
+    ("failed", "complete_task", "a1", "!attempt_over"),
     ("failed", "fail_task", "a1", "!not_held"),
     ("failed", "release_task", "a1", "!not_held"),
     ("failed", "release_task", "lead", "!not_held"),
@@ -101,7 +103,7 @@ const MACHINE: &[(&str, &str, &str, &str)] = &[
     ("failed", "update_task", "lead", "!wrong_status"),
     ("cancelled", "claim_task", "a1", "!wrong_status"),
     ("cancelled", "start_task", "a1", "!not_held"),
-    ("cancelled", "complete_task", "a1", "!not_held"),
+    ("cancelled", "complete_task", "a1", "!attempt_over"),
     ("cancelled", "fail_task", "a1", "!not_held"),
     ("cancelled", "release_task", "a1", "!not_held"),
     ("cancelled", "release_task", "lead", "!not_held"),
@@ -128,7 +130,8 @@ fn every_status_takes_or_refuses_every_operation_as_the_table_says() {
                 let message = answer.refuses(code);
                 let named = if code == "not_leader" { *who } else { "`t`" };
                 assert!(message.contains(named), "{status} {operation}: {message}");
-                assert_eq!(world.state.seq(), seq, "{status} {operation}: a refusal records nothing");
+                let kept = u64::from(*code == *"attempt_over");
+                assert_eq!(world.state.seq(), seq + kept, "{status} {operation}: a refusal records but a late result");
                 assert_eq!(world.status("t").as_str(), *status);
             }
             None => {
@@ -206,6 +209,28 @@ fn late_result_is_refused_and_kept_once_when_another_attempt_was_opened() {
     assert_eq!(kept.as_deref(), Some("late"));
     world.complete("a2", "t");
     assert_eq!(world.read("t").result.and_then(|result| result.output.clone()).as_deref(), Some("made"));
+}
+
+#[test]
+fn result_of_an_attempt_that_others_ended_is_kept_on_it() {
+    let all = json!({"scope": "all", "held": true});
+    let ended = [
+        ("cancel_task", json!({"task_id": "t"}), "the task is cancelled"),
+        ("release_task", json!({"task_id": "t"}), "the task is available"),
+        ("reset_tasks", all, "the task is available"),
+    ];
+    for (operation, arguments, now) in ended {
+        let mut world = World::new().agent("a1").task("t").claimed("a1", "t");
+        world.fetched = Fetched::Taken(Listed { name: SnapshotName::new(world.now, "0123abcd"), bytes: 1, head: None });
+        world.nobody().call(operation, arguments).expect(operation);
+        let hours = json!({"task_id": "t", "output": "hours of work"});
+        let message = world.by("a1").call("complete_task", hours.clone()).refuses("attempt_over");
+        assert!(message.contains(now) && message.contains("kept with the attempt; get_task shows it"), "{message}");
+        world.by("a1").call("complete_task", hours).refuses("attempt_over");
+        assert_eq!(world.count_of("late_result_kept"), 1);
+        let attempt = world.call("get_task", json!({"task_id": "t"})).expect("read")["task"]["attempts"][0].clone();
+        assert_eq!(attempt["late_result"]["output"], "hours of work");
+    }
 }
 
 #[test]

@@ -106,7 +106,7 @@ fn cancelling_a_held_task_frees_its_agent() {
         .call("cancel_task", json!({"task_id": "t", "reason": "moot"}))
         .replies(json!({"status": "cancelled"}));
     assert_eq!(world.attempt("t").outcome, Some(Outcome::Cancelled));
-    world.by("a1").call("complete_task", json!({"task_id": "t", "output": "x"})).refuses("not_held");
+    world.by("a1").call("complete_task", json!({"task_id": "t", "output": "x"})).refuses("attempt_over");
     assert_eq!(world.next("a1")["task"]["id"], "u");
 }
 

@@ -262,7 +262,7 @@ fn a_changed_plan_is_the_difference_and_done_work_stays_done() {
     );
     assert_eq!(world.status(print.as_str()), TaskStatus::Obsolete);
     assert_eq!(at(&world, "P1.M4").title.as_deref(), Some("New first"), "no number is used twice");
-    world.by("a2").call("complete_task", json!({"task_id": print, "output": "x"})).refuses("not_held");
+    world.by("a2").call("complete_task", json!({"task_id": print, "output": "x"})).refuses("attempt_over");
     let third = second.replace("- [ ] Check it", "- [x] Check it").replace("- [x] Decide\n", "");
     let reply = import(&mut world, &third, false).expect("imported");
     assert_eq!((names(&reply, "left_done"), names(&reply, "completed")), (vec!["Decide".to_owned()], Vec::new()));
@@ -318,7 +318,7 @@ fn held_work_whose_text_changes_is_told_to_its_owner() {
         .replace("  Read all.\n", "  Read all.\n\n  - [ ] Words\n  - [ ] Lines\n");
     import(&mut world, &divided, false).expect("imported");
     assert_eq!((world.status(read.as_str()), world.state.held_count()), (TaskStatus::Available, 0));
-    world.by("a1").call("complete_task", json!({"task_id": read, "output": "late"})).refuses("not_held");
+    world.by("a1").call("complete_task", json!({"task_id": read, "output": "late"})).refuses("attempt_over");
 }
 
 #[test]
