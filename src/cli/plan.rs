@@ -91,7 +91,7 @@ fn import(session: &Session, file: &str, dry_run: bool, replacing: Option<&str>)
 }
 
 /// What became of items, and the word for it.
-const LISTS: [(&str, &str, Tone); 7] = [
+const LISTS: [(&str, &str, Tone); 8] = [
     ("added", "added", Tone::Good),
     ("modified", "modified", Tone::Busy),
     ("reopened", "reopened", Tone::Waiting),
@@ -99,17 +99,21 @@ const LISTS: [(&str, &str, Tone); 7] = [
     ("completed", "completed", Tone::Good),
     ("obsolete", "obsolete", Tone::Over),
     ("left_done", "left done", Tone::Over),
+    ("ticked", "ticked", Tone::Busy),
 ];
 /// Items of one kind that are named.
 const NAMED: usize = 30;
 
 fn imported(page: &mut Page, reply: &Value) {
     let version = text(&reply["session"]);
-    if reply["unchanged"] == true {
-        return page.line(format_args!("version {version}, {} items: the board has it already", reply["items"]));
-    }
     for (list, word, tone) in LISTS {
         listed(page, &reply[list], word, tone);
+    }
+    if reply["ticked"].is_array() {
+        page.line("who holds what is ticked says when it is done; import the plan again if it is released undone");
+    }
+    if reply["unchanged"] == true {
+        return page.line(format_args!("version {version}, {} items: the board has it already", reply["items"]));
     }
     let counts: Vec<_> = LISTS
         .iter()

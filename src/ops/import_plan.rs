@@ -1,9 +1,11 @@
+use std::collections::HashMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Toolset, input};
 use crate::plan;
-use crate::state::event::{Event, PlanChange};
+use crate::state::event::{Event, PlanChange, Replanned};
 use crate::state::hierarchy;
 use crate::state::id::{AgentId, TaskId};
 use crate::state::limit;
@@ -77,6 +79,9 @@ pub struct Reply {
     obsolete: Vec<Changed>,
     /// Not in the plan any more, but done before
     left_done: Vec<Changed>,
+    /// Done by the plan, but held: import it again when they are released
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ticked: Vec<Changed>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -110,7 +115,7 @@ impl Operation for ImportPlan {
         state.leads(call.actor.as_ref(), "import a plan")?;
         let plan = params.plan()?;
         check_version(params, state)?;
-        if is_current(plan, state) {
+        if state.has_plan(plan) {
             return Ok(Vec::new());
         }
         let event = event(params, plan, state, call)?;
@@ -125,7 +130,7 @@ impl Operation for ImportPlan {
         });
         match imported {
             Some(event) => Ok(told(params, plan, state, Some(&event))),
-            None if is_current(plan, state) => Ok(told(params, plan, state, None)),
+            None if state.has_plan(plan) => Ok(told(params, plan, state, None)),
             None => Ok(told(params, plan, state, Some(&event(params, plan, state, call)?))),
         }
     }
@@ -135,10 +140,6 @@ impl Params {
     fn plan(&self) -> Result<&Plan, Refusal> {
         self.text.plan.as_ref().map_err(|problems| Refusal::BadPlan { problems: problems.clone() })
     }
-}
-
-fn is_current(plan: &Plan, state: &State) -> bool {
-    state.current_plan().is_some_and(|current| current.sha256 == plan.sha256)
 }
 
 fn check_version(params: &Params, state: &State) -> Result<(), Refusal> {
@@ -180,8 +181,9 @@ fn told(params: &Params, plan: &Plan, state: &State, event: Option<&Event>) -> R
         completed: Vec::new(),
         obsolete: Vec::new(),
         left_done: Vec::new(),
+        ticked: ticked(state, event),
     };
-    let Some(Event::PlanImported { plan: version, created, changed, removed }) = event else { return reply };
+    let Some(Event::PlanImported { plan: version, created, changed, removed, .. }) = event else { return reply };
     reply.prev_sha256.clone_from(&version.prev_sha256);
     reply.added = created
         .iter()
@@ -232,8 +234,32 @@ fn told(params: &Params, plan: &Plan, state: &State, event: Option<&Event>) -> R
         &mut reply.completed,
         &mut reply.obsolete,
         &mut reply.left_done,
+        &mut reply.ticked,
     ] {
         list.sort_by_cached_key(|one| hierarchy::numbers(one.path.as_deref().unwrap_or_default()));
     }
     reply
+}
+
+/// What agents hold of what is done by the plan.
+fn ticked(state: &State, event: Option<&Event>) -> Vec<Changed> {
+    let (changed, removed): (HashMap<&TaskId, &Replanned>, &[TaskId]) = match event {
+        Some(Event::PlanImported { changed, removed, .. }) => {
+            (changed.iter().map(|one| (&one.task, one)).collect(), removed)
+        }
+        _ => Default::default(),
+    };
+    let held = state.tasks().filter_map(|task| Some((task, task.open_attempt()?)));
+    let ticked = held.filter(|(task, _)| {
+        let planned = changed.get(&task.id).map(|one| &one.planned).or(task.planned.as_deref());
+        planned.is_some_and(|planned| planned.ticked) && !removed.contains(&task.id)
+    });
+    let told = ticked.map(|(task, open)| Changed {
+        task: task.id.clone(),
+        path: task.path.clone(),
+        title: task.headline().to_owned(),
+        was: None,
+        held_by: Some(open.agent.clone()),
+    });
+    told.collect()
 }

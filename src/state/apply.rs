@@ -272,7 +272,7 @@ impl State {
                     self.retire(task, recorded.seq)?;
                 }
             }
-            Event::PlanImported { plan, created: new, changed, removed } => {
+            Event::PlanImported { plan, created: new, changed, removed, known_again } => {
                 self.edit_board(|board| {
                     let newest = PlanVersion { seq: recorded.seq, imported_at: at, ..plan.clone() };
                     let surplus = (board.plans.len() + 1).saturating_sub(PLANS_KEPT);
@@ -292,7 +292,7 @@ impl State {
                 }
                 for id in removed {
                     self.end_attempt(id, Outcome::Cancelled, Some(&replanned_error("left out")), at)?;
-                    self.edit_task(id, |task| leave_plan(task, at))?;
+                    self.edit_task(id, |task| leave_plan(task, *known_again, at))?;
                 }
             }
             Event::TasksReset { tasks } => {
@@ -601,6 +601,7 @@ fn created(new: &NewTask, at: Timestamp) -> Task {
         path: new.path,
         parent: new.parent,
         planned: new.planned.map(Arc::new),
+        left_plan: None,
         demands: Arc::new(new.demands),
         tags: new.tags,
         not_before: new.not_before,
@@ -637,6 +638,7 @@ fn replan(task: &mut Task, new: &Replanned, at: Timestamp) {
     task.path = Some(new.path.clone());
     task.parent.clone_from(&new.parent);
     task.planned = Some(Arc::new(new.planned.clone()));
+    task.left_plan = None;
     match new.becomes {
         Some(TaskStatus::Done) => {
             make_available(task, None);
@@ -652,8 +654,8 @@ fn replan(task: &mut Task, new: &Replanned, at: Timestamp) {
     }
 }
 
-fn leave_plan(task: &mut Task, at: Timestamp) {
-    task.planned = None;
+fn leave_plan(task: &mut Task, known_again: bool, at: Timestamp) {
+    task.left_plan = task.planned.take().filter(|_| known_again);
     task.parent = None;
     if task.status != TaskStatus::Done {
         make_available(task, None);

@@ -255,6 +255,9 @@ pub enum Event {
         /// Not in the plan any more: obsolete, unless they are done.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         removed: Vec<TaskId>,
+        /// Those are known when they come back.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        known_again: bool,
     },
     /// Available again, also what was done, as if nobody had begun.
     TasksReset {
@@ -431,13 +434,13 @@ pub struct Replanned {
 #[serde(rename_all = "snake_case")]
 pub enum PlanChange {
     Modified,
-    /// Modified, and it was over.
+    /// It was over, and is to be done again.
     Reopened,
     /// Another title or path, and nothing else of what is to be done.
     Renamed,
     /// The plan says that it is done.
     Completed,
-    /// Other things moved, and it with them.
+    /// Other things moved, and it with them; or it has come back as it was.
     Moved,
 }
 

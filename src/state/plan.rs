@@ -61,6 +61,15 @@ pub struct Problem {
 }
 
 impl State {
+    /// `plan` is the current one, and nothing is left to do of it.
+    pub fn has_plan(&self, plan: &Plan) -> bool {
+        let is_due = |task: &Arc<Task>| {
+            let ticked = task.planned.as_ref().is_some_and(|planned| planned.ticked);
+            ticked && task.status != TaskStatus::Done && !task.status.is_held()
+        };
+        self.current_plan().is_some_and(|current| current.sha256 == plan.sha256) && !self.tasks().any(is_due)
+    }
+
     pub fn current_plan(&self) -> Option<&PlanVersion> {
         self.board().plans.last()
     }
@@ -145,18 +154,23 @@ impl<'a> Delta<'a> {
         }
     }
 
-    /// Finds the tasks of the version before, level by level: by path and title, by what is to be done, by path, by title.
+    /// Finds the tasks of the version before, level by level: by path and title, by what is to be done, by path, by title;
+    /// and by path and title those that stood in an earlier version.
     fn recognise(&mut self) {
         let mut old: BTreeMap<usize, Vec<&'a Arc<Task>>> = BTreeMap::new();
-        for task in self.state.tasks().filter(|task| task.planned.is_some()) {
-            old.entry(hierarchy::level(task.path.as_deref().unwrap_or_default())).or_default().push(task);
+        let mut gone: BTreeMap<usize, Vec<&'a Arc<Task>>> = BTreeMap::new();
+        for task in self.state.tasks().filter(|task| origin(task).is_some()) {
+            let tasks = if task.planned.is_some() { &mut old } else { &mut gone };
+            tasks.entry(hierarchy::level(task.path.as_deref().unwrap_or_default())).or_default().push(task);
         }
         let levels: Vec<usize> = (0..self.plan.items.len()).map(|item| self.level(item)).collect();
         for level in 1..=limit::PLAN_DEPTH.max {
             let new: Vec<usize> = (0..levels.len()).filter(|item| levels[*item] == level).collect();
             let mut left = old.remove(&level).unwrap_or_default();
-            let steps: [fn(&Self, usize, &Task) -> bool; 4] =
-                [Self::is_same, Self::has_same_text, Self::has_same_path, Self::has_same_content];
+            self.pair(&new, &mut left, Self::is_same);
+            self.pair(&new, &mut gone.remove(&level).unwrap_or_default(), Self::is_same);
+            let steps: [fn(&Self, usize, &Task) -> bool; 3] =
+                [Self::has_same_text, Self::has_same_path, Self::has_same_content];
             for step in steps {
                 self.pair(&new, &mut left, step);
             }
@@ -174,7 +188,7 @@ impl<'a> Delta<'a> {
         // By what decides in every step, so that not everything is compared with everything.
         let mut near: HashMap<&str, Vec<&'a Arc<Task>>> = HashMap::new();
         for task in left.iter() {
-            let planned = task.planned.as_ref();
+            let planned = origin(task);
             let keys =
                 [task.path.as_deref(), planned.map(|one| one.title.as_str()), planned.map(|one| one.content.as_str())];
             keys.into_iter().flatten().for_each(|key| near.entry(key).or_default().push(task));
@@ -242,12 +256,16 @@ impl<'a> Delta<'a> {
         });
     }
 
-    /// The task is a part of what the item is a part of.
+    /// The task is a part of what the item is a part of, or was when it left the plan.
     fn is_beside(&self, item: usize, task: &Task) -> bool {
-        let parent = self.plan.items[item].parent.map(|parent| self.before[parent].map(|task| &task.id));
+        let parent = self.plan.items[item].parent.map(|parent| self.before[parent]);
+        let above = task.path.as_deref().and_then(hierarchy::parent_path);
         match parent {
+            None if task.planned.is_none() => above.is_none(),
             None => task.parent.is_none(),
-            Some(parent) => parent.is_some() && parent == task.parent.as_ref(),
+            Some(None) => false,
+            Some(Some(parent)) if task.planned.is_none() => parent.path.as_deref() == above,
+            Some(Some(parent)) => task.parent.as_ref() == Some(&parent.id),
         }
     }
 
@@ -275,13 +293,13 @@ impl<'a> Delta<'a> {
     }
 
     fn same_title(&self, item: usize, task: &Task) -> bool {
-        task.planned.as_ref().is_some_and(|planned| planned.title == self.hashes[item].0)
+        origin(task).is_some_and(|planned| planned.title == self.hashes[item].0)
     }
 
     fn same_content(&self, item: usize, task: &Task) -> bool {
         let is_it =
             |stored: &str| stored == self.hashes[item].1 || stored == older_content_hash(&self.plan.items[item]);
-        task.planned.as_ref().is_some_and(|planned| is_it(&planned.content))
+        origin(task).is_some_and(|planned| is_it(&planned.content))
     }
 
     fn name(&mut self, seed: u64) {
@@ -400,8 +418,8 @@ impl<'a> Delta<'a> {
             let settings = hash(&(priority, &dependencies, &item.tags));
             let (title, content) = self.hashes[number].clone();
             let kept = self.before[number].filter(|task| self.same_content(number, task));
-            let content = kept.and_then(|task| task.planned.as_ref()).map_or(content, |kept| kept.content.clone());
-            let planned = Planned { title, content, settings };
+            let content = kept.and_then(|task| origin(task)).map_or(content, |kept| kept.content.clone());
+            let planned = Planned { title, content, settings, ticked: false };
             let parent = item.parent.map(|parent| self.ids[parent].clone());
             match self.before[number] {
                 Some(task) => changed.extend(self.changed(number, task, parent, planned, priority, dependencies)),
@@ -411,16 +429,21 @@ impl<'a> Delta<'a> {
         let there: HashSet<&TaskId> = self.before.iter().flatten().map(|task| &task.id).collect();
         let gone = self.state.tasks().filter(|task| task.planned.is_some() && !there.contains(&task.id));
         let removed = gone.map(|task| task.id.clone()).collect();
+        let current = self.state.current_plan();
+        let prev_sha256 = match current.filter(|current| current.sha256 == plan.sha256) {
+            Some(same) => same.prev_sha256.clone(),
+            None => current.map(|current| current.sha256.clone()),
+        };
         let version = PlanVersion {
             sha256: plan.sha256.clone(),
-            prev_sha256: self.state.current_plan().map(|plan| plan.sha256.clone()),
+            prev_sha256,
             source,
             title: plan.title.clone(),
             items: plan.items.len(),
             seq: 0,
             imported_at: Default::default(),
         };
-        Ok(Event::PlanImported { plan: version, created, changed, removed })
+        Ok(Event::PlanImported { plan: version, created, changed, removed, known_again: true })
     }
 
     fn created(
@@ -465,12 +488,12 @@ impl<'a> Delta<'a> {
         number: usize,
         task: &Task,
         parent: Option<TaskId>,
-        planned: Planned,
+        mut planned: Planned,
         priority: u8,
         dependencies: Vec<TaskId>,
     ) -> Option<Replanned> {
         let item = &self.plan.items[number];
-        let old = task.planned.clone().unwrap_or_default();
+        let old = origin(task).cloned().unwrap_or_default();
         let path = self.paths[number].clone();
         let (retitled, rewritten) = (old.title != planned.title, old.content != planned.content);
         let mut change = TaskChange::default();
@@ -489,15 +512,21 @@ impl<'a> Delta<'a> {
             change.dependencies = Some(dependencies);
             change.tags = Some(item.tags.clone());
         }
-        let becomes = self.becomes(number, task, rewritten);
+        let becomes = self.becomes(number, task);
+        planned.ticked = item.status == Stated::Done && task.status.is_held() && becomes.is_none();
+        let returns = task.planned.is_none();
         let moved = task.path.as_ref() != Some(&path) || task.parent != parent;
-        let renumbered = is_renumbered(task, parent.as_ref(), Some(&path));
+        let renumbered =
+            if returns { task.path.as_ref() != Some(&path) } else { is_renumbered(task, parent.as_ref(), Some(&path)) };
+        // What had parts before follows from those, which are told.
+        let by_parts = !self.parts[number].is_empty() && self.state.is_parent(&task.id);
+        let reopened = !task.status.is_unfinished() && !by_parts && self.stays_open(number);
         let what = match (becomes, old.change(&planned, renumbered)) {
             (Some(TaskStatus::Done), _) => PlanChange::Completed,
-            (Some(_), _) if rewritten && !task.status.is_unfinished() => PlanChange::Reopened,
+            _ if reopened => PlanChange::Reopened,
             (_, Some(change)) => change,
             (Some(_), None) => PlanChange::Modified,
-            (None, None) if moved => PlanChange::Moved,
+            (None, None) if moved || returns || old.ticked != planned.ticked => PlanChange::Moved,
             (None, None) => return None,
         };
         let was = match () {
@@ -508,19 +537,32 @@ impl<'a> Delta<'a> {
         Some(Replanned { task: task.id.clone(), path, parent, planned, change, becomes, what, was })
     }
 
-    fn becomes(&self, number: usize, task: &Task, rewritten: bool) -> Option<TaskStatus> {
+    fn becomes(&self, number: usize, task: &Task) -> Option<TaskStatus> {
         let stated_done = self.plan.items[number].status == Stated::Done;
         let others = self.state.parts(&task.id).any(|part| part.planned.is_none());
         if !self.parts[number].is_empty() || others {
             return task.status.is_held().then_some(TaskStatus::Available);
         }
         let is_over = !task.status.is_unfinished();
+        let rewritten = !self.same_content(number, task);
         let had_parts = self.state.is_parent(&task.id);
+        let was_done = task.result.as_ref().is_some_and(|result| result.error.is_none());
         match task.status {
             TaskStatus::Done if stated_done || !rewritten => None,
             status if stated_done && !status.is_held() => Some(TaskStatus::Done),
-            _ if is_over && (rewritten || had_parts) => Some(TaskStatus::Available),
+            // It was done before it had the parts that are gone again.
+            TaskStatus::Available if had_parts && was_done && !rewritten => Some(TaskStatus::Done),
+            _ if is_over && (rewritten || had_parts || task.planned.is_none()) => Some(TaskStatus::Available),
             _ => None,
+        }
+    }
+
+    /// Something of it is to be done when the plan is the current one.
+    fn stays_open(&self, number: usize) -> bool {
+        match self.before[number] {
+            _ if !self.parts[number].is_empty() => self.parts[number].iter().any(|part| self.stays_open(*part)),
+            None => self.plan.items[number].status == Stated::Open,
+            Some(task) => self.becomes(number, task).unwrap_or(task.status).is_unfinished(),
         }
     }
 
@@ -553,6 +595,11 @@ impl<'a> Delta<'a> {
         let what = "each waits for the next, as one does for its parts and for what its parents wait for";
         self.wrong(first, format!("a cycle: {}; {what}; leave one dependency out", named.join(" -> ")));
     }
+}
+
+/// What the plan said of the task when it had it last.
+fn origin(task: &Task) -> Option<&Planned> {
+    task.planned.as_deref().or(task.left_plan.as_deref())
 }
 
 /// Pairs of titles whose words are compared.

@@ -98,6 +98,9 @@ pub struct Task {
     /// It stands in the current plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned: Option<Arc<Planned>>,
+    /// It stood in an earlier plan, and is known by this when it comes back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_plan: Option<Arc<Planned>>,
     /// It is a run, and no part of the queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Box<Run>>,
@@ -188,6 +191,9 @@ pub struct Planned {
     pub content: String,
     /// Priority, dependencies, tags.
     pub settings: String,
+    /// It said that the task is done while an agent held it, which decides for itself.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub ticked: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -196,6 +196,7 @@ fn task(old: OldTask, board_created: Timestamp, notes: &mut Vec<String>) -> Task
         path: None,
         parent: None,
         planned: None,
+        left_plan: None,
         demands: Default::default(),
         tags: old.tags,
         not_before: None,

@@ -99,7 +99,7 @@ fn told(event: &Event) -> Told {
                 format!("the state file by hand: {}", fields.chain(tasks).collect::<Vec<_>>().join("; ")),
             )
         }
-        Event::PlanImported { plan, created, changed, removed } => (
+        Event::PlanImported { plan, created, changed, removed, .. } => (
             "planned",
             Tone::Good,
             format!(

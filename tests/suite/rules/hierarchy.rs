@@ -270,6 +270,91 @@ fn a_changed_plan_is_the_difference_and_done_work_stays_done() {
 }
 
 #[test]
+fn item_that_is_ticked_while_it_is_held_is_named_and_done_when_it_was_released() {
+    let mut world = World::new().agent("a1");
+    import(&mut world, FIRST, false).expect("imported");
+    let read = at(&world, "P1.M1").id;
+    world.claim("a1", read.as_str());
+    let second = FIRST.replace("- [ ] Read", "- [x] Read");
+    let named = json!({"ticked": [{"task": read, "path": "P1.M1", "title": "Read", "held_by": "a1"}]});
+    import(&mut world, &second, true).replies(named.clone());
+    import(&mut world, &second, false).replies(named.clone());
+    import(&mut world, &second, false).replies(json!({"unchanged": true, "ticked": named["ticked"]}));
+    assert_eq!(world.status(read.as_str()), TaskStatus::Claimed, "its holder says when it is done");
+    world.by("a1").call("release_task", json!({"task_id": read})).expect("released");
+    let reply = import(&mut world, &second, false).replies(json!({"unchanged": null, "ticked": null}));
+    assert_eq!((names(&reply, "completed"), world.status(read.as_str())), (vec!["Read".to_owned()], TaskStatus::Done));
+    let seq = world.state.seq();
+    import(&mut world, &second, false).replies(json!({"unchanged": true}));
+    assert_eq!(world.state.seq(), seq);
+}
+
+#[test]
+fn result_of_work_that_was_reset_and_then_ticked_is_kept() {
+    let mut world = World::new().agent("a1");
+    import(&mut world, FIRST, false).expect("imported");
+    let read = at(&world, "P1.M1").id;
+    world.claim("a1", read.as_str());
+    world.nobody().call("release_task", json!({"task_id": read})).expect("released");
+    import(&mut world, &FIRST.replace("- [ ] Read", "- [x] Read"), false).expect("imported");
+    world.by("a1").call("complete_task", json!({"task_id": read, "output": "late"})).refuses("attempt_over");
+    assert!(world.attempt(read.as_str()).late_result.is_some());
+}
+
+#[test]
+fn what_has_left_the_plan_is_known_when_it_comes_back() {
+    let mut world = World::new().agent("a1");
+    import(&mut world, FIRST, false).expect("imported");
+    let (read, check, write) = (at(&world, "P1.M1").id, at(&world, "P1.M2").id, at(&world, "P2.M1").id);
+    world.claim("a1", read.as_str());
+    world.complete("a1", read.as_str());
+    let without_parser = FIRST
+        .split_once("## Parser")
+        .zip(FIRST.split_once("## Writer"))
+        .map(|(before, after)| format!("{}## Writer{}", before.0, after.1.replace("  depends: Parser\n", "")));
+    let reply = import(&mut world, &without_parser.expect("two phases"), false).expect("imported");
+    assert_eq!(names(&reply, "left_done"), ["Read", "Decide"]);
+    assert_eq!(names(&reply, "obsolete"), ["Parser", "Check"]);
+    let reply = import(&mut world, FIRST, false).expect("imported");
+    assert_eq!((names(&reply, "added"), names(&reply, "reopened")), (vec![], vec!["Parser".into(), "Check".into()]));
+    let back = [at(&world, "P1.M1").id, at(&world, "P1.M2").id, at(&world, "P2.M1").id];
+    assert_eq!(back, [read.clone(), check.clone(), write]);
+    let done = world.read(read.as_str());
+    assert_eq!(
+        (done.status, done.result.and_then(|result| result.output.clone())),
+        (TaskStatus::Done, Some("made".into()))
+    );
+    assert_eq!((world.status(check.as_str()), at(&world, "P1").status), (TaskStatus::Available, TaskStatus::Available));
+    let without_read =
+        FIRST.replace("- [ ] Read\n  priority: 2\n\n  Read the text.\n", "").replace("  depends: Read\n", "");
+    import(&mut world, &without_read, false).expect("imported");
+    let reply = import(&mut world, &FIRST.replace("Read the text.", "Read all."), false).expect("imported");
+    assert_eq!((names(&reply, "added"), names(&reply, "reopened")), (vec![], vec!["Read".to_owned()]));
+    assert_eq!((at(&world, "P1.M1").id, world.status(read.as_str())), (read, TaskStatus::Available));
+}
+
+#[test]
+fn done_item_that_had_parts_for_a_while_is_done() {
+    let mut world = World::new().agent("a1");
+    import(&mut world, FIRST, false).expect("imported");
+    let check = at(&world, "P2.M2").id;
+    world.claim("a1", check.as_str());
+    world.complete("a1", check.as_str());
+    let divided = FIRST.replace("- [ ] Print\n", "- [ ] Print\n  - [ ] Words\n  - [ ] Lines\n");
+    let reply = import(&mut world, &divided, false).expect("imported");
+    assert_eq!(
+        (names(&reply, "reopened"), world.status(check.as_str())),
+        (vec!["Print".to_owned()], TaskStatus::Available)
+    );
+    let reply = import(&mut world, FIRST, false).expect("imported");
+    assert_eq!(
+        (names(&reply, "completed"), world.status(check.as_str())),
+        (vec!["Print".to_owned()], TaskStatus::Done)
+    );
+    assert!(world.read(check.as_str()).result.is_some());
+}
+
+#[test]
 fn changes_on_the_board_are_no_changes_of_the_plan() {
     let mut world = World::new().agent("a1");
     import(&mut world, FIRST, false).expect("imported");
