@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::print::{Column, Page, Tone, text};
@@ -302,7 +303,7 @@ fn verify(place: &Place, scope: Option<String>) -> Outcome {
 /// What the file says, and what the command line says instead.
 fn content(identity: Identity, parts: Parts) -> Content {
     let mut content: Content = match &parts.file {
-        Some(file) => serde_json::from_str(&read_input(file)).unwrap_or_else(|error| {
+        Some(file) => written(&read_input(file)).unwrap_or_else(|error| {
             usage_error(format!("{file} is no JSON object with prompts, settings and context: {error}"))
         }),
         None => Content::default(),
@@ -313,6 +314,27 @@ fn content(identity: Identity, parts: Parts) -> Content {
     content.prompts.extend(pairs("--prompt", parts.prompt, |text| Value::from(text)));
     content.settings.extend(pairs("--setting", parts.setting, setting));
     content
+}
+
+/// A [`Content`] as somebody writes it: what is misspelt would be lost.
+#[derive(Deserialize)]
+#[serde(remote = "Content", deny_unknown_fields)]
+struct Written {
+    model_id: Option<String>,
+    base_url: Option<String>,
+    toolset_hash: Option<String>,
+    #[serde(default)]
+    prompts: Map<String, Value>,
+    #[serde(default)]
+    settings: Map<String, Value>,
+    #[serde(default)]
+    context: Map<String, Value>,
+}
+
+fn written(text: &str) -> serde_json::Result<Content> {
+    let mut input = serde_json::Deserializer::from_str(text);
+    let content = Written::deserialize(&mut input)?;
+    input.end().map(|()| content)
 }
 
 /// As JSON if it is some.

@@ -205,6 +205,16 @@ fn what_cannot_be_kept_is_refused_with_the_way_out() {
 }
 
 #[test]
+fn misspelt_field_of_a_file_is_refused() {
+    let board = Board::new();
+    let file = board.base().join("given");
+    fs::write(&file, json!({"promts": {"system": "Be brief"}}).to_string()).unwrap();
+    let refused = board.bundle(&["--state-scope", "s", "save", "--file", file.to_str().unwrap()]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(refused.stderr.contains("unknown field `promts`, expected one of"), "{}", refused.stderr);
+}
+
+#[test]
 fn dry_run_leaves_every_directory_byte_identical() {
     let board = Board::new();
     let absent = board.bundled(&["--state-scope", "s", "save", "--prompt", "system=x", "--dry-run"]);
