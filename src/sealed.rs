@@ -85,8 +85,12 @@ pub fn put<V: Serialize>(
     let name = SnapshotName::new(at, &sha256);
     dir.clear_unfinished()?;
     dir.place(name.as_str(), bytes)?;
-    failpoint::hit(place)?;
-    point(dir, &name, &sha256, version)?;
+    let pointed = failpoint::hit(place).and_then(|()| point(dir, &name, &sha256, version));
+    if let Err(error) = pointed {
+        // Whoever is told that it failed is not to find it.
+        dir.remove(name.as_str())?;
+        return Err(error);
+    }
     Ok((name, sha256))
 }
 

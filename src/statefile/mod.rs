@@ -345,8 +345,9 @@ fn parse_head(head: &[u8]) -> Option<Head> {
 
 /// Neither follows a link nor waits for the other end of a pipe.
 fn open_regular(path: &Path) -> io::Result<Option<fs::File>> {
-    let (dir, name) = (path.parent().unwrap_or(Path::new(".")), path.file_name().unwrap_or_default());
-    let file = private::read(dir, &name.to_string_lossy())?;
+    // Of a bare name the parent is empty, and no directory.
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let file = private::read(dir, &path.file_name().unwrap_or_default().to_string_lossy())?;
     Ok(file.map(|file| fs::File::from_parts(file, path)))
 }
 

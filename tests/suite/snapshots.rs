@@ -664,6 +664,27 @@ fn restore_over_a_board_is_an_event_after_a_backup() {
 }
 
 #[test]
+fn state_file_is_restored_by_its_bare_name() {
+    let (older, board) = (Board::new(), Board::new());
+    older.add("t");
+    let restored = board.finish(board.command().current_dir(older.dir()).args(["restore", STATE_FILE]));
+    assert!(restored.status.success(), "{}", restored.stderr);
+    assert_eq!(board.tasks().keys().collect::<Vec<_>>(), ["t"]);
+}
+
+#[test]
+fn snapshot_that_failed_is_not_there() {
+    let board = Board::new();
+    board.add("t");
+    let mut failing = board.command();
+    failing.args(["snapshot", "create"]).env("CALLBOARD_FAILPOINT", "snapshot:1:error");
+    assert!(!board.finish(&mut failing).status.success());
+    assert!(board.names().is_empty());
+    board.snapshot();
+    assert_eq!(board.done(&["snapshot", "verify"])["sound"], true);
+}
+
+#[test]
 fn state_file_is_restored_into_an_empty_directory_and_over_a_board() {
     let older = Board::new();
     older.add("t");
