@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use super::print::{Page, Tone, harmless, harmless_json, text};
+use super::print::{Page, Tone, harmless_json, text, with_tabs};
 use super::{Outcome, Session, read_input, usage_error};
 
 #[derive(clap::Args)]
@@ -161,7 +161,7 @@ fn export(session: &Session, arguments: &Export) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     let plan = match arguments.format {
-        Format::Markdown => harmless(reply["markdown"].as_str().unwrap_or_default()),
+        Format::Markdown => with_tabs(reply["markdown"].as_str().unwrap_or_default()),
         Format::Json => harmless_json(&serde_json::to_string_pretty(&reply["json"])?) + "\n",
     };
     io::stdout().lock().write_all(plan.as_bytes())?;

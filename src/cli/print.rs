@@ -189,13 +189,18 @@ pub fn text(value: &Value) -> String {
     }
 }
 
-/// `text` with every character replaced that a terminal would obey instead of show. Line breaks stay.
+/// `text` in which every character is replaced that a terminal would obey instead of show, and tabs by spaces. Line breaks
+/// stay.
+pub fn harmless(text: &str) -> String {
+    with_tabs(text).replace('\t', " ")
+}
+
+/// The same with its tabs: for what is read again by others than people.
 ///
 /// Agents write what is printed here; see CVE-2021-42574 for what bidirectional controls can hide.
-pub fn harmless(text: &str) -> String {
+pub fn with_tabs(text: &str) -> String {
     let shown = text.chars().map(|c| match c {
-        '\n' => '\n',
-        '\t' => ' ',
+        '\n' | '\t' => c,
         c if is_obeyed(c) => char::REPLACEMENT_CHARACTER,
         c => c,
     });

@@ -94,7 +94,7 @@ pub fn read(text: &str) -> Result<(Option<String>, Vec<Draft>), Vec<Problem>> {
     for item in top.items {
         reading.item(item, None, 1)?;
     }
-    Ok((top.title.filter(|title| !title.trim().is_empty()), reading.drafts))
+    Ok((top.title.map(|title| one_line(&title)).filter(|title| !title.is_empty()), reading.drafts))
 }
 
 struct Reading<'a> {
@@ -139,6 +139,7 @@ impl<'a> Reading<'a> {
 /// `line` is that of the text's beginning.
 fn unread(line: usize, error: &serde_json::Error) -> Problem {
     let text = error.to_string();
-    let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
-    Problem { line: line + error.line().saturating_sub(1), problem: format!("it cannot be read: {text}") }
+    let mut what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what).to_owned();
+    super::clean(&mut what);
+    Problem { line: line + error.line().saturating_sub(1), problem: format!("it cannot be read: {what}") }
 }

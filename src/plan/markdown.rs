@@ -200,6 +200,13 @@ impl<'t> Reading<'_, 't> {
                     false => self.describe(range, false),
                 }
             }
+            // In a quotation, mostly.
+            _ if self.has_boxes(at, end) => {
+                let line = self.lines.at(range.start);
+                let problem = "a box that does not stand in a list of its own is no item: take it out of the quotation, \
+                               or write it without the brackets";
+                self.problems.push(Problem { line, problem: problem.to_owned() });
+            }
             _ => self.describe(range, false),
         }
         end + 1

@@ -27,7 +27,11 @@ pub fn parse(text: &str) -> Result<Plan, Vec<Problem>> {
         return Err(vec![over(1, limit::PLAN, text.len())]);
     }
     let is_json = text.trim_start_matches('\u{feff}').trim_start().starts_with(['{', '[']);
-    let (title, drafts) = if is_json { json::read(text)? } else { markdown::read(text)? };
+    let (mut title, drafts) = if is_json { json::read(text)? } else { markdown::read(text)? };
+    title.iter_mut().for_each(clean);
+    if let Some(title) = title.as_ref().filter(|title| title.len() > limit::TITLE.max) {
+        return Err(vec![over(1, limit::TITLE, title.len())]);
+    }
     Ok(Plan { sha256: sha256(text), title, items: checked(drafts)? })
 }
 
@@ -104,11 +108,9 @@ fn check(draft: &mut Draft, level: usize, above: Option<&str>) -> Result<(), Vec
     let item = &mut draft.item;
     // An escape in JSON may stand for what the plan's text as a whole was not to have.
     let long = [&mut item.description, &mut item.hints].into_iter().flatten();
-    long.chain([&mut item.title]).chain(&mut item.tags).for_each(clean);
+    let lists = item.tags.iter_mut().chain(&mut item.files).chain(&mut item.depends);
+    long.chain([&mut item.title]).chain(&mut item.path).chain(lists).for_each(clean);
     item.tags.retain(|tag| !tag.trim().is_empty());
-    for file in &mut item.files {
-        *file = harmless::text(file).unwrap_or_else(|| std::mem::take(file));
-    }
     // The same in every format, so that none of them is a change.
     item.description = item.description.take().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
     let mut keep = |limit: Limit, actual: usize| {

@@ -132,6 +132,23 @@ fn escapes_in_json_hide_nothing() {
     let escaped: String = token.bytes().map(|byte| format!("\\u{byte:04x}")).collect();
     let plan = parse(&format!("- [ ] a\n  tags: [\"{escaped}\", \"\\u001b[31mred\", \"\"]\n")).unwrap();
     assert_eq!(plan.items[0].tags, ["[redacted: github token]", "red"]);
+    let item = format!("{{\"title\": \"a\", \"files\": [\"src/{escaped}\"], \"depends\": [\"{escaped}\"]}}");
+    let plan = parse(&format!("{{\"title\": \"\\u001b[31m{escaped}\", \"items\": [{item}]}}")).unwrap();
+    let Item { files, depends, .. } = &plan.items[0];
+    for text in [plan.title.as_ref().unwrap(), &files[0], &depends[0]] {
+        assert!(text.contains("[redacted: github token]") && !text.contains('\u{1b}'), "{text}");
+    }
+    let misspelt = problems(&format!("{{\"items\": [], \"{escaped}\": 1}}"));
+    assert!(!misspelt[0].1.contains(&token), "{misspelt:?}");
+    let long = format!("{{\"title\": \"{}\", \"items\": [{{\"title\": \"a\"}}]}}", "x".repeat(201));
+    assert_eq!(problems(&long), [(1, "title is over its limit: 201 bytes, at most 200".to_owned())]);
+}
+
+#[test]
+fn box_in_a_quotation_is_not_passed_over() {
+    let found = problems("- [ ] a\n\n> - [ ] b\n");
+    assert_eq!((found.len(), found[0].0), (1, 3));
+    assert!(found[0].1.contains("take it out of the quotation"), "{found:?}");
 }
 
 #[test]

@@ -204,6 +204,16 @@ fn a_plan_of_500_items_changes_while_it_is_worked_on() {
 }
 
 #[test]
+fn exported_plan_has_the_tabs_of_the_plan() {
+    let board = Board::new();
+    let file = write(&board, "PLAN.md", "- [ ] Build\n\n  ```make\n  all:\n  \tcargo build\n  ```\n");
+    plan(&board, &["import", &file]).value();
+    let exported = board.finish(board.command().args(["plan", "export"])).stdout;
+    let back = plan(&board, &["import", &write(&board, "BACK.md", &exported)]).value();
+    assert_eq!((&back["kept"], exported.contains("\tcargo build")), (&json!(1), true), "{exported}");
+}
+
+#[test]
 fn every_command_that_takes_a_scope_keeps_to_it() {
     let board = Board::new();
     let lines = big_plan();
