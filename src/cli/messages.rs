@@ -85,6 +85,9 @@ fn counted(number: &Value) -> String {
 
 fn list(page: &mut Page, reply: &Value) {
     let messages = reply["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for id in reply["not_kept"].as_array().into_iter().flatten() {
+        page.line(format_args!("{}: no such message is kept; `callboard messages --all` has those that are", text(id)));
+    }
     if messages.is_empty() {
         page.line("no unread messages");
     }

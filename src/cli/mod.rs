@@ -67,6 +67,7 @@ use crate::http::tokens::TokensError;
 use crate::location::{Location, Start};
 use crate::ops::LARGEST_INPUT;
 use crate::participant::{self, AgentChoice, BoardError, CallError, Caller, Handle, Options, Stay};
+use crate::redact;
 use crate::rpc::client::{Blame, ClientError};
 use crate::signal;
 use crate::state::guard::HUMAN;
@@ -303,6 +304,10 @@ pub fn main() -> ExitCode {
 fn run(arguments: Arguments) -> Outcome {
     if let (Some(name), Some(_)) = (arguments.local, &arguments.server) {
         usage_error(format!("`callboard {name}` is about this machine; leave --server out"));
+    }
+    // As an argument it would be redacted, and be no id any more.
+    if arguments.agent.as_deref().is_some_and(|agent| redact::text(agent).is_some()) {
+        usage_error("--agent has the form of a secret, and everybody reads the names of agents; choose another");
     }
     if let (Command::Work(_), Some(_)) = (&arguments.command, &arguments.agent) {
         usage_error("`callboard work` names its agents itself, after --workflow ID: ID-1, ID-2, …; leave --agent out");

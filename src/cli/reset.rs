@@ -26,6 +26,11 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         if let Some(held) = reply["held"].as_u64().filter(|held| *held > 0) {
             page.line(format_args!("{held} are held by agents and were left alone; --held resets them, too"));
         }
+        if let Some(retired) = reply["retired"].as_u64() {
+            page.line(format_args!(
+                "{retired} have retired and were left alone; `callboard add` what is to be done again"
+            ));
+        }
         page.line(format_args!("to take it back: callboard snapshot restore {}", text(&reply["before"])));
     })?;
     Ok(ExitCode::SUCCESS)

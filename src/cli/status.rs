@@ -104,7 +104,7 @@ fn troubles(page: &mut Page, status: &Value) {
     }
     for blocked in status["blocked_by_failure"].as_array().into_iter().flatten() {
         let (task, by) = (text(&blocked["task"]), text(&blocked["by"]));
-        page.marked("blocked:", Tone::Bad, format_args!("{task} waits for {by}; `callboard retry {by}`"));
+        page.marked("blocked:", Tone::Bad, format_args!("{task} waits for {by}; {}", ways_out(blocked)));
     }
     for parked in status["needs_attention"].as_array().into_iter().flatten() {
         let [task, title, category, error] = ["task", "title", "category", "error"].map(|field| text(&parked[field]));
@@ -124,6 +124,17 @@ fn troubles(page: &mut Page, status: &Value) {
     if let Some(quiet) = status.get("quiet") {
         page.marked("quiet:", Tone::Busy, text(quiet));
     }
+}
+
+/// For what failed and for what has left the plan.
+fn ways_out(blocked: &Value) -> String {
+    let named = |list: &str| blocked[list].as_array().cloned().unwrap_or_default();
+    let gone = named("gone");
+    let retries = named("by").into_iter().filter(|one| !gone.contains(one));
+    let retries = retries.map(|one| format!("`callboard retry {}`", text(&one)));
+    let updates =
+        gone.iter().map(|one| format!("`callboard call update_task` so that nothing depends on {}", text(one)));
+    retries.chain(updates).collect::<Vec<_>>().join(", ")
 }
 
 fn bar(status: &Value) -> String {

@@ -66,6 +66,9 @@ fn plain(text: &str, agent: Option<&str>) -> String {
         let (before, from) = rest.split_at(start);
         let (word, after) = from.split_at(from.find(|c| !is_name(c)).unwrap_or(from.len()));
         told.push_str(before);
+        // A worker would be refused.
+        let is_a_leaders = told.rsplit(';').next().is_some_and(|clause| clause.contains("a leader can"));
+        let agent = agent.filter(|_| !is_a_leaders);
         told.push_str(&command(word, agent).unwrap_or_else(|| word.to_owned()));
         rest = after;
     }
@@ -102,6 +105,8 @@ mod tests {
     fn who_acts_is_named_where_it_matters() {
         assert_eq!(in_commands("claim_task", Some("w")), "`callboard --agent w claim`");
         assert_eq!(in_commands("get_all_tasks", Some("w")), "`callboard tasks`");
+        let told = in_commands("a leader can retry_task it; claim_task another", Some("w"));
+        assert_eq!(told, "a leader can `callboard retry` it; `callboard --agent w claim` another");
     }
 
     #[test]

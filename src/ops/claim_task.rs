@@ -317,7 +317,11 @@ fn advice(why: &EmptyHanded, scope: Option<&str>, agent: &Agent, state: &State) 
             "ready tasks demand what you have not: see missing".to_owned(),
             "register again with what you can do, or stop",
         ),
-        Verdict::Paused => ("claims are paused".to_owned(), "finish what you hold and stop"),
+        Verdict::Paused => {
+            let reason = state.board().paused.as_ref().and_then(|pause| pause.reason.as_deref());
+            let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+            (format!("claims are paused{reason}"), "finish what you hold and stop")
+        }
         Verdict::Spent => spent(agent, state),
     }
 }

@@ -35,6 +35,9 @@ pub struct Reply {
     messages: Vec<Shown>,
     /// How many you have not acknowledged
     unread: usize,
+    /// Of those acknowledged, what is not kept: there never was such a message, or all have read it
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_kept: Vec<MessageId>,
     /// There are more: give it as `after`
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<MessageId>,
@@ -114,7 +117,9 @@ impl Operation for GetMessages {
             messages.push(shown(one, agent));
         }
         let next = listed.peek().and(messages.last()).map(|last| last.id.clone());
-        Ok(Reply { messages, unread: state.unread_count(agent), next })
+        let acknowledged = params.acknowledge.iter().map(|id| MessageId::checked(id)).collect::<Result<Vec<_>, _>>()?;
+        let not_kept = acknowledged.into_iter().filter(|id| state.message(id).is_none()).collect();
+        Ok(Reply { messages, unread: state.unread_count(agent), not_kept, next })
     }
 }
 

@@ -136,6 +136,9 @@ struct OfFailed {
 struct Blocked {
     task: TaskId,
     by: Vec<TaskId>,
+    /// Of those, what no retry brings back: it has left the plan, or retired
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    gone: Vec<TaskId>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -325,10 +328,12 @@ fn of_failed(state: &State) -> Option<OfFailed> {
 fn blocked(scope: Option<&str>, state: &State) -> Vec<Blocked> {
     let is_meant = |id: &TaskId| scope.is_none() || state.task(id).is_some_and(|task| in_scope(task, scope));
     let blocked = state.blocked_by_failure().into_iter().filter(|(id, _)| is_meant(id));
-    blocked
-        .take(BLOCKED_NAMED)
-        .map(|(task, by)| Blocked { task: task.clone(), by: by.into_iter().cloned().collect() })
-        .collect()
+    let is_gone = |id: &TaskId| state.task(id).is_none_or(|task| task.status == TaskStatus::Obsolete);
+    let blocked = blocked.take(BLOCKED_NAMED).map(|(task, by)| {
+        let by: Vec<TaskId> = by.into_iter().cloned().collect();
+        Blocked { task: task.clone(), gone: by.iter().filter(|id| is_gone(id)).cloned().collect(), by }
+    });
+    blocked.collect()
 }
 
 fn parked(scope: Option<&str>, state: &State) -> Vec<Parked> {

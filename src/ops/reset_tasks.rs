@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 
 use super::input::Chosen;
 use super::{AgentArgument, Annotations, Archive, Call, DESTRUCTIVE, Decision, Fetched, Operation, Toolset, input};
-use crate::state::claim::in_scope;
+use crate::state::claim::{in_scope, path_in_scope};
 use crate::state::event::Event;
 use crate::state::id::TaskId;
 use crate::state::limit;
@@ -33,6 +33,9 @@ pub struct Reply {
     reset: usize,
     /// Left alone because agents hold them
     held: usize,
+    /// Left alone because they have retired
+    #[serde(skip_serializing_if = "is_zero")]
+    retired: usize,
     /// The snapshot that was taken before
     before: SnapshotName,
 }
@@ -77,7 +80,8 @@ impl Operation for ResetTasks {
             _ => None,
         });
         let held = meant(params, state)?.into_iter().filter(|task| task.status.is_held()).count();
-        Ok(Reply { success: true, reset: reset.unwrap_or_default(), held, before: taken.name.clone() })
+        let (reset, retired) = (reset.unwrap_or_default(), retired(params, state));
+        Ok(Reply { success: true, reset, held, retired, before: taken.name.clone() })
     }
 }
 
@@ -96,6 +100,17 @@ fn meant<'s>(params: &Params, state: &'s State) -> Result<Vec<&'s Task>, Refusal
             Ok(inside.filter(own).collect())
         }
     }
+}
+
+/// What the scope has of tasks that were done or called off, and have left the live state.
+fn retired(params: &Params, state: &State) -> usize {
+    let Some(scope) = params.scope.as_deref() else { return 0 };
+    let tasks = state.retired().filter(|(_, stub)| !stub.run && stub.status != TaskStatus::Obsolete);
+    tasks.filter(|(_, stub)| scope == "all" || path_in_scope(stub.path.as_deref(), scope)).count()
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// Nothing has come of it so far.

@@ -10,7 +10,7 @@ use crate::state::id::TaskId;
 use crate::state::lease_end;
 use crate::state::limit;
 use crate::state::refusal::Refusal;
-use crate::state::task::{Context, Place, Task};
+use crate::state::task::{Context, Place, Task, TaskStatus};
 use crate::state::time::Timestamp;
 
 pub struct UpdateTask;
@@ -84,8 +84,12 @@ pub fn check_unfinished(task: &Task) -> Result<(), Refusal> {
     if task.status.is_unfinished() {
         return Ok(());
     }
-    let next = "retry_task it first, or create a new one".to_owned();
-    Err(Refusal::WrongStatus { task: task.id.clone(), status: task.status, action: "changed", next })
+    let next = match task.status {
+        TaskStatus::Failed | TaskStatus::Cancelled => "retry_task it first, or create a new one",
+        TaskStatus::Obsolete => "the plan does not have it any more; create a new one",
+        _ => "reset_tasks begins it anew, without its result; or create a new one",
+    };
+    Err(Refusal::WrongStatus { task: task.id.clone(), status: task.status, action: "changed", next: next.to_owned() })
 }
 
 /// Of the open attempt, whose agent may be busy for as long as it now may or must not.

@@ -303,6 +303,8 @@ fn bad_input_is_refused_and_named() {
     project.run(&["add"]).fails(USAGE, &["DESCRIPTION"]);
     project.run(&["add", "x", "--after", "nothing"]).fails(REFUSED, &["`nothing`, which does not exist"]);
     project.run(&["--agent", "no spaces", "claim"]).fails(REFUSED, &["agent id must be"]);
+    let secret = ["gh", "p_", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"].concat();
+    project.run(&["--agent", &secret, "claim"]).fails(USAGE, &["--agent has the form of a secret"]);
     project.run(&["tasks", "--status", "open"]).fails(USAGE, &["in_progress"]);
     project.run(&["frobnicate"]).fails(USAGE, &["frobnicate"]);
     project.run(&["call", "frobnicate"]).fails(USAGE, &["no operation `frobnicate`"]);

@@ -84,10 +84,11 @@ fn unread_messages_are_told_with_every_reply_until_they_are_acknowledged() {
         world
             .by("a2")
             .call("get_messages", again.clone())
-            .replies(json!({"unread": 1, "messages": [{"text": "second"}]}));
+            .replies(json!({"unread": 1, "messages": [{"text": "second"}], "not_kept": ["msg-gone"]}));
     }
     assert_eq!(world.count_of("messages_read"), 1, "once");
-    world.call("get_messages", json!({"acknowledge": [second]})).replies(json!({"unread": 0, "messages": []}));
+    let all_known = json!({"unread": 0, "messages": [], "not_kept": null});
+    world.call("get_messages", json!({"acknowledge": [second]})).replies(all_known);
     world.call("heartbeat", json!({})).replies(json!({"unread_messages": null}));
     world.call("get_messages", json!({"all": true})).replies(json!({"messages": [
         {"text": "second", "unread": false}, {"text": "first", "from": "lead", "unread": false},

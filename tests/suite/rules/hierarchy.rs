@@ -334,6 +334,32 @@ fn what_has_left_the_plan_is_known_when_it_comes_back() {
 }
 
 #[test]
+fn what_has_left_the_plan_is_not_said_to_be_retried() {
+    let mut world = World::new();
+    import(&mut world, FIRST, false).expect("imported");
+    let print = at(&world, "P2.M2").id;
+    world.create("own", json!({"dependencies": [print]}));
+    import(&mut world, &FIRST.replace("- [ ] Print\n", ""), false).expect("imported");
+    let blocked = json!({"blocked_by_failure": [{"task": "own", "by": [print], "gone": [print]}]});
+    world.call("get_status", json!({})).replies(blocked);
+    let update = json!({"task_id": print, "priority": 1});
+    let message = world.nobody().call("update_task", update).refuses("wrong_status");
+    assert!(!message.contains("retry_task") && message.contains("create a new one"), "{message}");
+}
+
+#[test]
+fn reset_says_what_has_retired() {
+    let mut world =
+        World::with_policy(Policy { keep_finished: 0, ..Policy::default() }).agent("a1").task("t").task("u");
+    world.claim("a1", "t");
+    world.complete("a1", "t");
+    world.at(SECOND);
+    world.fetched = Fetched::Taken(Listed { name: SnapshotName::new(world.now, "0123abcd"), bytes: 1, head: None });
+    world.nobody().call("reset_tasks", json!({"scope": "all"})).replies(json!({"reset": 0, "retired": 1}));
+    world.call("reset_tasks", json!({"scope": "P1"})).replies(json!({"retired": null}));
+}
+
+#[test]
 fn done_item_that_had_parts_for_a_while_is_done() {
     let mut world = World::new().agent("a1");
     import(&mut world, FIRST, false).expect("imported");
