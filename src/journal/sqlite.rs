@@ -137,6 +137,7 @@ impl SqliteJournal {
             // SQLite would begin a new database in it.
             return Err(damaged(0, "the file is empty"));
         }
+        room::of_index(dir)?;
         let (connection, has_log) = connect(&path).map_err(|error| unreadable(&path, error))?;
         let mut journal = Self {
             connection,
@@ -176,6 +177,7 @@ impl SqliteJournal {
         if fs::symlink_metadata(&path).is_ok() {
             return Err(JournalError::Exists { path });
         }
+        room::of_index(dir)?;
         let unfinished = begin(dir)?;
         initialise(&unfinished, board_id, base, batch, events)?;
         failpoint::hit("create")?;

@@ -179,7 +179,8 @@ const SPARE: &str = ".mcp-state.json.spare";
 
 #[test]
 fn state_file_before_the_last_is_gone_on_from_when_nothing_newer_is_sound() {
-    let losses: [(fn(&Board), &str); 2] = [
+    type Loss = (fn(&Board), &'static str);
+    let losses: [Loss; 2] = [
         // As `rm .coordination/*` does, which leaves what begins with a dot.
         (
             |board| {

@@ -2,13 +2,17 @@
 //!
 //! SQLite takes no notice: behind its last frame there is always something from before, and zeros are no frame. They are
 //! appended, so they never come where anybody has written; the log needs no lock, as SQLite locks another file.
+//!
+//! And room for the log's index, which every first connection makes anew.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use fs_err::os::unix::fs::OpenOptionsExt;
 use fs_err::{File, OpenOptions};
-use rustix::fs::{OFlags, fstatvfs};
+use rustix::fs::{OFlags, fstatvfs, statvfs};
+
+use crate::journal::JournalError;
 
 /// In bytes. What SQLite makes of the log is hardly ever a multiple of it.
 const STEP: u64 = 64 << 10;
@@ -18,6 +22,19 @@ const MOST: u64 = 33 * STEP;
 const SPARED: u64 = 16;
 /// Commits after which a process is no passer-by.
 const SOON: u32 = 16;
+
+/// Of the index, which is 32 kB long at first, and for what the file system notes of it.
+const INDEX: u64 = 48 << 10;
+/// What SQLite takes for a page of memory.
+const PAGE: u64 = 4 << 10;
+
+/// SQLite maps the index into memory, and has the file system find a place for the last block of each page only. Where
+/// blocks are smaller than pages and none is left for the others, the first look there would end the process.
+pub fn of_index(dir: &Path) -> Result<(), JournalError> {
+    let Ok(disk) = statvfs(dir) else { return Ok(()) };
+    let is_short = disk.f_blocks > 0 && disk.f_frsize < PAGE && disk.f_bavail.saturating_mul(disk.f_frsize) < INDEX;
+    if is_short { Err(JournalError::Full) } else { Ok(()) }
+}
 
 #[derive(Debug)]
 pub struct Room {

@@ -28,11 +28,12 @@ pub(super) struct Mounted {
 }
 
 impl Mounted {
-    /// A new one in the file `image`, for `board`; none, with the reason printed, where that cannot be.
-    pub(super) fn under(board: &Board, image: &Path) -> Option<Self> {
+    /// A new one in the file `image`, for `board`, made with those options; none, with the reason printed, where that
+    /// cannot be.
+    pub(super) fn under(board: &Board, image: &Path, megabytes: u64, options: &[&str]) -> Option<Self> {
         let config = fs::read(board.file("config.toml")).unwrap();
-        fs::File::create(image).unwrap().set_len(64 << 20).unwrap();
-        let made = Command::new("mkfs.ext4").args(["-q", "-F"]).arg(image).output();
+        fs::File::create(image).unwrap().set_len(megabytes << 20).unwrap();
+        let made = Command::new("mkfs.ext4").args(["-q", "-F"]).args(options).arg(image).output();
         let made = made.is_ok_and(|output| output.status.success());
         let mounted = if made { Self::of(image, board.dir()) } else { Err("mkfs.ext4 cannot be run".to_owned()) };
         let failure = mounted.as_ref().err().map(|reason| format!("no ext4 on a loop device: {reason}"));
@@ -140,7 +141,7 @@ fn power_may_fail_at_any_moment() {
     let (image, copied) = (board.base().join("disk"), board.base().join("copy"));
     let place = board.base().join("copied");
     fs::create_dir(&place).unwrap();
-    let Some(mounted) = Mounted::under(&board, &image) else { return };
+    let Some(mounted) = Mounted::under(&board, &image, 64, &[]) else { return };
     let (acknowledged, calls, stop) = (Acknowledged::default(), AtomicUsize::new(0), AtomicBool::new(false));
     let (mut lost, mut again, mut checked) = (Vec::new(), 0, 0);
     let start = Instant::now();

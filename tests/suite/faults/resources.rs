@@ -13,7 +13,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use super::path;
+use super::{path, power};
 use crate::harness::{Board, Client, PATIENCE, Reply, StopAtEnd, available, size, until};
 
 const WRITERS: usize = 3;
@@ -328,9 +328,9 @@ fn the_doctor_finds_what_this_user_cannot_write() {
         if is_root {
             command.args(["--bounding-set", "-dac_override,-dac_read_search"]);
         }
-        callboard.get_envs().for_each(|(name, value)| {
-            drop(value.map(|value| command.env(name, value)));
-        });
+        for (name, value) in callboard.get_envs() {
+            value.into_iter().for_each(|value| _ = command.env(name, value));
+        }
         command.arg(callboard.get_program()).args(["--json", "doctor"]);
         board.finish(&mut command).value()
     };
@@ -348,4 +348,26 @@ fn the_doctor_finds_what_this_user_cannot_write() {
         let told = writing(&found)["found"].as_str().unwrap();
         assert!(told.contains(if name.is_empty() { "in the directory" } else { name }), "{told}");
     }
+}
+
+#[test]
+fn full_disk_of_small_blocks_ends_no_process() {
+    let board = Board::with_policy("");
+    let blocks = ["-b", "1024", "-m", "0", "-O", "^has_journal"];
+    let Some(_mounted) = power::Mounted::under(&board, &board.base().join("image"), 8, &blocks) else { return };
+    board.cli_ok("create_task", json!({"description": "d"}));
+    let mut fillers = (0..).map(|number| board.file(&format!("filler-{number}")));
+    for size in [1 << 20, 1 << 10] {
+        while fs::write(fillers.next().unwrap(), vec![0; size]).is_ok() {}
+    }
+    let backup = board.base().join("b.backup");
+    for arguments in [&["status"][..], &["snapshot", "create"], &["backup", path(&backup)], &["add", "x"]] {
+        let finished = board.finish(board.command().args(arguments));
+        assert_eq!(finished.status.code(), Some(3), "{arguments:?}: {}", finished.stderr);
+        assert!(finished.stderr.contains("no space is left"), "{}", finished.stderr);
+    }
+    assert_eq!(writing(&board.finish(board.command().args(["--json", "doctor"])).value())["verdict"], "fail");
+    fs::remove_file(board.file("filler-0")).unwrap();
+    board.cli_ok("create_task", json!({"description": "d"}));
+    board.assert_file_is_the_replay();
 }
