@@ -150,6 +150,7 @@ pub fn plan(dir: &Path) -> Result<Plan, BoardError> {
             Some("everything".to_owned())
         }
         Some((best, _)) => match head.into_iter().chain(claimed).max() {
+            Some(last) if last == best.seq() + 1 => Some(format!("event {last}")),
             Some(last) if last > best.seq() => Some(format!("events {} to {last}", best.seq() + 1)),
             // The state file shows whatever was acknowledged.
             _ if shown.is_some_and(|file| file <= best.seq()) || head.is_some_and(|head| head == best.seq()) => None,

@@ -195,7 +195,7 @@ fn state_file_before_the_last_is_gone_on_from_when_nothing_newer_is_sound() {
                     fs::OpenOptions::new().write(true).open(board.file(name)).unwrap().set_len(3_000).unwrap();
                 }
             },
-            "lost: events 31 to 31; the history before event 31;",
+            "lost: event 31; the history before event 31;",
         ),
     ];
     for (lose, lost) in losses {

@@ -1,7 +1,9 @@
 //! The journal, from a copy: SQLite would make files beside the one it opens.
 
 use std::env;
+use std::fs::Permissions;
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -43,7 +45,10 @@ pub fn copy(dir: &Path) -> io::Result<Option<Copy>> {
     let temporary = scratch::private("callboard-doctor-", &env::temp_dir())?;
     let mut bytes = 0;
     for (name, is_journal) in [(format!("{FILE_NAME}-wal"), false), (FILE_NAME.to_owned(), true)] {
-        match regular(&dir.join(&name)).and_then(|path| std::fs::copy(path, temporary.path().join(&name))) {
+        let to = temporary.path().join(&name);
+        let copied = regular(&dir.join(&name)).and_then(|path| std::fs::copy(path, &to));
+        // What may not be written there is to be written here.
+        match copied.and_then(|size| std::fs::set_permissions(&to, Permissions::from_mode(0o600)).map(|()| size)) {
             Ok(size) => bytes += size,
             Err(error) if error.kind() == ErrorKind::NotFound && is_journal => return Ok(None),
             Err(error) if error.kind() == ErrorKind::NotFound => {}

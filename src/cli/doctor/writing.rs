@@ -33,16 +33,18 @@ pub fn check(dir: &Path) -> Check {
         }
         Err(error) => {
             let fix = format!("`chmod u+rwx {}` as its owner, or mount the file system for writing", dir.display());
-            Check::fail(NAME, format!("no file can be made in the directory ({error}), so no call can write"), fix)
+            let found =
+                format!("no file can be made in the directory ({}), as the state file is at each call", error.kind());
+            Check::fail(NAME, found, fix)
         }
     }
 }
 
 /// Why the file cannot be written; of one that is not there nothing is said.
-fn denied(path: &Path) -> Option<io::Error> {
+fn denied(path: &Path) -> Option<io::ErrorKind> {
     match accessat(CWD, path, Access::READ_OK | Access::WRITE_OK, AtFlags::EACCESS) {
         Ok(()) | Err(Errno::NOENT) => None,
-        Err(error) => Some(error.into()),
+        Err(error) => Some(error.kind()),
     }
 }
 
