@@ -76,6 +76,8 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
                 Err(error) if is_damaged(dir) => tracing::warn!("the board that is there cannot go on: {error:#}"),
                 restored => return restored,
             },
+            // Another time it can be.
+            Err(error @ (JournalError::Full | JournalError::Busy)) => return Err(error.into()),
             Err(error) => tracing::warn!(%error, "the journal that is there cannot be used"),
         }
     }
@@ -157,8 +159,10 @@ fn over(session: &Session, source: &Source) -> Outcome {
 
 /// The journal cannot be followed to its end, or ends before the state file.
 fn is_damaged(dir: &Path) -> bool {
+    // Before the journal, of which others may write more meanwhile.
+    let shown = statefile::seq_of(dir).ok().flatten().map_or(0, |head| head.seq);
     match backup::replayed(dir) {
-        Ok(state) => matches!(statefile::seq_of(dir), Ok(Some(head)) if head.seq > state.seq()),
+        Ok(state) => shown > state.seq(),
         Err(error) => {
             let of_journal = error.downcast_ref::<JournalError>().is_some_and(JournalError::is_damage);
             of_journal

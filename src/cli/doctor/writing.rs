@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::fs::{Access, AtFlags, CWD, FallocateFlags, accessat, fallocate};
 use rustix::io::Errno;
 
 use super::Check;
@@ -13,7 +13,7 @@ use crate::participant::directory::LOCKS;
 use crate::statefile;
 
 const NAME: &str = "writing";
-/// What a call appends to the journal, about, beside the state file that it writes anew.
+/// What a call writes at most, about, unless it writes the whole state file anew.
 const OF_A_CALL: u64 = 256 << 10;
 
 pub fn check(dir: &Path) -> Check {
@@ -25,12 +25,12 @@ pub fn check(dir: &Path) -> Check {
         return Check::fail(NAME, format!("not to {}, so that no call can write", closed.join(", ")), fix);
     }
     let size = fs::symlink_metadata(dir.join(statefile::FILE_NAME)).map_or(0, |metadata| metadata.len());
-    match fits(dir, size + OF_A_CALL) {
-        Ok(()) => Check::ok(NAME, "allowed, and there is room for a call"),
-        Err(error) if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
-            let fix = "free some: until then calls that write fail, and nothing that was acknowledged is lost";
-            Check::fail(NAME, "there is no room for what a call may write", fix)
-        }
+    let is_full = |error: &io::Error| matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+    let fix = "free some: calls that find no room fail, and nothing that was acknowledged is lost";
+    match fits(dir, OF_A_CALL).map(|()| fits(dir, size + OF_A_CALL)) {
+        Ok(Err(error)) if is_full(&error) => Check::warn(NAME, "there is no room for another state file", fix),
+        Ok(_) => Check::ok(NAME, "allowed, and there is room for a call"),
+        Err(error) if is_full(&error) => Check::fail(NAME, "there is no room for what a call may write", fix),
         Err(error) => {
             let fix = format!("`chmod u+rwx {}` as its owner, or mount the file system for writing", dir.display());
             let found =
@@ -48,9 +48,12 @@ fn denied(path: &Path) -> Option<io::ErrorKind> {
     }
 }
 
-/// Writes so much into a file without a name, which nobody sees and which is gone at once.
+/// Takes so much for a file without a name, which nobody sees and which is gone at once.
 fn fits(dir: &Path, bytes: u64) -> io::Result<()> {
     let mut file = tempfile::tempfile_in(dir)?;
-    io::copy(&mut io::Read::take(io::repeat(0), bytes), &mut file)?;
-    file.flush()
+    match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
+        // A file system without the call.
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => file.write_all(&vec![0; bytes.min(OF_A_CALL) as usize]),
+        taken => Ok(taken?),
+    }
 }
