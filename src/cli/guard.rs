@@ -16,7 +16,7 @@ use super::hook::Scene;
 use super::print::{Page, Tone};
 use super::{Outcome, Session, usage_error};
 use crate::state::reservation::Hold;
-use crate::worktree::Worktree;
+use crate::worktree::{Repository, Worktree};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -84,7 +84,11 @@ fn git(cwd: &Path, arguments: &[&str]) -> String {
         Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).into_owned(),
         Ok(output) => {
             let complaint = String::from_utf8_lossy(&output.stderr);
-            usage_error(format!("git {} failed: {}", arguments[0], complaint.lines().next().unwrap_or_default()))
+            let complaint = match Repository::containing(cwd) {
+                None => "this is no git repository",
+                Some(_) => complaint.lines().next().unwrap_or_default(),
+            };
+            usage_error(format!("git {} failed: {complaint}", arguments[0]))
         }
         Err(error) => usage_error(format!("cannot start git: {error}")),
     }

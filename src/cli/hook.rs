@@ -72,8 +72,7 @@ enum Hook {
 #[derive(Deserialize)]
 struct Input {
     cwd: Option<PathBuf>,
-    #[serde(default)]
-    stop_hook_active: bool,
+    stop_hook_active: Option<bool>,
     /// Work that goes on when the turn ends, and wakes the session. Of whichever form, like the tool's input: most hooks
     /// need neither.
     #[serde(default)]
@@ -97,7 +96,7 @@ impl Hook {
     fn output(self, session: &Session) -> Option<Value> {
         let input = read_input()?;
         // The second stop is the agent's own decision, and the turn goes on when its subagents are done.
-        if matches!(self, Self::Stop) && (input.stop_hook_active || input.has_subagents()) {
+        if matches!(self, Self::Stop) && (input.stop_hook_active == Some(true) || input.has_subagents()) {
             return None;
         }
         let scene = Scene::look(session, input.cwd.as_deref())?;

@@ -622,7 +622,7 @@ impl Session {
                 usage_error(format!("over HTTP {how}; leave --agent out"));
             }
             if agent != "auto" {
-                AgentId::checked(agent).map_err(CallError::Refused)?;
+                AgentId::checked(agent).unwrap_or_else(|refusal| usage_error(format!("--agent: {refusal}")));
             }
         }
         let connected = connect::connect(

@@ -265,7 +265,7 @@ fn unreadable_input_and_a_damaged_board_are_passed_over_in_silence() {
         }
     }
     // What a hook does not need may have any form.
-    let other = stops_with(&board, json!({"tool_input": "ls", "background_tasks": null}));
+    let other = stops_with(&board, json!({"tool_input": "ls", "background_tasks": null, "stop_hook_active": null}));
     assert!(answer(by_shell(&board, "stop"), other.to_string().as_bytes()).contains("block"));
     assert!(context_of(by_shell(&board, "session-start"), &other).contains("agent ada"));
     assert!(answer(by_shell(&board, "stop"), b"{\"cwd\": \"/nowhere/at/all\", \"new\": {}}").contains("block"));

@@ -8,7 +8,8 @@ use super::json::split_mark;
 pub fn edit(text: &str, servers: &str, entry: &Entry) -> anyhow::Result<Edited> {
     let (mark, text) = split_mark(text);
     let edited = edit_unmarked(text, servers, entry)?;
-    let line_ends = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    let are_windows = 2 * text.matches("\r\n").count() > text.matches('\n').count();
+    let line_ends = if are_windows { "\r\n" } else { "\n" };
     let text = edited.text.replace("\r\n", "\n").replace('\n', line_ends);
     Ok(Edited { text: format!("{mark}{text}"), ..edited })
 }
