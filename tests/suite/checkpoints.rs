@@ -428,9 +428,9 @@ fn an_artifact_that_cannot_be_is_refused() {
         (json!({"task_id": "../t", "name": "x", "text": "x"}), "bad_id"),
         (json!({"task_id": "t", "name": "x"}), "text_or_path"),
         (json!({"task_id": "t", "name": "x", "text": "x", "path": "/etc/hostname"}), "text_or_path"),
-        (json!({"task_id": "t", "name": "x", "path": "/none"}), "artifact_failed"),
-        (json!({"task_id": "t", "name": "x", "path": "/dev/zero"}), "artifact_failed"),
-        (json!({"task_id": "t", "name": "x", "path": "/etc"}), "artifact_failed"),
+        (json!({"task_id": "t", "name": "x", "path": "/none"}), "artifact_unread"),
+        (json!({"task_id": "t", "name": "x", "path": "/dev/zero"}), "artifact_unread"),
+        (json!({"task_id": "t", "name": "x", "path": "/etc"}), "artifact_unread"),
         (json!({"task_id": "t", "name": "x", "path": big}), "over_limit"),
         (json!({"task_id": "t", "name": "x", "path": board.file("journal.db")}), "artifact_failed"),
     ] {
