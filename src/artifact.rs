@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::fs::OFlags;
+use serde_json::Value;
 
 use crate::private::{Dir, Purpose};
 use crate::redact;
@@ -27,8 +28,7 @@ pub fn keep(board: &Path, task: &TaskId, name: &str, source: &Source, at: Timest
         Source::Text(text) => text.as_bytes().to_vec(),
         Source::Path(path) => {
             is_none_of(board, Path::new(path))?;
-            let content = read(Path::new(path))?;
-            redact::bytes(&content).map_or(content, |(clean, _)| clean)
+            cleaned(read(Path::new(path))?)
         }
     };
     limit::ARTIFACT.check(content.len())?;
@@ -40,6 +40,17 @@ pub fn keep(board: &Path, task: &TaskId, name: &str, source: &Source, at: Timest
 
 fn failed(error: &io::Error) -> Refusal {
     Refusal::ArtifactFailed { detail: error.to_string() }
+}
+
+/// Without its secrets, of which the fields of a JSON document say more than its text.
+fn cleaned(content: Vec<u8>) -> Vec<u8> {
+    if let Ok(mut document @ (Value::Object(_) | Value::Array(_))) = serde_json::from_slice(&content)
+        && redact::value(&mut document) > 0
+    {
+        return format!("{document:#}\n").into_bytes();
+    }
+    // Of two fields of one name, a document has the last.
+    redact::bytes(&content).map_or(content, |(clean, _)| clean)
 }
 
 /// Refuses the files of the board, by whatever name: to open the journal's and close it again would take the locks from

@@ -482,6 +482,19 @@ fn an_artifact_is_redacted_whatever_bytes_stand_between() {
     let reply = board.cli_ok("attach_artifact", json!({"task_id": "t", "name": "log", "path": log}));
     let kept = fs::read(board.file(reply["path"].as_str().unwrap())).unwrap();
     assert_eq!(kept, b"gr\xfc\xdfe\n[redacted: github token]\n\xff");
+    // A document is one afterwards, too; one without secrets stays as it is.
+    let document = |text: &str| {
+        fs::write(&log, text).unwrap();
+        let reply = board.cli_ok("attach_artifact", json!({"task_id": "t", "name": "document", "path": log}));
+        fs::read_to_string(board.file(reply["path"].as_str().unwrap())).unwrap()
+    };
+    let kept = document(r#"{"db": {"password": {"value": "hunter2hunter3"}, "pin": 4}, "password": 12345678}"#);
+    let clean =
+        json!({"db": {"password": {"value": "[redacted: password]"}, "pin": 4}, "password": "[redacted: password]"});
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&kept).unwrap(), clean);
+    assert!(!document(r#"{"token": "a1b2c3d4e5f6g7h8", "token": ""}"#).contains("a1b2"));
+    let harmless = r#"{"tokens":   1.50, "big": 12345678901234567890123}"#;
+    assert_eq!(document(harmless), harmless);
 }
 
 #[test]
