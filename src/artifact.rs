@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Writes the file and says what it is; the same again writes nothing.
 pub fn keep(board: &Path, task: &TaskId, name: &str, source: &Source, at: Timestamp) -> Result<Artifact, Refusal> {
     let content = match source {
-        Source::Text(text) => text.as_bytes().to_vec(),
+        Source::Text(text) => cleaned(text.as_bytes().to_vec()),
         Source::Path(path) => {
             is_none_of(board, Path::new(path))?;
             cleaned(read(Path::new(path))?)

@@ -97,20 +97,41 @@ fn mark(kind: &str) -> String {
     format!("{MARK}{kind}]")
 }
 
-/// `bytes` without the secrets in those stretches that are UTF-8; all else stays as it is. None when there are none.
+/// `bytes` without their secrets, and how many there were; none when there are none. What is no UTF-8 stays as it is, and
+/// may be a part of a secret.
 pub fn bytes(bytes: &[u8]) -> Option<(Vec<u8>, usize)> {
-    let (mut clean, mut count) = (Vec::with_capacity(bytes.len()), 0);
+    let mut lifted = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
-        match text(chunk.valid()) {
-            Some((without, found)) => {
-                clean.extend_from_slice(without.as_bytes());
-                count += found;
+        for c in chunk.valid().chars() {
+            match lowered(c) {
+                // One that stands for itself, byte by byte.
+                Some(_) => lifted.extend(c.encode_utf8(&mut [0; 4]).bytes().filter_map(lift)),
+                None => lifted.push(c),
             }
-            None => clean.extend_from_slice(chunk.valid().as_bytes()),
         }
-        clean.extend_from_slice(chunk.invalid());
+        lifted.extend(chunk.invalid().iter().copied().filter_map(lift));
     }
-    (count > 0).then_some((clean, count))
+    let (clean, count) = text(&lifted)?;
+    let mut kept = Vec::with_capacity(clean.len());
+    for c in clean.chars() {
+        match lowered(c) {
+            Some(byte) => kept.push(byte),
+            None => kept.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+    Some((kept, count))
+}
+
+/// The last characters for private use stand for bytes of no text.
+const LIFTED: u32 = 0x10_FF00;
+
+/// No such byte is ASCII.
+fn lift(byte: u8) -> Option<char> {
+    char::from_u32(LIFTED + u32::from(byte))
+}
+
+fn lowered(c: char) -> Option<u8> {
+    u32::from(c).checked_sub(LIFTED).and_then(|byte| u8::try_from(byte).ok())
 }
 
 /// Redacts every text in `value`, and says how many secrets there were.
@@ -309,6 +330,9 @@ mod tests {
         let expected =
             [&b"\xff\xfe [redacted: github token] \xe4 DB_PASSWORD="[..], b"[redacted: password]\n\x80"].concat();
         assert_eq!((clean, count), (expected, 2));
+        let latin = [b"\xff \xf4\x8f\xbf\x84 ", "\u{10ff84}".as_bytes(), b" DB_PASSWORD=h\xe4llo2xyz \xe4"].concat();
+        let expected = [&latin[..11], b" DB_PASSWORD=[redacted: password] \xe4"].concat();
+        assert_eq!(bytes(&latin), Some((expected, 1)), "also of a secret that is none");
         assert_eq!(bytes(b"\x00\x01\xff nothing here"), None);
     }
 

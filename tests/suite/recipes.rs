@@ -150,6 +150,35 @@ fn an_interrupted_conversation_is_taken_up_again() {
 }
 
 #[test]
+fn recipes_take_the_model_of_the_bundle_and_claude_its_system_prompt() {
+    if !has("jq") {
+        return;
+    }
+    for (name, options) in [
+        ("claude", "--model m-1 --append-system-prompt Be brief, always "),
+        ("codex", "--model m-1 "),
+        ("gemini", "--model m-1 "),
+    ] {
+        let board = Board::new();
+        let tools = board.base().join("tools");
+        stub(&tools, name, "{}");
+        board.cli_ok("create_task", json!({"id": "t", "description": "say it is done"}));
+        let prompts = json!({"system": "Be brief, always"});
+        board.cli_ok("save_bundle", json!({"scope": "docs", "model_id": "m-1", "prompts": prompts}));
+        for (more, given) in [(&["--state-scope", "docs"][..], true), (&[], false)] {
+            let mut work = script(&board, Path::new(env!("CARGO_BIN_EXE_callboard")), &tools);
+            work.args(["work", "--retries", "0", "--max-tasks", "1"]).args(more).arg("--");
+            board.finish(work.arg(example(&format!("work/{name}.sh"))));
+            let asked = fs::read_to_string(tools.join(format!("{name}.asked"))).unwrap();
+            assert_eq!(asked.contains(options), given, "{name}: {asked}");
+            assert!(given || !asked.contains("--model"), "{name}: {asked}");
+            fs::remove_file(tools.join(format!("{name}.asked"))).unwrap();
+            board.cli_ok("reset_tasks", json!({"scope": "all"}));
+        }
+    }
+}
+
+#[test]
 fn a_conversation_that_is_unknown_or_none_begins_anew() {
     if !has("jq") {
         return;
