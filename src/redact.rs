@@ -151,11 +151,18 @@ fn within(value: &mut Value, by_name: bool, around: Option<Telling>) -> usize {
         },
         Value::Array(items) => items.iter_mut().map(|item| within(item, by_name, around)).sum(),
         Value::Object(fields) => {
+            let around = named_beside(fields).or(around);
             let of_values: usize = fields.iter_mut().map(|(name, value)| field(name, value, by_name, around)).sum();
             of_values + redact_names(fields)
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }
+}
+
+/// What a name says that stands beside its value, as in lists of variables and headers.
+fn named_beside(fields: &Map<String, Value>) -> Option<Telling> {
+    let is_pair = |name: &&str| fields.contains_key("value") && fields.contains_key(*name);
+    ["name", "key"].iter().find(|name| is_pair(name)).and_then(|name| Telling::of(fields[*name].as_str()?))
 }
 
 fn field(name: &str, value: &mut Value, by_name: bool, around: Option<Telling>) -> usize {
@@ -276,6 +283,8 @@ mod tests {
             json!({"token": "${TOKEN:-a1b2c3d4e5f6}"}),
             json!({"password": "${DB_PASSWORD:hunter2}"}),
             json!({"db_pass2": "hunter2"}),
+            json!({"passwords": ["hunter2"]}),
+            json!({"env": [{"name": "DB_PASSWORD", "value": "hunter2"}, {"name": "HOME", "value": "hunter2"}]}),
         ];
         for given in secrets {
             let mut clean = given.clone();
@@ -307,7 +316,7 @@ mod tests {
             let mut kept = given.clone();
             assert_eq!((value(&mut kept), kept), (0, given));
         }
-        let counts = json!({"tokens": 1200, "max_tokens": 5, "token": 7, "password": 3, "auth": {"type": "basic",
+        let counts = json!({"tokens": 1200, "max_tokens": 5, "token": 7, "password": 3, "passwords": 12345, "auth": {"type": "basic",
             "expires_at": "2026-11-22T21:35:40Z", "id": "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"}, "token_used": true});
         let mut kept = counts.clone();
         assert_eq!((value(&mut kept), kept), (0, counts));

@@ -136,6 +136,9 @@ fn judged(name: &str) -> Option<(&'static str, Habit)> {
     if is_pass && !["by", "com", "tres", "first", "second", "last", "one", "each", "next"].contains(&before) {
         return Some(("password", Habit::Password));
     }
+    if ends(&["passwords", "passphrases"]) {
+        return Some(("password", Habit::Token));
+    }
     if ["secret", "secrets"].iter().any(|end| last.ends_with(end)) {
         return Some(("secret", Habit::Token));
     }
