@@ -98,9 +98,13 @@ pub fn write(dir: &Path, file: &Path, force: bool) -> anyhow::Result<Header> {
     };
     let contents =
         Contents { state: statefile::text_of(&state)?, journal: fs_err::read(copy)?, config: read_config(dir)? };
-    let mut unfinished = tempfile::NamedTempFile::new_in(work.path())?;
-    container::write(unfinished.as_file_mut(), &header, &contents)?;
-    unfinished.as_file().sync_all()?;
+    let unfinished = tempfile::NamedTempFile::new_in(work.path()).and_then(|mut unfinished| {
+        container::write(unfinished.as_file_mut(), &header, &contents)?;
+        unfinished.as_file().sync_all()?;
+        Ok(unfinished)
+    });
+    let unfinished =
+        unfinished.with_context(|| format!("cannot write in {}, where nothing of it is left", parent.display()))?;
     match force {
         true => unfinished.persist(file).map_err(|error| error.error)?,
         false => unfinished.persist_noclobber(file).map_err(|error| error.error)?,

@@ -124,7 +124,7 @@ fn read(file: &Path, dir: &Path) -> anyhow::Result<Source> {
         failpoint::hit("restore-copied")?;
         Ok(work)
     });
-    let work = copied.with_context(|| no_room(place, contents.journal.len()))?;
+    let work = copied.map_err(|error| unwritten(error, place, contents.journal.len()))?;
     let state = backup::replayed(work.path())?;
     ensure!(state.seq() == header.seq, "its journal ends at event {}, not at {}", state.seq(), header.seq);
     ensure!(statefile::text_of(&state)? == contents.state, "its state is not what its journal says");
@@ -191,16 +191,21 @@ fn place(dir: &Path, source: &Source, aside: Option<&Path>) -> anyhow::Result<()
     let written = files.iter().try_for_each(|(name, bytes)| write(&unfinished(dir, name), bytes));
     let placed = match written {
         Ok(()) => replace(dir, &files.iter().map(|(name, _)| *name).collect::<Vec<_>>(), aside),
-        Err(error) => Err(error).with_context(|| no_room(dir, files.iter().map(|(_, bytes)| bytes.len()).sum())),
+        Err(error) => Err(unwritten(error, dir, files.iter().map(|(_, bytes)| bytes.len()).sum())),
     };
     files.iter().for_each(|(name, _)| drop(std::fs::remove_file(unfinished(dir, name))));
     lock.release();
     placed
 }
 
-fn no_room(dir: &Path, bytes: usize) -> String {
+fn unwritten(error: io::Error, dir: &Path, bytes: usize) -> anyhow::Error {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    let (what, remedy) = match error.kind() {
+        StorageFull | QuotaExceeded | FileTooLarge => (format!("could not take its {bytes} bytes"), "make room there"),
+        _ => ("could not be written to".to_owned(), "see to its permissions and its disk"),
+    };
     let dir = dir.display();
-    format!("{dir} could not take its {bytes} bytes, and is as it was; make room there, or choose another with --dir")
+    anyhow::Error::new(error).context(format!("{dir} {what}, and is as it was; {remedy}, or choose another with --dir"))
 }
 
 /// Moves aside what is there, and gives what was written its names, never over another's file.
