@@ -635,7 +635,7 @@ impl Model {
         let late = own.next();
         let in_time = known.open().is_some() && own_last;
         let expired = late.is_some_and(|(number, one)| number == last && one.outcome == Some(Outcome::Expired));
-        if !(in_time || known.status == TaskStatus::Available && expired) {
+        if !(in_time || self.unblocked(known) && expired) {
             return Err(match (late, known.open()) {
                 (Some(_), _) => "attempt_over",
                 (None, Some(open)) if open.agent != agent => "held_by_other",

@@ -200,3 +200,17 @@ fn death_of_a_process_lengthens_no_lease() {
     world.at(240 * MINUTE - SECOND).kill("ide");
     assert_eq!(world.lease("t"), SECOND);
 }
+
+#[test]
+fn a_late_result_is_not_taken_for_a_task_that_was_reset_or_waits_again() {
+    let after =
+        [("reset_tasks", json!({"task_id": "t"})), ("update_task", json!({"task_id": "t", "dependencies": ["u"]}))];
+    for (operation, arguments) in after {
+        let mut world = World::new().agent("a1").task("t").task("u").claimed("a1", "t");
+        world.at(30 * MINUTE);
+        world.nobody().call(operation, arguments).expect("the leader wants it otherwise");
+        world.by("a1").call("complete_task", json!({"task_id": "t", "output": "late"})).refuses("attempt_over");
+        assert_eq!(world.status("t"), TaskStatus::Available, "{operation}");
+        assert!(world.attempt("t").late_result.is_some(), "{operation}: it is kept");
+    }
+}
