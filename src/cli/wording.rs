@@ -46,6 +46,17 @@ const COMMANDS: [(&str, &str); 41] = [
     ("reset_tasks", "reset"),
 ];
 
+/// A worker would be refused, so that its name has no place before them.
+const OF_LEADERS: [&str; 7] = [
+    "cancel_task",
+    "retry_task",
+    "reset_tasks",
+    "import_plan",
+    "create_snapshot",
+    "restore_snapshot",
+    "delete_checkpoints",
+];
+
 /// Arguments that messages name, and the options for them.
 const ARGUMENTS: [(&str, &str); 3] =
     [("wait_seconds: ", "--wait "), (" {task_id}", " and its id"), (" with all: true", " --all")];
@@ -53,9 +64,28 @@ const ARGUMENTS: [(&str, &str); 3] =
 /// `text` with every operation that has a command of its own replaced by it, or else by `callboard call`. What stands
 /// between backquotes is somebody's name for something and stays.
 pub fn in_commands(text: &str, agent: Option<&str>) -> String {
-    let parts = text.split('`').enumerate();
-    let told = parts.map(|(index, part)| if index % 2 == 0 { plain(part, agent) } else { part.to_owned() });
-    told.collect::<Vec<_>>().join("`")
+    let parts: Vec<&str> = text.split('`').collect();
+    let mut told = String::with_capacity(text.len());
+    for (index, part) in parts.iter().enumerate() {
+        if index % 2 == 0 {
+            told.push_str(&plain(part, agent));
+            continue;
+        }
+        // What the command is to be done to is its argument.
+        match told.strip_suffix("` ").filter(|before| ends_with_own_command(before)).map(str::len) {
+            Some(end) => told.replace_range(end.., " "),
+            None => told.push('`'),
+        }
+        told.push_str(part);
+        told.push_str(if index + 1 < parts.len() { "`" } else { "" });
+    }
+    told
+}
+
+/// `callboard call` takes JSON.
+fn ends_with_own_command(text: &str) -> bool {
+    let command = text.rsplit('`').next().unwrap_or_default();
+    command.starts_with("callboard ") && !command.split(' ').any(|word| word == "call")
 }
 
 fn plain(text: &str, agent: Option<&str>) -> String {
@@ -66,9 +96,9 @@ fn plain(text: &str, agent: Option<&str>) -> String {
         let (before, from) = rest.split_at(start);
         let (word, after) = from.split_at(from.find(|c| !is_name(c)).unwrap_or(from.len()));
         told.push_str(before);
-        // A worker would be refused.
+        // Also what others may do to what is theirs.
         let is_a_leaders = told.rsplit(';').next().is_some_and(|clause| clause.contains("a leader can"));
-        let agent = agent.filter(|_| !is_a_leaders);
+        let agent = agent.filter(|_| !is_a_leaders && !OF_LEADERS.contains(&word));
         told.push_str(&command(word, agent).unwrap_or_else(|| word.to_owned()));
         rest = after;
     }
@@ -99,14 +129,20 @@ mod tests {
         assert_eq!(told("call claim_task again with wait_seconds: 50"), "call `callboard claim` again with --wait 50");
         assert_eq!(told("call register_agent first"), "call `callboard call register_agent` first");
         assert_eq!(told("claim it with claim_task {task_id}"), "claim it with `callboard claim` and its id");
+        assert_eq!(told("retry_task `a`, or explain_task"), "`callboard retry a`, or `callboard explain`");
+        assert_eq!(told("update_task `a` its text"), "`callboard call update_task` `a` its text");
     }
 
     #[test]
     fn who_acts_is_named_where_it_matters() {
         assert_eq!(in_commands("claim_task", Some("w")), "`callboard --agent w claim`");
         assert_eq!(in_commands("get_all_tasks", Some("w")), "`callboard tasks`");
-        let told = in_commands("a leader can retry_task it; claim_task another", Some("w"));
-        assert_eq!(told, "a leader can `callboard retry` it; `callboard --agent w claim` another");
+        assert_eq!(
+            in_commands("retry_task `a`; claim_task", Some("w")),
+            "`callboard retry a`; `callboard --agent w claim`"
+        );
+        let told = in_commands("a leader can raise it with save_checkpoint; claim_task another", Some("w"));
+        assert_eq!(told, "a leader can raise it with `callboard checkpoint save`; `callboard --agent w claim` another");
     }
 
     #[test]

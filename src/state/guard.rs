@@ -133,9 +133,9 @@ pub fn attempt_over(task: &Task, given: u32) -> Refusal {
 
 pub fn not_held(task: &Task) -> Refusal {
     let next = match task.status {
-        TaskStatus::Available => "claim it with claim_task {task_id}",
-        TaskStatus::Failed | TaskStatus::Cancelled => "a leader can retry_task it",
-        _ => "claim another with claim_task",
+        TaskStatus::Available => "claim it with claim_task {task_id}".to_owned(),
+        TaskStatus::Failed | TaskStatus::Cancelled => format!("a leader can retry_task `{}`", task.id),
+        _ => "claim another with claim_task".to_owned(),
     };
     Refusal::NotHeld { task: task.id.clone(), status: task.status, next }
 }
