@@ -45,6 +45,7 @@ fn empty_handed(page: &mut Page, reply: &Value, agent: Option<&str>) {
     for held in reply["holding"].as_array().into_iter().flatten() {
         page.line(format_args!("{} (attempt {})", text(&held["task"]), held["attempt"]));
     }
+    page.field("reason", text(&reply["reason"]));
     page.field("verdict", text(&reply["verdict"]));
     page.field("next", in_commands(&text(&reply["next"]), agent));
 }

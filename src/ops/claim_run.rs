@@ -61,6 +61,9 @@ pub struct Empty {
     success: bool,
     verdict: Verdict,
     message: String,
+    /// Of the pause, in the words of whoever paused
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
     pending: usize,
     /// Pending runs that you do not fit
     demands_unmet: usize,
@@ -166,5 +169,6 @@ fn empty(params: &Params, agent: &Agent, state: &State) -> Empty {
     } else {
         (Verdict::Wait, "no run is pending".to_owned(), "claim_run again with wait_seconds: 50")
     };
-    Empty { success: false, verdict, message, pending, demands_unmet, missing, holding, next }
+    let reason = state.board().paused.as_ref().and_then(|pause| pause.reason.clone());
+    Empty { success: false, verdict, message, reason, pending, demands_unmet, missing, holding, next }
 }

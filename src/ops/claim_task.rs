@@ -67,6 +67,9 @@ pub struct Held {
 pub struct Empty {
     success: bool,
     message: String,
+    /// Of the pause, in the words of whoever paused
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
     #[serde(flatten)]
     why: EmptyHanded,
     next: &'static str,
@@ -251,7 +254,8 @@ impl Operation for ClaimTask {
         if params.exclusive_files && state.ready_count() > 0 && why.verdict == Verdict::Wait {
             message.push_str("; the files of those that are ready are held by others");
         }
-        Ok(Reply::Empty(Box::new(Empty { success: false, message, why, next })))
+        let reason = state.board().paused.as_ref().and_then(|pause| pause.reason.clone());
+        Ok(Reply::Empty(Box::new(Empty { success: false, message, reason, why, next })))
     }
 }
 
@@ -317,11 +321,7 @@ fn advice(why: &EmptyHanded, scope: Option<&str>, agent: &Agent, state: &State) 
             "ready tasks demand what you have not: see missing".to_owned(),
             "register again with what you can do, or stop",
         ),
-        Verdict::Paused => {
-            let reason = state.board().paused.as_ref().and_then(|pause| pause.reason.as_deref());
-            let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-            (format!("claims are paused{reason}"), "finish what you hold and stop")
-        }
+        Verdict::Paused => ("claims are paused".to_owned(), "finish what you hold and stop"),
         Verdict::Spent => spent(agent, state),
     }
 }

@@ -213,7 +213,8 @@ fn pause_stops_claims_and_nothing_else() {
     assert_eq!(world.count_of("paused"), 1);
     world.call("get_status", json!({})).replies(json!({"paused": {"reason": "release day"}}));
     world.complete("a1", "t");
-    let paused = json!({"success": false, "verdict": "paused", "message": "claims are paused: release day"});
+    let paused =
+        json!({"success": false, "verdict": "paused", "message": "claims are paused", "reason": "release day"});
     world.by("a1").call("claim_task", json!({"task_id": "u"})).replies(paused);
     world.call("resume", json!({})).refuses("not_leader");
     for _ in 0..2 {
