@@ -42,6 +42,10 @@ fn failed(error: &io::Error) -> Refusal {
     Refusal::ArtifactFailed { detail: error.to_string() }
 }
 
+fn unread(error: io::Error) -> Refusal {
+    Refusal::ArtifactUnread { detail: error.to_string() }
+}
+
 /// Without its secrets, of which the fields of a JSON document say more than its text.
 fn cleaned(content: Vec<u8>) -> Vec<u8> {
     if let Ok(mut document @ (Value::Object(_) | Value::Array(_))) = serde_json::from_slice(&content)
@@ -59,9 +63,9 @@ fn is_none_of(board: &Path, path: &Path) -> Result<(), Refusal> {
     let refused = || {
         let detail = "the file is one of the board's own; `callboard backup` copies the board, and `callboard state` prints \
                       it: attach what it wrote";
-        Err(Refusal::ArtifactFailed { detail: detail.to_owned() })
+        Err(Refusal::ArtifactUnread { detail: detail.to_owned() })
     };
-    let canonical = path.canonicalize().map_err(|error| failed(&error))?;
+    let canonical = path.canonicalize().map_err(unread)?;
     if canonical.parent().is_some_and(|parent| board.canonicalize().is_ok_and(|board| board == parent)) {
         return refused();
     }
@@ -76,7 +80,6 @@ fn is_none_of(board: &Path, path: &Path) -> Result<(), Refusal> {
 
 /// A regular file, and not more of it than may be kept.
 fn read(path: &Path) -> Result<Vec<u8>, Refusal> {
-    let unread = |error: io::Error| Refusal::ArtifactUnread { detail: error.to_string() };
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let opened = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path);
     let file: File = opened.map_err(unread)?;

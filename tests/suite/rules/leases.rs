@@ -1,5 +1,7 @@
 //! How long a claim lasts: presence, renewal, death, and clocks that jump.
 
+use callboard::ops::Fetched;
+use callboard::state::snapshot::{Listed, SnapshotName};
 use callboard::state::task::TaskStatus;
 use callboard::state::time::{MINUTE, SECOND};
 use serde_json::json;
@@ -208,6 +210,7 @@ fn a_late_result_is_not_taken_for_a_task_that_was_reset_or_waits_again() {
     for (operation, arguments) in after {
         let mut world = World::new().agent("a1").task("t").task("u").claimed("a1", "t");
         world.at(30 * MINUTE);
+        world.fetched = Fetched::Taken(Listed { name: SnapshotName::new(world.now, "0123abcd"), bytes: 1, head: None });
         world.nobody().call(operation, arguments).expect("the leader wants it otherwise");
         world.by("a1").call("complete_task", json!({"task_id": "t", "output": "late"})).refuses("attempt_over");
         assert_eq!(world.status("t"), TaskStatus::Available, "{operation}");
