@@ -585,7 +585,10 @@ impl Model {
     }
 
     fn empty_handed(&self, number: usize, agent: &Agent, scope: Option<usize>) -> Value {
-        let leaves = (0..self.tasks.len()).filter(|task| !self.is_parent(*task) && self.in_scope(*task, scope));
+        let leaves = (0..self.tasks.len()).filter(|task| !self.is_parent(*task));
+        let is_open = |task: &Task| task.open().is_some() || self.unblocked(task);
+        let is_anything_open = leaves.clone().any(|task| is_open(&self.tasks[task]));
+        let leaves = leaves.filter(|task| self.in_scope(*task, scope));
         let leaves: Vec<_> = leaves.map(|task| &self.tasks[task]).collect();
         let count = |wanted: &dyn Fn(&Task) -> bool| leaves.iter().filter(|task| wanted(task)).count();
         let held = count(&|task| task.open().is_some());
@@ -601,6 +604,8 @@ impl Model {
             "wait"
         } else if unmet > 0 {
             "unsuited"
+        } else if blocked > 0 && is_anything_open {
+            "wait"
         } else if blocked > 0 {
             "stuck"
         } else {
