@@ -4,7 +4,6 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
@@ -90,17 +89,20 @@ fn doctor_names_and_removes_what_ended_processes_have_left() {
     let board = with_task();
     kill_at(&board, "backup-copied", &["backup".as_ref(), &board.file("b.backup")]);
     let killed = left_in(board.dir())[0].clone();
-    let living = board.file(".callboard-backup-living");
+    let living = board.file(".callboard-backup-Living");
     fs::create_dir(&living).unwrap();
-    let lock = fs::File::create(living.join("lock")).unwrap();
+    let lock = fs::File::create(living.join(".callboard-scratch")).unwrap();
     lock.lock().unwrap();
-    // As versions without the lock have left it.
-    let old = board.file(".callboard-backup-old");
-    fs::create_dir(&old).unwrap();
-    fs::File::open(&old).unwrap().set_modified(SystemTime::now() - Duration::from_secs(3_600)).unwrap();
+    // What others have put there.
+    let theirs =
+        [".tmpl", ".notes.tmp", ".callboard-backup-Others/notes", ".callboard-mine/lock"].map(|name| board.file(name));
+    for path in &theirs {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "theirs").unwrap();
+    }
     let files = [".journal.db.restore.tmp", ".tmpAbCdEf", ".tokens-AbCdEf"].map(|name| board.file(name));
     files.iter().for_each(|file| fs::write(file, "half").unwrap());
-    let gone: Vec<_> = files.iter().chain([&killed, &old]).collect();
+    let gone: Vec<_> = files.iter().chain([&killed]).collect();
     let found = leftovers(&board);
     let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
     assert!(gone.iter().all(|path| found.contains(&name(path))), "{found}");
@@ -113,8 +115,19 @@ fn doctor_names_and_removes_what_ended_processes_have_left() {
     assert!(gone.iter().all(|path| path.exists()));
     assert_eq!(done(&board, &["doctor".as_ref(), "--repair".as_ref()])["repaired"], true);
     assert!(gone.iter().all(|path| !path.exists()));
-    assert!(living.exists());
+    assert!(living.exists() && theirs.iter().all(|path| path.exists()));
     assert_eq!(leftovers(&board), "none");
     assert_eq!(done(&board, &["doctor".as_ref(), "--repair".as_ref()])["repaired"], false);
     process.ok("create_task", json!({"id": "after", "description": "d"}));
+}
+
+#[test]
+fn a_backup_removes_nothing_that_others_have_put_beside_it() {
+    let board = with_task();
+    let other = board.base().join(".callboard-backup-Others");
+    board.finish(board.command().args(["--dir".as_ref(), other.as_os_str()]).args(["add", "of another board"]));
+    let notes = board.base().join(".callboard-notes");
+    fs::create_dir(&notes).unwrap();
+    done(&board, &["backup".as_ref(), &board.base().join("b.backup")]);
+    assert!(notes.exists() && other.join("journal.db").exists());
 }
