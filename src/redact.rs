@@ -30,8 +30,11 @@ struct Finding {
 }
 
 /// Fields that name things: what merely stands behind a telling name stays in them.
-const NAMES: [&str; 19] = [
+const NAMES: [&str; 22] = [
     "id",
+    "task",
+    "file",
+    "line",
     "task_id",
     "agent_id",
     "dependencies",
@@ -182,7 +185,7 @@ fn field(name: &str, value: &mut Value, by_name: bool, around: Option<Telling>) 
 /// A field whose name says what it holds: all but what says where the secret is kept, or that there is none.
 fn masked(value: &mut Value, telling: Telling) -> usize {
     match value {
-        Value::String(string) if named::stands_for_one(string) => 0,
+        Value::String(string) if named::stands_for_one(string) || telling.is_said_of_a_part(string) => 0,
         Value::Number(number) if !telling.may_be(number) => 0,
         Value::String(_) | Value::Number(_) => {
             *value = Value::from(mark(telling.kind));
@@ -284,6 +287,8 @@ mod tests {
             json!({"password": "${DB_PASSWORD:hunter2}"}),
             json!({"db_pass2": "hunter2"}),
             json!({"passwords": ["hunter2"]}),
+            json!({"auth": "admin:hunter2"}),
+            json!({"auth": "Basic YWRtaW46aHVudGVyMg=="}),
             json!({"env": [{"name": "DB_PASSWORD", "value": "hunter2"}, {"name": "HOME", "value": "hunter2"}]}),
         ];
         for given in secrets {
@@ -317,7 +322,9 @@ mod tests {
             assert_eq!((value(&mut kept), kept), (0, given));
         }
         let counts = json!({"tokens": 1200, "max_tokens": 5, "token": 7, "password": 3, "passwords": 12345, "auth": {"type": "basic",
-            "expires_at": "2026-11-22T21:35:40Z", "id": "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"}, "token_used": true});
+            "expires_at": "2026-11-22T21:35:40Z", "id": "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"}, "token_used": true, "tests": {"pass": 15000},
+            "Auth": "passed, 92%",
+            "parts": {"auth": ["src/auth/login.rs", "1 of 12 failed"]}, "credentials": {"file": "config/cred2024.json", "task": "task-h187xe0001"}});
         let mut kept = counts.clone();
         assert_eq!((value(&mut kept), kept), (0, counts));
     }

@@ -94,11 +94,22 @@ fn unquoted_length(word: &str) -> usize {
 pub struct Telling {
     pub kind: &'static str,
     habit: Habit,
+    /// A number of this name counts what did not fail.
+    counts: bool,
+    /// It names a part of a program as often as what a request proves itself with.
+    is_part: bool,
 }
 
 impl Telling {
     pub fn of(name: &str) -> Option<Self> {
-        judged(name).map(|(kind, habit)| Self { kind, habit })
+        let counts = name.to_ascii_lowercase().ends_with("pass");
+        let is_part = name.eq_ignore_ascii_case("auth");
+        judged(name).map(|(kind, habit)| Self { kind, habit, counts, is_part })
+    }
+
+    /// Paths, verdicts and shares say something of a part; whoever proves himself writes more than words.
+    pub fn is_said_of_a_part(&self, value: &str) -> bool {
+        self.is_part && !value.contains(':') && is_wordy(value)
     }
 
     /// Smaller ones count something.
@@ -106,7 +117,7 @@ impl Telling {
         const SMALLEST_PASSWORD: u64 = 1_000;
         const SMALLEST_TOKEN: u64 = 10_000_000;
         let smallest = if self.habit == Habit::Password { SMALLEST_PASSWORD } else { SMALLEST_TOKEN };
-        number.as_u64().is_some_and(|number| number >= smallest)
+        !self.counts && number.as_u64().is_some_and(|number| number >= smallest)
     }
 }
 
