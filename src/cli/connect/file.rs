@@ -1,13 +1,18 @@
-use std::fs::Permissions;
+use std::fs::{Permissions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use fs_err as fs;
 
 /// Bytes; far above any client's configuration.
 const LIMIT: u64 = 4 << 20;
+/// With another that connects.
+const PATIENCE: Duration = Duration::from_secs(5);
+const BETWEEN_TRIES: Duration = Duration::from_millis(5);
 
 /// A client's configuration file, which may not exist yet.
 pub struct ConfigFile {
@@ -33,8 +38,7 @@ impl ConfigFile {
         };
         let dir = target.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(dir)?;
-        // Where a file system has no locks, it goes without.
-        let lock = fs::File::open(dir).ok().filter(|dir| dir.file().lock().is_ok());
+        let lock = fs::File::open(dir).ok().filter(locked);
         let found = match fs::metadata(&target) {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             found => Some(found?),
@@ -65,6 +69,19 @@ impl ConfigFile {
         file.persist(&self.target).with_context(place)?;
         fs::File::open(dir)?.sync_all().with_context(place)?;
         Ok(true)
+    }
+}
+
+/// Whether others that connect wait for this one. Where a file system has no locks, or somebody else keeps this one for
+/// himself, it goes without: what has changed is seen before it is replaced.
+fn locked(dir: &fs::File) -> bool {
+    let began = Instant::now();
+    loop {
+        match dir.file().try_lock() {
+            Ok(()) => return true,
+            Err(TryLockError::WouldBlock) if began.elapsed() < PATIENCE => sleep(BETWEEN_TRIES),
+            Err(_) => return false,
+        }
     }
 }
 
