@@ -192,10 +192,9 @@ impl Run<'_, '_> {
     fn known_key(&mut self, prepared: &dyn Prepared) -> Result<Option<Idempotency>, Refusal> {
         let Some(key) = prepared.idempotency_key() else { return Ok(None) };
         limit::IDEMPOTENCY_KEY.check_text(key)?;
-        let nobody = || self.call.principal.map_or_else(|| HUMAN.to_owned(), Principal::key_scope);
-        let actor = self.call.actor.as_ref().map_or_else(nobody, AgentId::to_string);
         let params = sha256(prepared.params().to_string())[..32].to_owned();
-        let idempotency = Idempotency { key: format!("{actor}/{}/{key}", prepared.name()), params };
+        let idempotency =
+            Idempotency { key: format!("{}/{}/{key}", self.key_scope(prepared), prepared.name()), params };
         if let Some(known) = self.state.remembered(&idempotency.key) {
             if known.params != idempotency.params {
                 return Err(Refusal::KeyReused { key: key.to_owned() });
@@ -204,6 +203,17 @@ impl Run<'_, '_> {
             self.call.repeated = true;
         }
         Ok(Some(idempotency))
+    }
+
+    /// Whose keys the call's is one of: the same before and after the process's agent has registered.
+    fn key_scope(&self, prepared: &dyn Prepared) -> String {
+        let agent = match (prepared.agent_argument(), self.call.principal, self.call.default_agent) {
+            (AgentArgument::None, None, DefaultAgent::Named(agent)) => Some(agent),
+            (AgentArgument::None, None, _) => None,
+            _ => self.call.actor.as_ref(),
+        };
+        let nobody = || self.call.principal.map_or_else(|| HUMAN.to_owned(), Principal::key_scope);
+        agent.map_or_else(nobody, AgentId::to_string)
     }
 
     /// Every reply to an agent repeats its id, and brings what others want of it.
@@ -267,7 +277,8 @@ fn actor(state: &State, prepared: &dyn Prepared, call: &Call<'_>) -> Result<Opti
 /// be another's.
 fn author(state: &State, prepared: &dyn Prepared, default: &DefaultAgent, call: &Call<'_>) -> Option<AgentId> {
     let author = match default {
-        DefaultAgent::Named(agent) => agent.clone(),
+        // A slip of the pen is nobody's name.
+        DefaultAgent::Named(agent) => state.agent(agent)?.id.clone(),
         DefaultAgent::Auto { prefix } => {
             let slot = free_slot(state, prefix, call);
             let ours = call.presence.map(|participant| &participant.id)?;

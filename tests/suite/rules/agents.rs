@@ -71,16 +71,28 @@ fn a_claim_is_answered_again_to_the_process_that_made_it_and_to_no_other_that_li
 
 #[test]
 fn what_a_process_creates_is_by_the_agent_it_stands_for() {
-    let mut world = World::new();
+    let mut world = World::new().agent("ada").agent("bob");
     let create = |text: &str| json!({"description": text, "idempotency_key": "k"});
     let mut ids = Vec::new();
-    for name in ["ada", "bob", "human"] {
+    for name in ["ada", "bob", "nobody-yet", "human"] {
         world.default_agent = DefaultAgent::Named(AgentId::trusted(name));
         ids.push(world.call("create_task", create(name)).expect("a key of its own")["task"]["id"].clone());
         let actor = world.executed("create_task", json!({"description": "another"})).actor;
-        assert_eq!(actor, Some(AgentId::trusted(name)).filter(|_| name != "human"));
+        assert_eq!(actor, Some(AgentId::trusted(name)).filter(|_| ["ada", "bob"].contains(&name)));
     }
-    assert!(ids[0] != ids[1] && ids[1] != ids[2], "{ids:?}");
+    assert!(ids[0] != ids[1] && ids[1] != ids[2] && ids[2] != ids[3], "{ids:?}");
+}
+
+#[test]
+fn a_key_is_the_same_before_and_after_the_agent_of_its_process_has_registered() {
+    for default in [DefaultAgent::Named(AgentId::trusted("ada")), DefaultAgent::Auto { prefix: "claude".to_owned() }] {
+        let mut world = World::new().task("t");
+        world.default_agent = default;
+        let create = json!({"description": "d", "idempotency_key": "k"});
+        let first = world.through("p1").call("create_task", create.clone()).expect("created");
+        world.call("claim_task", json!({})).expect("claimed, and registered with it");
+        world.call("create_task", create).replies(json!({"already": true, "task": {"id": first["task"]["id"]}}));
+    }
 }
 
 #[test]
