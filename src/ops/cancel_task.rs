@@ -77,8 +77,8 @@ impl Operation for CancelTask {
 /// None when its owner has been asked already.
 fn ended(task: &Task, reason: &Option<String>, ask_owner: bool) -> Option<Event> {
     let (task, reason) = match (task.status.is_held() && ask_owner, &task.stop_requested) {
-        (true, Some(_)) => return None,
-        (true, None) => {
+        (true, Some(request)) if request.cancel => return None,
+        (true, _) => {
             let (task, reason) = (task.id.clone(), reason.clone());
             return Some(Event::StopRequested { task, reason, cancel: true });
         }

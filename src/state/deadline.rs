@@ -18,7 +18,11 @@ impl State {
     /// Leases, reservations and waits for a runner whose end has come.
     pub fn expire(&self, now: Timestamp) -> Vec<Event> {
         let ended = self.index.leases_ended(now).filter_map(|ordinal| self.tasks.get(ordinal));
-        let ended = ended.flat_map(|task| lease_expired(task).into_iter().chain(cancelled_when_stopped(task)));
+        let ended = ended.flat_map(|task| {
+            let expired = lease_expired(task);
+            let gave_up = matches!(expired, Some(Event::LeaseExpired { gave_up: true, .. }));
+            expired.into_iter().chain(cancelled_when_stopped(task).filter(|_| !gave_up))
+        });
         ended.chain(self.unmatched(now)).chain(self.expired_reservations(now)).collect()
     }
 
@@ -72,7 +76,7 @@ fn lease_expired(task: &Task) -> Option<Event> {
     Some(Event::LeaseExpired { task: task.id.clone(), attempt: attempt.number, counted, gave_up })
 }
 
-/// What follows when the agent of `task` has stopped, as a leader asked it to.
+/// What follows when the agent of `task` has stopped, as a leader asked it to, and it would be ready again.
 pub fn cancelled_when_stopped(task: &Task) -> Option<Event> {
     let request = task.stop_requested.as_ref().filter(|request| request.cancel)?;
     Some(Event::Cancelled { task: task.id.clone(), reason: request.reason.clone() })

@@ -361,8 +361,7 @@ impl Model {
             task.back_to_queue(None);
             if gave_up {
                 task.status = TaskStatus::Failed;
-            }
-            if was_asked {
+            } else if was_asked {
                 task.status = TaskStatus::Cancelled;
             }
         }
