@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fmt;
+use std::iter::successors;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -40,7 +41,8 @@ pub enum Source {
     Environment,
     /// A board that was there, in the start directory or above it.
     Found,
-    /// The main worktree's root, so that all worktrees share one board.
+    /// The main worktree's root, or one above it, so that all worktrees share one board. A repository within another,
+    /// as a submodule is, has the board of that one's main worktree, if there is one.
     Repository,
     StartDirectory,
 }
@@ -75,12 +77,11 @@ impl Location {
         }
         let grounds = Grounds::of(start);
         let cwd = grounds.start_directory(start);
+        let roots = || successors(Repository::containing(&cwd), Repository::around).map(|one| one.main_root());
         grounds
-            .board_above(&cwd)
-            .or_else(|| {
-                let root = Repository::containing(&cwd)?.main_root();
-                Some(grounds.board_in(&root, Source::Repository))
-            })
+            .board_above(&cwd, Source::Found)
+            .or_else(|| roots().find_map(|root| grounds.board_above(&root, Source::Repository)))
+            .or_else(|| roots().next().map(|root| grounds.board_in(&root, Source::Repository)))
             .unwrap_or_else(|| grounds.board_in(&cwd, Source::StartDirectory))
     }
 
@@ -146,11 +147,10 @@ impl Grounds {
         }
     }
 
-    fn board_above(&self, cwd: &Path) -> Option<Location> {
-        cwd.ancestors()
-            .filter(|dir| self.forbidden(dir).is_none() && dir.join(BOARD_DIR).is_dir())
-            .map(|dir| self.board_in(dir, Source::Found))
-            .next()
+    /// One that is there.
+    fn board_above(&self, start: &Path, source: Source) -> Option<Location> {
+        let has_board = |dir: &&Path| self.forbidden(dir).is_none() && dir.join(BOARD_DIR).is_dir();
+        start.ancestors().find(has_board).map(|dir| self.board_in(dir, source))
     }
 
     fn board_in(&self, dir: &Path, source: Source) -> Location {
@@ -197,6 +197,15 @@ mod tests {
             self
         }
 
+        fn linked(self, root: &str, worktree: &str) -> Self {
+            let git_dir = self.base.join(root).join(".git/worktrees/w");
+            fs::create_dir_all(&git_dir).expect("a directory");
+            fs::write(git_dir.join("HEAD"), "ref: refs/heads/topic\n").expect("HEAD");
+            fs::write(git_dir.join("commondir"), "../..\n").expect("commondir");
+            fs::write(self.base.join(worktree).join(".git"), format!("gitdir: {}\n", git_dir.display())).expect(".git");
+            self
+        }
+
         fn from(&self, cwd: &str) -> Location {
             self.start(cwd, |start| Location::of(&start))
         }
@@ -236,13 +245,20 @@ mod tests {
 
     #[test]
     fn a_linked_worktree_uses_the_main_worktrees_board() {
-        let disk = Disk::with(&["home", "w/src"]).git("p");
-        let git_dir = disk.base.join("p/.git/worktrees/w");
-        fs::create_dir_all(&git_dir).expect("a directory");
-        fs::write(git_dir.join("HEAD"), "ref: refs/heads/topic\n").expect("HEAD");
-        fs::write(git_dir.join("commondir"), "../..\n").expect("commondir");
-        fs::write(disk.base.join("w/.git"), format!("gitdir: {}\n", git_dir.display())).expect(".git");
-        disk.is(&disk.from("w/src"), "p/.coordination", Source::Repository);
+        let disk = Disk::with(&["home", "w/src"]).git("projects/p").linked("projects/p", "w");
+        disk.is(&disk.from("w/src"), "projects/p/.coordination", Source::Repository);
+        fs::create_dir(disk.base.join("projects/.coordination")).expect("a board");
+        disk.is(&disk.from("w/src"), "projects/.coordination", Source::Repository);
+    }
+
+    #[test]
+    fn a_repository_within_a_linked_worktree_uses_the_board_of_that_ones_main_worktree() {
+        let disk = Disk::with(&["home", "w/sub/src"]).git("p").linked("p", "w").git("w/sub");
+        disk.is(&disk.from("w/sub/src"), "w/sub/.coordination", Source::Repository);
+        fs::create_dir(disk.base.join("p/.coordination")).expect("a board");
+        disk.is(&disk.from("w/sub/src"), "p/.coordination", Source::Repository);
+        fs::create_dir(disk.base.join("w/sub/.coordination")).expect("a board");
+        disk.is(&disk.from("w/sub/src"), "w/sub/.coordination", Source::Found);
     }
 
     #[test]

@@ -96,7 +96,8 @@ impl Repository {
         (is_named && self.common_dir == of.common_dir).then_some(&self.git_dir)
     }
 
-    fn around(&self) -> Option<Self> {
+    /// The one that its worktree lies in.
+    pub fn around(&self) -> Option<Self> {
         Self::containing(self.root.as_ref()?.parent()?)
     }
 
