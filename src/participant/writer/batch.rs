@@ -60,8 +60,11 @@ impl Writer {
         }
         let slept = self.clock.slept();
         if self.slept.is_none_or(|noted| slept - noted > STEP) {
-            board.lock.note_slept(slept).map_err(lock_error)?;
-            self.slept = Some(slept);
+            // What was committed is no matter of this.
+            match board.lock.note_slept(slept) {
+                Ok(()) => self.slept = Some(slept),
+                Err(error) => tracing::warn!(%error, "how long the machine has slept could not be noted"),
+            }
         }
         self.rounds.note(events);
         Ok(verdict)
