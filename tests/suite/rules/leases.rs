@@ -204,6 +204,15 @@ fn death_of_a_process_lengthens_no_lease() {
 }
 
 #[test]
+fn a_leader_lengthens_no_lease_of_a_process_that_has_died() {
+    let mut world = World::new().agent_in("a1", "ide").task("t").claimed("a1", "t");
+    world.kill("ide");
+    let grace = world.lease("t");
+    world.nobody().call("update_task", json!({"task_id": "t", "silent_minutes": 60})).expect("updated");
+    assert!(grace > 0 && world.lease("t") <= grace, "{grace}");
+}
+
+#[test]
 fn a_late_result_is_not_taken_for_a_task_that_was_reset_or_waits_again() {
     let after =
         [("reset_tasks", json!({"task_id": "t"})), ("update_task", json!({"task_id": "t", "dependencies": ["u"]}))];
