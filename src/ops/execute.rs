@@ -207,7 +207,7 @@ impl Run<'_, '_> {
 
     /// Whose keys the call's is one of: the same before and after the process's agent has registered.
     fn key_scope(&self, prepared: &dyn Prepared) -> String {
-        let agent = match (prepared.agent_argument(), self.call.principal, self.call.default_agent) {
+        let agent = match (prepared.agent_argument(), self.call.principal, self.call.started_as) {
             (AgentArgument::None, None, DefaultAgent::Named(agent)) => Some(agent),
             (AgentArgument::None, None, _) => None,
             _ => self.call.actor.as_ref(),

@@ -186,6 +186,8 @@ pub struct Call<'a> {
     pub fetched: &'a Fetched,
     /// Who an omitted `agent_id` stands for.
     pub default_agent: &'a DefaultAgent,
+    /// The same as the process was started, whatever name stands for it by now.
+    pub started_as: &'a DefaultAgent,
     /// Whose token let the caller in; none is the person whose board it is.
     pub principal: Option<&'a Principal>,
     /// The caller may be on another machine.

@@ -577,6 +577,7 @@ impl Writer {
             vitals: &vitals,
             fetched: call.fetched.as_deref().unwrap_or(&Fetched::Nothing),
             default_agent: &default_agent,
+            started_as: &call.default_agent,
             principal: call.principal.as_deref(),
             remote: call.remote,
             actor: None,

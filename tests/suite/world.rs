@@ -334,6 +334,7 @@ impl World {
             vitals: &Vitals { started_at: self.now, troubles: Vec::new(), state_file_seq: &|| None },
             fetched: &self.fetched,
             default_agent: &self.default_agent,
+            started_as: &self.default_agent,
             principal: None,
             remote: false,
             actor: None,

@@ -148,6 +148,7 @@ fn act(state: &mut State, agent: &str, operation: &str, arguments: Value) -> any
         vitals: &vitals,
         fetched: &Fetched::Nothing,
         default_agent: &DefaultAgent::None,
+        started_as: &DefaultAgent::None,
         principal: None,
         remote: false,
         actor: Some(agent),

@@ -367,6 +367,7 @@ impl Process {
             },
             fetched: &fetched,
             default_agent: &DefaultAgent::None,
+            started_as: &DefaultAgent::None,
             actor: None,
             created: Vec::new(),
             repeated: false,
