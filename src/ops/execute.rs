@@ -129,7 +129,8 @@ impl Run<'_, '_> {
             };
             match answer {
                 Ok(value) => results.push(self.addressed(value)),
-                Err(refusal) => refused.push((index, step.name().to_owned(), refusal)),
+                // What was kept with it goes with the rest.
+                Err(refusal) => refused.push((index, step.name().to_owned(), refusal.without_keeping())),
             }
         }
         self.call.actor = actor;

@@ -290,6 +290,17 @@ fn problems_text(problems: &[Problem]) -> String {
 }
 
 impl Refusal {
+    /// The same of a result that was not even kept.
+    pub fn without_keeping(self) -> Self {
+        match self {
+            Self::AttemptOver { task, given, current, status, holder, kept: true, .. } => {
+                let next = "sent alone, by complete_task, it is kept with the attempt";
+                Self::AttemptOver { task, given, current, status, holder, kept: false, next }
+            }
+            other => other,
+        }
+    }
+
     /// The code on the wire: the variant's name in snake case.
     pub fn code(&self) -> String {
         let value = serde_json::to_value(self).unwrap_or_default();

@@ -290,6 +290,19 @@ fn apply_batch_does_all_or_nothing_and_says_which_was_refused() {
 }
 
 #[test]
+fn a_batch_that_is_refused_keeps_no_late_result_and_says_so() {
+    let mut world = World::new().agent("a1").task("t").claimed("a1", "t");
+    world.nobody().call("cancel_task", json!({"task_id": "t"})).expect("cancelled");
+    let late = json!({"task_id": "t", "agent_id": "a1", "output": "late"});
+    let batch = json!({"operations": [{"name": "complete_task", "arguments": late}]});
+    let message = world.call("apply_batch", batch).refuses("batch_item");
+    assert!(message.contains("not taken; sent alone") && !message.contains("but kept"), "{message}");
+    assert!(world.attempt("t").late_result.is_none());
+    world.call("complete_task", late).refuses("attempt_over");
+    assert!(world.attempt("t").late_result.is_some());
+}
+
+#[test]
 fn each_result_of_apply_batch_shows_what_that_operation_created() {
     let mut world = World::new().agent("a1");
     let create = |id: &str| json!({"name": "create_task", "arguments": {"id": id, "description": "x"}});
