@@ -645,7 +645,11 @@ fn replan(task: &mut Task, new: &Replanned, at: Timestamp) {
             task.status = TaskStatus::Done;
             task.completed_at = Some(at);
         }
-        Some(_) => begin_again(task),
+        Some(_) => {
+            begin_again(task);
+            task.reset_at = Some(at).filter(|_| new.anew).or(task.reset_at);
+        }
+        None if new.anew && task.stop_requested.as_ref().is_some_and(|request| request.cancel) => {}
         None if task.status.is_held() && (new.change.description.is_some() || new.change.context.is_some()) => {
             let reason = "the plan has changed the task: release it, and claim it again for the new text".to_owned();
             task.stop_requested = Some(StopRequest { reason: Some(reason), at, cancel: false });
@@ -714,7 +718,7 @@ fn complete(task: &mut Task, attempt: u32, result: &Arc<TaskResult>, at: Timesta
     task.result = Some(Arc::clone(result));
 }
 
-fn error_result(error: String) -> Arc<TaskResult> {
+pub(super) fn error_result(error: String) -> Arc<TaskResult> {
     Arc::new(TaskResult { error: Some(error), ..TaskResult::default() })
 }
 

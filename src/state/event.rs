@@ -423,6 +423,10 @@ pub struct Replanned {
     /// Available once more, or done; else it stays as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub becomes: Option<TaskStatus>,
+    /// If it becomes available, no result of an attempt before counts; and a request to cancel it stays. Older events did
+    /// neither.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub anew: bool,
     pub what: PlanChange,
     /// Its title or path before, when that is new.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -63,11 +63,14 @@ pub struct Problem {
 impl State {
     /// `plan` is the current one, and nothing is left to do of it.
     pub fn has_plan(&self, plan: &Plan) -> bool {
+        let Some(current) = self.current_plan().filter(|current| current.sha256 == plan.sha256) else { return false };
         let is_due = |task: &Arc<Task>| {
             let ticked = task.planned.as_ref().is_some_and(|planned| planned.ticked);
-            ticked && task.status != TaskStatus::Done && !task.status.is_held()
+            // Whoever has reset it since knew what the plan says.
+            let was_reset = task.reset_at.is_some_and(|at| at >= current.imported_at);
+            ticked && !was_reset && task.status != TaskStatus::Done && !task.status.is_held()
         };
-        self.current_plan().is_some_and(|current| current.sha256 == plan.sha256) && !self.tasks().any(is_due)
+        !self.tasks().any(is_due)
     }
 
     pub fn current_plan(&self) -> Option<&PlanVersion> {
@@ -155,7 +158,7 @@ impl<'a> Delta<'a> {
     }
 
     /// Finds the tasks of the version before, level by level: by path and title, by what is to be done, by path, by title;
-    /// and by path and title those that stood in an earlier version.
+    /// and by path and title those that stood in an earlier version and have not moved.
     fn recognise(&mut self) {
         let mut old: BTreeMap<usize, Vec<&'a Arc<Task>>> = BTreeMap::new();
         let mut gone: BTreeMap<usize, Vec<&'a Arc<Task>>> = BTreeMap::new();
@@ -168,12 +171,11 @@ impl<'a> Delta<'a> {
             let new: Vec<usize> = (0..levels.len()).filter(|item| levels[*item] == level).collect();
             let mut left = old.remove(&level).unwrap_or_default();
             self.pair(&new, &mut left, Self::is_same);
+            self.pair(&new, &mut left, Self::has_same_text);
+            // What has only moved is no other that had left.
             self.pair(&new, &mut gone.remove(&level).unwrap_or_default(), Self::is_same);
-            let steps: [fn(&Self, usize, &Task) -> bool; 3] =
-                [Self::has_same_text, Self::has_same_path, Self::has_same_content];
-            for step in steps {
-                self.pair(&new, &mut left, step);
-            }
+            self.pair(&new, &mut left, Self::has_same_path);
+            self.pair(&new, &mut left, Self::has_same_content);
             self.pair_alike(&new, &mut left);
         }
     }
@@ -534,7 +536,7 @@ impl<'a> Delta<'a> {
             () if renumbered => task.path.clone(),
             () => None,
         };
-        Some(Replanned { task: task.id.clone(), path, parent, planned, change, becomes, what, was })
+        Some(Replanned { task: task.id.clone(), path, parent, planned, change, becomes, anew: true, what, was })
     }
 
     fn becomes(&self, number: usize, task: &Task) -> Option<TaskStatus> {

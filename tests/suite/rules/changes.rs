@@ -99,6 +99,24 @@ fn a_task_that_is_not_to_be_done_is_cancelled_however_its_agent_stops() {
 }
 
 #[test]
+fn what_is_to_be_cancelled_stays_so_through_a_plan_and_a_restore() {
+    let plan = |text: &str| json!({"text": format!("# Plan\n\n## One\n\n- [ ] A\n\n  {text}\n")});
+    let mut world = World::new().agent("a1");
+    world.nobody().call("import_plan", plan("Do this.")).expect("imported");
+    let id = world.next("a1")["task"]["id"].clone();
+    let ask = json!({"task_id": id, "ask_owner": true, "reason": "moot"});
+    world.nobody().call("cancel_task", ask).expect("asked");
+    let asked = world.state.to_document();
+    world.nobody().call("import_plan", plan("Do that.")).expect("imported");
+    world.by("a1").call("release_task", json!({"task_id": id})).expect("released");
+    assert_eq!(world.status(id.as_str().expect("an id")), TaskStatus::Cancelled);
+    let restored = world.state.restored(&asked, world.now);
+    let task = restored.tasks.iter().find(|task| id == task.id.as_str()).expect("the task");
+    let reason = task.result.as_ref().and_then(|result| result.error.as_deref());
+    assert_eq!((task.status, reason, task.completed_at), (TaskStatus::Cancelled, Some("moot"), Some(world.now)));
+}
+
+#[test]
 fn cancelling_a_held_task_frees_its_agent() {
     let mut world = World::new().agent("a1").task("t").task("u").claimed("a1", "t");
     world

@@ -302,6 +302,53 @@ fn result_of_work_that_was_reset_and_then_ticked_is_kept() {
 }
 
 #[test]
+fn a_tick_from_before_a_reset_does_nothing() {
+    let mut world = World::new().agent("a1");
+    import(&mut world, FIRST, false).expect("imported");
+    let read = at(&world, "P1.M1").id;
+    world.claim("a1", read.as_str());
+    let second = FIRST.replace("- [ ] Read", "- [x] Read");
+    import(&mut world, &second, false).expect("imported");
+    world.complete("a1", read.as_str());
+    world.fetched = Fetched::Taken(Listed { name: SnapshotName::new(world.now, "0123abcd"), bytes: 1, head: None });
+    world.at(1).nobody().call("reset_tasks", json!({"task_id": read})).expect("reset");
+    import(&mut world, &second, false).replies(json!({"unchanged": true}));
+    assert_eq!(world.status(read.as_str()), TaskStatus::Available);
+}
+
+#[test]
+fn a_late_result_is_not_taken_for_what_the_plan_has_put_anew() {
+    let mut world = World::new().agent("a1");
+    import(&mut world, FIRST, false).expect("imported");
+    let read = at(&world, "P1.M1").id;
+    world.call("update_task", json!({"task_id": read, "max_attempts": 1})).expect("updated");
+    world.claim("a1", read.as_str());
+    world.at(30 * MINUTE);
+    assert_eq!(world.status(read.as_str()), TaskStatus::Failed);
+    import(&mut world, &FIRST.replace("Read the text.", "Read all."), false).expect("imported");
+    assert_eq!(world.status(read.as_str()), TaskStatus::Available);
+    world.by("a1").call("complete_task", json!({"task_id": read, "output": "late"})).refuses("attempt_over");
+    assert!(world.attempt(read.as_str()).late_result.is_some(), "it is kept");
+}
+
+#[test]
+fn what_has_moved_is_no_other_that_had_left() {
+    let plan = |alpha: &[&str], beta: &[&str]| {
+        let items = |titles: &[&str]| titles.iter().map(|title| format!("- [ ] {title}\n")).collect::<String>();
+        format!("# Plan\n\n## Alpha\n\n{}\n## Beta\n\n{}", items(alpha), items(beta))
+    };
+    let mut world = World::new().agent("a1");
+    import(&mut world, &plan(&["Tests", "Keep"], &["Tests", "Other"]), false).expect("imported");
+    let tests = at(&world, "P2.M1").id;
+    import(&mut world, &plan(&["Keep"], &["Tests", "Other"]), false).expect("imported");
+    world.claim("a1", tests.as_str());
+    let reply = import(&mut world, &plan(&["Tests", "Keep"], &["Other"]), false).expect("imported");
+    assert_eq!((names(&reply, "obsolete"), names(&reply, "reopened")), (vec![], vec![]));
+    assert_eq!(world.status(tests.as_str()), TaskStatus::Claimed);
+    world.complete("a1", tests.as_str());
+}
+
+#[test]
 fn what_has_left_the_plan_is_known_when_it_comes_back() {
     let mut world = World::new().agent("a1");
     import(&mut world, FIRST, false).expect("imported");
