@@ -264,13 +264,18 @@ impl State {
             held: self.held_count(),
             open: self.count(TaskStatus::Available),
             next_delayed: self.index.next_delayed(),
-            is_planned: self.live_tasks() > self.runs().live() || self.board().archived.total() > 0,
+            is_planned: self.is_planned(),
         }
+    }
+
+    /// There is or was something to do.
+    fn is_planned(&self) -> bool {
+        self.live_tasks() > self.runs().live() || self.board().archived.total() > 0
     }
 
     /// Of the scope, every task is looked at.
     fn outlook_in(&self, scope: &str, agent: &Agent) -> Outlook<'_> {
-        let mut outlook = Outlook { is_planned: true, ..Outlook::default() };
+        let mut outlook = Outlook { is_planned: self.is_planned(), ..Outlook::default() };
         for task in self.tasks().filter(|task| in_scope(task, Some(scope)) && !self.is_parent(&task.id)) {
             if task.status.is_held() {
                 outlook.held += 1;
@@ -301,10 +306,11 @@ impl State {
         })
     }
 
-    /// Whether a task stands at or below `scope`, or did.
+    /// Whether a task stands at or below `scope`, or did, or may yet.
     pub fn is_scope(&self, scope: &str) -> bool {
         let of_retired = |stub: &Retired| path_in_scope(stub.path.as_deref(), scope);
         scope == "all"
+            || !self.is_planned()
             || self.tasks().any(|task| in_scope(task, Some(scope)))
             || self.retired().any(|(_, stub)| of_retired(stub))
     }

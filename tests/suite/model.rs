@@ -501,7 +501,9 @@ impl Model {
             return Err("files_held");
         }
         let Some(task) = chosen else {
-            let is_scope = scope.is_none() || (0..self.tasks.len()).any(|task| self.in_scope(task, scope));
+            let is_anything_there = !self.tasks.is_empty();
+            let is_scope =
+                scope.is_none() || !is_anything_there || (0..self.tasks.len()).any(|task| self.in_scope(task, scope));
             return if is_scope { Ok(self.empty_handed(number, &agent, scope)) } else { Err("empty_scope") };
         };
         let lease = if agent.present { 240 * MINUTE } else { 30 * MINUTE };

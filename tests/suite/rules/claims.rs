@@ -150,6 +150,15 @@ fn empty_handed_agent_is_told_why() {
 }
 
 #[test]
+fn whoever_comes_before_the_plan_waits_for_its_scope() {
+    let mut world = World::new().agent("a1");
+    world.by("a1").call("claim_task", json!({"scope": "P1"})).replies(json!({"verdict": "wait"}));
+    assert!(world.waits("claim_task", json!({"scope": "P1", "wait_seconds": 50})));
+    world.create("t", json!({"path": "P2.M1"}));
+    world.by("a1").call("claim_task", json!({"scope": "P1"})).refuses("empty_scope");
+}
+
+#[test]
 fn of_a_scope_it_is_told_what_is_left_there() {
     let mut world = World::new().agent("a1").agent("a2").task("elsewhere");
     for (id, path, more) in
