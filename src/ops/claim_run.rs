@@ -1,7 +1,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::claim_task::{claimed, may_not_claim, spent};
+use super::claim_task::{answered_again, claimed, may_not_claim, spent};
 use super::get_run::RunView;
 use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Toolset};
 use crate::state::State;
@@ -113,7 +113,10 @@ impl Operation for ClaimRun {
         let runner = runner(params);
         let seen = Event::RunnerSeen { agent: agent.id.clone(), require_matching_tags: runner.require_matching_tags };
         let seen = (agent.runner != Some(runner)).then_some(seen);
-        if state.unacted_run(agent).is_some() || !agent.has_room() || may_not_claim(agent, state) {
+        if let Some(run) = state.unacted_run(agent) {
+            return Ok(seen.into_iter().chain(answered_again(run, agent, state, call)?).collect());
+        }
+        if !agent.has_room() || may_not_claim(agent, state) {
             return Ok(seen.into_iter().collect());
         }
         let claimed = state.pick_run(agent, runner).map(|task| claimed(task, agent, call));

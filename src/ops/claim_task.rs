@@ -202,8 +202,7 @@ impl Operation for ClaimTask {
         if let Some(task) = state.unacted_claim(agent)
             && params.task_id.as_deref().is_none_or(|wanted| wanted == task.id.as_str())
         {
-            refuse_anothers(task, state, call)?;
-            return Ok(Vec::new());
+            return Ok(answered_again(task, agent, state, call)?.into_iter().collect());
         }
         let own =
             params.task_id.as_deref().is_some_and(|id| agent.current_tasks.iter().any(|held| held.as_str() == id));
@@ -259,17 +258,23 @@ impl Operation for ClaimTask {
     }
 }
 
-/// A claim is answered again because its reply may have been lost, which is no matter of another living process.
-fn refuse_anothers(task: &Task, state: &State, call: &Call) -> Result<(), Refusal> {
-    let claimed_through = task.open_attempt().and_then(|attempt| attempt.participant.as_ref());
-    let is_present = |agent: &Agent, through| agent.present_through.contains(through);
-    match (claimed_through, call.agent().ok().and_then(|id| state.agent(id))) {
-        (Some(through), Some(agent))
-            if is_present(agent, through) && call.presence.is_none_or(|own| own.id != *through) =>
-        {
-            refuse_if_elsewhere(&agent.id, state, call)
+/// A claim is answered again because its reply may have been lost, which is no matter of another living process. The one that
+/// is answered has the claim from then on, and is the only one until it dies.
+pub(super) fn answered_again(task: &Task, agent: &Agent, state: &State, call: &Call) -> Result<Option<Event>, Refusal> {
+    let through = task.open_attempt().and_then(|attempt| attempt.participant.as_ref());
+    let is_present = through.is_some_and(|one| agent.present_through.contains(one));
+    match call.presence {
+        None if !is_present => Ok(None),
+        Some(own) if is_present && through == Some(&own.id) => Ok(None),
+        own => {
+            refuse_if_elsewhere(&agent.id, state, call)?;
+            Ok(own.map(|own| Event::AgentSeen {
+                agent: agent.id.clone(),
+                through: Some(own.id.clone()),
+                lease_millis: call.policy.lease_millis(true),
+                answered: Some(task.id.clone()),
+            }))
         }
-        _ => Ok(()),
     }
 }
 

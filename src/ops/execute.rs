@@ -7,7 +7,7 @@ use crate::state::agent::{Participant, Role};
 use crate::state::digest::sha256;
 use crate::state::event::{Event, Idempotency, Recorded};
 use crate::state::guard::HUMAN;
-use crate::state::id::{AgentId, Chance};
+use crate::state::id::{AgentId, Chance, ParticipantId};
 use crate::state::limit;
 use crate::state::refusal::Refusal;
 use crate::state::{ApplyError, Created, Envelope, State};
@@ -154,8 +154,9 @@ impl Run<'_, '_> {
             actor: Some(self.call.actor.clone().unwrap_or_else(|| AgentId::trusted(HUMAN))),
             idempotency: self.key.clone(),
         };
+        let is_of_agent = matches!(event, Event::AgentSeen { .. } | Event::RunnerSeen { .. });
         self.events.push(self.state.record(event, &envelope)?);
-        self.call.events += 1;
+        self.call.events += usize::from(!is_of_agent);
         Ok(())
     }
 
@@ -177,7 +178,13 @@ impl Run<'_, '_> {
             self.record(super::register_agent::unasked(&agent))?;
         }
         let through = self.call.presence.map(|participant| &participant.id);
-        // A registration may be refused because the agent is another process's: it renews for itself.
+        // A claim may be refused because the agent is another process's: it joins with what it is given.
+        let claims = ["claim_task", "claim_run"].contains(&prepared.name());
+        let is_elsewhere = |own: &&ParticipantId| {
+            self.state.agent(&agent).is_some_and(|agent| agent.present_through.iter().any(|one| one != *own))
+        };
+        let through = through.filter(|own| !claims || !is_elsewhere(own));
+        // So may a registration, which renews for itself.
         if prepared.name() != "register_agent"
             && let Some(seen) = self.state.seen(&agent, through, self.call.policy, self.call.now)
         {

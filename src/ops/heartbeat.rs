@@ -52,6 +52,7 @@ impl Operation for Heartbeat {
         if !call.renewed && call.now.since(known.last_heartbeat) >= SECOND {
             let present = call.presence.is_some() || known.is_present();
             events.push(Event::AgentSeen {
+                answered: None,
                 agent: agent.clone(),
                 through: call.presence.map(|participant| participant.id.clone()),
                 lease_millis: call.policy.lease_millis(present),

@@ -200,7 +200,7 @@ pub struct Call<'a> {
     pub repeated: bool,
     /// The renewal of the agent's leases was recorded with this call.
     pub renewed: bool,
-    /// How many events the operation itself has caused.
+    /// How many events the operation itself has caused, beside those that say that its agent is there.
     pub events: usize,
 }
 

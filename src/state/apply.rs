@@ -122,8 +122,11 @@ impl State {
                 }
                 self.put_agent(agent);
             }
-            Event::AgentSeen { agent, through, lease_millis } => {
-                self.see(agent, through.as_ref(), *lease_millis, at)?
+            Event::AgentSeen { agent, through, lease_millis, answered } => {
+                self.see(agent, through.as_ref(), *lease_millis, at)?;
+                if let Some(task) = answered {
+                    self.edit_open_attempt(task, |_, attempt| attempt.participant.clone_from(through))?;
+                }
             }
             Event::Noted { task, note } => self.edit_open_attempt(task, |_, attempt| {
                 attempt.acted = true;

@@ -119,6 +119,9 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         through: Option<ParticipantId>,
         lease_millis: i64,
+        /// Its claim, which that process was told of once more, and which is that process's from here on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answered: Option<TaskId>,
     },
     /// What an agent says of a task it holds, for whoever takes the task next.
     Noted {

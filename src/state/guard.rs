@@ -97,7 +97,7 @@ impl State {
         let due = joins
             || now.since(known.last_heartbeat) >= WORTH_RECORDING
             || known.current_tasks.iter().filter_map(|id| self.task(id)).any(grows);
-        due.then(|| Event::AgentSeen { agent: agent.clone(), through: through.cloned(), lease_millis })
+        due.then(|| Event::AgentSeen { agent: agent.clone(), through: through.cloned(), lease_millis, answered: None })
     }
 }
 

@@ -70,6 +70,37 @@ fn a_claim_is_answered_again_to_the_process_that_made_it_and_to_no_other_that_li
 }
 
 #[test]
+fn a_claim_that_was_answered_again_is_that_process_s_and_no_third_one_has_it() {
+    let mut world = World::new().agent_in("a1", "first").task("t").claimed("a1", "t");
+    let claim = json!({"agent_id": "a1"});
+    world.nobody().through("third").call("claim_task", claim.clone()).refuses("agent_in_use");
+    world.kill("first").through("second").call("claim_task", claim.clone()).replies(json!({"already": true}));
+    world.through("second").call("claim_task", claim.clone()).replies(json!({"already": true}));
+    world.through("third").call("claim_task", claim.clone()).refuses("agent_in_use");
+    world.kill("second").through("third").call("claim_task", claim).replies(json!({"already": true}));
+}
+
+#[test]
+fn a_claim_that_is_refused_binds_no_process_to_the_agent() {
+    let mut world = World::new().agent_in("a1", "first").task("t").claimed("a1", "t");
+    let claim = json!({"agent_id": "a1"});
+    world.nobody().through("second").call("claim_task", claim).refuses("agent_in_use");
+    world.kill("first").at(2 * MINUTE);
+    assert_eq!(world.status("t"), TaskStatus::Available, "the second has said nothing of it");
+    world.through("third").call("register_agent", json!({"agent_id": "a1", "role": "worker"})).expect("it is free");
+}
+
+#[test]
+fn a_process_whose_name_was_taken_over_has_its_claim_no_more() {
+    let mut world = World::new().agent_in("a1", "first").task("t").claimed("a1", "t");
+    let takeover = json!({"agent_id": "a1", "role": "worker", "takeover": true});
+    world.nobody().through("second").call("register_agent", takeover).expect("taken over");
+    let claim = json!({"agent_id": "a1"});
+    world.through("first").call("claim_task", claim.clone()).refuses("agent_in_use");
+    world.through("second").call("claim_task", claim).replies(json!({"already": true}));
+}
+
+#[test]
 fn what_a_process_creates_is_by_the_agent_it_stands_for() {
     let mut world = World::new().agent("ada").agent("bob");
     let create = |text: &str| json!({"description": text, "idempotency_key": "k"});

@@ -515,3 +515,16 @@ fn an_empty_claim_over_many_unmatched_runs_is_quick() {
     // Without optimisation. Beside other tests most may be interrupted.
     assert!(taken[10].as_micros() < 5_000, "{:?}", taken[10]);
 }
+
+#[test]
+fn a_run_is_given_to_one_of_two_processes_under_a_name() {
+    let mut world = World::new().agent_in("r1", "first");
+    let run = create(&mut world, json!({}));
+    let ask = json!({"agent_id": "r1"});
+    let given = json!({"success": true, "already": null, "run": {"run_id": run}});
+    world.nobody().through("first").call("claim_run", ask.clone()).replies(given);
+    world.through("second").call("claim_run", ask.clone()).refuses("agent_in_use");
+    world.through("first").call("claim_run", ask.clone()).replies(json!({"already": true}));
+    world.kill("first").through("second").call("claim_run", ask.clone()).replies(json!({"already": true}));
+    world.through("third").call("claim_run", ask).refuses("agent_in_use");
+}
