@@ -1,8 +1,8 @@
 //! Copies of a board's files, made for a moment: private to their owner, and known for leftovers once the process is gone.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -10,9 +10,11 @@ use tempfile::TempDir;
 use crate::private::{Dir, Purpose};
 
 /// And six characters: the names of directories, of which only those with the mark are ever removed.
-const DIRECTORIES: [&str; 2] = [".callboard-backup-", ".callboard-restore-"];
+const DIRECTORIES: [&str; 3] = [".callboard-backup-", ".callboard-restore-", ".callboard-repair-"];
 /// A file that is made in such a directory and nowhere else; held as long as the process lives.
 const MARK: &str = ".callboard-scratch";
+/// The mark until it is locked: one without a lock says that its process is gone.
+const UNLOCKED: &str = ".callboard-scratch.tmp";
 /// And six characters: files in a board's directory that are made under these names and renamed when they are whole.
 const UNFINISHED: [&str; 4] = [".tmp", ".restored-", ".tokens-", ".serve-token-"];
 /// The same, with anything up to `.tmp` behind it.
@@ -20,8 +22,9 @@ const UNFINISHED_COPIES: [&str; 2] = [".journal.db", ".mcp-state.json"];
 
 /// A directory that is removed with this value.
 pub struct Scratch {
+    /// Closed before the directory is removed: some file systems keep the name of an open file.
+    _mark: Option<File>,
     dir: TempDir,
-    _mark: File,
 }
 
 impl Scratch {
@@ -32,15 +35,25 @@ impl Scratch {
             drop(fs::remove_dir_all(path));
         }
         let dir = private(&format!(".callboard-{purpose}-"), parent)?;
-        let handle = Dir::open(dir.path())?.ok_or(io::ErrorKind::NotFound)?;
-        let mark = handle.open_file(MARK, Purpose::Keep)?.ok_or(io::ErrorKind::NotFound)?;
-        mark.lock()?;
-        Ok(Self { dir, _mark: mark })
+        // The parent may be a repository.
+        fs::write(dir.path().join(".gitignore"), "*\n")?;
+        Ok(Self { _mark: mark(dir.path())?, dir })
     }
 
     pub fn path(&self) -> &Path {
         self.dir.path()
     }
+}
+
+/// None where the file system has no locks: without the mark the directory is not taken for abandoned.
+fn mark(dir: &Path) -> io::Result<Option<File>> {
+    let unlocked = dir.join(UNLOCKED);
+    let mark = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unlocked)?;
+    if mark.try_lock().is_err() {
+        return Ok(None);
+    }
+    fs::rename(unlocked, dir.join(MARK))?;
+    Ok(Some(mark))
 }
 
 /// A directory that only its owner can look into, whatever the umask says.
@@ -81,9 +94,33 @@ pub fn leftovers(board: &Path) -> Vec<PathBuf> {
     left
 }
 
+/// What another has removed meanwhile is removed.
 pub fn remove(leftover: &Path) -> io::Result<()> {
-    match fs::symlink_metadata(leftover)?.is_dir() {
+    let removed = fs::symlink_metadata(leftover).and_then(|metadata| match metadata.is_dir() {
         true => fs::remove_dir_all(leftover),
         false => fs::remove_file(leftover),
+    });
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn nobody_takes_for_abandoned_what_another_has_just_made() {
+        let parent = tempfile::tempdir().expect("a temporary directory");
+        let make =
+            || (0..200).all(|_| Scratch::make_in(parent.path(), "backup").is_ok_and(|made| made.path().exists()));
+        let all = thread::scope(|scope| {
+            let makers: Vec<_> = (0..8).map(|_| scope.spawn(make)).collect();
+            makers.into_iter().all(|maker| maker.join().is_ok_and(|all| all))
+        });
+        assert!(all && abandoned(parent.path()).is_empty());
     }
 }
