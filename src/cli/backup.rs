@@ -74,10 +74,11 @@ pub fn write(dir: &Path, file: &Path, force: bool) -> anyhow::Result<Header> {
         }
         _ => None,
     };
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let why_not = why_not.or_else(|| may_be_the_boards(dir, parent, file).then_some(OWN));
     if let Some(why_not) = why_not {
         return Err(Declined(anyhow!("{} {why_not}", file.display())).into());
     }
-    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let work = Scratch::make_in(parent, "backup");
     let work = work.with_context(|| format!("cannot write in {}", parent.display()))?;
     let copy = work.path().join(sqlite::FILE_NAME);
@@ -111,6 +112,16 @@ pub fn write(dir: &Path, file: &Path, force: bool) -> anyhow::Result<Header> {
     };
     File::open(parent)?.sync_all()?;
     Ok(header)
+}
+
+const OWN: &str = "would be among the board's own files, of which none ends in .backup; let its name end so, or choose a place \
+                   elsewhere";
+
+/// Whether a file of that name in the board's directory, or in one within it, could be taken for one of the board's.
+fn may_be_the_boards(dir: &Path, parent: &Path, file: &Path) -> bool {
+    let is_within =
+        parent.canonicalize().is_ok_and(|parent| dir.canonicalize().is_ok_and(|dir| parent.starts_with(dir)));
+    is_within && file.extension().is_none_or(|extension| extension != "backup")
 }
 
 /// The state that the journal in `dir` ends with.
