@@ -8,11 +8,12 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use rustix::fs::OFlags;
 use serde_json::json;
 
-use super::super::{Outcome, Session, scratch};
+use super::super::scratch::{self, Scratch};
+use super::super::{Declined, Outcome, Session};
 use crate::clock::{Clock, SystemClock};
 use crate::journal::sqlite::{self, SqliteJournal};
 use crate::participant;
@@ -47,9 +48,10 @@ fn with_lock(session: &Session, dir: &Path, dry_run: bool) -> Outcome {
         return mend(session, dir, &leftovers, tables, dry_run);
     }
     if !dry_run && directory::is_anyone_present(dir) {
-        bail!(
+        let refused = anyhow!(
             "processes live on the board, as `callboard doctor` lists; end them first: they may know more than the files"
         );
+        return Err(Declined(refused).into());
     }
     let backup = dir.join(format!("backup-{}", SystemClock::default().wall()));
     let mut steps = vec![format!("copy journal, state file and snapshots to {}", backup.display())];
@@ -121,17 +123,29 @@ fn remove(leftovers: &[PathBuf]) -> anyhow::Result<()> {
 }
 
 fn repair(dir: &Path, backup: &Path, finds_nothing: bool) -> anyhow::Result<String> {
-    DirBuilder::new().mode(0o700).create(backup).context("the backup cannot be made; nothing was changed")?;
-    copy_board(dir, backup).context("the backup cannot be made; nothing was changed")?;
+    back_up(dir, backup).context("the backup cannot be made; nothing was changed")?;
     if finds_nothing {
         for path in remains(dir) {
-            fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+            let name = path.file_name().unwrap_or_default();
+            // Of directories there is no copy.
+            let removed = if path.is_dir() { fs::rename(&path, backup.join(name)) } else { fs::remove_file(&path) };
+            removed.with_context(|| format!("cannot remove {}", path.display()))?;
         }
         return Ok(format!("nothing was sound; all that was there is in {}", backup.display()));
     }
     let author = Author { participant: ParticipantId::trusted("p-doctor"), now: SystemClock::default().wall() };
     let plan: Plan = recovery::plan(dir)?;
     Ok(plan.carry_out(&author)?)
+}
+
+/// Under its name when it is whole, so that what a full disk has cut short is taken for no backup.
+fn back_up(dir: &Path, backup: &Path) -> io::Result<()> {
+    let work = Scratch::make_in(dir, "repair")?;
+    let copy = work.path().join("backup");
+    DirBuilder::new().mode(0o700).create(&copy)?;
+    copy_board(dir, &copy)?;
+    fs::rename(copy, backup)?;
+    File::open(dir)?.sync_all()
 }
 
 /// What makes the board one that nothing new may take the place of.

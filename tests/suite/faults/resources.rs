@@ -314,6 +314,31 @@ fn the_doctor_finds_that_there_is_no_room() {
 }
 
 #[test]
+fn repair_that_has_no_room_for_its_backup_leaves_nothing_of_it() {
+    let board = Board::new();
+    let Some(_mounted) = Mounted::of(&board) else { return };
+    for number in 0..40 {
+        board.cli_ok("create_task", json!({"id": format!("t{number}"), "description": "x".repeat(4_000)}));
+    }
+    fs::write(board.file("journal.db"), "damaged").unwrap();
+    let names = || {
+        let names = fs::read_dir(board.dir()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.collect::<BTreeSet<_>>()
+    };
+    let _ = fs::write(board.file("filler"), vec![0; 8 << 20]);
+    fs::OpenOptions::new().write(true).open(board.file("filler")).unwrap().set_len(4 << 20).unwrap();
+    let before = names();
+    let repair = || board.finish(board.command().args(["doctor", "--repair"]));
+    let failed = repair();
+    assert_eq!(failed.status.code(), Some(3), "{}", failed.stderr);
+    assert!(failed.stderr.contains("nothing was changed"), "{}", failed.stderr);
+    assert_eq!(names(), before);
+    fs::remove_file(board.file("filler")).unwrap();
+    assert!(repair().status.success());
+    assert_eq!(board.tasks().len(), 40);
+}
+
+#[test]
 fn the_doctor_finds_what_this_user_cannot_write() {
     let board = Board::new();
     board.cli_ok("create_task", json!({"description": "d"}));
