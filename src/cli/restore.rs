@@ -4,24 +4,26 @@
 //! backup's state becomes an event of it, so that the processes that use it go on, and so does its history. Only a board
 //! that is damaged is moved aside.
 
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
+use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
+use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use super::backup::container::{self, Contents};
 use super::board::Board;
 use super::scratch::Scratch;
-use super::{Outcome, Session, backup, runtime, snapshot};
+use super::{Declined, Outcome, Session, backup, runtime, say, snapshot};
 use crate::clock::{Clock, SystemClock};
 use crate::journal::JournalError;
 use crate::journal::sqlite::{self, SqliteJournal};
 use crate::participant::directory::{self, BoardLock};
-use crate::participant::{self, BoardError, Stay};
+use crate::participant::{self, BoardError, Stay, recovery};
 use crate::state::document::Document;
 use crate::state::time::Timestamp;
 use crate::statefile::{self, Found};
@@ -58,17 +60,20 @@ impl Source {
 }
 
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
-    session.location.may_create().map_err(|error| anyhow::anyhow!("{error}"))?;
+    session.location.may_create().map_err(|error| anyhow!("{error}"))?;
     let (dir, file) = (session.dir(), &arguments.file);
     let source = read(file, dir).with_context(|| format!("{} is not restored", file.display()))?;
-    let is_there = |name: &&str| std::fs::symlink_metadata(dir.join(name)).is_ok();
-    let there: Vec<_> = [sqlite::FILE_NAME, statefile::FILE_NAME].into_iter().filter(is_there).collect();
+    let is_there = |name: &&str| fs::symlink_metadata(dir.join(name)).is_ok();
+    // SQLite would take a log that was left for that of the restored journal.
+    let there: Vec<_> =
+        [sqlite::FILE_NAME, sqlite::LOG_NAME, statefile::FILE_NAME].into_iter().filter(is_there).collect();
     if !there.is_empty() && !arguments.force {
-        bail!(
+        let refused = anyhow!(
             "there is a board in {} ({}); --force goes on, after a backup of it, or choose an empty directory with --dir",
             dir.display(),
             there.join(", ")
         );
+        return Err(Declined(refused).into());
     }
     if there.contains(&sqlite::FILE_NAME) {
         match SqliteJournal::open(dir) {
@@ -81,7 +86,8 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
             Err(error) => tracing::warn!(%error, "the journal that is there cannot be used"),
         }
     }
-    let aside = (!there.is_empty()).then(|| dir.join(format!("replaced-{}", compact(SystemClock::default().wall()))));
+    let aside = (!there.is_empty())
+        .then(|| dir.join(format!("{}{}", recovery::REPLACED, compact(SystemClock::default().wall()))));
     let (seq, next) = match &source {
         Source::Backup { document, .. } => (document.board.seq, "it has the whole history of the backup"),
         Source::State { document, .. } => (document.board.seq, "the first writing call begins its history from it"),
@@ -101,9 +107,12 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A journal is tried in a copy where the board is to be.
+/// A journal is tried in a copy where the board is to be: what is left there of a process that was ended is known to git
+/// as the board's, and to the doctor.
 fn read(file: &Path, dir: &Path) -> anyhow::Result<Source> {
-    let mut input = fs_err::File::open(file)?;
+    // Nobody may be at the other end of a pipe.
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let mut input = OpenOptions::new().read(true).custom_flags(flags).open(file)?;
     ensure!(input.metadata()?.is_file(), "it is not a regular file");
     let mut start = [0; container::MAGIC.len()];
     let is_backup = input.read_exact(&mut start).is_ok() && start == *container::MAGIC;
@@ -118,13 +127,13 @@ fn read(file: &Path, dir: &Path) -> anyhow::Result<Source> {
     }
     input.seek(SeekFrom::Start(0))?;
     let (header, contents) = container::read(input)?;
-    let place = dir.ancestors().find(|place| place.is_dir()).unwrap_or(Path::new("."));
-    let copied = Scratch::make_in(place, "restore").and_then(|work| {
+    directory::prepare(dir)?;
+    let copied = Scratch::make_in(dir, "restore").and_then(|work| {
         write(&work.path().join(sqlite::FILE_NAME), &contents.journal)?;
         failpoint::hit("restore-copied")?;
         Ok(work)
     });
-    let work = copied.map_err(|error| unwritten(error, place, contents.journal.len()))?;
+    let work = copied.map_err(|error| unwritten(error, dir, contents.journal.len()))?;
     let state = backup::replayed(work.path())?;
     ensure!(state.seq() == header.seq, "its journal ends at event {}, not at {}", state.seq(), header.seq);
     ensure!(statefile::text_of(&state)? == contents.state, "its state is not what its journal says");
@@ -148,7 +157,11 @@ fn over(session: &Session, source: &Source) -> Outcome {
         let before = serde_json::from_value(before["snapshot"].clone())?;
         anyhow::Ok(handle.restore(source.document().clone(), before, &caller).await?)
     });
-    let mut reply = reply.with_context(|| format!("a backup from before is in {}", kept.display()))?;
+    let mut reply = reply.inspect_err(|_| {
+        if kept.exists() {
+            say(&format!("callboard: a backup from before is in {}", kept.display()));
+        }
+    })?;
     reply["backup"] = Value::from(kept.to_string_lossy());
     session.show(&reply, |page| {
         snapshot::tell_restored(page, &reply);
@@ -183,7 +196,7 @@ fn place(dir: &Path, source: &Source, aside: Option<&Path>) -> anyhow::Result<()
         Source::State { text, .. } => vec![(statefile::FILE_NAME, text)],
         Source::Backup { contents, .. } => {
             let config = (config::FILE, &contents.config);
-            let is_wanted = !contents.config.is_empty() && !dir.join(config::FILE).exists();
+            let is_wanted = !contents.config.is_empty() && fs::symlink_metadata(dir.join(config::FILE)).is_err();
             let board = [(statefile::FILE_NAME, &contents.state), (sqlite::FILE_NAME, &contents.journal)];
             is_wanted.then_some(config).into_iter().chain(board).collect()
         }
@@ -193,7 +206,7 @@ fn place(dir: &Path, source: &Source, aside: Option<&Path>) -> anyhow::Result<()
         Ok(()) => replace(dir, &files.iter().map(|(name, _)| *name).collect::<Vec<_>>(), aside),
         Err(error) => Err(unwritten(error, dir, files.iter().map(|(_, bytes)| bytes.len()).sum())),
     };
-    files.iter().for_each(|(name, _)| drop(std::fs::remove_file(unfinished(dir, name))));
+    files.iter().for_each(|(name, _)| drop(fs::remove_file(unfinished(dir, name))));
     lock.release();
     placed
 }
@@ -208,25 +221,69 @@ fn unwritten(error: io::Error, dir: &Path, bytes: usize) -> anyhow::Error {
     anyhow::Error::new(error).context(format!("{dir} {what}, and is as it was; {remedy}, or choose another with --dir"))
 }
 
-/// Moves aside what is there, and gives what was written its names, never over another's file.
+/// Moves aside what is there, and gives what was written its names, never over another's file; all of it, or nothing.
 fn replace(dir: &Path, names: &[&str], aside: Option<&Path>) -> anyhow::Result<()> {
     let mark = format!("{}-{}", SystemClock::default().wall(), std::process::id());
     directory::mark_restored(dir, &mark)?;
+    let mut renamed = Vec::new();
+    let Err(error) = rename_all(dir, names, aside, &mut renamed) else { return Ok(()) };
+    let stuck: Vec<_> = renamed.iter().rev().filter(|(old, new)| rename_new(new, old).is_err()).collect();
+    if let Some((old, new)) = stuck.last() {
+        let (old, new) = (old.display(), new.display());
+        return Err(
+            error.context(format!("the board could not be put back: move {new} to {old}, and what lies with it"))
+        );
+    }
+    aside.into_iter().for_each(|aside| drop(fs::remove_dir(aside)));
+    Err(error.context(format!("{} is as it was", dir.display())))
+}
+
+/// Adds to `renamed` what it has renamed, from what to what.
+fn rename_all(
+    dir: &Path,
+    names: &[&str],
+    aside: Option<&Path>,
+    renamed: &mut Vec<(PathBuf, PathBuf)>,
+) -> anyhow::Result<()> {
     if let Some(aside) = aside {
         DirBuilder::new().mode(0o700).create(aside)?;
-        let (wal, shm) = (format!("{}-wal", sqlite::FILE_NAME), format!("{}-shm", sqlite::FILE_NAME));
-        for name in [sqlite::FILE_NAME, &wal, &shm, statefile::FILE_NAME, statefile::SPARE, snapshots::DIRECTORY] {
-            match fs_err::rename(dir.join(name), aside.join(name)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
-                _ => {}
+        let shm = format!("{}-shm", sqlite::FILE_NAME);
+        let moved = [sqlite::FILE_NAME, sqlite::LOG_NAME, &shm, statefile::FILE_NAME, statefile::SPARE];
+        for name in moved.into_iter().chain([snapshots::DIRECTORY]) {
+            let (old, new) = (dir.join(name), aside.join(name));
+            match rename_new(&old, &new) {
+                Ok(()) => renamed.push((old, new)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error).with_context(|| format!("{} could not be moved aside", old.display())),
             }
         }
+        fs_err::File::open(aside)?.sync_all()?;
     }
+    failpoint::hit("restore-aside")?;
     for name in names {
-        let placed = fs_err::hard_link(unfinished(dir, name), dir.join(name));
-        placed.with_context(|| format!("somebody else makes a board in {} at this moment", dir.display()))?;
+        let (old, new) = (unfinished(dir, name), dir.join(name));
+        rename_new(&old, &new).with_context(|| match fs::symlink_metadata(&new) {
+            Ok(_) => format!("somebody else has made {} at this moment", new.display()),
+            Err(_) => format!("{} could not be made", new.display()),
+        })?;
+        renamed.push((old, new));
     }
     Ok(fs_err::File::open(dir)?.sync_all()?)
+}
+
+/// Never over another file. Where the file system cannot say so itself, the board's lock, which the caller holds, keeps
+/// those away who would make one.
+fn rename_new(old: &Path, new: &Path) -> io::Result<()> {
+    match renameat_with(CWD, old, CWD, new, RenameFlags::NOREPLACE) {
+        Ok(()) => return Ok(()),
+        Err(error @ (Errno::EXIST | Errno::NOENT)) => return Err(error.into()),
+        Err(_) => {}
+    }
+    match fs::symlink_metadata(new) {
+        Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => fs::rename(old, new),
+        Err(error) => Err(error),
+    }
 }
 
 fn unfinished(dir: &Path, name: &str) -> PathBuf {

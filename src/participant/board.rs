@@ -645,7 +645,11 @@ pub fn before_first_write(dir: &Path) -> Result<State, BoardError> {
 }
 
 fn nothing_sound(dir: &Path, reason: impl Into<String>) -> BoardError {
-    BoardError::NothingSound { path: dir.join(statefile::FILE_NAME), reason: reason.into() }
+    let mut reason = reason.into();
+    if let Some(aside) = recovery::evidence(dir).into_iter().rfind(|name| name.starts_with(recovery::REPLACED)) {
+        reason.push_str(&format!("; a restore has moved the last one to {aside}"));
+    }
+    BoardError::NothingSound { path: dir.join(statefile::FILE_NAME), reason }
 }
 
 /// Waits for the board's locks as long as a call would.

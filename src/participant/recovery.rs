@@ -28,6 +28,8 @@ use crate::statefile::{self, Found, Projection};
 
 /// One line for each recovery, oldest first.
 pub const LOG: &str = "recovery.log";
+/// And the time: a directory into which a restore has moved a board.
+pub const REPLACED: &str = "replaced-";
 /// More lines than anybody reads.
 const LARGEST_LOG: u64 = 16 << 20;
 
@@ -371,7 +373,9 @@ pub fn evidence(dir: &Path) -> Vec<String> {
     let is_left = |name: &str| {
         let marks = [".quarantined-", ".imported-", ".orphaned-", ".rejected-", ".put-back-"];
         let of_a_file = name.starts_with(statefile::FILE_NAME) || name.starts_with(sqlite::FILE_NAME);
-        name == statefile::SPARE || of_a_file && marks.iter().any(|mark| name.contains(mark))
+        name == statefile::SPARE
+            || name.starts_with(REPLACED)
+            || of_a_file && marks.iter().any(|mark| name.contains(mark))
     };
     let names = |dir: &Path| {
         let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();

@@ -5,9 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
 
-use crate::harness::Board;
+use crate::harness::{Board, Finished, STATE_FILE, available};
 
 fn with_task() -> Board {
     let board = Board::new();
@@ -75,13 +76,156 @@ fn killed_restore_leaves_what_others_cannot_read_where_the_board_is_to_be() {
     is_private(&left[0]);
     done(&board, &arguments);
     assert_eq!(left_in(board.dir()), Vec::<PathBuf>::new());
-    // Where there is no board yet, none is made of it.
+    // Where there is no board yet, none is made of it, and git sees nothing of it.
     let empty = Board::new();
     kill_at(&empty, "restore-copied", &["restore".as_ref(), &backup]);
-    is_private(&left_in(empty.base())[0]);
-    assert!(!empty.dir().exists());
-    done(&empty, &["restore".as_ref(), &backup]);
     assert_eq!(left_in(empty.base()), Vec::<PathBuf>::new());
+    is_private(&left_in(empty.dir())[0]);
+    assert_eq!(fs::read_to_string(empty.file(".gitignore")).unwrap(), "*\n");
+    assert!(!empty.file("journal.db").exists() && !empty.file(STATE_FILE).exists());
+    done(&empty, &["restore".as_ref(), &backup]);
+    assert_eq!(left_in(empty.dir()), Vec::<PathBuf>::new());
+}
+
+/// A board whose journal is damaged, and a backup of it from before.
+fn damaged() -> (Board, PathBuf) {
+    let board = with_task();
+    let backup = board.base().join("b.backup");
+    done(&board, &["backup".as_ref(), &backup]);
+    done(&board, &["snapshot".as_ref(), "create".as_ref()]);
+    fs::write(board.file("journal.db"), "damaged").unwrap();
+    (board, backup)
+}
+
+fn named(board: &Board, start: &str) -> Vec<String> {
+    let names = fs::read_dir(board.dir()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.starts_with(start)).collect()
+}
+
+#[test]
+fn forced_restore_that_fails_puts_back_what_it_has_moved() {
+    let (board, backup) = damaged();
+    let state = fs::read(board.file(STATE_FILE)).unwrap();
+    let mut failing = board.command();
+    failing.arg("restore").arg(&backup).arg("--force").env("CALLBOARD_FAILPOINT", "restore-aside:1:error");
+    let failed = board.finish(&mut failing);
+    assert_eq!(failed.status.code(), Some(3), "{}", failed.stderr);
+    assert!(failed.stderr.contains("is as it was"), "{}", failed.stderr);
+    assert_eq!(fs::read_to_string(board.file("journal.db")).unwrap(), "damaged");
+    assert_eq!(fs::read(board.file(STATE_FILE)).unwrap(), state);
+    assert!(board.file("snapshots").exists());
+    let left: Vec<_> = ["replaced-", ".journal", ".config"].iter().flat_map(|start| named(&board, start)).collect();
+    assert_eq!(left, Vec::<String>::new());
+}
+
+#[test]
+fn nothing_begins_in_the_place_of_a_board_that_a_killed_restore_has_moved_aside() {
+    let (board, backup) = damaged();
+    kill_at(&board, "restore-aside", &["restore".as_ref(), &backup, "--force".as_ref()]);
+    let aside = named(&board, "replaced-").remove(0);
+    let refused = board.cli("create_task", json!({"description": "d"}));
+    assert_eq!(refused.code(), "state_file_unusable");
+    assert!(refused.stderr.contains(&aside), "{}", refused.stderr);
+    done(&board, &["restore".as_ref(), &backup]);
+    assert_eq!(board.tasks().keys().collect::<Vec<_>>(), ["t"]);
+    board.assert_file_is_the_replay();
+    // Or without the backup.
+    let (board, backup) = damaged();
+    kill_at(&board, "restore-aside", &["restore".as_ref(), &backup, "--force".as_ref()]);
+    let aside = named(&board, "replaced-").remove(0);
+    kill_at(&board, "restore-copied", &["restore".as_ref(), &backup]);
+    done(&board, &["doctor".as_ref(), "--repair".as_ref()]);
+    assert_eq!(left_in(board.dir()), Vec::<PathBuf>::new());
+    let kept = board.file(&named(&board, "backup-")[0]).join(aside).join("journal.db");
+    assert_eq!(fs::read_to_string(kept).unwrap(), "damaged");
+    board.cli_ok("create_task", json!({"id": "new", "description": "d"}));
+}
+
+#[test]
+fn restore_takes_no_log_that_was_left_for_that_of_its_journal() {
+    let (board, backup) = damaged();
+    [STATE_FILE, "journal.db"].iter().for_each(|name| fs::remove_file(board.file(name)).unwrap());
+    fs::write(board.file("journal.db-wal"), "another's").unwrap();
+    let refused = board.finish(board.command().arg("restore").arg(&backup));
+    assert_eq!(refused.status.code(), Some(1), "{}", refused.stderr);
+    let reply = done(&board, &["restore".as_ref(), &backup, "--force".as_ref()]);
+    assert!(Path::new(reply["aside"].as_str().unwrap()).join("journal.db-wal").exists());
+    board.assert_file_is_the_replay();
+}
+
+/// The command where those system calls fail; none, with the reason printed, where that cannot be.
+fn without(board: &Board, calls: &[&str], arguments: &[&Path]) -> Option<Finished> {
+    let runs = Command::new("strace").arg("--version").output().is_ok_and(|output| output.status.success());
+    if !available("strace", (!runs).then_some("strace cannot be run")) {
+        return None;
+    }
+    let callboard = board.command();
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-qq", "-o", "/dev/null"]).args(calls.iter().map(|call| format!("--inject={call}")));
+    callboard.get_envs().filter_map(|(name, value)| Some((name, value?))).for_each(|(name, value)| {
+        strace.env(name, value);
+    });
+    Some(board.finish(strace.arg(callboard.get_program()).args(arguments).current_dir(board.base())))
+}
+
+#[test]
+fn restore_needs_neither_links_nor_renames_that_replace_nothing() {
+    let calls = ["linkat:error=EPERM", "renameat2:error=EINVAL"];
+    let (board, backup) = damaged();
+    let Some(restored) = without(&board, &calls, &["restore".as_ref(), &backup, "--force".as_ref()]) else { return };
+    assert!(restored.status.success(), "{}", restored.stderr);
+    let empty = Board::new();
+    let restored = without(&empty, &calls, &["restore".as_ref(), &backup]).unwrap();
+    assert!(restored.status.success(), "{}", restored.stderr);
+    for board in [&board, &empty] {
+        assert_eq!(board.tasks().keys().collect::<Vec<_>>(), ["t"]);
+        board.assert_file_is_the_replay();
+    }
+}
+
+#[test]
+fn backup_needs_no_locks_where_it_is_written() {
+    let board = with_task();
+    let backup = board.base().join("b.backup");
+    let Some(written) = without(&board, &["flock:error=EOPNOTSUPP"], &["backup".as_ref(), &backup]) else { return };
+    assert!(written.status.success(), "{}", written.stderr);
+    assert_eq!(left_in(board.base()), Vec::<PathBuf>::new());
+    done(&Board::new(), &["restore".as_ref(), &backup]);
+}
+
+#[test]
+fn backup_takes_the_place_of_none_of_the_boards_files() {
+    let board = with_task();
+    board.cli_ok("create_snapshot", json!({}));
+    let snapshot = fs::read_dir(board.file("snapshots")).unwrap().next().unwrap().unwrap().path();
+    let own = ["journal.db", "journal.db-wal", STATE_FILE, "lock", "config.toml", "run/../journal.db"];
+    for path in own.map(|name| board.file(name)).into_iter().chain([snapshot]) {
+        let before = fs::read(&path).ok();
+        let refused = board.finish(board.command().arg("backup").arg(&path).arg("--force"));
+        assert_eq!(refused.status.code(), Some(1), "{}: {}", path.display(), refused.stderr);
+        assert!(refused.stderr.contains(".backup; let its name end so"), "{}", refused.stderr);
+        assert_eq!(fs::read(&path).ok(), before, "{}", path.display());
+    }
+    let bare = board.finish(board.command().args(["backup", "journal.db", "--force"]).current_dir(board.dir()));
+    assert_eq!(bare.status.code(), Some(1), "{}", bare.stderr);
+    let within = board.file("b.backup");
+    (0..2).for_each(|_| drop(done(&board, &["backup".as_ref(), &within, "--force".as_ref()])));
+    board.assert_file_is_the_replay();
+}
+
+#[test]
+fn restore_declines_what_it_may_not_do_and_waits_for_no_pipe() {
+    let board = with_task();
+    let backup = board.base().join("b.backup");
+    done(&board, &["backup".as_ref(), &backup]);
+    let restore = |file: &Path| board.finish(board.command().arg("restore").arg(file));
+    let declined = restore(&backup);
+    assert_eq!(declined.status.code(), Some(1), "{}", declined.stderr);
+    assert!(declined.stderr.contains("--force"), "{}", declined.stderr);
+    let pipe = board.base().join("pipe");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let refused = restore(&pipe);
+    assert!(refused.stderr.contains("not a regular file"), "{}", refused.stderr);
 }
 
 #[test]
@@ -130,4 +274,23 @@ fn a_backup_removes_nothing_that_others_have_put_beside_it() {
     fs::create_dir(&notes).unwrap();
     done(&board, &["backup".as_ref(), &board.base().join("b.backup")]);
     assert!(notes.exists() && other.join("journal.db").exists());
+}
+
+#[test]
+fn restore_that_fails_names_the_backup_from_before_only_if_there_is_one() {
+    let board = with_task();
+    let backup = board.base().join("b.backup");
+    done(&board, &["backup".as_ref(), &backup]);
+    let failing = |failpoint: &str| {
+        let mut restore = board.command();
+        restore.arg("restore").arg(&backup).arg("--force").env("CALLBOARD_FAILPOINT", failpoint);
+        let failed = board.finish(&mut restore);
+        assert_eq!(failed.status.code(), Some(3), "{}", failed.stderr);
+        failed.stderr
+    };
+    let told = failing("snapshot:1:error");
+    assert_eq!((named(&board, "before-restore-"), told.contains("before-restore-")), (Vec::new(), false), "{told}");
+    let told = failing("before-commit:1:error");
+    let kept = named(&board, "before-restore-").remove(0);
+    assert!(told.contains(&kept), "{told}");
 }
