@@ -65,7 +65,8 @@ it a failure: timeout, transient, rate_limited or permanent. A line `::callboard
 the next try. All output goes to logs/TASK/ in the board's directory.
 
 The command's other exit codes: 75 may go well the next time; 124 took too long; 64 to 68, 72, 77, 78, 126 and 127 never \
-will, and the task waits for a person. What is printed tells only a rate limit and a timeout from the rest.
+will, and the task waits for a person. What is printed tells only a rate limit and a timeout from the rest. Where a leader \
+or a changed plan asks for the end of a task, the command is ended and the task given back: that is no failure.
 
 With --state-scope, the newest sound bundle of that scope (`callboard bundle save`) is the `bundle` of the input: its \
 prompts, settings and context, model_id, base_url, and `restored`; CALLBOARD_MODEL_ID, _BASE_URL, _STATE_SCOPE and \

@@ -60,7 +60,7 @@ enum Tried {
     Failed(Failure),
     /// Ended by us, because the work is cut short.
     Interrupted,
-    /// A leader wants it stopped.
+    /// A leader wants it stopped, or the plan has changed it.
     StopRequested {
         reason: String,
     },
@@ -292,13 +292,7 @@ impl Worker {
     /// Says on the board what a try came to. Answers whether the same agent tries again.
     async fn settle(&self, held: &Held, number: u32, outcome: Outcome) -> anyhow::Result<bool> {
         let Outcome { tried, tokens, took, until } = outcome;
-        let failure = match &tried {
-            Tried::Failed(failure) => Some(failure.clone()),
-            Tried::StopRequested { reason } => {
-                Some(Failure::new(Category::Permanent, format!("stopped as asked: {reason}")))
-            }
-            _ => None,
-        };
+        let failure = if let Tried::Failed(failure) = &tried { Some(failure.clone()) } else { None };
         let (agent, now) = (&self.agent, self.shop.now());
         let uncharged = took.saturating_sub(self.charged.take());
         let spent = self.shop.ledger.borrow_mut().tried(agent, failure.as_ref(), tokens, uncharged, now);
@@ -319,8 +313,9 @@ impl Worker {
                 }
                 self.wait_to_retry(held, pause, &failure, spent).await
             }
-            (Tried::StopRequested { .. }, Some(failure)) => {
-                self.give_up(held, &failure, spent).await?;
+            // Whoever asked decides what becomes of it: it is cancelled now, or offered again.
+            (Tried::StopRequested { reason }, _) => {
+                self.release(held, &format!("stopped as asked: {reason}"), spent).await?;
                 Ok(false)
             }
             (Tried::Lost { reason }, _) => {

@@ -2,12 +2,11 @@
 
 use std::fs;
 use std::io::Write;
-use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::{Worker, add, alive, dies_out};
+use super::{Worker, add, alive, dies_out, worktrees};
 use crate::harness::{Board, PATIENCE, until};
 
 /// Starts children of every kind that could be forgotten, says so, and goes on for long.
@@ -115,21 +114,47 @@ fn what_ignores_the_request_to_end_is_ended() {
 fn a_leader_stops_a_task_and_takes_one_away() {
     let board = Board::new();
     add(&board, &["a", "b"]);
-    let mut worker = Worker::start(&board, &["--continue-on-error"], "sleep 600");
+    let mut worker = Worker::start(&board, &["--breaker", "1"], "sleep 600");
     worker.tells("running");
     board.cli_ok("cancel_task", json!({"task_id": "a", "ask_owner": true, "reason": "not needed"}));
-    let failed = worker.tells("failed");
-    assert_eq!((&failed["task"], &failed["status"]), (&json!("a"), &json!("failed")), "{failed}");
-    assert!(failed["error"].as_str().unwrap().contains("not needed"));
+    let released = worker.tells("released");
+    assert_eq!((&released["task"], &released["reason"]), (&json!("a"), &json!("stopped as asked: not needed")));
+    assert_eq!(board.task("a")["status"], "cancelled");
     worker.tells("running");
     board.cli_ok("cancel_task", json!({"task_id": "b"}));
     let lost = worker.tells("lost");
     assert_eq!(lost["task"], "b");
     dies_out(&board);
-    worker.tells("ended");
+    let (summary, status) = worker.ends();
+    assert_eq!((&summary["released"], &summary["given_up"]), (&json!(1), &json!(0)), "{summary}");
     assert_eq!(board.task("b")["status"], "cancelled");
-    let status = until(Duration::from_secs(20), "it ends", || worker.process.try_wait().unwrap());
-    assert_eq!(status.code(), Some(1), "a task failed for good");
+    assert_eq!(status.code(), Some(0), "nothing failed");
+}
+
+#[test]
+fn a_task_that_the_plan_changes_is_begun_again_with_the_new_text() {
+    let board = Board::new();
+    worktrees::begin(&board);
+    let plan = board.base().join("plan.md");
+    let import = |text: &str| {
+        fs::write(&plan, format!("- [ ] P1: Held\n  {text}\n- [ ] P2: Other\n")).unwrap();
+        let finished = board.finish(board.command().args(["plan", "import", plan.to_str().unwrap()]));
+        assert!(finished.status.success(), "{}", finished.stderr);
+    };
+    import("Do the old thing.");
+    let script = r#"echo x > "$CALLBOARD_TASK_PATH.txt"; case $CALLBOARD_TASK_DESCRIPTION in *old*) sleep 600;; esac"#;
+    let mut worker = Worker::start(&board, &["--worktree", "--workflow", "w", "--breaker", "1"], script);
+    let task = worker.tells("running")["task"].as_str().unwrap().to_owned();
+    import("Do the new thing.");
+    let released = worker.tells("released");
+    assert!(released["reason"].as_str().unwrap().contains("the plan has changed the task"), "{released}");
+    let (summary, status) = worker.ends();
+    let counts = ["done", "released", "given_up", "retries"].map(|name| summary[name].as_u64());
+    assert_eq!((counts, status.code()), ([Some(2), Some(1), Some(0), Some(0)], Some(0)), "{summary}");
+    let attempts = board.task(&task)["attempts"].clone();
+    assert_eq!((&attempts[0]["outcome"], &attempts[1]["outcome"]), (&json!("released"), &json!("done")), "{attempts}");
+    let kept = format!("refs/callboard/{task}/1");
+    assert_eq!(worktrees::files(&board, &kept), ["P1.txt", "shared.txt"], "what it had left is kept aside");
 }
 
 #[test]
