@@ -29,7 +29,7 @@ use file::ConfigFile;
 use hooks::Hooks;
 use json::Dialect;
 pub use line::quoted;
-use line::{Line, text};
+use line::{Choice, Line, text};
 
 /// Where clients find the token of `callboard serve`.
 const TOKEN_VARIABLE: &str = "CALLBOARD_TOKEN";
@@ -225,7 +225,7 @@ impl ConnectArgs {
 
 impl Target<'_> {
     fn line(&self) -> Line<'_> {
-        Line { agent: self.agent, dir: self.dir }
+        Line { agent: self.agent.map_or(Choice::Kept, Choice::Named), dir: self.dir }
     }
 
     /// For the executable, in place of `before`, whose options stay where nothing else was asked for.
@@ -235,7 +235,7 @@ impl Target<'_> {
         if arguments.iter().any(names_agent) {
             return Ok(arguments);
         }
-        Line { agent: Some("auto"), ..self.line() }.words(&["mcp"], before)
+        Line { agent: Choice::Named("auto"), ..self.line() }.words(&["mcp"], before)
     }
 }
 

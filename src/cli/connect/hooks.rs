@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Client;
 use super::entry::Edited;
 use super::json::{self, Dialect};
-use super::line::{self, Line, quoted, shell_words, text};
+use super::line::{self, Choice, Line, quoted, shell_words, text};
 
 /// What `callboard hook` an event of the client runs, and for which of its tools.
 struct Hook {
@@ -70,7 +70,8 @@ static GEMINI: Format = Format {
 impl<'a> Hooks<'a> {
     pub fn new(client: Client, exe: &Path, line: Line<'a>) -> anyhow::Result<Self> {
         // A hook that names nobody finds the session's agent itself.
-        let line = Line { agent: line.agent.filter(|agent| *agent != "auto"), ..line };
+        let agent = if line.agent == Choice::Named("auto") { Choice::Dropped } else { line.agent };
+        let line = Line { agent, ..line };
         Ok(Self { format: format(client)?, program: quoted(&text(exe)?), line })
     }
 

@@ -8,12 +8,21 @@ use clap::ArgMatches;
 use super::super::command;
 
 /// What `connect` decides of a command line. Other options that stand in one are the user's, and stay.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub struct Line<'a> {
-    /// None leaves the choice that is there.
-    pub agent: Option<&'a str>,
+    pub agent: Choice<'a>,
     /// The board's directory, if it was named.
     pub dir: Option<&'a Path>,
+}
+
+/// What becomes of `--agent` in a line.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Choice<'a> {
+    /// It stays as it is there.
+    Kept,
+    Named(&'a str),
+    /// It is not to be there.
+    Dropped,
 }
 
 impl Line<'_> {
@@ -23,11 +32,13 @@ impl Line<'_> {
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let decided = |option: &[String]| match option[0].split('=').next() {
             Some("--dir") => true,
-            Some("--agent") => self.agent.is_some(),
+            Some("--agent") => self.agent != Choice::Kept,
             _ => false,
         };
         let mut words = owned(path);
-        words.extend(self.agent.map(|agent| owned(&["--agent", agent])).unwrap_or_default());
+        if let Choice::Named(agent) = self.agent {
+            words.extend(owned(&["--agent", agent]));
+        }
         let kept = options(before, path).unwrap_or_default().into_iter().filter(|option| !decided(option));
         words.extend(kept.flatten());
         if let Some(dir) = self.dir {

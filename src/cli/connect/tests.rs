@@ -502,6 +502,10 @@ fn options_of_ours_stay_when_hooks_are_updated_until_others_are_given() {
     assert_eq!(hook("'/my bin/callboard' --agent=ada hook stop", None), "/opt/callboard hook stop --agent=ada || true");
     assert_eq!(hook("\"/my bin/callboard\" hook stop||true", None), "/opt/callboard hook stop || true");
     assert_eq!(hook("callboard hook stop --agent ada", Some("bob")), "/opt/callboard hook stop --agent bob || true");
+    for given in ["--agent ada", "--agent=ada"] {
+        let dropped = hook(&format!("callboard hook stop {given}"), Some("auto"));
+        assert_eq!(dropped, "/opt/callboard hook stop || true", "a hook that names nobody finds the agent itself");
+    }
 }
 
 #[test]
