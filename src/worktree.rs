@@ -36,17 +36,18 @@ impl Worktree {
     /// root: a submodule's files are the superproject's there. Where the board belongs to another repository or to none,
     /// the innermost that is no submodule.
     pub fn of_board(board: &Path, cwd: &Path) -> Option<Self> {
-        let innermost = Repository::containing(cwd)?;
-        let project = board.parent().and_then(|project| fs::canonicalize(project).ok());
-        let owner = project.as_deref().and_then(Repository::containing);
-        let owns = |one: &Repository| {
-            let shares = owner.as_ref().is_some_and(|owner| owner.common_dir == one.common_dir);
-            shares || project.as_ref().is_some_and(|project| one.main_root() == *project)
-        };
-        let owned = successors(Some(innermost.clone()), Repository::around).find(owns);
-        let top =
-            || successors(Some(innermost), |one| one.around().filter(|around| one.is_submodule_of(around))).last();
-        Self::of(owned.or_else(top)?)
+        Self::of(Project::of(board).around(cwd)?.0)
+    }
+
+    /// The same around `dir`, where a file is. None in a repository that has nothing to do with the board's: that of the
+    /// session, which is in `cwd`, has.
+    pub fn of_file(board: &Path, cwd: &Path, dir: &Path) -> Option<Self> {
+        let project = Project::of(board);
+        let (repository, is_project) = project.around(dir)?;
+        let session = project.around(cwd);
+        let is_of_none = project.owner.is_none() && !session.as_ref().is_some_and(|(_, is_project)| *is_project);
+        let is_sessions = session.is_some_and(|(session, _)| session.common_dir == repository.common_dir);
+        if is_project || is_of_none || is_sessions { Self::of(repository) } else { None }
     }
 
     fn of(repository: Repository) -> Option<Self> {
@@ -56,6 +57,34 @@ impl Worktree {
             head: target.and_then(|target| repository.resolve(target)),
             root: repository.root?,
         })
+    }
+}
+
+/// What a board is about.
+struct Project {
+    dir: Option<PathBuf>,
+    /// The repository that it is in.
+    owner: Option<Repository>,
+}
+
+impl Project {
+    fn of(board: &Path) -> Self {
+        let dir = board.parent().and_then(|dir| fs::canonicalize(dir).ok());
+        Self { owner: dir.as_deref().and_then(Repository::containing), dir }
+    }
+
+    /// The repository around `cwd` that it is about, and true; or else the innermost that is no submodule, and false.
+    fn around(&self, cwd: &Path) -> Option<(Repository, bool)> {
+        let innermost = Repository::containing(cwd)?;
+        let owned = successors(Some(innermost.clone()), Repository::around).find(|one| self.owns(one));
+        let top =
+            || successors(Some(innermost), |one| one.around().filter(|around| one.is_submodule_of(around))).last();
+        owned.map(|owned| (owned, true)).or_else(|| Some((top()?, false)))
+    }
+
+    fn owns(&self, repository: &Repository) -> bool {
+        let shares = self.owner.as_ref().is_some_and(|owner| owner.common_dir == repository.common_dir);
+        shares || self.dir.as_ref().is_some_and(|dir| repository.main_root() == *dir)
     }
 }
 
@@ -348,6 +377,37 @@ mod tests {
             assert_eq!(root("elsewhere/.coordination", cwd), expected, "{cwd}");
         }
         assert_eq!(Worktree::of_board(&disk.path("p/.coordination"), &disk.path("")), None);
+    }
+
+    #[test]
+    fn another_repositorys_files_are_not_the_boards_unless_the_session_is_there() {
+        let disk = Disk::new();
+        disk.git_dir("p/.git", "ref: refs/heads/main\n")
+            .git_dir("p/nested/.git", "ref: refs/heads/main\n")
+            .linked("p/.git", "w", "ref: refs/heads/topic\n")
+            .git_dir("clone/.git", "ref: refs/heads/main\n")
+            .linked("clone/.git", "of-clone", "ref: refs/heads/topic\n")
+            .git_dir("x/.git", "ref: refs/heads/main\n")
+            .git_dir("q/.bare", "ref: refs/heads/main\n")
+            .linked("q/.bare", "v", "ref: refs/heads/topic\n")
+            .file("elsewhere/a", "");
+        fs::create_dir(disk.path("p/.coordination")).expect("a board");
+        let root = |board: &str, cwd: &str, dir: &str| {
+            let found = Worktree::of_file(&disk.path(board), &disk.path(cwd), &disk.path(dir));
+            found.map(|found| found.root.strip_prefix(disk.path("")).expect("below").to_str().expect("text").to_owned())
+        };
+        let cases = [
+            ("p/.coordination", "p", [Some("p"), Some("p"), Some("w"), None, None, None]),
+            ("p/.coordination", "clone", [Some("p"), Some("p"), Some("w"), Some("clone"), Some("of-clone"), None]),
+            ("p/.coordination", "elsewhere", [Some("p"), Some("p"), Some("w"), None, None, None]),
+            ("q/.coordination", "v", [None; 6]),
+        ];
+        for (board, cwd, expected) in cases {
+            let found = ["p", "p/nested", "w", "clone", "of-clone", "x"].map(|dir| root(board, cwd, dir));
+            assert_eq!(found.each_ref().map(Option::as_deref), expected, "{board} from {cwd}");
+        }
+        assert_eq!(root("q/.coordination", "v", "v").as_deref(), Some("v"));
+        assert_eq!(root("elsewhere/.coordination", "clone", "x").as_deref(), Some("x"), "the board is no repository's");
     }
 
     #[test]

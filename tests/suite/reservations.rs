@@ -431,6 +431,27 @@ fn a_file_of_a_submodule_and_one_behind_a_link_are_held_by_either_name() {
 }
 
 #[test]
+fn a_file_of_another_repository_is_held_only_for_sessions_there() {
+    if !git_is_here() {
+        return;
+    }
+    let mut project = Project::new();
+    let (one, other) = (project.one.clone(), project.two.with_file_name("other"));
+    let base = std::mem::replace(&mut project.board, Board::at(one.join(".coordination")));
+    project.git(&one, &["clone", "-q", ".", "../other"]);
+    let mut ada = project.agent("ada", &one);
+    ada.ok("reserve_files", json!({"agent_id": "ada", "files": ["src/lexer.rs"]}));
+    let guard = |cwd: &Path, at: &Path| {
+        let file = at.join("src/lexer.rs");
+        project.callboard(cwd, &["guard", file.to_str().unwrap(), "--agent", "bob"]).status.code()
+    };
+    assert_eq!((guard(&one, &one), guard(&one, &project.two)), (Some(1), Some(1)));
+    assert_eq!(guard(&one, &other), Some(0), "as far as the board knows, it is something else");
+    assert_eq!((guard(&other, &other), guard(&other, &one)), (Some(1), Some(1)), "a clone that shares the board");
+    assert_eq!(guard(base.base(), &other), Some(0));
+}
+
+#[test]
 fn a_foreign_git_hook_stays_and_ours_is_written_once() {
     if !git_is_here() {
         return;

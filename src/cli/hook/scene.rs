@@ -100,7 +100,7 @@ impl Scene {
         let known = file.ancestors().skip(1).find_map(|dir| Some((dir, fs::canonicalize(dir).ok()?)));
         let (dir, canonical) = known?;
         let file = canonical.join(file.strip_prefix(dir).ok()?);
-        let root = match Worktree::of_board(&self.dir, &canonical) {
+        let root = match Worktree::of_file(&self.dir, &self.cwd, &canonical) {
             Some(worktree) => worktree.root,
             None => fs::canonicalize(self.dir.parent()?).ok()?,
         };
