@@ -141,11 +141,25 @@ fn processes_of(place: &std::path::Path) -> Vec<String> {
     processes.filter(holds).map(command).collect()
 }
 
+/// A measurement below `place` that takes long, when a server runs for it.
+#[cfg(target_os = "linux")]
+fn measures(command: &mut std::process::Command, place: &std::path::Path) -> std::process::Child {
+    use std::process::Stdio;
+
+    use crate::harness::{PATIENCE, until};
+
+    let options = ["bench", "--quick", "--only", "added", "--rounds", "9999", "--dir"];
+    command.env_remove("COORDINATION_DIR").args(options).arg(place);
+    let bench = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let is_server = |command: &String| command.starts_with('/') && command.contains("\0serve\0");
+    until(PATIENCE, "a server runs", || processes_of(place).iter().any(is_server).then_some(()));
+    bench
+}
+
 #[test]
 #[cfg(target_os = "linux")]
 fn interrupted_measurement_leaves_no_servers_and_no_boards() {
     use rustix::process::Signal;
-    use std::process::Stdio;
 
     use crate::harness::{PATIENCE, until};
 
@@ -154,17 +168,7 @@ fn interrupted_measurement_leaves_no_servers_and_no_boards() {
     {
         let board = Board::new();
         let place = board.base().canonicalize().unwrap();
-        let mut command = board.command();
-        command
-            .env_remove("COORDINATION_DIR")
-            .args(["bench", "--quick", "--only", "added", "--rounds", "9999", "--dir"]);
-        let mut bench = command.arg(&place).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        until(PATIENCE, "a server runs", || {
-            processes_of(&place)
-                .iter()
-                .any(|command| command.starts_with('/') && command.contains("\0serve\0"))
-                .then_some(())
-        });
+        let mut bench = measures(&mut board.command(), &place);
         rustix::process::kill_process(rustix::process::Pid::from_child(&bench), signal).unwrap();
         assert_eq!(bench.wait().unwrap().code(), exit, "{signal:?}");
         if exit.is_some() {
@@ -172,4 +176,37 @@ fn interrupted_measurement_leaves_no_servers_and_no_boards() {
         }
         until(PATIENCE, "the server has ended", || processes_of(&place).is_empty().then_some(()));
     }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn signals_after_the_first_leave_no_boards_of_a_measurement() {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use rustix::process::{Pid, Signal, kill_process};
+
+    use crate::harness::{PATIENCE, until};
+
+    let (board, aside) = (Board::new(), Board::new());
+    let (place, aside) = (board.base().canonicalize().unwrap(), aside.base());
+    let path = std::env::var("PATH").unwrap();
+    let rm = aside.join("rm");
+    let slow = format!(
+        "#!/bin/sh\nPATH='{path}'; cd '{}'\ntouch begun; while ! [ -e go ]; do sleep 0.05; done; exec rm \"$@\"\n",
+        aside.display()
+    );
+    fs::write(&rm, slow).unwrap();
+    fs::set_permissions(&rm, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut bench = measures(board.command().env("PATH", format!("{}:{path}", aside.display())), &place);
+    let pid = Pid::from_child(&bench);
+    kill_process(pid, Signal::INT).unwrap();
+    until(PATIENCE, "it clears away", || aside.join("begun").exists().then_some(()));
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        kill_process(pid, signal).unwrap();
+    }
+    fs::write(aside.join("go"), "").unwrap();
+    assert_eq!(bench.wait().unwrap().code(), Some(130));
+    assert_eq!(fs::read_dir(&place).unwrap().count(), 0);
+    until(PATIENCE, "the server has ended", || processes_of(&place).is_empty().then_some(()));
 }

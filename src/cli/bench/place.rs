@@ -201,8 +201,7 @@ pub fn unleash(leash: &mut Option<ChildStdin>) {
 /// Clears away what is at `path`, where what is ending may still write, instead of this process and all that it does.
 /// Answers why it could not.
 pub fn become_nothing(path: &Path, exit: i32) -> std::io::Error {
-    const CLEAR: &str =
-        r#"for look in 1 2 3 4 5 6 7 8 9 10; do rm -rf -- "$1" 2>/dev/null && break; sleep 0.2; done; exit "$2""#;
+    const CLEAR: &str = r#"trap '' INT TERM HUP; for look in 1 2 3 4 5 6 7 8 9 10; do rm -rf -- "$1" 2>/dev/null && break; sleep 0.2; done; exit "$2""#;
     Command::new("/bin/sh").args(["-c", CLEAR, "sh"]).arg(path).arg(exit.to_string()).exec()
 }
 
