@@ -636,7 +636,10 @@ impl Session {
                 home: self.home.as_deref(),
             },
         )
-        .map_err(Declined)?;
+        .map_err(|error| match error.chain().any(|cause| cause.is::<io::Error>()) {
+            true => error,
+            false => Declined(error).into(),
+        })?;
         if self.json {
             self.print_json(&serde_json::to_value(connected)?)?;
         } else {

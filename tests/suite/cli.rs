@@ -351,7 +351,8 @@ fn exit_codes_say_who_can_mend_it() {
     let project = Project::with_tasks(&json!([{"id": "a", "description": "x"}]));
     project.says(&["token", "add", "--name", "ci"]);
     std::fs::create_dir(project.dir("project/.mcp.json")).expect("a directory");
-    let cases: [(&[&str], i32, &str); 15] = [
+    std::fs::write(project.dir("project/.gemini"), "in the way").expect("a file");
+    let cases: [(&[&str], i32, &str); 16] = [
         (&["token", "add", "--name", "ci"], REFUSED, "token `ci` already"),
         (&["token", "add", "--name", "a b"], REFUSED, "a token's name"),
         (&["token", "revoke", "zz"], REFUSED, "no token `zz`"),
@@ -362,6 +363,7 @@ fn exit_codes_say_who_can_mend_it() {
         (&["connect", "claude", "--url", "http://x", "--agent", "a"], USAGE, "leave --agent out"),
         (&["connect", "claude", "--global"], REFUSED, "claude mcp add"),
         (&["connect", "claude"], REFUSED, "is not a file"),
+        (&["connect", "gemini"], FAILED, ".gemini"),
         (&["guard", "--staged"], USAGE, "no git repository"),
         (&["guard", "--install-git-hook"], USAGE, "no git repository"),
         (&["state", "--at", "9999"], REFUSED, "9999"),
