@@ -8,7 +8,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::fs::OFlags;
-use serde_json::Value;
 
 use crate::private::{Dir, Purpose};
 use crate::redact;
@@ -48,12 +47,9 @@ fn unread(error: io::Error) -> Refusal {
 
 /// Without its secrets, of which the fields of a JSON document say more than its text.
 fn cleaned(content: Vec<u8>) -> Vec<u8> {
-    if let Ok(mut document @ (Value::Object(_) | Value::Array(_))) = serde_json::from_slice(&content)
-        && redact::value(&mut document) > 0
-    {
-        return format!("{document:#}\n").into_bytes();
+    if let Some((clean, _)) = str::from_utf8(&content).ok().and_then(redact::document) {
+        return clean.into_bytes();
     }
-    // Of two fields of one name, a document has the last.
     redact::bytes(&content).map_or(content, |(clean, _)| clean)
 }
 

@@ -4,13 +4,15 @@
 //! prose, code, JSON, YAML and environments. And in objects, the values of fields with such names, and the names that have
 //! such a form. All take time linear in the text.
 
+mod document;
 mod named;
 mod shape;
 
 use std::ops::Range;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
+pub use document::document;
 use named::Telling;
 
 /// Shorter texts hold no secret that could be told from a word.
@@ -139,62 +141,84 @@ fn lowered(c: char) -> Option<u8> {
 
 /// Redacts every text in `value`, and says how many secrets there were.
 pub fn value(value: &mut Value) -> usize {
-    within(value, true, None)
+    within(value, Rule::TOP)
 }
 
-/// `around`: what the name of a field says that `value` is somewhere within.
-fn within(value: &mut Value, by_name: bool, around: Option<Telling>) -> usize {
-    match value {
-        Value::String(string) => match redacted(string, by_name) {
-            Some((clean, count)) => {
-                *string = clean;
-                count
-            }
-            None => 0,
-        },
-        Value::Array(items) => items.iter_mut().map(|item| within(item, by_name, around)).sum(),
-        Value::Object(fields) => {
-            let around = named_beside(fields).or(around);
-            let of_values: usize = fields.iter_mut().map(|(name, value)| field(name, value, by_name, around)).sum();
-            of_values + redact_names(fields)
+/// How a value is looked through, by the names of the fields that it is in.
+#[derive(Clone, Copy)]
+enum Rule {
+    /// Its field's name says what it is: all but what says where the secret is kept, or that there is none.
+    Masked(Telling),
+    /// `around`: what the name of a field says that it is somewhere within.
+    Within { by_name: bool, around: Option<Telling> },
+}
+
+impl Rule {
+    const TOP: Self = Self::Within { by_name: true, around: None };
+
+    /// For the fields of an object; `beside` is what is named in one of them, for another.
+    fn of_fields(self, beside: Option<Telling>) -> Self {
+        match self {
+            Self::Masked(telling) => Self::Within { by_name: true, around: beside.or(Some(telling)) },
+            Self::Within { by_name, around } => Self::Within { by_name, around: beside.or(around) },
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }
-}
 
-/// What a name says that stands beside its value, as in lists of variables and headers.
-fn named_beside(fields: &Map<String, Value>) -> Option<Telling> {
-    let is_pair = |name: &&str| fields.contains_key("value") && fields.contains_key(*name);
-    ["name", "key"].iter().find(|name| is_pair(name)).and_then(|name| Telling::of(fields[*name].as_str()?))
-}
-
-fn field(name: &str, value: &mut Value, by_name: bool, around: Option<Telling>) -> usize {
-    if let Some(telling) = Telling::of(name) {
-        return masked(value, telling);
-    }
-    let is_name = NAMES.contains(&name);
-    // Times have colons.
-    let is_random = |string: &str| !is_name && !string.contains(':') && named::is_random(string);
-    match (around, &*value) {
-        (Some(telling), _) if named::has_no_meaning(name) => masked(value, telling),
-        (Some(telling), Value::String(string)) if is_random(string) => masked(value, telling),
-        _ => within(value, by_name && !is_name, around),
-    }
-}
-
-/// A field whose name says what it holds: all but what says where the secret is kept, or that there is none.
-fn masked(value: &mut Value, telling: Telling) -> usize {
-    match value {
-        Value::String(string) if named::stands_for_one(string) || telling.is_said_of_a_part(string) => 0,
-        Value::Number(number) if !telling.may_be(number) => 0,
-        Value::String(_) | Value::Number(_) => {
-            *value = Value::from(mark(telling.kind));
-            1
+    /// For one of those fields, which may hold a `string`.
+    fn of_field(self, name: &str, string: Option<&str>) -> Self {
+        if let Some(telling) = Telling::of(name) {
+            return Self::Masked(telling);
         }
-        Value::Array(items) => items.iter_mut().map(|item| masked(item, telling)).sum(),
-        Value::Object(_) => within(value, true, Some(telling)),
-        Value::Null | Value::Bool(_) => 0,
+        let Self::Within { by_name, around } = self else { return self };
+        let is_name = NAMES.contains(&name);
+        // Times have colons.
+        let is_random = |string: &str| !is_name && !string.contains(':') && named::is_random(string);
+        match around {
+            Some(telling) if named::has_no_meaning(name) || string.is_some_and(is_random) => Self::Masked(telling),
+            _ => Self::Within { by_name: by_name && !is_name, around },
+        }
     }
+
+    fn of_string(self, string: &str) -> Option<(String, usize)> {
+        match self {
+            Self::Masked(telling) if named::stands_for_one(string) || telling.is_said_of_a_part(string) => None,
+            Self::Masked(telling) => Some((mark(telling.kind), 1)),
+            Self::Within { by_name, .. } => redacted(string, by_name),
+        }
+    }
+
+    fn of_number(self, number: &Number) -> Option<(String, usize)> {
+        match self {
+            Self::Masked(telling) if telling.may_be(number) => Some((mark(telling.kind), 1)),
+            _ => None,
+        }
+    }
+}
+
+fn within(value: &mut Value, rule: Rule) -> usize {
+    let clean = match value {
+        Value::String(string) => rule.of_string(string),
+        Value::Number(number) => rule.of_number(number),
+        Value::Array(items) => return items.iter_mut().map(|item| within(item, rule)).sum(),
+        Value::Object(fields) => return within_fields(fields, rule),
+        Value::Null | Value::Bool(_) => None,
+    };
+    let Some((clean, count)) = clean else { return 0 };
+    *value = Value::from(clean);
+    count
+}
+
+fn within_fields(fields: &mut Map<String, Value>, rule: Rule) -> usize {
+    let rule = rule.of_fields(named_beside(|name| fields.get(name).map(Value::as_str)));
+    let field = |(name, value): (&String, &mut Value)| within(value, rule.of_field(name, value.as_str()));
+    fields.iter_mut().map(field).sum::<usize>() + redact_names(fields)
+}
+
+/// What a name says that stands beside its value, as in lists of variables and headers. `field`: whether there is one of
+/// that name, and its text.
+fn named_beside<'f>(field: impl Fn(&str) -> Option<Option<&'f str>>) -> Option<Telling> {
+    field("value")?;
+    Telling::of(["name", "key"].into_iter().find_map(field)??)
 }
 
 /// Two that become the same are numbered.
@@ -207,16 +231,16 @@ fn redact_names(fields: &mut Map<String, Value>) -> usize {
     for (name, value) in std::mem::take(fields) {
         let (clean, found) = redacted(&name, false).unwrap_or((name, 0));
         count += found;
-        let mut distinct = clean.clone();
-        let mut number = 1;
-        while renamed.contains_key(&distinct) {
-            number += 1;
-            distinct = format!("{clean} {number}");
-        }
-        renamed.insert(distinct, value);
+        renamed.insert(distinct(clean, |name| renamed.contains_key(name)), value);
     }
     *fields = renamed;
     count
+}
+
+fn distinct(name: String, is_there: impl Fn(&str) -> bool) -> String {
+    let numbered = (2..).map(|number| format!("{name} {number}"));
+    let mut all = std::iter::once(name.clone()).chain(numbered);
+    all.find(|name| !is_there(name)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -337,6 +361,25 @@ mod tests {
         let masked = json!({"[redacted: github token]": 1, "runs": 2, "[redacted: github token] 2": 3});
         assert_eq!(given["metrics"], masked);
         assert_eq!(value(&mut given), 0);
+    }
+
+    #[test]
+    fn a_document_stays_as_it_is_written_but_for_its_secrets() {
+        let (github, other) = (github(), github().replace('A', "Z"));
+        let given = format!(
+            r#"{{"token" : "a1b2c3", "n":12345678901234567890123, "f": [0.10,0.1234567890123456789,1e5],
+  "n": -0, "\u0061pi_key":"\u0061b", "token": 12345678, "s": "\u00e4\/ {github}", "{github}": 1, "{github}":2,
+  "{other}":[{{"value": "hunter2", "name": "DB_PASSWORD"}}, {{"secret": {{"value": "hunter2hunter3"}}}}]}}"#
+        );
+        let expected = r#"{"token" : "[redacted: token]", "n":12345678901234567890123, "f": [0.10,0.1234567890123456789,1e5],
+  "n": -0, "\u0061pi_key":"[redacted: api key]", "token": "[redacted: token]", "s": "ä/ [redacted: github token]", "[redacted: github token]": 1, "[redacted: github token]":2,
+  "[redacted: github token] 2":[{"value": "[redacted: password]", "name": "DB_PASSWORD"}, {"secret": {"value": "[redacted: secret]"}}]}"#;
+        let (clean, count) = document(&given).unwrap();
+        assert_eq!((clean.as_str(), count), (expected, 9));
+        assert_eq!(document(&clean), None);
+        for other in ["\"password=hunter2hunter3\"", "{\"password\": \"hunter2hunter3\"} {}", &"[".repeat(100_000)] {
+            assert_eq!(document(other), None);
+        }
     }
 
     #[test]

@@ -493,6 +493,10 @@ fn an_artifact_is_redacted_whatever_bytes_stand_between() {
         json!({"db": {"password": {"value": "[redacted: password]"}, "pin": 4}, "password": "[redacted: password]"});
     assert_eq!(serde_json::from_str::<serde_json::Value>(&kept).unwrap(), clean);
     assert!(!document(r#"{"token": "a1b2c3d4e5f6g7h8", "token": ""}"#).contains("a1b2"));
+    let written = |secret: &str| format!(r#"{{"token":{secret},  "big": 12345678901234567890123, "f":0.10,"f": 0.2}}"#);
+    assert_eq!(document(&written(r#""a1b2c3d4e5f6g7h8""#)), written(r#""[redacted: token]""#));
+    let compact = format!(r#"{{"password":"hunter2hunter3","n":[{}0]}}"#, "1,".repeat(1_500_000));
+    assert_eq!(document(&compact), compact.replace("hunter2hunter3", "[redacted: password]"));
     let harmless = r#"{"tokens":   1.50, "big": 12345678901234567890123}"#;
     assert_eq!(document(harmless), harmless);
 }
