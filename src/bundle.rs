@@ -65,7 +65,7 @@ enum Unsound {
 struct Look {
     newest: Option<Sound>,
     damaged: Vec<(BundleName, String)>,
-    /// `latest.json` does not say so.
+    /// There is one, and `latest.json` does not say so.
     misled: bool,
 }
 
@@ -199,17 +199,26 @@ impl Bundles {
             path: None,
             sha256: None,
             quarantined: Vec::new(),
+            warning: None,
         };
         let Some(kept) = self.kept(scope)? else { return Ok(nothing()) };
         let mut look = kept.look()?;
+        let mut warning = None;
         if !dry_run && (look.misled || !look.damaged.is_empty()) {
             // Somebody may just be saving; with the lock it is certain.
-            let _lock = kept.lock()?;
-            look = kept.look()?;
-            kept.mend(&look)?;
+            let mended = match kept.lock() {
+                Ok(_lock) => {
+                    look = kept.look()?;
+                    kept.mend(&look)
+                }
+                Err(refusal) => Err(refusal),
+            };
+            // What is sound is so all the same.
+            let told = |refusal| format!("what is wrong with the bundles of this scope stays as it is: {refusal}");
+            warning = mended.err().map(told);
         }
         let quarantined = kept.problems(&look);
-        let Some(mut newest) = look.newest else { return Ok(Loaded { quarantined, ..nothing() }) };
+        let Some(mut newest) = look.newest else { return Ok(Loaded { quarantined, warning, ..nothing() }) };
         // The file may come from elsewhere.
         newest.bundle.content = cleaned(&newest.bundle.content)?.0;
         Ok(Loaded {
@@ -218,6 +227,7 @@ impl Bundles {
             path: Some(kept.path(&newest.name)),
             sha256: Some(newest.sha256),
             quarantined,
+            warning,
             ..nothing()
         })
     }
@@ -354,8 +364,15 @@ impl Kept {
             };
             look.damaged.push((name.clone(), problem));
         }
-        look.misled = self.pointer() != look.newest.as_ref().map(pointer_to);
+        look.misled = look.newest.as_ref().is_some_and(|newest| self.misleads(newest));
         Ok(look)
+    }
+
+    /// Whether `latest.json` is ours, or none that can be read, and does not name `newest`.
+    fn misleads(&self, newest: &Sound) -> bool {
+        let right = pointer_to(newest);
+        let is_ours = |found: &Latest<String>| BundleName::parse(&found.path).is_some() || found.sha256 == right.sha256;
+        self.pointer().is_none_or(|found| is_ours(&found) && found != right)
     }
 
     fn pointer(&self) -> Option<Latest<String>> {
@@ -368,16 +385,16 @@ impl Kept {
         look.damaged.iter().take(PROBLEMS).map(problem).collect()
     }
 
-    /// Moves aside what is damaged, and has `latest.json` name the newest sound one. The caller holds the lock.
+    /// Moves aside what is damaged, and has `latest.json` name the newest sound one. Other files in the directory may be
+    /// somebody else's. The caller holds the lock.
     fn mend(&self, look: &Look) -> Result<(), Refusal> {
-        self.dir.clear_unfinished().map_err(|error| self.failed(error))?;
         for (name, problem) in &look.damaged {
             let aside = self.dir.quarantine(name.as_str()).map_err(|error| self.failed(error))?;
             tracing::warn!(folder = self.folder, %name, %aside, problem, "a damaged bundle was moved aside");
         }
         let mended = match &look.newest {
-            Some(newest) if look.misled => sealed::point(&self.dir, &newest.name, &newest.sha256, VERSION),
-            None if look.misled => self.dir.remove(sealed::LATEST),
+            Some(newest) if look.misled => sealed::clear_unfinished(&self.dir)
+                .and_then(|()| sealed::point(&self.dir, &newest.name, &newest.sha256, VERSION)),
             _ => Ok(()),
         };
         mended.map_err(|error| self.failed(error))
@@ -435,8 +452,10 @@ impl Kept {
                 let problem = "it is missing or cannot be understood; the next load writes it".to_owned();
                 report.problems.push(Problem { file, problem });
             }
-            (Some(found), _) => {
-                let problem = format!("it names {}, which is not the newest sound one", harmless_name(&found.path));
+            (Some(found), newest) => {
+                let next = if newest.is_none() { "; there is none, and the next save has it name one" } else { "" };
+                let found = harmless_name(&found.path);
+                let problem = format!("it names {found}, which is not the newest sound one{next}");
                 report.problems.push(Problem { file, problem });
             }
         }

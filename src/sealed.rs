@@ -83,7 +83,7 @@ pub fn put<V: Serialize>(
 ) -> io::Result<(SnapshotName, String)> {
     let sha256 = sha256(bytes);
     let name = SnapshotName::new(at, &sha256);
-    dir.clear_unfinished()?;
+    clear_unfinished(dir)?;
     dir.place(name.as_str(), bytes)?;
     let pointed = failpoint::hit(place).and_then(|()| point(dir, &name, &sha256, version));
     if let Err(error) = pointed {
@@ -92,6 +92,17 @@ pub fn put<V: Serialize>(
         return Err(error);
     }
     Ok((name, sha256))
+}
+
+/// What crashes have left of such files, and nobody else's in the directory. The caller holds its lock.
+pub fn clear_unfinished(dir: &Dir) -> io::Result<()> {
+    for name in dir.names()? {
+        let unfinished = name.strip_prefix('.').and_then(|name| name.strip_suffix(".tmp"));
+        if unfinished.is_some_and(|name| name == LATEST || SnapshotName::parse(name).is_some()) {
+            dir.remove(&name)?;
+        }
+    }
+    Ok(())
 }
 
 /// Has `latest.json` name `name`.

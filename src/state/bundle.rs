@@ -229,6 +229,9 @@ pub struct Loaded {
     /// Files that were not what they should be; they are kept under the name `*.quarantined-N`
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub quarantined: Vec<Problem>,
+    /// Why something is wrong there still
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

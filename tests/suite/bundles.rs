@@ -364,6 +364,70 @@ fn every_damaged_byte_of_the_pointer_is_mended() {
 }
 
 #[test]
+fn loading_leaves_what_other_programs_keep_in_the_directory() {
+    let board = Board::new();
+    let dir = board.bundles().join("vendor");
+    fs::create_dir_all(&dir).unwrap();
+    for dir in [&board.bundles(), &dir] {
+        fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).unwrap();
+    }
+    let theirs = json!({"version": "1", "path": "run-17.ckpt", "sha256": "0".repeat(64)}).to_string();
+    for (name, text) in [("latest.json", theirs.as_str()), (".draft.tmp", "x"), ("run-17.ckpt", "y")] {
+        fs::write(dir.join(name), text).unwrap();
+    }
+    let before = tree(&dir);
+    let load = || board.bundle(&["--state-scope", "vendor", "load"]);
+    let loaded = load();
+    assert_eq!((loaded.status.code(), &loaded.value()["warning"]), (Some(REFUSED), &Value::Null), "none is kept there");
+    assert_eq!(tree(&dir), before);
+    // Beside bundles of ours, too: what a crash left of one is cleared by the next that is saved.
+    let first = board.saves("vendor", "one");
+    let file = first["path"].as_str().unwrap().replace("vendor/", "");
+    let unfinished = dir.join(format!(".{file}.tmp"));
+    fs::write(&unfinished, "half").unwrap();
+    fs::write(dir.join("latest.json"), &theirs).unwrap();
+    let before = tree(&dir);
+    assert_eq!(board.loads("vendor"), "one");
+    assert_eq!(tree(&dir), before);
+    board.saves("vendor", "two");
+    assert!(!unfinished.exists() && dir.join(".draft.tmp").exists());
+}
+
+#[test]
+fn a_sound_bundle_is_loaded_where_nothing_can_be_mended() {
+    let board = Board::new();
+    let first = board.saves("s", "one");
+    let newest = board.bundles().join(board.saves("s", "two")["path"].as_str().unwrap());
+    let (lock, latest) = (board.bundles().join("s/lock"), board.bundles().join("s/latest.json"));
+    let load = |failpoint: &str| {
+        let mut command = board.command();
+        command.args(["--json", "bundle", "--state-scope", "s", "--state-dir"]).arg(board.bundles()).arg("load");
+        board.finish(command.env("CALLBOARD_FAILPOINT", failpoint)).value()
+    };
+    let warns = |loaded: &Value, text: &str, place: &str| {
+        assert_eq!(system(loaded), text, "{loaded}");
+        let warning = loaded["warning"].as_str().unwrap_or_else(|| panic!("{loaded}"));
+        assert!(warning.contains("stays as it is") && warning.contains(place), "{warning}");
+    };
+    let pointer = fs::read(&latest).unwrap();
+    fs::remove_file(&latest).unwrap();
+    warns(&load("before-rename:1:error"), "two", "kept/s");
+    fs::remove_file(&lock).unwrap();
+    fs::create_dir(&lock).unwrap();
+    warns(&load(""), "two", "kept/s/lock");
+    fs::write(&latest, pointer).unwrap();
+    assert_eq!(load("")["warning"], Value::Null, "nothing has to be written");
+    fs::write(&newest, "damaged").unwrap();
+    let loaded = load("");
+    warns(&loaded, "one", "kept/s/lock");
+    assert_eq!((&loaded["sha256"], loaded["quarantined"].as_array().unwrap().len()), (&first["sha256"], 1));
+    assert!(newest.exists());
+    fs::remove_dir(&lock).unwrap();
+    assert_eq!(load("")["warning"], Value::Null);
+    assert!(!newest.exists());
+}
+
+#[test]
 fn chain_is_checked_and_its_end_may_be_pruned() {
     let board = Board::new();
     let paths: Vec<_> =

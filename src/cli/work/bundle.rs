@@ -78,13 +78,14 @@ impl Handed {
 
     /// For people and programs that watch the work; none when no bundle was asked for.
     pub fn news(&self) -> Option<News<'_>> {
-        let Loaded { restored, scope, path, sha256, quarantined, .. } = self.loaded.as_ref()?;
+        let Loaded { restored, scope, path, sha256, quarantined, warning, .. } = self.loaded.as_ref()?;
         Some(News {
             scope,
             restored: *restored,
             path: path.as_deref(),
             sha256: sha256.as_deref(),
             damaged: quarantined,
+            warning: warning.as_deref(),
         })
     }
 
@@ -101,7 +102,7 @@ impl Handed {
             Value::Object(content) => content,
             _ => Map::new(),
         };
-        told.into_iter().filter(|(name, _)| name != "damaged").chain(content).collect()
+        told.into_iter().filter(|(name, _)| !matches!(name.as_str(), "damaged" | "warning")).chain(content).collect()
     }
 
     /// In its environment; empty where nothing is said.
@@ -130,12 +131,14 @@ pub struct News<'a> {
     /// Newer ones that were not what they should be.
     #[serde(skip_serializing_if = "<[Problem]>::is_empty")]
     pub damaged: &'a [Problem],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<&'a str>,
 }
 
 impl News<'_> {
     pub fn sentence(&self) -> String {
-        let damaged: String =
-            self.damaged.iter().map(|one| format!("; damaged: {}, {}", one.file, one.problem)).collect();
+        let damaged = self.damaged.iter().map(|one| format!("; damaged: {}, {}", one.file, one.problem));
+        let damaged: String = damaged.chain(self.warning.map(|warning| format!("; {warning}"))).collect();
         match self.path {
             Some(path) => format!("the command gets bundle {path}{damaged}"),
             None => format!(
