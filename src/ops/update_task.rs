@@ -92,8 +92,8 @@ pub fn check_unfinished(task: &Task) -> Result<(), Refusal> {
     Err(Refusal::WrongStatus { task: task.id.clone(), status: task.status, action: "changed", next: next.to_owned() })
 }
 
-/// Of the open attempt, whose agent may be busy for as long as it now may or must not. One whose end something else has moved,
-/// as the death of its process does, keeps that until its agent calls.
+/// Of the open attempt, whose agent may be busy for as long as it now may or must not. The grace of one whose process has died
+/// is not lengthened, and of one that slept with the machine nothing is known before it calls.
 fn lease_with(change: &TaskChange, task: &Task, state: &State, call: &Call) -> Option<Timestamp> {
     let attempt = task.open_attempt()?;
     if change.timeout_seconds.is_none() && change.silent_minutes.is_none() {
@@ -107,9 +107,10 @@ fn lease_with(change: &TaskChange, task: &Task, state: &State, call: &Call) -> O
     };
     let present = agent.is_present();
     let heard = agent.last_heartbeat.max(attempt.claimed_at);
-    let lease_of = |task: &Task, present| lease_end(task, present, call.policy.lease_millis(present), heard);
-    let is_usual = [true, false].iter().any(|present| lease_of(task, *present) == attempt.lease_until);
-    Some(lease_of(&changed, present)).filter(|until| is_usual && *until != attempt.lease_until)
+    let until = lease_end(&changed, present, call.policy.lease_millis(present), heard);
+    let is_gone = attempt.participant.is_some() && !present;
+    let until = if is_gone { until.min(attempt.lease_until) } else { until };
+    Some(until).filter(|until| !attempt.stepped && *until != attempt.lease_until)
 }
 
 fn change(params: &Params, task: &Task, place: &Place) -> Result<TaskChange, Refusal> {

@@ -204,6 +204,17 @@ fn death_of_a_process_lengthens_no_lease() {
 }
 
 #[test]
+fn silence_and_bound_count_at_once_whatever_the_agent_has_done_since() {
+    let mut world = World::new().agent_in("a1", "ide").task("t").claimed("a1", "t");
+    world.at(SECOND).by("a1").call("start_task", json!({"task_id": "t"})).expect("started");
+    world.at(SECOND).nobody().call("update_task", json!({"task_id": "t", "timeout_seconds": 60})).expect("updated");
+    assert_eq!(world.lease("t"), 58 * SECOND);
+    world.by("a1").call("update_task", json!({"task_id": "t", "timeout_seconds": 86_400})).expect("updated");
+    world.by("a1").call("update_task", json!({"task_id": "t", "silent_minutes": 600})).expect("updated");
+    assert_eq!(world.lease("t"), 600 * MINUTE);
+}
+
+#[test]
 fn a_leader_lengthens_no_lease_of_a_process_that_has_died() {
     let mut world = World::new().agent_in("a1", "ide").task("t").claimed("a1", "t");
     world.kill("ide");
