@@ -158,7 +158,7 @@ impl<'a> Delta<'a> {
     }
 
     /// Finds the tasks of the version before, level by level: by path and title, by what is to be done, by path, by title;
-    /// and by path and title those that stood in an earlier version and have not moved.
+    /// and by path and title those that stood in an earlier version.
     fn recognise(&mut self) {
         let mut old: BTreeMap<usize, Vec<&'a Arc<Task>>> = BTreeMap::new();
         let mut gone: BTreeMap<usize, Vec<&'a Arc<Task>>> = BTreeMap::new();
@@ -171,11 +171,16 @@ impl<'a> Delta<'a> {
             let new: Vec<usize> = (0..levels.len()).filter(|item| levels[*item] == level).collect();
             let mut left = old.remove(&level).unwrap_or_default();
             self.pair(&new, &mut left, Self::is_same);
-            self.pair(&new, &mut left, Self::has_same_text);
-            // What has only moved is no other that had left.
+            // What somebody may be at and has only moved is no other that had left.
+            self.pair(&new, &mut left, |delta, item, task| {
+                task.status.is_unfinished() && delta.has_same_text(item, task)
+            });
             self.pair(&new, &mut gone.remove(&level).unwrap_or_default(), Self::is_same);
-            self.pair(&new, &mut left, Self::has_same_path);
-            self.pair(&new, &mut left, Self::has_same_content);
+            let steps: [fn(&Self, usize, &Task) -> bool; 3] =
+                [Self::has_same_text, Self::has_same_path, Self::has_same_content];
+            for step in steps {
+                self.pair(&new, &mut left, step);
+            }
             self.pair_alike(&new, &mut left);
         }
     }

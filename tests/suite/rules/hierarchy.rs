@@ -346,6 +346,16 @@ fn what_has_moved_is_no_other_that_had_left() {
     assert_eq!((names(&reply, "obsolete"), names(&reply, "reopened")), (vec![], vec![]));
     assert_eq!(world.status(tests.as_str()), TaskStatus::Claimed);
     world.complete("a1", tests.as_str());
+    import(&mut world, &plan(&["Keep"], &["Tests", "Other"]), false).expect("imported");
+    let mut other = World::new().agent("a1");
+    import(&mut other, &plan(&["Tests", "Keep"], &["Tests", "Other"]), false).expect("imported");
+    let (left, done) = (at(&other, "P1.M1").id, at(&other, "P2.M1").id);
+    other.claim("a1", done.as_str());
+    other.complete("a1", done.as_str());
+    import(&mut other, &plan(&["Keep"], &["Tests", "Other"]), false).expect("imported");
+    import(&mut other, &plan(&["Tests", "Keep"], &["More tests", "Other"]), false).expect("imported");
+    assert_eq!(at(&other, "P1.M1").id, left, "what is done elsewhere is not this");
+    assert_eq!(other.status(left.as_str()), TaskStatus::Available);
 }
 
 #[test]
