@@ -1,11 +1,14 @@
+use std::iter;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{AgentArgument, Annotations, Archive, Call, DESTRUCTIVE, Decision, Fetched, Operation, Toolset};
-use crate::state::State;
+use crate::state::deadline::cancelled_when_stopped;
 use crate::state::event::Event;
 use crate::state::refusal::Refusal;
 use crate::state::snapshot::{Occasion, SnapshotName};
+use crate::state::{State, run};
 
 pub struct RestoreSnapshot;
 
@@ -77,11 +80,15 @@ impl Operation for RestoreSnapshot {
     fn decide(_: &Params, state: &State, call: &Call) -> Decision {
         state.leads(call.actor.as_ref(), "restore the board")?;
         let Fetched::Earlier { document, snapshot, .. } = call.fetched else { return Err(Refusal::NoSnapshot.into()) };
-        Ok(vec![Event::StateRestored {
+        let restored = Event::StateRestored {
             restored_seq: document.board.seq,
             snapshot: snapshot.clone(),
             document: Box::new(state.restored(document, call.now)),
-        }])
+        };
+        // The restore has ended what was held, as those asked for who wanted it stopped.
+        let held = document.tasks.iter().filter(|task| task.status.is_held());
+        let ended = held.filter_map(|task| run::stopped(task).or_else(|| cancelled_when_stopped(task)));
+        Ok(iter::once(restored).chain(ended).collect())
     }
 
     fn reply(_: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
@@ -90,7 +97,7 @@ impl Operation for RestoreSnapshot {
             success: true,
             restored_seq: document.board.seq,
             restored: snapshot.clone(),
-            before_seq: state.seq() - 1,
+            before_seq: state.seq() - call.events.max(1) as u64,
             before: before.clone(),
         })
     }

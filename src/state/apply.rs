@@ -721,7 +721,7 @@ fn complete(task: &mut Task, attempt: u32, result: &Arc<TaskResult>, at: Timesta
     task.result = Some(Arc::clone(result));
 }
 
-pub(super) fn error_result(error: String) -> Arc<TaskResult> {
+fn error_result(error: String) -> Arc<TaskResult> {
     Arc::new(TaskResult { error: Some(error), ..TaskResult::default() })
 }
 

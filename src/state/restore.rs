@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::State;
 use super::agent::Agent;
-use super::apply::error_result;
 use super::document::{Document, Undone};
 use super::id::{AgentId, TaskId};
 use super::limit::RESTORES_KEPT;
@@ -121,12 +120,8 @@ fn release(task: &mut Task, at: Timestamp) {
     attempt.error = Some(AttemptError { category: "restored".to_owned(), message });
     task.uncounted += 1;
     task.status = TaskStatus::Available;
-    if let Some(request) = task.stop_requested.take().filter(|request| request.cancel) {
-        task.status = TaskStatus::Cancelled;
-        task.completed_at = Some(at);
-        task.result = request.reason.map(error_result);
-    }
     task.claimed_by = None;
     task.claimed_at = None;
     task.started_at = None;
+    task.stop_requested = None;
 }

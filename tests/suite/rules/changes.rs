@@ -1,6 +1,8 @@
 //! What becomes of a task: attempts, stops, updates, dependencies, pause, retirement.
 
+use callboard::ops::Fetched;
 use callboard::state::policy::Policy;
+use callboard::state::snapshot::SnapshotName;
 use callboard::state::task::{Outcome, Place, TaskStatus};
 use callboard::state::time::{MINUTE, SECOND};
 use serde_json::json;
@@ -110,10 +112,15 @@ fn what_is_to_be_cancelled_stays_so_through_a_plan_and_a_restore() {
     world.nobody().call("import_plan", plan("Do that.")).expect("imported");
     world.by("a1").call("release_task", json!({"task_id": id})).expect("released");
     assert_eq!(world.status(id.as_str().expect("an id")), TaskStatus::Cancelled);
-    let restored = world.state.restored(&asked, world.now);
-    let task = restored.tasks.iter().find(|task| id == task.id.as_str()).expect("the task");
+    let before = SnapshotName::new(world.now, "0123abcd");
+    world.fetched = Fetched::Earlier { document: Box::new(asked), snapshot: None, before };
+    let seq = world.state.seq();
+    world.nobody().call("restore_snapshot", json!({"seq": 1})).replies(json!({"before_seq": seq}));
+    let task = world.read(id.as_str().expect("an id"));
     let reason = task.result.as_ref().and_then(|result| result.error.as_deref());
-    assert_eq!((task.status, reason, task.completed_at), (TaskStatus::Cancelled, Some("moot"), Some(world.now)));
+    assert_eq!((task.status, reason), (TaskStatus::Cancelled, Some("moot")));
+    assert_eq!(world.read(task.parent.expect("a part").as_str()).status, TaskStatus::Cancelled, "with its only part");
+    world.check();
 }
 
 #[test]
