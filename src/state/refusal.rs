@@ -294,7 +294,7 @@ impl Refusal {
     pub fn without_keeping(self) -> Self {
         match self {
             Self::AttemptOver { task, given, current, status, holder, kept: true, .. } => {
-                let next = "sent alone, by complete_task, it is kept with the attempt";
+                let next = "sent alone, it is kept with the attempt";
                 Self::AttemptOver { task, given, current, status, holder, kept: false, next }
             }
             other => other,
