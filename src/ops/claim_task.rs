@@ -267,7 +267,10 @@ pub(super) fn answered_again(task: &Task, agent: &Agent, state: &State, call: &C
         None if !is_present => Ok(None),
         Some(own) if is_present && through == Some(&own.id) => Ok(None),
         own => {
-            refuse_if_elsewhere(&agent.id, state, call)?;
+            // Of several that are left the first that asks.
+            if is_present || own.is_none_or(|own| !agent.present_through.contains(&own.id)) {
+                refuse_if_elsewhere(&agent.id, state, call)?;
+            }
             Ok(own.map(|own| Event::AgentSeen {
                 agent: agent.id.clone(),
                 through: Some(own.id.clone()),

@@ -178,22 +178,25 @@ impl Run<'_, '_> {
             self.record(super::register_agent::unasked(&agent))?;
         }
         let through = self.call.presence.map(|participant| &participant.id);
-        // A claim may be refused because the agent is another process's: it joins with what it is given.
-        let claims = ["claim_task", "claim_run"].contains(&prepared.name());
-        let is_elsewhere = |own: &&ParticipantId| {
-            self.state.agent(&agent).is_some_and(|agent| agent.present_through.iter().any(|one| one != *own))
+        // What may be refused because the agent is another process's renews for itself, or joins with what it is given.
+        let may_be_refused = match prepared.name() {
+            "register_agent" => true,
+            "claim_task" | "claim_run" | "apply_batch" => through.is_some_and(|own| self.is_elsewhere(&agent, own)),
+            _ => false,
         };
-        let through = through.filter(|own| !claims || !is_elsewhere(own));
-        // So may a registration, which renews for itself.
-        if prepared.name() != "register_agent"
-            && let Some(seen) = self.state.seen(&agent, through, self.call.policy, self.call.now)
-        {
+        if !may_be_refused && let Some(seen) = self.state.seen(&agent, through, self.call.policy, self.call.now) {
             self.record(seen)?;
             self.call.renewed = true;
         }
         self.call.events = 0;
         self.key = key;
         Ok(())
+    }
+
+    /// The agent acts through other processes, and not through `own`.
+    fn is_elsewhere(&self, agent: &AgentId, own: &ParticipantId) -> bool {
+        let through = self.state.agent(agent).map(|agent| &agent.present_through);
+        through.is_some_and(|through| !through.is_empty() && !through.contains(own))
     }
 
     /// The call's idempotency key; when it was used before, `created` and `repeated` say so.
@@ -215,13 +218,16 @@ impl Run<'_, '_> {
 
     /// Whose keys the call's is one of: the same before and after the process's agent has registered.
     fn key_scope(&self, prepared: &dyn Prepared) -> String {
-        let agent = match (prepared.agent_argument(), self.call.principal, self.call.started_as) {
-            (AgentArgument::None, None, DefaultAgent::Named(agent)) => Some(agent),
-            (AgentArgument::None, None, _) => None,
-            _ => self.call.actor.as_ref(),
-        };
         let nobody = || self.call.principal.map_or_else(|| HUMAN.to_owned(), Principal::key_scope);
-        agent.map_or_else(nobody, AgentId::to_string)
+        let of_actor = || self.call.actor.as_ref().map_or_else(nobody, AgentId::to_string);
+        if prepared.agent_argument() != AgentArgument::None || self.call.principal.is_some() {
+            return of_actor();
+        }
+        match (self.call.started_as, self.call.presence) {
+            (DefaultAgent::Named(agent), _) => agent.to_string(),
+            (DefaultAgent::Auto { .. }, Some(process)) => process.id.to_string(),
+            _ => HUMAN.to_owned(),
+        }
     }
 
     /// Every reply to an agent repeats its id, and brings what others want of it.

@@ -81,10 +81,25 @@ fn a_claim_that_was_answered_again_is_that_process_s_and_no_third_one_has_it() {
 }
 
 #[test]
+fn of_several_processes_that_outlive_a_claims_own_the_first_that_asks_has_it() {
+    let mut world = World::new().agent_in("a1", "first").task("t").claimed("a1", "t");
+    for process in ["second", "third"] {
+        world.nobody().through(process).call("heartbeat", json!({"agent_id": "a1"})).expect("alive");
+    }
+    let claim = json!({"agent_id": "a1"});
+    world.kill("first").through("third").call("claim_task", claim.clone()).replies(json!({"already": true}));
+    world.through("second").call("claim_task", claim.clone()).refuses("agent_in_use");
+    world.through("third").call("claim_task", claim).replies(json!({"already": true}));
+}
+
+#[test]
 fn a_claim_that_is_refused_binds_no_process_to_the_agent() {
     let mut world = World::new().agent_in("a1", "first").task("t").claimed("a1", "t");
     let claim = json!({"agent_id": "a1"});
-    world.nobody().through("second").call("claim_task", claim).refuses("agent_in_use");
+    world.nobody().through("second").call("claim_task", claim.clone()).refuses("agent_in_use");
+    world.default_agent = DefaultAgent::Named(AgentId::trusted("a1"));
+    let batch = json!({"operations": [{"name": "claim_task", "arguments": claim}]});
+    world.through("second").call("apply_batch", batch).refuses("batch_item");
     world.kill("first").at(2 * MINUTE);
     assert_eq!(world.status("t"), TaskStatus::Available, "the second has said nothing of it");
     world.through("third").call("register_agent", json!({"agent_id": "a1", "role": "worker"})).expect("it is free");
