@@ -178,13 +178,15 @@ impl Run<'_, '_> {
             self.record(super::register_agent::unasked(&agent))?;
         }
         let through = self.call.presence.map(|participant| &participant.id);
+        let is_elsewhere = through.is_some_and(|own| self.is_elsewhere(&agent, own));
         // What may be refused because the agent is another process's renews for itself, or joins with what it is given.
-        let may_be_refused = match prepared.name() {
-            "register_agent" => true,
-            "claim_task" | "claim_run" | "apply_batch" => through.is_some_and(|own| self.is_elsewhere(&agent, own)),
-            _ => false,
+        let (renews, through) = match prepared.name() {
+            "register_agent" => (false, through),
+            "apply_batch" => (!is_elsewhere, through),
+            "claim_task" | "claim_run" => (true, through.filter(|_| !is_elsewhere)),
+            _ => (true, through),
         };
-        if !may_be_refused && let Some(seen) = self.state.seen(&agent, through, self.call.policy, self.call.now) {
+        if renews && let Some(seen) = self.state.seen(&agent, through, self.call.policy, self.call.now) {
             self.record(seen)?;
             self.call.renewed = true;
         }

@@ -11,7 +11,7 @@ use crate::state::lease_end;
 use crate::state::limit;
 use crate::state::refusal::Refusal;
 use crate::state::task::{Context, Place, Task, TaskStatus};
-use crate::state::time::Timestamp;
+use crate::state::time::{SECOND, Timestamp};
 
 pub struct UpdateTask;
 
@@ -108,8 +108,10 @@ fn lease_with(change: &TaskChange, task: &Task, state: &State, call: &Call) -> O
     let present = agent.is_present();
     let heard = agent.last_heartbeat.max(attempt.claimed_at);
     let until = lease_end(&changed, present, call.policy.lease_millis(present), heard);
-    let is_gone = attempt.participant.is_some() && !present;
-    let until = if is_gone { until.min(attempt.lease_until) } else { until };
+    let is_gone = attempt.participant.is_some() && !present && call.actor.as_ref() != Some(&agent.id);
+    let bound = |seconds| attempt.claimed_at + attempt.stepped_millis + i64::from(seconds) * SECOND;
+    let within_grace = || changed.timeout_seconds.map(bound).into_iter().fold(attempt.lease_until, Timestamp::min);
+    let until = if is_gone { within_grace() } else { until };
     Some(until).filter(|until| !attempt.stepped && *until != attempt.lease_until)
 }
 

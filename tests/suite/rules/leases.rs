@@ -220,7 +220,37 @@ fn a_leader_lengthens_no_lease_of_a_process_that_has_died() {
     world.kill("ide");
     let grace = world.lease("t");
     world.nobody().call("update_task", json!({"task_id": "t", "silent_minutes": 60})).expect("updated");
-    assert!(grace > 0 && world.lease("t") <= grace, "{grace}");
+    assert_eq!(world.lease("t"), grace);
+    world.by("a1").call("update_task", json!({"task_id": "t", "timeout_seconds": 36_000})).expect("updated");
+    assert!(world.lease("t") > grace, "its agent goes on without a process");
+}
+
+#[test]
+fn a_leader_who_lengthens_a_task_takes_no_grace_away() {
+    let mut world = World::new().agent_in("a1", "ide").task("t").claimed("a1", "t");
+    world.at(2 * HOUR).kill("ide");
+    let grace = world.lease("t");
+    for span in [json!({"silent_minutes": 600}), json!({"timeout_seconds": 36_000})] {
+        let mut update = json!({"task_id": "t"});
+        update.as_object_mut().expect("an object").extend(span.as_object().expect("an object").clone());
+        world.nobody().call("update_task", update).expect("updated");
+        assert_eq!((world.lease("t"), world.status("t")), (grace, TaskStatus::Claimed));
+    }
+    world.nobody().call("update_task", json!({"task_id": "t", "timeout_seconds": 60})).expect("updated");
+    assert_eq!(world.at(1).status("t"), TaskStatus::Available, "its time is up");
+}
+
+#[test]
+fn whoever_polls_through_a_second_process_keeps_what_is_held_through_the_first() {
+    let mut world = World::new().agent_with("a1", json!({"max_concurrent": 3})).task("t");
+    world.lives_in("a1", "first");
+    world.nobody().call("update_task", json!({"task_id": "t", "silent_minutes": 1})).expect("updated");
+    world.by("a1").call("claim_task", json!({"task_id": "t"})).expect("claimed");
+    world.by("a1").call("start_task", json!({"task_id": "t"})).expect("started");
+    for _ in 0..6 {
+        world.at(20 * SECOND).nobody().through("second").call("claim_task", json!({"agent_id": "a1"})).expect("asked");
+    }
+    assert_eq!(world.status("t"), TaskStatus::InProgress);
 }
 
 #[test]
