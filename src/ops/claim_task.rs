@@ -264,7 +264,7 @@ pub(super) fn answered_again(task: &Task, agent: &Agent, state: &State, call: &C
     let through = task.open_attempt().and_then(|attempt| attempt.participant.as_ref());
     let is_present = through.is_some_and(|one| agent.present_through.contains(one));
     match call.presence {
-        None if !is_present => Ok(None),
+        None if through.is_none() => Ok(None),
         Some(own) if is_present && through == Some(&own.id) => Ok(None),
         own => {
             // Of several that are left the first that asks.

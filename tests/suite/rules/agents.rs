@@ -87,7 +87,8 @@ fn of_several_processes_that_outlive_a_claims_own_the_first_that_asks_has_it() {
         world.nobody().through(process).call("heartbeat", json!({"agent_id": "a1"})).expect("alive");
     }
     let claim = json!({"agent_id": "a1"});
-    world.kill("first").through("third").call("claim_task", claim.clone()).replies(json!({"already": true}));
+    world.kill("first").nobody().call("claim_task", claim.clone()).refuses("agent_in_use");
+    world.through("third").call("claim_task", claim.clone()).replies(json!({"already": true}));
     world.through("second").call("claim_task", claim.clone()).refuses("agent_in_use");
     world.through("third").call("claim_task", claim).replies(json!({"already": true}));
 }
