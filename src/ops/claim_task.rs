@@ -190,7 +190,7 @@ impl Operation for ClaimTask {
             && agent.is_some_and(|agent| {
                 agent.has_room()
                     && state.unacted_claim(agent).is_none()
-                    && state.empty_handed(agent, params.scope.as_deref(), call.now).verdict == Verdict::Wait
+                    && state.is_to_wait(agent, params.scope.as_deref(), call.now)
             })
     }
 

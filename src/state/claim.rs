@@ -56,6 +56,8 @@ pub struct EmptyHanded {
 const POLL: u64 = 30;
 /// Tasks that are looked at for one whose files are free, where another will do.
 const LOOK_AHEAD: usize = 64;
+/// Ready tasks that are looked at for one in a scope before its path is looked up.
+const PASSED_OVER: usize = 256;
 /// Since an agent without a process was last heard of: it is still about.
 const ABOUT: i64 = 30 * MINUTE;
 /// Missing demands that are named.
@@ -100,7 +102,8 @@ impl State {
         }
     }
 
-    /// The ready tasks that `agent` may be given. Mostly the first will do, and the others are not looked for.
+    /// The ready tasks that `agent` may be given. Mostly the first will do, and the others are not looked for. When none of the
+    /// first `PASSED_OVER` lies in the scope, the others are found by their paths.
     fn in_order<'a>(
         &'a self,
         agent: &'a Agent,
@@ -112,7 +115,30 @@ impl State {
             task.is_some_and(|task| in_scope(task, scope) && !(fresh && task.was_given_up_by(&agent.id)))
         };
         let others = iter::once_with(|| self.merged(agent)).flatten().skip(1);
-        self.index.first_for(agent).into_iter().chain(others).filter(fits)
+        let all = self.index.first_for(agent).into_iter().chain(others);
+        let (near, path) = match scope.filter(|scope| *scope != "all") {
+            Some(path) => (PASSED_OVER, Some(path)),
+            None => (usize::MAX, None),
+        };
+        let far = path.into_iter().flat_map(|path| self.beyond_near(agent, path));
+        all.take(near).chain(far).filter(fits)
+    }
+
+    /// The ready tasks at or below `path` that come behind the first `PASSED_OVER` of all.
+    fn beyond_near(&self, agent: &Agent, path: &str) -> impl Iterator<Item = Ordinal> {
+        let rank = |ordinal| Some((self.tasks.get(ordinal)?.priority, ordinal));
+        let last_near = self.merged(agent).nth(PASSED_OVER - 1).and_then(rank);
+        let within = last_near.into_iter().flat_map(|last| {
+            let ranks = self.index.within_path(path).filter_map(rank);
+            ranks.filter(move |rank| *rank > last)
+        });
+        let mut ready: Vec<_> = within.filter(|(_, ordinal)| self.is_ready_for(*ordinal, agent)).collect();
+        ready.sort_unstable();
+        ready.into_iter().map(|(_, ordinal)| ordinal)
+    }
+
+    fn is_ready_for(&self, ordinal: Ordinal, agent: &Agent) -> bool {
+        self.tasks.get(ordinal).is_some_and(|task| task.demands.met_by(agent) && self.index.is_ready(ordinal, task))
     }
 
     /// From the demand sets, as far as they are asked for.
@@ -233,6 +259,24 @@ impl State {
         }
     }
 
+    /// Whether [`empty_handed`](Self::empty_handed) would say so. Every waiting call asks this of each change of the board, and
+    /// mostly not all of the scope needs a look: where none of it is ready, one task that is not finished will do.
+    pub fn is_to_wait(&self, agent: &Agent, scope: Option<&str>, now: Timestamp) -> bool {
+        let is_plain = |path: &str| {
+            let mut ready = self.index.ready().filter_map(|ordinal| self.tasks.get(ordinal));
+            let mut within = self.index.within_path(path).filter_map(|ordinal| self.tasks.get(ordinal));
+            let is_unfinished = |task: &Task| task.status.is_held() || task.status == TaskStatus::Available;
+            self.board().paused.is_none()
+                && self.spent_workflow(&agent.id).is_none()
+                && self.is_anything_open()
+                && self.ready_count() <= PASSED_OVER
+                && !ready.any(|task| in_scope(task, Some(path)))
+                && within.any(|task| is_unfinished(task) && !self.is_parent(&task.id))
+        };
+        scope.filter(|scope| *scope != "all").is_some_and(is_plain)
+            || self.empty_handed(agent, scope, now).verdict == Verdict::Wait
+    }
+
     fn verdict(&self, outlook: &Outlook<'_>, agent: &Agent, now: Timestamp) -> Verdict {
         let unmet = outlook.unmet.values().sum();
         if self.board().paused.is_some() {
@@ -246,13 +290,16 @@ impl State {
         }
         // What others do next may be what the rest waits for, also outside the scope.
         let will_others = || outlook.unmet.keys().any(|demands| self.is_anyone_for(demands, agent, now));
-        let is_anything_open = self.held_count() + self.delayed_count() + self.ready_count() > 0;
         match unmet {
-            0 if is_anything_open => Verdict::Wait,
+            0 if self.is_anything_open() => Verdict::Wait,
             0 => Verdict::Stuck,
             _ if outlook.blocked > 0 && will_others() => Verdict::Wait,
             _ => Verdict::Unsuited,
         }
+    }
+
+    fn is_anything_open(&self) -> bool {
+        self.held_count() + self.delayed_count() + self.ready_count() > 0
     }
 
     fn outlook<'a>(&'a self, agent: &'a Agent) -> Outlook<'a> {
@@ -276,7 +323,8 @@ impl State {
     /// Of the scope, every task is looked at.
     fn outlook_in(&self, scope: &str, agent: &Agent) -> Outlook<'_> {
         let mut outlook = Outlook { is_planned: self.is_planned(), ..Outlook::default() };
-        for task in self.tasks().filter(|task| in_scope(task, Some(scope)) && !self.is_parent(&task.id)) {
+        let tasks = self.index.within_path(scope).filter_map(|ordinal| self.tasks.get(ordinal));
+        for task in tasks.filter(|task| !self.is_parent(&task.id)) {
             if task.status.is_held() {
                 outlook.held += 1;
             } else if task.status == TaskStatus::Available {
@@ -311,7 +359,7 @@ impl State {
         let of_retired = |stub: &Retired| path_in_scope(stub.path.as_deref(), scope);
         scope == "all"
             || !self.is_planned()
-            || self.tasks().any(|task| in_scope(task, Some(scope)))
+            || self.index.within_path(scope).next().is_some()
             || self.retired().any(|(_, stub)| of_retired(stub))
     }
 }

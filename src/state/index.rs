@@ -23,7 +23,7 @@ pub struct Index {
     delayed: BTreeSet<(Timestamp, Ordinal)>,
     dependents: HashMap<TaskId, BTreeSet<Ordinal>>,
     parts: HashMap<TaskId, BTreeSet<Ordinal>>,
-    by_path: HashMap<String, BTreeSet<Ordinal>>,
+    by_path: BTreeMap<String, BTreeSet<Ordinal>>,
     /// Available tasks that have parts.
     open_parents: BTreeSet<Ordinal>,
     leases: BTreeSet<(Timestamp, Ordinal)>,
@@ -108,8 +108,13 @@ impl Index {
             if let Some(parent) = &task.parent {
                 remove(&mut self.parts, parent, ordinal);
             }
-            if let Some(path) = &task.path {
-                remove(&mut self.by_path, path, ordinal);
+            if let Some(path) = &task.path
+                && let Some(ordinals) = self.by_path.get_mut(path)
+            {
+                ordinals.remove(&ordinal);
+                if ordinals.is_empty() {
+                    self.by_path.remove(path);
+                }
             }
         }
         if let Some(task) = new {
@@ -143,6 +148,15 @@ impl Index {
 
     pub fn at_path(&self, path: &str) -> impl Iterator<Item = Ordinal> + '_ {
         self.by_path.get(path).into_iter().flatten().copied()
+    }
+
+    /// Of the tasks that stand at `path` or below it.
+    pub fn within_path(&self, path: &str) -> impl Iterator<Item = Ordinal> + '_ {
+        let below = format!("{path}.");
+        let from = self.by_path.range(below.clone()..);
+        let below =
+            from.take_while(move |(path, _)| path.starts_with(&below)).flat_map(|(_, ordinals)| ordinals).copied();
+        self.at_path(path).chain(below)
     }
 
     pub fn note_open_parent(&mut self, ordinal: Ordinal, is_open_parent: bool) {
@@ -231,13 +245,17 @@ impl Index {
         set.is_some_and(|set| set.contains(&(task.priority, ordinal)))
     }
 
+    pub fn ready(&self) -> impl Iterator<Item = Ordinal> + '_ {
+        self.ready.values().flatten().map(|(_, ordinal)| *ordinal)
+    }
+
     pub fn ready_count(&self) -> usize {
         self.ready.values().map(BTreeSet::len).sum()
     }
 
     /// The one that was created first of those that could be claimed now.
     pub fn oldest_ready(&self) -> Option<Ordinal> {
-        self.ready.values().flatten().map(|(_, ordinal)| *ordinal).min()
+        self.ready().min()
     }
 
     pub fn delayed_count(&self) -> usize {

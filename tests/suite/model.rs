@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use callboard::state::claim::Verdict;
 use callboard::state::task::{Outcome, TaskStatus};
 use callboard::state::time::{MINUTE, SECOND};
 use proptest::prelude::*;
@@ -1184,6 +1185,11 @@ impl StateMachineTest for Board {
             assert_eq!(world.state.unread_count(&agent), model.unread(number), "unread by {agent}");
         }
         assert_eq!(world.state.board().paused.is_some(), model.paused);
+        for (agent, scope) in world.state.agents().flat_map(|agent| PATHS.map(|path| (agent, path))) {
+            let verdict = world.state.empty_handed(agent, Some(scope), world.now).verdict;
+            let waits = world.state.is_to_wait(agent, Some(scope), world.now);
+            assert_eq!(waits, verdict == Verdict::Wait, "{} in {scope}: {verdict:?}", agent.id);
+        }
     }
 
     fn teardown(world: World, _: Model) {

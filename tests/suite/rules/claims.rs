@@ -178,6 +178,34 @@ fn of_a_scope_it_is_told_what_is_left_there() {
     assert!(world.waits("claim_task", json!({"scope": "P1", "wait_seconds": 50})));
 }
 
+/// More than are passed over one by one.
+#[test]
+fn tasks_of_a_scope_are_found_behind_many_others() {
+    let mut world = World::new().agent_with("a1", json!({"max_concurrent": 9, "tags": ["eu"]}));
+    for _ in 0..3 {
+        let tasks: Vec<_> = (0..500).map(|_| json!({"description": "elsewhere", "priority": 1})).collect();
+        world.call("create_tasks_batch", json!({"tasks": tasks})).expect("made");
+    }
+    for (id, path, more) in [
+        ("last", "P1.M2.T1", json!({"priority": 9})),
+        ("like", "P10.M1", json!({"priority": 2})),
+        ("first", "P1.M1", json!({})),
+        ("gpu", "P1.M3", json!({"priority": 2, "demands": {"capabilities": ["gpu"]}})),
+        ("behind", "P1.M4", json!({"priority": 2, "dependencies": ["last"]})),
+        ("second", "P1.M5.T1", json!({"demands": {"tags": ["eu"]}})),
+    ] {
+        let mut task = json!({"path": path});
+        task.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        world.create(id, task);
+    }
+    for expected in ["first", "second", "last"] {
+        world.by("a1").call("claim_task", json!({"scope": "P1"})).replies(json!({"task": {"id": expected}}));
+        world.call("start_task", json!({"task_id": expected})).expect("started");
+    }
+    let left = json!({"verdict": "wait", "blocked": 1, "demands_unmet": 1, "held": 3});
+    world.call("claim_task", json!({"scope": "P1"})).replies(left);
+}
+
 #[test]
 fn who_may_yet_be_needed_is_not_told_to_stop() {
     let gpu = json!({"demands": {"capabilities": ["gpu"]}, "dependencies": []});
