@@ -221,6 +221,42 @@ fn unwritten(error: io::Error, dir: &Path, bytes: usize) -> anyhow::Error {
     anyhow::Error::new(error).context(format!("{dir} {what}, and is as it was; {remedy}, or choose another with --dir"))
 }
 
+/// What is put back of a board that was moved aside, in this order, and moved aside in the opposite one: so at no step a part
+/// is taken for the whole.
+const MOVED: [&str; 6] = [
+    sqlite::LOG_NAME,
+    sqlite::FILE_NAME,
+    "journal.db-shm",
+    statefile::FILE_NAME,
+    statefile::SPARE,
+    snapshots::DIRECTORY,
+];
+
+/// Where a restore that was ended before it put another in its place has moved the board to.
+pub fn moved_aside(dir: &Path) -> Option<PathBuf> {
+    let aside = recovery::evidence(dir).into_iter().rfind(|name| name.starts_with(recovery::REPLACED))?;
+    let aside = dir.join(aside);
+    let has = |dir: &Path, name: &str| fs::symlink_metadata(dir.join(name)).is_ok();
+    let board = [sqlite::FILE_NAME, statefile::FILE_NAME];
+    (board.iter().all(|name| !has(dir, name)) && board.iter().any(|name| has(&aside, name))).then_some(aside)
+}
+
+/// The caller holds the board's lock.
+pub fn put_back(dir: &Path, aside: &Path) -> anyhow::Result<()> {
+    for name in MOVED {
+        let (old, new) = (aside.join(name), dir.join(name));
+        match rename_new(&old, &new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(error).with_context(|| format!("{} could not be put back", old.display()));
+            }
+            _ => {}
+        }
+    }
+    fs_err::File::open(dir)?.sync_all()?;
+    drop(fs::remove_dir(aside));
+    Ok(())
+}
+
 /// Moves aside what is there, and gives what was written its names, never over another's file; all of it, or nothing.
 fn replace(dir: &Path, names: &[&str], aside: Option<&Path>) -> anyhow::Result<()> {
     let mark = format!("{}-{}", SystemClock::default().wall(), std::process::id());
@@ -247,9 +283,7 @@ fn rename_all(
 ) -> anyhow::Result<()> {
     if let Some(aside) = aside {
         DirBuilder::new().mode(0o700).create(aside)?;
-        let shm = format!("{}-shm", sqlite::FILE_NAME);
-        let moved = [sqlite::FILE_NAME, sqlite::LOG_NAME, &shm, statefile::FILE_NAME, statefile::SPARE];
-        for name in moved.into_iter().chain([snapshots::DIRECTORY]) {
+        for name in MOVED.iter().rev() {
             let (old, new) = (dir.join(name), aside.join(name));
             match rename_new(&old, &new) {
                 Ok(()) => renamed.push((old, new)),

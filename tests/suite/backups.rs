@@ -132,12 +132,17 @@ fn nothing_begins_in_the_place_of_a_board_that_a_killed_restore_has_moved_aside(
     // Or without the backup.
     let (board, backup) = damaged();
     kill_at(&board, "restore-aside", &["restore".as_ref(), &backup, "--force".as_ref()]);
-    let aside = named(&board, "replaced-").remove(0);
     kill_at(&board, "restore-copied", &["restore".as_ref(), &backup]);
+    let would = board.finish(board.command().args(["doctor", "--repair", "--dry-run"]));
+    assert!(
+        would.stdout.contains("would: put back what is in") && would.stdout.contains(&named(&board, "replaced-")[0])
+    );
     done(&board, &["doctor".as_ref(), "--repair".as_ref()]);
     assert_eq!(left_in(board.dir()), Vec::<PathBuf>::new());
-    let kept = board.file(&named(&board, "backup-")[0]).join(aside).join("journal.db");
-    assert_eq!(fs::read_to_string(kept).unwrap(), "damaged");
+    assert_eq!(named(&board, "replaced-"), Vec::<String>::new());
+    assert_eq!(fs::read_to_string(board.file("journal.db.quarantined-1")).unwrap(), "damaged");
+    assert_eq!(board.tasks().keys().collect::<Vec<_>>(), ["t"]);
+    assert!(board.file("snapshots").exists());
     board.cli_ok("create_task", json!({"id": "new", "description": "d"}));
 }
 

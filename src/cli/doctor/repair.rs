@@ -13,7 +13,7 @@ use rustix::fs::OFlags;
 use serde_json::json;
 
 use super::super::scratch::{self, Scratch};
-use super::super::{Declined, Outcome, Session};
+use super::super::{Declined, Outcome, Session, restore};
 use crate::clock::{Clock, SystemClock};
 use crate::journal::sqlite::{self, SqliteJournal};
 use crate::participant;
@@ -39,11 +39,17 @@ pub fn run(session: &Session, dry_run: bool) -> Outcome {
 fn with_lock(session: &Session, dir: &Path, dry_run: bool) -> Outcome {
     let leftovers = scratch::leftovers(dir);
     // SQLite would make files beside the journal that it opens.
-    let copy = scratch::private("callboard-doctor-", &env::temp_dir())?;
+    let mut copy = scratch::private("callboard-doctor-", &env::temp_dir())?;
     copy_board(dir, copy.path()).context("the board cannot be copied to be examined")?;
-    let plan = recovery::plan(copy.path())?;
+    let mut plan = recovery::plan(copy.path())?;
+    let aside = restore::moved_aside(dir).filter(|_| plan.finds_nothing());
+    if let Some(aside) = &aside {
+        copy = scratch::private("callboard-doctor-", &env::temp_dir())?;
+        copy_board(aside, copy.path()).context("the board that was moved aside cannot be copied to be examined")?;
+        plan = recovery::plan(copy.path())?;
+    }
     let nothing_left = plan.finds_nothing() && !has_remains(dir);
-    if plan.has_nothing_to_do() || nothing_left {
+    if aside.is_none() && (plan.has_nothing_to_do() || nothing_left) {
         let tables = (plan.has_nothing_to_do() && tables_differ(copy.path())).then_some(TABLES);
         return mend(session, dir, &leftovers, tables, dry_run);
     }
@@ -54,12 +60,19 @@ fn with_lock(session: &Session, dir: &Path, dry_run: bool) -> Outcome {
         return Err(Declined(refused).into());
     }
     let backup = dir.join(format!("backup-{}", SystemClock::default().wall()));
-    let mut steps = vec![format!("copy journal, state file and snapshots to {}", backup.display())];
-    steps.extend(plan.steps());
+    let (mut steps, mut faults) = (Vec::new(), Vec::new());
+    if let Some(aside) = &aside {
+        faults.push("a restore has moved the board aside and was ended before it put another in its place".to_owned());
+        steps.push(format!("put back what is in {}", aside.display()));
+    }
+    steps.push(format!("copy journal, state file and snapshots to {}", backup.display()));
+    if !plan.has_nothing_to_do() {
+        steps.extend(plan.steps());
+    }
     steps.extend(leftovers.iter().map(|path| removal(path)));
+    faults.extend_from_slice(plan.faults());
     let lost = plan.lost();
-    let faults = plan.faults().to_vec();
-    let report = if dry_run { None } else { Some(repair(dir, &backup, plan.finds_nothing())?) };
+    let report = if dry_run { None } else { Some(repair(dir, &backup, aside.as_deref(), plan.finds_nothing())?) };
     if !dry_run {
         remove(&leftovers)?;
     }
@@ -122,7 +135,10 @@ fn remove(leftovers: &[PathBuf]) -> anyhow::Result<()> {
     leftovers.iter().try_for_each(|path| scratch::remove(path).with_context(|| format!("cannot {}", removal(path))))
 }
 
-fn repair(dir: &Path, backup: &Path, finds_nothing: bool) -> anyhow::Result<String> {
+fn repair(dir: &Path, backup: &Path, aside: Option<&Path>, finds_nothing: bool) -> anyhow::Result<String> {
+    if let Some(aside) = aside {
+        restore::put_back(dir, aside)?;
+    }
     back_up(dir, backup).context("the backup cannot be made; nothing was changed")?;
     if finds_nothing {
         for path in remains(dir) {
@@ -135,6 +151,9 @@ fn repair(dir: &Path, backup: &Path, finds_nothing: bool) -> anyhow::Result<Stri
     }
     let author = Author { participant: ParticipantId::trusted("p-doctor"), now: SystemClock::default().wall() };
     let plan: Plan = recovery::plan(dir)?;
+    if plan.has_nothing_to_do() {
+        return Ok("the board is where it was".to_owned());
+    }
     Ok(plan.carry_out(&author)?)
 }
 
