@@ -115,17 +115,21 @@ impl Page {
             let start = (at - 1).saturating_sub(READ_AT_ONCE);
             let count = usize::try_from(at - 1 - start).unwrap_or_default();
             let events = history.events_after(start, count)?;
-            if events.is_empty() {
-                return Ok(None);
-            }
-            for recorded in events.iter().rev() {
+            let before = events.partition_point(|recorded| recorded.seq < at);
+            let Some(oldest) = events[..before].first().map(|recorded| recorded.seq) else { return Ok(None) };
+            // Before it there is nothing in a journal that goes on from a state.
+            let first = if oldest > start + 1 { oldest } else { 1 };
+            for recorded in events[..before].iter().rev() {
                 if recorded.at < since {
                     return Ok(None);
                 }
                 at = recorded.seq;
                 if self.take(recorded) {
-                    return Ok((at > 1).then_some(at));
+                    return Ok((at > first).then_some(at));
                 }
+            }
+            if first > 1 {
+                return Ok(None);
             }
             at = start + 1;
         }

@@ -133,12 +133,17 @@ fn failed(error: std::io::Error) -> Refusal {
     Refusal::ArchiveFailed { detail: error.to_string() }
 }
 
+/// The state at the end of the journal.
+pub fn present(dir: &Path) -> Result<State, BoardError> {
+    state_at(dir, SqliteJournal::open(dir)?.head()?)
+}
+
 /// The state after event `seq`, replayed from the nearest sound snapshot, else from the start.
 pub fn state_at(dir: &Path, seq: u64) -> Result<State, BoardError> {
     let journal = SqliteJournal::open(dir)?;
     let head = journal.head()?;
     if seq == 0 || seq > head {
-        return Err(BoardError::NotInThePast { seq, head });
+        return Err(BoardError::NotInThePast { seq, first: journal.base() + 1, head });
     }
     let mut state = nearest(dir, &journal, seq)?.unwrap_or_default();
     replay(&mut state, &journal, seq)?;
@@ -152,7 +157,7 @@ pub fn replay(state: &mut State, journal: &SqliteJournal, seq: u64) -> Result<()
         let events = journal.read_from(state.seq(), missing)?;
         // A journal may begin behind an event that came before it.
         if events.first().is_none_or(|first| first.seq > seq) {
-            return Err(BoardError::NotInThePast { seq, head: journal.head()? });
+            return Err(BoardError::NotInThePast { seq, first: journal.base() + 1, head: journal.head()? });
         }
         for recorded in events.iter().take_while(|recorded| recorded.seq <= seq) {
             state.apply(recorded)?;

@@ -53,8 +53,8 @@ pub enum BoardError {
          `callboard doctor --repair --dry-run` to see what it would do", path.display()
     )]
     NothingSound { path: PathBuf, reason: String },
-    #[error("event {seq} is not in the past: the first is 1 and the newest {head}")]
-    NotInThePast { seq: u64, head: u64 },
+    #[error("event {seq} is not in the past: the first is {first} and the newest {head}")]
+    NotInThePast { seq: u64, first: u64, head: u64 },
     #[error("nothing is known of {time}: the board's history begins at {first}")]
     BeforeTheFirst { time: Timestamp, first: Timestamp },
     #[error(

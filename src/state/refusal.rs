@@ -24,6 +24,10 @@ pub enum Refusal {
     BadId { what: &'static str, suggestion: String },
     #[error("agent id `{agent}` stands for the person whose board it is; register another, or leave agent_id out")]
     ReservedId { agent: AgentId },
+    #[error(
+        "`all`, `role:…` and `task:…` address messages, so no agent is called so; register another id, or leave agent_id out"
+    )]
+    AddressAsId,
     #[error("{what} must not be empty")]
     Empty { what: &'static str },
     #[error("{what} must be at least 1")]
@@ -141,7 +145,7 @@ pub enum Refusal {
     ArchiveFailed { detail: String },
     #[error("there is no snapshot to go by; create_snapshot takes one, and any past seq can be restored without")]
     NoSnapshot,
-    #[error("event {seq} is not in the past: the first is 1 and the newest {head}")]
+    #[error("event {seq} is not in the past: the newest is {head}")]
     NotInThePast { seq: u64, head: u64 },
     #[error("give either snapshot or seq, so that it is clear what to restore")]
     RestoreWhat,

@@ -593,6 +593,31 @@ fn history_is_paged_and_filtered() {
 }
 
 #[test]
+fn history_ends_where_a_board_begins_that_goes_on_from_a_state() {
+    let (old, board) = (Board::new(), Board::new());
+    (0..20).for_each(|number| old.add(&format!("old-{number}")));
+    let file = old.file(STATE_FILE);
+    assert!(board.run(&["restore", file.to_str().unwrap()]).status.success());
+    ["a", "b"].iter().for_each(|task| board.add(task));
+    let first = board.events()[0].seq;
+    let head = board.document()["seq"].as_u64().unwrap();
+    assert!(first > 20);
+    let mut seen = Vec::new();
+    let mut page = board.done(&["history", "--limit", "2"]);
+    while let Some(next) = page["next"].as_u64() {
+        seen.extend(page["events"].as_array().unwrap().iter().map(|event| event["seq"].as_u64().unwrap()));
+        assert!(seen.len() <= 10, "{seen:?}");
+        page = board.done(&["history", "--limit", "2", "--before", &next.to_string()]);
+    }
+    seen.extend(page["events"].as_array().unwrap().iter().map(|event| event["seq"].as_u64().unwrap()));
+    assert_eq!(seen, (first..=head).rev().collect::<Vec<_>>());
+    assert_eq!(board.done(&["history", "--task", "old-3"])["events"], json!([]));
+    assert_eq!(board.done(&["explain", "a"])["last_change"]["kind"], "tasks_created");
+    let refused = board.run(&["state", "--at", "3"]);
+    assert!(refused.stderr.contains(&format!("the first is {first}")), "{}", refused.stderr);
+}
+
+#[test]
 fn backup_made_while_others_write_is_a_board_at_one_event() {
     let board = Board::new();
     board.add("first");
