@@ -42,8 +42,8 @@ pub fn run(session: &Session, arguments: &Arguments) -> Outcome {
         return install(session);
     }
     let files = if arguments.staged { staged(&session.cwd) } else { arguments.files.clone() };
-    // Where no board is, or none that can be read, nobody is known to hold anything.
-    let held = Scene::look(session, None).map(|scene| held(&scene, &files)).unwrap_or_default();
+    // Where no board is, nobody holds anything.
+    let held = Scene::look(session, None)?.map(|scene| held(&scene, &files)).unwrap_or_default();
     let shown = held.iter().map(|one| json!({"file": one.file, "holds": one.holds}));
     let reply = json!({"free": held.is_empty(), "held": shown.collect::<Vec<Value>>()});
     session.show(&reply, |page| write(page, &held))?;

@@ -99,7 +99,7 @@ impl Hook {
         if matches!(self, Self::Stop) && (input.stop_hook_active == Some(true) || input.has_subagents()) {
             return None;
         }
-        let scene = Scene::look(session, input.cwd.as_deref())?;
+        let scene = Scene::look(session, input.cwd.as_deref()).ok().flatten()?;
         match self {
             Self::SessionStart => {
                 let context = tell::at_start(&scene);

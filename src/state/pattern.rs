@@ -1,9 +1,10 @@
 //! Files as tasks and reservations name them: a path or a glob, relative to the worktree's root. A path stands for itself
-//! and for what lies below it; one that ends in `/` is a directory. In a glob `*` and `?` stop at `/`, `**` does not.
+//! and for what lies below it; one that ends in `/` is a directory. In a glob `*` and `?` stop at `/`, `**` does not, and
+//! brackets stand for one of the characters in them and for themselves, too: in names like `[id]` they are meant so.
 
 use std::sync::OnceLock;
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{GlobBuilder, GlobSet};
 
 use super::refusal::Refusal;
 
@@ -14,7 +15,7 @@ const SPECIAL: [char; 7] = ['*', '?', '[', ']', '{', '}', '\\'];
 pub struct Pattern {
     text: String,
     /// Made when it is first needed; none when the text is a path, or no glob that can be read.
-    glob: OnceLock<Option<GlobMatcher>>,
+    glob: OnceLock<Option<GlobSet>>,
 }
 
 impl PartialEq for Pattern {
@@ -92,8 +93,15 @@ impl Pattern {
 
     fn matches(&self, path: &str) -> bool {
         let made = || {
-            let glob = GlobBuilder::new(&self.text).literal_separator(true).build();
-            glob.ok().filter(|_| self.is_glob()).map(|glob| glob.compile_matcher())
+            let in_brackets = |c: char| if matches!(c, '[' | ']') { format!("[{c}]") } else { c.to_string() };
+            let literal = self.text.chars().map(in_brackets).collect();
+            let globs =
+                [self.text.clone(), literal].map(|text| GlobBuilder::new(&text).literal_separator(true).build());
+            let mut set = GlobSet::builder();
+            for glob in globs.into_iter().flatten() {
+                set.add(glob);
+            }
+            self.is_glob().then(|| set.build().ok()).flatten()
         };
         self.glob.get_or_init(made).as_ref().is_some_and(|glob| glob.is_match(path))
     }
@@ -144,6 +152,11 @@ mod tests {
             ("src/{a,b}.rs", "src/b.rs", true),
             ("src/{a,b}.rs", "src/c.rs", false),
             ("app/[id]/page.tsx", "app/[id]/page.tsx", true),
+            ("app/[id]/", "app/[id]/page.tsx", true),
+            ("app/[...slug]/**/*.tsx", "app/[...slug]/a/page.tsx", true),
+            ("app/[id]/*.tsx", "app/[id]/page.tsx", true),
+            ("app/[id]/*.tsx", "app/i/page.tsx", true),
+            ("app/[id]/", "app/[slug]/page.tsx", false),
             ("a[", "a[", true),
             ("a[", "a", false),
         ] {

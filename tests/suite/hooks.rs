@@ -270,6 +270,8 @@ fn unreadable_input_and_a_damaged_board_are_passed_over_in_silence() {
     assert!(context_of(by_shell(&board, "session-start"), &other).contains("agent ada"));
     assert!(answer(by_shell(&board, "stop"), b"{\"cwd\": \"/nowhere/at/all\", \"new\": {}}").contains("block"));
     fs::write(board.file("mcp-state.json"), "{\"schema_version\": 1").unwrap();
+    assert!(answer(by_shell(&board, "stop"), b"{}").contains("block"), "the journal knows");
+    fs::write(board.file("journal.db"), "damaged").unwrap();
     silent(by_shell(&board, "stop"), &stops(&board, false));
     silent(by_shell(&board, "session-start"), &starts(&board, "resume"));
 }

@@ -451,6 +451,33 @@ fn a_file_of_another_repository_is_held_only_for_sessions_there() {
     assert_eq!(guard(base.base(), &other), Some(0));
 }
 
+/// Routes are directories with brackets in their names.
+#[test]
+fn what_is_held_is_seen_by_any_name_and_while_the_state_file_is_edited() {
+    if !git_is_here() {
+        return;
+    }
+    let project = Project::new();
+    let one = project.one.clone();
+    let mut ada = project.agent("ada", &one);
+    fs::create_dir_all(one.join("app/[id]")).unwrap();
+    std::os::unix::fs::symlink("src", one.join("link")).unwrap();
+    let files = ["app/[id]/", "app/[...slug]/**/*.tsx", "link/made.rs"];
+    ada.ok("reserve_files", json!({"agent_id": "ada", "files": files}));
+    let guard = |file: &str| project.callboard(&one, &["guard", file, "--agent", "bob"]).status.code();
+    for file in ["app/[id]/page.tsx", "app/[...slug]/a/page.tsx", "link/made.rs"] {
+        assert_eq!(guard(file), Some(1), "{file}");
+    }
+    assert_eq!((guard("app/[name]/page.tsx"), guard("src/lexer.rs")), (Some(0), Some(0)));
+    let state = project.board.file("mcp-state.json");
+    fs::write(&state, "{").unwrap();
+    assert_eq!((guard("link/made.rs"), guard("src/lexer.rs")), (Some(1), Some(0)));
+    fs::remove_file(&state).unwrap();
+    assert_eq!((guard("link/made.rs"), guard("src/lexer.rs")), (Some(1), Some(0)));
+    fs::write(project.board.file("journal.db"), "damaged").unwrap();
+    assert_eq!(guard("link/made.rs"), Some(3), "nobody knows");
+}
+
 #[test]
 fn a_foreign_git_hook_stays_and_ours_is_written_once() {
     if !git_is_here() {

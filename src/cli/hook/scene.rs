@@ -1,4 +1,5 @@
-//! What a hook finds: the board, from its state file, which needs no lock; and the agents of the session that runs it.
+//! What a hook finds: the board, from its state file, which needs no lock, and while somebody edits that from the journal;
+//! and the agents of the session that runs it.
 
 use std::collections::HashSet;
 use std::env;
@@ -11,6 +12,7 @@ use super::host::Processes;
 use crate::clock::{Clock, SystemClock};
 use crate::location::{Location, Start};
 use crate::participant::directory::{self, JOURNAL, is_present};
+use crate::participant::{BoardError, archive};
 use crate::state::State;
 use crate::state::agent::{Agent, Participant};
 use crate::state::id::{AgentId, ParticipantId};
@@ -43,13 +45,13 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// None where there is no board, or none that can be read.
-    pub fn look(session: &Session, cwd: Option<&Path>) -> Option<Self> {
+    /// None where there is no board.
+    pub fn look(session: &Session, cwd: Option<&Path>) -> Result<Option<Self>, BoardError> {
         let cwd = cwd.filter(|cwd| cwd.is_dir()).unwrap_or(&session.cwd);
-        let dir = board_dir(session, cwd)?;
-        let mut state = match statefile::load(&dir).ok()?? {
-            Found::Sound(document) => State::from_document(*document),
-            Found::Foreign { .. } | Found::Unsound { .. } => return None,
+        let Some(dir) = board_dir(session, cwd) else { return Ok(None) };
+        let mut state = match statefile::load(&dir) {
+            Ok(Some(Found::Sound(document))) => State::from_document(*document),
+            _ => archive::present(&dir)?,
         };
         state.wake(SystemClock::default().wall());
         let worktree = Worktree::of_board(&dir, cwd).map(|worktree| worktree.root.to_string_lossy().into_owned());
@@ -60,20 +62,22 @@ impl Scene {
             None => search.unnamed(),
         };
         let cwd = cwd.to_owned();
-        Some(Self { dir, state, agents, named, left, cwd, worktree })
+        Ok(Some(Self { dir, state, agents, named, left, cwd, worktree }))
     }
 
     pub fn held_by<'s>(&'s self, agent: &'s Agent) -> impl Iterator<Item = &'s Arc<Task>> {
         agent.current_tasks.iter().filter_map(|id| self.state.task(id))
     }
 
-    /// What others than this session's agents hold of `file`, which need not exist, or of what it links to. A session that
+    /// What others than this session's agents hold of `file`, which need not exist, as it is named or as what it leads to. A session that
     /// does not know its agents takes what is held from its own worktree for its own.
     pub fn others_hold(&self, file: &Path) -> Vec<Hold> {
         let file = without_dots(&self.cwd.join(file));
-        let mut paths: Vec<_> = self.in_project(&file).into_iter().collect();
-        let linked = fs::canonicalize(&file).ok().and_then(|target| self.in_project(&target));
-        paths.extend(linked.filter(|path| !paths.contains(path)));
+        let linked = || fs::canonicalize(&file).ok().and_then(|target| self.in_project(&target));
+        let mut paths: Vec<_> =
+            self.in_project(&file).into_iter().chain(self.as_named(&file)).chain(linked()).collect();
+        paths.sort_unstable();
+        paths.dedup();
         let mut holds = Vec::new();
         for hold in paths.iter().flat_map(|path| self.others_hold_path(path)) {
             if !holds.contains(&hold) {
@@ -93,6 +97,17 @@ impl Scene {
         let shares = holds.iter().any(|hold| hold.shared && is_own(hold));
         holds.retain(|hold| !(is_own(hold) || shares && hold.shared));
         holds
+    }
+
+    /// `file` relative to the worktree, links in it left as they are.
+    fn as_named(&self, file: &Path) -> Option<String> {
+        let root = match &self.worktree {
+            Some(root) => PathBuf::from(root),
+            None => fs::canonicalize(self.dir.parent()?).ok()?,
+        };
+        let under = |dir: &Path| Some(fs::canonicalize(dir).ok()?.join(file.strip_prefix(dir).ok()?));
+        let file = self.cwd.ancestors().find_map(|dir| under(dir).filter(|file| file.starts_with(&root)))?;
+        Some(file.strip_prefix(root).ok()?.to_str()?.to_owned()).filter(|path| !path.is_empty())
     }
 
     /// `file` relative to the board's worktree that it lies in, or outside of git to the project.
