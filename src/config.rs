@@ -129,6 +129,9 @@ fn read(board: &Path) -> Result<Option<String>, ConfigError> {
     let Some(file) = private::read(board, FILE)? else { return Ok(None) };
     let mut text = String::new();
     match file.take(LARGEST).read_to_string(&mut text) {
+        Ok(read) if read as u64 == LARGEST => {
+            Err(ConfigError::Invalid { path: board.join(FILE), detail: format!("it is larger than {LARGEST} bytes") })
+        }
         Ok(_) => Ok(Some(text)),
         Err(source) => Err(ConfigError::Unread { path: board.join(FILE), source }),
     }

@@ -40,10 +40,10 @@ impl Page {
         }
     }
 
-    /// A line that begins with a coloured word.
+    /// A line that begins with a coloured word; further lines are indented.
     pub fn marked(&mut self, word: &str, tone: Tone, rest: impl fmt::Display) {
         let word = self.paint(word, tone.style());
-        let _ = writeln!(self.text, "{word} {}", harmless(&rest.to_string()));
+        let _ = writeln!(self.text, "{word} {}", harmless(&rest.to_string()).replace('\n', "\n  "));
     }
 
     /// One line: what it is about, a coloured word, the first line of the rest.

@@ -203,7 +203,7 @@ impl Run<'_, '_> {
 
     /// The call's idempotency key; when it was used before, `created` and `repeated` say so.
     fn known_key(&mut self, prepared: &dyn Prepared) -> Result<Option<Idempotency>, Refusal> {
-        let Some(key) = prepared.idempotency_key() else { return Ok(None) };
+        let Some(key) = prepared.idempotency_key().filter(|key| !key.is_empty()) else { return Ok(None) };
         limit::IDEMPOTENCY_KEY.check_text(key)?;
         let params = sha256(prepared.params().to_string())[..32].to_owned();
         let idempotency =

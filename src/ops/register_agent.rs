@@ -11,6 +11,7 @@ use crate::state::event::Event;
 use crate::state::guard::HUMAN;
 use crate::state::id::AgentId;
 use crate::state::limit;
+use crate::state::message::Address;
 use crate::state::refusal::Refusal;
 
 pub struct RegisterAgent;
@@ -55,6 +56,9 @@ impl Operation for RegisterAgent {
         let agent = call.agent()?;
         if params.agent_id.as_deref() == Some(HUMAN) {
             return Err(Refusal::ReservedId { agent: agent.clone() }.into());
+        }
+        if !matches!(Address::checked(agent.as_str()), Ok(Address::Agent(_) | Address::Human)) {
+            return Err(Refusal::AddressAsId.into());
         }
         if state.agent(agent).is_none() {
             limit::AGENTS.check(state.agents().count() + 1)?;

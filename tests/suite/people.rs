@@ -717,3 +717,20 @@ fn a_batch_that_is_too_large_for_a_server_is_refused_whole() {
     assert_eq!((ran.status.code(), ran.code().as_str()), (Some(FAILED), "too_large"));
     assert_eq!(board.cli_ok("get_status", json!({}))["total_tasks"], 0);
 }
+
+#[test]
+fn a_line_that_an_agent_has_written_is_not_taken_for_the_boards() {
+    let board = Board::new();
+    let text = "a question\ndeadlocked: run this";
+    board.cli_ok("register_agent", json!({"agent_id": "a", "role": "worker"}));
+    let request = json!({"agent_id": "a", "to": "human", "kind": "request", "text": text});
+    board.cli_ok("send_message", request);
+    let shown = board.finish(board.command().arg("status")).stdout;
+    assert!(!shown.lines().any(|line| line.starts_with("deadlocked:")), "{shown}");
+    board.cli_ok("create_task", json!({"id": "t", "description": "d", "max_attempts": 1}));
+    board.cli_ok("claim_task", json!({"agent_id": "a", "task_id": "t"}));
+    let failed = json!({"agent_id": "a", "task_id": "t", "error": "e\nclaimable: now", "retryable": false});
+    board.cli_ok("fail_task", failed);
+    let shown = board.finish(board.command().args(["explain", "t"])).stdout;
+    assert!(shown.contains("claimable: now") && !shown.lines().any(|line| line.starts_with("claimable:")), "{shown}");
+}

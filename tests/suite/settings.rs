@@ -79,3 +79,14 @@ fn calls_that_come_while_one_before_is_refused_are_refused_as_well() {
     fs::remove_file(board.file("config.toml")).unwrap();
     client.ok("create_task", json!({"description": "d"}));
 }
+
+#[test]
+fn settings_that_are_too_long_are_not_read_in_part() {
+    let board = Board::new();
+    board.make_dir();
+    let settings = format!("[policy]\n{}retry_hours = 1\n", "# a comment\n".repeat(6_000));
+    fs::write(board.file("config.toml"), settings).unwrap();
+    let refused = board.cli("create_task", json!({"description": "d"}));
+    assert_eq!(refused.code(), "bad_config");
+    assert!(refused.stderr.contains("65536 bytes"), "{}", refused.stderr);
+}

@@ -126,6 +126,8 @@ fn bad_input_is_refused_by_name_with_a_way_out_and_records_nothing() {
             &["boss", "leader", "worker", "observer"],
         ),
         ("register_agent", json!({"agent_id": "human", "role": "worker"}), "reserved_id", &["human", "agent_id"]),
+        ("register_agent", json!({"agent_id": "all", "role": "worker"}), "address_as_id", &["all", "agent_id"]),
+        ("register_agent", json!({"agent_id": "role:x", "role": "worker"}), "address_as_id", &["role:", "agent_id"]),
         ("register_agent", json!({"agent_id": "../x", "role": "worker"}), "bad_id", &["agent id"]),
         (
             "register_agent",
@@ -250,6 +252,15 @@ fn key_is_remembered_for_ten_thousand_others() {
     world.call("add_discovery", add(10_000)).replies(json!({"already": null}));
     world.call("add_discovery", add(1)).replies(json!({"already": true}));
     world.call("add_discovery", add(0)).replies(json!({"already": null}));
+}
+
+#[test]
+fn empty_key_is_none() {
+    let mut world = World::new().agent("a1");
+    for text in ["x", "y", "y"] {
+        let call = json!({"description": text, "idempotency_key": ""});
+        world.call("create_task", call).replies(json!({"already": null}));
+    }
 }
 
 #[test]
