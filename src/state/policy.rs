@@ -1,6 +1,7 @@
 //! What an owner may set in `config.toml`. `apply` never reads it: what follows from it stands in the events.
 
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 
 use super::limit::CHECKPOINTS_KEPT;
 use super::time::{DAY, MINUTE, SECOND};
@@ -9,8 +10,10 @@ use super::time::{DAY, MINUTE, SECOND};
 #[serde(deny_unknown_fields, default)]
 pub struct Policy {
     /// How long a claim lasts without a call, for an agent without a living process.
+    #[serde(deserialize_with = "at_least_one")]
     pub lease_minutes: u32,
     /// How long a claim lasts without a call while the agent's process lives.
+    #[serde(deserialize_with = "at_least_one")]
     pub silent_minutes: u32,
     /// How long an agent whose process has died may take to come back.
     pub grace_seconds: u32,
@@ -28,6 +31,14 @@ pub struct Policy {
     pub max_checkpoints_per_workflow: u32,
     /// How long they are kept; the newest of a workflow stays.
     pub workflow_checkpoint_days: u32,
+}
+
+/// With 0 a living agent's task would be the next caller's at once, and whoever writes it may mean the contrary.
+fn at_least_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    match u32::deserialize(deserializer)? {
+        0 => Err(D::Error::custom("0 would end every claim at once; the smallest value is 1, and a year has 525600")),
+        minutes => Ok(minutes),
+    }
 }
 
 impl Default for Policy {

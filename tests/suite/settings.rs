@@ -64,6 +64,20 @@ fn settings_that_are_saved_hold_in_processes_that_run_already() {
 }
 
 #[test]
+fn a_claim_of_no_time_is_refused_with_the_smallest_that_there_is() {
+    for setting in ["lease_minutes", "silent_minutes"] {
+        let board = Board::new();
+        board.make_dir();
+        save(&board, &format!("{setting} = 0"));
+        let refused = board.cli("create_task", json!({"description": "d"}));
+        assert_eq!(refused.code(), "bad_config", "{}", refused.stderr);
+        assert!(refused.stderr.contains(setting) && refused.stderr.contains("smallest"), "{}", refused.stderr);
+        save(&board, &format!("{setting} = 1"));
+        board.cli_ok("create_task", json!({"description": "d"}));
+    }
+}
+
+#[test]
 fn calls_that_come_while_one_before_is_refused_are_refused_as_well() {
     let board = Board::new();
     board.make_dir();
