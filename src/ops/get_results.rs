@@ -9,7 +9,7 @@ use crate::state::State;
 use crate::state::id::TaskId;
 use crate::state::limit;
 use crate::state::refusal::Refusal;
-use crate::state::task::{Task, TaskResult};
+use crate::state::task::{Task, TaskResult, TaskStatus};
 use crate::state::time::Timestamp;
 
 pub struct GetResults;
@@ -36,6 +36,8 @@ pub struct Reply {
 struct Item {
     task_id: TaskId,
     description: String,
+    status: TaskStatus,
+    /// None yet, unless it has ended
     result: Option<TaskResult>,
     completed_at: Option<Timestamp>,
 }
@@ -45,6 +47,7 @@ impl From<&Task> for Item {
         Self {
             task_id: task.id.clone(),
             description: task.description.to_string(),
+            status: task.status,
             result: task.result.as_deref().cloned(),
             completed_at: task.completed_at,
         }
