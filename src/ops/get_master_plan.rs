@@ -39,7 +39,7 @@ impl Operation for GetMasterPlan {
         Ok(Reply {
             goal: Arc::clone(&board.goal),
             master_plan: Arc::clone(&board.master_plan),
-            created_at: Some(board.created_at).filter(|_| state.seq() > 0),
+            created_at: board.created_at.known(),
             plans: Arc::clone(&board.plans),
         })
     }

@@ -198,7 +198,7 @@ impl Operation for GetStatus {
             total_tasks,
             agents: agents(state, call.now),
             discoveries_count: state.discoveries().len(),
-            last_activity: Some(board.last_activity).filter(|_| state.seq() > 0),
+            last_activity: board.last_activity.known(),
             paused: board.paused.clone(),
             queue: queue(scope, state),
             of_failed: scope.map_or_else(|| of_failed(state), |_| None),

@@ -21,6 +21,11 @@ impl Timestamp {
         Self(millis.clamp(0, LATEST))
     }
 
+    /// None for the first moment of 1970, which stands for a time that nobody knows.
+    pub fn known(self) -> Option<Self> {
+        (self != Self::default()).then_some(self)
+    }
+
     pub fn millis(self) -> i64 {
         self.0
     }
