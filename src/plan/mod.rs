@@ -36,7 +36,7 @@ pub fn parse(text: &str) -> Result<Plan, Vec<Problem>> {
 }
 
 fn over(line: usize, limit: Limit, actual: usize) -> Problem {
-    let Limit { what, max, unit } = limit;
+    let Limit { what, max, unit, .. } = limit;
     Problem { line, problem: format!("{what} is over its limit: {actual} {unit}, at most {max}") }
 }
 

@@ -7,11 +7,20 @@ pub struct Limit {
     pub what: &'static str,
     pub max: usize,
     pub unit: &'static str,
+    /// What whoever is over it may do.
+    pub way_out: &'static str,
 }
 
+const SMALLER: &str = "make it smaller or split it";
+
 macro_rules! limits {
-    ($($name:ident = $what:literal, $max:expr, $unit:literal;)*) => {
-        $(pub const $name: Limit = Limit { what: $what, max: $max, unit: $unit };)*
+    ($($name:ident = $what:literal, $max:expr, $unit:literal $(or $way_out:literal)?;)*) => {
+        $(pub const $name: Limit = Limit {
+            what: $what,
+            max: $max,
+            unit: $unit,
+            way_out: [$($way_out,)? SMALLER][0],
+        };)*
         pub const ALL: &[Limit] = &[$($name),*];
     };
 }
@@ -45,7 +54,7 @@ limits! {
     AGENTS = "agents", 10_000, "entries";
     QUERY = "query", 500, "bytes";
     SUPERSEDED = "discoveries superseded by one", 20, "entries";
-    DISCOVERIES = "discoveries", 20_000, "entries";
+    DISCOVERIES = "discoveries", 20_000, "entries" or "none are removed: say it in the output of your task instead";
     MESSAGE = "message text", 8 * 1024, "bytes";
     MESSAGES = "messages", 20_000, "entries";
     INBOX = "unread messages of one reader", 200, "entries";
@@ -106,5 +115,17 @@ impl Limit {
 
     pub fn check_text(&self, text: &str) -> Result<(), Refusal> {
         self.check(text.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_made_smaller_is_not_to_be() {
+        let full = DISCOVERIES.check(DISCOVERIES.max + 1).expect_err("there is one too many").to_string();
+        assert!(full.contains("none are removed") && !full.contains("smaller"), "{full}");
+        assert!(TITLE.check(201).expect_err("it is too long").to_string().ends_with(SMALLER));
     }
 }

@@ -36,7 +36,7 @@ pub enum Refusal {
     BadPriority { given: i64 },
     #[error("path `{given}` has no form like P1, P1.M2, P1.M2.T3 or P1.M2.T3.S4; a scope may also be all")]
     BadPath { given: String },
-    #[error("{} is over its limit: {actual} {}, at most {}; make it smaller or split it", limit.what, limit.unit, limit.max)]
+    #[error("{} is over its limit: {actual} {}, at most {}; {}", limit.what, limit.unit, limit.max, limit.way_out)]
     OverLimit {
         #[serde(serialize_with = "limit_as_fields", flatten)]
         limit: Limit,
