@@ -410,7 +410,11 @@ fn blame_and_data(error: &anyhow::Error) -> (Blame, Value) {
         let blame = match call {
             CallError::UnknownOperation(_) => Blame::Name,
             CallError::Refused(_) => Blame::Call,
-            CallError::Failed(failure) if matches!(**failure, BoardError::NotInThePast { .. }) => Blame::Call,
+            CallError::Failed(failure)
+                if matches!(**failure, BoardError::NotInThePast { .. } | BoardError::BeforeTheFirst { .. }) =>
+            {
+                Blame::Call
+            }
             CallError::Failed(_) | CallError::Gone => Blame::Board,
         };
         return (blame, call.data());

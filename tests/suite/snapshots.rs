@@ -868,6 +868,6 @@ fn time_before_the_board_is_told_with_its_beginning() {
     board.add("t");
     let refused = board.fails(&["state", "--at", "1999-01-01T00:00:00Z"]);
     let began = board.document()["created_at"].as_str().unwrap().to_owned();
-    assert_eq!(refused.code(), "not_in_the_past");
+    assert_eq!((refused.code().as_str(), refused.status.code()), ("not_in_the_past", Some(1)));
     assert!(refused.stderr.contains("1999-01-01") && refused.stderr.contains(&began), "{}", refused.stderr);
 }
