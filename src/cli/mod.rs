@@ -56,6 +56,7 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 use serde_json::{Value, json};
 use tracing_subscriber::EnvFilter;
@@ -489,12 +490,23 @@ pub fn place_of_subcommand(words: &[String]) -> Option<usize> {
     Some(place)
 }
 
+/// A board that is named from the root on can be used from a directory that was deleted.
+fn start_directory(board: Option<&Path>) -> anyhow::Result<PathBuf> {
+    match env::current_dir() {
+        Err(_) if board.is_some_and(Path::is_absolute) => Ok(PathBuf::from("/")),
+        cwd => cwd.context(
+            "the directory that this was started in is gone or cannot be read; change to another one, or name the board \
+             from the root on: --dir /PROJECT/.coordination",
+        ),
+    }
+}
+
 impl Session {
     fn new(arguments: &Arguments) -> anyhow::Result<Self> {
-        let cwd = env::current_dir()?;
         let home = env::home_dir();
         let workspace = env::var_os("WORKSPACE_FOLDER_PATHS").map(PathBuf::from);
         let variable = env::var_os("COORDINATION_DIR").filter(|value| !value.is_empty());
+        let cwd = start_directory(arguments.dir.as_deref().or(variable.as_deref().map(Path::new)))?;
         let location = Location::of(&Start {
             dir: arguments.dir.as_deref(),
             env: variable.as_deref(),

@@ -405,6 +405,28 @@ fn before_there_is_a_board_nothing_has_a_time() {
 }
 
 #[test]
+fn a_board_that_is_named_is_used_from_a_directory_that_is_gone() {
+    let project = Project::new();
+    project.says(&["add", "first"]);
+    let from_nowhere = |arguments: &[&str]| {
+        let mut command = Command::new("sh");
+        command.current_dir(project.dir("project")).env("HOME", project.dir("home")).env_remove("COORDINATION_DIR");
+        command
+            .args(["-c", "mkdir gone && cd gone && rmdir ../gone && exec \"$0\" \"$@\""])
+            .arg(env!("CARGO_BIN_EXE_callboard"));
+        command.args(arguments);
+        Ran::of(&mut command)
+    };
+    let board = project.board();
+    let named = from_nowhere(&["--dir", board.to_str().expect("text"), "tasks"]);
+    assert_eq!(named.code, 0, "{}", named.err);
+    contains(&named.out, &["first"]);
+    for arguments in [["tasks"].as_slice(), &["--dir", "../.coordination", "tasks"]] {
+        from_nowhere(arguments).fails(FAILED, &["is gone", "--dir /"]);
+    }
+}
+
+#[test]
 fn a_directory_that_everybody_shares_is_not_to_be_closed_to_them() {
     use std::os::unix::fs::PermissionsExt;
     let project = Project::new();
