@@ -1,7 +1,7 @@
 //! The board on disk as one process holds it: lock, journal, state file; how it is made, loaded and caught up with.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -214,13 +214,10 @@ impl Board {
 
     /// The journal and its first event: a new board, the state file that lies there, or what is left of a board.
     fn begin(dir: &Path, author: &Author, board_id: &str) -> Result<Option<String>, BoardError> {
-        let found = statefile::load(dir)?;
-        if found.is_some() {
-            keep_copy(dir).map_err(|source| io_error("cannot copy the state file in", dir, source))?;
-        }
-        let first = match found {
+        let first = match statefile::load(dir)? {
             None if recovery::evidence(dir).is_empty() => Event::BoardCreated { board_id: board_id.to_owned() },
             Some(Found::Foreign { document, notes }) => {
+                keep_copy(dir).map_err(|source| io_error("cannot copy the state file in", dir, source))?;
                 notes.iter().for_each(|note| tracing::warn!("state file: {note}"));
                 imported("option-b", *document, board_id)
             }
@@ -636,9 +633,13 @@ pub fn before_first_write(dir: &Path) -> Result<State, BoardError> {
     match statefile::load(dir)? {
         Some(Found::Foreign { document, .. } | Found::Sound(document)) => Ok(State::from_document(*document)),
         None if recovery::evidence(dir).is_empty() => Ok(State::new()),
-        Some(Found::Unsound { .. }) | None => {
+        found @ (Some(Found::Unsound { .. }) | None) => {
+            let of_file = match found {
+                Some(Found::Unsound { reason }) => format!("the state file is not sound: {reason}"),
+                _ => "no state file".to_owned(),
+            };
             let newest = recovery::earlier(dir).into_iter().max_by_key(|(document, _)| document.board.seq);
-            let unsound = || nothing_sound(dir, "no journal, no sound state file and no sound snapshot");
+            let unsound = || nothing_sound(dir, format!("no journal, no sound snapshot, and {of_file}"));
             newest.map(|(document, _)| State::from_document(document)).ok_or_else(unsound)
         }
     }
@@ -718,17 +719,31 @@ pub fn stepped_in(events: &[Recorded]) -> i64 {
     steps.sum()
 }
 
-/// What was imported stays beside the board as it was.
+/// What was imported stays beside the board as it was, once, however often that is tried.
 fn keep_copy(dir: &Path) -> io::Result<()> {
-    let mut original = fs_err::File::open(dir.join(statefile::FILE_NAME))?;
+    let copy_of = |number: u64| dir.join(format!("{}.imported-{number}", statefile::FILE_NAME));
+    let original = fs_err::read(dir.join(statefile::FILE_NAME))?;
     let mut options = fs_err::OpenOptions::new();
     let options = fs_err::os::unix::fs::OpenOptionsExt::mode(options.write(true).create_new(true), 0o600);
-    let copy = (1..).map(|number| options.open(dir.join(format!("{}.imported-{number}", statefile::FILE_NAME))));
-    let taken = |copy: &io::Result<_>| copy.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists);
-    for mut copy in copy.skip_while(taken).take(1) {
-        io::copy(&mut original, copy.as_mut().map_err(|error| io::Error::from(error.kind()))?)?;
+    for number in 1.. {
+        match options.open(copy_of(number)) {
+            Ok(mut copy) => {
+                return copy.write_all(&original).inspect_err(|_| drop(fs_err::remove_file(copy_of(number))));
+            }
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            // A start that did not come to its end has left it.
+            Err(_) if is_copy(&copy_of(number), &original) => return Ok(()),
+            Err(_) => {}
+        }
     }
     Ok(())
+}
+
+/// Of another length it is not read, nor if it is no file.
+fn is_copy(path: &Path, original: &[u8]) -> bool {
+    let is_as_long =
+        fs_err::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.len() == original.len() as u64);
+    is_as_long && fs_err::read(path).is_ok_and(|copy| copy == original)
 }
 
 /// Presence does not carry over: the processes are not ours.

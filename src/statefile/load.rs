@@ -237,7 +237,12 @@ fn marks_of_flat(bytes: &[u8]) -> Option<Marks> {
     })
 }
 
+/// Some editors put it before what they save as UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 pub(super) fn recognise(bytes: &[u8]) -> Result<Found, LoadError> {
+    let text = bytes.strip_prefix(BYTE_ORDER_MARK);
+    let (bytes, is_marked) = (text.unwrap_or(bytes), text.is_some());
     // Serde would also take the fields from an array.
     if bytes.trim_ascii_start().first() != Some(&b'{') {
         return Ok(unsound("it is not a JSON object"));
@@ -252,6 +257,8 @@ pub(super) fn recognise(bytes: &[u8]) -> Result<Found, LoadError> {
             Some(found) if found > u64::from(SCHEMA_VERSION) => {
                 Err(LoadError::Newer { found, supported: SCHEMA_VERSION })
             }
+            // We write none; somebody has saved it, and it may be an edit.
+            Some(1..) if is_marked => Ok(unsound("there is a byte order mark before it")),
             Some(1..) => Ok(verify(bytes, &marks)),
             _ => Ok(unsound(format!("{version} is not a schema version"))),
         },

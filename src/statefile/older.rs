@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use serde_path_to_error::Segment;
 
 use super::load::{Found, unsound};
 use crate::state::agent::{Agent, Discovery, Role};
@@ -90,14 +91,15 @@ pub fn import(bytes: &[u8]) -> Found {
     if let Err(error) = strict::check(bytes) {
         return unsound(format!("it has no schema_version and is no older state file either: {error}"));
     }
-    let read = serde_json::from_slice(bytes).and_then(|mut value: Value| {
-        harmless::value(&mut value);
-        redact::value(&mut value);
-        serde_json::from_value(value)
-    });
-    let old: OldState = match read {
-        Ok(old) => old,
+    let mut value: Value = match serde_json::from_slice(bytes) {
+        Ok(value) => value,
         Err(error) => return unsound(format!("it has no schema_version and is no older state file either: {error}")),
+    };
+    harmless::value(&mut value);
+    redact::value(&mut value);
+    let old: OldState = match serde_path_to_error::deserialize(&value) {
+        Ok(old) => old,
+        Err(error) => return unsound(unread(&value, &error)),
     };
     let mut notes = Vec::new();
     let created_at = time(old.created_at.as_deref());
@@ -141,6 +143,24 @@ pub fn import(bytes: &[u8]) -> Found {
         checkpoints,
     };
     Found::Foreign { document: Box::new(document), notes }
+}
+
+/// What of it cannot be read, by the task's id if it is of one.
+fn unread(value: &Value, error: &serde_path_to_error::Error<serde_json::Error>) -> String {
+    let mut path = error.path().iter();
+    let index = path.find_map(|segment| match segment {
+        Segment::Seq { index } => Some(*index),
+        _ => None,
+    });
+    let id = index
+        .and_then(|index| value["tasks"][index].get("id"))
+        .filter(|_| error.path().to_string().starts_with("tasks["));
+    let of = id.map(|id| format!(" of task {id}")).unwrap_or_default();
+    format!(
+        "it is a state file of the broker before callboard, and {}{of} cannot be read: {}; mend that in the file and try again",
+        error.path(),
+        error.inner()
+    )
 }
 
 /// 1970 for what is missing or no time.

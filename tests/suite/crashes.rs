@@ -312,6 +312,36 @@ fn option_b_file_is_imported_by_the_first_write_and_kept() {
 }
 
 #[test]
+fn old_file_that_cannot_be_read_is_left_alone_and_names_the_task() {
+    let board = Board::new();
+    board.make_dir();
+    let text = |priority: Value| {
+        let tasks = json!([{"id": "good"}, {"id": "bad", "priority": priority}]);
+        json!({"goal": "g", "created_at": "2026-03-01T10:00:00.000Z", "tasks": tasks}).to_string()
+    };
+    fs::write(board.file(STATE_FILE), text(json!("high"))).unwrap();
+    for (operation, arguments) in [("get_status", json!({})), ("create_task", json!({"description": "d"}))] {
+        for _ in 0..3 {
+            let refused = board.cli(operation, arguments.clone());
+            assert_eq!(refused.code(), "state_file_unusable", "{}", refused.stderr);
+            for part in ["bad", "tasks[1].priority", "try again"] {
+                assert!(refused.stderr.contains(part), "{operation}: {}", refused.stderr);
+            }
+        }
+    }
+    assert!(!board.file("mcp-state.json.imported-1").exists());
+    // With the mark that some editors put before it.
+    let mended = [b"\xef\xbb\xbf".as_slice(), text(json!(1)).as_bytes()].concat();
+    fs::write(board.file(STATE_FILE), &mended).unwrap();
+    fs::write(board.file("mcp-state.json.imported-1"), &mended).unwrap();
+    assert_eq!(board.cli_ok("get_status", json!({}))["last_activity"], "2026-03-01T10:00:00.000Z");
+    assert_eq!(board.cli_ok("get_master_plan", json!({}))["created_at"], "2026-03-01T10:00:00.000Z");
+    board.cli_ok("create_task", json!({"description": "d"}));
+    assert_eq!(board.tasks().len(), 3);
+    assert!(!board.file("mcp-state.json.imported-2").exists(), "it is there already");
+}
+
+#[test]
 fn secrets_of_an_imported_file_do_not_come_over() {
     let board = Board::new();
     board.make_dir();
