@@ -489,9 +489,15 @@ fn prepare<O: Operation>(arguments: Value) -> Result<Box<dyn Prepared>, Refusal>
     harmless::value(&mut arguments);
     // Nothing of a read is kept.
     let redacted = if O::ANNOTATIONS.read_only { 0 } else { redact::value(&mut arguments) };
-    let whole = has_whole_fraction(&arguments).then(|| with_integers(arguments.clone()));
+    let kept = needs_patience(&arguments).then(|| arguments.clone());
     let parsed = serde_path_to_error::deserialize(arguments);
-    let parsed = parsed.or_else(|error| whole.and_then(|whole| serde_json::from_value(whole).ok()).ok_or(error));
+    let parsed = parsed.or_else(|error| match kept {
+        Some(mut arguments) => {
+            schema::drop_nulls(&mut arguments, &Value::Object(schema::of::<O::Params>()));
+            serde_path_to_error::deserialize(with_integers(arguments))
+        }
+        None => Err(error),
+    });
     match parsed {
         Ok(params) => Ok(Box::new(Parsed::<O> { params, redacted })),
         Err(error) => Err(Refusal::BadArguments {
@@ -511,12 +517,14 @@ fn integer(number: &serde_json::Number) -> Option<i64> {
     (fraction.fract() == 0.0).then_some(fraction as i64)
 }
 
-fn has_whole_fraction(value: &Value) -> bool {
+/// It has numbers like `5.0`, or nulls, which may stand for what is left out.
+fn needs_patience(value: &Value) -> bool {
     match value {
+        Value::Null => true,
         Value::Number(number) => integer(number).is_some(),
-        Value::Array(items) => items.iter().any(has_whole_fraction),
-        Value::Object(fields) => fields.values().any(has_whole_fraction),
-        Value::Null | Value::Bool(_) | Value::String(_) => false,
+        Value::Array(items) => items.iter().any(needs_patience),
+        Value::Object(fields) => fields.values().any(needs_patience),
+        Value::Bool(_) | Value::String(_) => false,
     }
 }
 
