@@ -16,6 +16,7 @@ use fs_err::os::unix::fs::OpenOptionsExt;
 use std::cell::Cell;
 use std::fs::File;
 use std::io;
+use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -387,12 +388,13 @@ impl SqliteJournal {
         link.ok_or_else(|| damaged(after, "it is missing"))
     }
 
-    /// Hands out at most `limit` rows behind `link`, each verified, with the link at it; answers the last link.
+    /// Hands out at most `limit` rows behind `link`, each verified, with the link at it, until one is the last that is wanted;
+    /// answers the last link.
     fn rows_after(
         &self,
         mut link: Link,
         limit: usize,
-        mut take: impl FnMut(Row, &Link) -> Result<(), JournalError>,
+        mut take: impl FnMut(Row, &Link) -> Result<ControlFlow<()>, JournalError>,
     ) -> Result<Link, JournalError> {
         let mut missing = limit;
         loop {
@@ -407,7 +409,9 @@ impl SqliteJournal {
                     break;
                 }
                 link = row.verify(&link, &hash)?;
-                take(row, &link)?;
+                if take(row, &link)?.is_break() {
+                    return Ok(link);
+                }
                 missing -= 1;
             }
             let Some((row, hash)) = gap else { return Ok(link) };
@@ -418,13 +422,31 @@ impl SqliteJournal {
             }
             for (row, at) in archived.into_iter().take(missing) {
                 link = at;
-                take(row, &link)?;
+                if take(row, &link)?.is_break() {
+                    return Ok(link);
+                }
                 missing -= 1;
             }
             if missing == 0 {
                 return Ok(link);
             }
         }
+    }
+
+    /// Hands out what [`read_from`](Journal::read_from) answers one by one, until `take` breaks: large events are never held
+    /// together.
+    pub fn each_from(
+        &self,
+        after: u64,
+        limit: usize,
+        mut take: impl FnMut(Recorded) -> ControlFlow<()>,
+    ) -> Result<(), JournalError> {
+        let link = self.rows_after(self.link_at(after)?, limit, |row, _| {
+            self.pass(&row);
+            Ok(take(row.recorded()?))
+        })?;
+        self.remember(link);
+        Ok(())
     }
 
     /// What the first event is chained to.
@@ -451,12 +473,10 @@ impl Journal for SqliteJournal {
 
     fn read_from(&self, after: u64, limit: usize) -> Result<Vec<Recorded>, JournalError> {
         let mut events = Vec::new();
-        let link = self.rows_after(self.link_at(after)?, limit, |row, _| {
-            self.pass(&row);
-            events.push(row.recorded()?);
-            Ok(())
+        self.each_from(after, limit, |recorded| {
+            events.push(recorded);
+            ControlFlow::Continue(())
         })?;
-        self.remember(link);
         Ok(events)
     }
 

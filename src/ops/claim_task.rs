@@ -452,7 +452,7 @@ fn discoveries(task: &Task, state: &State) -> Vec<String> {
 }
 
 /// At most `bytes` of `text` as JSON, cut between characters.
-fn shortened(text: &str, bytes: usize) -> String {
+pub(super) fn shortened(text: &str, bytes: usize) -> String {
     let mut size = 0;
     let mut cut = 0;
     for (start, c) in text.char_indices() {

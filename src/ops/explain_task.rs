@@ -1,3 +1,4 @@
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -201,11 +202,16 @@ fn last_change(id: &TaskId, state: &State, history: &dyn History) -> Result<Opti
     let oldest = before.saturating_sub(LOOKED_AT);
     while before > oldest.max(1) {
         let start = (before - 1).saturating_sub(READ_AT_ONCE);
-        let mut events = history.events_after(start, usize::try_from(before - 1 - start).unwrap_or_default())?;
-        // A journal that goes on from a state may begin behind these.
-        events.retain(|recorded| recorded.seq < before);
-        if let Some(found) = events.into_iter().rev().find(|recorded| recorded.event.tasks().contains(&id)) {
-            return Ok(Some(found));
+        let mut found = None;
+        history.each_after(start, usize::try_from(before - 1 - start).unwrap_or_default(), &mut |recorded| {
+            // A journal that goes on from a state may begin behind what is asked for.
+            if recorded.seq < before && recorded.event.tasks().contains(&id) {
+                found = Some(recorded);
+            }
+            ControlFlow::Continue(())
+        })?;
+        if found.is_some() {
+            return Ok(found);
         }
         before = start + 1;
     }

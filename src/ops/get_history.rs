@@ -1,9 +1,12 @@
+use std::collections::VecDeque;
 use std::num::NonZeroU32;
+use std::ops::ControlFlow;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::telling::{Page, told};
 use super::{Annotations, Call, EventFilter, History, Operation, READ, Toolset, input};
 use crate::state::State;
 use crate::state::event::{Event, Recorded};
@@ -33,6 +36,7 @@ pub struct Params {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
+    /// Large ones in brief: `shortened`
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     events: Vec<Value>,
     /// There is more: call again with it as `before_seq`, or as `since_seq` if that was given
@@ -41,11 +45,9 @@ pub struct Reply {
 }
 
 /// Events that one call looks at, so that a rare kind does not read the whole journal at once.
-const LOOKED_AT: u64 = 5_000;
+const LOOKED_AT: usize = 5_000;
 /// Events read in one go.
 const READ_AT_ONCE: u64 = 500;
-/// A page ends when it has so many bytes.
-const PAGE_BYTES: usize = 1 << 20;
 
 impl Operation for GetHistory {
     const NAME: &'static str = "get_history";
@@ -56,96 +58,99 @@ impl Operation for GetHistory {
     type Reply = Reply;
 
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
-        let mut page = Page {
+        let wanted = Wanted {
             filter: EventFilter::checked(&params.kinds, params.task_id.as_deref())?,
             agent: params.agent.as_deref().map(AgentId::checked).transpose()?,
-            size: input::page(params.limit, 50)?,
-            events: Vec::new(),
-            bytes: 0,
+            since: params.since.unwrap_or_default(),
         };
-        let unread = |detail| Refusal::HistoryUnread { detail };
-        let since = params.since.unwrap_or_default();
+        let size = input::page(params.limit, 50)?;
+        let mut page = Page::new(size);
         let next = match params.since_seq {
-            Some(seq) => page.forwards(call.history, seq.min(state.seq()), state.seq(), since),
+            Some(seq) => forwards(&mut page, &wanted, call.history, seq.min(state.seq()), state.seq()),
             None => {
                 let before = params.before_seq.unwrap_or(u64::MAX).min(state.seq() + 1);
-                page.backwards(call.history, before, since)
+                backwards(&mut page, size, &wanted, call.history, before)
             }
         };
-        Ok(Reply { next: next.map_err(unread)?, events: page.events })
+        let next = next.map_err(|detail| Refusal::HistoryUnread { detail })?;
+        Ok(Reply { next, events: page.into_events() })
     }
 }
 
-struct Page {
+struct Wanted {
     filter: EventFilter,
     agent: Option<AgentId>,
-    size: usize,
-    events: Vec<Value>,
-    bytes: usize,
+    since: Timestamp,
 }
 
-impl Page {
-    /// Answers where the next page begins.
-    fn forwards(
-        &mut self,
-        history: &dyn History,
-        seq: u64,
-        head: u64,
-        since: Timestamp,
-    ) -> Result<Option<u64>, String> {
-        let mut at = seq;
-        while at < head && at - seq < LOOKED_AT {
-            let events = history.events_after(at, READ_AT_ONCE as usize)?;
-            if events.is_empty() {
-                return Ok(None);
-            }
-            for recorded in events {
-                at = recorded.seq;
-                if recorded.at >= since && self.take(&recorded) {
-                    return Ok((at < head).then_some(at));
-                }
-            }
-        }
-        Ok((at < head).then_some(at))
-    }
-
-    fn backwards(&mut self, history: &dyn History, before: u64, since: Timestamp) -> Result<Option<u64>, String> {
-        let mut at = before.max(1);
-        while at > 1 && before - at < LOOKED_AT {
-            let start = (at - 1).saturating_sub(READ_AT_ONCE);
-            let count = usize::try_from(at - 1 - start).unwrap_or_default();
-            let events = history.events_after(start, count)?;
-            let before = events.partition_point(|recorded| recorded.seq < at);
-            let Some(oldest) = events[..before].first().map(|recorded| recorded.seq) else { return Ok(None) };
-            // Before it there is nothing in a journal that goes on from a state.
-            let first = if oldest > start + 1 { oldest } else { 1 };
-            for recorded in events[..before].iter().rev() {
-                if recorded.at < since {
-                    return Ok(None);
-                }
-                at = recorded.seq;
-                if self.take(recorded) {
-                    return Ok((at > first).then_some(at));
-                }
-            }
-            if first > 1 {
-                return Ok(None);
-            }
-            at = start + 1;
-        }
-        Ok((at > 1).then_some(at))
-    }
-
-    /// Answers whether the page is full.
-    fn take(&mut self, recorded: &Recorded) -> bool {
+impl Wanted {
+    fn has(&self, recorded: &Recorded) -> bool {
         let concerns = |agent: &AgentId| recorded.actor.as_ref() == Some(agent) || names(&recorded.event, agent);
-        if self.filter.wants(recorded) && self.agent.as_ref().is_none_or(concerns) {
-            let event = told(recorded);
-            self.bytes += event.to_string().len();
-            self.events.push(event);
-        }
-        self.events.len() >= self.size || self.bytes >= PAGE_BYTES
+        self.filter.wants(recorded) && self.agent.as_ref().is_none_or(concerns)
     }
+}
+
+/// Answers where the next page begins.
+fn forwards(
+    page: &mut Page,
+    wanted: &Wanted,
+    history: &dyn History,
+    seq: u64,
+    head: u64,
+) -> Result<Option<u64>, String> {
+    let mut at = seq;
+    history.each_after(seq, LOOKED_AT, &mut |recorded| {
+        let is_told = recorded.at >= wanted.since && wanted.has(&recorded);
+        if is_told && (page.is_full() || !page.add(told(&recorded))) {
+            return ControlFlow::Break(());
+        }
+        at = recorded.seq;
+        ControlFlow::Continue(())
+    })?;
+    Ok((at < head).then_some(at))
+}
+
+fn backwards(
+    page: &mut Page,
+    size: usize,
+    wanted: &Wanted,
+    history: &dyn History,
+    before: u64,
+) -> Result<Option<u64>, String> {
+    let mut at = before.max(1);
+    while at > 1 && before - at < LOOKED_AT as u64 {
+        let start = (at - 1).saturating_sub(READ_AT_ONCE);
+        let (mut newest, mut is_over, mut oldest) = (VecDeque::new(), false, None);
+        history.each_after(start, usize::try_from(at - 1 - start).unwrap_or_default(), &mut |recorded| {
+            // A journal that goes on from a state may begin behind what is asked for.
+            if recorded.seq >= at {
+                return ControlFlow::Break(());
+            }
+            oldest.get_or_insert(recorded.seq);
+            if recorded.at < wanted.since {
+                // What came before it is not asked for either.
+                newest.clear();
+                is_over = true;
+            } else if wanted.has(&recorded) {
+                newest.push_back((recorded.seq, told(&recorded)));
+                // One more than the page has room for tells where the next begins.
+                if newest.len() > size + 1 {
+                    newest.pop_front();
+                }
+            }
+            ControlFlow::Continue(())
+        })?;
+        for (seq, event) in newest.into_iter().rev() {
+            if !page.add(event) {
+                return Ok(Some(seq + 1));
+            }
+        }
+        if is_over || oldest != Some(start + 1) {
+            return Ok(None);
+        }
+        at = start + 1;
+    }
+    Ok((at > 1).then_some(at))
 }
 
 fn names(event: &Event, id: &AgentId) -> bool {
@@ -156,23 +161,4 @@ fn names(event: &Event, id: &AgentId) -> bool {
         | Event::DiscoveryAdded { agent, .. } => agent == id,
         _ => false,
     }
-}
-
-/// The event as JSON, without the whole state that a few carry.
-fn told(recorded: &Recorded) -> Value {
-    let (extra, document) = match &recorded.event {
-        Event::Imported { source, document } => (json!({"source": source}), document),
-        Event::StateRestored { restored_seq, snapshot, document } => {
-            (json!({"restored_seq": restored_seq, "snapshot": snapshot}), document)
-        }
-        _ => return serde_json::to_value(recorded).unwrap_or_default(),
-    };
-    let mut told = json!({
-        "seq": recorded.seq, "at": recorded.at, "writer": recorded.participant, "actor": recorded.actor,
-        "kind": recorded.event.kind(), "tasks": document.tasks.len(), "agents": document.agents.len(),
-    });
-    if let (Some(told), Value::Object(extra)) = (told.as_object_mut(), extra) {
-        told.extend(extra);
-    }
-    told
 }

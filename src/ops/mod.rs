@@ -61,6 +61,7 @@ mod schema;
 mod send_message;
 mod start_task;
 mod stop_run;
+mod telling;
 mod update_run;
 mod update_task;
 mod verify_bundles;
@@ -74,6 +75,8 @@ pub use get_status::Reply as StatusReply;
 pub use health_check::Vitals;
 pub use principal::Principal;
 pub use wait_for_events::EventFilter;
+
+use std::ops::ControlFlow;
 
 use apply_batch::ApplyBatch;
 use create_task::CreateTask;
@@ -230,8 +233,23 @@ pub enum DefaultAgent {
 
 /// The past, for the few operations that read it.
 pub trait History {
-    /// Up to `limit` events after `seq`.
-    fn events_after(&self, seq: u64, limit: usize) -> Result<Vec<Recorded>, String>;
+    /// Hands out up to `limit` events after `seq` one by one, until `take` breaks.
+    fn each_after(
+        &self,
+        seq: u64,
+        limit: usize,
+        take: &mut dyn FnMut(Recorded) -> ControlFlow<()>,
+    ) -> Result<(), String>;
+
+    /// The same at once, for what is known to be small.
+    fn events_after(&self, seq: u64, limit: usize) -> Result<Vec<Recorded>, String> {
+        let mut events = Vec::new();
+        self.each_after(seq, limit, &mut |recorded| {
+            events.push(recorded);
+            ControlFlow::Continue(())
+        })?;
+        Ok(events)
+    }
 
     /// The newest `limit` files in which hand edits are kept that were not taken over.
     fn rejected_edits(&self, _limit: usize) -> Vec<String> {

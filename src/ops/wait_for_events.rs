@@ -1,8 +1,11 @@
 use std::num::NonZeroU32;
+use std::ops::ControlFlow;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use super::telling::{Page, told};
 use super::{Annotations, Call, Operation, READ, Toolset, input};
 use crate::state::State;
 use crate::state::event::{KINDS, Recorded};
@@ -30,8 +33,9 @@ pub struct Params {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
+    /// Large ones in brief: `shortened`
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
-    events: Vec<Recorded>,
+    events: Vec<Value>,
     next_seq: u64,
     /// There is more after `next_seq` now
     more: bool,
@@ -99,14 +103,15 @@ impl Operation for WaitForEvents {
         let filter = EventFilter::checked(&params.kinds, params.task_id.as_deref())?;
         // A seq from before the board was made anew may lie beyond its head.
         let since = params.since_seq.min(state.seq());
-        let looked_at = call.history.events_after(since, LOOKED_AT);
-        let looked_at = looked_at.map_err(|detail| Refusal::HistoryUnread { detail })?;
-        let mut next_seq = looked_at.last().map_or(since, |last| last.seq);
-        let mut events: Vec<_> = looked_at.into_iter().filter(|recorded| filter.wants(recorded)).collect();
-        if events.len() > size {
-            events.truncate(size);
-            next_seq = events.last().map_or(next_seq, |last| last.seq);
-        }
-        Ok(Reply { events, next_seq, more: next_seq < state.seq() })
+        let (mut page, mut next_seq) = (Page::new(size), since);
+        let looked_at = call.history.each_after(since, LOOKED_AT, &mut |recorded| {
+            if filter.wants(&recorded) && (page.is_full() || !page.add(told(&recorded))) {
+                return ControlFlow::Break(());
+            }
+            next_seq = recorded.seq;
+            ControlFlow::Continue(())
+        });
+        looked_at.map_err(|detail| Refusal::HistoryUnread { detail })?;
+        Ok(Reply { events: page.into_events(), next_seq, more: next_seq < state.seq() })
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -601,13 +602,18 @@ pub struct JournalHistory<'a> {
 }
 
 impl History for JournalHistory<'_> {
-    fn events_after(&self, seq: u64, limit: usize) -> Result<Vec<Recorded>, String> {
+    fn each_after(
+        &self,
+        seq: u64,
+        limit: usize,
+        take: &mut dyn FnMut(Recorded) -> ControlFlow<()>,
+    ) -> Result<(), String> {
         let known = self.head.saturating_sub(seq.max(self.journal.base()));
         let limit = limit.min(usize::try_from(known).unwrap_or(usize::MAX));
         if limit == 0 {
-            return Ok(Vec::new());
+            return Ok(());
         }
-        self.journal.read_from(seq, limit).map_err(|error| error.to_string())
+        self.journal.each_from(seq, limit, take).map_err(|error| error.to_string())
     }
 
     fn rejected_edits(&self, limit: usize) -> Vec<String> {
@@ -619,8 +625,8 @@ impl History for JournalHistory<'_> {
 pub struct NoHistory;
 
 impl History for NoHistory {
-    fn events_after(&self, _: u64, _: usize) -> Result<Vec<Recorded>, String> {
-        Ok(Vec::new())
+    fn each_after(&self, _: u64, _: usize, _: &mut dyn FnMut(Recorded) -> ControlFlow<()>) -> Result<(), String> {
+        Ok(())
     }
 }
 

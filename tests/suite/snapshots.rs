@@ -618,6 +618,34 @@ fn history_ends_where_a_board_begins_that_goes_on_from_a_state() {
 }
 
 #[test]
+fn events_of_a_large_board_are_told_in_pages_that_can_be_read() {
+    let board = Board::new();
+    let mut client = board.mcp();
+    for batch in 0..3 {
+        let draft = |number| json!({"id": format!("t{batch}-{number}"), "description": "x".repeat(16 * 1024)});
+        client.ok("create_tasks_batch", json!({"tasks": (0..200).map(draft).collect::<Vec<_>>()}));
+    }
+    board.done(&["snapshot", "restore", "--seq", "3"]);
+    let (mut since, mut seqs, mut restored) = (0, Vec::new(), Value::Null);
+    loop {
+        let reply = client.ok("wait_for_events", json!({"since_seq": since}));
+        assert!(reply.to_string().len() < 80 * 1024, "{} bytes", reply.to_string().len());
+        for event in reply["events"].as_array().unwrap() {
+            seqs.push(event["seq"].as_u64().unwrap());
+            restored = event.clone();
+        }
+        since = reply["next_seq"].as_u64().unwrap();
+        if reply["more"] == false {
+            break;
+        }
+    }
+    assert_eq!(seqs, board.events().iter().map(|recorded| recorded.seq).collect::<Vec<_>>());
+    assert_eq!((&restored["kind"], &restored["tasks"]), (&json!("state_restored"), &json!(400)));
+    let history = board.run(&["history"]).stdout;
+    assert!(history.contains("200 tasks") && history.contains("after event 3"), "{history}");
+}
+
+#[test]
 fn backup_made_while_others_write_is_a_board_at_one_event() {
     let board = Board::new();
     board.add("first");

@@ -3,6 +3,7 @@
 //! After every step it asserts the invariants, and that replaying what was recorded gives the same state.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use callboard::mcp::resources::{Subject, is_list_changed_by};
@@ -56,8 +57,15 @@ pub struct World {
 struct Past(Vec<Recorded>);
 
 impl History for Past {
-    fn events_after(&self, seq: u64, limit: usize) -> Result<Vec<Recorded>, String> {
-        Ok(self.0.iter().filter(|recorded| recorded.seq > seq).take(limit).cloned().collect())
+    fn each_after(
+        &self,
+        seq: u64,
+        limit: usize,
+        take: &mut dyn FnMut(Recorded) -> ControlFlow<()>,
+    ) -> Result<(), String> {
+        let after = self.0.iter().filter(|recorded| recorded.seq > seq).take(limit);
+        _ = after.cloned().try_for_each(take);
+        Ok(())
     }
 }
 

@@ -1,5 +1,6 @@
 //! The pure core alone: a claim decided and applied, without disk, lock, thread or JSON.
 
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
@@ -176,8 +177,8 @@ fn envelope() -> Envelope {
 struct Unwritten;
 
 impl History for Unwritten {
-    fn events_after(&self, _seq: u64, _limit: usize) -> Result<Vec<Recorded>, String> {
-        Ok(Vec::new())
+    fn each_after(&self, _: u64, _: usize, _: &mut dyn FnMut(Recorded) -> ControlFlow<()>) -> Result<(), String> {
+        Ok(())
     }
 }
 

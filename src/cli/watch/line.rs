@@ -15,12 +15,34 @@ type Told = (&'static str, Tone, String);
 pub fn write(page: &mut Page, event: &Value) {
     // A newer server may know kinds that this build does not.
     let (word, tone, rest) = match serde_json::from_value::<Recorded>(event.clone()) {
-        Ok(recorded) => told(&recorded.event),
-        Err(_) => ("event", Tone::Plain, format!("{} {}", text(&event["kind"]), text(&event["task"]))),
+        Ok(recorded) if !is_cut(event) => told(&recorded.event),
+        _ => told_in_brief(event),
     };
     // Nobody acts when a lease ends.
     let actor = event["actor"].as_str().unwrap_or("-");
     page.entry(&format!("{} {actor}", clock(&text(&event["at"]))), word, tone, rest);
+}
+
+/// Lists are not whole in it.
+fn is_cut(event: &Value) -> bool {
+    let counts = event["counts"].as_object();
+    let told = |name: &String| event[name].as_array().map_or(0, Vec::len);
+    counts.into_iter().flatten().any(|(name, count)| *count != told(name))
+}
+
+/// What a reply does not tell whole, as far as it does.
+fn told_in_brief(event: &Value) -> Told {
+    match event["kind"].as_str() {
+        Some("imported") => ("imported", Tone::Good, format!("the board from {}", text(&event["source"]))),
+        Some("state_restored") => {
+            ("restored", Tone::Busy, format!("the board as it was after event {}", event["restored_seq"]))
+        }
+        _ => {
+            let counts = event["counts"].as_object().into_iter().flatten();
+            let counts: Vec<_> = counts.map(|(name, count)| format!("{count} {name}")).collect();
+            ("event", Tone::Plain, format!("{} {}{}", text(&event["kind"]), text(&event["task"]), counts.join(", ")))
+        }
+    }
 }
 
 /// `2026-03-01T12:00:00.000Z` to the second.

@@ -2,6 +2,7 @@
 //! the connections that have it, and all that have the same one see the same events.
 
 use std::io;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -69,7 +70,7 @@ impl SqliteJournal {
         let end = link;
         longer.rows_after(end, usize::MAX, |row, _| {
             link = insert(&transaction, &row, &link)?;
-            Ok(())
+            Ok(ControlFlow::Continue(()))
         })?;
         runs::mark_stale(&transaction)?;
         transaction.commit()?;

@@ -395,3 +395,120 @@ fn events_are_paged_without_gap_or_repeat() {
     let filtered = json!({"kinds": ["tasks_created"], "task_id": "t7"});
     world.call("wait_for_events", filtered).replies(json!({"events": [{"kind": "tasks_created"}], "more": false}));
 }
+
+/// Clients that fill in every argument write null for those that they have no value for.
+#[test]
+fn null_stands_for_an_argument_that_is_left_out() {
+    let mut world = World::new().agent("a1");
+    for entry in callboard::ops::all() {
+        let schema = Value::Object(entry.input_schema(false));
+        let mut arguments = sample(&schema);
+        assert!(entry.prepare(arguments.clone()).is_ok(), "{}: {arguments}", entry.name);
+        for (name, _) in schema["properties"].as_object().into_iter().flatten() {
+            let is_required = !arguments[name].is_null();
+            let given = std::mem::replace(&mut arguments[name], Value::Null);
+            let read = entry.prepare(arguments.clone()).map(drop);
+            assert_eq!(read.is_err(), is_required, "{}: {name} is null: {read:?}", entry.name);
+            arguments[name] = given;
+        }
+    }
+    let tasks = json!([{"description": "d", "priority": null, "tags": null, "demands": {"tags": null}, "id": "t"}]);
+    world.call("create_tasks_batch", json!({"tasks": tasks})).replies(json!({"task_ids": ["t"]}));
+    let missing = json!({"tasks": [{"description": null, "priority": null}]});
+    assert!(world.call("create_tasks_batch", missing).refuses("bad_arguments").contains("description"));
+    assert!(world.call("get_status", json!({"nothing": null})).refuses("bad_arguments").contains("nothing"));
+    world.claim("a1", "t");
+    let data = json!({"kept": null});
+    let done = json!({"task_id": "t", "output": "o", "files_modified": null, "data": data});
+    world.by("a1").call("complete_task", done).expect("it is done");
+    let results = json!([{"status": "done", "result": {"data": data}}]);
+    world.nobody().call("get_results", json!({"task_ids": ["t"], "limit": null})).replies(json!({"results": results}));
+}
+
+/// Arguments of that schema: those that are required.
+fn sample(schema: &Value) -> Value {
+    let of = |name: &Value| {
+        let name = name.as_str().expect("a name");
+        (name.to_owned(), sample(&schema["properties"][name]))
+    };
+    if let Some(first) = schema["enum"].get(0) {
+        return first.clone();
+    }
+    match schema["type"].as_str() {
+        Some("string") => json!("x"),
+        Some("integer" | "number") => json!(1),
+        Some("boolean") => json!(true),
+        Some("array") => json!([]),
+        _ => schema["required"].as_array().into_iter().flatten().map(of).collect::<serde_json::Map<_, _>>().into(),
+    }
+}
+
+#[test]
+fn a_named_task_without_a_result_is_told_with_its_status() {
+    let mut world = World::new().agent("a1").task("open").task("held").claimed("a1", "held");
+    let wanted = json!([{"task_id": "open", "status": "available"}, {"task_id": "held", "status": "claimed"}]);
+    world.call("get_results", json!({"task_ids": ["open", "held"]})).replies(json!({"results": wanted}));
+}
+
+/// What a model can read at once, with some room for the reply around the events.
+const READABLE: usize = 80 * 1024;
+
+#[test]
+fn large_events_end_the_page_and_are_told_in_brief() {
+    let mut world = World::new().agent("a1");
+    world.replays_seldom = true;
+    let long = "x".repeat(2 * 1024);
+    let drafts = (0..300).map(|number| json!({"id": format!("t{number}"), "title": "brief", "description": long}));
+    world.call("create_tasks_batch", json!({"tasks": drafts.collect::<Vec<_>>()})).expect("a batch");
+    for number in 0..40 {
+        world.create(&format!("single{number}"), json!({"description": "y".repeat(3_000)}));
+    }
+    let data = (0..500).map(|key| (key.to_string(), json!([[["z".repeat(90)]]]))).collect::<serde_json::Map<_, _>>();
+    world.claim("a1", "single0");
+    world
+        .by("a1")
+        .call("complete_task", json!({"task_id": "single0", "output": "o".repeat(60_000), "data": data}))
+        .expect("done");
+    world.nobody().call("init_coordination", json!({"goal": "g", "master_plan": "p".repeat(200_000)})).expect("set");
+    let (mut since, mut seen) = (0, Vec::new());
+    loop {
+        let asked = json!({"since_seq": since, "limit": 1_000});
+        let reply = world.call("wait_for_events", asked.clone()).expect("a page");
+        assert!(reply.to_string().len() <= READABLE, "{} bytes", reply.to_string().len());
+        let page = reply["events"].as_array().expect("events").clone();
+        let history = world.call("get_history", asked).expect("a page");
+        assert_eq!(history["events"], reply["events"]);
+        seen.extend(page);
+        since = reply["next_seq"].as_u64().expect("a place");
+        assert_eq!(history["next"].as_u64(), (reply["more"] == true).then_some(since));
+        if reply["more"] == false {
+            break;
+        }
+    }
+    let head = world.state.seq();
+    let seqs = |events: &[Value]| -> Vec<_> { events.iter().filter_map(|event| event["seq"].as_u64()).collect() };
+    assert_eq!(seqs(&seen), (1..=head).collect::<Vec<_>>());
+    let of = |kind: &str| seen.iter().filter(|event| event["kind"] == kind).collect::<Vec<_>>();
+    let batch = of("tasks_created")[0];
+    assert_eq!((&batch["shortened"], &batch["counts"]), (&json!(true), &json!({"tasks": 300})));
+    assert_eq!((&batch["tasks"][9]["id"], &batch["tasks"][9]["title"]), (&json!("t9"), &json!("brief")));
+    let single = of("tasks_created")[1];
+    assert_eq!(
+        (single["tasks"][0]["description"].as_str().map(str::len), single.get("shortened")),
+        (Some(3_000), None)
+    );
+    for (kind, field) in [("completed", "result"), ("plan_set", "master_plan")] {
+        assert!(of(kind).iter().any(|event| event["shortened"] == true && !event[field].is_null()), "{kind}");
+    }
+    let (mut before, mut backwards) = (Value::Null, Vec::new());
+    loop {
+        let reply = world.call("get_history", json!({"before_seq": before, "limit": 1_000})).expect("a page");
+        assert!(reply.to_string().len() <= READABLE, "{} bytes", reply.to_string().len());
+        backwards.extend(seqs(reply["events"].as_array().expect("events")));
+        before = reply["next"].clone();
+        if before.is_null() {
+            break;
+        }
+    }
+    assert_eq!(backwards, (1..=head).rev().collect::<Vec<_>>());
+}

@@ -1,6 +1,7 @@
 //! The machine of a simulation: clocks, a disk that loses what was not synced, and processes that take the same steps as
 //! a participant's writer.
 
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -105,8 +106,15 @@ pub struct Machine {
 struct Past<'a>(&'a MemoryJournal);
 
 impl History for Past<'_> {
-    fn events_after(&self, seq: u64, limit: usize) -> Result<Vec<Recorded>, String> {
-        self.0.read_from(seq, limit).map_err(|error| error.to_string())
+    fn each_after(
+        &self,
+        seq: u64,
+        limit: usize,
+        take: &mut dyn FnMut(Recorded) -> ControlFlow<()>,
+    ) -> Result<(), String> {
+        let events = self.0.read_from(seq, limit).map_err(|error| error.to_string())?;
+        _ = events.into_iter().try_for_each(take);
+        Ok(())
     }
 }
 

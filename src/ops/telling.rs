@@ -1,0 +1,151 @@
+//! Events as replies tell them: a page ends by bytes, and what is larger than a page has room for is told in brief. The
+//! journal and the feed have them whole.
+
+use serde_json::{Map, Value, json};
+
+use super::claim_task::shortened;
+use crate::state::document::Document;
+use crate::state::event::{Event, Recorded};
+
+/// What the events of one reply have at most, in bytes of JSON, or else one event: they stand in it twice, and a model reads
+/// them.
+const PAGE_BYTES: usize = 64 * 1024;
+/// An event that has more is told in brief.
+const EVENT_BYTES: usize = 16 * 1024;
+
+/// Fields of one object that are told, which only what agents make up has more of.
+const FIELDS: usize = 40;
+/// How brief, from the least that is left out to what is always small enough.
+const BRIEFER: [Brevity; 3] = [
+    Brevity { text: 1_000, entries: 40, depth: 4 },
+    Brevity { text: 160, entries: 40, depth: 4 },
+    Brevity { text: 160, entries: 10, depth: 3 },
+];
+
+/// The events of one reply.
+pub struct Page {
+    size: usize,
+    events: Vec<Value>,
+    bytes: usize,
+}
+
+impl Page {
+    /// Of at most `size` events.
+    pub fn new(size: usize) -> Self {
+        Self { size, events: Vec::new(), bytes: 0 }
+    }
+
+    /// Answers whether there was room for it; the next page begins with it if there was none.
+    pub fn add(&mut self, event: Value) -> bool {
+        let bytes = event.to_string().len();
+        let has_room = self.events.is_empty() || self.bytes + bytes <= PAGE_BYTES;
+        if !has_room || self.is_full() {
+            return false;
+        }
+        self.bytes += bytes;
+        self.events.push(event);
+        true
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.events.len() >= self.size
+    }
+
+    pub fn into_events(self) -> Vec<Value> {
+        self.events
+    }
+}
+
+/// The event as JSON: whole if it is small and has not the state of a board in it.
+pub fn told(recorded: &Recorded) -> Value {
+    match &recorded.event {
+        Event::Imported { source, document } => of_document(recorded, document, json!({"source": source})),
+        Event::StateRestored { restored_seq, snapshot, document } => {
+            of_document(recorded, document, json!({"restored_seq": restored_seq, "snapshot": snapshot}))
+        }
+        _ => {
+            let whole = serde_json::to_value(recorded).unwrap_or_default();
+            if whole.to_string().len() <= EVENT_BYTES { whole } else { in_brief(whole) }
+        }
+    }
+}
+
+fn of_document(recorded: &Recorded, document: &Document, extra: Value) -> Value {
+    let mut told = json!({
+        "seq": recorded.seq, "at": recorded.at, "writer": recorded.participant, "actor": recorded.actor,
+        "kind": recorded.event.kind(), "tasks": document.tasks.len(), "agents": document.agents.len(),
+    });
+    if let (Some(told), Value::Object(extra)) = (told.as_object_mut(), extra) {
+        told.extend(extra);
+    }
+    told
+}
+
+/// The same fields with less in them, and how many entries its lists have.
+fn in_brief(mut event: Value) -> Value {
+    let counts = counts(&event);
+    for brevity in &BRIEFER {
+        brevity.shorten(&mut event, 0);
+        if event.to_string().len() <= EVENT_BYTES {
+            break;
+        }
+    }
+    event["shortened"] = Value::Bool(true);
+    if !counts.is_empty() {
+        event["counts"] = Value::Object(counts);
+    }
+    event
+}
+
+fn counts(event: &Value) -> Map<String, Value> {
+    let fields = event.as_object().into_iter().flatten();
+    fields.filter_map(|(name, value)| Some((name.clone(), Value::from(value.as_array()?.len())))).collect()
+}
+
+struct Brevity {
+    /// Bytes of one text.
+    text: usize,
+    /// Of one list.
+    entries: usize,
+    /// Of lists and objects in each other, from the event on.
+    depth: usize,
+}
+
+impl Brevity {
+    fn shorten(&self, value: &mut Value, depth: usize) {
+        match value {
+            Value::String(text) if text.len() > self.text => *text = shortened(text, self.text),
+            Value::Array(items) => {
+                // Of many things each is told by what it has itself: its id, its title.
+                if items.iter().all(Value::is_object) {
+                    items
+                        .iter_mut()
+                        .filter_map(Value::as_object_mut)
+                        .for_each(|item| item.retain(|_, value| is_one(value)));
+                }
+                items.retain(|item| self.keeps(item, depth));
+                items.truncate(self.entries);
+                items.iter_mut().for_each(|item| self.shorten(item, depth + 1));
+            }
+            Value::Object(fields) => {
+                let mut left = FIELDS;
+                fields.retain(|_, value| {
+                    let keeps = left > 0 && self.keeps(value, depth);
+                    left -= usize::from(keeps);
+                    keeps
+                });
+                fields.values_mut().for_each(|value| self.shorten(value, depth + 1));
+            }
+            _ => {}
+        }
+    }
+
+    fn keeps(&self, value: &Value, depth: usize) -> bool {
+        depth + 1 < self.depth || is_one(value)
+    }
+}
+
+/// No list and no object.
+fn is_one(value: &Value) -> bool {
+    !value.is_array() && !value.is_object()
+}
