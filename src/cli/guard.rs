@@ -26,7 +26,8 @@ pub struct Arguments {
     /// The files that the next git commit changes
     #[arg(long, conflicts_with = "files")]
     staged: bool,
-    /// Write git's pre-commit hook, which stops a commit of files that another agent holds
+    /// Write git's pre-commit hook, which stops a commit of files that another agent holds; where no agent is named (--agent,
+    /// CALLBOARD_AGENT, or the session that commits), what is held from the same worktree passes
     #[arg(long, conflicts_with_all = ["files", "staged"])]
     install_git_hook: bool,
 }

@@ -5,7 +5,7 @@ use callboard::state::limit;
 use callboard::state::time::MINUTE;
 use serde_json::{Value, json};
 
-use crate::harness::Board;
+use crate::harness::{Board, Client};
 use crate::world::{Answered, World};
 
 fn team() -> World {
@@ -73,7 +73,8 @@ fn what_cannot_be_delivered_is_refused_with_the_way_out() {
 fn unread_messages_are_told_with_every_reply_until_they_are_acknowledged() {
     let mut world = team().claimed("a2", "t");
     let (first, second) = (send(&mut world, "lead", "a2", "first"), send(&mut world, "a1", "a2", "second"));
-    let told = json!({"unread_messages": {"count": 2, "next": "get_messages"}});
+    let command = "callboard --agent a2 messages";
+    let told = json!({"unread_messages": {"count": 2, "next": "get_messages", "cli": command}});
     world.by("a2").call("claim_task", json!({})).replies(told.clone());
     world.call("heartbeat", json!({"task_id": "t"})).replies(told.clone());
     world.call("claim_task", json!({})).replies(told);
@@ -284,6 +285,27 @@ fn a_person_is_asked_on_the_status_and_answers_from_the_command_line() {
     let put_away = board.document()["messages"].as_array().unwrap().last().unwrap()["id"].as_str().unwrap().to_owned();
     assert!(!run(&["--agent", "a1", "messages", "--done", &put_away]).contains("Well done"));
     board.assert_file_is_the_replay();
+}
+
+/// The toolset that is shown by itself has no tool of messages.
+#[test]
+fn what_a_reply_says_of_messages_works_in_a_shell() {
+    let board = Board::new();
+    let mut asked = Client::start(board.command().args(["--agent", "auto", "mcp"]));
+    let id = asked.ok("register_agent", json!({"role": "worker"}))["agent_id"].as_str().unwrap().to_owned();
+    board.finish(board.command().args(["send", &id, "Which port?", "--request"]));
+    let told = asked.ok("heartbeat", json!({}))["unread_messages"].clone();
+    let shell = |command: &str| {
+        let words: Vec<_> = command.strip_prefix("callboard ").unwrap().split(' ').map(str::to_owned).collect();
+        let finished = board.finish(board.command().args(words));
+        assert!(finished.status.success(), "{command}: {}", finished.stderr);
+        finished.stdout
+    };
+    assert!(shell(told["cli"].as_str().unwrap()).contains("Which port?"), "{told}");
+    let message = board.document()["messages"][0]["id"].as_str().unwrap().to_owned();
+    shell(&format!("callboard --agent {id} reply {message} 8425"));
+    assert_eq!(asked.ok("heartbeat", json!({}))["unread_messages"], json!(null));
+    assert!(shell("callboard messages").contains(&format!("from {id}")));
 }
 
 #[test]

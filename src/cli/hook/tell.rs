@@ -87,12 +87,23 @@ pub fn at_edit(scene: &Scene, file: &Path) -> Option<String> {
         let reason = hold.reason.as_ref().map(|reason| format!(": {}", quoted(reason, REASON)));
         line(&mut text, format!("- {}{task} until {}{}", hold.agent, hold.until, reason.unwrap_or_default()));
     }
-    let mut ask =
-        json!({"to": first.agent, "kind": "request", "text": format!("When can I change {}?", file.display())});
+    let question = format!("When can I change {}?", file.display());
+    let in_shell = shlex::try_quote(&question).unwrap_or_default();
+    let mut ask = json!({"to": first.agent, "kind": "request", "text": question});
     if let Some(agent) = scene.agents.first() {
         ask["agent_id"] = json!(agent.id);
     }
     line(&mut text, format!("Work on other files, or ask: send_message {ask}; get_messages has the answer."));
+    let who = scene.agents.first().map_or("YOUR_ID", |agent| agent.id.as_str());
+    let command = format!("callboard --agent {who}");
+    // Most toolsets do not show the tools of messages.
+    line(
+        &mut text,
+        format!(
+            "Without these tools, in a shell: {command} send --request {} {in_shell}, then {command} messages",
+            first.agent
+        ),
+    );
     Some(text)
 }
 
