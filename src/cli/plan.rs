@@ -109,6 +109,16 @@ fn imported(page: &mut Page, reply: &Value) {
     for (list, word, tone) in LISTS {
         listed(page, &reply[list], word, tone);
     }
+    for one in reply["skipped"].as_array().into_iter().flatten().take(NAMED) {
+        page.marked("skipped", Tone::Over, format_args!("line {}: {}", one["line"], text(&one["title"])));
+    }
+    if let Some(skipped) = reply["skipped"].as_array() {
+        let more =
+            if skipped.len() > NAMED { format!("and {} more skipped; ", skipped.len() - NAMED) } else { String::new() };
+        page.line(format_args!(
+            "{more}what is skipped is text, because other items have boxes or paths: `- [ ]` or `priority: 5` below a heading makes it one"
+        ));
+    }
     if reply["ticked"].is_array() {
         page.line("who holds what is ticked says when it is done; import the plan again if it is released undone");
     }
@@ -136,13 +146,14 @@ fn imported(page: &mut Page, reply: &Value) {
 fn listed(page: &mut Page, items: &Value, word: &str, tone: Tone) {
     let items = items.as_array().map(Vec::as_slice).unwrap_or_default();
     for one in items.iter().take(NAMED) {
-        let [path, title, was, held] = ["path", "title", "was", "held_by"].map(|field| text(&one[field]));
+        let [path, task, title, was, held] = ["path", "task", "title", "was", "held_by"].map(|field| text(&one[field]));
+        let task = if task.is_empty() { task } else { format!("{task} ") };
         let was = if was.is_empty() { was } else { format!(" (was {was})") };
         let held = if held.is_empty() { held } else { format!(", held by {held}") };
         page.marked(
             word,
             tone,
-            format_args!("{path} {title}{was}{held}").to_string().lines().next().unwrap_or_default(),
+            format_args!("{path} {task}{title}{was}{held}").to_string().lines().next().unwrap_or_default(),
         );
     }
     if items.len() > NAMED {

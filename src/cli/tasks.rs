@@ -65,8 +65,8 @@ fn tree(page: &mut Page, tasks: &[Task]) {
     let mut open: Vec<(&Task, usize)> = tops.into_iter().rev().map(|task| (task, 0)).collect();
     while let Some((task, depth)) = open.pop() {
         let parts = below.get(&Some(&task.id)).map(Vec::as_slice).unwrap_or_default();
-        let name = task.path.as_deref().unwrap_or(task.id.as_str());
-        let lead = format!("{}{name}", "  ".repeat(depth));
+        let path = task.path.as_ref().map(|path| format!("{path} ")).unwrap_or_default();
+        let lead = format!("{}{path}{}", "  ".repeat(depth), task.id);
         if parts.is_empty() {
             page.entry(&lead, task.status.as_str(), Tone::of(task.status), task.headline());
         } else {

@@ -58,8 +58,12 @@ const OF_LEADERS: [&str; 7] = [
 ];
 
 /// Arguments that messages name, and the options for them.
-const ARGUMENTS: [(&str, &str); 3] =
-    [("wait_seconds: ", "--wait "), (" {task_id}", " and its id"), (" with all: true", " --all")];
+const ARGUMENTS: [(&str, &str); 4] = [
+    ("wait_seconds: ", "--wait "),
+    (" {task_id}", " and its id"),
+    (" with all: true", " --all"),
+    (" with scope ", " --scope "),
+];
 
 /// `text` with every operation that has a command of its own replaced by it, or else by `callboard call`. What stands
 /// between backquotes is somebody's name for something and stays.
@@ -126,6 +130,8 @@ mod tests {
         let told = |text| in_commands(text, None);
         assert_eq!(told("claim another with claim_task"), "claim another with `callboard claim`");
         assert_eq!(told("no task `a`; see get_all_tasks for those"), "no task `a`; see `callboard tasks` for those");
+        let path = "no task `P1`; that is a path; get_all_tasks with scope P1 has it";
+        assert_eq!(told(path), "no task `P1`; that is a path; `callboard tasks` --scope P1 has it");
         assert_eq!(told("call claim_task again with wait_seconds: 50"), "call `callboard claim` again with --wait 50");
         assert_eq!(told("call register_agent first"), "call `callboard call register_agent` first");
         assert_eq!(told("claim it with claim_task {task_id}"), "claim it with `callboard claim` and its id");

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use schemars::JsonSchema;
@@ -9,7 +10,7 @@ use crate::state::event::{Event, PlanChange, Replanned};
 use crate::state::hierarchy;
 use crate::state::id::{AgentId, TaskId};
 use crate::state::limit;
-use crate::state::plan::{Plan, Problem};
+use crate::state::plan::{Plan, Problem, Skipped};
 use crate::state::refusal::Refusal;
 use crate::state::task::TaskStatus;
 use crate::state::{Created, State};
@@ -82,6 +83,10 @@ pub struct Reply {
     /// Done by the plan, but held: import it again when they are released
     #[serde(skip_serializing_if = "Vec::is_empty")]
     ticked: Vec<Changed>,
+    /// Headings that are text, no items: others are marked by boxes or paths, and these have nothing to do below them, no
+    /// path, depends or priority
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    skipped: Vec<Skipped>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -113,7 +118,7 @@ impl Operation for ImportPlan {
 
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
         state.leads(call.actor.as_ref(), "import a plan")?;
-        let plan = params.plan()?;
+        let plan = &*params.plan(state)?;
         check_version(params, state)?;
         if state.has_plan(plan) {
             return Ok(Vec::new());
@@ -123,7 +128,7 @@ impl Operation for ImportPlan {
     }
 
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
-        let plan = params.plan()?;
+        let plan = &*params.plan(state)?;
         let imported = call.created.iter().find_map(|created| match created {
             Created::Plan(event) => Some(Event::clone(event)),
             _ => None,
@@ -137,8 +142,15 @@ impl Operation for ImportPlan {
 }
 
 impl Params {
-    fn plan(&self) -> Result<&Plan, Refusal> {
-        self.text.plan.as_ref().map_err(|problems| Refusal::BadPlan { problems: problems.clone() })
+    /// Read again where what it does not mark is an item of the plan that the board has: the same before and after the event.
+    fn plan(&self, state: &State) -> Result<Cow<'_, Plan>, Refusal> {
+        let bad = |problems: &Vec<Problem>| Refusal::BadPlan { problems: problems.clone() };
+        let plan = self.text.plan.as_ref().map_err(bad)?;
+        let known = state.still_items(plan);
+        if known.is_empty() {
+            return Ok(Cow::Borrowed(plan));
+        }
+        plan::parse_with(&self.text.text, &known).map(Cow::Owned).map_err(|problems| bad(&problems))
     }
 }
 
@@ -182,6 +194,7 @@ fn told(params: &Params, plan: &Plan, state: &State, event: Option<&Event>) -> R
         obsolete: Vec::new(),
         left_done: Vec::new(),
         ticked: ticked(state, event),
+        skipped: plan.skipped.clone(),
     };
     let Some(Event::PlanImported { plan: version, created, changed, removed, .. }) = event else { return reply };
     reply.prev_sha256.clone_from(&version.prev_sha256);

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{Draft, Lines, is_called_off, limit};
+use super::{Draft, Found, Lines, is_called_off, limit};
 use crate::state::plan::{Item, Problem, one_line};
 
 /// A plan as JSON.
@@ -81,7 +81,7 @@ struct Entry<'a> {
     items: Vec<&'a RawValue>,
 }
 
-pub fn read(text: &str) -> Result<(Option<String>, Vec<Draft>), Vec<Problem>> {
+pub fn read(text: &str) -> Result<Found, Vec<Problem>> {
     let lines = Lines::of(text);
     let start = text.len() - text.trim_start_matches('\u{feff}').trim_start().len();
     let body = &text[start..];
@@ -94,7 +94,8 @@ pub fn read(text: &str) -> Result<(Option<String>, Vec<Draft>), Vec<Problem>> {
     for item in top.items {
         reading.item(item, None, 1)?;
     }
-    Ok((top.title.map(|title| one_line(&title)).filter(|title| !title.is_empty()), reading.drafts))
+    let title = top.title.map(|title| one_line(&title)).filter(|title| !title.is_empty());
+    Ok(Found { title, drafts: reading.drafts, skipped: Vec::new() })
 }
 
 struct Reading<'a> {

@@ -1,14 +1,15 @@
 //! Headings and checklists. Every heading that leads somewhere, and every `- [ ]`, is an item, a part of what it stands
 //! below; what else stands below an item is its description, but for lines like `depends: P1.M1.T2`.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::LazyLock;
 
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use regex::Regex;
 
-use super::{Draft, Lines, is_called_off, limit, list};
-use crate::state::plan::{Item, Problem, Stated, one_line};
+use super::{Draft, Found, Lines, is_called_off, limit, list};
+use crate::state::plan::{Item, Problem, Skipped, Stated, one_line};
 
 /// The info string of a code block that is a description, whatever it looks like.
 pub const VERBATIM: &str = "description";
@@ -19,7 +20,8 @@ static FIELD: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?i)^\s*\**(depends(?:[ _]on)?|priority|files|hints|tags|status)\**\s*:\**\s*(.*)$").ok()
 });
 
-pub fn read(text: &str) -> Result<(Option<String>, Vec<Draft>), Vec<Problem>> {
+/// `known` are the lines of headings that are items, whether they are marked or not.
+pub fn read(text: &str, known: &BTreeSet<usize>) -> Result<Found, Vec<Problem>> {
     let events: Vec<_> = Parser::new_ext(text, Options::ENABLE_TASKLISTS).into_offset_iter().collect();
     let mut reading = Reading {
         text,
@@ -40,16 +42,17 @@ pub fn read(text: &str) -> Result<(Option<String>, Vec<Draft>), Vec<Problem>> {
     if marked > 2 * limit::PLAN_ITEMS.max {
         return Err(vec![super::over(1, limit::PLAN_ITEMS, marked)]);
     }
-    reading.decide_on_headings();
+    reading.decide_on_headings(known);
     reading.document();
     if !reading.problems.is_empty() {
         return Err(reading.problems);
     }
-    Ok((reading.title, reading.drafts))
+    let skipped = reading.skipped();
+    Ok(Found { title: reading.title, drafts: reading.drafts, skipped })
 }
 
 /// Where what begins at each event ends.
-fn ends(events: &[Found<'_>]) -> Vec<usize> {
+fn ends(events: &[Piece<'_>]) -> Vec<usize> {
     let mut ends: Vec<usize> = (0..events.len()).collect();
     let mut open = Vec::new();
     for (number, (event, _)) in events.iter().enumerate() {
@@ -62,7 +65,7 @@ fn ends(events: &[Found<'_>]) -> Vec<usize> {
     ends
 }
 
-type Found<'t> = (Event<'t>, Range<usize>);
+type Piece<'t> = (Event<'t>, Range<usize>);
 
 struct Reading<'a, 't> {
     text: &'t str,
@@ -73,7 +76,7 @@ struct Reading<'a, 't> {
     drafts: Vec<Draft>,
     problems: Vec<Problem>,
     title: Option<String>,
-    events: &'a [Found<'t>],
+    events: &'a [Piece<'t>],
     ends: Vec<usize>,
     /// The events that are boxes.
     boxes: Vec<usize>,
@@ -119,8 +122,9 @@ impl<'t> Reading<'_, 't> {
     }
 
     /// A single heading of the first level, at the beginning, is the title. Where items are marked, by a path or a box,
-    /// headings with none of them are prose.
-    fn decide_on_headings(&mut self) {
+    /// headings without a mark at or below them are prose; theirs are also what only an item has below it, and that they
+    /// are known as items.
+    fn decide_on_headings(&mut self, known: &BTreeSet<usize>) {
         let path_of = |heading: &Heading| path_and_title(&self.text[heading.text.clone()]).0.is_some();
         let paths: Vec<bool> = self.headings.iter().map(path_of).collect();
         let tops = self.headings.iter().filter(|heading| heading.level == HeadingLevel::H1).count();
@@ -135,14 +139,51 @@ impl<'t> Reading<'_, 't> {
         if self.boxes.is_empty() && paths.iter().all(|path| !path) {
             return;
         }
+        let is_known = |heading: &Heading| known.contains(&self.lines.at(heading.text.start));
+        let marked = (0..self.headings.len())
+            .map(|number| paths[number] || is_known(&self.headings[number]) || self.is_described_as_item(number));
+        let marked: Vec<bool> = marked.collect();
         for number in 0..self.headings.len() {
             let Heading { event, level, .. } = self.headings[number];
             let after = self.headings[number + 1..].iter().position(|other| other.level <= level);
             let after = after.map_or(self.headings.len(), |offset| number + 1 + offset);
             let end = self.headings.get(after).map_or(self.events.len(), |heading| heading.event);
-            let leads = paths[number..after].iter().any(|path| *path) || self.has_boxes(event, end);
+            let leads = marked[number..after].contains(&true) || self.has_boxes(event, end);
             self.headings[number].is_item &= leads;
         }
+    }
+
+    /// A dependency or a priority stands in the text right below the heading.
+    fn is_described_as_item(&self, number: usize) -> bool {
+        let end = self.headings.get(number + 1).map_or(self.events.len(), |next| next.event);
+        let mut at = self.end(self.headings[number].event) + 1;
+        while at < end {
+            let (event, range) = &self.events[at];
+            if matches!(event, Event::Start(Tag::Paragraph)) && self.text[range.clone()].lines().any(is_for_items) {
+                return true;
+            }
+            at = self.end(at) + 1;
+        }
+        false
+    }
+
+    /// The headings that are no items, but for the title.
+    fn skipped(&self) -> Vec<Skipped> {
+        let mut above: Vec<HeadingLevel> = Vec::new();
+        let mut skipped = Vec::new();
+        for (number, heading) in self.headings.iter().enumerate() {
+            if number == 0 && self.title.is_some() {
+                continue;
+            }
+            above.retain(|level| *level < heading.level);
+            above.push(heading.level);
+            if !heading.is_item {
+                let title = shortened(&one_line(&self.text[heading.text.clone()]), limit::TITLE.max);
+                let line = self.lines.at(heading.text.start);
+                skipped.push(Skipped { line, title, level: above.len() });
+            }
+        }
+        skipped
     }
 
     fn document(&mut self) {
@@ -334,6 +375,14 @@ impl<'t> Reading<'_, 't> {
             _ => draft.item.depends.extend(list(value)),
         }
     }
+}
+
+fn is_for_items(line: &str) -> bool {
+    let field = FIELD.as_ref().and_then(|field| field.captures(line));
+    field.is_some_and(|field| match field[1].to_lowercase().as_str() {
+        "priority" => field[2].trim().parse::<u8>().is_ok(),
+        name => name.starts_with("depends") && !list(&field[2]).is_empty(),
+    })
 }
 
 fn is_block(tag: &Tag<'_>) -> bool {

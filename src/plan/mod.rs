@@ -10,34 +10,50 @@ mod tests;
 pub use export::{json as to_json, markdown as to_markdown};
 pub use json::Document;
 
+use std::collections::BTreeSet;
+
 use crate::harmless;
 use crate::redact;
 use crate::state::digest::sha256;
 use crate::state::hierarchy;
 use crate::state::limit::{self, Limit};
 use crate::state::pattern::Pattern;
-use crate::state::plan::{Item, Plan, Problem, Stated};
+use crate::state::plan::{Item, Plan, Problem, Skipped, Stated};
 
 /// Problems that are named at once.
 const NAMED: usize = 20;
 
 /// JSON when it begins with a brace or bracket, else Markdown.
 pub fn parse(text: &str) -> Result<Plan, Vec<Problem>> {
+    parse_with(text, &BTreeSet::new())
+}
+
+/// With the headings in the lines `known` as items, whether they are marked or not.
+pub fn parse_with(text: &str, known: &BTreeSet<usize>) -> Result<Plan, Vec<Problem>> {
     if text.len() > limit::PLAN.max {
         return Err(vec![over(1, limit::PLAN, text.len())]);
     }
     let is_json = text.trim_start_matches('\u{feff}').trim_start().starts_with(['{', '[']);
-    let (mut title, drafts) = if is_json { json::read(text)? } else { markdown::read(text)? };
+    let Found { mut title, drafts, mut skipped } =
+        if is_json { json::read(text)? } else { markdown::read(text, known)? };
     title.iter_mut().for_each(clean);
     if let Some(title) = title.as_ref().filter(|title| title.len() > limit::TITLE.max) {
         return Err(vec![over(1, limit::TITLE, title.len())]);
     }
-    Ok(Plan { sha256: sha256(text), title, items: checked(drafts)? })
+    skipped.iter_mut().for_each(|one| clean(&mut one.title));
+    Ok(Plan { sha256: sha256(text), title, items: checked(drafts)?, skipped })
 }
 
 fn over(line: usize, limit: Limit, actual: usize) -> Problem {
     let Limit { what, max, unit, .. } = limit;
     Problem { line, problem: format!("{what} is over its limit: {actual} {unit}, at most {max}") }
+}
+
+/// What a text has, unchecked.
+struct Found {
+    title: Option<String>,
+    drafts: Vec<Draft>,
+    skipped: Vec<Skipped>,
 }
 
 /// An item as it was found, unchecked.

@@ -363,3 +363,16 @@ fn what_export_writes_of_any_plan_is_the_same_plan() {
     println!("{plans} plans of {items} items came back as they were");
     assert!(plans > 500 && items > 2 * plans, "{plans} plans, {items} items");
 }
+
+#[test]
+fn headings_with_what_only_items_have_are_items_and_the_others_are_named() {
+    let text = "# Title\n\n## Parser\n\n- [ ] numbers\n\n## Printer\n\nPrints.\npriority: 2\n\n## Notes\n\nwords\n\n\
+                ## Later\n\n### Deeper\n\ndepends: numbers\n\n### Priority\n\n- priority: 2\n";
+    assert_eq!(outline(text), ["3 - Parser", "  5 - numbers", "7 - Printer", "16 - Later", "  18 - Deeper"]);
+    let plan = parse(text).unwrap();
+    let skipped: Vec<_> = plan.skipped.iter().map(|one| (one.line, one.title.as_str(), one.level)).collect();
+    assert_eq!(skipped, [(12, "Notes", 1), (22, "Priority", 2)]);
+    let known = parse_with(text, &BTreeSet::from([12, 22])).unwrap();
+    assert_eq!((known.items.len(), known.skipped.len()), (7, 0));
+    assert!(parse("## a\n\n## b\n").unwrap().skipped.is_empty());
+}

@@ -24,6 +24,18 @@ pub struct Plan {
     pub title: Option<String>,
     /// Each before its parts.
     pub items: Vec<Item>,
+    /// Headings that are text, because other items are marked and they are not.
+    pub skipped: Vec<Skipped>,
+}
+
+/// A heading that is no item.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Skipped {
+    pub line: usize,
+    pub title: String,
+    /// The level that it would have as an item, from 1.
+    #[serde(skip)]
+    pub level: usize,
 }
 
 /// One thing to do, as the plan has it; checked but for what it has to do with other items.
@@ -75,6 +87,27 @@ impl State {
 
     pub fn current_plan(&self) -> Option<&PlanVersion> {
         self.board().plans.last()
+    }
+
+    /// The lines of headings that `plan` skips and that are items of the current one, from when nothing was marked, and
+    /// not called off since. Whatever has an item of its own in `plan` is that item.
+    pub fn still_items(&self, plan: &Plan) -> BTreeSet<usize> {
+        if plan.skipped.is_empty() {
+            return BTreeSet::new();
+        }
+        let mut known: HashSet<(usize, String)> = self
+            .tasks()
+            .filter(|task| !matches!(task.status, TaskStatus::Cancelled | TaskStatus::Obsolete))
+            .filter_map(|task| Some((hierarchy::level(task.path.as_deref()?), task.planned.as_ref()?.title.clone())))
+            .collect();
+        let mut levels: Vec<usize> = Vec::with_capacity(plan.items.len());
+        for item in &plan.items {
+            let level = item.parent.map_or(1, |parent| levels[parent] + 1);
+            known.remove(&(level, hash(&item.title)));
+            levels.push(level);
+        }
+        let is_known = |one: &&Skipped| known.contains(&(one.level, hash(&one.title)));
+        plan.skipped.iter().filter(is_known).map(|one| one.line).collect()
     }
 
     /// The event that makes `plan` the current one, or what is wrong with it.

@@ -4,6 +4,7 @@ use serde::{Serialize, Serializer};
 use thiserror::Error;
 
 use super::agent::Role;
+use super::hierarchy;
 use super::id::{AgentId, DiscoveryId, MessageId, SessionId, TaskId, WorkflowId};
 use super::limit::{INBOX, Limit};
 use super::plan::Problem;
@@ -42,7 +43,7 @@ pub enum Refusal {
         limit: Limit,
         actual: usize,
     },
-    #[error("no task `{task}`; see get_all_tasks for those there are")]
+    #[error("no task `{task}`; {}", where_else(task))]
     UnknownTask { task: TaskId },
     #[error("task `{task}` exists already; choose another id or leave it out")]
     TaskExists { task: TaskId },
@@ -325,6 +326,13 @@ fn instead(sound: &Option<SnapshotName>) -> String {
     match sound {
         Some(sound) => format!("the newest sound one is `{sound}`"),
         None => "no other is sound, but any past seq can be had from the journal".to_owned(),
+    }
+}
+
+fn where_else(task: &TaskId) -> String {
+    match hierarchy::numbers(task.as_str()) {
+        Some(_) => format!("that is a path; get_all_tasks with scope {task} has the task's id"),
+        None => "see get_all_tasks for those there are".to_owned(),
     }
 }
 

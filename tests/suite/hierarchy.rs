@@ -40,14 +40,16 @@ fn the_tree_shows_how_far_everything_has_come() {
     assert_eq!(
         lines,
         [
-            "P1 in_progress 50 % (1 of 2) p1",
-            "  P1.M1 in_progress 50 % (1 of 2) m1",
-            "    P1.M1.T1 done a",
-            "    P1.M1.T2 available b",
-            "P2 available 0 % (0 of 1) p2",
-            "  P2.M1 available c",
+            "P1 p1 in_progress 50 % (1 of 2) p1",
+            "  P1.M1 m1 in_progress 50 % (1 of 2) m1",
+            "    P1.M1.T1 a done a",
+            "    P1.M1.T2 b available b",
+            "P2 p2 available 0 % (0 of 1) p2",
+            "  P2.M1 c available c",
         ]
     );
+    let by_path = run(&board, &["show", "P1.M1.T1"]).stderr;
+    assert!(by_path.contains("that is a path; `callboard tasks` --scope P1.M1.T1 has"), "{by_path}");
     let status = run(&board, &["status"]).stdout;
     assert!(status.contains("in_progress P1 p1: 50 % (1 of 2)"), "{status}");
     let explained = run(&board, &["explain", "c"]).stdout;

@@ -345,3 +345,39 @@ fn the_example_plan_is_a_plan() {
     let explained = board.finish(board.command().args(["explain", "P1.M2.T1"]));
     assert!(explained.stdout.contains("not claimable: it waits for"), "{}", explained.stdout);
 }
+
+#[test]
+fn a_box_in_a_plan_of_headings_ends_nothing_and_what_is_skipped_is_named() {
+    let board = Board::new();
+    let before = "## Parser\n\nReads.\n\n## Printer\n\nPrints.\n\n## Old\n\nx\n";
+    let file = write(&board, "PLAN.md", before);
+    assert_eq!(paths(&plan(&board, &["import", &file]).value(), "added"), ["P1", "P2", "P3"]);
+    let id_of = |title: &str| {
+        let document = board.document();
+        let task = document["tasks"].as_array().unwrap().iter().find(|task| task["title"] == title).cloned();
+        task.unwrap()["id"].as_str().unwrap().to_owned()
+    };
+    let (printer, old) = (id_of("Printer"), id_of("Old"));
+    board.cli_ok("register_agent", json!({"agent_id": "ada", "role": "worker"}));
+    board.cli_ok("claim_task", json!({"agent_id": "ada", "task_id": printer}));
+    board.cli_ok("cancel_task", json!({"task_id": old}));
+
+    let after = before.replace("Reads.\n", "Reads.\n\n- [ ] numbers\n") + "\n## Notes\n\nFor people.\n";
+    let file = write(&board, "PLAN.md", &after);
+    let notes = json!([{"line": 11, "title": "Old"}, {"line": 15, "title": "Notes"}]);
+    for arguments in [&["import", &file, "--dry-run"][..], &["import", &file]] {
+        let reply = plan(&board, arguments).value();
+        assert_eq!((paths(&reply, "added"), &reply["skipped"]), (vec!["P1.M1".to_owned()], &notes), "{reply}");
+        assert_eq!((paths(&reply, "obsolete"), &reply["kept"]), (vec!["P3".to_owned()], &json!(2)), "{reply}");
+    }
+    assert_eq!(plan(&board, &["import", &file]).value()["unchanged"], true);
+    let shown = board.finish(board.command().args(["plan", "import", &file])).stdout;
+    assert!(shown.contains("skipped line 15: Notes"), "{shown}");
+    board.cli_ok("complete_task", json!({"agent_id": "ada", "task_id": printer, "output": "printed"}));
+
+    // It stays an item for good.
+    let file = write(&board, "PLAN.md", &after.replace("numbers", "names"));
+    let reply = plan(&board, &["import", &file]).value();
+    assert_eq!((&reply["left_done"], reply["skipped"][0]["title"].as_str()), (&json!([]), Some("Old")), "{reply}");
+    board.assert_file_is_the_replay();
+}
