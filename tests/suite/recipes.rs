@@ -79,6 +79,37 @@ fn the_pipeline_goes_on_where_it_was_killed() {
     assert_eq!(board.cli_ok("get_status", json!({}))["tasks"]["done"], 4);
 }
 
+/// On GitHub every try has a clone of its own, and the board comes from the cache.
+#[test]
+fn a_night_that_is_tried_again_elsewhere_goes_on_with_its_commits() {
+    if !has("git") {
+        return;
+    }
+    let recipe = fs::read_to_string(example("work/nightly.yml")).unwrap();
+    let line = |start: &str| {
+        let line = recipe.lines().find_map(|line| line.trim().strip_prefix("run: ")?.strip_prefix(start));
+        format!("{start}{}", line.unwrap_or_else(|| panic!("the recipe has no {start}")))
+    };
+    let (fetch, push) = (line("git fetch "), line("git push "));
+    let board = Board::new();
+    let work =
+        "callboard work --worktree --workflow night-1 --continue --max-tasks 1 -- sh -c 'touch $CALLBOARD_TASK_ID'";
+    let steps = format!(
+        "set -e; unset COORDINATION_DIR
+        git init -q -b main seed; cd seed
+        git -c user.name=t -c user.email=t@t commit -q --allow-empty -m first; cd ..; git clone -q --bare seed origin
+        git clone -q origin first; cd first; callboard call create_task '{{\"id\": \"one\", \"description\": \"d\"}}'
+        callboard call create_task '{{\"id\": \"two\", \"description\": \"d\"}}'
+        {fetch}; {work}; git update-ref refs/callboard/aside HEAD; {push}
+        cd ..; git clone -q origin second; mv first/.coordination second; cd second; {fetch}; {work}; {push}
+        cd ../origin; git for-each-ref --format='ref %(refname)'; git ls-tree --name-only refs/heads/nightly/night-1-1"
+    );
+    let finished = board.finish(script(&board, Path::new("/bin/sh"), board.base()).args(["-c", &steps]));
+    succeeded(&finished);
+    let published = finished.stdout.split_once("ref ").unwrap().1;
+    assert_eq!(published, "refs/callboard/aside\nref refs/heads/main\nref refs/heads/nightly/night-1-1\none\ntwo\n");
+}
+
 /// A program that stands for an agent's: it does what it is asked, and answers as the real one does.
 fn stub(dir: &Path, name: &str, answer: &str) {
     fs::create_dir_all(dir).unwrap();
