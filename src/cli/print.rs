@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 use std::io::{self, Write as _};
 
 use clap::builder::styling::{AnsiColor, Style};
-use comfy_table::{Cell, Color, ContentArrangement, Row, Table, presets};
+use comfy_table::{Cell, Color, ColumnConstraint, ContentArrangement, Row, Table, Width, presets};
 use serde_json::Value;
 
 use crate::clock::{Clock, SystemClock};
@@ -13,6 +13,8 @@ use crate::state::time::{MINUTE, Timestamp};
 
 /// Longest headline in a table, in characters.
 const HEADLINE: usize = 80;
+/// Least width of a table's last column, in characters, however narrow the terminal is.
+const LAST: u16 = 12;
 
 /// What a command prints for people, put together before anything is written.
 pub struct Page {
@@ -53,21 +55,29 @@ impl Page {
         let _ = writeln!(self.text, "{lead} {word} {}", headline(&rest.to_string()));
     }
 
-    /// Rows under a header. Cells hold one line each.
+    /// Rows under a header. Cells hold one line each; the last column is cut to what the terminal has left, so that the ids
+    /// in the others stay whole.
     pub fn table<const N: usize>(&mut self, header: [&str; N], rows: impl Iterator<Item = [Column; N]>) {
         let mut table = Table::new();
+        // Some terminals say that they have none.
+        let width = table.width().filter(|width| *width > 0);
         table.style_text_only();
-        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-        if self.coloured {
-            table.enforce_styling();
-        } else if table.width().is_some() {
-            let width = table.width();
-            table.force_no_tty();
-            width.map(|width| table.set_width(width));
+        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+        match self.coloured {
+            true => _ = table.enforce_styling(),
+            false => _ = table.force_no_tty(),
         }
         table.set_header(header.map(|name| Cell::new(name.to_uppercase())));
         table.add_rows(rows.map(|cells| Row::from(cells.map(Column::cell))));
         table.column_iter_mut().for_each(|column| _ = column.set_padding((0, 2)));
+        if let Some(width) = width {
+            table.row_iter_mut().for_each(|row| _ = row.max_height(1));
+            let taken: u16 = table.column_max_content_widths().iter().take(N - 1).map(|taken| taken + 2).sum();
+            // With its padding, of which nothing is printed.
+            let left = Width::Fixed(width.saturating_sub(taken).max(LAST) + 2);
+            let last = table.column_mut(N - 1);
+            last.map(|column| _ = column.set_constraint(ColumnConstraint::UpperBoundary(left)));
+        }
         for line in table.lines() {
             self.text.push_str(line.trim_end());
             self.text.push('\n');

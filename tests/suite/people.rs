@@ -734,3 +734,30 @@ fn a_line_that_an_agent_has_written_is_not_taken_for_the_boards() {
     let shown = board.finish(board.command().args(["explain", "t"])).stdout;
     assert!(shown.contains("claimable: now") && !shown.lines().any(|line| line.starts_with("claimable:")), "{shown}");
 }
+
+/// A terminal that does not say how wide it is, and a narrow one.
+#[test]
+fn tables_keep_ids_whole_and_cut_what_comes_last() {
+    let script = Command::new("script").arg("--version").output().err();
+    if !available("script", script.map(|error| error.to_string()).as_deref()) {
+        return;
+    }
+    let board = Board::new();
+    let id = "task-with-quite-a-long-id";
+    let title = "Write the whole of the parser, its tests and all of its documentation anew";
+    board.cli_ok("create_task", json!({"id": id, "title": title, "description": "d"}));
+    let shown = |columns: u16| {
+        let own = env!("CARGO_BIN_EXE_callboard");
+        let line = format!("stty cols {columns}; exec '{own}' --dir '{}' tasks", board.dir().display());
+        let mut terminal = Command::new("script");
+        terminal.args(["-qec", &line, "/dev/null"]).env("NO_COLOR", "1").env("HOME", board.base()).stdin(Stdio::null());
+        let finished = board.finish(&mut terminal);
+        assert!(finished.status.success(), "{}", finished.stdout);
+        finished.stdout.lines().map(|line| line.trim_end().to_owned()).collect()
+    };
+    let unknown: Vec<String> = shown(0);
+    assert!(unknown.len() == 2 && unknown[1].starts_with(id) && unknown[1].ends_with(title), "{unknown:?}");
+    let narrow: Vec<String> = shown(80);
+    assert!(narrow.len() == 2 && narrow[1].starts_with(id) && narrow[1].ends_with('…'), "{narrow:?}");
+    assert!(narrow.iter().all(|line| line.chars().count() <= 80), "{narrow:?}");
+}
