@@ -75,8 +75,9 @@ impl Page {
             let taken: u16 = table.column_max_content_widths().iter().take(N - 1).map(|taken| taken + 2).sum();
             // With its padding, of which nothing is printed.
             let left = Width::Fixed(width.saturating_sub(taken).max(LAST) + 2);
-            let last = table.column_mut(N - 1);
-            last.map(|column| _ = column.set_constraint(ColumnConstraint::UpperBoundary(left)));
+            if let Some(last) = table.column_mut(N - 1) {
+                last.set_constraint(ColumnConstraint::UpperBoundary(left));
+            }
         }
         for line in table.lines() {
             self.text.push_str(line.trim_end());
