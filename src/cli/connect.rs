@@ -24,6 +24,7 @@ use fs_err as fs;
 use serde::Serialize;
 use serde_json::json;
 
+use super::AUTO;
 use entry::{Edited, Entry, Secret, Setting};
 use file::ConfigFile;
 use hooks::Hooks;
@@ -235,7 +236,7 @@ impl Target<'_> {
         if arguments.iter().any(names_agent) {
             return Ok(arguments);
         }
-        Line { agent: Choice::Named("auto"), ..self.line() }.words(&["mcp"], before)
+        Line { agent: Choice::Named(AUTO), ..self.line() }.words(&["mcp"], before)
     }
 }
 

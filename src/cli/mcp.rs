@@ -1,6 +1,6 @@
 use std::process::ExitCode;
 
-use super::{Outcome, Session, runtime};
+use super::{AUTO, Outcome, Session, runtime};
 use crate::mcp::serve_stdio;
 use crate::ops::Toolset;
 use crate::participant::{AgentChoice, CallError, Caller, Stay};
@@ -36,7 +36,7 @@ impl From<Tools> for Toolset {
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     let agent = match session.agent.as_deref() {
         None => AgentChoice::None,
-        Some("auto") => AgentChoice::Auto,
+        Some(AUTO) => AgentChoice::Auto,
         Some(name) => AgentChoice::Named(AgentId::checked(name).map_err(CallError::Refused)?),
     };
     let caller = Caller { agent, place: session.place(), ..Caller::default() };

@@ -238,6 +238,9 @@ enum Command {
     Man(man::Arguments),
 }
 
+/// `--agent` of a process that acts as whichever of its agents is free.
+const AUTO: &str = "auto";
+
 /// Commands that are about this machine and have no use for a server's board.
 const LOCAL: [&str; 13] = [
     "doctor",
@@ -564,7 +567,7 @@ impl Session {
     /// Commands act for a person.
     fn acting_agent(&self) -> anyhow::Result<AgentId> {
         let name = self.agent.as_deref().unwrap_or(HUMAN);
-        if name == "auto" {
+        if name == AUTO {
             usage_error("--agent auto is for `callboard mcp`; here, name the agent");
         }
         Ok(AgentId::checked(name).map_err(CallError::Refused)?)
@@ -637,7 +640,7 @@ impl Session {
                 let how = format!("a token says who comes: `callboard token add --agent {agent}`");
                 usage_error(format!("over HTTP {how}; leave --agent out"));
             }
-            if agent != "auto" {
+            if agent != AUTO {
                 AgentId::checked(agent).unwrap_or_else(|refusal| usage_error(format!("--agent: {refusal}")));
             }
         }

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 use super::print::Column;
-use super::{Outcome, Session, usage_error};
+use super::{AUTO, Outcome, Session, usage_error};
 use crate::clock::{Clock, SystemClock};
 use crate::http::tokens::{self, Entry, Wish};
 use crate::participant::directory;
@@ -74,6 +74,12 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
 fn add(session: &Session, wanted: Add) -> Outcome {
     if let Some(objection) = session.objection() {
         anyhow::bail!(objection);
+    }
+    if session.agent.as_deref() == Some(AUTO) {
+        usage_error(
+            "a token is for one agent with a name or for any: leave --agent out, and each client of the token registers an \
+             agent of its own",
+        );
     }
     let agent = session.agent.as_deref().map(AgentId::checked).transpose();
     let agent = agent.unwrap_or_else(|refusal| usage_error(format!("--agent: {refusal}")));

@@ -6,6 +6,7 @@ use anyhow::{Context, bail, ensure};
 use jsonc_parser::cst::{CstArray, CstInputValue, CstObject, CstObjectProp};
 use serde_json::Value;
 
+use super::super::AUTO;
 use super::Client;
 use super::entry::Edited;
 use super::json::{self, Dialect};
@@ -70,7 +71,7 @@ static GEMINI: Format = Format {
 impl<'a> Hooks<'a> {
     pub fn new(client: Client, exe: &Path, line: Line<'a>) -> anyhow::Result<Self> {
         // A hook that names nobody finds the session's agent itself.
-        let agent = if line.agent == Choice::Named("auto") { Choice::Dropped } else { line.agent };
+        let agent = if line.agent == Choice::Named(AUTO) { Choice::Dropped } else { line.agent };
         let line = Line { agent, ..line };
         Ok(Self { format: format(client)?, program: quoted(&text(exe)?), line })
     }

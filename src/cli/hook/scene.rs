@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::super::{Session, without_dots};
+use super::super::{AUTO, Session, without_dots};
 use super::host::Processes;
 use crate::clock::{Clock, SystemClock};
 use crate::location::{Location, Start};
@@ -141,7 +141,7 @@ fn board_dir(session: &Session, cwd: &Path) -> Option<PathBuf> {
 
 /// None when nobody was named; a name that cannot be an agent's is nobody's.
 fn named(session: &Session) -> Option<AgentId> {
-    let given = session.agent.clone().filter(|name| name != "auto");
+    let given = session.agent.clone().filter(|name| name != AUTO);
     let name = given.or_else(|| env::var(AGENT_VARIABLE).ok()).filter(|name| !name.is_empty())?;
     Some(AgentId::checked(&name).unwrap_or_else(|_| AgentId::trusted("")))
 }
