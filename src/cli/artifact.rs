@@ -22,7 +22,7 @@ pub struct Attach {
     /// The task
     #[arg(value_name = "TASK")]
     task: String,
-    /// The file; `-` reads text from standard input
+    /// The file, of a server's board a text; `-` reads text from standard input
     #[arg(value_name = "FILE")]
     file: String,
     /// What it is to be called [default: as the file]
@@ -57,8 +57,12 @@ fn attach(session: &Session, arguments: Attach) -> Outcome {
     }
     let reply = session.call("attach_artifact", request)?;
     session.show(&reply, |page| {
-        let (bytes, path) = (&reply["artifact"]["bytes"], session.dir().join(text(&reply["path"])));
-        page.line(format_args!("task {}: {name}, {bytes} bytes, in {}", text(&reply["task_id"]), path.display()));
+        let (bytes, path) = (&reply["artifact"]["bytes"], text(&reply["path"]));
+        let place = match &session.server {
+            Some(server) => format!("{path} of the board of {}", server.address),
+            None => session.dir().join(path).display().to_string(),
+        };
+        page.line(format_args!("task {}: {name}, {bytes} bytes, in {place}", text(&reply["task_id"])));
     })?;
     Ok(ExitCode::SUCCESS)
 }

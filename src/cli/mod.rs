@@ -470,6 +470,7 @@ pub fn read_input(name: &str) -> String {
     match read {
         Ok(size) if size as u64 > LARGEST_INPUT => usage_error(format!("{name} has more than {LARGEST_INPUT} bytes")),
         Ok(_) => text,
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => usage_error(format!("{name} is no text in UTF-8")),
         Err(error) => usage_error(format!("cannot read {name}: {error}")),
     }
 }
