@@ -1,3 +1,4 @@
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use clap::Subcommand;
@@ -6,7 +7,7 @@ use serde_json::{Value, json};
 use super::print::Column;
 use super::{AUTO, Outcome, Session, usage_error};
 use crate::clock::{Clock, SystemClock};
-use crate::http::tokens::{self, Entry, Wish};
+use crate::http::tokens::{self, Entry, TokensError, Wish};
 use crate::participant::directory;
 use crate::state::agent::Role;
 use crate::state::guard::HUMAN;
@@ -104,8 +105,8 @@ fn add(session: &Session, wanted: Add) -> Outcome {
 }
 
 fn list(session: &Session) -> Outcome {
-    directory::inspect(session.dir())?;
-    let (entries, now) = (tokens::list(session.dir())?, SystemClock::default().wall());
+    let entries = if has_board(session)? { tokens::list(session.dir())? } else { Vec::new() };
+    let now = SystemClock::default().wall();
     let reply = json!({"tokens": entries.iter().map(shown).collect::<Vec<_>>()});
     session.show(&reply, |page| {
         if entries.is_empty() {
@@ -130,10 +131,20 @@ fn list(session: &Session) -> Outcome {
 }
 
 fn revoke(session: &Session, name: &str) -> Outcome {
-    directory::inspect(session.dir())?;
+    if !has_board(session)? {
+        return Err(TokensError::Unknown { name: name.to_owned() }.into());
+    }
     let entry = tokens::revoke(session.dir(), name)?;
     session.show(&json!({"revoked": shown(&entry)}), |page| page.line(format_args!("revoked {}", told(&entry))))?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn has_board(session: &Session) -> anyhow::Result<bool> {
+    if matches!(session.dir().symlink_metadata(), Err(error) if error.kind() == ErrorKind::NotFound) {
+        return Ok(false);
+    }
+    directory::inspect(session.dir())?;
+    Ok(true)
 }
 
 fn shown(entry: &Entry) -> Value {
