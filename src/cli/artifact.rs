@@ -73,7 +73,7 @@ fn list(session: &Session, arguments: &List) -> Outcome {
     let shown = json!({"task_id": arguments.task, "artifacts": artifacts});
     session.show(&shown, |page| {
         if artifacts.is_empty() {
-            return page.line("no artifacts; `callboard artifact attach` keeps one");
+            return page.line(format_args!("no artifacts; {} keeps one", session.wording.command("artifact attach")));
         }
         let rows = artifacts.iter().map(|one| {
             let saved = serde_json::from_value(one["at"].clone()).map(|at| page.when(at)).unwrap_or_default();

@@ -261,7 +261,7 @@ fn list(place: &Place, scope: Option<String>, arguments: &List) -> Outcome {
     place.session.show(&reply, |page| {
         let bundles = reply["bundles"].as_array().map_or(&[][..], Vec::as_slice);
         if bundles.is_empty() {
-            return page.line("no bundles; `callboard bundle save` keeps one");
+            return page.line(format_args!("no bundles; {} keeps one", place.session.wording.command("bundle save")));
         }
         let rows: Vec<_> = bundles.iter().map(|one| row(page, one)).collect();
         page.table(["bundle", "scope", "model", "saved", "bytes"], rows.into_iter());
@@ -294,7 +294,10 @@ fn verify(place: &Place, scope: Option<String>) -> Outcome {
         let (bundles, scopes) = (&report["bundles"], &report["scopes"]);
         match sound {
             true => page.line(format_args!("{bundles} bundles in {scopes} scopes, all sound")),
-            false => page.line("`callboard bundle load` moves what is damaged aside and takes the newest sound one"),
+            false => page.line(format_args!(
+                "{} moves what is damaged aside and takes the newest sound one",
+                place.session.wording.command("bundle load")
+            )),
         }
     })?;
     Ok(ExitCode::from(if sound { 0 } else { FAILED }))

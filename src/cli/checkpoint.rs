@@ -183,7 +183,7 @@ fn show(session: &Session, arguments: &Show) -> Outcome {
             page.marked("damaged", Tone::Bad, format_args!("checkpoint {}: {}", one["number"], text(&one["reason"])));
         }
         if !restored {
-            page.line("no checkpoint; `callboard checkpoint save` keeps one");
+            page.line(format_args!("no checkpoint; {} keeps one", session.wording.command("checkpoint save")));
         }
         let checkpoint = &reply["checkpoint"];
         for name in ["workflow_id", "number", "at", "agent", "task", "attempt"] {
@@ -210,7 +210,9 @@ fn list(session: &Session, arguments: &List) -> Outcome {
         let list = list.as_array().map_or(&[][..], Vec::as_slice);
         match (is_of_one, list.is_empty()) {
             (true, true) => page.line("no checkpoints are kept"),
-            (false, true) => page.line("no workflows; `callboard checkpoint save` makes one"),
+            (false, true) => {
+                page.line(format_args!("no workflows; {} makes one", session.wording.command("checkpoint save")))
+            }
             (true, false) => {
                 let rows: Vec<_> = list.iter().map(|one| checkpoint_row(page, one)).collect();
                 page.table(["number", "saved", "agent", "task", "phase", "step", "status"], rows.into_iter());

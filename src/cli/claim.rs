@@ -3,7 +3,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::print::{Page, Tone, text};
-use super::wording::in_commands;
+use super::wording::Wording;
 use super::{Outcome, Session};
 use crate::state::limit;
 use crate::state::task::Task;
@@ -30,27 +30,27 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         (arguments.wait > 0).then(|| session.progress(&format!("waiting up to {} s for a task", arguments.wait)));
     let reply = session.call("claim_task", query)?;
     drop(progress);
-    let agent = session.agent.as_deref();
+    let wording = &session.wording;
     if reply["success"] != true {
-        session.show(&reply, |page| empty_handed(page, &reply, agent))?;
+        session.show(&reply, |page| empty_handed(page, &reply, wording))?;
         return Ok(ExitCode::from(super::REFUSED));
     }
     let task: Task = serde_json::from_value(reply["task"].clone())?;
-    session.show(&reply, |page| claimed(page, &reply, &task, agent))?;
+    session.show(&reply, |page| claimed(page, &reply, &task, wording))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn empty_handed(page: &mut Page, reply: &Value, agent: Option<&str>) {
+fn empty_handed(page: &mut Page, reply: &Value, wording: &Wording) {
     page.line(text(&reply["message"]));
     for held in reply["holding"].as_array().into_iter().flatten() {
         page.line(format_args!("{} (attempt {})", text(&held["task"]), held["attempt"]));
     }
     page.field("reason", text(&reply["reason"]));
     page.field("verdict", text(&reply["verdict"]));
-    page.field("next", in_commands(&text(&reply["next"]), agent));
+    page.field("next", wording.in_commands(&text(&reply["next"])));
 }
 
-fn claimed(page: &mut Page, reply: &Value, task: &Task, agent: Option<&str>) {
+fn claimed(page: &mut Page, reply: &Value, task: &Task, wording: &Wording) {
     let already = if reply["already"] == true { " before" } else { "" };
     let attempt = format_args!("{}{already}, attempt {}", task.id, task.attempt);
     page.marked("claimed", Tone::Busy, attempt);
@@ -65,8 +65,7 @@ fn claimed(page: &mut Page, reply: &Value, task: &Task, agent: Option<&str>) {
         let until = page.when(until);
         page.field("lease ends", until);
     }
-    let agent = agent.map(|agent| format!("--agent {agent} ")).unwrap_or_default();
-    page.field("next", format_args!("callboard {agent}complete {} 'what was done'", task.id));
+    page.field("next", wording.line_of_agent(&format!("complete {} 'what was done'", task.id)));
 }
 
 fn handoff(page: &mut Page, handoff: &Value) {

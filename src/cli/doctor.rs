@@ -80,7 +80,7 @@ pub fn run(session: &Session, arguments: &Arguments) -> Outcome {
             };
             page.marked(word, tone, format_args!("{}: {}", check.name, check.found));
             if let Some(fix) = &check.fix {
-                page.line(format_args!("     {fix}"));
+                page.line(format_args!("     {}", session.wording.in_commands(fix)));
             }
         }
     })?;

@@ -3,7 +3,6 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use super::print::{Tone, text};
-use super::wording::in_commands;
 use super::{Outcome, Session};
 use crate::state::task::TaskStatus;
 
@@ -15,7 +14,7 @@ pub struct Arguments {
 
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     let reply = session.call("explain_task", json!({"task_id": arguments.task}))?;
-    let agent = session.agent.as_deref();
+    let wording = &session.wording;
     session.show(&reply, |page| {
         let status = serde_json::from_value::<TaskStatus>(reply["status"].clone()).map_or(Tone::Plain, Tone::of);
         let path = text(&reply["path"]);
@@ -26,8 +25,8 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
             format_args!("{name}{}: {}", text(&reply["task"]), text(&reply["title"])),
         );
         for reason in reply["reasons"].as_array().into_iter().flatten() {
-            page.marked("not claimable:", Tone::Bad, in_commands(&text(&reason["why"]), agent));
-            page.line(format_args!("  {}", in_commands(&text(&reason["next"]), agent)));
+            page.marked("not claimable:", Tone::Bad, wording.in_commands(&text(&reason["why"])));
+            page.line(format_args!("  {}", wording.in_commands(&text(&reason["next"]))));
         }
         if reply["claimable"] == true {
             page.marked("claimable:", Tone::Good, "now");

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::connect::{self, quoted};
 use super::hook::Scene;
 use super::print::{Page, Tone};
+use super::wording::Wording;
 use super::{Outcome, Session, usage_error};
 use crate::state::reservation::Hold;
 use crate::worktree::{Repository, Worktree};
@@ -47,7 +48,7 @@ pub fn run(session: &Session, arguments: &Arguments) -> Outcome {
     let held = Scene::look(session, None)?.map(|scene| held(&scene, &files)).unwrap_or_default();
     let shown = held.iter().map(|one| json!({"file": one.file, "holds": one.holds}));
     let reply = json!({"free": held.is_empty(), "held": shown.collect::<Vec<Value>>()});
-    session.show(&reply, |page| write(page, &held))?;
+    session.show(&reply, |page| write(page, &held, &session.wording))?;
     Ok(if held.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(super::REFUSED) })
 }
 
@@ -56,7 +57,7 @@ fn held(scene: &Scene, files: &[PathBuf]) -> Vec<Held> {
     asked.filter(|one| !one.holds.is_empty()).collect()
 }
 
-fn write(page: &mut Page, held: &[Held]) {
+fn write(page: &mut Page, held: &[Held], wording: &Wording) {
     for Held { file, holds } in held {
         for hold in holds {
             let task = hold.task.as_ref().map(|task| format!(" for task {task}")).unwrap_or_default();
@@ -67,7 +68,8 @@ fn write(page: &mut Page, held: &[Held]) {
         }
     }
     if let Some(hold) = held.first().and_then(|one| one.holds.first()) {
-        let ask = format!("ask with `callboard send {} TEXT --request`, wait, or change other files", hold.agent);
+        let ask = wording.command(&format!("send {} TEXT --request", hold.agent));
+        let ask = format!("ask with {ask}, wait, or change other files");
         page.field("next", format_args!("{ask}; `git commit --no-verify` goes past this"));
     }
 }

@@ -2,7 +2,10 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
+use super::board::Server;
+use super::connect::quoted;
 use super::{Outcome, Session, read_input};
+use crate::http::MCP;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -13,8 +16,44 @@ pub struct Arguments {
     plan: Option<String>,
 }
 
-/// For a project's AGENTS.md or CLAUDE.md.
-const PARAGRAPH: &str = "\
+pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+    let plan = arguments.plan.as_deref().map(read_input);
+    let reply = session.call("init_coordination", json!({"goal": arguments.goal, "master_plan": plan}))?;
+    let (board, connect) = match (&session.server, &session.dir_given) {
+        (Some(Server { address, .. }), _) => {
+            let (url, mcp) = (quoted(&address.to_string()), quoted(&format!("{address}{MCP}")));
+            (format!("--server {url} "), format!("connect claude --url {mcp}"))
+        }
+        (None, Some(_)) => {
+            (format!("--dir {} ", quoted(&session.dir().to_string_lossy())), "connect claude".to_owned())
+        }
+        (None, None) => (String::new(), "connect claude".to_owned()),
+    };
+    session.show(&reply, |page| {
+        page.line(match &session.server {
+            Some(server) => format!("The board is that of {}.", server.address),
+            None => format!("The board is in {} ({}).", session.dir().display(), session.location.source),
+        });
+        page.line("\nFor AGENTS.md or CLAUDE.md, so that agents use it:\n");
+        page.line(paragraph(&board));
+        if session.server.is_some() {
+            page.line("\nWhoever types such commands needs a token of that server in CALLBOARD_TOKEN.");
+        }
+        let clients = if session.server.is_some() { "" } else { ", zed" };
+        let wording = &session.wording;
+        page.line(format_args!(
+            "\nNext: {} lets Claude Code use it (or codex, gemini, cursor, vscode{clients}),",
+            wording.command(&connect)
+        ));
+        page.line(format_args!("{} makes the first task.", wording.command("add 'what is to be done'")));
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// For a project's AGENTS.md or CLAUDE.md; `board` are the options that lead to the board, with a blank behind each.
+fn paragraph(board: &str) -> String {
+    format!(
+        "\
 ## Tasks
 
 All agents on this project share one task board, callboard. With its MCP tools: `register_agent` once, keep the agent_id;
@@ -22,27 +61,11 @@ then `claim_task` (wait_seconds 50), do that one task, `heartbeat` with a note a
 what was done, or `fail_task` with the error; claim again until its verdict is `finished` or `paused`. Without the tools,
 the same from a shell, NAME being yours alone:
 
-    callboard --agent NAME claim --wait 50
-    callboard --agent NAME heartbeat --note 'where I am'
-    callboard --agent NAME complete TASK 'what was done'
-    callboard --agent NAME fail TASK 'what went wrong'
+    callboard {board}--agent NAME claim --wait 50
+    callboard {board}--agent NAME heartbeat --note 'where I am'
+    callboard {board}--agent NAME complete TASK 'what was done'
+    callboard {board}--agent NAME fail TASK 'what went wrong'
 
-`callboard tasks` and `callboard status` show the board. Work only on what you hold; never edit `.coordination/` by hand.";
-
-pub fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let plan = arguments.plan.as_deref().map(read_input);
-    let reply = session.call("init_coordination", json!({"goal": arguments.goal, "master_plan": plan}))?;
-    session.show(&reply, |page| {
-        page.line(match &session.server {
-            Some(server) => format!("The board is that of {}.", server.address),
-            None => format!("The board is in {} ({}).", session.dir().display(), session.location.source),
-        });
-        page.line("\nFor AGENTS.md or CLAUDE.md, so that agents use it:\n");
-        page.line(PARAGRAPH);
-        page.line(
-            "\nNext: `callboard connect claude` lets Claude Code use it (or codex, gemini, cursor, vscode, zed),",
-        );
-        page.line("`callboard add 'what is to be done'` makes the first task.");
-    })?;
-    Ok(ExitCode::SUCCESS)
+`callboard {board}tasks` and `callboard {board}status` show the board. Work only on what you hold; never edit `.coordination/` by hand."
+    )
 }

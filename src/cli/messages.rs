@@ -3,6 +3,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::print::{Page, Tone, harmless, text};
+use super::wording::Wording;
 use super::{Outcome, Session, read_input};
 use crate::state::limit;
 use crate::state::time::Timestamp;
@@ -48,7 +49,7 @@ pub struct Reply {
 pub fn run(session: &Session, arguments: &Arguments) -> Outcome {
     let query = json!({"acknowledge": arguments.done, "all": arguments.all, "limit": arguments.limit});
     let reply = session.call("get_messages", query)?;
-    session.show(&reply, |page| list(page, &reply))?;
+    session.show(&reply, |page| list(page, &reply, &session.wording))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -83,10 +84,11 @@ fn counted(number: &Value) -> String {
     if *number == 1 { "one reader".to_owned() } else { format!("{number} readers") }
 }
 
-fn list(page: &mut Page, reply: &Value) {
+fn list(page: &mut Page, reply: &Value, wording: &Wording) {
     let messages = reply["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
     for id in reply["not_kept"].as_array().into_iter().flatten() {
-        page.line(format_args!("{}: no such message is kept; `callboard messages --all` has those that are", text(id)));
+        let all = wording.line_of_agent("messages --all");
+        page.line(format_args!("{}: no such message is kept; `{all}` has those that are", text(id)));
     }
     if messages.is_empty() {
         page.line("no unread messages");
@@ -101,7 +103,12 @@ fn list(page: &mut Page, reply: &Value) {
         page.field(&harmless(&head), text(&one["text"]));
     }
     if reply["unread"] != 0 {
-        page.line("answer with `callboard reply ID TEXT`; `callboard messages --done ID` puts one away");
+        let line = |words| wording.line_of_agent(words);
+        page.line(format_args!(
+            "answer with `{}`; `{}` puts one away",
+            line("reply ID TEXT"),
+            line("messages --done ID")
+        ));
     }
 }
 

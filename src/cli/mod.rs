@@ -62,6 +62,7 @@ use serde_json::{Value, json};
 use tracing_subscriber::EnvFilter;
 
 use board::{Board, Server};
+use wording::Wording;
 
 use crate::clock::SystemClock;
 use crate::http::tokens::TokensError;
@@ -275,6 +276,7 @@ pub struct Session {
     cwd: PathBuf,
     server: Option<Server>,
     agent: Option<String>,
+    wording: Wording,
     allow_network_filesystem: bool,
     json: bool,
     color: ColorChoice,
@@ -289,11 +291,11 @@ pub fn main() -> ExitCode {
     arguments.local = LOCAL.into_iter().find(|name| matches.subcommand_name() == Some(name));
     start_log(arguments.log_format);
     let is_hook = matches!(arguments.command, Command::Hook(_));
-    let wording = match &arguments.command {
-        _ if arguments.json => Wording::Json,
+    let telling = match &arguments.command {
+        _ if arguments.json => Telling::Json,
         // Whoever names operations is told operations.
-        Command::Call(_) => Wording::Operations,
-        _ => Wording::Commands { agent: arguments.agent.clone() },
+        Command::Call(_) => Telling::Operations,
+        _ => Telling::Commands(Wording::of(&arguments)),
     };
     match run(arguments) {
         Ok(code) => code,
@@ -301,7 +303,7 @@ pub fn main() -> ExitCode {
         Err(_) if is_hook => ExitCode::SUCCESS,
         // Whoever read our output has enough of it.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => report(&error, &wording),
+        Err(error) => report(&error, &telling),
     }
 }
 
@@ -392,13 +394,11 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 /// How an error is told.
-enum Wording {
+enum Telling {
     /// As the object that programs get.
     Json,
     Operations,
-    Commands {
-        agent: Option<String>,
-    },
+    Commands(Wording),
 }
 
 /// What a command says no to itself, though the board can be used.
@@ -432,16 +432,14 @@ fn blame_and_data(error: &anyhow::Error) -> (Blame, Value) {
 }
 
 /// The error on standard error, and the exit code that it stands for.
-fn report(error: &anyhow::Error, wording: &Wording) -> ExitCode {
+fn report(error: &anyhow::Error, telling: &Telling) -> ExitCode {
     let (blame, data) = blame_and_data(error);
     let is_of_the_board = data["code"].as_str().is_some_and(|code| CODES_OF_THE_BOARD.contains(&code));
     let message = print::text(&data["message"]);
-    say(&match wording {
-        Wording::Json => print::harmless_json(&json!({"error": data}).to_string()),
-        Wording::Operations => format!("callboard: {}", print::harmless(&message)),
-        Wording::Commands { agent } => {
-            format!("callboard: {}", print::harmless(&wording::in_commands(&message, agent.as_deref())))
-        }
+    say(&match telling {
+        Telling::Json => print::harmless_json(&json!({"error": data}).to_string()),
+        Telling::Operations => format!("callboard: {}", print::harmless(&message)),
+        Telling::Commands(wording) => format!("callboard: {}", print::harmless(&wording.in_commands(&message))),
     });
     ExitCode::from(match blame {
         Blame::Name => USAGE,
@@ -529,6 +527,7 @@ impl Session {
             home,
             cwd,
             agent: arguments.agent.clone(),
+            wording: Wording::of(arguments),
             allow_network_filesystem: arguments.allow_network_filesystem,
             json: arguments.json,
             color: arguments.color,

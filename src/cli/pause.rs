@@ -12,6 +12,8 @@ pub struct Arguments {
 
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     let reply = session.call("pause", json!({"reason": arguments.reason}))?;
-    session.show(&reply, |page| page.line("claims are paused; `callboard resume` allows them again"))?;
+    session.show(&reply, |page| {
+        page.line(format_args!("claims are paused; {} allows them again", session.wording.command("resume")))
+    })?;
     Ok(ExitCode::SUCCESS)
 }

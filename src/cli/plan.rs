@@ -199,7 +199,10 @@ fn versions(session: &Session) -> Outcome {
     let plans = reply["plans"].as_array().cloned().unwrap_or_default();
     session.show(&json!({"plans": plans}), |page| {
         if plans.is_empty() {
-            return page.line("no plan was imported yet; `callboard plan import FILE` does it");
+            return page.line(format_args!(
+                "no plan was imported yet; {} does it",
+                session.wording.command("plan import FILE")
+            ));
         }
         let rows: Vec<_> = plans
             .iter()

@@ -28,10 +28,14 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         }
         if let Some(retired) = reply["retired"].as_u64() {
             page.line(format_args!(
-                "{retired} have retired and were left alone; `callboard add` what is to be done again"
+                "{retired} have retired and were left alone; {} what is to be done again",
+                session.wording.command("add")
             ));
         }
-        page.line(format_args!("to take it back: callboard snapshot restore {}", text(&reply["before"])));
+        page.line(format_args!(
+            "to take it back: {}",
+            session.wording.line(&format!("snapshot restore {}", text(&reply["before"])))
+        ));
     })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -85,7 +85,7 @@ fn list(session: &Session, arguments: &List) -> Outcome {
     let snapshots: Vec<Listed> = serde_json::from_value(reply["snapshots"].clone())?;
     session.show(&reply, |page| {
         if snapshots.is_empty() {
-            return page.line("no snapshots; `callboard snapshot create` takes one");
+            return page.line(format_args!("no snapshots; {} takes one", session.wording.command("snapshot create")));
         }
         let rows: Vec<_> = snapshots.iter().map(|one| row(page, one)).collect();
         page.table(["snapshot", "event", "taken", "kB", "why"], rows.into_iter());
@@ -160,7 +160,9 @@ fn verify(session: &Session) -> Outcome {
         match (sound, report["newest_sound"].as_str()) {
             (true, _) => page.line(format_args!("{} snapshots, all sound", report["snapshots"])),
             (false, Some(newest)) => page.line(format_args!("the newest sound one is {newest}")),
-            (false, None) => page.line("none is sound; `callboard snapshot create` takes a new one"),
+            (false, None) => {
+                page.line(format_args!("none is sound; {} takes a new one", session.wording.command("snapshot create")))
+            }
         }
     })?;
     Ok(ExitCode::from(if sound { 0 } else { FAILED }))

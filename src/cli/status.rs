@@ -3,7 +3,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::print::{Page, Tone, headline, text};
-use super::wording::in_commands;
+use super::wording::Wording;
 use super::{Outcome, Session};
 
 /// Characters of the progress bar.
@@ -20,13 +20,13 @@ pub struct Arguments {
 
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     let status = session.call("get_status", json!({"scope": arguments.scope}))?;
-    session.show(&status, |page| write(page, &status))?;
+    session.show(&status, |page| write(page, &status, &session.wording.of_nobody()))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn write(page: &mut Page, status: &Value) {
+fn write(page: &mut Page, status: &Value, wording: &Wording) {
     if status["seq"] == 0 && status["total_tasks"] == 0 {
-        page.line("no board here yet; make one with `callboard init GOAL`");
+        page.line(format_args!("no board here yet; make one with {}", wording.command("init GOAL")));
         return;
     }
     let (tasks, agents, queue) = (&status["tasks"], &status["agents"], &status["queue"]);
@@ -68,29 +68,31 @@ fn write(page: &mut Page, status: &Value) {
         let version: String = text(&plan["sha256"]).chars().take(12).collect();
         page.line(format_args!("plan: version {version}, {} items", plan["items"]));
     }
-    troubles(page, status);
+    troubles(page, status, wording);
 }
 
-fn troubles(page: &mut Page, status: &Value) {
+fn troubles(page: &mut Page, status: &Value, wording: &Wording) {
     if let Some(pause) = status.get("paused") {
         let reason = text(&pause["reason"]);
         let reason = if reason.is_empty() { "no reason given" } else { &reason };
-        page.marked("paused:", Tone::Busy, format_args!("{reason}; `callboard resume` allows claims again"));
+        page.marked("paused:", Tone::Busy, format_args!("{reason}; {} allows claims again", wording.command("resume")));
     }
     for one in status["for_human"].as_array().into_iter().flatten() {
         let (id, from) = (text(&one["message"]), text(&one["from"]));
         let word = if one["kind"] == "request" { "question:" } else { "message:" };
-        page.marked(word, Tone::Busy, format_args!("{from}: {}; `callboard reply {id} TEXT`", text(&one["text"])));
+        let reply = wording.command(&format!("reply {id} TEXT"));
+        page.marked(word, Tone::Busy, format_args!("{from}: {}; {reply}", text(&one["text"])));
     }
     if let Some(unread) = status["unread_by_human"].as_u64().filter(|unread| *unread > NAMED) {
-        page.line(format_args!("{unread} messages in all are unread: `callboard messages`"));
+        page.line(format_args!("{unread} messages in all are unread: {}", wording.command("messages")));
     }
     if status["queue"]["deadlocked"] == true {
         page.marked("deadlocked:", Tone::Bad, "nothing is ready or running, and tasks are left");
     }
     let graph = &status["graph"];
     for cycle in graph["cycles"].as_array().into_iter().flatten() {
-        page.marked("cycle:", Tone::Bad, format_args!("{}; `callboard call update_task` one of them", text(cycle)));
+        let update = wording.command("call update_task");
+        page.marked("cycle:", Tone::Bad, format_args!("{}; {update} one of them", text(cycle)));
     }
     for orphan in graph["orphans"].as_array().into_iter().flatten() {
         let (task, missing) = (text(&orphan["task"]), text(&orphan["missing"]));
@@ -99,12 +101,12 @@ fn troubles(page: &mut Page, status: &Value) {
     for blocker in graph["blockers"].as_array().into_iter().flatten() {
         let (task, status) = (text(&blocker["task"]), text(&blocker["status"]));
         let status = if status.is_empty() { "missing".to_owned() } else { status };
-        let free = in_commands(&text(&blocker["free_by"]), None);
+        let free = wording.in_commands(&text(&blocker["free_by"]));
         page.marked("blocker:", Tone::Bad, format_args!("{task} ({status}) blocks {}; {free}", blocker["blocks"]));
     }
     for blocked in status["blocked_by_failure"].as_array().into_iter().flatten() {
         let (task, by) = (text(&blocked["task"]), text(&blocked["by"]));
-        page.marked("blocked:", Tone::Bad, format_args!("{task} waits for {by}; {}", ways_out(blocked)));
+        page.marked("blocked:", Tone::Bad, format_args!("{task} waits for {by}; {}", ways_out(blocked, wording)));
     }
     for parked in status["needs_attention"].as_array().into_iter().flatten() {
         let [task, title, category, error] = ["task", "title", "category", "error"].map(|field| text(&parked[field]));
@@ -114,7 +116,7 @@ fn troubles(page: &mut Page, status: &Value) {
         }
         let (title, error) = (headline(&title), headline(&error));
         let error = if error.is_empty() { String::new() } else { format!(": {error}") };
-        let rest = format_args!("{task} {title} ({failed}){error}; `callboard retry {task}`");
+        let rest = format_args!("{task} {title} ({failed}){error}; {}", wording.command(&format!("retry {task}")));
         page.marked("needs attention:", Tone::Bad, rest);
     }
     for name in status["rejected_edits"].as_array().into_iter().flatten() {
@@ -127,13 +129,13 @@ fn troubles(page: &mut Page, status: &Value) {
 }
 
 /// For what failed and for what has left the plan.
-fn ways_out(blocked: &Value) -> String {
+fn ways_out(blocked: &Value, wording: &Wording) -> String {
     let named = |list: &str| blocked[list].as_array().cloned().unwrap_or_default();
     let gone = named("gone");
     let retries = named("by").into_iter().filter(|one| !gone.contains(one));
-    let retries = retries.map(|one| format!("`callboard retry {}`", text(&one)));
-    let updates =
-        gone.iter().map(|one| format!("`callboard call update_task` so that nothing depends on {}", text(one)));
+    let retries = retries.map(|one| wording.command(&format!("retry {}", text(&one))));
+    let update = wording.command("call update_task");
+    let updates = gone.iter().map(|one| format!("{update} so that nothing depends on {}", text(one)));
     retries.chain(updates).collect::<Vec<_>>().join(", ")
 }
 

@@ -110,7 +110,7 @@ fn list(session: &Session) -> Outcome {
     let reply = json!({"tokens": entries.iter().map(shown).collect::<Vec<_>>()});
     session.show(&reply, |page| {
         if entries.is_empty() {
-            return page.line("no tokens; `callboard token add` makes one");
+            return page.line(format_args!("no tokens; {} makes one", session.wording.command("token add")));
         }
         let rows: Vec<_> = entries
             .iter()

@@ -1,5 +1,9 @@
 //! The board names its operations, as agents call them; whoever types is told the commands.
 
+use std::path::{Path, absolute};
+
+use super::connect::quoted;
+use super::{Arguments, LOCAL};
 use crate::ops::{self, AgentArgument};
 
 const COMMANDS: [(&str, &str); 41] = [
@@ -58,21 +62,87 @@ const OF_LEADERS: [&str; 7] = [
 ];
 
 /// Arguments that messages name, and the options for them.
-const ARGUMENTS: [(&str, &str); 4] = [
+const ARGUMENTS: [(&str, &str); 6] = [
     ("wait_seconds: ", "--wait "),
     (" {task_id}", " and its id"),
     (" with all: true", " --all"),
     (" with scope ", " --scope "),
+    ("give agent_id", "give --agent ID"),
+    ("leave agent_id out", "leave --agent out"),
 ];
 
-/// `text` with every operation that has a command of its own replaced by it, or else by `callboard call`. What stands
-/// between backquotes is somebody's name for something and stays.
-pub fn in_commands(text: &str, agent: Option<&str>) -> String {
+/// What the command line says of who acts, and on which board: the commands that it is told of say it, too, and lead to no
+/// other board.
+#[derive(Clone, Default)]
+pub struct Wording {
+    agent: Option<String>,
+    /// Options, with a blank behind each: those of a server, and that of a directory.
+    server: String,
+    dir: String,
+}
+
+impl Wording {
+    pub fn of(arguments: &Arguments) -> Self {
+        // A path is good in any directory.
+        let option = |name: &str, path: &Path| {
+            let path = absolute(path).unwrap_or_else(|_| path.to_owned());
+            format!("{name} {} ", quoted(&path.to_string_lossy()))
+        };
+        let server = arguments.server.as_ref().map(|url| format!("--server {} ", quoted(url)));
+        let token = arguments.token_file.as_deref().map(|file| option("--token-file", file));
+        Self {
+            agent: arguments.agent.clone(),
+            server: server.unwrap_or_default() + &token.unwrap_or_default(),
+            dir: arguments.dir.as_deref().map(|dir| option("--dir", dir)).unwrap_or_default(),
+        }
+    }
+
+    /// For whoever acts as nobody in particular.
+    pub fn of_nobody(&self) -> Self {
+        Self { agent: None, ..self.clone() }
+    }
+
+    /// The command line of a person; `words` begin with the subcommand.
+    pub fn line(&self, words: &str) -> String {
+        self.with("", words)
+    }
+
+    /// That of the agent, if one acts.
+    pub fn line_of_agent(&self, words: &str) -> String {
+        let agent = self.agent.as_ref().map(|agent| format!("--agent {} ", quoted(agent)));
+        self.with(&agent.unwrap_or_default(), words)
+    }
+
+    fn with(&self, agent: &str, words: &str) -> String {
+        let is_local = words.split(' ').next().is_some_and(|name| LOCAL.contains(&name));
+        let server = if is_local { "" } else { &self.server };
+        format!("callboard {server}{}{agent}{words}", self.dir)
+    }
+
+    /// [`line`](Self::line) as messages name commands.
+    pub fn command(&self, words: &str) -> String {
+        format!("`{}`", self.line(words))
+    }
+
+    /// `text` with every operation that has a command of its own replaced by it, or else by `callboard call`. What stands
+    /// between backquotes is a command already, or somebody's name for something, which stays.
+    pub fn in_commands(&self, text: &str) -> String {
+        in_commands(text, self)
+    }
+}
+
+fn in_commands(text: &str, wording: &Wording) -> String {
     let parts: Vec<&str> = text.split('`').collect();
     let mut told = String::with_capacity(text.len());
     for (index, part) in parts.iter().enumerate() {
         if index % 2 == 0 {
-            told.push_str(&plain(part, agent));
+            told.push_str(&plain(part, wording));
+            continue;
+        }
+        if let Some(words) = part.strip_prefix("callboard ").filter(|words| !words.contains("--dir")) {
+            told.push('`');
+            told.push_str(&wording.line(words));
+            told.push_str(if index + 1 < parts.len() { "`" } else { "" });
             continue;
         }
         // What the command is to be done to is its argument.
@@ -92,7 +162,7 @@ fn ends_with_own_command(text: &str) -> bool {
     command.starts_with("callboard ") && !command.split(' ').any(|word| word == "call")
 }
 
-fn plain(text: &str, agent: Option<&str>) -> String {
+fn plain(text: &str, wording: &Wording) -> String {
     let is_name = |c: char| c.is_ascii_lowercase() || c == '_';
     let mut told = String::with_capacity(text.len());
     let mut rest = text;
@@ -102,8 +172,8 @@ fn plain(text: &str, agent: Option<&str>) -> String {
         told.push_str(before);
         // Also what others may do to what is theirs.
         let is_a_leaders = told.rsplit(';').next().is_some_and(|clause| clause.contains("a leader can"));
-        let agent = agent.filter(|_| !is_a_leaders && !OF_LEADERS.contains(&word));
-        told.push_str(&command(word, agent).unwrap_or_else(|| word.to_owned()));
+        let is_agents = !is_a_leaders && !OF_LEADERS.contains(&word);
+        told.push_str(&command(word, wording, is_agents).unwrap_or_else(|| word.to_owned()));
         rest = after;
     }
     told.push_str(rest);
@@ -111,14 +181,13 @@ fn plain(text: &str, agent: Option<&str>) -> String {
 }
 
 /// Names of one word are words of the language, too.
-fn command(word: &str, agent: Option<&str>) -> Option<String> {
+fn command(word: &str, wording: &Wording, is_agents: bool) -> Option<String> {
     let operation = ops::find(word).filter(|_| word.contains('_'))?;
-    let agent = agent.filter(|_| operation.agent != AgentArgument::None);
-    let agent = agent.map(|agent| format!("--agent {agent} ")).unwrap_or_default();
-    Some(match COMMANDS.iter().find(|(name, _)| *name == word) {
-        Some((_, command)) => format!("`callboard {agent}{command}`"),
-        None => format!("`callboard {agent}call {word}`"),
-    })
+    let own = COMMANDS.iter().find(|(name, _)| *name == word).map(|(_, command)| (*command).to_owned());
+    let words = own.unwrap_or_else(|| format!("call {word}"));
+    let is_agents = is_agents && operation.agent != AgentArgument::None;
+    let line = if is_agents { wording.line_of_agent(&words) } else { wording.line(&words) };
+    Some(format!("`{line}`"))
 }
 
 #[cfg(test)]
@@ -127,7 +196,7 @@ mod tests {
 
     #[test]
     fn operations_become_commands() {
-        let told = |text| in_commands(text, None);
+        let told = |text| Wording::default().in_commands(text);
         assert_eq!(told("claim another with claim_task"), "claim another with `callboard claim`");
         assert_eq!(told("no task `a`; see get_all_tasks for those"), "no task `a`; see `callboard tasks` for those");
         let path = "no task `P1`; that is a path; get_all_tasks with scope P1 has it";
@@ -141,14 +210,30 @@ mod tests {
 
     #[test]
     fn who_acts_is_named_where_it_matters() {
-        assert_eq!(in_commands("claim_task", Some("w")), "`callboard --agent w claim`");
-        assert_eq!(in_commands("get_all_tasks", Some("w")), "`callboard tasks`");
-        assert_eq!(
-            in_commands("retry_task `a`; claim_task", Some("w")),
-            "`callboard retry a`; `callboard --agent w claim`"
-        );
-        let told = in_commands("a leader can raise it with save_checkpoint; claim_task another", Some("w"));
+        let wording = Wording { agent: Some("w".to_owned()), ..Wording::default() };
+        let told = |text| wording.in_commands(text);
+        assert_eq!(told("claim_task"), "`callboard --agent w claim`");
+        assert_eq!(told("get_all_tasks"), "`callboard tasks`");
+        assert_eq!(told("retry_task `a`; claim_task"), "`callboard retry a`; `callboard --agent w claim`");
+        let told = told("a leader can raise it with save_checkpoint; claim_task another");
         assert_eq!(told, "a leader can raise it with `callboard checkpoint save`; `callboard --agent w claim` another");
+    }
+
+    #[test]
+    fn the_board_is_named_as_it_was() {
+        let wording = Wording {
+            agent: Some("w".to_owned()),
+            server: "--server http://h ".to_owned(),
+            dir: "--dir '/a b' ".to_owned(),
+        };
+        let told = |text| wording.in_commands(text);
+        let everything = "callboard --server http://h --dir '/a b' ";
+        assert_eq!(told("claim_task"), format!("`{everything}--agent w claim`"));
+        assert_eq!(told("retry_task `a`"), format!("`{everything}retry a`"));
+        assert_eq!(told("`callboard status` has all"), format!("`{everything}status` has all"));
+        // About this machine, and without --server.
+        assert_eq!(told("`callboard doctor --repair`"), "`callboard --dir '/a b' doctor --repair`");
+        assert_eq!(told("`callboard connect CLIENT --dir DIR`"), "`callboard connect CLIENT --dir DIR`");
     }
 
     #[test]
@@ -156,7 +241,7 @@ mod tests {
         for text in
             ["no agent `claim_task`", "pause, resume and heartbeat", "claim_tasks", "my_claim_task", "ünïcode `"]
         {
-            assert_eq!(in_commands(text, None), text);
+            assert_eq!(Wording::default().in_commands(text), text);
         }
     }
 

@@ -83,7 +83,7 @@ fn with_lock(session: &Session, dir: &Path, dry_run: bool) -> Outcome {
         steps.iter().for_each(|step| page.line(format_args!("{done}: {step}")));
         page.line(format_args!("{losing}: {lost}"));
         if dry_run {
-            page.line(format_args!("nothing was changed; `callboard doctor --repair` does it"));
+            page.line(format_args!("nothing was changed; {} does it", session.wording.command("doctor --repair")));
         }
     })?;
     Ok(ExitCode::SUCCESS)
