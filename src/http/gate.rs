@@ -18,13 +18,13 @@ use axum::response::{IntoResponse, Response};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use jsonrpsee::types::error::{INVALID_REQUEST_CODE, PARSE_ERROR_CODE};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOwned};
 
 use super::runs;
 use super::tokens::{Keyring, Verdict};
-use crate::participant::{AgentChoice, Caller};
+use crate::participant::{AgentChoice, CallError, Caller};
 use crate::rpc::Checked;
 pub use crate::rpc::client::{CALLER, RPC};
 use crate::state::guard::HUMAN;
@@ -117,18 +117,28 @@ struct Turned {
     status: StatusCode,
     code: i32,
     why: String,
+    /// For programs, where it is about this caller: as the `data` of the board's own errors.
+    data: Option<Value>,
 }
 
 impl Turned {
     fn away(status: StatusCode, why: impl fmt::Display) -> Self {
-        Self { status, code: INVALID_REQUEST_CODE, why: why.to_string() }
+        Self { status, code: INVALID_REQUEST_CODE, why: why.to_string(), data: None }
+    }
+
+    /// The token that it came with is no longer good.
+    fn late(code: &str, why: &str) -> Self {
+        Self { data: Some(json!({"code": code, "message": why})), ..Self::away(StatusCode::UNAUTHORIZED, why) }
     }
 }
 
 impl IntoResponse for Turned {
     fn into_response(self) -> Response {
-        let Self { status, code, why } = self;
-        let error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": why}});
+        let Self { status, code, why, data } = self;
+        let mut error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": why}});
+        if let Some(data) = data {
+            error["error"]["data"] = data;
+        }
         let mut response = (status, axum::Json(error)).into_response();
         let headers = response.headers_mut();
         if status == StatusCode::UNAUTHORIZED {
@@ -190,7 +200,7 @@ impl Gate {
             Verdict::Guest { principal, over } => (Some(principal), over),
             Verdict::Expired { name } => {
                 let why = format!("the token `{name}` has expired; ask whoever runs the server for another");
-                return Err(Turned::away(StatusCode::UNAUTHORIZED, why));
+                return Err(Turned::late("token_expired", &why));
             }
             Verdict::Stranger => {
                 let why = "the header `Authorization: Bearer TOKEN` is missing or wrong; the token is in serve.token, in \
@@ -237,7 +247,8 @@ fn own_agent(named: AgentChoice, own: &AgentId, token: &str) -> Result<AgentChoi
     match named {
         AgentChoice::Named(other) if other != *own && other.as_str() != HUMAN => {
             let refusal = Refusal::TokenAgent { token: token.to_owned(), agent: own.clone() };
-            Err(Turned::away(StatusCode::FORBIDDEN, refusal))
+            let turned = Turned::away(StatusCode::FORBIDDEN, &refusal);
+            Err(Turned { data: Some(CallError::Refused(refusal).data()), ..turned })
         }
         _ => Ok(AgentChoice::Named(own.clone())),
     }

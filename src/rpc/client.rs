@@ -11,16 +11,18 @@ use hyper::header::AUTHORIZATION;
 use hyper_util::client::legacy;
 use jsonrpsee::core::client::{ClientT, Error as RpcError, Subscription, SubscriptionClientT};
 use jsonrpsee::core::http_helpers::HttpError;
-use jsonrpsee::http_client::transport::Error as TransportError;
-use jsonrpsee::http_client::{HeaderMap, HeaderValue, HttpClient, HttpClientBuilder};
+use jsonrpsee::http_client::transport::{Error as TransportError, HttpBackend};
+use jsonrpsee::http_client::{HeaderMap, HeaderValue, HttpClient, HttpClientBuilder, RpcLogger, RpcService};
 use jsonrpsee::types::ErrorObjectOwned;
 use jsonrpsee::types::error::{INVALID_PARAMS_CODE, METHOD_NOT_FOUND_CODE};
 use jsonrpsee::ws_client::{PingConfig, WsClient, WsClientBuilder};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
+use tower::ServiceBuilder;
 
 use super::REFUSED;
 use super::events::{SUBSCRIBE, UNSUBSCRIBE};
+use super::turned::{Hearing, Reasons, Turned};
 use crate::participant::CallError;
 use crate::state::limit;
 use crate::state::task::Place;
@@ -236,7 +238,7 @@ impl ClientError {
 pub struct Client {
     address: Address,
     headers: HeaderMap,
-    http: HttpClient,
+    http: HttpClient<RpcLogger<RpcService<Hearing<HttpBackend>>>>,
 }
 
 impl Client {
@@ -249,6 +251,7 @@ impl Client {
         headers.insert(CALLER, caller(agent, place));
         let http = HttpClientBuilder::default()
             .set_headers(headers.clone())
+            .set_http_middleware(ServiceBuilder::new().layer(Reasons))
             .request_timeout(TIMEOUT)
             .connect_timeout(CONNECT_TIMEOUT)
             .max_request_size(u32::try_from(limit::ARGUMENTS.max).unwrap_or(u32::MAX))
@@ -315,29 +318,42 @@ impl Client {
     fn transport_error(&self, error: TransportError) -> ClientError {
         let address = self.address.clone();
         match error {
-            TransportError::Rejected { status_code: 401 } if self.headers.contains_key(AUTHORIZATION) => {
-                ClientError::BadToken { address }
-            }
-            TransportError::Rejected { status_code: 401 } => ClientError::NoToken { address },
-            TransportError::Rejected { status_code: 403 } => ClientError::Forbidden { address },
-            TransportError::Rejected { status_code: 413 } | TransportError::RequestTooLarge => {
-                ClientError::TooLarge { address }
-            }
-            TransportError::Rejected { status_code: status @ (408 | 429 | 503) } => {
-                ClientError::Busy { address, status }
-            }
-            TransportError::Rejected { status_code } => {
-                ClientError::NotAServer { address, detail: format!("it answered with HTTP status {status_code}") }
-            }
-            TransportError::Http(HttpError::Stream(error)) => {
-                let detail = root_cause(error.as_ref());
-                let connecting = error.downcast_ref::<legacy::Error>().is_some_and(legacy::Error::is_connect);
-                if connecting { unreached(address, detail) } else { ClientError::Unknown { address, detail } }
-            }
+            TransportError::RequestTooLarge => ClientError::TooLarge { address },
+            TransportError::Http(HttpError::Stream(error)) => match error.downcast::<Turned>() {
+                Ok(turned) => self.turned(*turned),
+                Err(error) => {
+                    let detail = root_cause(error.as_ref());
+                    let connecting = error.downcast_ref::<legacy::Error>().is_some_and(legacy::Error::is_connect);
+                    if connecting { unreached(address, detail) } else { ClientError::Unknown { address, detail } }
+                }
+            },
             TransportError::Http(error @ HttpError::TooLarge) => {
                 ClientError::Unknown { address, detail: error.to_string() }
             }
             other => ClientError::NotAServer { address, detail: other.to_string() },
+        }
+    }
+
+    /// In the server's own words, where it has some about this caller or call.
+    fn turned(&self, Turned { status, error }: Turned) -> ClientError {
+        let address = self.address.clone();
+        if let Some(data) = error.as_ref().and_then(board_data) {
+            let blame = if status == 401 { Blame::Board } else { Blame::Call };
+            return ClientError::Answered { blame, data };
+        }
+        match (status, error) {
+            (400, Some(error)) => {
+                let message = format!("{address} does not take this call: {}", error.message());
+                ClientError::Answered { blame: Blame::Call, data: json!({"code": "bad_request", "message": message}) }
+            }
+            (401, _) if self.headers.contains_key(AUTHORIZATION) => ClientError::BadToken { address },
+            (401, _) => ClientError::NoToken { address },
+            (403, _) => ClientError::Forbidden { address },
+            (413, _) => ClientError::TooLarge { address },
+            (408 | 429 | 503, _) => ClientError::Busy { address, status },
+            // Of a proxy, whose server is away, or went away while it did the call.
+            (500 | 502 | 504, _) => ClientError::Unknown { address, detail: format!("HTTP status {status}") },
+            _ => ClientError::NotAServer { address, detail: format!("it answered with HTTP status {status}") },
         }
     }
 }
@@ -371,10 +387,13 @@ fn answered(error: &ErrorObjectOwned) -> ClientError {
         INVALID_PARAMS_CODE | REFUSED => Blame::Call,
         _ => Blame::Board,
     };
-    let data = error.data().and_then(|data| serde_json::from_str::<Value>(data.get()).ok());
-    let data = data.filter(|data| data["code"].is_string() && data["message"].is_string());
-    let data = data.unwrap_or_else(|| json!({"code": "failed", "message": error.message()}));
+    let data = board_data(error).unwrap_or_else(|| json!({"code": "failed", "message": error.message()}));
     ClientError::Answered { blame, data }
+}
+
+fn board_data(error: &ErrorObjectOwned) -> Option<Value> {
+    let data: Value = serde_json::from_str(error.data()?.get()).ok()?;
+    (data["code"].is_string() && data["message"].is_string()).then_some(data)
 }
 
 /// What the operating system said, or else the innermost error.

@@ -6,6 +6,7 @@ pub mod discover;
 mod events;
 mod notifications;
 mod post;
+mod turned;
 
 use std::sync::Arc;
 use std::time::Duration;
