@@ -25,7 +25,7 @@ enum Action {
     Add(Add),
     /// List who has a token; what it is nobody can tell
     List,
-    /// End a token, at once and also in servers that run
+    /// End a token, and with it what its bearers wait for, also in servers that run
     Revoke {
         /// The token's name
         name: String,

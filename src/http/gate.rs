@@ -182,6 +182,11 @@ pub async fn pass<F: Future<Output = Response>>(
 }
 
 impl Gate {
+    /// Ends what goes on with a token that is no longer good.
+    pub fn look(&self) {
+        self.keys.iter().for_each(Keyring::look);
+    }
+
     async fn admit(&self, mut request: Request) -> Result<(Request, CancellationToken), Turned> {
         if !self.admission.knows_host(&request) {
             let why = "the Host header names no host of this server; --allow-host NAME admits one";
@@ -230,6 +235,11 @@ impl Gate {
         request.extensions_mut().insert(caller);
         if request.method() == Method::POST {
             request = checked(request).await?;
+            // It may have taken as long as it took to revoke the token.
+            self.look();
+            if over.is_cancelled() {
+                return Err(Turned::late("token_over", "the token has been revoked or has expired"));
+            }
         }
         Ok((request, gone))
     }

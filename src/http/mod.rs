@@ -164,8 +164,9 @@ pub async fn serve<H: mcp::Answering>(
 ) -> Result<(), RegisterMethodError> {
     let stop = CancellationToken::new();
     let mcp = mcp::Door::new(server, &gate.admission.hosts, &gate.admission.origins, stop.clone());
-    let (rpc, rpc_stop) = rpc::Door::new(handle.clone())?;
     let gate = Arc::new(gate);
+    let looking = Arc::clone(&gate);
+    let (rpc, rpc_stop) = rpc::Door::new(handle.clone(), Arc::new(move || looking.look()))?;
     let refreshing = tokio::spawn(refresh(Arc::clone(&gate)));
     let doors = Arc::new(Doors::new(&handle, mcp, rpc, gate));
     let (connections, closing) = (TaskTracker::new(), CancellationToken::new());
@@ -215,9 +216,7 @@ pub async fn serve<H: mcp::Answering>(
 async fn refresh(gate: Arc<Gate>) {
     loop {
         sleep(REFRESH).await;
-        if let Some(keys) = &gate.keys {
-            keys.refresh();
-        }
+        gate.look();
     }
 }
 

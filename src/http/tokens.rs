@@ -16,6 +16,7 @@ use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
+use super::REFRESH;
 use super::token::{GOOD_FOR, PREFIX, Token};
 use crate::clock::{Clock, SystemClock};
 use crate::ops::Principal;
@@ -129,13 +130,13 @@ pub fn add(dir: &Path, wish: Wish) -> Result<(Entry, String), TokensError> {
     })
 }
 
-/// No server accepts it any more when this returns.
+/// No server begins a call with it when this returns, and what waits or streams has ended where the machine is not busy.
 pub fn revoke(dir: &Path, name: &str) -> Result<Entry, TokensError> {
     let revoked = changed(dir, |tokens| match tokens.iter().position(|token| token.name == name) {
         Some(place) => Ok(tokens.remove(place)),
         None => Err(TokensError::Unknown { name: name.chars().take(limit::ID.max).collect() }),
     })?;
-    thread::sleep(GOOD_FOR);
+    thread::sleep(GOOD_FOR + REFRESH);
     Ok(revoked)
 }
 
@@ -247,12 +248,24 @@ impl Keyring {
 
     /// By what was seen a moment ago, if that lets it in; else by the files as they are.
     pub fn judge(&self, presented: &[u8]) -> Verdict {
-        let is_recent = self.lock().looked_at.is_some_and(|at| at.elapsed() < GOOD_FOR);
-        if is_recent && let verdict @ (Verdict::Owner { .. } | Verdict::Guest { .. }) = self.compare(presented) {
+        if self.is_recent()
+            && let verdict @ (Verdict::Owner { .. } | Verdict::Guest { .. }) = self.compare(presented)
+        {
             return verdict;
         }
         self.refresh();
         self.compare(presented)
+    }
+
+    /// Ends what is over, by files that were seen a moment ago or by the files as they are.
+    pub fn look(&self) {
+        if !self.is_recent() {
+            self.refresh();
+        }
+    }
+
+    fn is_recent(&self) -> bool {
+        self.lock().looked_at.is_some_and(|at| at.elapsed() < GOOD_FOR)
     }
 
     /// Takes as long for whichever token it is.

@@ -27,7 +27,7 @@ use serde_json::{Map, Value};
 use tower::Service;
 use tower::layer::util::{Identity, Stack};
 
-use self::notifications::Notifications;
+use self::notifications::Messages;
 use crate::ops;
 use crate::participant::{CallError, Caller, Handle};
 use crate::state::limit;
@@ -45,6 +45,9 @@ const BUFFERED: u32 = 64;
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const PING_PATIENCE: Duration = Duration::from_secs(40);
 
+/// Looks at who is still let in.
+pub type Look = Arc<dyn Fn() + Send + Sync>;
+
 /// The body of a request in which no key stands twice and nothing is nested too deep.
 #[derive(Clone)]
 pub struct Checked(pub Bytes);
@@ -55,17 +58,18 @@ pub struct Door {
     handle: Handle,
     /// What `rpc.discover` answers.
     document: Arc<Value>,
-    server: TowerServiceBuilder<Stack<Notifications, Identity>, Identity>,
+    server: TowerServiceBuilder<Stack<Messages, Identity>, Identity>,
     methods: Methods,
     stopped: StopHandle,
 }
 
 impl Door {
-    /// Beside it, what ends its WebSockets.
+    /// Beside it, what ends its WebSockets. `look` is called before whatever comes over one, which passes no gate, and
+    /// cancels those callers whose tokens are over.
     ///
     /// # Errors
     /// When two operations have one name.
-    pub fn new(handle: Handle) -> Result<(Self, ServerHandle), RegisterMethodError> {
+    pub fn new(handle: Handle, look: Look) -> Result<(Self, ServerHandle), RegisterMethodError> {
         let connections = u32::try_from(limit::CONNECTIONS.max).unwrap_or(u32::MAX);
         let body = u32::try_from(limit::BODY.max).unwrap_or(u32::MAX);
         let config = ServerConfig::builder()
@@ -79,7 +83,7 @@ impl Door {
                 PingConfig::new().ping_interval(PING_INTERVAL).inactive_limit(PING_PATIENCE).max_failures(1),
             );
         let (stopped, stop) = stop_channel();
-        let heeding = RpcServiceBuilder::new().layer(Notifications(handle.clone()));
+        let heeding = RpcServiceBuilder::new().layer(Messages { handle: handle.clone(), look });
         let server = Server::builder().set_config(config.build()).set_rpc_middleware(heeding).to_service_builder();
         let document = Arc::new(discover::document());
         let methods = methods(handle.clone(), &document)?;

@@ -1,5 +1,6 @@
-//! Notifications on a WebSocket: done, and not answered. The library leaves them undone. A request whose id is no string and
-//! no whole number from 0 is one to it, too.
+//! What comes over a WebSocket. Its caller was let in when it was opened, which may be long ago. Notifications are done, and
+//! not answered: the library leaves them undone. A request whose id is no string and no whole number from 0 is one to it,
+//! too, and its id is lost.
 
 use jsonrpsee::MethodResponse;
 use jsonrpsee::core::middleware::{Batch, BatchEntry, Notification, RpcServiceT};
@@ -7,34 +8,34 @@ use jsonrpsee::types::{Params, Request};
 use serde_json::value::RawValue;
 use tower::Layer;
 
-use super::call;
+use super::{Look, call};
 use crate::ops::{self, ClaimRun, ClaimTask, Entry, Operation};
 use crate::participant::Handle;
 
 #[derive(Clone)]
-pub struct Notifications(pub Handle);
+pub struct Messages {
+    pub handle: Handle,
+    pub look: Look,
+}
 
-impl<S> Layer<S> for Notifications {
+impl<S> Layer<S> for Messages {
     type Service = Heeding<S>;
 
     fn layer(&self, inner: S) -> Heeding<S> {
-        Heeding { inner, handle: self.0.clone() }
+        Heeding { inner, messages: self.clone() }
     }
 }
 
 #[derive(Clone)]
 pub struct Heeding<S> {
     inner: S,
-    handle: Handle,
+    messages: Messages,
 }
 
 /// What was begun is done also if the connection is closed meanwhile; of what was not the library lets go. What says nothing
 /// but in its reply is left: a request whose id the library does not know would hold a task that nobody hears of.
 async fn heed(handle: &Handle, notification: &Notification<'_>) {
-    let entry = ops::find(&notification.method);
-    let is_mute =
-        |entry: &&Entry| entry.annotations.read_only || [ClaimTask::NAME, ClaimRun::NAME].contains(&entry.name);
-    let Some(entry) = entry.filter(|entry| !is_mute(entry)) else { return };
+    let Some(entry) = ops::find(&notification.method).filter(|entry| !is_mute(entry)) else { return };
     let (handle, extensions) = (handle.clone(), notification.extensions.clone());
     let params = Params::new(notification.params.as_deref().map(RawValue::get)).into_owned();
     let heeded = tokio::spawn(async move {
@@ -44,6 +45,11 @@ async fn heed(handle: &Handle, notification: &Notification<'_>) {
         }
     });
     drop(heeded.await);
+}
+
+/// Says nothing but in its reply.
+pub fn is_mute(entry: &Entry) -> bool {
+    entry.annotations.read_only || [ClaimTask::NAME, ClaimRun::NAME].contains(&entry.name)
 }
 
 impl<S> RpcServiceT for Heeding<S>
@@ -62,11 +68,13 @@ where
     type BatchResponse = MethodResponse;
 
     fn call<'a>(&self, request: Request<'a>) -> impl Future<Output = MethodResponse> + Send + 'a {
+        (self.messages.look)();
         self.inner.call(request)
     }
 
     fn batch<'a>(&self, batch: Batch<'a>) -> impl Future<Output = MethodResponse> + Send + 'a {
-        let Self { inner, handle } = self.clone();
+        let Self { inner, messages: Messages { handle, look } } = self.clone();
+        look();
         async move {
             for entry in batch.iter() {
                 if let Ok(BatchEntry::Notification(notification)) = entry {
@@ -78,7 +86,8 @@ where
     }
 
     fn notification<'a>(&self, notification: Notification<'a>) -> impl Future<Output = MethodResponse> + Send + 'a {
-        let Self { inner, handle } = self.clone();
+        let Self { inner, messages: Messages { handle, look } } = self.clone();
+        look();
         async move {
             heed(&handle, &notification).await;
             inner.notification(notification).await

@@ -18,6 +18,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::events::{SUBSCRIBE, UNSUBSCRIBE};
+use super::notifications::is_mute;
 use super::{DISCOVER, Door, error_object, read_arguments};
 use crate::ops;
 use crate::participant::Caller;
@@ -95,6 +96,10 @@ async fn one<'a>(door: &Door, text: &'a [u8], caller: &Caller) -> Option<Reply<'
         let why = "an id is a string, a number or null";
         let error = ErrorObjectOwned::owned(INVALID_REQUEST_CODE, why, None::<()>);
         return Some(Reply::new(RawValue::NULL, Outcome::Error(error)));
+    }
+    // Nobody would hear what it says, or of the task that it takes.
+    if message.id.is_none() && ops::find(&message.method).is_some_and(is_mute) {
+        return None;
     }
     let outcome = outcome(door, &message, caller).await;
     message.id.map(|id| Reply::new(id, outcome))
