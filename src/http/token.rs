@@ -83,8 +83,10 @@ impl Token {
                 Ok(read) if read.text == known.text && known.version.is_some() => known.version = read.version,
                 Ok(read) => std::mem::replace(&mut *known, read).over.cancel(),
                 Err(error) => {
-                    tracing::warn!(%error, "no token is accepted");
-                    known.version = None;
+                    // Once: it is looked at again and again.
+                    if known.version.take().is_some() {
+                        tracing::warn!(%error, "no token is accepted");
+                    }
                     known.over.cancel();
                 }
             }
