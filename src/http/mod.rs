@@ -29,6 +29,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use jsonrpsee::server::RegisterMethodError;
+use rustix::process::{Resource, getrlimit};
 use serde_json::json;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::select;
@@ -57,6 +58,8 @@ const ANSWER_GRACE: Duration = Duration::from_millis(1_500);
 const CLOSE_GRACE: Duration = Duration::from_secs(1);
 /// How often tokens are looked at while nobody presents one.
 const REFRESH: Duration = Duration::from_secs(1);
+/// Files that the server has open or opens for a moment, beside its connections.
+const BOARD_FILES: usize = 64;
 /// When the system has no more sockets or memory for now.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -170,7 +173,8 @@ pub async fn serve<H: mcp::Answering>(
     let refreshing = tokio::spawn(refresh(Arc::clone(&gate)));
     let doors = Arc::new(Doors::new(&handle, mcp, rpc, gate));
     let (connections, closing) = (TaskTracker::new(), CancellationToken::new());
-    let places = Arc::new(Semaphore::new(CONNECTIONS.max));
+    let limit = places();
+    let places = Arc::new(Semaphore::new(limit));
     let mut interruption = pin!(interruption);
     loop {
         let accepted = select! {
@@ -186,7 +190,7 @@ pub async fn serve<H: mcp::Answering>(
             }
         };
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            tracing::warn!(limit = CONNECTIONS.max, "too many connections; a new one was closed");
+            tracing::warn!(limit, "too many connections; a new one was closed");
             continue;
         };
         let (doors, closing) = (Arc::clone(&doors), closing.clone());
@@ -210,6 +214,12 @@ pub async fn serve<H: mcp::Answering>(
         tracing::warn!("some clients did not close their connections");
     }
     Ok(())
+}
+
+/// How many connections there may be at once: each is a file, and the board needs some, too.
+fn places() -> usize {
+    let files = getrlimit(Resource::Nofile).current.map_or(usize::MAX, |files| files as usize);
+    files.saturating_sub(BOARD_FILES).clamp(1, CONNECTIONS.max)
 }
 
 /// What goes on without passing the gate again ends soon after its token.

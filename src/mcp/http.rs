@@ -5,24 +5,26 @@
 //! has forgotten, because it was idle or because the server was started anew, goes on, and is told of those resources that
 //! every board has, as if it had subscribed to them; to a task or a tag it must subscribe again.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
-use axum::http::{Method, StatusCode};
+use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use rmcp::ServerHandler;
 use rmcp::model::{ClientCapabilities, ErrorData, Implementation, InitializeRequestParams, JsonRpcError, RequestId};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
-use rmcp::transport::streamable_http_server::session::{SessionState, SessionStore, SessionStoreError};
+use rmcp::transport::streamable_http_server::session::{SessionManager, SessionState, SessionStore, SessionStoreError};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::stdio;
+use crate::participant::Caller;
 use crate::state::limit::{BODY, SESSIONS};
 
 /// Without a request or a notification a session is forgotten after so long.
@@ -47,11 +49,25 @@ impl<H: ServerHandler + Clone + Sync> Answering for H {}
 pub struct Door<H: Answering> {
     service: StreamableHttpService<H, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
+    uses: Arc<Mutex<HashMap<Arc<str>, Use>>>,
+}
+
+/// When a session was used last, and what its answers' readers end: one that is read is in use.
+struct Use {
+    last: Instant,
+    read: Vec<CancellationToken>,
+}
+
+impl Use {
+    fn is_open(&self) -> bool {
+        self.read.iter().any(|gone| !gone.is_cancelled())
+    }
 }
 
 impl<H: Answering> Clone for Door<H> {
     fn clone(&self) -> Self {
-        Self { service: self.service.clone(), sessions: Arc::clone(&self.sessions) }
+        let (service, sessions) = (self.service.clone(), Arc::clone(&self.sessions));
+        Self { service, sessions, uses: Arc::clone(&self.uses) }
     }
 }
 
@@ -72,7 +88,7 @@ impl<H: Answering> Door<H> {
             .enforce_origin_validation();
         config.session_store = Some(Arc::new(Ended::default()));
         let service = StreamableHttpService::new(move || Ok(server.clone()), Arc::clone(&sessions), config);
-        Self { service, sessions }
+        Self { service, sessions, uses: Arc::default() }
     }
 
     /// `body` is the request's, if that was read before.
@@ -80,17 +96,21 @@ impl<H: Answering> Door<H> {
         let ends_session = request.method() == Method::DELETE;
         let headers = request.headers();
         let is_modern = headers.get(VERSION).is_some_and(|version| version.as_bytes() >= MODERN.as_bytes());
-        let session = headers.get(SESSION).and_then(|name| name.to_str().ok());
-        // Any name may open one, not only none.
-        let is_full = !is_modern && {
-            let sessions = self.sessions.sessions.read().await;
-            sessions.len() >= SESSIONS.max && session.is_none_or(|name| !sessions.contains_key(name))
-        };
-        if is_full {
-            let why = format!("{} sessions are open; end some (DELETE), or try again later", SESSIONS.max);
+        let named = headers.get(SESSION).and_then(session_name);
+        let gone = request.extensions().get::<Caller>().map(|caller| caller.gone.clone()).unwrap_or_default();
+        // A handshake opens one whatever version it names.
+        let is_legacy = !is_modern || body.as_deref().is_some_and(is_initialize);
+        if is_legacy && !self.make_room(named.as_deref()).await {
+            let why = format!("{} sessions are open and in use; end some (DELETE), or try again later", SESSIONS.max);
             return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
         }
+        if let Some(name) = &named {
+            self.used(name, &gone).await;
+        }
         let mut response = self.service.handle(request).await.map(Body::new);
+        if let Some(name) = response.headers().get(SESSION).and_then(session_name) {
+            self.used(&name, &gone).await;
+        }
         if ends_session && response.status() == StatusCode::ACCEPTED {
             // Nothing is left to be done, and some clients take no other word for it.
             *response.status_mut() = StatusCode::NO_CONTENT;
@@ -100,6 +120,60 @@ impl<H: Answering> Door<H> {
             None => response,
         }
     }
+
+    /// For the session of this name, if it is none of those that are kept: the one that was idle longest is forgotten, which
+    /// its client need not notice. False when all are in use.
+    async fn make_room(&self, name: Option<&str>) -> bool {
+        let idlest = {
+            let sessions = self.sessions.sessions.read().await;
+            if sessions.len() < SESSIONS.max || name.is_some_and(|name| sessions.contains_key(name)) {
+                return true;
+            }
+            let mut uses = self.uses();
+            uses.retain(|name, _| sessions.contains_key(name));
+            // Of a handshake that is under way, or was given up.
+            for name in sessions.keys() {
+                uses.entry(Arc::clone(name)).or_insert_with(|| Use { last: Instant::now(), read: Vec::new() });
+            }
+            let idle = uses.iter().filter(|(_, one)| !one.is_open());
+            idle.min_by_key(|(_, one)| one.last).map(|(name, _)| Arc::clone(name))
+        };
+        let Some(idlest) = idlest else { return false };
+        if let Err(error) = self.sessions.close_session(&idlest).await {
+            tracing::debug!(%error, "a session had ended already");
+        }
+        true
+    }
+
+    async fn used(&self, name: &Arc<str>, gone: &CancellationToken) {
+        let sessions = self.sessions.sessions.read().await;
+        let mut uses = self.uses();
+        if uses.len() > 2 * SESSIONS.max {
+            uses.retain(|name, _| sessions.contains_key(name));
+        }
+        let one = uses.entry(Arc::clone(name)).or_insert_with(|| Use { last: Instant::now(), read: Vec::new() });
+        one.last = Instant::now();
+        one.read.retain(|gone| !gone.is_cancelled());
+        one.read.push(gone.clone());
+    }
+
+    fn uses(&self) -> MutexGuard<'_, HashMap<Arc<str>, Use>> {
+        self.uses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Any name may open a session, not only none.
+fn session_name(header: &HeaderValue) -> Option<Arc<str>> {
+    header.to_str().ok().map(Arc::from)
+}
+
+fn is_initialize(body: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Message<'a> {
+        #[serde(borrow)]
+        method: Cow<'a, str>,
+    }
+    serde_json::from_slice::<Message>(body).is_ok_and(|message| message.method == "initialize")
 }
 
 /// In the words of the protocol what rmcp answers in a sentence: why the body is no message, or no `initialize`.

@@ -128,9 +128,28 @@ pub async fn run(handle: &Handle, context: &SubscriptionContext) -> Result<(), E
     }
 }
 
-/// The sessions, before 2026-07-28, and what each has subscribed to.
+/// The sessions, before 2026-07-28, and what each has subscribed to. Each is answered by a clone of its own.
 #[derive(Clone, Default)]
-pub struct Sessions(Arc<Mutex<HashMap<String, Session>>>);
+pub struct Sessions {
+    all: Arc<Mutex<HashMap<String, Session>>>,
+    own: Life,
+}
+
+/// One session's: it is over when this is dropped.
+#[derive(Default)]
+struct Life(CancellationToken);
+
+impl Clone for Life {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
 
 #[derive(Default)]
 struct Session {
@@ -149,7 +168,7 @@ impl Sessions {
     pub fn open(&self, handle: &Handle, extensions: &Extensions, peer: &Peer<RoleServer>) {
         if extensions.get::<Parts>().is_some() {
             let is_forgotten = peer.peer_info().is_some_and(|client| client.client_info.name == FORGOTTEN);
-            tell_unasked(handle, peer, if is_forgotten { resources::fixed() } else { Vec::new() });
+            self.tell_unasked(handle, peer, if is_forgotten { resources::fixed() } else { Vec::new() });
         }
     }
 
@@ -162,13 +181,13 @@ impl Sessions {
         peer: &Peer<RoleServer>,
     ) -> Result<(), ErrorData> {
         let interest = Interest { list: false, subjects: vec![Interest::in_resource(uri)?] };
-        let (session, ended) = (session_of(extensions), CancellationToken::new());
+        let (session, ended) = (session_of(extensions), self.own.0.child_token());
         // From before the reply on, so that nothing after it is missed.
         let listener = listen_from_now(handle).await?;
         {
-            let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut sessions = self.all.lock().unwrap_or_else(PoisonError::into_inner);
             if session.is_empty() && !sessions.contains_key(&session) {
-                tell_unasked(handle, peer, Vec::new());
+                self.tell_unasked(handle, peer, Vec::new());
             }
             let resources = &mut sessions.entry(session.clone()).or_default().resources;
             if resources.contains_key(uri) {
@@ -194,7 +213,7 @@ impl Sessions {
     }
 
     fn forget(&self, session: &str, uri: &str) {
-        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(known) = sessions.get_mut(session) else { return };
         if let Some(ended) = known.resources.remove(uri) {
             ended.cancel();
@@ -203,19 +222,19 @@ impl Sessions {
             sessions.remove(session);
         }
     }
-}
 
-/// Changes of the list are told without having been asked for: so it was before 2026-07-28. And of `subjects`, as if it had
-/// been asked for.
-fn tell_unasked(handle: &Handle, peer: &Peer<RoleServer>, subjects: Vec<(String, Subject)>) {
-    let (handle, peer) = (handle.clone(), peer.clone());
-    tokio::spawn(async move {
-        let interest = Interest { list: true, subjects };
-        match listen_from_now(&handle).await {
-            Ok(listener) => tell(&peer, &interest, listener, &CancellationToken::new()).await,
-            Err(error) => tracing::debug!(error = %error.message, "changes of the list are not told"),
-        }
-    });
+    /// Changes of the list are told without having been asked for: so it was before 2026-07-28. And of `subjects`, as if it had
+    /// been asked for.
+    fn tell_unasked(&self, handle: &Handle, peer: &Peer<RoleServer>, subjects: Vec<(String, Subject)>) {
+        let (handle, peer, ended) = (handle.clone(), peer.clone(), self.own.0.clone());
+        tokio::spawn(async move {
+            let interest = Interest { list: true, subjects };
+            match listen_from_now(&handle).await {
+                Ok(listener) => tell(&peer, &interest, listener, &ended).await,
+                Err(error) => tracing::debug!(error = %error.message, "changes of the list are not told"),
+            }
+        });
+    }
 }
 
 /// Until `ended`, or until the session is closed.

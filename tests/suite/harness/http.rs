@@ -51,7 +51,30 @@ impl Server {
     #[track_caller]
     pub fn with(board: &Board, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let (mut command, log) = serve(board, arguments);
-        let mut process = command.envs(environment.iter().copied()).spawn().unwrap();
+        command.envs(environment.iter().copied());
+        Self::start(&mut command, log)
+    }
+
+    /// A server that may have so many files open at once.
+    #[track_caller]
+    pub fn with_files(board: &Board, limit: usize) -> Self {
+        let (command, log) = serve(board, &[]);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("ulimit -n {limit}; exec \"$0\" \"$@\"")]).arg(command.get_program());
+        shell.args(command.get_args()).current_dir(board.base()).stdin(Stdio::null());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => shell.env(name, value),
+                None => shell.env_remove(name),
+            };
+        }
+        shell.stdout(Stdio::piped()).stderr(File::create(&log).unwrap());
+        Self::start(&mut shell, log)
+    }
+
+    #[track_caller]
+    fn start(command: &mut Command, log: PathBuf) -> Self {
+        let mut process = command.spawn().unwrap();
         let mut output = BufReader::new(process.stdout.take().unwrap());
         let mut line = String::new();
         output.read_line(&mut line).unwrap();

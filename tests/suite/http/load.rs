@@ -182,6 +182,67 @@ fn sessions_that_nobody_ends_are_bounded() {
 }
 
 #[test]
+fn sessions_that_nobody_uses_keep_nobody_out() {
+    const SESSIONS: usize = 1_024;
+    let board = Board::new();
+    let server = Server::on(&board);
+    let (read, idle) = (Session::open(&server), Session::open(&server));
+    let _stream = read.stream();
+    let mut connection = server.connect();
+    for _ in 0..SESSIONS + 10 {
+        assert_eq!(connection.ask(&server.initialize(1)).status, 200);
+    }
+    // The one that was forgotten goes on, too.
+    for session in [&read, &idle, &Session::open(&server)] {
+        let answer = connection.ask(&session.call(1, "get_status", &json!({})));
+        assert!(!reply(&answer.message()).is_error, "{}", answer.text());
+    }
+}
+
+#[test]
+fn sessions_that_are_in_use_are_bounded_whatever_version_opens_them() {
+    const SESSIONS: usize = 1_024;
+    let board = Board::new();
+    let server = Server::on(&board);
+    let sessions: Vec<_> = (0..SESSIONS).map(|_| Session::open(&server)).collect();
+    let mut streams: Vec<_> = sessions.iter().map(Session::stream).collect();
+    let params =
+        json!({"protocolVersion": "2026-07-28", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}});
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
+    let modern = server.initialize(1).header("MCP-Protocol-Version", "2026-07-28").with_body(call.to_string());
+    assert_eq!([&modern, &server.initialize(1)].map(|request| server.ask(request).status), [503, 503]);
+    assert!(!Door::Mcp.ask(&server, "get_status", &json!({})).is_error);
+    streams.truncate(SESSIONS - 2);
+    for request in [modern, server.initialize(1)] {
+        until(PATIENCE, "there is room", || (server.ask(&request).status == 200).then_some(()));
+    }
+}
+
+#[test]
+fn board_has_the_files_that_it_needs_however_many_connect() {
+    let board = Board::new();
+    let server = Server::with_files(&board, 256);
+    let mut first = server.connect();
+    assert_eq!(first.ask(&server.rpc(1, "get_status", &json!({}))).status, 200);
+    let half = server.rpc(1, "get_status", &json!({})).head();
+    let _others: Vec<_> = (0..300)
+        .map(|_| {
+            let mut connection = server.connect();
+            connection.write(&half[..half.len() / 2]);
+            connection
+        })
+        .collect();
+    until(PATIENCE, "some are closed", || server.log().contains("too many connections").then_some(()));
+    for number in 0..20 {
+        let answer = first.ask(&server.rpc(1, "create_task", &json!({"id": format!("t{number}"), "description": "x"})));
+        assert!(answer.message()["result"].is_object(), "{}", answer.text());
+    }
+    let taken = first.ask(&server.rpc(1, "create_snapshot", &json!({})));
+    assert!(taken.message()["result"].is_object(), "{}", taken.text());
+    assert_eq!(board.tasks().len(), 20);
+}
+
+#[test]
 fn sessions_under_names_that_the_server_never_gave_are_bounded() {
     let board = Board::new();
     let server = Server::on(&board);
