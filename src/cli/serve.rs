@@ -1,5 +1,5 @@
 use std::io::{self, Write};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::ExitCode;
 
 use axum::http::Uri;
@@ -77,7 +77,7 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         let token = Token::open(session.dir(), arguments.new_token)?;
         let admission = Admission::new(address, &arguments.allow_host, &arguments.allow_origin);
         let keys = Keyring::open(session.dir(), token)?;
-        announce(session, address, &keys.owner)?;
+        announce(session, &Reached::new(address, &arguments.allow_host), &keys.owner)?;
         let handle = session.participant(Stay::Lasting);
         let server = Server::new(handle.clone(), Caller::default(), arguments.toolset.into());
         #[cfg(feature = "conformance")]
@@ -100,9 +100,37 @@ fn allow_connections() {
     }
 }
 
+/// By which names clients come.
+struct Reached {
+    /// One that is let in.
+    url: String,
+    /// What `ssh` has to be told on another machine to make a way to it, if others can connect.
+    tunnel: Option<String>,
+    port: u16,
+}
+
+impl Reached {
+    fn new(address: SocketAddr, allowed: &[String]) -> Self {
+        let (ip, port) = (address.ip(), address.port());
+        // Nobody connects to the address that stands for all of them.
+        let own = match ip {
+            IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+            ip => ip,
+        };
+        let own = SocketAddr::new(own, port);
+        let url = match allowed.first().filter(|_| !ip.is_loopback()) {
+            Some(name) => format!("http://{name}:{port}"),
+            None => format!("http://{own}"),
+        };
+        let tunnel = (!ip.is_loopback()).then(|| format!("ssh -N -L {port}:{own} HOST"));
+        Self { url, tunnel, port }
+    }
+}
+
 /// Where the server is, and what clients need to call it.
-fn announce(session: &Session, address: SocketAddr, token: &Token) -> io::Result<()> {
-    let url = format!("http://{address}");
+fn announce(session: &Session, reached: &Reached, token: &Token) -> io::Result<()> {
+    let Reached { url, tunnel, port } = reached;
     let (mcp, rpc) = (format!("{url}{MCP}"), format!("{url}{RPC}"));
     let file = token.path().display();
     let mut out = io::stdout().lock();
@@ -115,6 +143,15 @@ fn announce(session: &Session, address: SocketAddr, token: &Token) -> io::Result
     let configuration = json!({"mcpServers": {"callboard": {
         "type": "http", "url": mcp, "headers": {"Authorization": format!("Bearer {text}")},
     }}});
+    let connect = session.wording.command(&format!("connect CLIENT --url {mcp}"));
+    // The command line sends its token to no other machine unencrypted.
+    let way = match tunnel {
+        Some(tunnel) => format!(
+            "From a shell on another machine, HOST being this one, and with the token above:\n  \
+             {tunnel} &\n  export CALLBOARD_SERVER=http://127.0.0.1:{port} CALLBOARD_TOKEN=TOKEN\n"
+        ),
+        None => format!("From a shell:\n  export CALLBOARD_SERVER={url} CALLBOARD_TOKEN=\"$(cat {file})\"\n"),
+    };
     write!(
         out,
         "serving the board in {dir}\n\
@@ -123,10 +160,8 @@ fn announce(session: &Session, address: SocketAddr, token: &Token) -> io::Result
          token     {text}\n\
         \x20         (from {file}; --new-token makes another)\n\n\
          In the configuration of an MCP client:\n{configuration:#}\n\n\
-         From a shell:\n  \
-         export CALLBOARD_SERVER={url} CALLBOARD_TOKEN=\"$(cat {file})\"\n  \
-         callboard status\n\n\
-         `callboard connect CLIENT --url {mcp}` writes a client's configuration. Ctrl-C ends the server.\n",
+         {way}  callboard status\n\n\
+         {connect} writes a client's configuration. Ctrl-C ends the server.\n",
         dir = session.dir().display(),
     )?;
     out.flush()

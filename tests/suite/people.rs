@@ -3,6 +3,8 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -423,13 +425,15 @@ fn http(status: &str, body: &str) -> String {
 #[test]
 fn each_answer_of_a_server_says_what_to_do() {
     let board = Board::new();
-    let expected: [(&str, &str, &[&str]); 7] = [
+    let expected: [(&str, &str, &[&str]); 9] = [
         ("401 Unauthorized", "unauthorized", &["--token-file", "CALLBOARD_TOKEN"]),
         ("403 Forbidden", "host_forbidden", &["--allow-host 127.0.0.1"]),
         ("413 Content Too Large", "too_large", &["split it"]),
         ("404 Not Found", "not_a_server", &["HTTP status 404"]),
         ("307 Temporary Redirect", "not_a_server", &["HTTP status 307"]),
         ("503 Service Unavailable", "overloaded", &["try again"]),
+        ("502 Bad Gateway", "unknown_outcome", &["HTTP status 502", "look before you repeat it"]),
+        ("504 Gateway Timeout", "unknown_outcome", &["HTTP status 504", "look before you repeat it"]),
         ("200 OK", "not_a_server", &["no callboard server"]),
     ];
     for (status, code, parts) in expected {
@@ -760,4 +764,143 @@ fn tables_keep_ids_whole_and_cut_what_comes_last() {
     let narrow: Vec<String> = shown(80);
     assert!(narrow.len() == 2 && narrow[1].starts_with(id) && narrow[1].ends_with('…'), "{narrow:?}");
     assert!(narrow.iter().all(|line| line.chars().count() <= 80), "{narrow:?}");
+}
+
+#[test]
+fn a_server_that_turns_a_call_away_is_heard() {
+    let (board, elsewhere) = (Board::new(), Board::new());
+    let mut server = Served::start(&board, "127.0.0.1:0");
+    let owner = server.token.clone();
+    let token =
+        |arguments: &[&str]| says(&board, &[&["token", "add"], arguments].concat()).lines().next().unwrap().to_owned();
+    server.token = token(&["--agent", "alice"]);
+    fails(&server.run(&elsewhere, &["--agent", "bob", "claim"]), REFUSED, &["token `alice`", "leave --agent out"]);
+    let refused = server.run(&elsewhere, &["--json", "--agent", "bob", "claim"]);
+    assert_eq!((refused.status.code(), refused.code().as_str()), (Some(REFUSED), "token_agent"));
+    server.token = token(&["--name", "loose"]);
+    fails(&server.run(&elsewhere, &["claim"]), REFUSED, &["token `loose`", "give --agent ID"]);
+    server.token = token(&["--name", "brief", "--expires", "1"]);
+    let file = board.file("tokens.toml");
+    // As if a thousand years had passed.
+    let past = std::fs::read_to_string(&file).unwrap().replace("expires = \"2", "expires = \"1");
+    std::fs::write(&file, past).unwrap();
+    fails(&server.run(&elsewhere, &["status"]), FAILED, &["the token `brief` has expired"]);
+    server.token = owner;
+    let nested = format!("{{\"context\": {}{}}}", "[".repeat(100), "]".repeat(100));
+    fails(&server.run(&elsewhere, &["call", "create_task", &nested]), REFUSED, &[&server.url, "nested deeper"]);
+}
+
+/// The address of what stands before a server, and answers for it while it is away.
+fn proxy(server: &str, is_away: &Arc<AtomicBool>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (server, is_away) = (server.strip_prefix("http://").unwrap().to_owned(), Arc::clone(is_away));
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let near = stream.unwrap();
+            if is_away.load(Ordering::SeqCst) {
+                answer_one(near, &http("502 Bad Gateway", "<html>"), &channel().0);
+                continue;
+            }
+            let far = TcpStream::connect(&server).unwrap();
+            for (mut from, mut to) in [(near.try_clone().unwrap(), far.try_clone().unwrap()), (far, near)] {
+                thread::spawn(move || {
+                    drop(std::io::copy(&mut from, &mut to));
+                    to.shutdown(Shutdown::Both)
+                });
+            }
+        }
+    });
+    url
+}
+
+#[test]
+fn watch_through_a_proxy_outlives_the_server_behind_it() {
+    let (board, elsewhere) = (Board::new(), Board::new());
+    says(&board, &["add", "first", "--id", "a"]);
+    let mut server = Served::start(&board, "127.0.0.1:0");
+    let is_away = Arc::new(AtomicBool::new(false));
+    let (address, url) = (server.url.clone(), proxy(&server.url, &is_away));
+    server.url.clone_from(&url);
+    let watch = Running::start(server.command(&elsewhere).args(["watch", "--json", "--since", "0", "--task", "a"]));
+    assert_eq!(watch.kinds(1), ["tasks_created"]);
+    is_away.store(true, Ordering::SeqCst);
+    server.running.signal(Signal::KILL);
+    server.running.process.wait().unwrap();
+    contains(&watch.complaint(), &["was cut"]);
+    let mutating = server.run(&elsewhere, &["add", "second"]);
+    fails(&mutating, FAILED, &["is unknown", "HTTP status 502"]);
+    says(&board, &["--agent", "w", "claim", "a"]);
+    let _server = Served::start(&board, address.strip_prefix("http://").unwrap());
+    is_away.store(false, Ordering::SeqCst);
+    contains(&watch.complaint(), &["connected to", "again"]);
+    assert_eq!(watch.kinds(1), ["claimed"]);
+}
+
+#[test]
+fn what_is_told_next_leads_to_the_board_that_was_named() {
+    let (board, elsewhere) = (Board::new(), Board::new());
+    let server = Served::start(&board, "127.0.0.1:0");
+    let url = server.url.as_str();
+    let asked = |arguments: &[&str]| {
+        let mut command = elsewhere.command();
+        command.env("CALLBOARD_TOKEN", &server.token).args(["--server", url]).args(arguments);
+        elsewhere.finish(&mut command)
+    };
+    asked(&["add", "x", "--id", "a"]);
+    let claimed = asked(&["--agent", "hinty", "claim"]).stdout;
+    contains(&claimed, &[&format!("next: callboard --server {url} --agent hinty complete a 'what was done'")]);
+    fails(&asked(&["show", "b"]), REFUSED, &[&format!("see `callboard --server {url} tasks`")]);
+    contains(&asked(&["pause"]).stdout, &[&format!("`callboard --server {url} resume`")]);
+    let made = asked(&["init", "ship it"]).stdout;
+    contains(&made, &[&format!("callboard --server {url} --agent NAME claim --wait 50")]);
+    contains(&made, &[&format!("`callboard connect claude --url {url}/mcp`"), "CALLBOARD_TOKEN"]);
+    assert!(!elsewhere.dir().exists());
+
+    let named = elsewhere.base().join("it's there");
+    let dir = format!("--dir '{}'", named.to_str().unwrap().replace('\'', "'\\''"));
+    let asked = |arguments: &[&str]| says(&elsewhere, &[&["--dir", "it's there"], arguments].concat());
+    let made = asked(&["init", "ship it"]);
+    contains(&made, &[&format!("callboard {dir} --agent NAME claim"), &format!("`callboard {dir} connect claude`")]);
+    asked(&["add", "x", "--id", "a"]);
+    contains(
+        &asked(&["--agent", "w", "claim"]),
+        &[&format!("next: callboard {dir} --agent w complete a 'what was done'")],
+    );
+    assert!(!elsewhere.dir().exists());
+}
+
+#[test]
+fn what_a_server_prints_is_good_for_its_clients() {
+    let board = Board::new();
+    let printed = |arguments: &[&str]| {
+        let server = Running::start(board.command().args(["serve", "--listen"]).args(arguments));
+        let mut page = String::new();
+        while !page.contains("Ctrl-C") {
+            page.push_str(&server.line());
+            page.push('\n');
+        }
+        page
+    };
+    let here = printed(&["127.0.0.1:0"]);
+    contains(&here, &["MCP       http://127.0.0.1:", "export CALLBOARD_SERVER=http://127.0.0.1:"]);
+    assert!(!here.contains("ssh"), "{here}");
+    let anywhere = printed(&["0.0.0.0:0", "--allow-remote"]);
+    contains(&anywhere, &["MCP       http://127.0.0.1:", "ssh -N -L ", "export CALLBOARD_SERVER=http://127.0.0.1:"]);
+    let named = printed(&["0.0.0.0:0", "--allow-remote", "--allow-host", "board.example"]);
+    contains(&named, &["MCP       http://board.example:", "connect CLIENT --url http://board.example:", "ssh -N -L "]);
+    assert!(!named.contains("CALLBOARD_SERVER=http://board.example"), "{named}");
+}
+
+#[test]
+fn a_file_that_is_no_text_is_not_sent_to_a_server() {
+    let (board, elsewhere) = (Board::new(), Board::new());
+    let server = Served::start(&board, "127.0.0.1:0");
+    says(&board, &["add", "x", "--id", "a"]);
+    std::fs::write(elsewhere.base().join("raw"), b"\xff\xfe").unwrap();
+    std::fs::write(elsewhere.base().join("note"), "text").unwrap();
+    fails(&server.run(&elsewhere, &["artifact", "attach", "a", "raw"]), USAGE, &["raw is no text in UTF-8"]);
+    let kept = server.run(&elsewhere, &["artifact", "attach", "a", "note"]).stdout;
+    contains(&kept, &["4 bytes", &format!("of the board of {}", server.url)]);
+    assert!(!kept.contains(elsewhere.dir().to_str().unwrap()), "{kept}");
 }

@@ -288,6 +288,11 @@ fn any_id_that_json_rpc_knows_is_answered_and_a_notification_is_done_without_an_
         assert_eq!((&answer["id"], &answer["error"]["code"]), (&Value::Null, &json!(-32600)), "{answer}");
     }
     assert!(!made("odd"));
+    // Of the task nobody would hear.
+    Door::Rpc.ok(&server, "register_agent", &json!({"agent_id": "w", "role": "worker"}));
+    let claim = json!({"jsonrpc": "2.0", "method": "claim_task", "params": {"agent_id": "w", "task_id": "t0"}});
+    assert_eq!(server.ask(&server.post("/rpc", claim.to_string())).status, 204);
+    assert_eq!(board.task("t0")["status"], "available");
     let silent = server.ask(&server.post("/rpc", create("n1").to_string()));
     assert_eq!((silent.status, silent.text().as_str()), (204, ""));
     let silent = server.ask(&server.post("/rpc", json!([create("n2"), create("n3")]).to_string()));
