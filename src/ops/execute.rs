@@ -151,7 +151,7 @@ impl Run<'_, '_> {
         let envelope = Envelope {
             at: self.call.now,
             participant: self.call.participant.clone(),
-            actor: Some(self.call.actor.clone().unwrap_or_else(|| AgentId::trusted(HUMAN))),
+            actor: Some(self.call.actor.clone().unwrap_or_else(|| AgentId::trusted(self.nobody()))),
             idempotency: self.key.clone(),
         };
         let is_of_agent = matches!(event, Event::AgentSeen { .. } | Event::RunnerSeen { .. });
@@ -220,8 +220,7 @@ impl Run<'_, '_> {
 
     /// Whose keys the call's is one of: the same before and after the process's agent has registered.
     fn key_scope(&self, prepared: &dyn Prepared) -> String {
-        let nobody = || self.call.principal.map_or_else(|| HUMAN.to_owned(), Principal::key_scope);
-        let of_actor = || self.call.actor.as_ref().map_or_else(nobody, AgentId::to_string);
+        let of_actor = || self.call.actor.as_ref().map_or_else(|| self.nobody(), AgentId::to_string);
         if prepared.agent_argument() != AgentArgument::None || self.call.principal.is_some() {
             return of_actor();
         }
@@ -230,6 +229,11 @@ impl Run<'_, '_> {
             (DefaultAgent::Auto { .. }, Some(process)) => process.id.to_string(),
             _ => HUMAN.to_owned(),
         }
+    }
+
+    /// Who it is that acts as no agent: the person whose board it is, or the bearer of a token.
+    fn nobody(&self) -> String {
+        self.call.principal.map_or_else(|| HUMAN.to_owned(), Principal::as_actor)
     }
 
     /// Every reply to an agent repeats its id, and brings what others want of it.

@@ -68,8 +68,8 @@ impl Principal {
         }
     }
 
-    /// Whose idempotency keys are used where no agent acts. No agent's id begins like this.
-    pub fn key_scope(&self) -> String {
+    /// Who acts, and whose idempotency keys are used, where no agent acts. No agent's id begins like this.
+    pub fn as_actor(&self) -> String {
         format!("~{}", self.token)
     }
 }

@@ -471,7 +471,7 @@ pub struct Recorded {
     /// The process that wrote it; `participant` is a field of some events.
     #[serde(rename = "writer")]
     pub participant: ParticipantId,
-    /// Who acted: an agent, `human`, or nobody when time did it.
+    /// Who acted: an agent, `human`, `~` and the name of a token whose bearer named no agent, or nobody when time did it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<AgentId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

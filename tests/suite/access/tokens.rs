@@ -138,6 +138,22 @@ fn workers_work_and_do_not_lead() {
 }
 
 #[test]
+fn what_is_done_as_no_agent_is_recorded_as_the_tokens() {
+    let board = board_with_tasks();
+    let server = Server::on(&board);
+    let worker = added(&board, &["--name", "ci"]);
+    allowed(&server, &worker, "create_task", json!({"id": "t9", "description": "x", "idempotency_key": "k"}));
+    Door::Rpc.ok(&server, "create_task", &json!({"id": "t8", "description": "x"}));
+    let actors = |task: &str| -> Vec<String> {
+        let reply = board.cli_ok("get_history", json!({"task_id": task}));
+        let events = reply["events"].as_array().unwrap();
+        events.iter().map(|event| event["actor"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!((actors("t9"), actors("t8")), (vec!["~ci".to_owned()], vec!["human".to_owned()]));
+    board.assert_file_is_the_replay();
+}
+
+#[test]
 fn token_of_one_agent_acts_as_that_agent_alone() {
     let board = board_with_tasks();
     let server = Server::on(&board);
@@ -220,14 +236,65 @@ fn revoked_token_ends_at_once_also_on_connections_that_are_open() {
     for door in Door::ALL {
         assert_eq!(server.ask(&with(door.call(&server, 1, "get_status", &json!({})), &text)).status, 401);
     }
-    let mut id = 1;
-    until(PATIENCE, "calls on the open connection are refused", || {
-        id += 1;
-        socket.send(id, "get_status", &json!({}));
-        (reply(&socket.answer(id)).code() == "gone").then_some(())
-    });
+    socket.send(2, "create_task", &json!({"id": "late", "description": "x"}));
+    assert_eq!(reply(&socket.answer(2)).code(), "gone");
     let unknown = board.finish(board.command().args(["token", "revoke", "gone"]));
     assert!(!unknown.status.success() && unknown.stderr.contains("token list"), "{}", unknown.stderr);
+}
+
+#[test]
+fn revoked_token_is_not_good_for_a_request_that_it_has_begun() {
+    let board = board_with_tasks();
+    let server = Server::on(&board);
+    let text = added(&board, &["--name", "gone"]);
+    let create = |door: Door| {
+        let create = door.call(&server, 1, "create_task", &json!({"id": "late", "description": "x"}));
+        let length = create.body.len().to_string();
+        with(create, &text).header("Content-Length", &length).header("Expect", "100-continue")
+    };
+    let begun = Door::ALL.map(|door| {
+        let (mut connection, create) = (server.connect(), create(door));
+        connection.write(&create.head());
+        // Whoever asks for the body has let the head in.
+        assert_eq!(connection.answer_head().unwrap().status, 100);
+        (connection, create.body)
+    });
+    token(&board, &["revoke", "gone"]);
+    for (mut connection, body) in begun {
+        connection.write(&body);
+        assert_eq!(connection.answer().unwrap().status, 401);
+    }
+    assert!(!board.tasks().contains_key("late"));
+}
+
+#[test]
+fn token_is_not_for_whichever_agent_is_free() {
+    let board = board_with_tasks();
+    let refused = board.finish(board.command().args(["--agent", "auto", "token", "add"]));
+    assert_eq!(refused.status.code(), Some(2), "{}", refused.stderr);
+    assert!(refused.stderr.contains("leave --agent out"), "{}", refused.stderr);
+}
+
+#[test]
+fn where_no_board_is_there_are_no_tokens() {
+    let board = Board::new();
+    assert_eq!(token(&board, &["list"]), json!({"tokens": []}));
+    let refused = board.finish(board.command().args(["token", "revoke", "any"]));
+    assert_eq!(refused.status.code(), Some(1), "{}", refused.stderr);
+    assert!(refused.stderr.contains("no token `any`"), "{}", refused.stderr);
+    assert!(!board.dir().exists());
+}
+
+#[test]
+fn server_whose_token_is_gone_says_so_once() {
+    let board = board_with_tasks();
+    let server = Server::on(&board);
+    let status = || server.ask(&server.rpc(1, "get_status", &json!({}))).status;
+    assert_eq!(status(), 200);
+    fs::remove_file(board.file("serve.token")).unwrap();
+    until(PATIENCE, "the token is refused", || (status() == 401).then_some(()));
+    assert_eq!(status(), 401);
+    assert_eq!(server.log().matches("no token is accepted").count(), 1, "{}", server.log());
 }
 
 #[test]
