@@ -2,8 +2,8 @@
 //!
 //! From 2026-07-28 on each request stands alone and is answered with JSON. Before, a client opens a session and its
 //! requests are answered as event streams. A session holds nothing but the client's subscriptions; one that the server
-//! has forgotten, because it was idle or because the server was started anew, goes on, and is told of those resources that
-//! every board has, as if it had subscribed to them; to a task or a tag it must subscribe again.
+//! has forgotten, because it was idle while others came or for long, or because the server was started anew, goes on, and is
+//! told of those resources that every board has, as if it had subscribed to them; to a task or a tag it must subscribe again.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
