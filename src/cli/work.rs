@@ -62,7 +62,7 @@ attempts, bundle) and in CALLBOARD_TASK_ID, _TITLE, _DESCRIPTION, _PATH, CALLBOA
 CALLBOARD_WORKFLOW; COORDINATION_DIR is the board. Exit code 0 completes the task with what was printed. A JSON object on \
 the last line becomes the result's data; in it, `tokens` counts against the budget, and `error` {category, message} makes \
 it a failure: timeout, transient, rate_limited or permanent. A line `::callboard::checkpoint {…}` keeps that object for \
-the next try. All output goes to logs/TASK/ in the board's directory.
+the next try, whoever makes it. All output goes to logs/TASK/ in the board's directory.
 
 The command's other exit codes: 75 may go well the next time; 124 took too long; 64 to 68, 72, 77, 78, 126 and 127 never \
 will, and the task waits for a person. What is printed tells only a rate limit and a timeout from the rest. Where a leader \

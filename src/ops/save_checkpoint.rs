@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -5,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{AgentArgument, Annotations, Call, Decision, Operation, Toolset, WRITE, input};
 use crate::state::digest::sha256;
 use crate::state::event::{Event, Saved};
-use crate::state::guard::{HUMAN, attempt_over, held_by_other};
+use crate::state::guard::{HUMAN, attempt_over, held_by_other, not_held};
 use crate::state::id::{AgentId, TaskId, WorkflowId};
 use crate::state::limit;
 use crate::state::refusal::Refusal;
@@ -32,6 +34,8 @@ pub struct Params {
     /// Since the last save
     #[serde(default)]
     spent: Spent,
+    /// For whoever works on task_id next: get_task shows it until the task is done. Its holder only
+    kept: Option<Map<String, Value>>,
     idempotency_key: Option<String>,
 }
 
@@ -85,6 +89,8 @@ impl Operation for SaveCheckpoint {
         let task = params.task_id.as_deref().map(TaskId::checked).transpose()?;
         let attempt = task.as_ref().map(|task| checked_attempt(task, params.attempt, agent.as_ref(), state));
         let attempt = attempt.transpose()?.flatten();
+        let kept =
+            params.kept.as_ref().map(|kept| checked_kept(kept, task.as_ref(), agent.as_ref(), state)).transpose()?;
         let (place, dropped) = state.next_place(&workflow, call.policy.checkpoints_kept());
         let checkpoint = match &params.state {
             Some(execution) => {
@@ -106,7 +112,7 @@ impl Operation for SaveCheckpoint {
         let dropped = if checkpoint.is_some() { dropped } else { Vec::new() };
         let (scope, spent) = (params.scope.clone(), params.spent);
         let agent = agent.filter(|agent| state.may_join(agent, &workflow));
-        let saved = Saved { workflow, agent, scope, budget, spent, checkpoint, dropped };
+        let saved = Saved { workflow, agent, scope, budget, spent, checkpoint, dropped, kept };
         Ok(room.into_iter().chain([Event::WorkflowSaved(Box::new(saved))]).collect())
     }
 
@@ -155,6 +161,23 @@ fn checked_attempt(
         Some(given) if Some(given) != current => Err(attempt_over(task, given)),
         _ => Ok(current),
     }
+}
+
+/// With the task that its agent holds.
+fn checked_kept(
+    kept: &Map<String, Value>,
+    task: Option<&TaskId>,
+    agent: Option<&AgentId>,
+    state: &State,
+) -> Result<(TaskId, Arc<Map<String, Value>>), Refusal> {
+    let task = state.known_task(task.ok_or(Refusal::KeptWithoutTask)?)?;
+    let open = task.open_attempt().ok_or_else(|| not_held(task))?;
+    if Some(&open.agent) != agent {
+        return Err(held_by_other(task, open));
+    }
+    limit::DEPTH.check(depth(kept))?;
+    limit::CHECKPOINT.check_text(&serde_json::to_string(kept).unwrap_or_default())?;
+    Ok((task.id.clone(), Arc::new(kept.clone())))
 }
 
 /// Also as its JSON.

@@ -305,6 +305,7 @@ impl State {
                     self.edit_task(id, |task| {
                         begin_again(task);
                         task.reset_at = Some(at);
+                        task.kept = None;
                     })?;
                 }
             }
@@ -381,6 +382,9 @@ impl State {
 
     /// Whoever saves a checkpoint of a task has begun with it.
     fn note_saved(&mut self, saved: &Saved) -> Result<(), Absent> {
+        if let Some((id, kept)) = &saved.kept {
+            self.edit_task(id, |task| task.kept = Some(Arc::clone(kept)))?;
+        }
         let Some((_, checkpoint)) = &saved.checkpoint else { return Ok(()) };
         let Some(id) = &checkpoint.task else { return Ok(()) };
         let open = self.task(id).and_then(|task| task.open_attempt());
@@ -618,6 +622,7 @@ fn created(new: &NewTask, at: Timestamp) -> Task {
         run: None,
         reset_at: None,
         artifacts: Vec::new(),
+        kept: None,
     }
 }
 
@@ -651,6 +656,7 @@ fn replan(task: &mut Task, new: &Replanned, at: Timestamp) {
         Some(_) => {
             begin_again(task);
             task.reset_at = Some(at).filter(|_| new.anew).or(task.reset_at);
+            task.kept = task.kept.take().filter(|_| !new.anew);
         }
         None if new.anew && task.stop_requested.as_ref().is_some_and(|request| request.cancel) => {}
         None if task.status.is_held() && (new.change.description.is_some() || new.change.context.is_some()) => {
@@ -718,6 +724,7 @@ fn complete(task: &mut Task, attempt: u32, result: &Arc<TaskResult>, at: Timesta
     task.status = TaskStatus::Done;
     task.not_before = None;
     task.completed_at = Some(at);
+    task.kept = None;
     task.result = Some(Arc::clone(result));
 }
 

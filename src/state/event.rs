@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::agent::{Demands, Participant, Properties, Role};
 use super::artifact::Artifact;
@@ -350,6 +351,9 @@ pub struct Saved {
     pub checkpoint: Option<(CheckpointId, Checkpoint)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<CheckpointId>,
+    /// Left with the task that the agent holds, for whoever works on it next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<(TaskId, Arc<Map<String, Value>>)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -554,7 +558,10 @@ impl Event {
             Self::MessageSent { message } => message.task_id.iter().collect(),
             Self::FilesReserved { reservation } => reservation.task.iter().collect(),
             Self::DiscoveryAdded { task_id, .. } => task_id.iter().collect(),
-            Self::WorkflowSaved(saved) => saved.checkpoint.iter().filter_map(|(_, one)| one.task.as_ref()).collect(),
+            Self::WorkflowSaved(saved) => {
+                let of_checkpoint = saved.checkpoint.as_ref().and_then(|(_, one)| one.task.as_ref());
+                of_checkpoint.or(saved.kept.as_ref().map(|(task, _)| task)).into_iter().collect()
+            }
             Self::StateEdited { tasks, .. } => tasks.iter().map(|edited| &edited.task).collect(),
             Self::TaskUpdated { task, .. }
             | Self::Noted { task, .. }

@@ -134,6 +134,9 @@ pub struct Task {
     /// Files that work on it has left.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
+    /// What the newest of those who worked on it left for the next to go on from; gone when it is done or begun anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Arc<Map<String, Value>>>,
 }
 
 fn is_zero(number: &u32) -> bool {
@@ -164,9 +167,9 @@ impl Task {
         self.attempt.saturating_sub(self.uncounted)
     }
 
-    /// Without its attempts, for lists.
+    /// Without its attempts and what was left in them, for lists.
     pub fn brief(&self) -> Self {
-        Self { attempts: Vec::new(), ..self.clone() }
+        Self { attempts: Vec::new(), kept: None, ..self.clone() }
     }
 
     /// What a person would call it: the title, or the first line of the description.

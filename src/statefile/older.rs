@@ -230,6 +230,7 @@ fn task(old: OldTask, board_created: Timestamp, notes: &mut Vec<String>) -> Task
         run: None,
         reset_at: None,
         artifacts: Vec::new(),
+        kept: None,
     }
 }
 

@@ -60,6 +60,22 @@ fn what_was_saved_is_read_back_by_workflow_and_by_task() {
 }
 
 #[test]
+fn what_a_holder_leaves_with_its_task_stays_until_that_is_done() {
+    let mut world = World::new().agent("a1").agent("a2").task("t").claimed("a1", "t");
+    let keeping = |agent: &str| json!({"agent_id": agent, "task_id": "t", "kept": {"page": 7}});
+    saved(&mut world, "w", json!({"agent_id": "a1", "kept": {}})).refuses("kept_without_task");
+    saved(&mut world, "w", keeping("a2")).refuses("held_by_other");
+    saved(&mut world, "w", keeping("a1")).replies(json!({"checkpoint": 0}));
+    world.call("release_task", json!({"agent_id": "a1", "task_id": "t", "reason": "r"})).unwrap();
+    saved(&mut world, "w", keeping("a1")).refuses("not_held");
+    world.call("get_task", json!({"task_id": "t"})).replies(json!({"task": {"kept": {"page": 7}}}));
+    world.call("claim_task", json!({"agent_id": "a2", "task_id": "t"})).unwrap();
+    saved(&mut world, "w", keeping("a2")).unwrap();
+    world.call("complete_task", json!({"agent_id": "a2", "task_id": "t", "output": "o"})).unwrap();
+    assert_eq!(world.call("get_task", json!({"task_id": "t"})).unwrap()["task"]["kept"], Value::Null);
+}
+
+#[test]
 fn ten_of_a_workflow_are_kept_and_places_used_again() {
     let mut world = World::new();
     for step in 1..=25 {

@@ -137,8 +137,7 @@ impl Ledger {
         let is_same = persona.task.as_ref() == Some(task) && persona.task_attempt == attempt;
         let goes_on = is_same && persona.status == PersonaStatus::Running;
         if !is_same {
-            let kept = persona.checkpoint.take().filter(|_| persona.task.as_ref() == Some(task));
-            persona = Persona { tokens_used: persona.tokens_used, checkpoint: kept, ..Persona::default() };
+            persona = Persona { tokens_used: persona.tokens_used, ..Persona::default() };
             self.state.retry_counts.remove(task.as_str());
         }
         if !goes_on {

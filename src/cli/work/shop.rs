@@ -147,9 +147,11 @@ impl Shop {
         self.stop(Urgency::Finish, text, false);
     }
 
-    /// The arguments with which the workflow is saved as it stands.
+    /// The arguments with which the workflow is saved as it stands, and what the command has kept of the task that is held.
     pub fn saving(&self, agent: Option<&AgentId>, held: Option<&Held>, spent: Spent) -> Value {
+        let holder = agent.filter(|_| held.is_some());
         json!({
+            "kept": holder.and_then(|agent| self.ledger.borrow().persona(agent).checkpoint),
             "agent_id": agent,
             "workflow_id": self.workflow,
             "task_id": held.map(|held| &held.task),

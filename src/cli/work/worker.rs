@@ -525,7 +525,7 @@ impl Worker {
         let mut saved = self.shop.call(&self.caller(), "save_checkpoint", saving.clone()).await;
         if let Err(CallError::Refused(refusal)) = &saved {
             tracing::warn!(%refusal, "where the work stands was not saved");
-            saving["state"].take();
+            (saving["state"], saving["kept"]) = (Value::Null, Value::Null);
             saved = self.shop.call(&self.caller(), "save_checkpoint", saving).await;
         }
         match saved {
@@ -579,7 +579,7 @@ impl Worker {
                 return Ok(Outcome { tried, tokens: 0, took: start.elapsed(), until });
             }
         }
-        let assignment = self.assignment(&task, held, number, handoff, lock).await?;
+        let assignment = self.assignment(&task, held, number, handoff, lock);
         let mut output = Output::new(log);
         let ended = match Child::start(&assignment).await {
             Ok(child) => self.follow(child, held, number, until, &mut output).await,
@@ -634,19 +634,16 @@ impl Worker {
         Some(Instant::now() + whole.saturating_sub(MARGIN.min(whole / 2)).saturating_sub(gone))
     }
 
-    async fn assignment(
+    fn assignment(
         &self,
         task: &Task,
         held: &Held,
         number: u32,
         handoff: &Value,
         lock: Option<PathBuf>,
-    ) -> anyhow::Result<Assignment> {
+    ) -> Assignment {
         let persona = self.shop.ledger.borrow().persona(&self.agent);
-        let checkpoint = match &persona.checkpoint {
-            Some(own) => own.clone(),
-            None => self.checkpoint_of_others(&held.task).await?,
-        };
+        let kept = || task.kept.as_deref().map(|kept| Value::Object(kept.clone()));
         let input = json!({
             "task": task.brief(),
             "attempt": held.attempt,
@@ -654,7 +651,7 @@ impl Worker {
             "agent_id": self.agent,
             "workflow_id": self.shop.workflow,
             "handoff": handoff,
-            "checkpoint": checkpoint,
+            "checkpoint": persona.checkpoint.clone().or_else(kept),
             "persona_state": persona,
             "attempts": task.attempts,
             "bundle": self.shop.settings.handed.input(),
@@ -678,13 +675,13 @@ impl Worker {
         ];
         let handed = self.shop.settings.handed.variables();
         let variable = |(name, value): (&str, String)| (name.to_owned(), bounded(&value, VARIABLE).replace('\0', " "));
-        Ok(Assignment {
+        Assignment {
             command: self.command(),
             environment: variables.into_iter().chain(handed).map(variable).collect::<BTreeMap<_, _>>(),
             directory: self.checkout.directory().to_owned(),
             lock,
             input: input.to_string() + "\n",
-        })
+        }
     }
 
     /// A program that is named by a path is the one of the agent's own directory, if there is one.
@@ -698,19 +695,6 @@ impl Worker {
             *program = found.to_owned();
         }
         command
-    }
-
-    /// What the last one who worked on the task kept.
-    async fn checkpoint_of_others(&self, task: &TaskId) -> anyhow::Result<Value> {
-        let found = match self.shop.call(&self.caller(), "get_checkpoint", json!({"task_id": task})).await {
-            Err(CallError::Refused(_)) => return Ok(Value::Null),
-            found => found?,
-        };
-        let checkpoint = &found["checkpoint"];
-        let by = checkpoint["agent"].as_str().unwrap_or_default();
-        let persona = &checkpoint["state"]["persona_states"][by];
-        let is_of_task = persona["task"].as_str() == Some(task.as_str());
-        Ok(if is_of_task { persona["checkpoint"].clone() } else { Value::Null })
     }
 
     /// Listens until the command is over, and ends it when there is a reason to.
@@ -733,7 +717,7 @@ impl Worker {
         let mut stop = self.shop.stop.subscribe();
         let mut cause: Option<Cause> = None;
         let mut ordered = Urgency::Work;
-        let mut last_saved: Option<Instant> = None;
+        let (mut last_saved, mut unsaved): (Option<Instant>, bool) = (None, false);
         loop {
             let seen = *stop.borrow_and_update();
             if seen >= Urgency::Cut && seen > ordered {
@@ -750,16 +734,19 @@ impl Worker {
                         continue;
                     }
                     Happened::Marked(marked) => {
-                        let due = last_saved.is_none_or(|last| last.elapsed() >= BETWEEN_CHECKPOINTS);
-                        if self.keep(marked, held, due, output).await {
-                            last_saved = Some(Instant::now());
+                        unsaved |= self.keep(marked, output);
+                        if unsaved && last_saved.is_none_or(|last| last.elapsed() >= BETWEEN_CHECKPOINTS) {
+                            self.save_kept(held, output).await;
+                            (last_saved, unsaved) = (Some(Instant::now()), false);
                         }
                         continue;
                     }
                     Happened::Over => {
                         let (end, printed) = child.end(output).await;
                         // Its last line need not have had an end.
-                        self.keep(output.take_marked(), held, true, output).await;
+                        if self.keep(output.take_marked(), output) || unsaved {
+                            self.save_kept(held, output).await;
+                        }
                         return (end, printed, cause);
                     }
                 },
@@ -775,8 +762,8 @@ impl Worker {
         }
     }
 
-    /// The newest of what the command marked. Answers whether it was saved.
-    async fn keep(&self, marked: Vec<Marked>, held: &Held, is_due: bool, output: &mut Output) -> bool {
+    /// The newest of what the command marked. Answers whether there is something to save.
+    fn keep(&self, marked: Vec<Marked>, output: &mut Output) -> bool {
         let mut kept = false;
         for one in marked {
             let one = one.and_then(|state| self.shop.ledger.borrow_mut().keep(&self.agent, state, self.shop.now()));
@@ -785,14 +772,14 @@ impl Worker {
                 Err(reason) => output.note(&format!("a checkpoint was not kept: {reason}")),
             }
         }
-        if !kept || !is_due {
-            return false;
-        }
+        kept
+    }
+
+    async fn save_kept(&self, held: &Held, output: &mut Output) {
         match self.save(Some(held), Spent::default()).await {
             Ok(()) => self.shop.show.tell(&Event::Checkpoint { agent: &self.agent, task: &held.task }),
             Err(error) => output.note(&format!("a checkpoint was not kept: {error:#}")),
         }
-        true
     }
 
     /// With the time since the last one charged, so that a worker that is killed has not worked for nothing.

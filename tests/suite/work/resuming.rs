@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Worker, add, dies_out};
 use crate::harness::{Board, PATIENCE, size, until};
@@ -189,4 +189,65 @@ fn an_order_to_end_is_heeded_while_an_earlier_run_ends() {
     assert_eq!((status.code(), &summary["released"]), (Some(130), &json!(1)), "{summary}");
     assert!(summary["seconds"].as_f64().unwrap() < 20.0, "{summary}");
     dies_out(&board);
+}
+
+/// What the command of that attempt was given as its checkpoint.
+fn given(board: &Board, attempt: u32) -> Value {
+    let input = fs::read(board.base().join(format!("input-{attempt}"))).unwrap();
+    serde_json::from_slice::<Value>(&input).unwrap()["checkpoint"].clone()
+}
+
+#[test]
+fn whoever_takes_a_task_over_is_given_what_the_newest_before_it_marked() {
+    let board = Board::with_policy("grace_seconds = 1\nretry_seconds = 1\n");
+    board.cli_ok("create_task", json!({"id": "a", "description": "d", "max_attempts": 5}));
+    let script = |marks: &str| {
+        format!(
+            "cat > input-$CALLBOARD_ATTEMPT; [ $CALLBOARD_TASK_ID = a ] || exit 0; {marks}
+             touch marked-$CALLBOARD_ATTEMPT; sleep 600"
+        )
+    };
+    let mark = |name: &str| script(&format!("echo '::callboard::checkpoint {{\"session\": \"{name}\"}}'"));
+    let mut first = Worker::start(&board, &["--workflow", "w"], &mark("first"));
+    first.tells("checkpoint");
+    first.kill();
+    dies_out(&board);
+    // More saves of its workflow than are kept of one.
+    for _ in 0..12 {
+        board.cli_ok("save_checkpoint", json!({"workflow_id": "w", "state": {"phase": "p"}}));
+    }
+    let mut second = Worker::start(&board, &["--workflow", "x"], &mark("second"));
+    second.tells("checkpoint");
+    assert_eq!((&board.task("a")["attempt"], &given(&board, 2)), (&json!(2), &json!({"session": "first"})));
+    second.signal(Signal::TERM);
+    second.tells("stopping");
+    second.signal(Signal::TERM);
+    assert_eq!(second.ends().0["released"], 1);
+    // Of one that marks nothing it is handed on, and its own older one is not taken for the newest.
+    let mut third = Worker::start(&board, &["--workflow", "w", "--continue"], &script(":"));
+    until(PATIENCE, "the command runs", || board.base().join("marked-3").exists().then_some(()));
+    assert_eq!(given(&board, 3), json!({"session": "second"}));
+    third.signal(Signal::TERM);
+    third.tells("stopping");
+    third.signal(Signal::TERM);
+    assert_eq!(third.ends().0["released"], 1);
+    board.cli_ok("reset_tasks", json!({"task_id": "a"}));
+    let mut fourth = Worker::start(&board, &["--workflow", "w", "--continue"], &script(":"));
+    until(PATIENCE, "the command runs", || board.base().join("marked-4").exists().then_some(()));
+    assert_eq!(given(&board, 4), Value::Null, "it begins anew");
+    fourth.kill();
+    board.assert_file_is_the_replay();
+}
+
+#[test]
+fn of_marks_that_come_faster_than_they_are_saved_the_last_is_given_on() {
+    let board = Board::with_policy("retry_seconds = 1\n");
+    board.cli_ok("create_task", json!({"id": "a", "description": "d"}));
+    let script = r#"cat > input-$CALLBOARD_ATTEMPT; [ $CALLBOARD_ATTEMPT = 2 ] && exit 0
+        for page in 1 2 3 4 5; do echo "::callboard::checkpoint {\"page\": $page}"; sleep 0.01; done; exit 1"#;
+    let options = ["--workflow", "w", "--retries", "0", "--agents", "2"];
+    let (summary, _) = Worker::start(&board, &options, script).ends();
+    assert_eq!(summary["done"], 1, "{summary}");
+    assert_eq!(given(&board, 2), json!({"page": 5}));
+    assert_eq!(board.task("a")["kept"], Value::Null, "nothing is left to do");
 }
