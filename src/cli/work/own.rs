@@ -79,6 +79,7 @@ impl Own {
 
     fn make_in_free_place(&self, reference: &str, head: Option<&str>) -> anyhow::Result<()> {
         self.forget(reference)?;
+        self.free_branch()?;
         let tip = self.tip();
         let head = head.or(tip.as_deref()).unwrap_or(&self.start);
         if let Some(tip) = tip.as_deref().filter(|tip| !self.is_within(tip, head)) {
@@ -98,15 +99,17 @@ impl Own {
         let name = self.path.file_name().unwrap_or_default().display();
         let mut names = (1u32..).map(|number| self.path.with_file_name(format!("{name}.left-{number}")));
         let away = names.find(|path| path.symlink_metadata().is_err()).context("no name is free")?;
+        // Of a worktree that was moved by hand, gitrepository-layout(5) says to write down where it is. All that needs room
+        // on the disk comes first: what is half moved would be in the way of every work after this one.
+        let gitdir = kept.map(|kept| kept.join("gitdir"));
+        let written = gitdir.as_ref().map(|gitdir| gitdir.with_extension("new"));
+        if let Some(written) = &written {
+            detach(&self.path)?;
+            fs::write(written, [away.join(".git").as_os_str().as_bytes(), b"\n"].concat())?;
+        }
         fs::rename(&self.path, &away)?;
-        if let Some(kept) = kept {
-            // Of a worktree that was moved by hand, gitrepository-layout(5) says to write down where it is.
-            fs::write(kept.join("gitdir"), [away.join(".git").as_os_str().as_bytes(), b"\n"].concat())?;
-            let head = git(&away, ["rev-parse", "--verify", "--quiet", "HEAD"]);
-            let detached = head.and_then(|head| git(&away, ["update-ref", "--no-deref", "HEAD", head.trim()]));
-            if let Err(error) = detached {
-                tracing::warn!(error = format!("{error:#}"), path = %away.display(), "may stay on its branch");
-            }
+        if let (Some(gitdir), Some(written)) = (gitdir, written) {
+            fs::rename(written, gitdir)?;
         }
         Ok(Some(away))
     }
@@ -126,7 +129,6 @@ impl Own {
     /// that is not mounted just now has its worktree still.
     fn forget(&self, reference: &str) -> anyhow::Result<()> {
         let listed = git(&self.main, ["worktree", "list", "--porcelain"])?;
-        let field = |entry: &str, name: &str| entry.lines().find_map(|line| Some(line.strip_prefix(name)?.to_owned()));
         let is_own = |entry: &&str| field(entry, "worktree ").is_some_and(|path| Path::new(&path) == self.path);
         let Some(entry) = listed.split("\n\n").find(is_own) else { return Ok(()) };
         let head = field(entry, "HEAD ").filter(|head| self.is_within(head, head));
@@ -135,6 +137,16 @@ impl Own {
         }
         let remove = [OsStr::new("worktree"), "remove".as_ref(), "--force".as_ref(), self.path.as_os_str()];
         git(&self.main, remove).map(drop)
+    }
+
+    /// What was moved away keeps the branch, if the disk was full just then.
+    fn free_branch(&self) -> anyhow::Result<()> {
+        let listed = git(&self.main, ["worktree", "list", "--porcelain"])?;
+        let branch = format!("refs/heads/{}", self.branch);
+        let moved = format!("{}.left-", self.path.display());
+        let holding = listed.split("\n\n").filter(|entry| field(entry, "branch ").as_ref() == Some(&branch));
+        let paths = holding.filter_map(|entry| field(entry, "worktree ")).filter(|path| path.starts_with(&moved));
+        paths.filter(|path| Path::new(path).is_dir()).try_for_each(|path| detach(Path::new(&path)))
     }
 
     /// As [`Self::keep`], unless it is on the agent's branch or a reference names it or what was made from it.
@@ -167,6 +179,18 @@ impl Own {
     pub fn is_within(&self, commit: &str, of: &str) -> bool {
         git(&self.main, ["merge-base", "--is-ancestor", commit, of]).is_ok()
     }
+}
+
+/// Of an entry of `git worktree list --porcelain`.
+fn field(entry: &str, name: &str) -> Option<String> {
+    entry.lines().find_map(|line| Some(line.strip_prefix(name)?.to_owned()))
+}
+
+/// Leaves the branch, at its commit. Where there is none, nothing holds a branch that is there.
+fn detach(worktree: &Path) -> anyhow::Result<()> {
+    let Ok(head) = git(worktree, ["rev-parse", "--verify", "--quiet", "HEAD"]) else { return Ok(()) };
+    let detached = git(worktree, ["update-ref", "--no-deref", "HEAD", head.trim()]);
+    detached.map(drop).with_context(|| format!("{} could not be taken off its branch", worktree.display()))
 }
 
 fn tip(directory: &Path, branch: &str) -> Option<String> {

@@ -1,6 +1,7 @@
 //! What tasks leave behind in worktrees: nothing of it is lost, and nothing of it is in the way of the next task.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
@@ -208,4 +209,55 @@ fn a_file_that_differs_however_often_it_is_set_back_moves_no_worktree_away() {
     assert_eq!(moved(&board), Vec::<PathBuf>::new());
     assert!(files(&board, "refs/callboard/a/1").contains(&"a.txt".to_owned()));
     assert!(!files(&board, "refs/callboard/b/1").contains(&"a.txt".to_owned()));
+}
+
+/// A git that fails where it is told to, as on a disk that is full.
+fn failing_git(board: &Board, arguments: &str) -> String {
+    let (bin, path) = (board.base().join("marks/bin"), std::env::var("PATH").unwrap());
+    fs::create_dir_all(&bin).unwrap();
+    let full = board.base().join("marks/full");
+    let script = format!(
+        "#!/bin/sh\ncase \"$*\" in *'{arguments}'*) [ ! -e '{}' ] || exit 1;; esac\nPATH='{path}' exec git \"$@\"\n",
+        full.display()
+    );
+    fs::write(&full, "").unwrap();
+    fs::write(bin.join("git"), script).unwrap();
+    fs::set_permissions(bin.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
+    format!("{}:{path}", bin.display())
+}
+
+#[test]
+fn a_worktree_that_cannot_be_moved_away_is_in_the_way_only_until_it_can() {
+    let board = Board::new();
+    begin(&board);
+    add(&board, &["nested", "last"]);
+    let path = failing_git(&board, "update-ref --no-deref HEAD");
+    let script = "[ $CALLBOARD_TASK_ID = last ] || { git init -q sub; exit 78; }; echo x > last.txt";
+    let work = |options: &[&str]| {
+        let options = [&["--json", "work", "--worktree", "--workflow", "w", "--continue-on-error"], options].concat();
+        board.finish(board.command().env("PATH", &path).args(options).args(["--", "sh", "-c", script]))
+    };
+    let ran = work(&[]);
+    assert!(!ran.status.success() && ran.stdout.contains("could not be taken off its branch"), "{}", ran.stdout);
+    assert_eq!((moved(&board).len(), &board.task("last")["status"]), (0, &json!("available")), "{}", ran.stdout);
+    fs::remove_file(board.base().join("marks/full")).unwrap();
+    let ran = work(&["--continue"]);
+    assert_eq!((moved(&board).len(), &board.task("last")["status"]), (1, &json!("done")), "{}{}", ran.stdout, ran.stderr);
+    assert_eq!(files(&board, "callboard/w-1"), ["last.txt", "shared.txt"]);
+}
+
+#[test]
+fn a_worktree_that_was_moved_away_with_its_branch_gives_it_back() {
+    let board = Board::new();
+    begin(&board);
+    add(&board, &["a"]);
+    let options = ["--worktree", "--workflow", "w", "--continue"];
+    let (summary, status) = Worker::start(&board, &options, "echo x > $CALLBOARD_TASK_ID.txt").ends();
+    assert!(status.success(), "{summary}");
+    let (path, away) = (board.file("worktrees/w-1"), board.file("worktrees/w-1.left-1"));
+    git(&board, &["worktree", "move", path.to_str().unwrap(), away.to_str().unwrap()]);
+    add(&board, &["b"]);
+    let (summary, status) = Worker::start(&board, &options, "echo x > $CALLBOARD_TASK_ID.txt").ends();
+    assert!(status.success(), "{summary}");
+    assert_eq!(files(&board, "callboard/w-1"), ["a.txt", "b.txt", "shared.txt"]);
 }
