@@ -167,6 +167,7 @@ pub fn run(session: &Session, arguments: &Arguments) -> Outcome {
         WorkflowId::checked(workflow)
             .and_then(|_| AgentId::checked(&format!("{workflow}-{}", arguments.agents)))
             .map_err(CallError::Refused)?;
+        refuse_unfit_branch(arguments, workflow);
     }
     let runtime = runtime()?;
     if arguments.dry_run {
@@ -210,6 +211,16 @@ fn refuse_missing(program: &str, current: &Path) {
     };
     if !is_found {
         usage_error(format!("--exec: there is no program `{program}`, or it may not be run"));
+    }
+}
+
+/// With --worktree an agent's name is a part of its branch's.
+fn refuse_unfit_branch(arguments: &Arguments, workflow: &str) {
+    let agent = format!("{workflow}-{}", arguments.agents);
+    if arguments.worktree && checkout::name_of(&agent) != agent {
+        usage_error(format!(
+            "--workflow: with --worktree `{workflow}` begins names of branches, and git takes no `:` and no `..` there; give another"
+        ));
     }
 }
 

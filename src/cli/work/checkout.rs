@@ -262,9 +262,11 @@ impl Checkout {
     }
 }
 
-/// A task's, as a part of a reference.
-fn name_of(task: &str) -> String {
-    task.replace([':', '@'], "-")
+/// An id as a part of a reference: as it is, unless git takes no such part.
+pub fn name_of(id: &str) -> String {
+    let name = id.replace(':', "-").replace("..", "--");
+    let ending = [".lock", "."].into_iter().find_map(|ending| Some((name.strip_suffix(ending)?, ending)));
+    ending.map_or_else(|| name.clone(), |(start, ending)| format!("{start}{}", ending.replace('.', "-")))
 }
 
 /// The name of what is not told whose it is.
@@ -278,4 +280,30 @@ fn root(directory: &Path) -> Option<PathBuf> {
 
 fn names(listed: &str) -> impl Iterator<Item = String> + '_ {
     listed.split('\0').filter(|name| !name.is_empty()).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn every_id_gives_a_part_of_a_reference_that_git_takes() {
+        for (id, name) in [
+            ("task-7f3k", "task-7f3k"),
+            ("a.b@c+d_e", "a.b@c+d_e"),
+            ("P1:M2", "P1-M2"),
+            ("t1-Cargo.lock", "t1-Cargo-lock"),
+            ("a..b...c....d", "a--b--.c----d"),
+            ("end.", "end-"),
+            ("end..", "end--"),
+            ("a.lock.", "a.lock-"),
+        ] {
+            assert_eq!(name_of(id), name);
+            let reference = format!("{ASIDE}/done/{name}");
+            let status = Command::new("git").args(["check-ref-format", &reference]).status();
+            assert!(status.expect("git").success(), "{reference}");
+        }
+    }
 }

@@ -116,6 +116,38 @@ fn what_a_failed_task_leaves_is_kept_aside_and_not_in_the_next_ones_commit() {
 }
 
 #[test]
+fn whatever_a_task_is_called_its_commits_are_kept_aside() {
+    let board = Board::new();
+    begin(&board);
+    add(&board, &["t1-Cargo.lock", "a..b", "last"]);
+    let script = r#"echo x > "$CALLBOARD_TASK_ID.txt"; [ $CALLBOARD_TASK_ID = last ] && exit 0
+        git add .; git -c user.name=t -c user.email=t@t commit --quiet -m half; exit 78"#;
+    let options = ["--worktree", "--workflow", "w", "--continue-on-error", "--breaker", "0"];
+    let mut worker = Worker::start(&board, &options, script);
+    let (summary, _) = worker.ends();
+    assert_eq!((&summary["done"], &summary["parked"]), (&json!(1), &json!(2)), "{summary}");
+    assert_eq!(files(&board, "callboard/w-1"), ["last.txt", "shared.txt"], "{:#?}", worker.told);
+    assert_eq!(files(&board, "refs/callboard/t1-Cargo-lock/1"), ["shared.txt", "t1-Cargo.lock.txt"]);
+    assert_eq!(files(&board, "refs/callboard/a--b/1"), ["a..b.txt", "shared.txt"]);
+}
+
+#[test]
+fn a_workflow_whose_name_makes_no_branch_is_refused_at_once() {
+    let board = Board::new();
+    begin(&board);
+    add(&board, &["a"]);
+    for workflow in ["w..x", "w:x"] {
+        let work = ["work", "--worktree", "--workflow", workflow, "--exec", "true"];
+        let ran = board.finish(board.command().args(work));
+        assert_eq!(ran.status.code(), Some(2), "{}{}", ran.stdout, ran.stderr);
+        assert!(ran.stderr.contains("--workflow: with --worktree"), "{}", ran.stderr);
+    }
+    assert!(!board.file("worktrees").exists());
+    let ran = board.finish(board.command().args(["work", "--worktree", "--workflow", "w.lock@x", "--exec", "true"]));
+    assert!(ran.status.success(), "{}{}", ran.stdout, ran.stderr);
+}
+
+#[test]
 fn what_an_interrupted_task_leaves_is_kept_aside() {
     let board = Board::new();
     begin(&board);
