@@ -79,6 +79,8 @@ impl Checkout {
             return Ok(None);
         };
         if own.kept().is_some() {
+            // A try before this one may have left a lock, and git could do nothing in this one.
+            unlock(own);
             return Ok(None);
         }
         let away = own.make(&left_by(agent, at), before.head.as_deref())?;
@@ -108,9 +110,7 @@ impl Checkout {
     pub fn before_what_goes_on(&self, head: Option<&str>) -> Before {
         let now = self.before();
         let Some(own) = &self.own else { return now };
-        if let Err(error) = own.unlock() {
-            tracing::warn!(error = format!("{error:#}"), "a lock of git's stays");
-        }
+        unlock(own);
         let is_before = |head: &&str| {
             head.bytes().all(|byte| byte.is_ascii_hexdigit())
                 && git(self.directory(), ["merge-base", "--is-ancestor", head, "HEAD"]).is_ok()
@@ -142,6 +142,7 @@ impl Checkout {
         let Some(head) = before.head.as_deref() else { return Ok(Changes::default()) };
         if let Some(own) = &self.own {
             own.kept().with_context(|| format!("{} is no worktree any more", own.path.display()))?;
+            own.unlock()?;
             self.commit(subject, task).context("what the task changed could not be committed")?;
         }
         let mut changes = Changes::default();
@@ -259,6 +260,12 @@ impl Checkout {
         }
         all.extend(arguments);
         git(&root, all)
+    }
+}
+
+fn unlock(own: &Own) {
+    if let Err(error) = own.unlock() {
+        tracing::warn!(error = format!("{error:#}"), "a lock of git's stays");
     }
 }
 

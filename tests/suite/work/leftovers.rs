@@ -261,3 +261,17 @@ fn a_worktree_that_was_moved_away_with_its_branch_gives_it_back() {
     assert!(status.success(), "{summary}");
     assert_eq!(files(&board, "callboard/w-1"), ["a.txt", "b.txt", "shared.txt"]);
 }
+
+#[test]
+fn a_lock_that_is_left_keeps_no_task_from_being_committed_nor_tried_again() {
+    let board = Board::new();
+    begin(&board);
+    add(&board, &["done", "again"]);
+    let script = "echo x > $CALLBOARD_TASK_ID.txt; [ $CALLBOARD_TASK_ID.$CALLBOARD_TRY = again.2 ] && exec git add .
+        touch $(git rev-parse --git-dir)/index.lock; [ $CALLBOARD_TASK_ID = done ]";
+    let options = ["--worktree", "--workflow", "w", "--retries", "1", "--backoff", "0"];
+    let (summary, status) = Worker::start(&board, &options, script).ends();
+    assert!(status.success(), "{summary}");
+    assert_eq!((&summary["done"], &summary["tries"]), (&json!(2), &json!(3)), "{summary}");
+    assert_eq!(files(&board, "callboard/w-1"), ["again.txt", "done.txt", "shared.txt"]);
+}

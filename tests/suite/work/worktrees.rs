@@ -204,7 +204,7 @@ fn what_cannot_be_committed_is_not_done() {
     let board = Board::new();
     begin(&board);
     add(&board, &["a"]);
-    let script = r#"lock=$(git rev-parse --git-dir)/index.lock; echo x > x.txt
+    let script = r#"lock=$(git rev-parse --git-common-dir)/refs/heads/callboard/w-1.lock; echo x > x.txt
         if [ $CALLBOARD_TRY = 1 ]; then touch "$lock"; else rm "$lock"; fi"#;
     let mut worker = Worker::start(&board, &["--worktree", "--workflow", "w", "--backoff", "0"], script);
     let retrying = worker.tells("retrying");
