@@ -313,9 +313,8 @@ impl Worker {
                 }
                 self.wait_to_retry(held, pause, &failure, spent).await
             }
-            // Whoever asked decides what becomes of it: it is cancelled now, or offered again.
             (Tried::StopRequested { reason }, _) => {
-                self.release(held, &format!("stopped as asked: {reason}"), spent).await?;
+                self.stop_as_asked(held, &reason, spent).await?;
                 Ok(false)
             }
             (Tried::Lost { reason }, _) => {
@@ -482,13 +481,44 @@ impl Worker {
             self.release(held, "the workflow's budget is spent", Spent::default()).await?;
             return Ok(false);
         }
-        if !self.shop.pause(pause, Urgency::Finish).await || !self.shop.wait_for_breaker(Urgency::Finish).await {
-            let reason = format!("the worker stopped after a failure: {}", bounded(error, 500));
-            self.release(held, &reason, Spent::default()).await?;
-            return Ok(false);
+        let waiting = async {
+            self.shop.pause(pause, Urgency::Finish).await && self.shop.wait_for_breaker(Urgency::Finish).await
+        };
+        let end = select! {
+            goes_on = waiting => if goes_on { None } else { Some(Cause::Interruption) },
+            end = self.hold(held) => Some(end),
+        };
+        match end {
+            None => {
+                self.shop.ledger.borrow_mut().tally.retries += 1;
+                return Ok(true);
+            }
+            Some(Cause::Lost(reason)) => self.lost(held, &reason, Spent::default()).await?,
+            Some(Cause::StopRequested(reason)) => self.stop_as_asked(held, &reason, Spent::default()).await?,
+            Some(_) => {
+                let reason = format!("the worker stopped after a failure: {}", bounded(error, 500));
+                self.release(held, &reason, Spent::default()).await?;
+            }
         }
-        self.shop.ledger.borrow_mut().tally.retries += 1;
-        Ok(true)
+        Ok(false)
+    }
+
+    /// Between two tries: keeps the lease, until there is a reason not to.
+    async fn hold(&self, held: &Held) -> Cause {
+        let (mut look, mut beat) = (interval(LOOK), interval(HEARTBEAT));
+        loop {
+            select! {
+                _ = look.tick() => if let Some(end) = self.reason_to_end(held).await {
+                    return end;
+                },
+                _ = beat.tick() => self.heartbeat(held, Duration::ZERO).await,
+            }
+        }
+    }
+
+    /// Whoever asked decides what becomes of it: it is cancelled now, or offered again.
+    async fn stop_as_asked(&self, held: &Held, reason: &str, spent: Spent) -> anyhow::Result<()> {
+        self.release(held, &format!("stopped as asked: {reason}"), spent).await
     }
 
     async fn release(&self, held: &Held, reason: &str, spent: Spent) -> anyhow::Result<()> {

@@ -3,10 +3,11 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use callboard::state::time::{SECOND, Timestamp};
 use serde_json::json;
 
 use super::{Worker, add, logs};
-use crate::harness::{Board, until};
+use crate::harness::{Board, PATIENCE, until};
 
 #[test]
 fn a_worker_tries_again_and_then_leaves_the_task_to_others() {
@@ -329,4 +330,20 @@ fn options_of_the_command_are_not_taken_for_those_of_the_work() {
     command.args(["--json", "work", "--max-tasks", "1", "--", "sh", "-c", "true", "--continue", "--workflow=x"]);
     let ran = board.finish(&mut command);
     assert!(ran.stdout.contains("work --workflow work-1 --continue --max-tasks 1 -- sh"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_task_that_waits_to_be_tried_again_is_held_and_can_be_cancelled() {
+    let board = Board::with_policy("lease_minutes = 1\nsilent_minutes = 1\n");
+    add(&board, &["a"]);
+    let mut worker = Worker::start(&board, &["--backoff", "10m", "--workflow", "w"], "exit 75");
+    worker.tells("retrying");
+    let lease =
+        || -> Timestamp { serde_json::from_value(board.task("a")["attempts"][0]["lease_until"].clone()).unwrap() };
+    let at_failure = lease();
+    until(PATIENCE, "its lease is renewed", || (lease().since(at_failure) > 10 * SECOND).then_some(()));
+    board.cli_ok("cancel_task", json!({"task_id": "a", "reason": "not wanted"}));
+    assert_eq!(worker.tells("lost")["reason"], "it is cancelled");
+    let (summary, _) = worker.ends();
+    assert_eq!((&summary["tries"], &board.task("a")["status"]), (&json!(1), &json!("cancelled")), "{summary}");
 }
