@@ -317,6 +317,7 @@ async fn work(session: &Session, arguments: &Arguments, command: Vec<String>) ->
         run: format!("{:x}", RandomState::new().hash_one(std::process::id())),
         batches: Cell::new(0),
         seconds_left: Cell::new(None),
+        running: RefCell::default(),
         is_spent: Cell::new(false),
     });
     let start = Instant::now();
@@ -325,7 +326,7 @@ async fn work(session: &Session, arguments: &Arguments, command: Vec<String>) ->
         let checkout = checkout(session, arguments, &agent)?;
         shop.tell_problem(checkout.be_there(agent.as_str(), shop.now(), &Before::default())?);
         let shop = Rc::clone(&shop);
-        workers.push(Worker { agent, checkout, shop, begun: RefCell::default(), charged: Cell::default() });
+        workers.push(Worker { agent, checkout, shop, begun: RefCell::default() });
     }
     begin(&shop, arguments).await?;
     tokio::task::spawn_local(listen(Rc::clone(&shop)));

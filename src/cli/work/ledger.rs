@@ -190,6 +190,11 @@ impl Ledger {
         seconds
     }
 
+    /// What was charged more than all took, as seconds are rounded up.
+    pub fn charged_ahead(&self) -> Duration {
+        Duration::from_secs(self.charged).saturating_sub(self.took)
+    }
+
     /// They did not come to be charged.
     pub fn uncharge(&mut self, took: Duration, seconds: u64) {
         self.took = self.took.saturating_sub(took);

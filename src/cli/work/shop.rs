@@ -65,6 +65,8 @@ pub struct Shop {
     pub batches: Cell<u64>,
     /// What the workflow's tries may still take, if it has a bound.
     pub seconds_left: Cell<Option<u64>>,
+    /// Since when the time of each try that runs is not charged to the workflow.
+    pub running: RefCell<BTreeMap<AgentId, Instant>>,
     /// The workflow's budget is the reason to stop.
     pub is_spent: Cell<bool>,
 }
@@ -139,6 +141,33 @@ impl Shop {
             self.spent(format!("the workflow's budget is spent: {exhausted}"));
         }
         Ok(results)
+    }
+
+    pub fn begun(&self, agent: &AgentId) {
+        self.running.borrow_mut().insert(agent.clone(), Instant::now());
+    }
+
+    pub fn uncharged(&self, agent: &AgentId) -> Duration {
+        self.running.borrow().get(agent).map_or(Duration::ZERO, Instant::elapsed)
+    }
+
+    pub fn charged(&self, agent: &AgentId, more: Duration) {
+        if let Some(since) = self.running.borrow_mut().get_mut(agent) {
+            *since += more;
+        }
+    }
+
+    /// Answers what of its time is not charged.
+    pub fn ended(&self, agent: &AgentId) -> Duration {
+        self.running.borrow_mut().remove(agent).map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// When the workflow has no time left, if it has a bound and all tries go on that run now.
+    pub fn time_ends(&self) -> Option<Instant> {
+        let (left, running) = (Duration::from_secs(self.seconds_left.get()?), self.running.borrow());
+        let left = left + self.ledger.borrow().charged_ahead();
+        let uncharged = running.values().map(Instant::elapsed).sum();
+        Some(Instant::now() + left.saturating_sub(uncharged) / u32::try_from(running.len()).unwrap_or(1).max(1))
     }
 
     /// The work ends because of its budget.

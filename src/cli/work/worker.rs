@@ -1,6 +1,6 @@
 //! One agent of the worker: claims, runs the command, tries again, and ends each task one way or the other.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -41,6 +41,7 @@ const BETWEEN_CHECKPOINTS: Duration = Duration::from_millis(200);
 const MESSAGE: usize = 4 << 10;
 /// What is left of a task's own time when its try is ended: to end the command, and to say so before the lease is over.
 const MARGIN: Duration = Duration::from_secs(5);
+const OUT_OF_TIME: &str = "the workflow's budget of time is spent";
 /// Longest text of a variable: a program's arguments and environment share what the system allows.
 const VARIABLE: usize = 16 << 10;
 
@@ -50,8 +51,6 @@ pub struct Worker {
     pub shop: Rc<Shop>,
     /// How the checkout was when the task began that is not ended yet.
     pub begun: RefCell<Option<Before>>,
-    /// What of the try that runs was charged to the workflow.
-    pub charged: Cell<Duration>,
 }
 
 /// How one try of a task ended.
@@ -60,6 +59,8 @@ enum Tried {
     Failed(Failure),
     /// Ended by us, because the work is cut short.
     Interrupted,
+    /// Ended by us, because the workflow may take no more time.
+    Spent,
     /// A leader wants it stopped, or the plan has changed it.
     StopRequested {
         reason: String,
@@ -82,6 +83,8 @@ enum Tried {
 #[derive(Clone)]
 enum Cause {
     Timeout(Duration),
+    /// No failure of the task: it would have had more time of another workflow.
+    Spent,
     Interruption,
     StopRequested(String),
     Lost(String),
@@ -294,7 +297,7 @@ impl Worker {
         let Outcome { tried, tokens, took, until } = outcome;
         let failure = if let Tried::Failed(failure) = &tried { Some(failure.clone()) } else { None };
         let (agent, now) = (&self.agent, self.shop.now());
-        let uncharged = took.saturating_sub(self.charged.take());
+        let uncharged = self.shop.ended(&self.agent);
         let spent = self.shop.ledger.borrow_mut().tried(agent, failure.as_ref(), tokens, uncharged, now);
         self.judge_command(&tried);
         match (tried, failure) {
@@ -328,6 +331,10 @@ impl Worker {
             (Tried::NotStarted { reason }, _) => {
                 self.shop.stop(Urgency::Finish, format!("the command cannot be run: {reason}"), false);
                 self.release(held, &format!("the worker's command cannot be run: {reason}"), spent).await?;
+                Ok(false)
+            }
+            (Tried::Spent, _) => {
+                self.release(held, OUT_OF_TIME, spent).await?;
                 Ok(false)
             }
             _ => {
@@ -511,7 +518,7 @@ impl Worker {
                 _ = look.tick() => if let Some(end) = self.reason_to_end(held).await {
                     return end;
                 },
-                _ = beat.tick() => self.heartbeat(held, Duration::ZERO).await,
+                _ = beat.tick() => self.heartbeat(held).await,
             }
         }
     }
@@ -580,7 +587,7 @@ impl Worker {
     /// One run of the command, to its end.
     async fn run(&self, held: &Held, number: u32, handoff: &Value, before: &Before) -> anyhow::Result<Outcome> {
         let start = Instant::now();
-        self.charged.take();
+        self.shop.begun(&self.agent);
         let task = match self.task(&held.task).await {
             Ok(task) => task,
             Err(error) if is_refusal(&error) => {
@@ -637,6 +644,7 @@ impl Worker {
                 Some(failure) => Tried::Failed(failure),
             },
             (Some(Cause::Interruption), End::Lost) => Tried::Interrupted,
+            (Some(Cause::Spent), End::Exit(_) | End::Lost) => Tried::Spent,
             (_, End::Lost) => {
                 let message = format!("what runs the command was ended by somebody else\n{}", printed.last_lines);
                 Tried::Failed(Failure::new(Category::Transient, message))
@@ -740,9 +748,8 @@ impl Worker {
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let start = Instant::now();
-        let budget = self.shop.seconds_left.get().map(Duration::from_secs);
         let own = until_own.map(|until| until.saturating_duration_since(start));
-        let limit = [self.shop.settings.timeout, budget, own].into_iter().flatten().min();
+        let limit = [self.shop.settings.timeout, own].into_iter().flatten().min();
         let deadline = limit.map(|limit| start + limit);
         let mut stop = self.shop.stop.subscribe();
         let mut cause: Option<Cause> = None;
@@ -782,8 +789,13 @@ impl Worker {
                 },
                 _ = stop.changed() => continue,
                 _ = look.tick() => self.reason_to_end(held).await,
-                _ = beat.tick() => { self.heartbeat(held, start.elapsed()).await; None }
+                _ = beat.tick() => { self.heartbeat(held).await; None }
                 () = until(deadline), if cause.is_none() => limit.map(Cause::Timeout),
+                // With every look anew, as others' tries use it up, too.
+                () = until(self.shop.time_ends()), if cause.is_none() => {
+                    self.shop.spent(OUT_OF_TIME.to_owned());
+                    Some(Cause::Spent)
+                }
             };
             if let (Some(end), None) = (end, &cause) {
                 cause = Some(end);
@@ -813,15 +825,15 @@ impl Worker {
     }
 
     /// With the time since the last one charged, so that a worker that is killed has not worked for nothing.
-    async fn heartbeat(&self, held: &Held, ran: Duration) {
+    async fn heartbeat(&self, held: &Held) {
         let beating = json!({"agent_id": self.agent, "task_id": held.task, "attempt": held.attempt});
-        let more = ran.saturating_sub(self.charged.get());
+        let more = self.shop.uncharged(&self.agent);
         let seconds = self.shop.ledger.borrow_mut().charge(more);
         let spent = Spent { seconds, ..Spent::default() };
         let charging = json!({"agent_id": self.agent, "workflow_id": self.shop.workflow, "spent": spent});
         let both = vec![("heartbeat", beating), ("save_checkpoint", charging)];
         match self.shop.batch(&self.caller(), both).await {
-            Ok(_) => self.charged.set(self.charged.get() + more),
+            Ok(_) => self.shop.charged(&self.agent, more),
             Err(error) => {
                 self.shop.ledger.borrow_mut().uncharge(more, seconds);
                 tracing::debug!(%error, "no heartbeat");

@@ -260,6 +260,28 @@ fn a_budget_of_time_ends_the_try_that_uses_it_up() {
 }
 
 #[test]
+fn the_end_of_a_budget_of_time_is_no_failure_of_the_task() {
+    let board = Board::new();
+    board.cli_ok("create_task", json!({"id": "a", "description": "d", "max_attempts": 1}));
+    let options = ["--workflow", "w", "--time-budget", "1s", "--retries", "0"];
+    let (summary, _) = Worker::start(&board, &options, "sleep 600").ends();
+    assert_eq!((&summary["released"], &summary["given_up"]), (&json!(1), &json!(0)), "{summary}");
+    let task = board.task("a");
+    assert_eq!((&task["status"], &task["uncounted"]), (&json!("available"), &json!(1)), "{task}");
+}
+
+#[test]
+fn agents_share_a_budget_of_time() {
+    let board = Board::new();
+    add(&board, &["a", "b", "c", "d", "e", "f"]);
+    let options = ["--workflow", "w", "--time-budget", "12s", "--agents", "4"];
+    let (summary, status) = Worker::start(&board, &options, "sleep 600").ends();
+    assert_eq!((status.code(), &summary["released"], &summary["tries"]), (Some(1), &json!(4), &json!(4)), "{summary}");
+    // Each of them may take a little longer to end.
+    assert!((12..24).contains(&summary["spent"]["seconds"].as_u64().unwrap()), "{summary}");
+}
+
+#[test]
 fn a_budget_of_attempts_leaves_the_other_tasks_to_others() {
     let board = Board::new();
     add(&board, &["a", "b", "c"]);
