@@ -137,15 +137,15 @@ impl Checkout {
         self.root.clone().unwrap_or_else(|| self.directory.clone())
     }
 
-    /// What has changed since, committed if the worktree is the agent's own.
-    pub fn done(&self, before: &Before, subject: &str, task: &str) -> anyhow::Result<Changes> {
-        let Some(head) = before.head.as_deref() else { return Ok(Changes::default()) };
+    /// What has changed since, committed if the worktree is the agent's own; and what is to be told of that.
+    pub fn done(&self, before: &Before, subject: &str, task: &str) -> anyhow::Result<(Changes, Option<String>)> {
+        let Some(head) = before.head.as_deref() else { return Ok(Default::default()) };
         if let Some(own) = &self.own {
             own.kept().with_context(|| format!("{} is no worktree any more", own.path.display()))?;
             own.unlock()?;
             self.commit(subject, task).context("what the task changed could not be committed")?;
         }
-        let mut changes = Changes::default();
+        let (mut changes, mut problem) = (Changes::default(), None);
         let looking = ["diff", "--name-status", "--no-renames", "--ignore-submodules=dirty", "-z", head];
         let changed = git(&self.root(), looking).unwrap_or_default();
         let mut fields = names(&changed);
@@ -163,11 +163,32 @@ impl Checkout {
             let reference = format!("{ASIDE}/done/{}", name_of(task));
             let now = self.head()?;
             [head, now.as_str()].into_iter().try_for_each(|commit| own.keep_unless_named(&reference, commit))?;
+            problem = self.told_of_nested(head, task)?;
         }
         let now = self.place();
         changes.branch = now.branch;
         changes.commit = now.head.filter(|commit| self.is_own() || commit != head);
-        Ok(changes)
+        Ok((changes, problem))
+    }
+
+    /// Of a repository inside this one git keeps but the number of a commit, which nobody else could find.
+    fn told_of_nested(&self, head: &str, task: &str) -> anyhow::Result<Option<String>> {
+        let root = self.root();
+        let raw = git(&root, ["diff", "--raw", "--no-renames", "-z", head, "HEAD"])?;
+        let submodules = git(&root, ["config", "--file", ".gitmodules", "-z", "--get-regexp", r"\.path$"]);
+        let submodules = submodules.unwrap_or_default();
+        let is_submodule = |name: &str| names(&submodules).any(|entry| entry.ends_with(&format!("\n{name}")));
+        let mut fields = names(&raw);
+        while let (Some(modes), Some(name)) = (fields.next(), fields.next()) {
+            if !modes.starts_with(":160000") && modes.contains(" 160000 ") && !is_submodule(&name) {
+                return Ok(Some(format!(
+                    "{task}: {name} is a repository of its own, and of its files none is in the commit: they are in {} \
+                     alone; make it a submodule, or remove {name}/.git and commit them",
+                    root.join(&name).display()
+                )));
+            }
+        }
+        Ok(None)
     }
 
     fn commit(&self, subject: &str, task: &str) -> anyhow::Result<()> {

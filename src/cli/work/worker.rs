@@ -658,7 +658,10 @@ impl Worker {
         let (subject, id) = (task.headline().to_owned(), task.id.to_string());
         let looked = tokio::task::spawn_blocking(move || checkout.done(&before, &subject, &id)).await;
         match looked.map_err(anyhow::Error::from).and_then(|changes| changes) {
-            Ok(changes) => Tried::Done(printed, changes),
+            Ok((changes, problem)) => {
+                self.shop.tell_problem(problem);
+                Tried::Done(printed, changes)
+            }
             Err(error) => Tried::Failed(Failure::new(Category::Transient, format!("{error:#}"))),
         }
     }

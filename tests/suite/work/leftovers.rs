@@ -275,3 +275,20 @@ fn a_lock_that_is_left_keeps_no_task_from_being_committed_nor_tried_again() {
     assert_eq!((&summary["done"], &summary["tries"]), (&json!(2), &json!(3)), "{summary}");
     assert_eq!(files(&board, "callboard/w-1"), ["again.txt", "done.txt", "shared.txt"]);
 }
+
+#[test]
+fn a_repository_inside_the_worktree_of_a_completed_task_is_told_of() {
+    let board = Board::new();
+    begin(&board);
+    add(&board, &["nested", "later"]);
+    let script = "[ $CALLBOARD_TASK_ID = nested ] || exit 0; git init -q sub; cd sub; echo x > inner.txt; git add .
+        git -c user.name=t -c user.email=t@t commit -q -m inner";
+    let mut worker = Worker::start(&board, &["--worktree", "--workflow", "w"], script);
+    let (summary, status) = worker.ends();
+    assert!(status.success(), "{summary}");
+    let problems = problems(&worker);
+    let inside = board.file("worktrees/w-1/sub");
+    assert!(problems.contains("nested: sub is a repository of its own"), "{problems}");
+    assert!(problems.contains(inside.to_str().unwrap()) && !problems.contains("later"), "{problems}");
+    assert!(inside.join("inner.txt").is_file());
+}
