@@ -10,7 +10,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{self, Child, Command, ExitCode, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, WaitOptions, WaitStatus, getpgid, getppid, kill_process, kill_process_group, setpgid, setsid, wait,
+    Pid, Signal, WaitOptions, WaitStatus, getpgid, getpid, getppid, kill_process, kill_process_group, setpgid, setsid,
+    wait,
 };
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +34,11 @@ const LONGEST_REST: Duration = Duration::from_secs(10);
 /// How long a run of the same task may take to be gone.
 const PATIENCE: Duration = Duration::from_secs(30);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
+
+/// In the environment of the command and of all that it starts, to tell them from others.
+pub const RUN: &str = "CALLBOARD_RUN";
+pub const TASK: &str = "CALLBOARD_TASK_ID";
+pub const BOARD: &str = "COORDINATION_DIR";
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Assignment {
@@ -88,11 +94,16 @@ pub fn run() -> Outcome {
     // Kept open to the end: the lock is held as long.
     let lock = assignment.lock.as_ref().map(|lock| File::options().read(true).append(true).open(lock)).transpose()?;
     match lock.as_ref().map_or(Ok(Turn::Ours), |lock| wait_for(lock, &given))? {
-        Turn::Ours => {}
         Turn::NotWanted => {
             tell(&socket, &Report::Ended(Exit::Signal(Signal::TERM.as_raw())));
             return Ok(ExitCode::SUCCESS);
         }
+        Turn::Ours if lock.is_some() && !end_earlier(&assignment) => {
+            let reason = "a process of another run of the same task is still there and cannot be ended".to_owned();
+            tell(&socket, &Report::Busy { reason });
+            return Ok(ExitCode::SUCCESS);
+        }
+        Turn::Ours => {}
         Turn::Never => {
             let reason = "another run of the same task is still there and does not end; see who holds its lock";
             tell(&socket, &Report::Busy { reason: reason.to_owned() });
@@ -141,6 +152,19 @@ fn wait_for(lock: &File, given: &Receiver<Order>) -> io::Result<Turn> {
             Ok(_) | Err(RecvTimeoutError::Disconnected) => return Ok(Turn::NotWanted),
         }
     }
+}
+
+/// A run whose worker and supervisor were both killed goes on alone, and nobody hears of its end. Who holds the task's lock
+/// has the task alone. Answers false when something of it stays.
+fn end_earlier(assignment: &Assignment) -> bool {
+    let same =
+        [TASK, BOARD].map(|name| format!("{name}={}", assignment.environment.get(name).map_or("", String::as_str)));
+    let run = format!("{RUN}=");
+    let ended = end_those(|environment| {
+        same.iter().all(|mark| environment.contains(&mark.as_bytes()))
+            && environment.iter().any(|entry| entry.starts_with(run.as_bytes()))
+    });
+    ended || !Path::new("/proc/self").exists()
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -253,6 +277,30 @@ fn end_rest() {
         }
         thread::sleep(BETWEEN_LOOKS);
     }
+}
+
+/// Kills all other processes whose environment `is_one`, an entry each, until none is left. Answers whether that came, as
+/// far as this system shows it.
+pub fn end_those(is_one: impl Fn(&[&[u8]]) -> bool) -> bool {
+    let is_one = |pid: &Pid| {
+        let environment = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
+        *pid != getpid() && is_one(&environment.split(|byte| *byte == 0).collect::<Vec<_>>())
+    };
+    let start = Instant::now();
+    while start.elapsed() < LONGEST_REST {
+        let Ok(entries) = fs::read_dir("/proc") else { return false };
+        let pids =
+            entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw));
+        let left: Vec<_> = pids.filter(is_one).collect();
+        if left.is_empty() {
+            return true;
+        }
+        for pid in left {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        thread::sleep(BETWEEN_LOOKS);
+    }
+    false
 }
 
 /// Every living process below this one.

@@ -16,15 +16,13 @@ use tokio::select;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::output::{self, Output, Printed, Stream};
-use crate::cli::supervise::{Assignment, Exit, Order, Report, descendants, parent_of_living};
+use crate::cli::supervise::{Assignment, Exit, Order, RUN, Report, descendants, parent_of_living};
 
 const CHUNK: usize = 64 << 10;
 /// How long output may still come when nothing of the command is left.
 const LINGER: Duration = Duration::from_secs(2);
 /// Longest report of a supervisor; what is longer is none.
 const LONGEST_REPORT: usize = 64 << 10;
-/// In the environment of the command and of all that it starts, to tell them from others.
-pub const RUN: &str = "CALLBOARD_RUN";
 
 /// A supervisor and what it runs.
 pub struct Child {

@@ -1,7 +1,7 @@
 //! Git, as the worker calls it: it runs nothing that an agent wrote, and hangs on nothing.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
@@ -11,7 +11,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::cli::supervise::end_those;
 
 /// An agent may have written the hooks, and a worker trusts no command of an agent. Nor does it ask a person to sign.
 const UNTRUSTED: [&str; 6] =
@@ -21,8 +23,6 @@ const PATIENCE: Duration = Duration::from_secs(600);
 
 /// In the environment of all that runs in an agent's own worktree for it: the worktree.
 pub const WORKTREE: &str = "CALLBOARD_WORKTREE";
-/// How long what was killed may take to be gone.
-const GRACE: Duration = Duration::from_secs(10);
 
 /// What git prints, or its error. Hooks of an outer git must not lead it elsewhere, and what is typed to end the worker
 /// must not end it halfway. It prints into files: what it leaves running would keep a pipe open.
@@ -63,25 +63,7 @@ fn ended(mut git: Child) -> anyhow::Result<ExitStatus> {
 /// whether nothing of it is left, as far as this system shows that.
 pub fn end_rest(worktree: &Path) -> bool {
     let mark = [WORKTREE.as_bytes(), b"=", worktree.as_os_str().as_bytes()].concat();
-    let is_marked = |pid: &Pid| {
-        let environment = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
-        *pid != getpid() && environment.split(|byte| *byte == 0).any(|entry| entry == mark)
-    };
-    let start = Instant::now();
-    while start.elapsed() < GRACE {
-        let Ok(entries) = fs::read_dir("/proc") else { return false };
-        let pids =
-            entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw));
-        let left: Vec<_> = pids.filter(is_marked).collect();
-        if left.is_empty() {
-            return true;
-        }
-        for pid in left {
-            let _ = kill_process(pid, Signal::KILL);
-        }
-        sleep(Duration::from_millis(5));
-    }
-    false
+    end_those(|environment| environment.contains(&mark.as_slice()))
 }
 
 fn text_of(mut file: File) -> anyhow::Result<String> {

@@ -12,7 +12,7 @@ use tokio::select;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::checkout::{Before, Changes, Checkout};
-use super::child::{self, Child, End, Happened};
+use super::child::{Child, End, Happened};
 use super::failure::{Category, Failure};
 use super::git;
 use super::ledger::{Persona, PersonaStatus};
@@ -20,7 +20,7 @@ use super::log::{Log, Shelf};
 use super::output::{Marked, Output, Printed, bounded, result, tokens};
 use super::shop::{Held, Shop, Urgency};
 use super::show::Event;
-use crate::cli::supervise::{Assignment, Order};
+use crate::cli::supervise::{self, Assignment, Order};
 use crate::participant::{AgentChoice, CallError, Caller};
 use crate::state::State;
 use crate::state::id::{AgentId, TaskId};
@@ -675,14 +675,7 @@ impl Worker {
         Some(Instant::now() + whole.saturating_sub(MARGIN.min(whole / 2)).saturating_sub(gone))
     }
 
-    fn assignment(
-        &self,
-        task: &Task,
-        held: &Held,
-        number: u32,
-        handoff: &Value,
-        lock: Option<PathBuf>,
-    ) -> Assignment {
+    fn assignment(&self, task: &Task, held: &Held, number: u32, handoff: &Value, lock: Option<PathBuf>) -> Assignment {
         let persona = self.shop.ledger.borrow().persona(&self.agent);
         let kept = || task.kept.as_deref().map(|kept| Value::Object(kept.clone()));
         let input = json!({
@@ -700,7 +693,7 @@ impl Worker {
         let run = format!("{}-{}-{number}", self.shop.run, held.task);
         let path = task.path.clone().unwrap_or_default();
         let variables = [
-            ("CALLBOARD_TASK_ID", held.task.to_string()),
+            (supervise::TASK, held.task.to_string()),
             ("CALLBOARD_TASK_TITLE", task.headline().to_owned()),
             ("CALLBOARD_TASK_DESCRIPTION", task.description.to_string()),
             ("CALLBOARD_TASK_PATH", path),
@@ -708,10 +701,10 @@ impl Worker {
             ("CALLBOARD_TRY", number.to_string()),
             ("CALLBOARD_AGENT", self.agent.to_string()),
             ("CALLBOARD_WORKFLOW", self.shop.workflow.clone()),
-            ("COORDINATION_DIR", self.shop.settings.board.to_string_lossy().into_owned()),
+            (supervise::BOARD, self.shop.settings.board.to_string_lossy().into_owned()),
             // The command is to use this board and no server's.
             ("CALLBOARD_SERVER", String::new()),
-            (child::RUN, run),
+            (supervise::RUN, run),
             (git::WORKTREE, self.checkout.root().to_string_lossy().into_owned()),
         ];
         let handed = self.shop.settings.handed.variables();

@@ -242,7 +242,13 @@ fn a_worktree_that_cannot_be_moved_away_is_in_the_way_only_until_it_can() {
     assert_eq!((moved(&board).len(), &board.task("last")["status"]), (0, &json!("available")), "{}", ran.stdout);
     fs::remove_file(board.base().join("marks/full")).unwrap();
     let ran = work(&["--continue"]);
-    assert_eq!((moved(&board).len(), &board.task("last")["status"]), (1, &json!("done")), "{}{}", ran.stdout, ran.stderr);
+    assert_eq!(
+        (moved(&board).len(), &board.task("last")["status"]),
+        (1, &json!("done")),
+        "{}{}",
+        ran.stdout,
+        ran.stderr
+    );
     assert_eq!(files(&board, "callboard/w-1"), ["last.txt", "shared.txt"]);
 }
 

@@ -169,6 +169,27 @@ fn two_runs_of_one_task_never_overlap() {
 }
 
 #[test]
+fn a_run_that_has_lost_worker_and_supervisor_is_ended_before_the_next() {
+    let board = Board::new();
+    add(&board, &["a"]);
+    // Of a process that is gone, though nobody has reaped it, no environment is shown.
+    let script = "[ -e pid ] || { echo $$ > pid; exec sleep 600; }
+        ! grep -q . /proc/$(cat pid)/environ || touch overlap";
+    let options = ["--workflow", "w", "--continue"];
+    let mut first = Worker::start(&board, &options, script);
+    first.tells("running");
+    until(PATIENCE, "the command runs", || board.base().join("pid").exists().then_some(()));
+    let [supervisor] = children(first.process.id())[..] else { panic!("one supervisor") };
+    signal(supervisor, Signal::STOP);
+    first.kill();
+    signal(supervisor, Signal::KILL);
+    let (summary, status) = Worker::start(&board, &options, script).ends();
+    assert!(status.success(), "{summary}");
+    assert!(!board.base().join("overlap").exists(), "it ran beside the first");
+    dies_out(&board);
+}
+
+#[test]
 fn an_order_to_end_is_heeded_while_an_earlier_run_ends() {
     let board = Board::new();
     add(&board, &["a"]);
