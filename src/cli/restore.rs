@@ -238,7 +238,10 @@ pub fn moved_aside(dir: &Path) -> Option<PathBuf> {
     let aside = dir.join(aside);
     let has = |dir: &Path, name: &str| fs::symlink_metadata(dir.join(name)).is_ok();
     let board = [sqlite::FILE_NAME, statefile::FILE_NAME];
-    (board.iter().all(|name| !has(dir, name)) && board.iter().any(|name| has(&aside, name))).then_some(aside)
+    // One that came to its end leaves nothing unfinished, and a board that is older than what came behind it.
+    let is_unfinished = board.iter().any(|name| unfinished(dir, name).symlink_metadata().is_ok());
+    let is_moved = board.iter().all(|name| !has(dir, name)) && board.iter().any(|name| has(&aside, name));
+    (is_unfinished && is_moved).then_some(aside)
 }
 
 /// The caller holds the board's lock.

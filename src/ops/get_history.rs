@@ -107,7 +107,8 @@ fn forwards(
         at = recorded.seq;
         ControlFlow::Continue(())
     })?;
-    Ok((at < head).then_some(at))
+    // Of a state that was restored before anything was written there are no events.
+    Ok((seq < at && at < head).then_some(at))
 }
 
 fn backwards(

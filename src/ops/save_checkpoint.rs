@@ -35,6 +35,7 @@ pub struct Params {
     #[serde(default)]
     spent: Spent,
     /// For whoever works on task_id next: get_task shows it until the task is done. Its holder only
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     kept: Option<Map<String, Value>>,
     idempotency_key: Option<String>,
 }

@@ -112,6 +112,10 @@ impl Operation for WaitForEvents {
             ControlFlow::Continue(())
         });
         looked_at.map_err(|detail| Refusal::HistoryUnread { detail })?;
+        if next_seq == since {
+            // Of a state that was restored before anything was written there are no events.
+            next_seq = state.seq();
+        }
         Ok(Reply { events: page.into_events(), next_seq, more: next_seq < state.seq() })
     }
 }

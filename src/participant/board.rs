@@ -654,7 +654,8 @@ pub fn before_first_write(dir: &Path) -> Result<State, BoardError> {
 fn nothing_sound(dir: &Path, reason: impl Into<String>) -> BoardError {
     let mut reason = reason.into();
     if let Some(aside) = recovery::evidence(dir).into_iter().rfind(|name| name.starts_with(recovery::REPLACED)) {
-        reason.push_str(&format!("; a restore has moved one to {aside}: `callboard doctor --repair` puts it back"));
+        reason
+            .push_str(&format!("; a restore has moved one to {aside}: to go on from that, move what is in there back"));
     }
     BoardError::NothingSound { path: dir.join(statefile::FILE_NAME), reason }
 }

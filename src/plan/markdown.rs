@@ -159,12 +159,30 @@ impl<'t> Reading<'_, 't> {
         let mut at = self.end(self.headings[number].event) + 1;
         while at < end {
             let (event, range) = &self.events[at];
-            if matches!(event, Event::Start(Tag::Paragraph)) && self.text[range.clone()].lines().any(is_for_items) {
+            if matches!(event, Event::Start(Tag::Paragraph))
+                && self.text[range.clone()].lines().any(|line| self.is_for_items(line))
+            {
                 return true;
             }
             at = self.end(at) + 1;
         }
         false
+    }
+
+    fn is_for_items(&self, line: &str) -> bool {
+        let field = FIELD.as_ref().and_then(|field| field.captures(line));
+        field.is_some_and(|field| match field[1].to_lowercase().as_str() {
+            "priority" => field[2].trim().parse::<u8>().is_ok(),
+            name => name.starts_with("depends") && list(&field[2]).iter().any(|on| self.names(on)),
+        })
+    }
+
+    /// Prose may begin with such a word, too, but names no item.
+    fn names(&self, item: &str) -> bool {
+        let is_one = |line: &str| line.trim_start().starts_with('#') || line.contains("[ ]") || line.contains("[x]");
+        let lines = self.text.lines().filter(|line| is_one(line)).map(str::to_lowercase);
+        path_and_title(&format!("{item} it")).0.is_some()
+            || lines.map(|line| line.ends_with(&item.to_lowercase())).any(|is| is)
     }
 
     /// The headings that are no items, but for the title.
@@ -375,14 +393,6 @@ impl<'t> Reading<'_, 't> {
             _ => draft.item.depends.extend(list(value)),
         }
     }
-}
-
-fn is_for_items(line: &str) -> bool {
-    let field = FIELD.as_ref().and_then(|field| field.captures(line));
-    field.is_some_and(|field| match field[1].to_lowercase().as_str() {
-        "priority" => field[2].trim().parse::<u8>().is_ok(),
-        name => name.starts_with("depends") && !list(&field[2]).is_empty(),
-    })
 }
 
 fn is_block(tag: &Tag<'_>) -> bool {

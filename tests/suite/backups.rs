@@ -147,6 +147,16 @@ fn nothing_begins_in_the_place_of_a_board_that_a_killed_restore_has_moved_aside(
 }
 
 #[test]
+fn what_a_restore_has_replaced_is_not_put_back() {
+    let (board, backup) = damaged();
+    done(&board, &["restore".as_ref(), &backup, "--force".as_ref()]);
+    ["journal.db", "journal.db-wal", STATE_FILE].iter().for_each(|name| drop(fs::remove_file(board.file(name))));
+    let would = board.finish(board.command().args(["doctor", "--repair", "--dry-run"]));
+    assert!(!would.stdout.contains("put back"), "{}", would.stdout);
+    assert!(!board.file("journal.db").exists());
+}
+
+#[test]
 fn restore_takes_no_log_that_was_left_for_that_of_its_journal() {
     let (board, backup) = damaged();
     [STATE_FILE, "journal.db"].iter().for_each(|name| fs::remove_file(board.file(name)).unwrap());

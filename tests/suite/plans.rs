@@ -362,7 +362,8 @@ fn a_box_in_a_plan_of_headings_ends_nothing_and_what_is_skipped_is_named() {
     board.cli_ok("claim_task", json!({"agent_id": "ada", "task_id": printer}));
     board.cli_ok("cancel_task", json!({"task_id": old}));
 
-    let after = before.replace("Reads.\n", "Reads.\n\n- [ ] numbers\n") + "\n## Notes\n\nFor people.\n";
+    let after = before.replace("Reads.\n", "Reads.\n\n- [ ] numbers\n")
+        + "\n## Notes\n\nDepends: on whom you ask, see above.\n";
     let file = write(&board, "PLAN.md", &after);
     let notes = json!([{"line": 11, "title": "Old"}, {"line": 15, "title": "Notes"}]);
     for arguments in [&["import", &file, "--dry-run"][..], &["import", &file]] {

@@ -598,6 +598,9 @@ fn history_ends_where_a_board_begins_that_goes_on_from_a_state() {
     (0..20).for_each(|number| old.add(&format!("old-{number}")));
     let file = old.file(STATE_FILE);
     assert!(board.run(&["restore", file.to_str().unwrap()]).status.success());
+    assert_eq!(board.cli_ok("get_history", json!({"since_seq": 0}))["next"], Value::Null);
+    let none = board.cli_ok("wait_for_events", json!({"since_seq": 0}));
+    assert_eq!((&none["events"], &none["more"]), (&json!([]), &json!(false)));
     ["a", "b"].iter().for_each(|task| board.add(task));
     let first = board.events()[0].seq;
     let head = board.document()["seq"].as_u64().unwrap();
