@@ -50,6 +50,8 @@ pub struct Door<H: Answering> {
     service: StreamableHttpService<H, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
     uses: Arc<Mutex<HashMap<Arc<str>, Use>>>,
+    /// Of those who make room for a session.
+    turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// When a session was used last, and what its answers' readers end: one that is read is in use.
@@ -67,7 +69,7 @@ impl Use {
 impl<H: Answering> Clone for Door<H> {
     fn clone(&self) -> Self {
         let (service, sessions) = (self.service.clone(), Arc::clone(&self.sessions));
-        Self { service, sessions, uses: Arc::clone(&self.uses) }
+        Self { service, sessions, uses: Arc::clone(&self.uses), turn: Arc::clone(&self.turn) }
     }
 }
 
@@ -88,7 +90,7 @@ impl<H: Answering> Door<H> {
             .enforce_origin_validation();
         config.session_store = Some(Arc::new(Ended::default()));
         let service = StreamableHttpService::new(move || Ok(server.clone()), Arc::clone(&sessions), config);
-        Self { service, sessions, uses: Arc::default() }
+        Self { service, sessions, uses: Arc::default(), turn: Arc::default() }
     }
 
     /// `body` is the request's, if that was read before.
@@ -124,25 +126,29 @@ impl<H: Answering> Door<H> {
     /// For the session of this name, if it is none of those that are kept: the one that was idle longest is forgotten, which
     /// its client need not notice. False when all are in use.
     async fn make_room(&self, name: Option<&str>) -> bool {
-        let idlest = {
-            let sessions = self.sessions.sessions.read().await;
-            if sessions.len() < SESSIONS.max || name.is_some_and(|name| sessions.contains_key(name)) {
+        // Handshakes that come at once would all find the same one.
+        let _turn = self.turn.lock().await;
+        loop {
+            let idlest = {
+                let sessions = self.sessions.sessions.read().await;
+                if sessions.len() < SESSIONS.max || name.is_some_and(|name| sessions.contains_key(name)) {
+                    return true;
+                }
+                let mut uses = self.uses();
+                uses.retain(|name, _| sessions.contains_key(name));
+                // Of a handshake that is under way, or was given up.
+                for name in sessions.keys() {
+                    uses.entry(Arc::clone(name)).or_insert_with(|| Use { last: Instant::now(), read: Vec::new() });
+                }
+                let idle = uses.iter().filter(|(_, one)| !one.is_open());
+                idle.min_by_key(|(_, one)| one.last).map(|(name, _)| Arc::clone(name))
+            };
+            let Some(idlest) = idlest else { return false };
+            if let Err(error) = self.sessions.close_session(&idlest).await {
+                tracing::debug!(%error, "a session had ended already");
                 return true;
             }
-            let mut uses = self.uses();
-            uses.retain(|name, _| sessions.contains_key(name));
-            // Of a handshake that is under way, or was given up.
-            for name in sessions.keys() {
-                uses.entry(Arc::clone(name)).or_insert_with(|| Use { last: Instant::now(), read: Vec::new() });
-            }
-            let idle = uses.iter().filter(|(_, one)| !one.is_open());
-            idle.min_by_key(|(_, one)| one.last).map(|(name, _)| Arc::clone(name))
-        };
-        let Some(idlest) = idlest else { return false };
-        if let Err(error) = self.sessions.close_session(&idlest).await {
-            tracing::debug!(%error, "a session had ended already");
         }
-        true
     }
 
     async fn used(&self, name: &Arc<str>, gone: &CancellationToken) {
