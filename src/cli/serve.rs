@@ -7,6 +7,7 @@ use axum::http::uri::Authority;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 
+use super::connect::quoted;
 use super::mcp::Tools;
 use super::{Outcome, Session};
 use crate::http::{self, Admission, Gate, Keyring, MCP, RPC, Token};
@@ -150,7 +151,10 @@ fn announce(session: &Session, reached: &Reached, token: &Token) -> io::Result<(
             "From a shell on another machine, HOST being this one, and with the token above:\n  \
              {tunnel} &\n  export CALLBOARD_SERVER=http://127.0.0.1:{port} CALLBOARD_TOKEN=TOKEN\n"
         ),
-        None => format!("From a shell:\n  export CALLBOARD_SERVER={url} CALLBOARD_TOKEN=\"$(cat {file})\"\n"),
+        None => format!(
+            "From a shell:\n  export CALLBOARD_SERVER={url} CALLBOARD_TOKEN=\"$(cat {})\"\n",
+            quoted(&token.path().to_string_lossy())
+        ),
     };
     write!(
         out,

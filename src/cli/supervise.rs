@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -37,8 +38,11 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
 /// In the environment of the command and of all that it starts, to tell them from others.
 pub const RUN: &str = "CALLBOARD_RUN";
-pub const TASK: &str = "CALLBOARD_TASK_ID";
-pub const BOARD: &str = "COORDINATION_DIR";
+
+/// What all runs of one task begin with: a path may be another board's where processes see other file systems.
+pub fn mark(lock: &fs::Metadata) -> String {
+    format!("{}-{}-", lock.dev(), lock.ino())
+}
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Assignment {
@@ -98,7 +102,7 @@ pub fn run() -> Outcome {
             tell(&socket, &Report::Ended(Exit::Signal(Signal::TERM.as_raw())));
             return Ok(ExitCode::SUCCESS);
         }
-        Turn::Ours if lock.is_some() && !end_earlier(&assignment) => {
+        Turn::Ours if lock.as_ref().is_some_and(|lock| !end_earlier(lock)) => {
             let reason = "a process of another run of the same task is still there and cannot be ended".to_owned();
             tell(&socket, &Report::Busy { reason });
             return Ok(ExitCode::SUCCESS);
@@ -156,14 +160,10 @@ fn wait_for(lock: &File, given: &Receiver<Order>) -> io::Result<Turn> {
 
 /// A run whose worker and supervisor were both killed goes on alone, and nobody hears of its end. Who holds the task's lock
 /// has the task alone. Answers false when something of it stays.
-fn end_earlier(assignment: &Assignment) -> bool {
-    let same =
-        [TASK, BOARD].map(|name| format!("{name}={}", assignment.environment.get(name).map_or("", String::as_str)));
-    let run = format!("{RUN}=");
-    let ended = end_those(|environment| {
-        same.iter().all(|mark| environment.contains(&mark.as_bytes()))
-            && environment.iter().any(|entry| entry.starts_with(run.as_bytes()))
-    });
+fn end_earlier(lock: &File) -> bool {
+    let Ok(lock) = lock.metadata() else { return false };
+    let run = format!("{RUN}={}", mark(&lock));
+    let ended = end_those(|environment| environment.iter().any(|entry| entry.starts_with(run.as_bytes())));
     ended || !Path::new("/proc/self").exists()
 }
 

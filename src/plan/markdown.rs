@@ -180,9 +180,8 @@ impl<'t> Reading<'_, 't> {
     /// Prose may begin with such a word, too, but names no item.
     fn names(&self, item: &str) -> bool {
         let is_one = |line: &str| line.trim_start().starts_with('#') || line.contains("[ ]") || line.contains("[x]");
-        let lines = self.text.lines().filter(|line| is_one(line)).map(str::to_lowercase);
-        path_and_title(&format!("{item} it")).0.is_some()
-            || lines.map(|line| line.ends_with(&item.to_lowercase())).any(|is| is)
+        let mut lines = self.text.lines().filter(|line| is_one(line)).map(str::to_lowercase);
+        path_and_title(&format!("{item} it")).0.is_some() || lines.any(|line| line.ends_with(&item.to_lowercase()))
     }
 
     /// The headings that are no items, but for the title.

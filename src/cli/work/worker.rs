@@ -690,10 +690,11 @@ impl Worker {
             "attempts": task.attempts,
             "bundle": self.shop.settings.handed.input(),
         });
-        let run = format!("{}-{}-{number}", self.shop.run, held.task);
+        let mark = lock.as_deref().and_then(|lock| std::fs::metadata(lock).ok()).map(|lock| supervise::mark(&lock));
+        let run = format!("{}{}-{}-{number}", mark.unwrap_or_default(), self.shop.run, held.task);
         let path = task.path.clone().unwrap_or_default();
         let variables = [
-            (supervise::TASK, held.task.to_string()),
+            ("CALLBOARD_TASK_ID", held.task.to_string()),
             ("CALLBOARD_TASK_TITLE", task.headline().to_owned()),
             ("CALLBOARD_TASK_DESCRIPTION", task.description.to_string()),
             ("CALLBOARD_TASK_PATH", path),
@@ -701,7 +702,7 @@ impl Worker {
             ("CALLBOARD_TRY", number.to_string()),
             ("CALLBOARD_AGENT", self.agent.to_string()),
             ("CALLBOARD_WORKFLOW", self.shop.workflow.clone()),
-            (supervise::BOARD, self.shop.settings.board.to_string_lossy().into_owned()),
+            ("COORDINATION_DIR", self.shop.settings.board.to_string_lossy().into_owned()),
             // The command is to use this board and no server's.
             ("CALLBOARD_SERVER", String::new()),
             (supervise::RUN, run),
@@ -784,7 +785,13 @@ impl Worker {
                     }
                 },
                 _ = stop.changed() => continue,
-                _ = look.tick() => self.reason_to_end(held).await,
+                _ = look.tick() => {
+                    if unsaved && last_saved.is_none_or(|last| last.elapsed() >= BETWEEN_CHECKPOINTS) {
+                        self.save_kept(held, output).await;
+                        (last_saved, unsaved) = (Some(Instant::now()), false);
+                    }
+                    self.reason_to_end(held).await
+                }
                 _ = beat.tick() => { self.heartbeat(held).await; None }
                 () = until(deadline), if cause.is_none() => limit.map(Cause::Timeout),
                 // With every look anew, as others' tries use it up, too.

@@ -272,3 +272,14 @@ fn of_marks_that_come_faster_than_they_are_saved_the_last_is_given_on() {
     assert_eq!(given(&board, 2), json!({"page": 5}));
     assert_eq!(board.task("a")["kept"], Value::Null, "nothing is left to do");
 }
+
+#[test]
+fn a_mark_that_was_not_due_yet_is_saved_while_the_command_says_nothing_more() {
+    let board = Board::new();
+    board.cli_ok("create_task", json!({"id": "a", "description": "d"}));
+    let script = r#"for page in 1 2; do echo "::callboard::checkpoint {\"page\": $page}"; sleep 0.05; done; sleep 600"#;
+    let mut worker = Worker::start(&board, &["--workflow", "w"], script);
+    until(PATIENCE, "it is saved", || (board.task("a")["kept"] == json!({"page": 2})).then_some(()));
+    worker.kill();
+    dies_out(&board);
+}
