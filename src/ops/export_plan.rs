@@ -62,7 +62,7 @@ impl Operation for ExportPlan {
         };
         let tasks = match earlier {
             Some(document) => planned(document.tasks.iter().filter(|task| task.run.is_none())),
-            None => planned(state.tasks().map(AsRef::as_ref).filter(|task| task.run.is_none())),
+            None => planned(state.tasks().filter(|task| task.run.is_none())),
         };
         let title = version.title.as_deref();
         Ok(match params.format {

@@ -271,7 +271,7 @@ fn exported(plan: &Plan) -> Option<(State, [String; 2])> {
     let imported = state.replan(plan, None, 1).ok()?;
     state.record(imported, &envelope()).expect("what was planned fits");
     state.settle();
-    let tasks = planned(state.tasks().map(AsRef::as_ref));
+    let tasks = planned(state.tasks());
     let title = plan.title.as_deref();
     let json = serde_json::to_string(&to_json(title, &tasks)).expect("JSON");
     let texts = [to_markdown(title, &tasks), json];

@@ -46,7 +46,7 @@ pub fn diff(from: &Document, to: &Document) -> Vec<Change> {
         changes.push(Change { table: "board", id: String::new(), kind: Kind::Changed, fields });
     }
     fn tasks(document: &Document) -> BTreeMap<&str, &super::task::Task> {
-        document.tasks.iter().map(|task| (task.id.as_str(), task)).collect()
+        document.tasks.iter().map(|task| (task.id.as_str(), task.as_ref())).collect()
     }
     fn discoveries(document: &Document) -> BTreeMap<&str, &super::agent::Discovery> {
         document.discoveries.iter().map(|one| (one.id.as_str(), one)).collect()

@@ -22,7 +22,7 @@ pub struct Document {
     #[serde(flatten)]
     pub board: Board,
     /// In order of creation.
-    pub tasks: Vec<Task>,
+    pub tasks: Vec<Arc<Task>>,
     pub agents: BTreeMap<AgentId, Agent>,
     pub discoveries: Vec<Discovery>,
     /// In order of sending.

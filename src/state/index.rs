@@ -307,7 +307,7 @@ mod tests {
         let text = include_str!("../../tests/data/state-v1.json");
         let mut document: Document = serde_json::from_str(text).unwrap();
         for (number, task) in document.tasks.iter_mut().enumerate() {
-            task.not_before = (number % 3 == 0).then(|| Timestamp::from_millis(number as i64));
+            Arc::make_mut(task).not_before = (number % 3 == 0).then(|| Timestamp::from_millis(number as i64));
         }
         let state = State::from_document(document);
         let mut one_by_one = Index::default();

@@ -208,10 +208,11 @@ impl State {
         let mut demands = BTreeSet::new();
         let tasks = document.tasks.into_iter().map(|mut task| {
             match demands.get(&task.demands) {
-                Some(known) => task.demands = Arc::clone(known),
+                Some(known) if Arc::ptr_eq(known, &task.demands) => {}
+                Some(known) => Arc::make_mut(&mut task).demands = Arc::clone(known),
                 None => drop(demands.insert(Arc::clone(&task.demands))),
             }
-            Arc::new(task)
+            task
         });
         let tasks: Vec<_> = tasks.collect();
         state.next_ordinal = tasks.len() as Ordinal;
@@ -252,7 +253,7 @@ impl State {
     pub fn to_document(&self) -> Document {
         Document {
             board: Board::clone(&self.board),
-            tasks: self.tasks.values().map(|task| Task::clone(task)).collect(),
+            tasks: self.tasks.values().cloned().collect(),
             agents: self.agents.iter().map(|(id, agent)| (id.clone(), Agent::clone(agent))).collect(),
             discoveries: self.discoveries.values().map(|one| Discovery::clone(one)).collect(),
             messages: self.messages.values().map(|one| Message::clone(one)).collect(),

@@ -117,8 +117,8 @@ impl State {
 }
 
 /// The tasks that stand in the current plan, each before its parts.
-pub fn planned<'a>(tasks: impl Iterator<Item = &'a Task>) -> Vec<&'a Task> {
-    let mut found: Vec<_> = tasks.filter(|task| task.planned.is_some()).collect();
+pub fn planned<'a>(tasks: impl Iterator<Item = &'a Arc<Task>>) -> Vec<&'a Task> {
+    let mut found: Vec<_> = tasks.map(AsRef::as_ref).filter(|task: &&Task| task.planned.is_some()).collect();
     found.sort_by_cached_key(|task| hierarchy::numbers(task.path.as_deref().unwrap_or_default()));
     found
 }

@@ -2,6 +2,7 @@
 //! number, a dead process, a role that was taken away.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::State;
 use super::agent::Agent;
@@ -22,6 +23,7 @@ impl State {
         let mut document = target.clone();
         let mut spent = self.spent_attempts();
         for task in &mut document.tasks {
+            let task = Arc::make_mut(task);
             release(task, at);
             let number = spent.remove(&task.id).unwrap_or_default().max(task.attempt);
             task.uncounted += number - task.attempt;

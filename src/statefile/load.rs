@@ -1,9 +1,13 @@
 //! Reading the file back: whether it is ours, and whether it is what was written.
 
 use std::collections::HashSet;
-use std::io::{self, Read};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
 
 use foldhash::{HashMap, HashMapExt};
 use serde::Deserialize;
@@ -85,8 +89,7 @@ pub(super) fn by_slots(bytes: &[u8]) -> Option<(Document, Books)> {
     rest.extend_from_slice(&bytes[end..]);
     let mut document: Document = serde_json::from_slice(&rest).ok()?;
     let orders: Orders = serde_json::from_slice(&rest).ok()?;
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let tasks = read_tasks(&bytes[start..end], start as u64, processors.min((end - start) / LEAST_PART + 1))?;
+    let tasks = read_tasks(&bytes[start..end], start as u64, processors().min((end - start) / LEAST_PART + 1))?;
     let mut sums = HashMap::new();
     let rest = numbers(&document, &orders, |entity, sum| _ = sums.insert(entity, sum)).ok()?;
     let total = rest.wrapping_add(tasks.total).wrapping_add(sum_of("layout", "", &header.layout).ok()?);
@@ -105,7 +108,7 @@ pub(super) fn by_slots(bytes: &[u8]) -> Option<(Document, Books)> {
 /// Tasks as they stand in their slots.
 #[derive(Debug, PartialEq)]
 pub(super) struct Tasks {
-    pub all: Vec<Task>,
+    pub all: Vec<Arc<Task>>,
     orders: Vec<Order>,
     sums: Vec<u128>,
     /// In the checksum.
@@ -117,12 +120,16 @@ pub(super) struct Tasks {
 /// By as many threads as `count` says; the bytes stand at `at` in the file.
 pub(super) fn read_tasks(bytes: &[u8], at: u64, count: usize) -> Option<Tasks> {
     let parts = parts(bytes, count);
-    let mut read = std::thread::scope(|scope| {
+    let mut read = thread::scope(|scope| {
         // The first takes in the others.
         let of = |part: &Range<usize>, shares| read_part(&bytes[part.clone()], at + part.start as u64, shares);
         let (first, others) = parts.split_first()?;
-        let others: Vec<_> = others.iter().map(|part| scope.spawn(move || of(part, 1))).collect();
-        let others = others.into_iter().map(|thread| thread.join().ok().flatten());
+        let begin = |part| (part, thread::Builder::new().spawn_scoped(scope, move || of(part, 1)));
+        let others: Vec<_> = others.iter().map(begin).collect();
+        // Where there is no thread, this one does it.
+        let others = others
+            .into_iter()
+            .map(|(part, thread)| thread.map_or_else(|_| of(part, 1), |thread| thread.join().ok().flatten()));
         std::iter::once(of(first, parts.len())).chain(others).collect::<Option<Vec<_>>>()
     })?;
     let mut tasks = read.remove(0);
@@ -171,7 +178,7 @@ fn read_part(bytes: &[u8], at: u64, shares: usize) -> Option<Tasks> {
         tasks.total = tasks.total.wrapping_add(contribution(sum, *order));
         tasks.sums.push(sum);
         tasks.orders.push(Order { order: *order });
-        tasks.all.push(task);
+        tasks.all.push(Arc::new(task));
     }
     Some(tasks)
 }
@@ -186,17 +193,58 @@ fn read_file(path: &Path) -> Result<Option<Vec<u8>>, LoadError> {
 
 pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let Some(file) = open_regular(path)? else { return Ok(None) };
+    let (mut file, _) = file.into_parts();
     let size = file.metadata()?.len();
-    let mut bytes = Vec::new();
-    // It may grow while it is read.
-    if size <= MAX_BYTES {
-        bytes.reserve_exact(usize::try_from(size).unwrap_or_default() + 1);
-        file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 <= MAX_BYTES {
-            return Ok(Some(bytes));
+    if size > MAX_BYTES {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    let mut bytes = vec![0; usize::try_from(size).unwrap_or_default()];
+    let filled = fill_by_parts(&file, &mut bytes)?;
+    bytes.truncate(filled);
+    // It may have grown since.
+    file.seek(SeekFrom::Start(filled as u64))?;
+    file.take(MAX_BYTES + 1 - filled as u64).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(Some(bytes))
+}
+
+/// By all processors, because most of the time goes into the pages that the bytes come into. Answers how many there were.
+fn fill_by_parts(file: &File, bytes: &mut [u8]) -> io::Result<usize> {
+    let length = bytes.len().div_ceil(processors()).max(LEAST_PART);
+    let mut parts = (0..).step_by(length).zip(bytes.chunks_mut(length));
+    let Some((at, first)) = parts.next() else { return Ok(0) };
+    let filled = thread::scope(|scope| {
+        let begin = |(at, part)| thread::Builder::new().spawn_scoped(scope, move || fill(file, part, at));
+        let others: Vec<_> = parts.map(begin).collect();
+        let first = fill(file, first, at)?;
+        let ended = |_| Err(io::Error::other("a thread has ended"));
+        let others = others.into_iter().map(|thread| thread?.join().unwrap_or_else(ended));
+        std::iter::once(Ok(first)).chain(others).collect::<io::Result<Vec<_>>>()
+    });
+    // Without a thread for each part this one reads all.
+    let Ok(filled) = filled else { return fill(file, bytes, 0) };
+    // Behind the end of the file there is nothing.
+    let whole = filled.iter().take_while(|filled| **filled == length).count();
+    Ok(filled.iter().take(whole + 1).sum())
+}
+
+fn fill(file: &File, part: &mut [u8], at: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < part.len() {
+        match file.read_at(&mut part[filled..], at + filled as u64) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
     }
-    Err(io::ErrorKind::FileTooLarge.into())
+    Ok(filled)
+}
+
+fn processors() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// The fields that tell whose file it is.

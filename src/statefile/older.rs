@@ -131,7 +131,7 @@ pub fn import(bytes: &[u8]) -> Found {
     let (workflows, checkpoints) = Default::default();
     let document = Document {
         board,
-        tasks,
+        tasks: tasks.into_iter().map(Arc::new).collect(),
         agents,
         discoveries,
         messages,

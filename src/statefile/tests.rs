@@ -1,4 +1,5 @@
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::sync::Arc;
 
 use super::*;
 use crate::state::Envelope;
@@ -199,10 +200,9 @@ fn no_flipped_bit_changes_what_is_read_by_slots() {
 #[test]
 fn tasks_are_the_same_however_many_threads_read_them() {
     let mut document = sample().to_document();
-    let task = document.tasks[0].clone();
-    document
-        .tasks
-        .extend((0..100).map(|number| Task { id: TaskId::trusted(format!("more-{number}")), ..task.clone() }));
+    let task = Task::clone(&document.tasks[0]);
+    let more = (0..100).map(|number| Task { id: TaskId::trusted(format!("more-{number}")), ..task.clone() });
+    document.tasks.extend(more.map(Arc::new));
     let bytes = flat_text(&State::from_document(document));
     let header = flat::Header::parse(&bytes).unwrap();
     let (start, end) = (header.layout.tasks.start as usize, header.layout.tasks.end as usize);

@@ -1,6 +1,7 @@
 //! Tasks that are parts of others, and plans that change while they are worked on.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use callboard::ops::{self, Entry, Fetched};
 use callboard::state::State;
@@ -155,7 +156,7 @@ fn what_can_never_be_done_is_named_also_when_a_file_brought_it() {
     }
     let mut document = world.state.to_document();
     for (task, on) in [(0, "b"), (1, "a"), (2, "a"), (3, "gone")] {
-        document.tasks[task].dependencies = vec![TaskId::trusted(on)];
+        Arc::make_mut(&mut document.tasks[task]).dependencies = vec![TaskId::trusted(on)];
     }
     let named = |state: &State| {
         let health = state.health(true);

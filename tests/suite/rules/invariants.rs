@@ -1,10 +1,12 @@
 //! `State::check` notices every way in which a state can be wrong: the other tests rest on it.
 
+use std::sync::Arc;
+
 use callboard::state::State;
 use callboard::state::document::Document;
 use callboard::state::id::{AgentId, ParticipantId, TaskId};
 use callboard::state::policy::Policy;
-use callboard::state::task::Outcome;
+use callboard::state::task::{Outcome, Task};
 use serde_json::{Value, json};
 
 use super::super::world::World;
@@ -22,6 +24,10 @@ fn sound() -> Document {
     world.state.to_document()
 }
 
+fn altered(document: &mut Document, task: usize) -> &mut Task {
+    Arc::make_mut(&mut document.tasks[task])
+}
+
 #[test]
 fn broken_invariant_is_named() {
     let task = |document: &Document, id: &str| document.tasks.iter().position(|task| task.id.as_str() == id).unwrap();
@@ -35,10 +41,11 @@ fn broken_invariant_is_named() {
             agent.present_through.insert(ParticipantId::trusted("p-gone"));
         }),
         ("with 0 open attempts", |document, held, _| {
-            document.tasks[held].attempts[0].outcome = Some(Outcome::Released);
+            altered(document, held).attempts[0].outcome = Some(Outcome::Released);
         }),
         ("with 1 open attempts", |document, held, free| {
-            document.tasks[free].attempts = document.tasks[held].attempts.clone();
+            let attempts = document.tasks[held].attempts.clone();
+            altered(document, free).attempts = attempts;
         }),
         ("and listed by [a1, a2]", |document, _, _| {
             let agent = document.agents.get_mut(&AgentId::trusted("a2")).unwrap();
@@ -50,16 +57,16 @@ fn broken_invariant_is_named() {
             agent.current_tasks.clear();
             agent.current_task = None;
         }),
-        ("the open attempt is not attempt 2", |document, held, _| document.tasks[held].attempt = 2),
+        ("the open attempt is not attempt 2", |document, held, _| altered(document, held).attempt = 2),
         ("claimed_by is not the holder", |document, held, _| {
-            document.tasks[held].claimed_by = Some(AgentId::trusted("a2"));
+            altered(document, held).claimed_by = Some(AgentId::trusted("a2"));
         }),
         ("which does not exist", |document, _, free| {
-            document.tasks[free].dependencies.push(TaskId::trusted("nowhere"));
+            altered(document, free).dependencies.push(TaskId::trusted("nowhere"));
         }),
         ("cycle", |document, held, free| {
-            document.tasks[held].dependencies.push(TaskId::trusted("free"));
-            document.tasks[free].dependencies.push(TaskId::trusted("held"));
+            altered(document, held).dependencies.push(TaskId::trusted("free"));
+            altered(document, free).dependencies.push(TaskId::trusted("held"));
         }),
         ("stubs, and", |document, _, _| document.board.archived.done += 1),
     ];
