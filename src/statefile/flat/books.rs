@@ -25,6 +25,9 @@ const GRAIN: usize = 64;
 const LEAST_ROOM: usize = 4 << 10;
 const SHARE_OF_ROOM: usize = 64;
 const SHARE_OF_RETIRED: usize = 6;
+/// Checkpoints are large, and whoever saves one mostly saves more: room for so many times as much, up to so many bytes.
+const MORE_CHECKPOINTS: usize = 8;
+const MOST_MORE: usize = 128 << 10;
 /// On a board of at most so many tasks each has room for its first attempt and result. Of more that would be too much.
 const ROOMY: usize = 1 << 14;
 const ROOM_OF_ATTEMPT: usize = 512;
@@ -490,7 +493,9 @@ impl Books {
                 books.slots[field as usize].all.iter_mut().for_each(|slot| slot.at += start);
                 // Where tasks go, one after another.
                 let share = if field == Field::Retired { SHARE_OF_RETIRED } else { SHARE_OF_ROOM };
-                let room = LEAST_ROOM.max(entities.len()).max((tasks.len() + entities.len()) / share);
+                let more = if field == Field::Checkpoints { MORE_CHECKPOINTS } else { 1 };
+                let like = entities.len().max((entities.len() * more).min(MOST_MORE));
+                let room = LEAST_ROOM.max(like).max((tasks.len() + entities.len()) / share);
                 text.extend_from_slice(&entities);
                 let end = text.len() as u64;
                 text.resize(text.len() + room, b' ');
