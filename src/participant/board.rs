@@ -387,6 +387,13 @@ impl Board {
         self.journal.settle(seq).map_err(BoardError::Unknown)
     }
 
+    /// See [`SqliteJournal::hasten`].
+    pub fn hasten(&self) {
+        if !self.is_settled() {
+            self.journal.hasten();
+        }
+    }
+
     /// See [`SqliteJournal::log`].
     pub fn log(&self) -> Option<Arc<File>> {
         self.journal.log()

@@ -1,6 +1,6 @@
 //! The board's directory: made private, and looked at before it is trusted.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
@@ -186,6 +186,8 @@ pub struct BoardLock {
     turn: OnceCell<Arc<File>>,
     /// The files that the journal is made of, and which they are.
     files: Vec<(&'static str, Identity)>,
+    /// As it was read last, and what that says.
+    left: RefCell<(Vec<u8>, Left)>,
 }
 
 /// A lock file, which is never unlinked.
@@ -228,7 +230,8 @@ impl BoardLock {
         let handle = opened(dir)?;
         let journal = Held::open(&handle, LOCK, Purpose::Keep)?;
         let state_file = Held::open(&handle, STATE_LOCK, Purpose::Keep)?;
-        Ok(Self { dir: dir.to_owned(), handle, journal, state_file, turn: OnceCell::new(), files: Vec::new() })
+        let (turn, files, left) = (OnceCell::new(), Vec::new(), RefCell::default());
+        Ok(Self { dir: dir.to_owned(), handle, journal, state_file, turn, files, left })
     }
 
     /// The locks that are at their paths now: of those that are the same what is held stays held.
@@ -324,14 +327,23 @@ impl BoardLock {
     /// Says which state files the projections have left, for every process that will find one.
     pub fn leave(&self, left: &Left) -> io::Result<()> {
         let text = serde_json::to_string(left)?;
-        self.journal.file.write_all_at(format!("{text:<LEFT_BYTES$}\n").as_bytes(), LEFT_AT)
+        let line = format!("{text:<LEFT_BYTES$}\n");
+        self.journal.file.write_all_at(line.as_bytes(), LEFT_AT)?;
+        self.left.replace((line.as_bytes()[..line.len() - 1].to_vec(), left.clone()));
+        Ok(())
     }
 
     /// What [`leave`](Self::leave) was told last; nothing when it is not known.
     pub fn left(&self) -> Left {
-        let mut text = vec![0; LEFT_BYTES];
-        let read = self.journal.file.read_exact_at(&mut text, LEFT_AT);
-        read.ok().and_then(|()| serde_json::from_slice(&text).ok()).unwrap_or_default()
+        let mut text = [0; LEFT_BYTES];
+        if self.journal.file.read_exact_at(&mut text, LEFT_AT).is_err() {
+            return Left::default();
+        }
+        let mut last = self.left.borrow_mut();
+        if last.0 != text {
+            *last = (text.to_vec(), serde_json::from_slice(&text).unwrap_or_default());
+        }
+        last.1.clone()
     }
 
     /// Says how many milliseconds this machine has slept since it was started: whoever comes next has no clock from before.

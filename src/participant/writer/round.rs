@@ -4,7 +4,7 @@
 //! A commit gives the journal's lock back before its events are durable, so that others append while the disk is waited for. A
 //! round holds the state file's lock. Where others append it takes in what they have, too, so whoever has waited for that
 //! lock mostly finds its own events durable and shown, and has nothing left to do. The file gets its place behind the sync of
-//! the log; if there are several callers it is written while that is waited for.
+//! the log, and is written while that is under way: for several callers another thread waits for the disk meanwhile.
 
 use std::collections::VecDeque;
 use std::io;
@@ -228,8 +228,12 @@ impl Writer {
             }
             None => {
                 let Some(board) = &mut self.board else { return };
+                if !self.rounds.has_company {
+                    // Others append to the page that would be on its way.
+                    board.hasten();
+                }
+                let prepared = board.prepare_show();
                 let settled = board.settle_to(seq);
-                let prepared = if settled.is_ok() { board.prepare_show() } else { Ok(None) };
                 self.end_settled(Round { seq, prepared }, settled);
             }
         }
