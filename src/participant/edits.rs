@@ -78,6 +78,11 @@ pub enum Verdict {
 }
 
 impl Edits {
+    /// One has been read, and the next commit takes it over or rejects it.
+    pub fn is_to_be_decided(&self) -> bool {
+        self.examined.is_some()
+    }
+
     /// Looks at what lies in the place of the state file, or waits already. Answers whether the lock is needed.
     pub fn look(&mut self, board: &Board, now: Timestamp, sender: &SyncSender<Message>) -> bool {
         if self.examined.is_some() {

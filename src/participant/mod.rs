@@ -1,7 +1,7 @@
 //! A participant: one process's replica of the board, and the one way in which calls reach it.
 //!
-//! [`spawn`] starts the writer's thread; every call goes to it through a [`Handle`] and comes back when what it did is
-//! durable and shown in the state file.
+//! [`spawn`] starts the writer's thread; every call goes to it through a [`Handle`], or takes its place if it is the only one,
+//! and comes back when what it did is durable and shown in the state file.
 
 pub mod archive;
 mod board;
@@ -13,6 +13,7 @@ mod locker;
 mod metrics;
 pub mod recovery;
 mod runs;
+mod solo;
 mod syncer;
 mod upkeep;
 mod vanished;
@@ -20,7 +21,6 @@ mod waiting;
 mod writer;
 
 use std::convert::Infallible;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -48,6 +48,7 @@ use crate::state::snapshot::SnapshotName;
 use crate::state::task::Place;
 use feed::Feed;
 use metrics::Metrics;
+use solo::Solo;
 use writer::{Message, Writer};
 
 pub struct Options {
@@ -78,6 +79,7 @@ pub enum Stay {
 #[derive(Clone)]
 pub struct Handle {
     sender: SyncSender<Message>,
+    solo: Arc<Solo>,
     feed: Arc<Feed>,
     metrics: Arc<Metrics>,
     _last: Arc<Stop>,
@@ -230,19 +232,18 @@ pub fn spawn(options: Options) -> Handle {
     let (alive, leaving) = sync_channel(0);
     let leaving = (options.stay != Stay::Brief).then(|| Mutex::new(leaving));
     let writer = Writer::new(options, sender.clone(), Arc::clone(&feed), Arc::clone(&metrics));
+    let solo = Arc::new(Solo::new(writer, sender.clone()));
+    let served = Arc::clone(&solo);
     let started = thread::Builder::new().name("writer".to_owned()).spawn(move || {
-        // It may hold the board's lock, which only the end of the process would free.
-        if catch_unwind(AssertUnwindSafe(|| writer.run(&receiver, alive))).is_err() {
-            tracing::error!("the writer's thread panicked; what was acknowledged is in the journal");
-            std::process::abort();
-        }
+        served.serve(&receiver);
+        drop(alive);
     });
     if let Err(error) = &started {
         // The receiver is gone with the thread, so every call will say that the writer has ended.
         tracing::error!(%error, "the writer's thread could not be started");
     }
     let last = Arc::new(Stop { sender: sender.clone(), leaving, writer: started.ok().map(|one| one.thread().id()) });
-    Handle { sender, feed, metrics, _last: last }
+    Handle { sender, solo, feed, metrics, _last: last }
 }
 
 type Answer = Result<Value, CallError>;
@@ -295,7 +296,8 @@ impl Handle {
         let (place, principal, fetched) = (caller.place.clone(), caller.principal.clone(), fetched.map(Box::new));
         let remote = caller.remote;
         let queued = Queued { prepared, default_agent, place, principal, remote, reply, entered, fetched };
-        self.send(Message::Call(queued))?;
+        let _under_way = self.solo.enter();
+        self.solo.submit(queued, &caller.gone).await?;
         select! {
             biased;
             () = caller.gone.cancelled() => Err(CallError::Gone),

@@ -1,4 +1,5 @@
-//! The loop that owns the replica: one thread, one commit path for every operation.
+//! Who keeps the replica: one at a time, by one commit path for every operation. That is a thread of its own, except that a
+//! caller who is alone takes its turn on the thread that it calls from, see [`Solo`](super::solo::Solo).
 //!
 //! Writing calls gather while the lock is waited for and are committed together. Reads are answered from the replica after
 //! catching up, once what they saw is durable. Calls that would rather wait are parked and looked at again whenever
@@ -8,11 +9,10 @@ mod batch;
 mod round;
 
 use std::collections::{HashMap, VecDeque};
-use std::convert::Infallible;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::{Duration, Instant};
 
 use notify::RecommendedWatcher;
@@ -78,6 +78,8 @@ pub(crate) enum Message {
     Examined(Examined),
     /// The syncer has something to say.
     Settled,
+    /// Something is to be looked at sooner than the thread would wake by itself.
+    Sooner,
     /// Calls that wait are answered now.
     StopWaiting,
     Stop,
@@ -105,6 +107,8 @@ pub(crate) struct Writer {
     queue: VecDeque<Queued>,
     /// What was committed and is not answered.
     rounds: Rounds,
+    /// When the thread wakes by itself, if it does.
+    wakes_at: Option<Instant>,
     /// Since the last messages were heard.
     answered: usize,
     /// Those answered last, and those who had called meanwhile.
@@ -149,13 +153,15 @@ impl Writer {
             worktree: options.worktree,
             joined_at: Timestamp::default(),
         };
+        let mut clock = BoardClock::new(options.clock);
         Self {
+            started_at: clock.now(Timestamp::default()),
             dir: options.dir,
             forbidden: options.forbidden,
             unwritable: options.unwritable,
             participant,
             stay: options.stay,
-            clock: BoardClock::new(options.clock),
+            clock,
             chance,
             board: None,
             locker: None,
@@ -164,6 +170,7 @@ impl Writer {
             listened_at: None,
             queue: VecDeque::new(),
             rounds: Rounds::default(),
+            wakes_at: None,
             answered: 0,
             callers: 0,
             waiting: Waiting::default(),
@@ -176,7 +183,6 @@ impl Writer {
             feed,
             edits: Edits::default(),
             metrics,
-            started_at: Timestamp::default(),
             unwatched: None,
             unshown: None,
             hurried: false,
@@ -188,39 +194,77 @@ impl Writer {
         }
     }
 
-    /// `alive` is dropped when nobody can see any more that this process lives on the board.
-    pub fn run(mut self, messages: &Receiver<Message>, alive: SyncSender<Infallible>) {
-        self.started_at = self.clock.now(Timestamp::default());
-        loop {
-            let received = match self.patience() {
-                Some(patience) => messages.recv_timeout(patience),
-                None => messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            };
-            match received {
-                Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => break,
-                Ok(message) => self.take(message),
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-            if !self.hear(messages) || !self.gather(messages) {
-                break;
-            }
-            self.tend();
-            if self.began_to_listen() {
-                // What happened since the last look has brought no hint.
-                self.tend();
-            }
-            self.hear_syncer();
-            if !self.hear(messages) {
-                break;
-            }
-            // A lone caller may have called again since its answer.
-            let again = usize::from(self.answered == 1 && self.queue.len() == 1);
-            self.callers = self.answered + self.rounds.held() + self.queue.len() - again;
-            self.answered = 0;
+    /// How long the thread may wait for a message from now on.
+    pub fn note_patience(&mut self) -> Option<Duration> {
+        let patience = self.patience();
+        self.wakes_at = patience.map(|patience| Instant::now() + patience);
+        patience
+    }
+
+    /// What has come, and what is due with it. False when it is time to stop.
+    pub fn turn(&mut self, received: Option<Message>, messages: &Receiver<Message>) -> bool {
+        match received {
+            Some(Message::Stop) => return false,
+            Some(message) => self.take(message),
+            None => {}
         }
+        if !self.hear(messages) || !self.gather(messages) {
+            return false;
+        }
+        self.attend();
+        if !self.hear(messages) {
+            return false;
+        }
+        self.count_callers();
+        true
+    }
+
+    /// Nothing is under way but what has just come, and nothing is expected; nor do other processes append, whose turn might
+    /// have to be waited for. A process of few calls waits for that in any case.
+    pub fn is_idle(&self) -> bool {
+        let waits_for_lock = self.locker.as_ref().is_none_or(|locker| locker.waiting);
+        self.board.is_some()
+            && self.stay != Stay::Brief
+            && self.callers <= 1
+            && self.queue.is_empty()
+            && !waits_for_lock
+            && !self.rounds.has_company
+            && !self.rounds.is_owed()
+            && !self.rounds.is_under_way()
+            && self.failed_at.is_none()
+            && self.unshown.is_none()
+            && !self.edits.is_to_be_decided()
+    }
+
+    /// A turn of somebody who is alone, while the thread sleeps. Whether that is to be woken for what came of it.
+    pub fn turn_alone(&mut self, call: Queued) -> bool {
+        self.take(Message::Call(call));
+        self.attend();
+        self.count_callers();
+        let due_at = self.patience().map(|patience| Instant::now() + patience);
+        due_at.is_some_and(|due_at| self.wakes_at.is_none_or(|wakes_at| due_at < wakes_at))
+    }
+
+    /// What was promised is done, and nobody can see any more that this process lives on the board.
+    pub fn stop(&mut self) {
         self.settle_here();
         self.presence = None;
-        drop(alive);
+    }
+
+    fn attend(&mut self) {
+        self.tend();
+        if self.began_to_listen() {
+            // What happened since the last look has brought no hint.
+            self.tend();
+        }
+        self.hear_syncer();
+    }
+
+    fn count_callers(&mut self) {
+        // A lone caller may have called again since its answer.
+        let again = usize::from(self.answered == 1 && self.queue.len() == 1);
+        self.callers = self.answered + self.rounds.held() + self.queue.len() - again;
+        self.answered = 0;
     }
 
     /// Whatever has come meanwhile goes into the same batch. False when it is time to stop.
@@ -285,6 +329,7 @@ impl Writer {
             Message::StopWaiting => self.hurried = true,
             Message::Examined(examined) => self.edits.take(examined),
             Message::Settled => self.hear_syncer(),
+            Message::Sooner => {}
             // Whoever comes next must find the board that was here, not make another.
             Message::Changed if self.board.is_some() && !Board::exists(&self.dir) => self.last_look = None,
             Message::Changed | Message::Stop => {}
@@ -807,6 +852,6 @@ fn lock_error(source: io::Error) -> BoardError {
 }
 
 /// Whoever asked may have gone.
-fn answer_one(reply: oneshot::Sender<Answer>, answer: Answer) {
+pub(super) fn answer_one(reply: oneshot::Sender<Answer>, answer: Answer) {
     drop(reply.send(answer));
 }

@@ -1,13 +1,16 @@
 //! What happens to agents whose processes die, fall silent or lose their replies.
 
+use std::collections::HashSet;
 use std::fs;
 use std::pin::Pin;
 use std::process::Stdio;
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use callboard::clock::ManualClock;
+use callboard::clock::{Clock, ManualClock};
 use callboard::ops::EventFilter;
 use callboard::participant::{self, Caller, Handle, Options, Stay};
 use callboard::state::event::Event;
@@ -509,4 +512,71 @@ fn nobody_goes_on_waiting_because_the_queue_was_full_when_it_was_to_end() {
         let answer = tokio::time::timeout(Duration::from_secs(20), claim).await.expect("it waits no longer");
         assert_eq!(answer.unwrap()["task"], Value::Null);
     });
+}
+
+/// Knows the threads that have asked it for the time.
+#[derive(Clone)]
+struct WatchedClock(ManualClock, Arc<Mutex<HashSet<ThreadId>>>);
+
+impl Clock for WatchedClock {
+    fn wall(&self) -> Timestamp {
+        self.1.lock().unwrap().insert(thread::current().id());
+        self.0.wall()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.monotonic()
+    }
+
+    fn slept(&self) -> Duration {
+        self.0.slept()
+    }
+}
+
+#[test]
+fn lone_caller_is_served_on_its_own_thread_and_several_are_served_together() {
+    let (board, inside) = (Board::new(), Inside::new());
+    let threads = Arc::default();
+    let handle = participant::spawn(Options {
+        dir: board.dir().to_owned(),
+        stay: Stay::Lasting,
+        forbidden: None,
+        unwritable: None,
+        clock: Box::new(WatchedClock(inside.clock.clone(), Arc::clone(&threads))),
+        seed: 1,
+        worktree: None,
+    });
+    let create_behind = |number: usize, dependencies: Value| {
+        let (handle, caller) = (&handle, Caller::default());
+        let task = json!({"id": format!("t{number}"), "description": "d", "dependencies": dependencies});
+        async move { handle.call("create_task", task, &caller).await }
+    };
+    let create = |number| create_behind(number, json!([]));
+    let was_here = || std::mem::take(&mut *threads.lock().unwrap()).contains(&thread::current().id());
+    let committed = |inside: &Inside| {
+        let text = inside.runtime.block_on(handle.metrics()).unwrap();
+        let count = text.lines().find_map(|line| line.strip_prefix("callboard_commit_batch_calls_count "));
+        count.expect("commits are counted").parse::<usize>().unwrap()
+    };
+
+    was_here();
+    inside.runtime.block_on(create(0)).unwrap();
+    assert!(!was_here(), "the board was made on the caller's thread");
+    for number in 1..20 {
+        inside.runtime.block_on(create(number)).unwrap();
+    }
+    assert!(was_here(), "the caller was never alone");
+
+    let before = committed(&inside);
+    was_here();
+    // Each needs the one before it.
+    let (first, second, third) = (create(20), create_behind(21, json!(["t20"])), create_behind(22, json!(["t21"])));
+    let together = inside.runtime.block_on(async { tokio::join!(first, second, third) });
+    assert!(together.0.is_ok() && together.1.is_ok() && together.2.is_ok(), "{together:?}");
+    assert!(!was_here(), "one of several was served as if it were alone");
+    let commits = committed(&inside) - before;
+    assert!((1..=2).contains(&commits), "{commits} commits for three calls at once");
+    assert_eq!(inside.ok(&handle, "get_status", json!({}))["total_tasks"], 23);
+    drop(handle);
+    board.assert_file_is_the_replay();
 }
