@@ -82,17 +82,23 @@ impl Operation for ReserveFiles {
         if effort.is_spent() {
             return Err(Refusal::TooManyHolds.into());
         }
-        let minutes = params.minutes.or_else(|| task.is_none().then_some(MINUTES));
+        let until = |minutes| call.now + i64::from(minutes) * MINUTE;
+        let until = match params.minutes {
+            Some(minutes) => Some(until(minutes)),
+            // Who only renews gives nothing back.
+            None if task.is_none() => Some(until(MINUTES)).max(known.as_ref().and_then(|one| one.until)),
+            None => None,
+        };
         let made_up = || ReservationId::trusted(format!("res-{}", Chance::new(call.seed).base32(8)));
         Ok(vec![Event::FilesReserved {
             reservation: Box::new(Reservation {
-                id: known.unwrap_or_else(made_up),
+                id: known.map_or_else(made_up, |one| one.id.clone()),
                 agent: agent.id.clone(),
                 files,
                 shared: params.shared,
                 reason: input::checked_reason(params.reason.as_ref())?,
                 task,
-                until: minutes.map(|minutes| call.now + i64::from(minutes) * MINUTE),
+                until,
                 worktree: call.place.worktree.clone(),
                 created_at: call.now,
             }),
@@ -103,19 +109,18 @@ impl Operation for ReserveFiles {
         let agent = state.known_agent(call.agent()?)?;
         let files = input::checked_patterns("files", &params.files, call.place)?;
         let task = params.task_id.as_deref().map(TaskId::checked).transpose()?.or_else(|| agent.current_task.clone());
-        let id = same(&files, params.shared, &task, &agent.id, state);
-        let reservation = id.and_then(|id| state.reservation(&id)).map(|one| Reservation::clone(one));
+        let reservation = same(&files, params.shared, &task, &agent.id, state).cloned();
         Ok(Reply { success: true, reservation })
     }
 }
 
-fn same(
+fn same<'a>(
     files: &[String],
     shared: bool,
     task: &Option<TaskId>,
     agent: &AgentId,
-    state: &State,
-) -> Option<ReservationId> {
+    state: &'a State,
+) -> Option<&'a Reservation> {
     let own = state.reservations().filter(|one| one.agent == *agent && one.task == *task && one.shared == shared);
-    own.into_iter().find(|one| one.files == files).map(|one| one.id.clone())
+    own.into_iter().find(|one| one.files == files).map(AsRef::as_ref)
 }

@@ -174,6 +174,10 @@ fn reservations_end_by_time_by_release_and_by_a_leader() {
     world.by("a1").call("reserve_files", reserve.clone()).expect("reserved");
     world.call("release_files", json!({})).replies(json!({"left": 0}));
     assert!(world.state.all_files_are_free());
+    let long = json!({"files": ["src/long.rs"], "minutes": 300});
+    let long = world.call("reserve_files", long).expect("reserved")["reservation"]["until"].clone();
+    let again = world.call("reserve_files", json!({"files": ["src/long.rs"]})).expect("renewed");
+    assert_eq!(again["reservation"]["until"], long, "to renew it gives nothing back");
     world.call("reserve_files", reserve).expect("reserved");
     world.sleeps(60 * MINUTE);
     assert_eq!(holders(&world, "src/a.rs"), ["a1"], "a sleep of the machine takes nothing away");
