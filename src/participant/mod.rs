@@ -336,6 +336,8 @@ impl Handle {
         F: FnOnce(&State) -> T + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
+        // A call that comes behind it does not overtake it.
+        let _under_way = self.solo.enter();
         self.send(Message::Look(Box::new(move |state| drop(reply.send(state.map(read))))))?;
         answer.await.map_err(|_| BoardError::Ended)?
     }
@@ -343,6 +345,7 @@ impl Handle {
     /// Up to `limit` events after `seq`.
     async fn history(&self, seq: u64, limit: usize) -> Result<Past, CallError> {
         let (reply, answer) = oneshot::channel();
+        let _under_way = self.solo.enter();
         self.send(Message::History { seq, limit, reply })?;
         answer.await.map_err(|_| BoardError::Ended)?
     }
