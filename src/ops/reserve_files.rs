@@ -82,11 +82,11 @@ impl Operation for ReserveFiles {
         if effort.is_spent() {
             return Err(Refusal::TooManyHolds.into());
         }
-        let until = |minutes| call.now + i64::from(minutes) * MINUTE;
+        let after = |minutes| call.now + i64::from(minutes) * MINUTE;
         let until = match params.minutes {
-            Some(minutes) => Some(until(minutes)),
+            Some(minutes) => Some(after(minutes)),
             // Who only renews gives nothing back.
-            None if task.is_none() => Some(until(MINUTES)).max(known.as_ref().and_then(|one| one.until)),
+            None if task.is_none() => Some(after(MINUTES)).max(known.as_ref().and_then(|one| one.until)),
             None => None,
         };
         let made_up = || ReservationId::trusted(format!("res-{}", Chance::new(call.seed).base32(8)));

@@ -327,10 +327,7 @@ impl BoardLock {
     /// Says which state files the projections have left, for every process that will find one.
     pub fn leave(&self, left: &Left) -> io::Result<()> {
         let text = serde_json::to_string(left)?;
-        let line = format!("{text:<LEFT_BYTES$}\n");
-        self.journal.file.write_all_at(line.as_bytes(), LEFT_AT)?;
-        self.left.replace((line.as_bytes()[..line.len() - 1].to_vec(), left.clone()));
-        Ok(())
+        self.journal.file.write_all_at(format!("{text:<LEFT_BYTES$}\n").as_bytes(), LEFT_AT)
     }
 
     /// What [`leave`](Self::leave) was told last; nothing when it is not known.

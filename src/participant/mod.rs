@@ -78,11 +78,10 @@ pub enum Stay {
 /// A way to call the board; clones share one replica.
 #[derive(Clone)]
 pub struct Handle {
-    sender: SyncSender<Message>,
     solo: Arc<Solo>,
     feed: Arc<Feed>,
     metrics: Arc<Metrics>,
-    _last: Arc<Stop>,
+    last: Arc<Stop>,
 }
 
 /// Past events, and where the journal ends.
@@ -242,8 +241,8 @@ pub fn spawn(options: Options) -> Handle {
         // The receiver is gone with the thread, so every call will say that the writer has ended.
         tracing::error!(%error, "the writer's thread could not be started");
     }
-    let last = Arc::new(Stop { sender: sender.clone(), leaving, writer: started.ok().map(|one| one.thread().id()) });
-    Handle { sender, solo, feed, metrics, _last: last }
+    let last = Arc::new(Stop { sender, leaving, writer: started.ok().map(|one| one.thread().id()) });
+    Handle { solo, feed, metrics, last }
 }
 
 type Answer = Result<Value, CallError>;
@@ -326,7 +325,7 @@ impl Handle {
 
     /// Calls that wait for a better answer get the one there is, now and from here on.
     pub fn stop_waiting(&self) {
-        send_surely(&self.sender, Message::StopWaiting);
+        send_surely(&self.last.sender, Message::StopWaiting);
     }
 
     /// What `read` makes of the replica, caught up. It runs on the writer's thread, so it must be quick.
@@ -338,7 +337,7 @@ impl Handle {
         let (reply, answer) = oneshot::channel();
         // A call that comes behind it does not overtake it.
         let _under_way = self.solo.enter();
-        self.send(Message::Look(Box::new(move |state| drop(reply.send(state.map(read))))))?;
+        self.solo.send(Message::Look(Box::new(move |state| drop(reply.send(state.map(read))))))?;
         answer.await.map_err(|_| BoardError::Ended)?
     }
 
@@ -346,14 +345,7 @@ impl Handle {
     async fn history(&self, seq: u64, limit: usize) -> Result<Past, CallError> {
         let (reply, answer) = oneshot::channel();
         let _under_way = self.solo.enter();
-        self.send(Message::History { seq, limit, reply })?;
+        self.solo.send(Message::History { seq, limit, reply })?;
         answer.await.map_err(|_| BoardError::Ended)?
-    }
-
-    fn send(&self, message: Message) -> Result<(), BoardError> {
-        self.sender.try_send(message).map_err(|error| match error {
-            TrySendError::Full(_) => BoardError::Overloaded { waiting: limit::QUEUED.max },
-            TrySendError::Disconnected(_) => BoardError::Ended,
-        })
     }
 }

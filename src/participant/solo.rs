@@ -83,10 +83,9 @@ impl Solo {
         let rests =
             self.resting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |calls| calls.checked_sub(1)).is_ok();
         if rests || !self.is_alone() {
-            self.send(Some(call));
-            return Ok(());
+            return Ok(self.send(Message::Call(call))?);
         }
-        self.send(None);
+        self.send_held();
         *lock(&self.held) = Some(call);
         // Others may call on this thread, who come to it only now.
         yield_now().await;
@@ -95,8 +94,7 @@ impl Solo {
             return Err(CallError::Gone);
         }
         if let Some(call) = self.do_here(call) {
-            self.send(Some(call));
-            return Ok(());
+            return Ok(self.send(Message::Call(call))?);
         }
         // Who has called meanwhile is to find this call under way.
         yield_now().await;
@@ -107,19 +105,21 @@ impl Solo {
         self.under_way.load(Ordering::Relaxed) == 1 && self.lonely.load(Ordering::Relaxed) >= LONELY
     }
 
-    /// Behind the one that is held. Who cannot be taken hears why.
-    fn send(&self, call: Option<Queued>) {
+    /// Behind the call that is held.
+    pub fn send(&self, message: Message) -> Result<(), BoardError> {
+        self.send_held();
+        self.sender.try_send(message).map_err(|error| match error {
+            TrySendError::Full(_) => overloaded(),
+            TrySendError::Disconnected(_) => BoardError::Ended,
+        })
+    }
+
+    fn send_held(&self) {
         let mut held = lock(&self.held);
-        for call in held.take().into_iter().chain(call) {
-            if let Err(refused) = self.sender.try_send(Message::Call(call)) {
-                let (error, message) = match refused {
-                    TrySendError::Full(message) => (BoardError::Overloaded { waiting: limit::QUEUED.max }, message),
-                    TrySendError::Disconnected(message) => (BoardError::Ended, message),
-                };
-                if let Message::Call(call) = message {
-                    answer_one(call.reply, Err(error.into()));
-                }
-            }
+        if let Some(call) = held.take()
+            && let Err(TrySendError::Full(Message::Call(call))) = self.sender.try_send(Message::Call(call))
+        {
+            answer_one(call.reply, Err(overloaded().into()));
         }
     }
 
@@ -145,6 +145,10 @@ impl Solo {
         }
         None
     }
+}
+
+fn overloaded() -> BoardError {
+    BoardError::Overloaded { waiting: limit::QUEUED.max }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

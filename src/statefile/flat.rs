@@ -54,7 +54,7 @@ use std::sync::{Arc, OnceLock};
 use rustix::fs::OFlags;
 
 use super::lease::{self, Asked};
-use super::{FILE_NAME, FileIdentity, HEAD_BYTES, Unfinished, open_regular, spare};
+use super::{FILE_NAME, FileIdentity, HEAD_BYTES, Unfinished, open_regular, read_up_to, spare};
 use crate::state::State;
 use crate::state::changed::Changed;
 use books::Before;
@@ -314,15 +314,7 @@ fn write_into(spare: Spare, books: &mut Books, state: &State, head: &[u8]) -> io
 fn differing(file: &File, at: u64, text: &[u8], there: &mut Vec<u8>) -> io::Result<Range<usize>> {
     there.resize(there.len().max(text.len()), 0);
     let there = &mut there[..text.len()];
-    let mut length = 0;
-    while length < there.len() {
-        match file.read_at(&mut there[length..], at + length as u64) {
-            Ok(0) => break,
-            Ok(read) => length += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
+    let length = read_up_to(file, there, at)?;
     if length < text.len() {
         return Ok(common(text.iter(), there[..length].iter())..text.len());
     }

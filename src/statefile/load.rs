@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -18,7 +17,7 @@ use thiserror::Error;
 use super::flat::layout::{self, FIRST, Field, Layout, NEXT, Span};
 use super::flat::{Books, Header, Slotted, contribution};
 use super::fragment::sum_of;
-use super::{FILE_NAME, hex, older, open_regular};
+use super::{FILE_NAME, hex, older, open_regular, read_up_to};
 use crate::state::changed::Entity;
 use crate::state::document::{Document, SCHEMA_VERSION};
 use crate::state::task::Task;
@@ -216,31 +215,18 @@ fn fill_by_parts(file: &File, bytes: &mut [u8]) -> io::Result<usize> {
     let mut parts = (0..).step_by(length).zip(bytes.chunks_mut(length));
     let Some((at, first)) = parts.next() else { return Ok(0) };
     let filled = thread::scope(|scope| {
-        let begin = |(at, part)| thread::Builder::new().spawn_scoped(scope, move || fill(file, part, at));
+        let begin = |(at, part)| thread::Builder::new().spawn_scoped(scope, move || read_up_to(file, part, at));
         let others: Vec<_> = parts.map(begin).collect();
-        let first = fill(file, first, at)?;
+        let first = read_up_to(file, first, at)?;
         let ended = |_| Err(io::Error::other("a thread has ended"));
         let others = others.into_iter().map(|thread| thread?.join().unwrap_or_else(ended));
         std::iter::once(Ok(first)).chain(others).collect::<io::Result<Vec<_>>>()
     });
     // Without a thread for each part this one reads all.
-    let Ok(filled) = filled else { return fill(file, bytes, 0) };
+    let Ok(filled) = filled else { return read_up_to(file, bytes, 0) };
     // Behind the end of the file there is nothing.
     let whole = filled.iter().take_while(|filled| **filled == length).count();
     Ok(filled.iter().take(whole + 1).sum())
-}
-
-fn fill(file: &File, part: &mut [u8], at: u64) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < part.len() {
-        match file.read_at(&mut part[filled..], at + filled as u64) {
-            Ok(0) => break,
-            Ok(read) => filled += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
 }
 
 fn processors() -> usize {

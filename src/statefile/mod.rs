@@ -343,6 +343,20 @@ fn parse_head(head: &[u8]) -> Option<Head> {
     Some(Head { board_id, seq: std::str::from_utf8(digits).ok()?.parse().ok()? })
 }
 
+/// As many bytes as there are from `at` on, and how many those were.
+fn read_up_to(file: &File, bytes: &mut [u8], at: u64) -> io::Result<usize> {
+    let mut length = 0;
+    while length < bytes.len() {
+        match file.read_at(&mut bytes[length..], at + length as u64) {
+            Ok(0) => break,
+            Ok(read) => length += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(length)
+}
+
 /// Neither follows a link nor waits for the other end of a pipe.
 fn open_regular(path: &Path) -> io::Result<Option<fs::File>> {
     // Of a bare name the parent is empty, and no directory.

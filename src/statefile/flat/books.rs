@@ -493,9 +493,12 @@ impl Books {
                 books.slots[field as usize].all.iter_mut().for_each(|slot| slot.at += start);
                 // Where tasks go, one after another.
                 let share = if field == Field::Retired { SHARE_OF_RETIRED } else { SHARE_OF_ROOM };
-                let more = if field == Field::Checkpoints { MORE_CHECKPOINTS } else { 1 };
-                let like = entities.len().max((entities.len() * more).min(MOST_MORE));
-                let room = LEAST_ROOM.max(like).max((tasks.len() + entities.len()) / share);
+                let expected = match field {
+                    Field::Checkpoints => MOST_MORE.min(MORE_CHECKPOINTS * entities.len()),
+                    _ => LEAST_ROOM,
+                };
+                let like = LEAST_ROOM.max(expected).max(entities.len());
+                let room = like.max((tasks.len() + entities.len()) / share);
                 text.extend_from_slice(&entities);
                 let end = text.len() as u64;
                 text.resize(text.len() + room, b' ');
