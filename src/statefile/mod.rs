@@ -1,9 +1,11 @@
 //! `mcp-state.json`: the whole live state, for anyone who opens the file. The journal is the truth and this its picture.
 //!
 //! Format 1 is the pretty JSON of a [`Document`](crate::state::document::Document) with a `checksum` behind `seq`: the
-//! sum modulo 2^128 of one number for the header (every field before `tasks` but the checksum) and one for each entity.
-//! The number is the first 16 bytes, big-endian, of the SHA-256 of section, key and compact JSON with a NUL byte behind
-//! the first two; the sections are the field names and `board`. A list's entity and the header have an empty key.
+//! sum modulo 2^128 of one number for the header, one for each of its long fields that is not empty, and one for each entity.
+//! The header is every field before `tasks` but the checksum; its long fields, `goal`, `master_plan`, `plans` and
+//! `spent_attempts`, are empty in it. In files from before they are in it as they are, and have no numbers of their own. The
+//! number is the first 16 bytes, big-endian, of the SHA-256 of section, key and compact JSON with a NUL byte behind the first
+//! two; the sections are the field names and `board`. Only an entity of a map has a key that is not empty.
 //!
 //! Where the system lets it, the file is `flat`: the same fields in another order, with a `layout`, and a checksum that goes
 //! by the entities' order, too. Else it is written `whole`. Both are loaded whichever is written.
@@ -15,6 +17,7 @@ mod fragment;
 mod lease;
 mod load;
 mod older;
+mod plan;
 mod put_back;
 mod rendering;
 mod spare;

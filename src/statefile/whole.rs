@@ -3,8 +3,9 @@
 
 use std::io;
 
-use super::fragment::{Section, Shape, sum_of};
+use super::fragment::{Section, Shape};
 use super::hex;
+use super::plan::{Plan, short};
 use crate::state::State;
 use crate::state::agent::{Agent, Discovery, Participant};
 use crate::state::document::Retired;
@@ -31,6 +32,7 @@ pub struct Whole {
     sessions: Section<SessionId, Session>,
     workflows: Section<WorkflowId, Workflow>,
     checkpoints: Section<CheckpointId, Checkpoint>,
+    plan: Plan,
     pub(super) text: Vec<u8>,
 }
 
@@ -47,16 +49,20 @@ impl Whole {
             sessions: Section::new("sessions", Shape::Map),
             workflows: Section::new("workflows", Shape::Map),
             checkpoints: Section::new("checkpoints", Shape::Map),
+            plan: Plan::default(),
             text: Vec::new(),
         }
     }
 
     pub fn render(&mut self, state: &State) -> io::Result<&[u8]> {
+        if !self.plan.is_of(state.board()) {
+            self.plan = Plan::of(state.board())?;
+        }
         let text = &mut self.text;
         text.clear();
         let place = write_header(text, state)?;
         let sums = [
-            sum_of("board", "", state.board())?,
+            self.plan.sum_with(&short(state.board()))?,
             self.tasks.write(text, state.tasks().map(|task| (&task.id, task)))?,
             self.agents.write(text, state.agents().map(|agent| (&agent.id, agent)))?,
             self.discoveries.write(text, state.discoveries().map(|one| (&one.id, one)))?,

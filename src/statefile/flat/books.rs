@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt};
 
@@ -13,10 +12,10 @@ use super::layout::{self, FIELDS, FIRST, Field, Found, Layout, NEXT, ORDER, Span
 use super::{Header, boot};
 use crate::state::State;
 use crate::state::changed::{Change, Entity};
-use crate::state::document::{Board, PlanVersion};
-use crate::state::id::TaskId;
+use crate::state::document::Board;
 use crate::statefile::fragment::sum_of;
 use crate::statefile::hex;
+use crate::statefile::plan::{Plan, short};
 use crate::statefile::rendering::Rendering;
 
 /// Slots are this many bytes long, or a multiple of it.
@@ -48,6 +47,10 @@ type Place = (Field, u32);
 pub struct Books {
     layout: Option<Layout>,
     plan: Plan,
+    /// The event by which the plan had changed.
+    plan_seq: u64,
+    /// The layout that was written last.
+    laid_out: Option<LaidOut>,
     slots: [Slots; FIELDS.len()],
     entries: HashMap<Entity, Entry>,
     /// Of the entities, in the checksum.
@@ -63,14 +66,12 @@ pub struct Books {
     texts_before: HashMap<Place, String>,
 }
 
-#[derive(Debug, Default)]
-struct Plan {
-    goal: Arc<str>,
-    master_plan: Arc<str>,
-    versions: Arc<[PlanVersion]>,
-    spent: BTreeMap<TaskId, u32>,
-    /// The event by which they had changed.
-    seq: u64,
+/// A layout as the file shows it, and its number in the checksum. Most commits leave it as it is.
+#[derive(Debug)]
+struct LaidOut {
+    layout: Layout,
+    text: String,
+    sum: u128,
 }
 
 #[derive(Debug, Default)]
@@ -115,6 +116,13 @@ struct Entry {
 /// The number of an entity counts more than once if it has an order, so that no two can change places.
 pub fn contribution(sum: u128, order: u64) -> u128 {
     sum.wrapping_mul(2 * u128::from(order) + 1)
+}
+
+impl LaidOut {
+    fn of(layout: &Layout) -> io::Result<Self> {
+        let (text, sum) = (serde_json::to_string(layout)?, sum_of("layout", "", layout)?);
+        Ok(Self { layout: layout.clone(), text, sum })
+    }
 }
 
 impl Slots {
@@ -163,7 +171,7 @@ impl Books {
         let entities = sums.len() + tasks.sums.len();
         let mut books = Self {
             layout: Some(header.layout.clone()),
-            plan: Plan::of(board),
+            plan: Plan::of(board)?,
             entries: HashMap::with_capacity(entities),
             known_after: header.seq,
             ..Self::default()
@@ -351,16 +359,30 @@ impl Books {
         let is_worn = empty > LEAST_EMPTY && empty > layout.tasks.end / 2;
         // The room of the others is a share of what was there before.
         let has_leapt = layout.tasks.end - tasks_end > LEAST_EMPTY.max(tasks_end / 4);
-        if is_worn || has_leapt || !self.counts_agree(state) || !self.plan.follow(state, &layout)? {
+        if is_worn || has_leapt || !self.counts_agree(state) || !self.follow_plan(state, &layout)? {
             return Ok(None);
         }
         boot().clone_into(&mut layout.boot);
-        let (head, checksum) = head(state.board(), &layout, self.total)?;
+        let laid_out = match self.laid_out.take().filter(|known| known.layout == layout) {
+            Some(known) => known,
+            None => LaidOut::of(&layout)?,
+        };
+        let (head, checksum) = head(state.board(), &self.plan, &laid_out, self.total)?;
+        self.laid_out = Some(laid_out);
         let head = filled(head, layout.head);
         let (board_id, seq) = (state.board().board_id.clone(), state.seq());
         let header = Header { board_id, seq, checksum, layout: layout.clone() };
         self.layout = Some(layout);
         Ok(head.map(|head| (head, header)))
+    }
+
+    /// False when the plan has outgrown its part.
+    fn follow_plan(&mut self, state: &State, layout: &Layout) -> io::Result<bool> {
+        if self.plan.is_of(state.board()) {
+            return Ok(true);
+        }
+        (self.plan, self.plan_seq) = (Plan::of(state.board())?, state.seq());
+        Ok(self.plan.text()?.len() as u64 <= layout.plan && self.plan.spent_text()?.len() as u64 <= layout.spent)
     }
 
     fn add(&mut self, layout: &mut Layout, entity: &Entity, length: usize) -> io::Result<Option<u32>> {
@@ -413,7 +435,7 @@ impl Books {
             places.extend(numbered.take_while(|(_, slot)| slot.at >= end).map(|(number, _)| (field, number as u32)));
         }
         let mut pieces: Vec<Piece> = Vec::new();
-        if self.plan.seq > base.seq {
+        if self.plan_seq > base.seq {
             let part =
                 |text: Vec<u8>, length| filled(text, length).ok_or_else(|| io::Error::other("the plan has no room"));
             piece_at(&mut pieces, layout.plan_at()).extend(part(self.plan.text()?, layout.plan)?);
@@ -447,7 +469,7 @@ impl Books {
 
     /// The whole file, arranged anew, with what is known of the arrangement before.
     pub fn arrange(state: &State, before: Option<&Before>) -> io::Result<(Self, Vec<u8>)> {
-        let plan = Plan::of(state.board());
+        let plan = Plan::of(state.board())?;
         let (plan_text, spent_text) = (plan.text()?, plan.spent_text()?);
         let anywhere = Span { start: u64::MAX, end: u64::MAX, limit: u64::MAX };
         let mut layout = Layout {
@@ -469,8 +491,8 @@ impl Books {
             tasks: anywhere,
         };
         // With numbers as long as they can be.
-        layout.head = grained(head(state.board(), &layout, 0)?.0.len() + HEAD_ROOM);
-        let mut books = Self { known_after: state.seq(), plan: Plan { seq: 0, ..plan }, ..Self::default() };
+        layout.head = grained(head(state.board(), &plan, &LaidOut::of(&layout)?, 0)?.0.len() + HEAD_ROOM);
+        let mut books = Self { known_after: state.seq(), plan, ..Self::default() };
         let mut text = vec![b' '; usize::try_from(layout.head).map_err(io::Error::other)?];
         text.extend(filled(plan_text, layout.plan).unwrap_or_default());
         text.extend(filled(spent_text, layout.spent).unwrap_or_default());
@@ -506,7 +528,7 @@ impl Books {
             }
             text.extend_from_slice(field.closing().as_bytes());
         }
-        let head = filled(head(state.board(), &layout, books.total)?.0, layout.head);
+        let head = filled(head(state.board(), &books.plan, &LaidOut::of(&layout)?, books.total)?.0, layout.head);
         let head = head.ok_or_else(|| io::Error::other("the first fields have no room"))?;
         text[..head.len()].copy_from_slice(&head);
         books.layout = Some(layout);
@@ -569,45 +591,6 @@ impl Before<'_> {
         let slot = self.file.get(start..start.checked_add(*length as usize)?)?;
         let text = slot.strip_prefix(FIRST).or(slot.strip_prefix(NEXT))?.trim_ascii_end();
         text.ends_with(b"}").then_some(text)
-    }
-}
-
-impl Plan {
-    fn of(board: &Board) -> Self {
-        let (goal, master_plan) = (Arc::clone(&board.goal), Arc::clone(&board.master_plan));
-        let versions = Arc::clone(&board.plans);
-        Self { goal, master_plan, versions, spent: board.spent_attempts.clone(), seq: 0 }
-    }
-
-    /// False when it has outgrown its part.
-    fn follow(&mut self, state: &State, layout: &Layout) -> io::Result<bool> {
-        let board = state.board();
-        let is_same = |one: &Arc<str>, other: &Arc<str>| Arc::ptr_eq(one, other) || one == other;
-        if is_same(&self.goal, &board.goal)
-            && is_same(&self.master_plan, &board.master_plan)
-            && (Arc::ptr_eq(&self.versions, &board.plans) || self.versions == board.plans)
-            && self.spent == board.spent_attempts
-        {
-            return Ok(true);
-        }
-        *self = Self { seq: state.seq(), ..Self::of(board) };
-        Ok(self.text()?.len() as u64 <= layout.plan && self.spent_text()?.len() as u64 <= layout.spent)
-    }
-
-    fn text(&self) -> io::Result<Vec<u8>> {
-        let (goal, master_plan) = (serde_json::to_string(&self.goal)?, serde_json::to_string(&self.master_plan)?);
-        let mut text = format!("\n  \"goal\": {goal},\n  \"master_plan\": {master_plan},");
-        if !self.versions.is_empty() {
-            text.push_str(&format!("\n  \"plans\": {},", serde_json::to_string(&self.versions)?));
-        }
-        Ok(text.into_bytes())
-    }
-
-    fn spent_text(&self) -> io::Result<Vec<u8>> {
-        match self.spent.is_empty() {
-            true => Ok(Vec::new()),
-            false => Ok(format!("\n  \"spent_attempts\": {},", serde_json::to_string(&self.spent)?).into_bytes()),
-        }
     }
 }
 
@@ -767,17 +750,8 @@ fn set_span(layout: &mut Layout, field: Field, span: Span) {
 }
 
 /// The first part: all fields of the board but the long ones; and the checksum in it.
-fn head(board: &Board, layout: &Layout, entities: u128) -> io::Result<(Vec<u8>, String)> {
-    let short = Board {
-        board_id: board.board_id.clone(),
-        goal: Arc::from(""),
-        master_plan: Arc::from(""),
-        paused: board.paused.clone(),
-        spent_attempts: BTreeMap::new(),
-        undone: board.undone.clone(),
-        plans: Arc::from([]),
-        ..*board
-    };
+fn head(board: &Board, plan: &Plan, laid_out: &LaidOut, entities: u128) -> io::Result<(Vec<u8>, String)> {
+    let short = short(board);
     // A line break in the text is never inside a string, so these are the fields.
     let mut text = serde_json::to_string_pretty(&short)?;
     for long in ["\n  \"goal\": \"\",", "\n  \"master_plan\": \"\","] {
@@ -787,9 +761,8 @@ fn head(board: &Board, layout: &Layout, entities: u128) -> io::Result<(Vec<u8>, 
     let seq = format!("\n  \"seq\": {},", board.seq);
     let parts = text.split_once(&seq).and_then(|(before, after)| Some((before, after.strip_suffix("\n}")?)));
     let (before, after) = parts.ok_or_else(|| io::Error::other("the board has no seq"))?;
-    let sums = [sum_of("board", "", board)?, sum_of("layout", "", layout)?];
-    let checksum = hex(sums.into_iter().fold(entities, u128::wrapping_add));
-    let layout = serde_json::to_string(layout)?;
+    let checksum = hex(entities.wrapping_add(plan.sum_with(&short)?).wrapping_add(laid_out.sum));
+    let layout = &laid_out.text;
     let head = format!("{before}{seq}\n  \"checksum\": \"{checksum}\",\n  \"layout\": {layout},{after},");
     Ok((head.into_bytes(), checksum))
 }
