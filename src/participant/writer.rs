@@ -320,6 +320,8 @@ impl Writer {
 
     fn take(&mut self, message: Message) {
         match message {
+            // Whoever asked has gone.
+            Message::Call(call) if call.reply.is_closed() => {}
             Message::Call(call) if call.prepared.fetches() && call.fetched.is_none() => self.fetch(call),
             Message::Call(call) if call.prepared.annotations().read_only => self.read(call, true),
             Message::Call(call) => self.queue.push_back(call),
