@@ -29,6 +29,7 @@ pub const SQLITE_SAVES: Key = Key::new(PART, "SQLite FULL commit, in turns with 
 pub const RATE: Key = Key::new(PART, "claims and completions");
 pub const WRITTEN: Key = Key::new(PART, "written by an operation");
 const EMPTY: Key = Key::new(PART, "claim, empty-handed");
+pub const PLANNED: Key = Key::new(PART, "claim, beside a plan of 200 kB");
 
 /// Callers at once, beside the one alone.
 pub const CALLERS: [usize; 2] = [8, 64];
@@ -39,7 +40,8 @@ const ALONE: usize = 64;
 const RENEWED: usize = 10_000;
 /// Tasks that a caller does in a round, when there are enough.
 const MOST_EACH: usize = 20;
-const EMPTY_BOARD: usize = 1_000;
+pub const SMALL_BOARD: usize = 1_000;
+const PLAN_BYTES: usize = 200_000;
 /// Tasks of a large board that are done for what is written alone: the log begins anew more than once meanwhile.
 const LASTING: usize = 1_000;
 
@@ -157,14 +159,29 @@ impl Commits {
         Ok(())
     }
 
+    /// A board whose master plan is longer than all its tasks.
+    fn planned(&self, bench: &mut Bench) -> anyhow::Result<()> {
+        let filled = Filled::new(SMALL_BOARD, bench)?;
+        let line = "- build the next part, and test it\n";
+        let plan = json!({"goal": "all of it", "master_plan": line.repeat(PLAN_BYTES / line.len())});
+        self.runtime.block_on(call(&filled.handle, "init_coordination", plan))?;
+        let agent = agent(ALONE);
+        self.runtime.block_on(pair(&filled.handle, &agent))?;
+        for _ in 0..alone(SMALL_BOARD, bench) {
+            let (claim, _) = self.runtime.block_on(pair(&filled.handle, &agent))?;
+            bench.figures.times(PLANNED.tasks(SMALL_BOARD).clients(1), [claim]);
+        }
+        Ok(())
+    }
+
     /// Nothing is ready for the one who asks, so nothing is recorded.
     fn empty_handed(&mut self, bench: &mut Bench) -> anyhow::Result<()> {
         let filled = match self.nothing_suited.take() {
             Some(filled) => filled,
             None => {
                 let unsuited = json!({"demands": {"capabilities": ["rare"]}});
-                let board = bench.place.board_of(EMPTY_BOARD, 1, &unsuited)?;
-                Filled { handle: inside(&board), board, tasks: 0, created: EMPTY_BOARD }
+                let board = bench.place.board_of(SMALL_BOARD, 1, &unsuited)?;
+                Filled { handle: inside(&board), board, tasks: 0, created: SMALL_BOARD }
             }
         };
         let handle = &self.nothing_suited.insert(filled).handle;
@@ -172,7 +189,7 @@ impl Commits {
         for _ in 0..bench.size.samples {
             let (reply, took) = self.runtime.block_on(call(handle, "claim_task", claim.clone()))?;
             ensure!(reply["success"] == false, "there was something to claim: {reply}");
-            bench.figures.times(EMPTY.tasks(EMPTY_BOARD).clients(1), [took]);
+            bench.figures.times(EMPTY.tasks(SMALL_BOARD).clients(1), [took]);
         }
         Ok(())
     }
@@ -193,6 +210,8 @@ impl Measure for Commits {
                 self.kept.push(filled);
             }
         }
+        bench.begin("durable claims beside a long plan");
+        self.planned(bench)?;
         bench.begin("claims that find nothing");
         self.empty_handed(bench)
     }

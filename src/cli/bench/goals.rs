@@ -81,6 +81,8 @@ pub fn goals(figures: &Figures, size: &Size) -> Vec<Goal> {
         let found = ratio(claim(large), claim(small));
         goals.push(Goal::at_most(format!("a durable claim at {large} tasks, of one at {small}"), found, "×", 1.5));
     }
+    let planned = ratio(commit::PLANNED.tasks(commit::SMALL_BOARD).clients(1), claim(commit::SMALL_BOARD));
+    goals.push(Goal::at_most("a durable claim beside a master plan of 200 kB, of one without", planned, "×", 1.2));
     let over_stdio = Key::new(doors::PART, doors::STDIO_CLAIM).tasks(size.work).clients(1);
     let allowed = median(claim(size.work)).map(|inside| 2.0 * inside + 100.0);
     let found = median(over_stdio).zip(allowed).map(|(found, allowed)| found / allowed);
