@@ -275,7 +275,7 @@ fn marks_of_flat(bytes: &[u8]) -> Option<Marks> {
 /// Some editors put it before what they save as UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-pub(super) fn recognise(bytes: &[u8]) -> Result<Found, LoadError> {
+pub fn recognise(bytes: &[u8]) -> Result<Found, LoadError> {
     let text = bytes.strip_prefix(BYTE_ORDER_MARK);
     let (bytes, is_marked) = (text.unwrap_or(bytes), text.is_some());
     // Serde would also take the fields from an array.

@@ -39,7 +39,7 @@ use crate::state::changed::Changed;
 use crate::state::document::SCHEMA_VERSION;
 use flat::Flat;
 pub use flat::boot;
-pub use load::{Found, LoadError, load, load_file};
+pub use load::{Found, LoadError, load, load_file, recognise};
 pub use put_back::{PutBack, keep_put_back};
 pub use spare::NAME as SPARE;
 use whole::Whole;

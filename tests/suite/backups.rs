@@ -1,10 +1,12 @@
-//! What a backup and a restore put on the disk for a moment: private, and removed when they were killed.
+//! Which backups are restored, and what a backup and a restore put on the disk for a moment: private, and removed when they
+//! were killed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use callboard::state::digest::sha256;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
 
@@ -308,4 +310,44 @@ fn restore_that_fails_names_the_backup_from_before_only_if_there_is_one() {
     let told = failing("before-commit:1:error");
     let kept = named(&board, "before-restore-").remove(0);
     assert!(told.contains(&kept), "{told}");
+}
+
+/// The backup with another text in the place of its state, which comes before the journal in it.
+fn with_state(backup: &Path, change: impl Fn(&[u8]) -> Vec<u8>) -> PathBuf {
+    let bytes = fs::read(backup).unwrap();
+    let mut lines = bytes.splitn(3, |byte| *byte == b'\n');
+    let (first, header, rest) = (lines.next().unwrap(), lines.next().unwrap(), lines.next().unwrap());
+    let mut header: Value = serde_json::from_slice(header).unwrap();
+    let (state, others) = rest.split_at(header["parts"][0]["bytes"].as_u64().unwrap() as usize);
+    let state = change(state);
+    header["parts"][0]["bytes"] = state.len().into();
+    header["parts"][0]["sha256"] = sha256(&state).into();
+    let header = header.to_string();
+    let others = &others[..others.len() - "\n".len() - sha256("").len()];
+    let mut changed = [first, b"\n", header.as_bytes(), b"\n", &state, others].concat();
+    changed.extend(format!("{}\n", sha256(&changed)).into_bytes());
+    let path = backup.with_extension("changed.backup");
+    fs::write(&path, changed).unwrap();
+    path
+}
+
+#[test]
+fn restore_takes_the_same_state_in_other_words_and_no_other_state() {
+    let board = with_task();
+    board.cli_ok("init_coordination", json!({"goal": "all of it", "master_plan": "- a\n"}));
+    let before = done(&board, &["state".as_ref()]).to_string();
+    board.cli_ok("create_task", json!({"id": "u", "description": "d"}));
+    let backup = board.base().join("b.backup");
+    done(&board, &["backup".as_ref(), &backup]);
+    let reformatted = with_state(&backup, |state| {
+        let state: Value = serde_json::from_slice(state).unwrap();
+        state.to_string().into_bytes()
+    });
+    let restored = Board::new();
+    done(&restored, &["restore".as_ref(), &reformatted]);
+    assert_eq!(restored.cli_ok("get_task", json!({"task_id": "u"}))["task"]["id"], "u");
+    let other = with_state(&backup, |_| before.clone().into_bytes());
+    let refused = restored.finish(Board::new().command().args(["restore".as_ref(), other.as_path()]));
+    assert!(!refused.status.success());
+    assert!(refused.stderr.contains("its state is not what its journal says"), "{}", refused.stderr);
 }
