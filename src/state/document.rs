@@ -77,6 +77,16 @@ pub struct Board {
     pub plans: Arc<[PlanVersion]>,
 }
 
+impl Board {
+    /// The very same goal, master plan and what belongs to them, not only equal ones.
+    pub fn has_plan_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.goal, &other.goal)
+            && Arc::ptr_eq(&self.master_plan, &other.master_plan)
+            && Arc::ptr_eq(&self.plans, &other.plans)
+            && self.spent_attempts == other.spent_attempts
+    }
+}
+
 fn no_plans() -> Arc<[PlanVersion]> {
     Arc::from([])
 }

@@ -89,6 +89,8 @@ pub struct State {
     holds: Holds,
     progress: Progress,
     next_ordinal: Ordinal,
+    /// The plan has not changed since this event.
+    plan_seq: u64,
     /// What `rollback` puts back, oldest first; empty after `settle`.
     undo: Vec<Undo>,
     /// Since `take_changed`; what can still be taken back is not in it.
@@ -195,6 +197,7 @@ impl State {
             holds: Holds::default(),
             progress: Progress::default(),
             next_ordinal: 0,
+            plan_seq: 0,
             undo: Vec::new(),
             changed: Changed::Everything,
         }
@@ -202,6 +205,7 @@ impl State {
 
     pub fn from_document(document: Document) -> Self {
         let mut state = Self::new();
+        state.plan_seq = document.board.seq;
         state.board = Arc::new(document.board);
         state.retired = document.retired.into_iter().map(|(id, retired)| (id, Arc::new(retired))).collect();
         state.sessions = Sessions::of(document.sessions.into_values());
@@ -272,6 +276,11 @@ impl State {
 
     pub fn seq(&self) -> u64 {
         self.board.seq
+    }
+
+    /// The event since which the goal, the master plan and what belongs to them are as they are, as far as is known.
+    pub fn plan_seq(&self) -> u64 {
+        self.plan_seq
     }
 
     /// In order of creation, runs among them.
@@ -546,8 +555,13 @@ impl State {
     }
 
     fn edit_board(&mut self, edit: impl FnOnce(&mut Board)) {
-        self.undo.push(Undo::Board(Arc::clone(&self.board)));
+        let old = Arc::clone(&self.board);
         edit(Arc::make_mut(&mut self.board));
+        if !old.has_plan_of(&self.board) {
+            // The event's number comes to the board when the event is applied.
+            self.plan_seq = old.seq + 1;
+        }
+        self.undo.push(Undo::Board(old));
     }
 }
 

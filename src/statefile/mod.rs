@@ -1,11 +1,12 @@
 //! `mcp-state.json`: the whole live state, for anyone who opens the file. The journal is the truth and this its picture.
 //!
 //! Format 1 is the pretty JSON of a [`Document`](crate::state::document::Document) with a `checksum` behind `seq`: the
-//! sum modulo 2^128 of one number for the header, one for each of its long fields that is not empty, and one for each entity.
-//! The header is every field before `tasks` but the checksum; its long fields, `goal`, `master_plan`, `plans` and
-//! `spent_attempts`, are empty in it. In files from before they are in it as they are, and have no numbers of their own. The
-//! number is the first 16 bytes, big-endian, of the SHA-256 of section, key and compact JSON with a NUL byte behind the first
-//! two; the sections are the field names and `board`. Only an entity of a map has a key that is not empty.
+//! sum modulo 2^128 of one number for the header, one for each of its long fields that is not empty, and one for each
+//! entity. The header is every field before `tasks` but the checksum; its long fields, `goal`, `master_plan`, `plans` and
+//! `spent_attempts`, are in it as on a board that has none. In files from before they are in it as they are, and have no
+//! numbers of their own. The number is the first 16 bytes, big-endian, of the SHA-256 of section, key and compact JSON with
+//! a NUL byte behind the first two; the sections are the field names and `board`. Only an entity of a map has a key that is
+//! not empty.
 //!
 //! Where the system lets it, the file is `flat`: the same fields in another order, with a `layout`, and a checksum that goes
 //! by the entities' order, too. Else it is written `whole`. Both are loaded whichever is written.

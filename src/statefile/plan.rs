@@ -8,17 +8,16 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::fragment::sum_of;
-use crate::state::document::{Board, PlanVersion};
-use crate::state::id::TaskId;
+use crate::state::document::Board;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Plan {
-    goal: Arc<str>,
-    master_plan: Arc<str>,
-    versions: Arc<[PlanVersion]>,
-    spent: BTreeMap<TaskId, u32>,
+    board: Board,
     /// In the checksum.
     sum: u128,
+    /// Goal and plan as the file shows them.
+    pub text: Vec<u8>,
+    pub spent_text: Vec<u8>,
 }
 
 impl Plan {
@@ -30,43 +29,39 @@ impl Plan {
             number("plans", plans, plans.is_empty())?,
             number("spent_attempts", spent_attempts, spent_attempts.is_empty())?,
         ];
-        Ok(Self {
-            goal: Arc::clone(goal),
-            master_plan: Arc::clone(master_plan),
-            versions: Arc::clone(plans),
-            spent: spent_attempts.clone(),
-            sum: sums.into_iter().fold(0, u128::wrapping_add),
-        })
+        let sum = sums.into_iter().fold(0, u128::wrapping_add);
+        let mut text = Vec::new();
+        push_field(&mut text, "goal", goal)?;
+        push_field(&mut text, "master_plan", master_plan)?;
+        if !plans.is_empty() {
+            push_field(&mut text, "plans", plans)?;
+        }
+        let mut spent_text = Vec::new();
+        if !spent_attempts.is_empty() {
+            push_field(&mut spent_text, "spent_attempts", spent_attempts)?;
+        }
+        Ok(Self { board: board.clone(), sum, text, spent_text })
     }
 
-    pub fn is_of(&self, board: &Board) -> bool {
-        let is_same = |one: &Arc<str>, other: &Arc<str>| Arc::ptr_eq(one, other) || one == other;
-        is_same(&self.goal, &board.goal)
-            && is_same(&self.master_plan, &board.master_plan)
-            && (Arc::ptr_eq(&self.versions, &board.plans) || self.versions == board.plans)
-            && self.spent == board.spent_attempts
+    /// The one that was known, if the board still has it.
+    pub fn known_or_of(known: Option<Self>, board: &Board) -> io::Result<Self> {
+        match known.filter(|known| known.board.has_plan_of(board)) {
+            Some(known) => Ok(known),
+            None => Self::of(board),
+        }
     }
 
     /// The numbers of the board whose plan this is, without those of its entities.
     pub fn sum_with(&self, short: &Board) -> io::Result<u128> {
         Ok(sum_of("board", "", short)?.wrapping_add(self.sum))
     }
+}
 
-    pub fn text(&self) -> io::Result<Vec<u8>> {
-        let (goal, master_plan) = (serde_json::to_string(&self.goal)?, serde_json::to_string(&self.master_plan)?);
-        let mut text = format!("\n  \"goal\": {goal},\n  \"master_plan\": {master_plan},");
-        if !self.versions.is_empty() {
-            text.push_str(&format!("\n  \"plans\": {},", serde_json::to_string(&self.versions)?));
-        }
-        Ok(text.into_bytes())
-    }
-
-    pub fn spent_text(&self) -> io::Result<Vec<u8>> {
-        match self.spent.is_empty() {
-            true => Ok(Vec::new()),
-            false => Ok(format!("\n  \"spent_attempts\": {},", serde_json::to_string(&self.spent)?).into_bytes()),
-        }
-    }
+fn push_field(text: &mut Vec<u8>, name: &str, value: &impl Serialize) -> io::Result<()> {
+    text.extend_from_slice(format!("\n  \"{name}\": ").as_bytes());
+    serde_json::to_writer(&mut *text, value)?;
+    text.push(b',');
+    Ok(())
 }
 
 /// Of a long field; an empty one has none.

@@ -32,7 +32,7 @@ pub struct Whole {
     sessions: Section<SessionId, Session>,
     workflows: Section<WorkflowId, Workflow>,
     checkpoints: Section<CheckpointId, Checkpoint>,
-    plan: Plan,
+    plan: Option<Plan>,
     pub(super) text: Vec<u8>,
 }
 
@@ -49,20 +49,20 @@ impl Whole {
             sessions: Section::new("sessions", Shape::Map),
             workflows: Section::new("workflows", Shape::Map),
             checkpoints: Section::new("checkpoints", Shape::Map),
-            plan: Plan::default(),
+            plan: None,
             text: Vec::new(),
         }
     }
 
     pub fn render(&mut self, state: &State) -> io::Result<&[u8]> {
-        if !self.plan.is_of(state.board()) {
-            self.plan = Plan::of(state.board())?;
-        }
+        let plan = Plan::known_or_of(self.plan.take(), state.board())?;
+        let of_board = plan.sum_with(&short(state.board()))?;
+        self.plan = Some(plan);
         let text = &mut self.text;
         text.clear();
         let place = write_header(text, state)?;
         let sums = [
-            self.plan.sum_with(&short(state.board()))?,
+            of_board,
             self.tasks.write(text, state.tasks().map(|task| (&task.id, task)))?,
             self.agents.write(text, state.agents().map(|agent| (&agent.id, agent)))?,
             self.discoveries.write(text, state.discoveries().map(|one| (&one.id, one)))?,

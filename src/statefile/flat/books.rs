@@ -46,9 +46,7 @@ type Place = (Field, u32);
 #[derive(Debug, Default)]
 pub struct Books {
     layout: Option<Layout>,
-    plan: Plan,
-    /// The event by which the plan had changed.
-    plan_seq: u64,
+    plan: Option<Plan>,
     /// The layout that was written last.
     laid_out: Option<LaidOut>,
     slots: [Slots; FIELDS.len()],
@@ -171,7 +169,7 @@ impl Books {
         let entities = sums.len() + tasks.sums.len();
         let mut books = Self {
             layout: Some(header.layout.clone()),
-            plan: Plan::of(board)?,
+            plan: Some(Plan::of(board)?),
             entries: HashMap::with_capacity(entities),
             known_after: header.seq,
             ..Self::default()
@@ -359,7 +357,9 @@ impl Books {
         let is_worn = empty > LEAST_EMPTY && empty > layout.tasks.end / 2;
         // The room of the others is a share of what was there before.
         let has_leapt = layout.tasks.end - tasks_end > LEAST_EMPTY.max(tasks_end / 4);
-        if is_worn || has_leapt || !self.counts_agree(state) || !self.follow_plan(state, &layout)? {
+        let plan = Plan::known_or_of(self.plan.take(), state.board())?;
+        let has_outgrown = plan.text.len() as u64 > layout.plan || plan.spent_text.len() as u64 > layout.spent;
+        if is_worn || has_leapt || has_outgrown || !self.counts_agree(state) {
             return Ok(None);
         }
         boot().clone_into(&mut layout.boot);
@@ -367,22 +367,13 @@ impl Books {
             Some(known) => known,
             None => LaidOut::of(&layout)?,
         };
-        let (head, checksum) = head(state.board(), &self.plan, &laid_out, self.total)?;
-        self.laid_out = Some(laid_out);
+        let (head, checksum) = head(state.board(), &plan, &laid_out, self.total)?;
+        (self.plan, self.laid_out) = (Some(plan), Some(laid_out));
         let head = filled(head, layout.head);
         let (board_id, seq) = (state.board().board_id.clone(), state.seq());
         let header = Header { board_id, seq, checksum, layout: layout.clone() };
         self.layout = Some(layout);
         Ok(head.map(|head| (head, header)))
-    }
-
-    /// False when the plan has outgrown its part.
-    fn follow_plan(&mut self, state: &State, layout: &Layout) -> io::Result<bool> {
-        if self.plan.is_of(state.board()) {
-            return Ok(true);
-        }
-        (self.plan, self.plan_seq) = (Plan::of(state.board())?, state.seq());
-        Ok(self.plan.text()?.len() as u64 <= layout.plan && self.plan.spent_text()?.len() as u64 <= layout.spent)
     }
 
     fn add(&mut self, layout: &mut Layout, entity: &Entity, length: usize) -> io::Result<Option<u32>> {
@@ -435,11 +426,12 @@ impl Books {
             places.extend(numbered.take_while(|(_, slot)| slot.at >= end).map(|(number, _)| (field, number as u32)));
         }
         let mut pieces: Vec<Piece> = Vec::new();
-        if self.plan_seq > base.seq {
-            let part =
-                |text: Vec<u8>, length| filled(text, length).ok_or_else(|| io::Error::other("the plan has no room"));
-            piece_at(&mut pieces, layout.plan_at()).extend(part(self.plan.text()?, layout.plan)?);
-            piece_at(&mut pieces, layout.spent_at()).extend(part(self.plan.spent_text()?, layout.spent)?);
+        if let Some(plan) = self.plan.as_ref().filter(|_| state.plan_seq() > base.seq) {
+            let part = |text: &[u8], length| {
+                filled(text.to_vec(), length).ok_or_else(|| io::Error::other("the plan has no room"))
+            };
+            piece_at(&mut pieces, layout.plan_at()).extend(part(&plan.text, layout.plan)?);
+            piece_at(&mut pieces, layout.spent_at()).extend(part(&plan.spent_text, layout.spent)?);
         }
         for place in places {
             let slots = &self.slots[place.0 as usize];
@@ -470,7 +462,7 @@ impl Books {
     /// The whole file, arranged anew, with what is known of the arrangement before.
     pub fn arrange(state: &State, before: Option<&Before>) -> io::Result<(Self, Vec<u8>)> {
         let plan = Plan::of(state.board())?;
-        let (plan_text, spent_text) = (plan.text()?, plan.spent_text()?);
+        let (plan_text, spent_text) = (plan.text.clone(), plan.spent_text.clone());
         let anywhere = Span { start: u64::MAX, end: u64::MAX, limit: u64::MAX };
         let mut layout = Layout {
             generation: now_micros(),
@@ -492,7 +484,7 @@ impl Books {
         };
         // With numbers as long as they can be.
         layout.head = grained(head(state.board(), &plan, &LaidOut::of(&layout)?, 0)?.0.len() + HEAD_ROOM);
-        let mut books = Self { known_after: state.seq(), plan, ..Self::default() };
+        let mut books = Self { known_after: state.seq(), ..Self::default() };
         let mut text = vec![b' '; usize::try_from(layout.head).map_err(io::Error::other)?];
         text.extend(filled(plan_text, layout.plan).unwrap_or_default());
         text.extend(filled(spent_text, layout.spent).unwrap_or_default());
@@ -528,10 +520,10 @@ impl Books {
             }
             text.extend_from_slice(field.closing().as_bytes());
         }
-        let head = filled(head(state.board(), &books.plan, &LaidOut::of(&layout)?, books.total)?.0, layout.head);
+        let head = filled(head(state.board(), &plan, &LaidOut::of(&layout)?, books.total)?.0, layout.head);
         let head = head.ok_or_else(|| io::Error::other("the first fields have no room"))?;
         text[..head.len()].copy_from_slice(&head);
-        books.layout = Some(layout);
+        (books.layout, books.plan) = (Some(layout), Some(plan));
         Ok((books, text))
     }
 

@@ -166,7 +166,14 @@ impl Table {
                     "grace_until": "2026-03-01T12:02:00Z"}),
                 None => json!({"kind": "resumed"}),
             },
-            10 => json!({"kind": "plan_set", "goal": self.chance.text(), "master_plan": self.chance.text()}),
+            10 => {
+                // Often one that there was before.
+                let mut text = |known: [&str; 2]| match self.chance.below(3) {
+                    0 => self.chance.text(),
+                    one => known[one - 1].to_owned(),
+                };
+                json!({"kind": "plan_set", "goal": text(["one", "another"]), "master_plan": text(["", "- a\n"])})
+            }
             11 => json!({"kind": "paused", "reason": self.chance.text()}),
             12 => json!({"kind": "resumed"}),
             13..16 => {
@@ -313,4 +320,30 @@ fn processes_that_take_turns_show_every_state_and_change_no_file_that_somebody_h
     }
     println!("{seeds} boards, {turns} turns, {restarts} restarts, {in_place} files written in part");
     assert!(in_place > turns / 10, "{in_place} of {turns}");
+}
+
+#[test]
+fn plan_that_was_another_meanwhile_is_shown_again() {
+    let plan = |plan: &str| json!({"kind": "plan_set", "goal": "all of it", "master_plan": plan});
+    let do_all = |table: &mut Table, process: &mut Process, events: &[Value]| {
+        table.catch_up(process);
+        for event in events {
+            table.record(process, event.clone());
+            process.state.settle();
+            table.write(process);
+            table.check(process);
+        }
+    };
+    let mut table = Table::new(1);
+    let mut processes = [(); 2].map(|()| table.start(false));
+    table.turn(&mut processes[0], 9);
+    let [one, other] = &mut processes;
+    do_all(&mut table, one, &[plan("first"), json!({"kind": "resumed"})]);
+    for _ in 0..3 {
+        // Each knows only the one and not the other.
+        do_all(&mut table, other, &[plan("second"), json!({"kind": "resumed"})]);
+        do_all(&mut table, one, &[plan("first"), json!({"kind": "resumed"})]);
+        do_all(&mut table, other, &[plan("second"), plan("first")]);
+        do_all(&mut table, one, &[json!({"kind": "resumed"}), json!({"kind": "paused"})]);
+    }
 }
