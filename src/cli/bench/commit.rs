@@ -169,6 +169,8 @@ impl Commits {
         self.runtime.block_on(pair(&filled.handle, &agent))?;
         for _ in 0..alone(SMALL_BOARD, bench) {
             let (claim, _) = self.runtime.block_on(pair(&filled.handle, &agent))?;
+            // As between the claims that these are compared with.
+            self.rows.commit()?;
             bench.figures.times(PLANNED.tasks(SMALL_BOARD).clients(1), [claim]);
         }
         Ok(())
