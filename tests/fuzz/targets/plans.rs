@@ -33,7 +33,7 @@ fuzz_target!(|input: &str| {
     state.record(imported, &envelope).unwrap();
     state.settle();
     assert_eq!(state.check(), Vec::<String>::new());
-    let tasks = planned(state.tasks().map(AsRef::as_ref));
+    let tasks = planned(state.tasks());
     let title = plan.title.as_deref();
     let exported = [plan::to_markdown(title, &tasks), serde_json::to_string(&plan::to_json(title, &tasks)).unwrap()];
     for text in exported {
