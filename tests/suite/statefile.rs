@@ -278,3 +278,34 @@ fn pages_of_another_time_in_a_file_that_nobody_knows_are_kept_and_not_taken_over
     assert_eq!(fs::read_to_string(board.file(&kept[0])).unwrap(), mixed.to_string());
     board.assert_file_is_the_replay();
 }
+
+/// By real processes: one that stays knows the plan as it was before, and again.
+#[test]
+fn plan_that_another_process_had_changed_is_shown_as_it_is_again() {
+    for whole in ["", "1"] {
+        let board = Board::new();
+        let mut client = board.mcp_with(&[(WHOLE_FILES, whole)]);
+        let plan = |plan: &str| json!({"goal": plan, "master_plan": format!("- {plan}\n")});
+        let shows = |expected: &str| {
+            let Some(Found::Sound(document)) = statefile::load(&board.dir()).unwrap() else {
+                panic!("it is not sound")
+            };
+            assert_eq!((&*document.board.goal, document.board.seq), (expected, board.replay().seq()));
+        };
+        client.ok("init_coordination", plan("first"));
+        client.ok("create_task", json!({"description": "d"}));
+        for _ in 0..2 {
+            board.cli_ok("init_coordination", plan("second"));
+            board.cli_ok("create_task", json!({"description": "d"}));
+            shows("second");
+            client.ok("init_coordination", plan("first"));
+            shows("first");
+            client.ok("create_task", json!({"description": "d"}));
+            shows("first");
+            board.cli_ok("init_coordination", plan("second"));
+            board.cli_ok("init_coordination", plan("first"));
+            client.ok("create_task", json!({"description": "d"}));
+            shows("first");
+        }
+    }
+}
