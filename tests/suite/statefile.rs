@@ -287,9 +287,7 @@ fn plan_that_another_process_had_changed_is_shown_as_it_is_again() {
         let mut client = board.mcp_with(&[(WHOLE_FILES, whole)]);
         let plan = |plan: &str| json!({"goal": plan, "master_plan": format!("- {plan}\n")});
         let shows = |expected: &str| {
-            let Some(Found::Sound(document)) = statefile::load(&board.dir()).unwrap() else {
-                panic!("it is not sound")
-            };
+            let Some(Found::Sound(document)) = statefile::load(board.dir()).unwrap() else { panic!("it is not sound") };
             assert_eq!((&*document.board.goal, document.board.seq), (expected, board.replay().seq()));
         };
         client.ok("init_coordination", plan("first"));
