@@ -71,6 +71,12 @@ impl ManualClock {
         times.wall = times.wall + i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
     }
 
+    /// The wall clock is set back.
+    pub fn set_back(&self, span: Duration) {
+        let mut times = self.times();
+        times.wall = times.wall + i64::try_from(span.as_millis()).map_or(i64::MIN, |millis| -millis);
+    }
+
     /// The machine sleeps.
     pub fn sleep(&self, span: Duration) {
         self.step(span);
@@ -99,7 +105,6 @@ impl Clock for ManualClock {
 /// The board's time as one participant reads it: never goes back, and notices when wall time jumps ahead.
 pub struct BoardClock {
     clock: Box<dyn Clock>,
-    wall: Timestamp,
     monotonic: Duration,
     now: Timestamp,
     stepped: i64,
@@ -107,20 +112,21 @@ pub struct BoardClock {
 
 impl BoardClock {
     pub fn new(clock: Box<dyn Clock>) -> Self {
-        let (wall, monotonic) = (clock.wall(), clock.monotonic());
-        Self { clock, wall, monotonic, now: wall, stepped: 0 }
+        let (now, monotonic) = (clock.wall(), clock.monotonic());
+        Self { clock, monotonic, now, stepped: 0 }
     }
 
     /// Now, at least `floor`. While the wall clock is behind, time passes as the monotonic clock says.
     pub fn now(&mut self, floor: Timestamp) -> Timestamp {
         let (wall, monotonic) = (self.clock.wall(), self.clock.monotonic());
         let passed = i64::try_from((monotonic.saturating_sub(self.monotonic)).as_millis()).unwrap_or(0);
-        let gap = wall.since(self.wall) - passed;
+        let own = self.now + passed;
+        // Not against the wall clock's last reading: one that was set back and is put right jumps no further than to here.
+        let gap = wall.since(own);
         if gap > STEP {
             self.stepped += gap;
         }
-        self.wall = wall;
-        let (told, own) = (wall.max(floor), self.now + passed);
+        let told = wall.max(floor);
         if told > own {
             (self.now, self.monotonic) = (told, monotonic);
         } else {
@@ -136,7 +142,7 @@ impl BoardClock {
         i64::try_from(self.clock.slept().as_millis()).unwrap_or(i64::MAX)
     }
 
-    /// By how many milliseconds the wall clock has jumped ahead, as far as nobody has recorded it.
+    /// By how many milliseconds the wall clock has jumped ahead of the board's time, as far as nobody has recorded it.
     pub fn step(&self) -> Option<i64> {
         (self.stepped > 0).then_some(self.stepped)
     }
@@ -183,6 +189,29 @@ mod tests {
         assert_eq!(clock.step(), Some(3_600_000));
         clock.forget_step(3_599_000);
         assert_eq!(clock.step(), None);
+    }
+
+    #[test]
+    fn wall_clock_that_was_set_back_and_is_put_right_is_no_step() {
+        let (manual, mut clock) = board_clock();
+        manual.set_back(Duration::from_secs(3_600));
+        manual.advance(Duration::from_secs(10));
+        assert_eq!(clock.now(Timestamp::default()), Timestamp::from_millis(START + 10_000));
+        manual.step(Duration::from_secs(3_600));
+        assert_eq!(clock.now(Timestamp::default()), Timestamp::from_millis(START + 10_000));
+        assert_eq!(clock.step(), None);
+    }
+
+    #[test]
+    fn machine_that_sleeps_while_its_wall_clock_is_behind_steps_as_far_as_the_boards_time_does() {
+        let (manual, mut clock) = board_clock();
+        manual.set_back(Duration::from_secs(3_600));
+        let before = clock.now(Timestamp::default());
+        manual.sleep(Duration::from_secs(1_800));
+        assert_eq!((clock.now(Timestamp::default()), clock.step()), (before, None));
+        manual.sleep(Duration::from_secs(5_400));
+        assert_eq!(clock.now(Timestamp::default()).since(before), 3_600_000);
+        assert_eq!(clock.step(), Some(3_600_000));
     }
 
     #[test]
