@@ -1,5 +1,6 @@
 use std::num::NonZeroU32;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,16 @@ pub struct Params {
     wait_seconds: u64,
     /// 50 unless given
     limit: Option<NonZeroU32>,
+    /// The event up to which nothing was wanted: who waits is looked at again whenever something has happened.
+    #[serde(skip)]
+    unwanted: AtomicU64,
+}
+
+impl Params {
+    fn since(&self, state: &State) -> u64 {
+        // A seq from before the board was made anew may lie beyond its head.
+        self.since_seq.max(self.unwanted.load(Ordering::Relaxed)).min(state.seq())
+    }
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -91,7 +102,7 @@ impl Operation for WaitForEvents {
         if params.since_seq > state.seq() {
             return false;
         }
-        if params.since_seq == state.seq() {
+        if params.since(state) == state.seq() {
             return true;
         }
         Self::reply(params, state, call).is_ok_and(|reply| reply.events.is_empty() && !reply.more)
@@ -101,8 +112,7 @@ impl Operation for WaitForEvents {
         limit::WAIT.check(params.wait_seconds as usize)?;
         let size = input::page(params.limit, 50)?;
         let filter = EventFilter::checked(&params.kinds, params.task_id.as_deref())?;
-        // A seq from before the board was made anew may lie beyond its head.
-        let since = params.since_seq.min(state.seq());
+        let since = params.since(state);
         let (mut page, mut next_seq) = (Page::new(size), since);
         let looked_at = call.history.each_after(since, LOOKED_AT, &mut |recorded| {
             if filter.wants(&recorded) && (page.is_full() || !page.add(told(&recorded))) {
@@ -112,10 +122,14 @@ impl Operation for WaitForEvents {
             ControlFlow::Continue(())
         });
         looked_at.map_err(|detail| Refusal::HistoryUnread { detail })?;
+        let events = page.into_events();
+        if events.is_empty() {
+            params.unwanted.store(next_seq, Ordering::Relaxed);
+        }
         if next_seq == since {
             // Of a state that was restored before anything was written there are no events.
             next_seq = state.seq();
         }
-        Ok(Reply { events: page.into_events(), next_seq, more: next_seq < state.seq() })
+        Ok(Reply { events, next_seq, more: next_seq < state.seq() })
     }
 }

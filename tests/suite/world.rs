@@ -2,12 +2,13 @@
 //!
 //! After every step it asserts the invariants, and that replaying what was recorded gives the same state.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use callboard::mcp::resources::{Subject, is_list_changed_by};
-use callboard::ops::{Call, DefaultAgent, Executed, Fetched, History, Vitals, execute, find, waits};
+use callboard::ops::{Call, DefaultAgent, Executed, Fetched, History, Prepared, Vitals, execute, find, waits};
 use callboard::state::agent::Participant;
 use callboard::state::deadline::clock_stepped;
 use callboard::state::document::Document;
@@ -53,8 +54,9 @@ pub struct World {
     acting_process: Option<String>,
 }
 
+/// What has happened, and how many events calls have read of it.
 #[derive(Default)]
-struct Past(Vec<Recorded>);
+struct Past(Vec<Recorded>, Cell<u64>);
 
 impl History for Past {
     fn each_after(
@@ -64,6 +66,7 @@ impl History for Past {
         take: &mut dyn FnMut(Recorded) -> ControlFlow<()>,
     ) -> Result<(), String> {
         let after = self.0.iter().filter(|recorded| recorded.seq > seq).take(limit);
+        let after = after.inspect(|_| self.1.set(self.1.get() + 1));
         _ = after.cloned().try_for_each(take);
         Ok(())
     }
@@ -311,7 +314,21 @@ impl World {
     pub fn waits(&mut self, name: &str, arguments: Value) -> bool {
         self.tick();
         let prepared = self.prepared(name, arguments).expect("the arguments are good");
-        self.with_call(0, |state, call| waits(state, prepared.as_ref(), call))
+        self.waits_on(prepared.as_ref())
+    }
+
+    /// The same of a caller who may have been parked before.
+    pub fn waits_on(&mut self, prepared: &dyn Prepared) -> bool {
+        self.with_call(0, |state, call| waits(state, prepared, call))
+    }
+
+    pub fn answer(&mut self, prepared: &dyn Prepared) -> Result<Value, Refusal> {
+        self.with_call(0, |state, call| execute(state, prepared, call)).expect("events fit the state").answer
+    }
+
+    /// How many events calls have read of the past.
+    pub fn events_read(&self) -> u64 {
+        self.past.1.get()
     }
 
     fn run(&mut self, name: &str, arguments: Value, seed: u64) -> Result<Executed, Refusal> {
@@ -319,7 +336,7 @@ impl World {
         Ok(self.with_call(seed, |state, call| execute(state, prepared.as_ref(), call).expect("events fit the state")))
     }
 
-    fn prepared(&self, name: &str, mut arguments: Value) -> Result<Box<dyn callboard::ops::Prepared>, Refusal> {
+    pub fn prepared(&self, name: &str, mut arguments: Value) -> Result<Box<dyn Prepared>, Refusal> {
         let entry = find(name).unwrap_or_else(|| panic!("no operation {name}"));
         let takes_agent = entry.agent != callboard::ops::AgentArgument::None;
         if let (Some(agent), Some(fields), true) = (&self.acting, arguments.as_object_mut(), takes_agent) {

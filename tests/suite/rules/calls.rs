@@ -396,6 +396,26 @@ fn events_are_paged_without_gap_or_repeat() {
     world.call("wait_for_events", filtered).replies(json!({"events": [{"kind": "tasks_created"}], "more": false}));
 }
 
+#[test]
+fn who_waits_for_events_looks_at_each_once_and_is_told_the_same() {
+    let mut world = World::new().agent("a1").task("t").claimed("a1", "t");
+    let asked = json!({"kinds": ["failed"], "wait_seconds": 50});
+    let waiting = world.nobody().prepared("wait_for_events", asked.clone()).expect("the arguments are good");
+    for number in 0..9 {
+        world.create(&format!("t{number}"), json!({}));
+        assert!(world.waits_on(waiting.as_ref()));
+    }
+    assert_eq!(world.events_read(), world.state.seq());
+    let answer = world.answer(waiting.as_ref()).expect("an answer when the time is up");
+    assert_eq!((&answer["events"], &answer["next_seq"]), (&json!([]), &json!(world.state.seq())), "{answer}");
+    world.by("a1").call("fail_task", json!({"task_id": "t", "error": "x"})).expect("failed");
+    world.nobody().create("last", json!({}));
+    assert!(!world.waits_on(waiting.as_ref()));
+    let answer = world.answer(waiting.as_ref());
+    assert_eq!(answer, world.call("wait_for_events", asked));
+    assert_eq!(answer.expect("an answer")["events"][0]["kind"], "failed");
+}
+
 /// Clients that fill in every argument write null for those that they have no value for.
 #[test]
 fn null_stands_for_an_argument_that_is_left_out() {
