@@ -48,8 +48,6 @@ const BATCH: usize = 64;
 /// So long others are waited for that are likely to call again at once, unless so many have called.
 const LINGER: Duration = Duration::from_micros(200);
 const ENOUGH: usize = 16;
-/// Waiting calls that are looked at before others are heard again.
-const LOOKED_AT: usize = 256;
 /// How often a process that outlives its calls looks whether the others live.
 const PRESENCE_CHECK: Duration = Duration::from_secs(1);
 /// Behind the file system's notifications, which are hints.
@@ -673,10 +671,7 @@ impl Writer {
         self.waiting.see(self.board.as_ref().map(|board| Sight::of(&board.state, self.hurried)));
         let ready = self.board.as_ref().map_or(0, |board| board.state.ready_count() + board.state.runs().pending());
         let mut room = if ready == 0 { BATCH } else { ready.min(BATCH) };
-        for _ in 0..LOOKED_AT {
-            if room == 0 {
-                return;
-            }
+        while room > 0 {
             let Some(parked) = self.waiting.next_unsettled() else { return };
             if parked.call.reply.is_closed() {
                 continue;
