@@ -1,6 +1,8 @@
 //! The system says when another process has touched the board's directory.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 
 use notify::{Event, EventKindMask, RecommendedWatcher, RecursiveMode, Watcher};
@@ -9,15 +11,32 @@ use super::directory::JOURNAL;
 use super::writer::Message;
 use crate::statefile;
 
+/// Whether a hint is in the writer's queue: one says as much as many, which would take the places of calls.
+#[derive(Clone, Default)]
+pub struct Hint(Arc<AtomicBool>);
+
+impl Hint {
+    fn give(&self, writer: &SyncSender<Message>) {
+        if !self.0.swap(true, Ordering::AcqRel) && writer.try_send(Message::Changed).is_err() {
+            // A full queue is looked at soon anyway.
+            self.0.store(false, Ordering::Release);
+        }
+    }
+
+    /// Before anything is looked at: what changes from now on is to be told of again.
+    pub fn take(&self) {
+        self.0.swap(false, Ordering::AcqRel);
+    }
+}
+
 /// Tells the writer that the state file was replaced, or the journal removed.
-pub fn watch(dir: &Path, writer: SyncSender<Message>) -> notify::Result<RecommendedWatcher> {
+pub fn watch(dir: &Path, writer: SyncSender<Message>, given: Hint) -> notify::Result<RecommendedWatcher> {
     let hint = move |event: notify::Result<Event>| {
         let Ok(event) = event else { return };
         let is_of = |name: &str| event.paths.iter().any(|path| path.ends_with(name));
         let is_removal = event.kind.is_remove();
         if !event.kind.is_access() && (is_of(statefile::FILE_NAME) || is_removal && is_of(JOURNAL)) {
-            // A full queue is looked at soon anyway.
-            drop(writer.try_send(Message::Changed));
+            given.give(&writer);
         }
     };
     // A commit touches many files here, and each touch would wake every process. What is saved in place is found soon.
@@ -25,4 +44,33 @@ pub fn watch(dir: &Path, writer: SyncSender<Message>) -> notify::Result<Recommen
     let mut watcher = RecommendedWatcher::new(hint, notify::Config::default().with_event_kinds(names))?;
     watcher.watch(dir, RecursiveMode::NonRecursive)?;
     Ok(watcher)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use super::*;
+
+    #[test]
+    fn many_changes_take_one_place_in_the_queue_until_the_writer_has_heard_of_them() {
+        let (writer, queue) = sync_channel(3);
+        let hint = Hint::default();
+        for _ in 0..2 {
+            (0..10).for_each(|_| hint.give(&writer));
+            assert_eq!(queue.try_iter().count(), 1);
+            hint.take();
+        }
+    }
+
+    #[test]
+    fn hint_for_which_there_was_no_room_is_given_with_the_next_change() {
+        let (writer, queue) = sync_channel(1);
+        let hint = Hint::default();
+        writer.try_send(Message::Sooner).unwrap();
+        hint.give(&writer);
+        assert!(matches!(queue.try_recv(), Ok(Message::Sooner)));
+        hint.give(&writer);
+        assert!(matches!(queue.try_recv(), Ok(Message::Changed)));
+    }
 }

@@ -23,7 +23,7 @@ use super::board::{self, Board, BoardError, CaughtUp, LOCK_PATIENCE, NoHistory};
 use super::directory::{PresenceLock, is_present};
 use super::edits::{Edits, Examined};
 use super::feed::{Feed, Item};
-use super::hints;
+use super::hints::{self, Hint};
 use super::locker::Locker;
 use super::metrics::Metrics;
 use super::recovery::Author;
@@ -100,6 +100,7 @@ pub(crate) struct Writer {
     pub(super) locker: Option<Locker>,
     pub(super) presence: Option<PresenceLock>,
     watcher: Option<RecommendedWatcher>,
+    hint: Hint,
     /// When somebody waited last for what may happen.
     listened_at: Option<Instant>,
     queue: VecDeque<Queued>,
@@ -165,6 +166,7 @@ impl Writer {
             locker: None,
             presence: None,
             watcher: None,
+            hint: Hint::default(),
             listened_at: None,
             queue: VecDeque::new(),
             rounds: Rounds::default(),
@@ -330,9 +332,14 @@ impl Writer {
             Message::Examined(examined) => self.edits.take(examined),
             Message::Settled => self.hear_syncer(),
             Message::Sooner => {}
-            // Whoever comes next must find the board that was here, not make another.
-            Message::Changed if self.board.is_some() && !Board::exists(&self.dir) => self.last_look = None,
-            Message::Changed | Message::Stop => {}
+            Message::Changed => {
+                self.hint.take();
+                if self.board.is_some() && !Board::exists(&self.dir) {
+                    // Whoever comes next must find the board that was here, not make another.
+                    self.last_look = None;
+                }
+            }
+            Message::Stop => {}
         }
     }
 
@@ -476,7 +483,7 @@ impl Writer {
         if self.watcher.is_some() || self.unwatched.is_some() || self.board.is_none() {
             return false;
         }
-        match hints::watch(&self.dir, self.sender.clone()) {
+        match hints::watch(&self.dir, self.sender.clone(), self.hint.clone()) {
             Ok(watcher) => self.watcher = Some(watcher),
             Err(error) => {
                 tracing::warn!(%error, "changes are found by polling only");
