@@ -795,8 +795,7 @@ impl Writer {
 
     /// Asks the archive on another thread; the call comes back with what it answered.
     fn fetch(&mut self, mut call: Queued) {
-        let opened = self.open(false).and_then(|()| self.catch_up().map_err(Arc::new));
-        self.publish_seen();
+        let opened = self.open(false).and_then(|()| self.look_again().map_err(Arc::new));
         if let Err(error) = opened {
             return answer_one(call.reply, Err(CallError::Failed(error)));
         }

@@ -582,6 +582,26 @@ fn board_whose_files_are_deleted_is_left_to_whoever_lives_on_it_and_has_only_loo
 }
 
 #[test]
+fn call_that_asks_the_archive_brings_a_deleted_board_back_as_any_other_does() {
+    let board = Board::new();
+    let mut client = settled(&board);
+    let artifact = json!({"agent_id": "a", "task_id": "task-1", "name": "n", "text": "t"});
+    client.register("a");
+    client.ok("claim_task", json!({"agent_id": "a"}));
+    for (operation, arguments) in [
+        ("create_snapshot", json!({})),
+        ("list_snapshots", json!({})),
+        ("attach_artifact", artifact),
+        ("list_bundles", json!({})),
+    ] {
+        remove_directory(board.dir());
+        let reply = client.ok(operation, arguments);
+        assert!(warning(&reply).contains("up to event"), "{operation}: {reply}");
+    }
+    board.assert_file_is_the_replay();
+}
+
+#[test]
 fn deleted_board_comes_back_without_a_call_and_the_next_reply_says_so() {
     let board = Board::new();
     let mut client = settled(&board);
