@@ -50,7 +50,7 @@
 //! 1. One live attempt per held task, and its agent lists the task as current; nobody else does.
 //! 2. A task is `claimed` or `in_progress` if and only if a lease exists.
 //! 3. The dependency graph has no cycle and no missing id (the stub of a retired task counts).
-//! 4. Replaying the journal up to the state file's `seq` gives the state that it shows, byte for byte.
+//! 4. Replaying the journal up to the state file's `seq` gives the state that it shows, field for field.
 //! 5. `seq` rises by one per event; the state file's `seq` never goes backwards.
 //! 6. The ready index equals the definition of ready.
 //! 7. Every counter equals what the events say.

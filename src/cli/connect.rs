@@ -25,6 +25,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::AUTO;
+use crate::http::TOKEN_FILE;
 use entry::{Edited, Entry, Secret, Setting};
 use file::ConfigFile;
 use hooks::Hooks;
@@ -371,7 +372,7 @@ impl Client {
         let next = self.next();
         match self {
             Self::Vscode => {
-                let file = board.join("serve.token");
+                let file = board.join(TOKEN_FILE);
                 format!("start `callboard serve`; {next}; paste the token from {} when asked", file.display())
             }
             _ => {
@@ -400,7 +401,7 @@ impl Client {
 
 /// What a person does, before what [`Client::next`] says, in whichever directory.
 fn export_token(board: &Path) -> String {
-    format!("export {TOKEN_VARIABLE}=\"$(cat {})\"", quoted(&board.join("serve.token").to_string_lossy()))
+    format!("export {TOKEN_VARIABLE}=\"$(cat {})\"", quoted(&board.join(TOKEN_FILE).to_string_lossy()))
 }
 
 /// The endpoint's URL; a server's address alone is enough.

@@ -16,14 +16,23 @@ pub struct Arguments {
     out: Option<PathBuf>,
 }
 
-const ENVIRONMENT: [(&str, &str); 7] = [
+const ENVIRONMENT: [(&str, &str); 13] = [
     ("COORDINATION_DIR", "The board's directory, where --dir names none."),
     (
         "CALLBOARD_SERVER",
         "The URL of a server whose board commands use, where neither --server nor --dir is given. Commands that are \
-         about this machine (such as mcp, serve, work, doctor, connect, hook, backup) do not look at it.",
+         about this machine (such as mcp, serve, work, doctor, connect, guard, hook, backup) do not look at it.",
     ),
     ("CALLBOARD_TOKEN", "The server's token, where --token-file names no file."),
+    (
+        "CALLBOARD_AGENT",
+        "The agent that hooks and `guard` ask for, where --agent names none. `work` sets it for what it runs.",
+    ),
+    (
+        "CALLBOARD_TASK_ID, CALLBOARD_ATTEMPT",
+        "What `checkpoint` is about, where --task and --attempt name nothing. `work` sets them for what it runs.",
+    ),
+    ("CALLBOARD_MODEL_ID, CALLBOARD_BASE_URL", "The same as --model-id and --base-url of `work`."),
     (
         "CALLBOARD_LOG",
         "What is logged on standard error, such as `debug` or `callboard=info`: a list of targets and levels.",
@@ -32,6 +41,15 @@ const ENVIRONMENT: [(&str, &str); 7] = [
         "CALLBOARD_ALLOW_NETWORK_FILESYSTEM",
         "If it is true, what --allow-network-filesystem says, for commands that others start.",
     ),
+    (
+        "CALLBOARD_WHOLE_FILES",
+        "If it is set and not empty, mcp-state.json is written as a whole each time, which costs more the larger it is.",
+    ),
+    (
+        "CLAUDE_CONFIG_DIR, CODEX_HOME, XDG_CONFIG_HOME",
+        "Where the clients have their own configuration, for `connect`.",
+    ),
+    ("TMPDIR", "Where `bench` makes its boards, if that is on a disk."),
     ("NO_COLOR", "If it is set and not empty, no colours unless --color asks for them."),
     (
         "WORKSPACE_FOLDER_PATHS",
@@ -39,7 +57,7 @@ const ENVIRONMENT: [(&str, &str); 7] = [
     ),
 ];
 
-const FILES: [(&str, &str); 6] = [
+const FILES: [(&str, &str); 13] = [
     (
         ".coordination/",
         "The board: the nearest one upwards from the current directory, else that of the git repository's main \
@@ -61,7 +79,20 @@ const FILES: [(&str, &str); 6] = [
         "In it: held by the process that writes to the journal, and the one that replaces the state file.",
     ),
     (TOKEN_FILE, "In it: what `callboard serve` wants to see of its clients. Whoever can read it can use the board."),
+    ("tokens.toml", "In it: hashes of the tokens that `callboard token add` has made."),
+    ("recovery.log", "In it: what was found damaged, and what became of it."),
+    ("snapshots/, bundles/, artifacts/", "In it: earlier states, context bundles, and files of tasks. In no backup."),
+    ("logs/, worktrees/", "In it: what the commands of `callboard work` printed, and where they work."),
+    ("run/", "In it: a locked file for every process that lives on the board."),
+    (
+        "mcp-state.json.*, *.quarantined-N, before-restore-*.backup",
+        "In it: what was moved aside, such as a rejected edit with its reason in .txt. Never read again; yours to delete.",
+    ),
+    (".mcp-state.json.spare", "In it: the state file before the last, into which the next one is written."),
 ];
+
+/// Begins the last paragraph of a command whose exit codes are not the common ones.
+const OWN_CODES: &str = "\n\nExit codes: ";
 
 pub fn run(arguments: &Arguments) -> Outcome {
     let mut command = super::command().disable_help_subcommand(true);
@@ -97,8 +128,20 @@ fn page(command: &clap::Command) -> io::Result<Vec<u8>> {
         man.render_subcommands_section(&mut page)?;
     }
     let mut roff = Roff::new();
-    let codes = super::EXIT_CODES.map(|(code, meaning)| (code.to_string(), meaning));
-    section(&mut roff, "EXIT STATUS", codes.iter().map(|(code, meaning)| (code.as_str(), *meaning)));
+    // What the root has behind its options are the exit codes.
+    let notes = command.get_after_help().filter(|_| !is_root).map(ToString::to_string).unwrap_or_default();
+    let (notes, own_codes) = notes.split_once(OWN_CODES).unwrap_or((&notes, ""));
+    if !notes.is_empty() {
+        roff.control("SH", ["NOTES"]);
+        paragraphs(&mut roff, notes);
+    }
+    if own_codes.is_empty() {
+        let codes = super::EXIT_CODES.map(|(code, meaning)| (code.to_string(), meaning));
+        section(&mut roff, "EXIT STATUS", codes.iter().map(|(code, meaning)| (code.as_str(), *meaning)));
+    } else {
+        roff.control("SH", ["EXIT STATUS"]);
+        paragraphs(&mut roff, own_codes);
+    }
     if is_root {
         section(&mut roff, "ENVIRONMENT", ENVIRONMENT.into_iter());
         section(&mut roff, "FILES", FILES.into_iter());
@@ -109,6 +152,19 @@ fn page(command: &clap::Command) -> io::Result<Vec<u8>> {
     }
     roff.to_writer(&mut page)?;
     Ok(ascii(&String::from_utf8_lossy(&page)).into_bytes())
+}
+
+/// Lines that are indented stay lines.
+fn paragraphs(roff: &mut Roff, text: &str) {
+    for paragraph in text.trim().split("\n\n") {
+        roff.control("PP", []);
+        for line in paragraph.lines() {
+            if line.starts_with(' ') {
+                roff.control("br", []);
+            }
+            roff.text([roman(line)]);
+        }
+    }
 }
 
 /// Formatters differ in which encoding they expect, not in how they read this.

@@ -167,7 +167,7 @@ fn over(session: &Session, source: &Source) -> Outcome {
     })?;
     reply["backup"] = Value::from(kept.to_string_lossy());
     session.show(&reply, |page| {
-        snapshot::tell_restored(page, &reply);
+        snapshot::tell_restored(page, &reply, &session.wording);
         page.line(format_args!("the board as it was before is in {}, too", kept.display()));
     })?;
     Ok(ExitCode::SUCCESS)

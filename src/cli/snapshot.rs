@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::print::{Column, Page, Tone, text};
+use super::wording::Wording;
 use super::{FAILED, Outcome, Session};
 use crate::state::snapshot::{Listed, Occasion};
 use crate::state::time::Timestamp;
@@ -136,15 +137,16 @@ fn diff(session: &Session, arguments: &Diff) -> Outcome {
 
 fn restore(session: &Session, arguments: &Restore) -> Outcome {
     let reply = session.call("restore_snapshot", json!({"snapshot": arguments.snapshot, "seq": arguments.seq}))?;
-    session.show(&reply, |page| tell_restored(page, &reply))?;
+    session.show(&reply, |page| tell_restored(page, &reply, &session.wording))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// What was done, and how it is undone.
-pub fn tell_restored(page: &mut Page, reply: &Value) {
+pub fn tell_restored(page: &mut Page, reply: &Value, wording: &Wording) {
     let (seq, before) = (&reply["restored_seq"], &reply["before_seq"]);
     page.line(format_args!("the board is as it was after event {seq}; whoever held a task must claim again"));
-    page.line(format_args!("to take it back: callboard snapshot restore --seq {before}"));
+    let back = wording.line(&format!("snapshot restore --seq {before}"));
+    page.line(format_args!("to take it back: {back}"));
 }
 
 fn verify(session: &Session) -> Outcome {

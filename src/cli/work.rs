@@ -58,7 +58,8 @@ const INTERRUPTED: u8 = 130;
 
 const HELP: &str = "\
 The command gets its task as one line of JSON on standard input (task, attempt, try, handoff, checkpoint, persona_state, \
-attempts, bundle) and in CALLBOARD_TASK_ID, _TITLE, _DESCRIPTION, _PATH, CALLBOARD_ATTEMPT, CALLBOARD_TRY, CALLBOARD_AGENT and \
+attempts, bundle) and in CALLBOARD_TASK_ID, CALLBOARD_TASK_TITLE, \
+CALLBOARD_TASK_DESCRIPTION, CALLBOARD_TASK_PATH, CALLBOARD_ATTEMPT, CALLBOARD_TRY, CALLBOARD_AGENT and \
 CALLBOARD_WORKFLOW; COORDINATION_DIR is the board. Exit code 0 completes the task with what was printed. A JSON object on \
 the last line becomes the result's data; in it, `tokens` counts against the budget, and `error` {category, message} makes \
 it a failure: timeout, transient, rate_limited or permanent. A line `::callboard::checkpoint {…}` keeps that object for \
@@ -69,8 +70,8 @@ will, and the task waits for a person. What is printed tells only a rate limit a
 or a changed plan asks for the end of a task, the command is ended and the task given back: that is no failure.
 
 With --state-scope, the newest sound bundle of that scope (`callboard bundle save`) is the `bundle` of the input: its \
-prompts, settings and context, model_id, base_url, and `restored`; CALLBOARD_MODEL_ID, _BASE_URL, _STATE_SCOPE and \
-_BUNDLE_SHA256 (for `callboard bundle refine --prev-sha`) say the same. --model-id and --base-url (or CALLBOARD_MODEL_ID \
+prompts, settings and context, model_id, base_url, and `restored`; CALLBOARD_MODEL_ID, CALLBOARD_BASE_URL, \
+CALLBOARD_STATE_SCOPE and CALLBOARD_BUNDLE_SHA256 (for `callboard bundle refine --prev-sha`) say the same. --model-id and --base-url (or CALLBOARD_MODEL_ID \
 and CALLBOARD_BASE_URL where the work is started), --prompt and --setting win over it. A damaged bundle is moved aside, and \
 the one before it taken; when there is none, the work says so and goes on without it (`restored` is false).
 

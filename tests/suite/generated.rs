@@ -61,20 +61,17 @@ fn replaced(text: &str, name: &str, table: &str) -> String {
 }
 
 fn tools_table() -> String {
-    let mut table = "| tool | toolset | what it does |\n|---|---|---|\n".to_owned();
-    let mut others = Vec::new();
-    for entry in ops::all() {
-        let toolset = match entry.toolset {
-            Toolset::Worker => "worker",
-            Toolset::Core => "core",
-            Toolset::Full => {
-                others.push(format!("`{}` ({})", entry.name, entry.description.trim_end_matches('.')));
-                continue;
-            }
-        };
-        writeln!(table, "| `{}` | {toolset} | {} |", entry.name, entry.description).unwrap();
+    let of = |toolset: Toolset| ops::all().iter().filter(move |entry| entry.toolset == toolset);
+    let listed = |toolset| {
+        let all = of(toolset).map(|entry| format!("`{}` ({})", entry.name, entry.description.trim_end_matches('.')));
+        all.collect::<Vec<_>>().join(" · ")
+    };
+    let mut table = "| tool | what it does |\n|---|---|\n".to_owned();
+    for entry in of(Toolset::Worker) {
+        writeln!(table, "| `{}` | {} |", entry.name, entry.description).unwrap();
     }
-    format!("{table}\nOnly in `full`: {}.\n", others.join(" · "))
+    let (core, full) = (listed(Toolset::Core), listed(Toolset::Full));
+    format!("{table}\nThese are toolset `worker`. In `core` there are besides: {core}.\n\nOnly in `full`: {full}.\n")
 }
 
 fn limits_table() -> String {

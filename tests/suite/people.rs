@@ -261,6 +261,9 @@ fn the_manual_is_complete() {
         let page = std::fs::read_to_string(dir.join(format!("callboard-{name}.1"))).unwrap();
         contains(&page, &["SYNOPSIS", "EXIT STATUS", "SEE ALSO"]);
     }
+    let work = std::fs::read_to_string(dir.join("callboard-work.1")).unwrap();
+    contains(&work, &["SH NOTES", "CALLBOARD_TASK_TITLE", "130 ended by a second signal"]);
+    assert!(!work.contains("no task was claimed"), "common exit codes beside its own: {work}");
     for name in ["callboard.1", "callboard-discoveries-add.1"] {
         assert!(dir.join(name).is_file(), "{name}");
     }
