@@ -8,7 +8,6 @@ use tokio::select;
 ///
 /// # Errors
 /// When signals cannot be listened for.
-#[cfg(unix)]
 pub fn interruption() -> io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
 
@@ -27,7 +26,6 @@ pub fn interruption() -> io::Result<impl Future<Output = ()>> {
 ///
 /// # Errors
 /// When signals cannot be listened for.
-#[cfg(unix)]
 pub fn ending() -> io::Result<impl Future<Output = i32>> {
     use rustix::process::Signal;
     use tokio::signal::unix::{SignalKind, signal};
@@ -47,7 +45,6 @@ pub fn ending() -> io::Result<impl Future<Output = i32>> {
 }
 
 /// As `nohup` has it; false where the system does not tell.
-#[cfg(unix)]
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -59,22 +56,8 @@ fn is_ignored(signal: i32) -> bool {
 ///
 /// # Errors
 /// When signals cannot be listened for.
-#[cfg(unix)]
 pub fn outlive_size_limit() -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
 
     signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())).map(drop)
-}
-
-#[cfg(not(unix))]
-pub fn outlive_size_limit() -> io::Result<()> {
-    Ok(())
-}
-
-#[cfg(not(unix))]
-pub fn interruption() -> io::Result<impl Future<Output = ()>> {
-    let mut interrupt = tokio::signal::windows::ctrl_c()?;
-    Ok(async move {
-        interrupt.recv().await;
-    })
 }
