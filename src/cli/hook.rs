@@ -115,7 +115,7 @@ impl Hook {
                 }}))
             }
             Self::Heartbeat => {
-                renew(&scene);
+                renew(session, &scene);
                 None
             }
         }
@@ -141,7 +141,7 @@ fn read_input() -> Option<Input> {
 }
 
 /// Any call that names an agent renews its leases.
-fn renew(scene: &Scene) {
+fn renew(session: &Session, scene: &Scene) {
     let now = SystemClock::default().wall();
     let silent = |agent: &&Arc<Agent>| !agent.current_tasks.is_empty() && now.since(agent.last_heartbeat) >= HEARD;
     let silent: Vec<_> = scene.agents.iter().filter(silent).map(|agent| agent.id.clone()).collect();
@@ -153,7 +153,7 @@ fn renew(scene: &Scene) {
         dir: scene.dir.clone(),
         stay: Stay::Brief,
         forbidden: None,
-        unwritable: None,
+        unwritable: session.objection_to(&scene.dir),
         clock: Box::new(SystemClock::default()),
         seed: seed(),
         worktree: None,

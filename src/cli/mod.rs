@@ -95,7 +95,8 @@ const EXIT_CODES: [(u8, &str); 4] = [
 #[derive(Parser)]
 #[command(name = "callboard", version, after_help = exit_codes(), max_term_width = 100)]
 struct Arguments {
-    /// The board's directory [default: the nearest .coordination upwards, else the repository's main worktree]
+    /// The board's directory [env: COORDINATION_DIR] [default: the nearest .coordination upwards, else the one of the
+    /// repository's main worktree]
     #[arg(long, global = true, value_name = "DIR")]
     dir: Option<PathBuf>,
     /// Use the board of the `callboard serve` at this URL [env: CALLBOARD_SERVER]
@@ -208,10 +209,10 @@ enum Command {
     /// Keep files with a task: reports, logs, patches
     #[command(subcommand)]
     Artifact(artifact::Command),
-    /// Write the whole board to one file, while others use it
+    /// Write state, history and settings to one file, while others use them
     ///
     /// In it: the journal, the state file and config.toml. Not in it: bundles/ (context bundles), artifacts/,
-    /// snapshots/ and what was moved aside; copy these directories to take them elsewhere.
+    /// snapshots/, logs/ and worktrees/, which you copy to take them elsewhere, tokens, and what was moved aside.
     Backup(backup::Arguments),
     /// Make the board, or set it back, from a backup or a state file
     Restore(restore::Arguments),
@@ -551,10 +552,14 @@ impl Session {
         })
     }
 
-    /// Why nothing should be written where the board is, unless it is allowed all the same.
     fn objection(&self) -> Option<String> {
-        let found = filesystem::objection(&filesystem::kind(self.dir()), self.dir());
-        let is_allowed = || config::load(self.dir()).is_ok_and(|config| config.allow_network_filesystem);
+        self.objection_to(self.dir())
+    }
+
+    /// Why nothing should be written to a board in `dir`, unless it is allowed all the same.
+    fn objection_to(&self, dir: &Path) -> Option<String> {
+        let found = filesystem::objection(&filesystem::kind(dir), dir);
+        let is_allowed = || config::load(dir).is_ok_and(|config| config.allow_network_filesystem);
         found.filter(|_| !self.allow_network_filesystem && !is_allowed())
     }
 

@@ -178,8 +178,8 @@ impl Board {
         dir.join(JOURNAL).exists()
     }
 
-    /// Loads the board that is there.
-    pub fn open(dir: &Path, author: &Author) -> Result<Self, BoardError> {
+    /// Loads the board that is there. Without an `author` nothing is mended.
+    pub fn open(dir: &Path, author: Option<&Author>) -> Result<Self, BoardError> {
         directory::inspect(dir)?;
         let_the_living_rebuild(dir);
         let lock = BoardLock::open(dir)?;
@@ -208,7 +208,7 @@ impl Board {
         }
         lock.release();
         let report = made?;
-        let mut board = Self::open(dir, author)?;
+        let mut board = Self::open(dir, Some(author))?;
         board.report = report.or(board.report);
         Ok(board)
     }
@@ -244,11 +244,12 @@ impl Board {
 
     /// Mends what is damaged, if enough is sound, under the lock and after another look: another process may have done it.
     /// A file that somebody has edited is not damaged: the projection keeps it as an edit.
-    fn load(dir: &Path, mut lock: BoardLock, author: &Author) -> Result<Self, BoardError> {
+    fn load(dir: &Path, mut lock: BoardLock, author: Option<&Author>) -> Result<Self, BoardError> {
         let restored = directory::restored(dir);
         let (mut has_lock, mut is_edited) = (false, false);
-        let loaded = match Loaded::read(dir) {
-            Err(error) if error.is_damage() => {
+        let loaded = match (Loaded::read(dir), author) {
+            (Err(BoardError::StateFileUnsound(_)), None) => Loaded::without_file(dir).map(|loaded| (loaded, None)),
+            (Err(error), Some(author)) if error.is_damage() => {
                 edits::let_settle(dir, &lock);
                 acquire(&lock)?;
                 has_lock = true;
@@ -267,7 +268,7 @@ impl Board {
                     }
                 })
             }
-            loaded => loaded.map(|loaded| (loaded, None)),
+            (loaded, _) => loaded.map(|loaded| (loaded, None)),
         };
         let (Loaded { state, mut journal, config, outdated, projection }, report) = match loaded {
             Ok(loaded) => loaded,

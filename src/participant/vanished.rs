@@ -232,11 +232,12 @@ impl Board {
             let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
             file.write_all(text.as_bytes())
         });
-        let tokens = "; tokens that were deleted are not put back: `callboard token add` makes new ones";
+        let gone = "; tokens that were deleted are not put back (`callboard token add` makes new ones), nor are bundles, \
+                    artifacts, snapshots and logs";
         match put_back {
-            None => tokens.to_owned(),
-            Some(Ok(())) => format!("; {} is as this process had read it{tokens}", config::FILE),
-            Some(Err(error)) => format!("; {} could not be put back ({error}){tokens}", config::FILE),
+            None => gone.to_owned(),
+            Some(Ok(())) => format!("; {} is as this process had read it{gone}", config::FILE),
+            Some(Err(error)) => format!("; {} could not be put back ({error}){gone}", config::FILE),
         }
     }
 
@@ -326,7 +327,7 @@ impl Writer {
     }
 
     /// What waits for the lock of before, which was deleted, would say nothing of the one that is held now.
-    fn replace_locker(&mut self) -> Result<(), BoardError> {
+    pub(super) fn replace_locker(&mut self) -> Result<(), BoardError> {
         if let Some(board) = &self.board
             && self.locker.as_ref().is_none_or(|locker| locker.generation != board.lock_generation)
         {
@@ -363,7 +364,12 @@ impl Writer {
         for _ in 0..REGAINED_AT_MOST {
             match self.catch_up() {
                 // Whatever it is called: what is gone cannot be read.
-                Err(error) if can_be_regained(&error) || self.is_gone() => self.regain()?,
+                Err(error) if self.unwritable.is_none() && (can_be_regained(&error) || self.is_gone()) => {
+                    if self.leaves_it() {
+                        return Err(error);
+                    }
+                    self.regain()?;
+                }
                 caught_up => return caught_up,
             }
             *has_lock = true;

@@ -12,7 +12,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
 use notify::RecommendedWatcher;
@@ -91,7 +91,7 @@ type Answers = Vec<(oneshot::Sender<Answer>, Answer)>;
 pub(crate) struct Writer {
     pub(super) dir: PathBuf,
     forbidden: Option<String>,
-    unwritable: Option<String>,
+    pub(super) unwritable: Option<String>,
     pub(super) participant: Participant,
     pub(super) stay: Stay,
     pub(super) clock: BoardClock,
@@ -134,6 +134,10 @@ pub(crate) struct Writer {
     unshown: Option<String>,
     /// No call waits for a better answer any more.
     hurried: bool,
+    /// On the thread of a caller, which is not to be held up for seconds.
+    visits: bool,
+    /// What would take so long is left to the writer's thread.
+    pub(super) is_left: bool,
     /// Held by every call that asks the archive.
     fetching: Arc<()>,
     upkeep: Upkeep,
@@ -186,6 +190,8 @@ impl Writer {
             unwatched: None,
             unshown: None,
             hurried: false,
+            visits: false,
+            is_left: false,
             fetching: Arc::default(),
             upkeep: Upkeep::default(),
             has_returned: false,
@@ -238,11 +244,20 @@ impl Writer {
 
     /// A turn of somebody who is alone, while the thread sleeps. Whether that is to be woken for what came of it.
     pub fn turn_alone(&mut self, call: Queued) -> bool {
+        self.visits = true;
         self.take(Message::Call(call));
         self.attend();
         self.count_callers();
+        self.visits = false;
         let due_at = self.patience().map(|patience| Instant::now() + patience);
-        due_at.is_some_and(|due_at| self.wakes_at.is_none_or(|wakes_at| due_at < wakes_at))
+        let is_sooner = due_at.is_some_and(|due_at| self.wakes_at.is_none_or(|wakes_at| due_at < wakes_at));
+        std::mem::take(&mut self.is_left) || is_sooner
+    }
+
+    /// Whether what may take seconds is not to be done in this turn.
+    pub(super) fn leaves_it(&mut self) -> bool {
+        self.is_left |= self.visits;
+        self.visits
     }
 
     /// What was promised is done, and nobody can see any more that this process lives on the board.
@@ -356,13 +371,14 @@ impl Writer {
             match self.look_again() {
                 Ok(()) if is_past(self.last_reap) => self.look_alive(),
                 Ok(()) => {}
+                Err(_) if self.is_left => return,
                 Err(error) => tracing::warn!(%error, "the board could not be read"),
             }
         }
         self.unpark();
         let attends = lasts || !self.waiting.is_empty();
         let time_has_come = attends && is_past(self.failed_at) && self.time_has_come();
-        let edited = lasts && is_past(self.failed_at) && self.edited();
+        let edited = lasts && self.unwritable.is_none() && is_past(self.failed_at) && self.edited();
         if self.queue.is_empty() && !time_has_come && !edited {
             return;
         }
@@ -413,7 +429,7 @@ impl Writer {
         }
         let author = self.author();
         let opened = if exists {
-            Board::open(&self.dir, &author)
+            Board::open(&self.dir, self.unwritable.is_none().then_some(&author))
         } else {
             let board_id = format!("board-{}", self.chance.base32(10));
             Board::create(&self.dir, &author, &board_id)
@@ -446,6 +462,9 @@ impl Writer {
 
     /// Takes over or rejects the hand edits that wait, before anything else is answered.
     fn settle_edits(&mut self) {
+        if self.unwritable.is_some() {
+            return;
+        }
         while let Some(board) = &self.board
             && self.edits.read_next(board, self.clock.now(board.state.board().last_activity))
         {
@@ -530,6 +549,9 @@ impl Writer {
             }
             Err(error) => Err(CallError::Failed(error)),
         };
+        if self.is_left {
+            return self.leave(call);
+        }
         if let Err(error) = answer {
             return answer_one(call.reply, Err(error));
         }
@@ -544,6 +566,13 @@ impl Writer {
         let mut answers = vec![(call.reply, answer)];
         self.report_in(&mut answers);
         answers.into_iter().for_each(|(reply, answer)| self.answer_read(reply, answer));
+    }
+
+    /// To the writer's thread.
+    fn leave(&self, call: Queued) {
+        if let Err(TrySendError::Full(Message::Call(call))) = self.sender.try_send(Message::Call(call)) {
+            answer_one(call.reply, Err(BoardError::Overloaded { waiting: limit::QUEUED.max }.into()));
+        }
     }
 
     /// The first reply says what had to be mended.
@@ -702,6 +731,10 @@ impl Writer {
 
     /// Commits at once when the lock is free, else asks the locker for it.
     fn seek_lock(&mut self) {
+        // The last one that was to be started may have found no thread.
+        if let Err(error) = self.replace_locker() {
+            return self.refuse_queue(Arc::new(error));
+        }
         let (Some(board), Some(locker)) = (&self.board, &mut self.locker) else { return };
         if locker.waiting {
             return;
@@ -765,6 +798,8 @@ impl Writer {
                     self.advance();
                 }
             }
+            // The calls are still in the queue.
+            Err(_) if self.is_left => {}
             Err(error) => {
                 let error = Arc::new(error);
                 for (reply, _) in answers {
@@ -795,7 +830,13 @@ impl Writer {
 
     /// Asks the archive on another thread; the call comes back with what it answered.
     fn fetch(&mut self, mut call: Queued) {
+        if let Some(reason) = self.unwritable.as_ref().filter(|_| !call.prepared.annotations().read_only) {
+            return answer_one(call.reply, Err(BoardError::Forbidden(reason.clone()).into()));
+        }
         let opened = self.open(false).and_then(|()| self.look_again().map_err(Arc::new));
+        if self.is_left {
+            return self.leave(call);
+        }
         if let Err(error) = opened {
             return answer_one(call.reply, Err(CallError::Failed(error)));
         }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::pin::Pin;
 use std::process::Stdio;
 use std::sync::mpsc::channel;
@@ -15,6 +16,7 @@ use callboard::ops::EventFilter;
 use callboard::participant::{self, Caller, Handle, Options, Stay};
 use callboard::state::event::Event;
 use callboard::state::time::Timestamp;
+use rustix::fs::{CWD, RenameFlags};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -533,9 +535,8 @@ impl Clock for WatchedClock {
     }
 }
 
-#[test]
-fn lone_caller_is_served_on_its_own_thread_and_several_in_their_order_on_the_writers() {
-    let (board, inside) = (Board::new(), Inside::new());
+/// A participant that notes the threads on which its clock is read.
+fn watched(board: &Board, inside: &Inside) -> (Handle, Arc<Mutex<HashSet<ThreadId>>>) {
     let threads = Arc::default();
     let handle = participant::spawn(Options {
         dir: board.dir().to_owned(),
@@ -546,27 +547,42 @@ fn lone_caller_is_served_on_its_own_thread_and_several_in_their_order_on_the_wri
         seed: 1,
         worktree: None,
     });
+    was_here(&threads);
+    (handle, threads)
+}
+
+/// Since this was asked last.
+fn was_here(threads: &Mutex<HashSet<ThreadId>>) -> bool {
+    std::mem::take(&mut *threads.lock().unwrap()).contains(&thread::current().id())
+}
+
+/// Calls until it is taken to be alone, and has done nothing slow as such: after that it would not be for a while.
+fn be_alone(inside: &Inside, handle: &Handle, threads: &Mutex<HashSet<ThreadId>>) {
+    let served_here = || {
+        inside.ok(handle, "create_task", json!({"description": "d"}));
+        was_here(threads)
+    };
+    let alone = (0..1_000).find(|_| served_here() && served_here());
+    assert!(alone.is_some(), "the caller was never alone");
+}
+
+#[test]
+fn lone_caller_is_served_on_its_own_thread_and_several_in_their_order_on_the_writers() {
+    let (board, inside) = (Board::new(), Inside::new());
+    let (handle, threads) = watched(&board, &inside);
     let create = |id: &str, dependencies: Value| {
         let (handle, caller) = (&handle, Caller::default());
         let task = json!({"id": id, "description": "d", "dependencies": dependencies});
         async move { handle.call("create_task", task, &caller).await }
     };
-    let was_here = || std::mem::take(&mut *threads.lock().unwrap()).contains(&thread::current().id());
-
-    was_here();
     inside.runtime.block_on(create("first", json!([]))).unwrap();
-    assert!(!was_here(), "the board was made on the caller's thread");
-    // After a slow turn it takes a while.
-    let alone = (0..1_000).find(|number| {
-        inside.runtime.block_on(create(&format!("alone-{number}"), json!([]))).unwrap();
-        was_here()
-    });
-    assert!(alone.is_some(), "the caller was never alone");
+    assert!(!was_here(&threads), "the board was made on the caller's thread");
+    be_alone(&inside, &handle, &threads);
 
     let (one, two, three) = (create("a", json!([])), create("b", json!(["a"])), create("c", json!(["b"])));
     let together = inside.runtime.block_on(async { tokio::join!(one, two, three) });
     assert!(together.0.is_ok() && together.1.is_ok() && together.2.is_ok(), "{together:?}");
-    assert!(!was_here(), "one of several was served as if it were alone");
+    assert!(!was_here(&threads), "one of several was served as if it were alone");
     drop(handle);
     board.assert_file_is_the_replay();
 }
@@ -590,6 +606,32 @@ fn what_a_client_sends_at_once_is_done_in_its_order_by_a_process_that_was_alone(
     }
     drop(client);
     board.assert_file_is_the_replay();
+}
+
+#[test]
+fn lone_caller_does_not_put_a_deleted_board_back_on_its_own_thread() {
+    for tool in ["create_task", "get_status"] {
+        let (board, inside) = (Board::new(), Inside::new());
+        let (handle, threads) = watched(&board, &inside);
+        be_alone(&inside, &handle, &threads);
+        let empty = board.base().join("empty");
+        fs::DirBuilder::new().mode(0o700).create(&empty).unwrap();
+        let lock = fs::OpenOptions::new().create_new(true).write(true).mode(0o600).open(empty.join("lock")).unwrap();
+        lock.lock().unwrap();
+        rustix::fs::renameat_with(CWD, &empty, CWD, board.dir(), RenameFlags::EXCHANGE).unwrap();
+        let arguments = if tool == "get_status" { json!({}) } else { json!({"description": "e"}) };
+        let caller = Caller::default();
+        let call = handle.call(tool, arguments, &caller);
+        // Whoever keeps the thread waits for what only the thread can give.
+        let unlock = async {
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+            drop(lock);
+        };
+        let (answer, ()) = inside.runtime.block_on(async { tokio::join!(call, unlock) });
+        answer.unwrap_or_else(|error| panic!("{tool}: {error}"));
+        assert!(board.file("journal.db").exists());
+    }
 }
 
 #[test]

@@ -315,6 +315,9 @@ impl Writer {
                 board.give_up(prepared);
             }
             board.lock.release_state_file();
+            if settled.is_ok() && self.leaves_it() {
+                return;
+            }
             let settled = settled.and(self.regain_if_gone());
             // What could not be looked at, and is there all the same, was not put back, so it does not show this either.
             let unseen = verified.err().filter(|error| !matches!(error, DirectoryError::Replaced { .. }));

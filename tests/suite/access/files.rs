@@ -1,5 +1,6 @@
 //! What stands in the place of a board's file and is none: refused, with what to do, never followed, never waited for.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::os::unix::net::UnixListener;
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use callboard::clock::SystemClock;
 use callboard::filesystem::{self, Class, FileSystem};
-use callboard::participant::{self, Caller, Options, Stay};
+use callboard::participant::{self, Caller, Handle, Options, Stay};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::json;
 
@@ -238,4 +239,48 @@ fn board_where_nothing_must_be_written_is_read() {
     assert!(error.message().contains("--allow-network-filesystem"), "{}", error.message());
     assert_eq!(error.data()["code"], "board_forbidden");
     assert_eq!(board.document()["seq"], before);
+}
+
+#[test]
+fn board_where_nothing_must_be_written_is_not_mended() {
+    let board = furnished();
+    let listing = || {
+        let names = fs::read_dir(board.dir()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        // What a reader's connection needs comes and goes.
+        names.filter(|name| !name.starts_with("journal.db-")).collect::<BTreeSet<_>>()
+    };
+    let reader = |seed| {
+        participant::spawn(Options {
+            dir: board.dir().to_owned(),
+            stay: Stay::Lasting,
+            unwritable: Some("it is far away".to_owned()),
+            forbidden: None,
+            clock: Box::new(SystemClock::default()),
+            seed,
+            worktree: None,
+        })
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let call =
+        |handle: &Handle, tool: &str, arguments| runtime.block_on(handle.call(tool, arguments, &Caller::default()));
+    let before = listing();
+    let handle = reader(1);
+    assert_eq!(call(&handle, "get_task", json!({"task_id": "t1"})).unwrap()["task"]["id"], "t1");
+    let error = call(&handle, "create_snapshot", json!({})).unwrap_err();
+    assert_eq!(error.data()["code"], "board_forbidden");
+    assert_eq!(listing(), before, "a snapshot was taken all the same");
+
+    fs::write(board.file("mcp-state.json"), "no state").unwrap();
+    let another = reader(2);
+    assert_eq!(call(&another, "get_task", json!({"task_id": "t1"})).unwrap()["task"]["id"], "t1");
+    assert_eq!(fs::read_to_string(board.file("mcp-state.json")).unwrap(), "no state");
+    assert_eq!(listing(), before, "the state file was mended");
+
+    for name in ["journal.db", "journal.db-wal", "journal.db-shm", "lock", "state-lock"] {
+        drop(fs::remove_file(board.file(name)));
+    }
+    let left = listing();
+    let error = call(&handle, "get_task", json!({"task_id": "t1"})).unwrap_err();
+    assert_eq!(error.data()["code"], "board_replaced");
+    assert_eq!(listing(), left, "the board was put back");
 }
