@@ -6,13 +6,14 @@
 //! something changes.
 
 mod batch;
+mod reads;
 mod round;
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
+use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::{Duration, Instant};
 
 use notify::RecommendedWatcher;
@@ -22,7 +23,7 @@ use tokio::sync::oneshot;
 use super::board::{self, Board, BoardError, CaughtUp, LOCK_PATIENCE, NoHistory};
 use super::directory::{PresenceLock, is_present};
 use super::edits::{Edits, Examined};
-use super::feed::{Feed, Item};
+use super::feed::Feed;
 use super::hints::{self, Hint};
 use super::locker::Locker;
 use super::metrics::Metrics;
@@ -374,6 +375,8 @@ impl Writer {
                 Err(_) if self.is_left => return,
                 Err(error) => tracing::warn!(%error, "the board could not be read"),
             }
+            // Whatever was in the way may be gone.
+            self.show_what_is_unshown();
         }
         self.unpark();
         let attends = lasts || !self.waiting.is_empty();
@@ -540,41 +543,6 @@ impl Writer {
         self.rounds.note(newest);
     }
 
-    /// Answers from the replica, after catching up; without a board, from the empty state.
-    fn read(&mut self, call: Queued, may_wait: bool) {
-        let answer = match self.open(false) {
-            Ok(()) => self.look_again().map_err(Arc::new).map_err(CallError::Failed),
-            Err(error) if matches!(*error, BoardError::Absent { .. }) => {
-                board::before_first_write(&self.dir).map(drop).map_err(CallError::from)
-            }
-            Err(error) => Err(CallError::Failed(error)),
-        };
-        if self.is_left {
-            return self.leave(call);
-        }
-        if let Err(error) = answer {
-            return answer_one(call.reply, Err(error));
-        }
-        if may_wait && self.would_wait(&call) {
-            return self.park(call);
-        }
-        let executed = self.with_call(&call, |state, prepared, call| ops::execute(state, prepared, call));
-        let answer = match executed {
-            Ok(executed) => executed.answer.map_err(CallError::Refused),
-            Err(error) => Err(CallError::Failed(Arc::new(error.into()))),
-        };
-        let mut answers = vec![(call.reply, answer)];
-        self.report_in(&mut answers);
-        answers.into_iter().for_each(|(reply, answer)| self.answer_read(reply, answer));
-    }
-
-    /// To the writer's thread.
-    fn leave(&self, call: Queued) {
-        if let Err(TrySendError::Full(Message::Call(call))) = self.sender.try_send(Message::Call(call)) {
-            answer_one(call.reply, Err(BoardError::Overloaded { waiting: limit::QUEUED.max }.into()));
-        }
-    }
-
     /// The first reply says what had to be mended.
     fn report_in(&mut self, answers: &mut Answers) {
         let succeeded = |(reply, answer): &&mut (oneshot::Sender<Answer>, Answer)| answer.is_ok() && !reply.is_closed();
@@ -584,43 +552,6 @@ impl Writer {
         {
             add_warning(reply, &report);
         }
-    }
-
-    /// Brings the replica up to date; without a board there is nothing to bring.
-    fn look(&mut self) -> Result<(), CallError> {
-        match self.open(false) {
-            Ok(()) => Ok(self.look_again()?),
-            Err(error) if matches!(*error, BoardError::Absent { .. }) => Ok(()),
-            Err(error) => Err(CallError::Failed(error)),
-        }
-    }
-
-    fn show(&mut self, look: Look) {
-        match (self.look(), &self.board) {
-            (Err(error), _) => look(Err(error)),
-            (Ok(()), Some(board)) => {
-                board.settle_for_reading();
-                look(Ok(&board.state));
-            }
-            (Ok(()), None) => match board::before_first_write(&self.dir) {
-                Ok(state) => look(Ok(&state)),
-                Err(error) => look(Err(error.into())),
-            },
-        }
-    }
-
-    fn past(&mut self, seq: u64, limit: usize) -> Result<Past, CallError> {
-        self.look()?;
-        let Some(board) = &mut self.board else { return Ok(Past { items: Vec::new(), head: 0 }) };
-        if limit == 0 {
-            // Whoever begins to listen may have been told by another process of what is not settled here.
-            board.settle_for_reading();
-        }
-        let head = board.settled_seq();
-        let (_, history, _) = board.split();
-        let limit = limit.min(usize::try_from(head.saturating_sub(seq)).unwrap_or(usize::MAX));
-        let events = history.events_after(seq, limit).map_err(|detail| Refusal::HistoryUnread { detail })?;
-        Ok(Past { items: events.into_iter().filter_map(Item::new).collect(), head })
     }
 
     fn would_wait(&mut self, call: &Queued) -> bool {
@@ -825,45 +756,6 @@ impl Writer {
     fn tend_board(&mut self) {
         if let Some(board) = &self.board {
             self.upkeep.look(board, self.clock.now(board.state.board().last_activity), self.stay);
-        }
-    }
-
-    /// Asks the archive on another thread; the call comes back with what it answered.
-    fn fetch(&mut self, mut call: Queued) {
-        if let Some(reason) = self.unwritable.as_ref().filter(|_| !call.prepared.annotations().read_only) {
-            return answer_one(call.reply, Err(BoardError::Forbidden(reason.clone()).into()));
-        }
-        let opened = self.open(false).and_then(|()| self.look_again().map_err(Arc::new));
-        if self.is_left {
-            return self.leave(call);
-        }
-        if let Err(error) = opened {
-            return answer_one(call.reply, Err(CallError::Failed(error)));
-        }
-        if let Err(refusal) = self.with_call(&call, |state, prepared, call| ops::admit(state, prepared, call)) {
-            return self.answer_read(call.reply, Err(CallError::Refused(refusal)));
-        }
-        let waiting = Arc::strong_count(&self.fetching);
-        let Some(board) = self.board.as_ref().filter(|_| waiting <= limit::FETCHING.max) else {
-            return answer_one(call.reply, Err(BoardError::Overloaded { waiting }.into()));
-        };
-        let archive = board.archive(self.clock.now(board.state.board().last_activity));
-        let (sender, fetching) = (self.sender.clone(), Arc::clone(&self.fetching));
-        let ask = move || {
-            let fetched = call.prepared.fetch(&archive);
-            drop((archive, fetching));
-            match fetched {
-                Ok(fetched) => {
-                    (call.fetched, call.entered) = (Some(Box::new(fetched)), Instant::now());
-                    // Nobody waits when the writer has ended.
-                    drop(sender.send(Message::Call(call)));
-                }
-                Err(refusal) => answer_one(call.reply, Err(CallError::Refused(refusal))),
-            }
-        };
-        // Without a thread the call is dropped, and its caller hears that.
-        if let Err(error) = std::thread::Builder::new().name("archive".to_owned()).spawn(ask) {
-            tracing::error!(%error, "no thread for the archive");
         }
     }
 }

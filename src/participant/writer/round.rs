@@ -171,8 +171,8 @@ impl Writer {
         }
     }
 
-    /// Whoever kept this process from showing what it did has let go.
-    fn show_what_is_unshown(&mut self) {
+    /// Whoever or whatever kept this process from showing what it did may have let go.
+    pub(super) fn show_what_is_unshown(&mut self) {
         if !self.rounds.is_owed()
             && self.unshown.is_some()
             && let Some(board) = &self.board

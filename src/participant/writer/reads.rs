@@ -1,0 +1,126 @@
+//! What is answered from the replica and records nothing.
+
+use std::sync::Arc;
+use std::sync::mpsc::TrySendError;
+use std::time::Instant;
+
+use super::{Look, Message, Writer, answer_one};
+use crate::ops::{self, History};
+use crate::participant::board::{self, BoardError};
+use crate::participant::feed::Item;
+use crate::participant::{CallError, Past, Queued};
+use crate::state::limit;
+use crate::state::refusal::Refusal;
+
+impl Writer {
+    /// Answers from the replica, after catching up; without a board, from the empty state.
+    pub(super) fn read(&mut self, call: Queued, may_wait: bool) {
+        let answer = match self.open(false) {
+            Ok(()) => self.look_again().map_err(Arc::new).map_err(CallError::Failed),
+            Err(error) if matches!(*error, BoardError::Absent { .. }) => {
+                board::before_first_write(&self.dir).map(drop).map_err(CallError::from)
+            }
+            Err(error) => Err(CallError::Failed(error)),
+        };
+        if self.is_left {
+            return self.leave(call);
+        }
+        if let Err(error) = answer {
+            return answer_one(call.reply, Err(error));
+        }
+        if may_wait && self.would_wait(&call) {
+            return self.park(call);
+        }
+        let executed = self.with_call(&call, |state, prepared, call| ops::execute(state, prepared, call));
+        let answer = match executed {
+            Ok(executed) => executed.answer.map_err(CallError::Refused),
+            Err(error) => Err(CallError::Failed(Arc::new(error.into()))),
+        };
+        let mut answers = vec![(call.reply, answer)];
+        self.report_in(&mut answers);
+        answers.into_iter().for_each(|(reply, answer)| self.answer_read(reply, answer));
+    }
+
+    /// To the writer's thread.
+    fn leave(&self, call: Queued) {
+        if let Err(TrySendError::Full(Message::Call(call))) = self.sender.try_send(Message::Call(call)) {
+            answer_one(call.reply, Err(BoardError::Overloaded { waiting: limit::QUEUED.max }.into()));
+        }
+    }
+
+    /// Brings the replica up to date; without a board there is nothing to bring.
+    fn look(&mut self) -> Result<(), CallError> {
+        match self.open(false) {
+            Ok(()) => Ok(self.look_again()?),
+            Err(error) if matches!(*error, BoardError::Absent { .. }) => Ok(()),
+            Err(error) => Err(CallError::Failed(error)),
+        }
+    }
+
+    pub(super) fn show(&mut self, look: Look) {
+        match (self.look(), &self.board) {
+            (Err(error), _) => look(Err(error)),
+            (Ok(()), Some(board)) => {
+                board.settle_for_reading();
+                look(Ok(&board.state));
+            }
+            (Ok(()), None) => match board::before_first_write(&self.dir) {
+                Ok(state) => look(Ok(&state)),
+                Err(error) => look(Err(error.into())),
+            },
+        }
+    }
+
+    pub(super) fn past(&mut self, seq: u64, limit: usize) -> Result<Past, CallError> {
+        self.look()?;
+        let Some(board) = &mut self.board else { return Ok(Past { items: Vec::new(), head: 0 }) };
+        if limit == 0 {
+            // Whoever begins to listen may have been told by another process of what is not settled here.
+            board.settle_for_reading();
+        }
+        let head = board.settled_seq();
+        let (_, history, _) = board.split();
+        let limit = limit.min(usize::try_from(head.saturating_sub(seq)).unwrap_or(usize::MAX));
+        let events = history.events_after(seq, limit).map_err(|detail| Refusal::HistoryUnread { detail })?;
+        Ok(Past { items: events.into_iter().filter_map(Item::new).collect(), head })
+    }
+
+    /// Asks the archive on another thread; the call comes back with what it answered.
+    pub(super) fn fetch(&mut self, mut call: Queued) {
+        if let Some(reason) = self.unwritable.as_ref().filter(|_| !call.prepared.annotations().read_only) {
+            return answer_one(call.reply, Err(BoardError::Forbidden(reason.clone()).into()));
+        }
+        let opened = self.open(false).and_then(|()| self.look_again().map_err(Arc::new));
+        if self.is_left {
+            return self.leave(call);
+        }
+        if let Err(error) = opened {
+            return answer_one(call.reply, Err(CallError::Failed(error)));
+        }
+        if let Err(refusal) = self.with_call(&call, |state, prepared, call| ops::admit(state, prepared, call)) {
+            return self.answer_read(call.reply, Err(CallError::Refused(refusal)));
+        }
+        let waiting = Arc::strong_count(&self.fetching);
+        let Some(board) = self.board.as_ref().filter(|_| waiting <= limit::FETCHING.max) else {
+            return answer_one(call.reply, Err(BoardError::Overloaded { waiting }.into()));
+        };
+        let archive = board.archive(self.clock.now(board.state.board().last_activity));
+        let (sender, fetching) = (self.sender.clone(), Arc::clone(&self.fetching));
+        let ask = move || {
+            let fetched = call.prepared.fetch(&archive);
+            drop((archive, fetching));
+            match fetched {
+                Ok(fetched) => {
+                    (call.fetched, call.entered) = (Some(Box::new(fetched)), Instant::now());
+                    // Nobody waits when the writer has ended.
+                    drop(sender.send(Message::Call(call)));
+                }
+                Err(refusal) => answer_one(call.reply, Err(CallError::Refused(refusal))),
+            }
+        };
+        // Without a thread the call is dropped, and its caller hears that.
+        if let Err(error) = std::thread::Builder::new().name("archive".to_owned()).spawn(ask) {
+            tracing::error!(%error, "no thread for the archive");
+        }
+    }
+}
