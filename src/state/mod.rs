@@ -172,7 +172,7 @@ impl State {
             grace_until: None,
             archived: Archived::default(),
             archived_runs: Archived::default(),
-            spent_attempts: BTreeMap::new(),
+            spent_attempts: Arc::default(),
             undone: Vec::new(),
             plans: Arc::from([]),
         };
@@ -409,8 +409,8 @@ impl State {
     pub fn settle(&mut self) {
         let seq = self.board.seq;
         for undo in self.undo.drain(..) {
-            // Only what goes by a name of its own may have been there before, and have been removed.
-            let anew = matches!(undo, Undo::Workflow(_, None) | Undo::Checkpoint(_, None));
+            // Only what goes by a name of its own, or was taken for dead, may have been there before, and have been removed.
+            let anew = matches!(undo, Undo::Participant(_, None) | Undo::Workflow(_, None) | Undo::Checkpoint(_, None));
             let entity = match undo {
                 Undo::Head(..) | Undo::Board(_) | Undo::Remembered(_) => None,
                 Undo::Task(ordinal, old) => {

@@ -149,13 +149,13 @@ impl Live {
     }
 }
 
-/// The live file, if it is one of `left`.
+/// The live file, if it is the last of `left`: one from before, that somebody has put back, lacks what was shown since.
 fn open_live(dir: &Path, left: &[FileIdentity]) -> io::Result<Option<(File, FileIdentity)>> {
     // What cannot be opened, no projection has left.
     let Ok(Some(file)) = open_regular(&dir.join(FILE_NAME)) else { return Ok(None) };
     let (file, _) = file.into_parts();
     let identity = FileIdentity::from(&file.metadata()?);
-    Ok(left.contains(&identity).then_some((file, identity)))
+    Ok((left.last() == Some(&identity)).then_some((file, identity)))
 }
 
 #[derive(Debug, Default)]
@@ -296,6 +296,10 @@ fn write_into(spare: Spare, books: &mut Books, state: &State, head: &[u8]) -> io
     let Asked::Granted(lease) = lease::ask(&spare.file) else { return Ok(None) };
     let mut there = Vec::new();
     let differs = differing(&spare.file, 0, head, &mut there)?;
+    // Within one tick of the file system's clock somebody may have died while writing into it.
+    if super::parse_head(&there).is_none_or(|found| found.seq != spare.header.seq) {
+        return Ok(None);
+    }
     spare.file.write_all_at(b" ", 0)?;
     let mut written = 1;
     for (at, bytes) in &pieces {
@@ -305,7 +309,8 @@ fn write_into(spare: Spare, books: &mut Books, state: &State, head: &[u8]) -> io
             written += end - start;
         }
     }
-    drop(lease);
+    // Whoever is about to open it waits until it is valid again.
+    lease.keep();
     let head = head[..differs.end.max(1)].to_vec();
     Ok(Some(Unfinished { path: spare.path, file: spare.file, head, written }))
 }

@@ -13,8 +13,25 @@ pub enum Asked<'a> {
     Unsupported,
 }
 
-/// Given back when dropped.
+/// Given back when dropped, if it is not kept.
 pub struct Lease<'a>(&'a File);
+
+impl Lease<'_> {
+    /// Until it is given back, or the file is closed.
+    pub fn keep(self) {
+        std::mem::forget(self);
+    }
+}
+
+/// The lease on the file, if there is one that was kept.
+#[cfg(target_os = "linux")]
+pub fn give_back(file: &File) {
+    // Without one this is refused.
+    drop(command(file, libc::F_SETLEASE, libc::F_UNLCK));
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn give_back(_: &File) {}
 
 #[cfg(target_os = "linux")]
 pub fn ask(file: &File) -> Asked<'_> {
@@ -50,7 +67,6 @@ fn command(file: &File, command: libc::c_int, argument: libc::c_int) -> io::Resu
 #[cfg(target_os = "linux")]
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
-        // Closing the file would do the same.
-        drop(command(self.0, libc::F_SETLEASE, libc::F_UNLCK));
+        give_back(self.0);
     }
 }

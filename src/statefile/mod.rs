@@ -101,6 +101,7 @@ impl Unfinished {
     fn finish(&self) -> io::Result<FileIdentity> {
         failpoint::hit("slots-written")?;
         self.file.write_all_at(&self.head, 0)?;
+        lease::give_back(&self.file);
         Ok(FileIdentity::from(&self.file.metadata()?))
     }
 }

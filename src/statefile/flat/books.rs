@@ -300,6 +300,8 @@ impl Books {
             let field = Field::of(entity);
             match (self.entries.get(entity).copied(), rendering_of(entity, state)?) {
                 (None, None) => {}
+                // The file shows it, and nobody knows where.
+                (None, Some(_)) if seq <= shown => return Ok(None),
                 (None, Some(rendered)) => drop(new.insert(entity.clone(), (seq, rendered))),
                 (Some(entry), None) => {
                     self.entries.remove(entity);

@@ -105,6 +105,18 @@ impl Table {
         }
     }
 
+    /// A process records `event` and dies while it waits for the journal to be durable.
+    fn die(&mut self, process: &mut Process, event: Value) {
+        self.catch_up(process);
+        self.record(process, event);
+        process.state.settle();
+        let found = FileIdentity::of(self.dir.path()).unwrap();
+        let unplaced = process.projection.prepare(&mut process.state, found, self.left.clone()).unwrap();
+        if self.timeless {
+            unplaced.file.file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        }
+    }
+
     /// As if the file had been written within the same tick as all before.
     fn take_back_time(&mut self, projection: &mut Projection) {
         fs::File::open(self.path()).unwrap().file().set_modified(SystemTime::UNIX_EPOCH).unwrap();
@@ -159,8 +171,14 @@ impl Table {
                 json!({"kind": "discovery_added", "discovery": self.name("d"), "agent": "a", "content":
                     self.chance.text(), "task_id": id, "files": [self.chance.text()], "supersedes": older})
             }
-            8 => json!({"kind": "participant_joined", "participant":
-                {"id": self.name("p"), "pid": 7, "joined_at": "2026-03-01T12:00:00Z"}}),
+            8 => {
+                // Often one that was taken for dead.
+                let gone =
+                    ["p-a", "p-b"].into_iter().find(|id| state.participant(&ParticipantId::trusted(*id)).is_none());
+                let id = gone.map_or_else(|| self.name("p"), str::to_owned);
+                json!({"kind": "participant_joined", "participant":
+                    {"id": id, "pid": 7, "joined_at": "2026-03-01T12:00:00Z"}})
+            }
             9 => match state.participants().next() {
                 Some(one) => json!({"kind": "participant_gone", "participant": one.id.as_str(),
                     "grace_until": "2026-03-01T12:02:00Z"}),
@@ -290,7 +308,13 @@ fn processes_that_take_turns_show_every_state_and_change_no_file_that_somebody_h
             let number = table.chance.below(processes.len());
             let events = [0, 1, 1, 1, 2, 9][table.chance.below(6)];
             if events == 0 && table.chance.below(3) == 0 {
-                processes[number] = table.start(number == 3);
+                let another = table.start(number == 3);
+                let mut process = std::mem::replace(&mut processes[number], another);
+                if table.chance.below(2) == 0 {
+                    table.catch_up(&mut process);
+                    let event = table.event(&process.state);
+                    table.die(&mut process, event);
+                }
                 restarts += 1;
             }
             let before = table.journal.len();
@@ -323,17 +347,100 @@ fn processes_that_take_turns_show_every_state_and_change_no_file_that_somebody_h
 }
 
 #[test]
+fn whoever_opens_the_spare_while_it_is_written_waits_until_it_is_valid() {
+    let mut table = Table::new(1);
+    let mut process = table.start(false);
+    for _ in 0..3 {
+        table.turn(&mut process, 1);
+    }
+    table.record(&mut process, json!({"kind": "paused", "reason": "lunch"}));
+    process.state.settle();
+    let found = FileIdentity::of(table.dir.path()).unwrap();
+    let unplaced = process.projection.prepare(&mut process.state, found, table.left.clone()).unwrap();
+    let path = spare::path(table.dir.path());
+    assert_eq!(unplaced.file.path, path, "it was not written into the spare");
+    let open =
+        || std::fs::OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(&path);
+    assert_eq!(open().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    process.projection.place(unplaced, found, |_| Ok(())).unwrap();
+    table.check(&process);
+    open().unwrap();
+}
+
+#[test]
+fn spare_that_was_put_back_is_no_ground_to_go_on_from() {
+    for seed in 0..12 {
+        let mut table = Table::new(seed);
+        let mut process = table.start(false);
+        for _ in 0..40 {
+            table.turn(&mut process, 2);
+            let dir = table.dir.path();
+            if table.chance.0.is_multiple_of(5) && spare::path(dir).exists() {
+                fs::rename(spare::path(dir), dir.join(FILE_NAME)).unwrap();
+                table.turn(&mut process, 1);
+            }
+            table.check(&process);
+        }
+    }
+}
+
+/// One after the other, each shown.
+fn do_all(table: &mut Table, process: &mut Process, events: &[Value]) {
+    table.catch_up(process);
+    for event in events {
+        table.record(process, event.clone());
+        process.state.settle();
+        table.write(process);
+        table.check(process);
+    }
+}
+
+#[test]
+fn participant_that_was_taken_for_dead_is_shown_again() {
+    let joined = |id: &str| {
+        let participant = json!({"id": id, "pid": 7, "joined_at": "2026-03-01T12:00:00Z"});
+        json!({"kind": "participant_joined", "participant": participant})
+    };
+    let gone = |id: &str| json!({"kind": "participant_gone", "participant": id, "grace_until": "2026-03-01T12:02:00Z"});
+    let resumed = || json!({"kind": "resumed"});
+    for id in ["p-a", "p-c"] {
+        let mut table = Table::new(1);
+        let mut processes = [(); 2].map(|()| table.start(false));
+        table.turn(&mut processes[0], 9);
+        let [one, other] = &mut processes;
+        do_all(&mut table, one, &[joined("p-a"), joined("p-b"), joined("p-c"), joined("p-d")]);
+        do_all(&mut table, other, &[resumed(), resumed()]);
+        for _ in 0..3 {
+            do_all(&mut table, one, &[resumed(), resumed()]);
+            do_all(&mut table, other, &[gone(id)]);
+            do_all(&mut table, one, &[joined(id), resumed()]);
+            do_all(&mut table, other, &[resumed(), resumed()]);
+        }
+    }
+}
+
+#[test]
+fn spare_in_which_somebody_has_died_is_not_gone_on_with() {
+    let mut table = Table::new(3);
+    assert!(table.timeless);
+    let updated = |text: &str| json!({"kind": "task_updated", "task": "t", "change": {"description": text}});
+    let mut processes = [(); 2].map(|()| table.start(false));
+    let [one, other] = &mut processes;
+    table.turn(one, 1);
+    let tasks = json!([{"id": "t", "description": "before", "priority": 5, "max_attempts": 9}]);
+    do_all(&mut table, one, &[json!({"kind": "tasks_created", "tasks": tasks})]);
+    do_all(&mut table, other, &[json!({"kind": "resumed"}), json!({"kind": "resumed"})]);
+    do_all(&mut table, one, &[json!({"kind": "resumed"}), json!({"kind": "resumed"})]);
+    table.record(one, json!({"kind": "paused"}));
+    one.state.settle();
+    table.die(other, updated("behind"));
+    table.write(one);
+    table.check(one);
+}
+
+#[test]
 fn plan_that_was_another_meanwhile_is_shown_again() {
     let plan = |plan: &str| json!({"kind": "plan_set", "goal": "all of it", "master_plan": plan});
-    let do_all = |table: &mut Table, process: &mut Process, events: &[Value]| {
-        table.catch_up(process);
-        for event in events {
-            table.record(process, event.clone());
-            process.state.settle();
-            table.write(process);
-            table.check(process);
-        }
-    };
     let mut table = Table::new(1);
     let mut processes = [(); 2].map(|()| table.start(false));
     table.turn(&mut processes[0], 9);
