@@ -161,6 +161,7 @@ impl Edits {
         };
         if let Err(error) = concluded {
             tracing::warn!(%error, "an edited state file could not be put away");
+            self.retry_at = Some(Instant::now() + NEXT_TRY);
         }
     }
 

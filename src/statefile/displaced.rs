@@ -168,8 +168,14 @@ pub fn reject(dir: &Path, file: &Path, reason: &str, now: Timestamp) -> io::Resu
         _ => super::write_new(Path::new(&text), reason.as_bytes())?,
     };
     if !is_irregular(file) {
-        chmodat(CWD, file, Mode::RUSR | Mode::WUSR, rustix::fs::AtFlags::empty())?;
+        // Another user's stays as it is.
+        _ = chmodat(CWD, file, Mode::RUSR | Mode::WUSR, rustix::fs::AtFlags::empty());
     }
-    fs::rename(file, &path)?;
-    Ok(path)
+    match fs::rename(file, &path) {
+        Ok(()) => Ok(path),
+        Err(error) => {
+            drop(fs::remove_file(&text));
+            Err(error)
+        }
+    }
 }

@@ -439,6 +439,14 @@ fn a_file_that_no_projection_has_left_is_kept() {
 }
 
 #[test]
+fn edit_that_cannot_be_put_away_leaves_no_reason_behind_every_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let gone = dir.path().join("gone");
+    displaced::reject(dir.path(), &gone, "because", Timestamp::default()).unwrap_err();
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
 fn what_somebody_saved_is_kept_under_the_spares_name_and_what_a_projection_left_is_not() {
     let dir = dir();
     for mut kept in Kept::both(dir.path()) {
