@@ -397,7 +397,7 @@ impl State {
     pub(super) fn number_above_spent(&mut self, task: &mut Task) {
         if let Some(attempt) = self.board.spent_attempts.get(&task.id).copied() {
             (task.attempt, task.uncounted) = (attempt, attempt);
-            self.edit_board(|board| _ = board.spent_attempts.remove(&task.id));
+            self.edit_board(|board| _ = Arc::make_mut(&mut board.spent_attempts).remove(&task.id));
         }
     }
 

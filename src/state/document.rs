@@ -67,8 +67,8 @@ pub struct Board {
     #[serde(default, skip_serializing_if = "Archived::is_empty")]
     pub archived_runs: Archived,
     /// The last attempts of tasks that a restore has taken away, so that a task of that id never uses their numbers.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub spent_attempts: BTreeMap<TaskId, u32>,
+    #[serde(default, skip_serializing_if = "are_none_spent")]
+    pub spent_attempts: Arc<BTreeMap<TaskId, u32>>,
     /// What restores have undone, in their order: the idempotency keys of those events are free.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undone: Vec<Undone>,
@@ -83,8 +83,12 @@ impl Board {
         Arc::ptr_eq(&self.goal, &other.goal)
             && Arc::ptr_eq(&self.master_plan, &other.master_plan)
             && Arc::ptr_eq(&self.plans, &other.plans)
-            && self.spent_attempts == other.spent_attempts
+            && Arc::ptr_eq(&self.spent_attempts, &other.spent_attempts)
     }
+}
+
+fn are_none_spent(spent: &BTreeMap<TaskId, u32>) -> bool {
+    spent.is_empty()
 }
 
 fn no_plans() -> Arc<[PlanVersion]> {

@@ -32,7 +32,7 @@ impl State {
         for (id, stub) in &mut document.retired {
             stub.attempt = stub.attempt.max(spent.remove(id).unwrap_or_default());
         }
-        document.board.spent_attempts = spent;
+        document.board.spent_attempts = Arc::new(spent);
         document.agents = self.agents_with(&target.agents);
         // What was said since is not unsaid, and what was read stays read.
         document.messages = self.messages().map(|one| (**one).clone()).collect();
@@ -83,7 +83,7 @@ impl State {
 
     /// The highest attempt of every task that had one.
     fn spent_attempts(&self) -> BTreeMap<TaskId, u32> {
-        let mut spent = self.board().spent_attempts.clone();
+        let mut spent = BTreeMap::clone(&self.board().spent_attempts);
         let live = self.tasks().map(|task| (&task.id, task.attempt));
         let retired = self.retired().map(|(id, stub)| (id, stub.attempt));
         for (id, attempt) in live.chain(retired).filter(|(_, attempt)| *attempt > 0) {

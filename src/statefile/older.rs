@@ -121,7 +121,7 @@ pub fn import(bytes: &[u8]) -> Found {
         grace_until: None,
         archived: Archived::default(),
         archived_runs: Archived::default(),
-        spent_attempts: BTreeMap::new(),
+        spent_attempts: Arc::default(),
         undone: Vec::new(),
         plans: Arc::from([]),
     };

@@ -1,7 +1,6 @@
 //! The long fields of the board, which hardly change: goal and plan. They are counted apart in the checksum, so that a
 //! commit costs the same however long they are.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
@@ -76,7 +75,7 @@ pub fn short(board: &Board) -> Board {
         goal: Arc::from(""),
         master_plan: Arc::from(""),
         paused: board.paused.clone(),
-        spent_attempts: BTreeMap::new(),
+        spent_attempts: Arc::default(),
         undone: board.undone.clone(),
         plans: Arc::from([]),
         ..*board
