@@ -43,11 +43,17 @@ impl Default for Changed {
     }
 }
 
+/// Of more than so many it is not remembered which.
+const REMEMBERED: usize = 1 << 16;
+
 impl Changed {
     pub(super) fn note(&mut self, entity: Entity, change: Change) {
         if let Self::Entities(entities) = self {
             let known = entities.entry(entity).or_insert(change);
             *known = Change { seq: change.seq, anew: known.anew || change.anew };
+            if entities.len() > REMEMBERED {
+                *self = Self::Everything;
+            }
         }
     }
 
