@@ -1,9 +1,12 @@
 //! What time alone brings: leases that end and finished tasks that retire. Time is an argument.
 
+use std::collections::HashMap;
+
 use super::State;
 use super::agent::Participant;
 use super::digest::sha256;
 use super::event::Event;
+use super::id::TaskId;
 use super::policy::Policy;
 use super::run::{stopped, timed_out};
 use super::task::Task;
@@ -39,7 +42,9 @@ impl State {
         let of_tasks = surplus(self.index.finished().len());
         let of_runs = surplus(self.runs().over().len());
         let oldest = self.index.finished().filter_map(|ordinal| self.tasks.get(ordinal));
-        let oldest = oldest.take(of_tasks.map_or(0, |_| usize::MAX)).filter(|task| !self.is_needed(task));
+        let mut differ = HashMap::new();
+        let mut stays = |task: &Task| self.is_needed(task) || self.decides_on_parent(task, &mut differ);
+        let oldest = oldest.take(of_tasks.map_or(0, |_| usize::MAX)).filter(|task| !stays(task));
         let runs = self.runs().over().filter_map(|ordinal| self.tasks.get(ordinal));
         let runs = runs.take(of_runs.unwrap_or_default()).filter(|task| self.index.dependents(&task.id).is_empty());
         let oldest = oldest.take(of_tasks.unwrap_or_default()).chain(runs);
@@ -54,6 +59,14 @@ impl State {
             || self.is_parent(&task.id)
             || self.ancestors(task).any(|above| !above.status.may_retire())
             || dependents.iter().filter_map(|ordinal| self.tasks.get(*ordinal)).any(|task| !task.status.may_retire())
+    }
+
+    /// Its parent has its status from it and not from all parts, so that without it the parent might have another.
+    /// `differ` keeps of which parents the parts differ.
+    fn decides_on_parent<'s>(&'s self, task: &Task, differ: &mut HashMap<&'s TaskId, bool>) -> bool {
+        let parent = task.parent.as_ref().and_then(|id| self.task(id)).filter(|parent| parent.status == task.status);
+        let parts_differ = |id| self.parts(id).any(|part| part.status != task.status);
+        parent.is_some_and(|parent| *differ.entry(&parent.id).or_insert_with_key(|id| parts_differ(id)))
     }
 
     /// `participant` is dead: its agents have the grace to come back.

@@ -130,6 +130,25 @@ fn finished_parts_stay_while_their_parents_are_open() {
 }
 
 #[test]
+fn done_parts_stay_until_those_that_were_called_off_are_gone() {
+    let mut world = World::with_policy(Policy { keep_finished: 2, ..Policy::default() }).agent("a1");
+    for (id, path) in [("p", "P1"), ("a", "P1.M1"), ("b", "P1.M2")] {
+        world.create(id, json!({"path": path}));
+    }
+    world.create("next", json!({"dependencies": ["p"]}));
+    world.claim("a1", "a");
+    world.complete("a1", "a");
+    world.at(SECOND).nobody().call("cancel_task", json!({"task_id": "b"})).expect("called off");
+    assert_eq!((world.status("p"), world.state.ready_count()), (TaskStatus::Done, 1));
+    world.at(SECOND).at(SECOND);
+    assert_eq!((world.status("p"), world.state.ready_count()), (TaskStatus::Done, 1), "nothing has changed but time");
+    assert_eq!(world.state.live_tasks(), 3, "one has retired");
+    world.policy.keep_finished = 0;
+    world.at(SECOND).at(SECOND);
+    assert_eq!((world.status("p"), world.state.live_tasks()), (TaskStatus::Done, 2), "what is needed stays");
+}
+
+#[test]
 fn explanations_name_every_reason_and_who_could() {
     let mut world = tree();
     world.create("gpu", json!({"demands": {"capabilities": ["gpu"]}, "dependencies": ["m1"]}));
