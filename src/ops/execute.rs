@@ -205,29 +205,43 @@ impl Run<'_, '_> {
     fn known_key(&mut self, prepared: &dyn Prepared) -> Result<Option<Idempotency>, Refusal> {
         let Some(key) = prepared.idempotency_key().filter(|key| !key.is_empty()) else { return Ok(None) };
         limit::IDEMPOTENCY_KEY.check_text(key)?;
-        let params = sha256(prepared.params().to_string())[..32].to_owned();
-        let idempotency =
-            Idempotency { key: format!("{}/{}/{key}", self.key_scope(prepared), prepared.name()), params };
-        if let Some(known) = self.state.remembered(&idempotency.key) {
-            if known.params != idempotency.params {
+        let params = digest(&prepared.params());
+        let full = |scope: String| format!("{scope}/{}/{key}", prepared.name());
+        let mut keys = self.key_scopes(prepared).into_iter().map(full);
+        let own = keys.next().unwrap_or_default();
+        if let Some(known) = std::iter::once(own.clone()).chain(keys).find_map(|key| self.state.remembered(&key)) {
+            if known.params != params && known.params != digest(&self.with_agent_or_without(prepared.params())) {
                 return Err(Refusal::KeyReused { key: key.to_owned() });
             }
             self.call.created.clone_from(&known.created);
             self.call.repeated = true;
         }
-        Ok(Some(idempotency))
+        Ok(Some(Idempotency { key: own, params }))
     }
 
-    /// Whose keys the call's is one of: the same before and after the process's agent has registered.
-    fn key_scope(&self, prepared: &dyn Prepared) -> String {
-        let of_actor = || self.call.actor.as_ref().map_or_else(|| self.nobody(), AgentId::to_string);
+    /// The same parameters with their agent named where it was left out, or the other way round: the key is that agent's
+    /// in any case.
+    fn with_agent_or_without(&self, mut params: Value) -> Value {
+        if let Some(agent) = params.get_mut("agent_id") {
+            *agent = if agent.is_null() { json!(self.call.actor) } else { Value::Null };
+        }
+        params
+    }
+
+    /// Whose keys the call's may be one of; it is kept as one of the first's. What stands for a process that chose no name
+    /// are the name that it has taken, which outlasts it, its own id before that, and the name that it would take.
+    fn key_scopes(&self, prepared: &dyn Prepared) -> Vec<String> {
+        let actor = self.call.actor.as_ref().map(AgentId::to_string);
         if prepared.agent_argument() != AgentArgument::None || self.call.principal.is_some() {
-            return of_actor();
+            return vec![actor.unwrap_or_else(|| self.nobody())];
         }
         match (self.call.started_as, self.call.presence) {
-            (DefaultAgent::Named(agent), _) => agent.to_string(),
-            (DefaultAgent::Auto { .. }, Some(process)) => process.id.to_string(),
-            _ => HUMAN.to_owned(),
+            (DefaultAgent::Named(agent), _) => vec![agent.to_string()],
+            (DefaultAgent::Auto { prefix }, Some(process)) => {
+                let slot = free_slot(self.state, prefix, &self.call);
+                actor.into_iter().chain([process.id.to_string(), slot.to_string()]).collect()
+            }
+            _ => vec![HUMAN.to_owned()],
         }
     }
 
@@ -276,6 +290,10 @@ fn identify(state: &State, prepared: &dyn Prepared, call: &Call<'_>) -> Result<O
         None => actor(state, prepared, call)?,
     };
     principal.admit(state, prepared, actor.as_ref())?;
+fn digest(params: &Value) -> String {
+    sha256(params.to_string())[..32].to_owned()
+}
+
     Ok(actor)
 }
 

@@ -4,7 +4,7 @@ use callboard::ops::DefaultAgent;
 use callboard::state::id::AgentId;
 use callboard::state::task::TaskStatus;
 use callboard::state::time::MINUTE;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::super::world::{Answered, World};
 
@@ -139,6 +139,39 @@ fn a_key_is_the_same_before_and_after_the_agent_of_its_process_has_registered() 
         let first = world.through("p1").call("create_task", create.clone()).expect("created");
         world.call("claim_task", json!({})).expect("claimed, and registered with it");
         world.call("create_task", create).replies(json!({"already": true, "task": {"id": first["task"]["id"]}}));
+    }
+}
+
+#[test]
+fn a_key_is_known_to_the_process_that_comes_after_in_the_same_name() {
+    let create = json!({"description": "d", "idempotency_key": "k"});
+    for claims_first in [false, true] {
+        let mut world = World::new().task("t");
+        world.default_agent = DefaultAgent::Auto { prefix: "claude".to_owned() };
+        world.through("p1").call("claim_task", json!({})).expect("claimed, and registered with it");
+        let first = world.call("create_task", create.clone()).expect("created");
+        let others = world.through("p2").call("create_task", create.clone()).expect("created");
+        assert_ne!(others["task"]["id"], first["task"]["id"], "another agent's key");
+        world.nobody().kill("p1");
+        world.through("p3");
+        if claims_first {
+            world.call("claim_task", json!({})).replies(json!({"agent_id": "claude-1", "already": true}));
+        }
+        let known = json!({"already": true, "task": {"id": first["task"]["id"]}});
+        world.call("create_task", create.clone()).replies(known);
+    }
+}
+
+#[test]
+fn a_repeated_call_may_name_its_agent_or_leave_it_out() {
+    let mut world = World::new();
+    world.default_agent = DefaultAgent::Named(AgentId::trusted("ada"));
+    for (text, first, again) in [("x", json!(null), json!("ada")), ("y", json!("ada"), json!(null))] {
+        let add = |agent: Value, content: &str| json!({"agent_id": agent, "content": content, "idempotency_key": text});
+        let added = world.call("add_discovery", add(first, text)).expect("added");
+        let known = json!({"already": true, "discovery": {"id": added["discovery"]["id"]}});
+        world.call("add_discovery", add(again.clone(), text)).replies(known);
+        world.call("add_discovery", add(again, "other")).refuses("key_reused");
     }
 }
 
