@@ -103,10 +103,9 @@ pub(super) fn completed(
         own_open(task, agent, given, over)?;
         return Err(over(task).into());
     };
-    let was_reset = task.reset_at.is_some_and(|at| late.ended_at.is_none_or(|ended| ended <= at));
     let is_free = task.status == TaskStatus::Available
         && late.number == task.attempt
-        && !was_reset
+        && !task.was_reset_since(late)
         && !state.is_parent(&task.id)
         && state.waits_for(task).next().is_none();
     match late.outcome {

@@ -67,7 +67,7 @@ impl Operation for ResetTasks {
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
         state.leads(call.actor.as_ref(), "reset tasks")?;
         let meant = meant(params, state)?;
-        let touched = meant.into_iter().filter(|task| !is_new(task) && (params.held || !task.status.is_held()));
+        let touched = meant.into_iter().filter(|task| !is_new(task, state) && (params.held || !task.status.is_held()));
         let tasks: Vec<TaskId> = touched.map(|task| task.id.clone()).collect();
         limit::TASKS.check(tasks.len())?;
         Ok(Some(Event::TasksReset { tasks: tasks.clone() }).filter(|_| !tasks.is_empty()).into_iter().collect())
@@ -113,7 +113,11 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// Nothing has come of it so far.
-fn is_new(task: &Task) -> bool {
-    task.status == TaskStatus::Available && task.attempts_used() == 0 && task.not_before.is_none()
+/// Nothing has come of it so far, or since it was last begun anew.
+fn is_new(task: &Task, state: &State) -> bool {
+    task.status == TaskStatus::Available
+        && task.not_before.is_none()
+        && task.kept.is_none()
+        && task.attempts.last().is_none_or(|last| task.was_reset_since(last))
+        && state.checkpoints_for(&task.id).next().is_none()
 }

@@ -162,6 +162,11 @@ impl Task {
         self.attempts.iter().any(|attempt| attempt.started_at.is_some())
     }
 
+    /// It was begun anew when `attempt` had ended.
+    pub fn was_reset_since(&self, attempt: &Attempt) -> bool {
+        self.reset_at.is_some_and(|at| attempt.ended_at.is_none_or(|ended| ended <= at))
+    }
+
     /// Attempts that count against `max_attempts`.
     pub fn attempts_used(&self) -> u32 {
         self.attempt.saturating_sub(self.uncounted)

@@ -263,6 +263,40 @@ fn a_task_that_was_reset_is_begun_without_the_checkpoints_of_before() {
 }
 
 #[test]
+fn reset_begins_anew_what_was_released_or_retried_once() {
+    type End = fn(&mut World);
+    let ends: [(&str, End); 3] = [
+        ("released", |world| drop(world.by("a1").call("release_task", json!({"task_id": "t"})).unwrap())),
+        ("retried", |world| {
+            let fail = json!({"task_id": "t", "error": "x", "retryable": false});
+            world.by("a1").call("fail_task", fail).expect("failed");
+            world.by("boss").call("retry_task", json!({"task_id": "t"})).expect("retried");
+        }),
+        ("saved without a claim", |world| {
+            world.by("a1").call("release_task", json!({"task_id": "t"})).expect("released");
+            world.by("boss").call("reset_tasks", json!({"task_id": "t"})).expect("reset");
+            world.at(SECOND).nobody();
+            save(world, "w", json!({"task_id": "t", "state": at_step(2)}));
+        }),
+    ];
+    for (name, end) in ends {
+        let boss = json!({"role": "leader"});
+        let mut world = World::new().agent("a1").agent_with("boss", boss).task("t").claimed("a1", "t");
+        save(world.by("a1"), "w", json!({"task_id": "t", "state": at_step(1), "kept": {"half": "done"}}));
+        world.at(SECOND);
+        world.fetched = Fetched::Taken(Listed { name: SnapshotName::new(world.now, "0123abcd"), bytes: 1, head: None });
+        end(&mut world);
+        world.at(SECOND);
+        for reset in [1, 0] {
+            let reply = world.by("boss").call("reset_tasks", json!({"task_id": "t"})).expect(name);
+            assert_eq!(reply["reset"], reset, "{name}");
+        }
+        assert_eq!(world.read("t").kept, None, "{name}");
+        assert!(world.claim("a1", "t")["handoff"]["checkpoint"].is_null(), "{name}");
+    }
+}
+
+#[test]
 fn a_restore_gives_no_budget_back() {
     let mut world = World::new().agent("a1");
     save(world.by("a1"), "w", json!({"state": at_step(1), "budget": {"tokens": 100}, "spent": {"tokens": 10}}));
