@@ -105,6 +105,11 @@ impl State {
         self.messages.get(&self.mail.ordinal(id)?)
     }
 
+    /// Its place in the order of sending.
+    pub fn message_place(&self, id: &MessageId) -> Option<Ordinal> {
+        self.mail.ordinal(id)
+    }
+
     pub fn unread_count(&self, reader: &AgentId) -> usize {
         self.mail.boxes.get(reader).map_or(0, |mailbox| mailbox.unread.len())
     }

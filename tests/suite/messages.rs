@@ -1,5 +1,7 @@
 //! Messages: who gets them, how often, and what keeps them.
 
+use std::collections::BTreeSet;
+
 use callboard::state::id::AgentId;
 use callboard::state::limit;
 use callboard::state::time::MINUTE;
@@ -153,6 +155,32 @@ fn pages_hold_every_message_once_and_little_text() {
         }
     }
     assert_eq!((seen.concat().as_str(), pages), ("2345610", 3));
+}
+
+#[test]
+fn what_is_acknowledged_between_pages_hides_nothing() {
+    let mut world = team();
+    let text = |number: usize| format!("m{number}");
+    let sent: Vec<_> = (0..30).map(|number| send(&mut world, "a1", "a2", &text(number))).collect();
+    // Read before its turn: it comes with what was read.
+    world.by("a2").call("get_messages", json!({"acknowledge": [sent[25]]})).expect("read");
+    for acknowledges_with_the_page in [true, false] {
+        let (mut seen, mut query) = (BTreeSet::new(), json!({"all": true, "limit": 7}));
+        for pages in 1.. {
+            assert!(pages < 20, "it ends");
+            let page = world.call("get_messages", query.clone()).expect("a page");
+            let shown = page["messages"].as_array().unwrap();
+            seen.extend(shown.iter().map(|one| one["text"].as_str().unwrap().to_owned()));
+            query["after"] = page["next"].clone();
+            if acknowledges_with_the_page && page["unread"] != 0 {
+                query["acknowledge"] = shown.iter().map(|one| one["id"].clone()).collect();
+            }
+            if page["next"].is_null() {
+                break;
+            }
+        }
+        assert_eq!(seen, (0..30).map(text).collect(), "acknowledged meanwhile: {acknowledges_with_the_page}");
+    }
 }
 
 #[test]
