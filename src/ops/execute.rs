@@ -121,6 +121,7 @@ impl Run<'_, '_> {
             self.call.created.clear();
             let answer = match identify(self.state, step.as_ref(), &self.call) {
                 Ok(actor) => {
+            self.call.events = 0;
                     self.call.actor = actor;
                     self.renew(step.as_ref())?;
                     self.single(step.as_ref())?

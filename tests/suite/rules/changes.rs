@@ -5,7 +5,7 @@ use callboard::state::policy::Policy;
 use callboard::state::snapshot::SnapshotName;
 use callboard::state::task::{Outcome, Place, TaskStatus};
 use callboard::state::time::{MINUTE, SECOND};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::super::world::{Answered, World};
 use super::HOUR;
@@ -261,4 +261,18 @@ fn paths_in_the_worktree_are_kept_relative_to_it() {
     let result = world.read("t").result.expect("a result");
     assert_eq!(result.files_modified, ["src/a.rs", "src/b.rs", "/w/fiver/c.rs"]);
     assert_eq!(result.branch.as_deref(), Some("fix"));
+}
+
+#[test]
+fn a_batch_tells_of_each_operation_what_that_one_did() {
+    let mut world = World::new().agent("a1").task("t").task("u");
+    for task in ["t", "u"] {
+        world.nobody().call("cancel_task", json!({"task_id": task})).expect("cancelled");
+    }
+    let retry = |what: Value| json!({"name": "retry_task", "arguments": what});
+    let operations = [retry(json!({"task_id": "t"})), retry(json!({"task_id": "u"})), retry(json!({"scope": "P9"}))];
+    let results = json!([{"retried": 1}, {"retried": 1}, {"retried": 0}]);
+    world
+        .call("apply_batch", json!({"operations": operations}))
+        .replies(json!({"items_written": 2, "results": results}));
 }
