@@ -28,6 +28,8 @@ pub struct Reply {
     task_id: Option<TaskId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lease_until: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<&'static str>,
 }
 
 impl Operation for Heartbeat {
@@ -74,15 +76,21 @@ impl Operation for Heartbeat {
         let current = || Ok(state.known_agent(call.agent()?)?.current_task.clone());
         let task_id = params.task_id.as_deref().map_or_else(current, |id| TaskId::checked(id).map(Some))?;
         let attempt = task_id.as_ref().and_then(|id| state.task(id)?.open_attempt());
-        Ok(Reply { success: true, lease_until: attempt.map(|attempt| attempt.lease_until), task_id })
+        let warning = params.note.as_ref().filter(|_| task_id.is_none()).map(|_| NOT_KEPT);
+        Ok(Reply { success: true, lease_until: attempt.map(|attempt| attempt.lease_until), task_id, warning })
     }
 }
 
-/// The named task; for a note without one the current task.
+const NOT_KEPT: &str = "the note was not kept: you hold no task that it could be about";
+
+/// The named task; for a note or an attempt without one the current task.
 fn noted_task(params: &Params, state: &State, call: &Call) -> Result<Option<TaskId>, Refusal> {
-    match (&params.task_id, &params.note) {
-        (Some(id), _) => TaskId::checked(id).map(Some),
-        (None, Some(_)) => Ok(state.known_agent(call.agent()?)?.current_task.clone()),
-        (None, None) => Ok(None),
+    if let Some(id) = &params.task_id {
+        return TaskId::checked(id).map(Some);
     }
+    if params.note.is_none() && params.attempt.is_none() {
+        return Ok(None);
+    }
+    let current = state.known_agent(call.agent()?)?.current_task.clone();
+    if params.attempt.is_some() && current.is_none() { Err(Refusal::HoldsNothing) } else { Ok(current) }
 }

@@ -87,6 +87,8 @@ pub enum Refusal {
     HeldByOther { task: TaskId, holder: AgentId, attempt: u32, lease_until: Timestamp },
     #[error("task `{task}` is {status} and held by nobody; {next}")]
     NotHeld { task: TaskId, status: TaskStatus, next: String },
+    #[error("you hold no task; claim_task gives you one")]
+    HoldsNothing,
     #[error("attempt {given} of task `{task}` is over; {}; your result was {}; {next}", since_then(*given, *current, *status, holder), kept_text(*kept))]
     AttemptOver {
         task: TaskId,

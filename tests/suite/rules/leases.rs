@@ -267,3 +267,19 @@ fn a_late_result_is_not_taken_for_a_task_that_was_reset_or_waits_again() {
         assert!(world.attempt("t").late_result.is_some(), "{operation}: it is kept");
     }
 }
+
+#[test]
+fn a_heartbeat_names_no_attempt_that_is_not_held_and_says_when_its_note_is_lost() {
+    let mut world = World::new().agent("a1").task("t");
+    world.call("heartbeat", json!({})).replies(json!({"warning": null}));
+    let reply = world.call("heartbeat", json!({"note": "half way"})).replies(json!({"success": true, "task_id": null}));
+    assert!(reply["warning"].as_str().is_some_and(|warning| warning.contains("not kept")), "{reply}");
+    assert!(world.call("heartbeat", json!({"attempt": 1})).refuses("holds_nothing").contains("claim_task"));
+    world.claim("a1", "t");
+    world.at(30 * MINUTE);
+    world.claim("a1", "t");
+    world.by("a1").call("heartbeat", json!({"attempt": 1, "note": "old"})).refuses("attempt_over");
+    let current = json!({"attempt": 2, "note": "new"});
+    world.call("heartbeat", current).replies(json!({"task_id": "t", "warning": null}));
+    assert_eq!(world.attempt("t").note.as_deref(), Some("new"));
+}
