@@ -122,7 +122,7 @@ fn kept(task: &Task, late: &Attempt, result: Arc<TaskResult>) -> Rejected {
         current: task.attempt,
         status: task.status,
         holder: task.open_attempt().map(|open| open.agent.clone()),
-        kept: true,
+        kept: Some(true),
         next: match task.run {
             None => "get_task shows it; claim other work with claim_task",
             Some(_) => "get_run shows it; claim another with claim_run",

@@ -118,7 +118,7 @@ pub fn own_open<'t>(
     }
 }
 
-/// Of an attempt that nothing can be reported on, nor was kept of.
+/// Of an attempt that is not the current one.
 pub fn attempt_over(task: &Task, given: u32) -> Refusal {
     Refusal::AttemptOver {
         task: task.id.clone(),
@@ -126,8 +126,11 @@ pub fn attempt_over(task: &Task, given: u32) -> Refusal {
         current: task.attempt,
         status: task.status,
         holder: task.open_attempt().map(|open| open.agent.clone()),
-        kept: false,
-        next: "claim other work with claim_task",
+        kept: None,
+        next: match task.open_attempt() {
+            Some(_) => "give that one if you mean it, or leave attempt out",
+            None => "claim other work with claim_task",
+        },
     }
 }
 

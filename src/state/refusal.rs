@@ -89,7 +89,7 @@ pub enum Refusal {
     NotHeld { task: TaskId, status: TaskStatus, next: String },
     #[error("you hold no task; claim_task gives you one")]
     HoldsNothing,
-    #[error("attempt {given} of task `{task}` is over; {}; your result was {}; {next}", since_then(*given, *current, *status, holder), kept_text(*kept))]
+    #[error("{}; {}{}; {next}", no_longer(*given, *current, task), since_then(*given, *current, *status, holder), kept_text(*kept))]
     AttemptOver {
         task: TaskId,
         given: u32,
@@ -97,7 +97,9 @@ pub enum Refusal {
         status: TaskStatus,
         #[serde(skip_serializing_if = "Option::is_none")]
         holder: Option<AgentId>,
-        kept: bool,
+        /// What became of the result, if there was one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        kept: Option<bool>,
         next: &'static str,
     },
     #[error("task `{task}` is {status}, so it cannot be {action}; {next}")]
@@ -302,9 +304,9 @@ impl Refusal {
     /// The same of a result that was not even kept.
     pub fn without_keeping(self) -> Self {
         match self {
-            Self::AttemptOver { task, given, current, status, holder, kept: true, .. } => {
+            Self::AttemptOver { task, given, current, status, holder, kept: Some(true), .. } => {
                 let next = "sent alone, it is kept with the attempt";
-                Self::AttemptOver { task, given, current, status, holder, kept: false, next }
+                Self::AttemptOver { task, given, current, status, holder, kept: Some(false), next }
             }
             other => other,
         }
@@ -366,6 +368,13 @@ fn in_worktree(worktree: &Option<String>) -> String {
     worktree.as_ref().map(|path| format!(" in {path}")).unwrap_or_default()
 }
 
+fn no_longer(given: u32, current: u32, task: &TaskId) -> String {
+    match given <= current {
+        true => format!("attempt {given} of task `{task}` is over"),
+        false => format!("there is no attempt {given} of task `{task}`"),
+    }
+}
+
 fn since_then(given: u32, current: u32, status: TaskStatus, holder: &Option<AgentId>) -> String {
     match holder {
         _ if given == current => format!("the task is {status}"),
@@ -374,8 +383,12 @@ fn since_then(given: u32, current: u32, status: TaskStatus, holder: &Option<Agen
     }
 }
 
-fn kept_text(kept: bool) -> &'static str {
-    if kept { "not taken, but kept with the attempt" } else { "not taken" }
+fn kept_text(kept: Option<bool>) -> &'static str {
+    match kept {
+        Some(true) => "; your result was not taken, but kept with the attempt",
+        Some(false) => "; your result was not taken",
+        None => "",
+    }
 }
 
 /// The role that may more.

@@ -168,6 +168,11 @@ fn stale_attempt_is_refused_by_every_operation_that_takes_one() {
         arguments["attempt"] = json!(1);
         let message = world.call(operation, arguments.clone()).refuses("attempt_over");
         assert!(message.contains("attempt 1 of task `t` is over; the current one is 2"), "{message}");
+        let has_result = operation == "complete_task";
+        assert_eq!((message.contains("leave attempt out"), message.contains("result")), (!has_result, has_result));
+        arguments["attempt"] = json!(3);
+        let message = world.call(operation, arguments.clone()).refuses("attempt_over");
+        assert!(message.contains("there is no attempt 3 of task `t`; the current one is 2"), "{message}");
         arguments["attempt"] = json!(2);
         world.call(operation, arguments).expect(operation);
     }
