@@ -74,7 +74,7 @@ impl Operation for GetAllTasks {
         input::check_scope(params.scope.as_deref())?;
         let size = input::page(params.limit, 200)?;
         let after = params.after.as_deref().map(TaskId::checked).transpose()?;
-        after.as_ref().map_or(Ok(()), |after| state.known_task(after).map(drop))?;
+        after.as_ref().map_or(Ok(()), |after| state.known_cursor(after))?;
         let mut wanted = state
             .tasks_after(after.as_ref())
             .filter(|task| task.run.is_none())

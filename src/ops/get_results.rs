@@ -70,7 +70,7 @@ impl Operation for GetResults {
         }
         let size = input::page(params.limit, 100)?;
         let after = params.after.as_deref().map(TaskId::checked).transpose()?;
-        after.as_ref().map_or(Ok(()), |after| state.known_task(after).map(drop))?;
+        after.as_ref().map_or(Ok(()), |after| state.known_cursor(after))?;
         let mut finished = state.tasks_after(after.as_ref()).filter(|task| task.run.is_none() && task.result.is_some());
         let results: Vec<Item> = finished.by_ref().take(size).map(|task| Item::from(task.as_ref())).collect();
         let next = finished.next().and_then(|_| Some(results.last()?.task_id.clone()));

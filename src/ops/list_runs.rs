@@ -37,7 +37,7 @@ pub struct Reply {
     runs: Vec<RunView>,
     /// There may be more, also behind an empty page: give it as `after`
     #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<TaskId>,
+    next: Option<String>,
 }
 
 impl Operation for ListRuns {
@@ -51,12 +51,17 @@ impl Operation for ListRuns {
 
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
         let size = input::page(params.limit, 100)?;
-        let after = params.after.as_deref().map(TaskId::checked).transpose()?;
+        let given = params.after.as_deref();
+        let behind_live = given.and_then(|after| after.strip_prefix(RETIRED));
+        let is_live = behind_live.is_none();
+        let after = behind_live.or(given).map(TaskId::checked).transpose()?;
         if let Some(unknown) = after.as_ref().filter(|id| state.run_status(id).is_none()) {
             return Err(Refusal::UnknownRun { run: unknown.clone() });
         }
+        if let Some(retired) = after.as_ref().filter(|id| is_live && state.task(id).is_none()) {
+            return Err(Refusal::CursorRetired { after: retired.clone() });
+        }
         let filter = Filter::checked(params, state)?;
-        let is_live = after.as_ref().is_none_or(|id| state.task(id).is_some());
         let brief = |task: &Task| filter.passes(task, state).then(|| RunView::brief(task, state)).flatten();
         let live = state.newest_runs(after.as_ref()).take_while(|_| is_live);
         let mut runs: Vec<_> = live.filter_map(|task| brief(task)).take(size + 1).collect();
@@ -71,12 +76,20 @@ impl Operation for ListRuns {
                 runs.extend(brief(&live_or_retired(id, state, call)?.0));
                 looked_at += 1;
             }
-            next = retired.get(looked_at).and_then(|_| Some((*retired.get(looked_at.checked_sub(1)?)?).clone()));
+            next =
+                retired.get(looked_at).and_then(|_| retired.get(looked_at.checked_sub(1)?).map(|id| cursor(id, state)));
         }
-        let of_page = runs.get(size).and_then(|_| Some(runs.get(size - 1)?.run_id.clone()));
+        let of_page = runs.get(size).and_then(|_| Some(cursor(&runs.get(size - 1)?.run_id, state)));
         runs.truncate(size);
         Ok(Reply { runs, next: of_page.or(next) })
     }
+}
+
+/// Before the last run of a page that ends among those that have retired: a live one may retire before the next page.
+const RETIRED: &str = "retired:";
+
+fn cursor(last: &TaskId, state: &State) -> String {
+    if state.task(last).is_some() { last.to_string() } else { format!("{RETIRED}{last}") }
 }
 
 struct Filter {

@@ -35,6 +35,14 @@ impl State {
         }
     }
 
+    /// A page of tasks may begin behind it.
+    pub fn known_cursor(&self, id: &TaskId) -> Result<(), Refusal> {
+        match self.retired_task(id) {
+            Some(_) => Err(Refusal::CursorRetired { after: id.clone() }),
+            None => self.known_task(id).map(drop),
+        }
+    }
+
     pub fn known_agent(&self, id: &AgentId) -> Result<&Arc<Agent>, Refusal> {
         self.agent(id).ok_or_else(|| Refusal::UnknownAgent { agent: id.clone() })
     }

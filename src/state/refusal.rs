@@ -45,6 +45,8 @@ pub enum Refusal {
     },
     #[error("no task `{task}`; {}", where_else(task))]
     UnknownTask { task: TaskId },
+    #[error("`{after}` has retired since, and so has its place in the list; begin again without after")]
+    CursorRetired { after: TaskId },
     #[error("task `{task}` exists already; choose another id or leave it out")]
     TaskExists { task: TaskId },
     #[error(

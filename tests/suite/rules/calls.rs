@@ -470,6 +470,22 @@ fn a_named_task_without_a_result_is_told_with_its_status() {
     world.call("get_results", json!({"task_ids": ["open", "held"]})).replies(json!({"results": wanted}));
 }
 
+#[test]
+fn a_page_after_what_has_retired_is_refused_and_says_so() {
+    let mut world = World::new().agent("a1").task("t").task("u").claimed("a1", "t");
+    world.complete("a1", "t");
+    for list in ["get_all_tasks", "get_results"] {
+        world.call(list, json!({"after": "t"})).expect("a page");
+    }
+    world.policy.keep_finished = 0;
+    world.at(SECOND);
+    for list in ["get_all_tasks", "get_results"] {
+        let message = world.call(list, json!({"after": "t"})).refuses("cursor_retired");
+        assert!(message.contains("`t` has retired") && message.contains("without after"), "{message}");
+        world.call(list, json!({"after": "none"})).refuses("unknown_task");
+    }
+}
+
 /// What a model can read at once, with some room for the reply around the events.
 const READABLE: usize = 80 * 1024;
 

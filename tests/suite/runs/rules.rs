@@ -1,5 +1,7 @@
 //! What may happen to a run, with time moved by hand.
 
+use std::collections::BTreeSet;
+
 use callboard::state::time::SECOND;
 use serde_json::{Value, json};
 
@@ -495,6 +497,33 @@ fn runs_retire_by_themselves_and_are_listed_still() {
     listed.sort();
     all.sort();
     assert_eq!(listed, all);
+}
+
+#[test]
+fn a_list_of_runs_leaves_none_out_when_its_place_retires() {
+    let mut world = World::new().agent_with("r1", json!({"max_concurrent": 10}));
+    let pending = create(&mut world, json!({"demands": {"tags": ["none has it"]}}));
+    let runs: Vec<_> = (0..2).map(|_| create(&mut world, json!({}))).collect();
+    for run in &runs {
+        run_through(&mut world, "r1", run);
+    }
+    let page = world.nobody().call("list_runs", json!({"limit": 1})).expect("a page");
+    assert_eq!(page["next"], *runs[1]);
+    world.policy.keep_finished = 0;
+    world.tick();
+    let message = world.call("list_runs", json!({"after": page["next"]})).refuses("cursor_retired");
+    assert!(message.contains("without after"), "{message}");
+    let (mut listed, mut after) = (Vec::new(), Value::Null);
+    loop {
+        let page = world.call("list_runs", json!({"limit": 1, "after": after})).expect("a page");
+        listed.extend(page["runs"].as_array().unwrap().iter().map(|run| run["run_id"].as_str().unwrap().to_owned()));
+        after = page["next"].clone();
+        if after.is_null() {
+            break;
+        }
+    }
+    assert_eq!(listed[0], pending);
+    assert_eq!(BTreeSet::from_iter(&listed), runs.iter().chain([&pending]).collect());
 }
 
 /// Prints what it measured.
