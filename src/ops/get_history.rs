@@ -28,7 +28,7 @@ pub struct Params {
     since: Option<Timestamp>,
     /// Oldest first, beginning after this event; newest first unless given
     since_seq: Option<u64>,
-    /// `next` of the page before
+    /// Nothing from this event on; `next` of the page before
     before_seq: Option<u64>,
     /// 50 unless given
     limit: Option<NonZeroU32>,
@@ -65,12 +65,10 @@ impl Operation for GetHistory {
         };
         let size = input::page(params.limit, 50)?;
         let mut page = Page::new(size);
+        let before = params.before_seq.unwrap_or(u64::MAX).min(state.seq() + 1);
         let next = match params.since_seq {
-            Some(seq) => forwards(&mut page, &wanted, call.history, seq.min(state.seq()), state.seq()),
-            None => {
-                let before = params.before_seq.unwrap_or(u64::MAX).min(state.seq() + 1);
-                backwards(&mut page, size, &wanted, call.history, before)
-            }
+            Some(seq) => forwards(&mut page, &wanted, call.history, seq.min(state.seq()), before.saturating_sub(1)),
+            None => backwards(&mut page, size, &wanted, call.history, before),
         };
         let next = next.map_err(|detail| Refusal::HistoryUnread { detail })?;
         Ok(Reply { next, events: page.into_events() })
@@ -100,6 +98,9 @@ fn forwards(
 ) -> Result<Option<u64>, String> {
     let mut at = seq;
     history.each_after(seq, LOOKED_AT, &mut |recorded| {
+        if recorded.seq > head {
+            return ControlFlow::Break(());
+        }
         let is_told = recorded.at >= wanted.since && wanted.has(&recorded);
         if is_told && (page.is_full() || !page.add(told(&recorded))) {
             return ControlFlow::Break(());

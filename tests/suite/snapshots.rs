@@ -587,6 +587,10 @@ fn history_is_paged_and_filtered() {
     assert!(seqs(&board.done(&["history", "--since", "2100-01-01T00:00:00Z"])).is_empty());
     let forwards = board.cli_ok("get_history", json!({"since_seq": 1, "limit": 3}));
     assert_eq!((seqs(&forwards), &forwards["next"]), (vec![2, 3, 4], &json!(4)));
+    let between = board.cli_ok("get_history", json!({"since_seq": 1, "before_seq": 4, "limit": 1}));
+    assert_eq!((seqs(&between), &between["next"]), (vec![2], &json!(2)));
+    let between = board.cli_ok("get_history", json!({"since_seq": 2, "before_seq": 4}));
+    assert_eq!((seqs(&between), &between["next"]), (vec![3], &Value::Null));
     let restored = &all["events"][0];
     assert_eq!((&restored["restored_seq"], restored.get("document")), (&json!(2), None), "not the whole state");
     assert!(board.run(&["history"]).stdout.contains("completed t"), "{}", board.run(&["history"]).stdout);
