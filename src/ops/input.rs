@@ -255,9 +255,13 @@ pub fn checked_labels(labels: &[String]) -> Result<Vec<String>, Refusal> {
 pub fn checked_demands(demands: Option<&Demands>) -> Result<Demands, Refusal> {
     let Some(demands) = demands else { return Ok(Demands::default()) };
     limit::LABELS.check(demands.capabilities.len() + demands.tags.len())?;
-    let properties = [&demands.hostname, &demands.project_dir, &demands.profile, &demands.kind];
-    for label in demands.capabilities.iter().chain(&demands.tags).chain(properties.into_iter().flatten()) {
+    for label in demands.capabilities.iter().chain(&demands.tags) {
         checked_text("demand", &limit::LABEL, label)?;
+    }
+    // As long as an agent's own, which they are to equal.
+    let properties = [&demands.hostname, &demands.project_dir, &demands.profile, &demands.kind];
+    for property in properties.into_iter().flatten() {
+        checked_text("demand", &limit::PATH, property)?;
     }
     Ok(demands.clone())
 }

@@ -320,3 +320,13 @@ fn handoff_gives_the_whole_of_what_is_short() {
     let inherited = json!([{"task": "a", "output": "x".repeat(200), "branch": "fix/login", "commit": "c".repeat(40)}]);
     world.by("a1").call("claim_task", json!({})).replies(json!({"handoff": {"dependencies": inherited}}));
 }
+
+#[test]
+fn a_demanded_property_may_be_as_long_as_an_agents() {
+    let dir = format!("/{}", "d".repeat(1_000));
+    let mut world = World::new().agent_with("a1", json!({"properties": {"project_dir": dir}}));
+    world.create("t", json!({"demands": {"project_dir": dir}}));
+    assert_eq!(world.next("a1")["task"]["id"], "t");
+    let demands = json!({"demands": {"project_dir": "d".repeat(1_025)}, "description": "x"});
+    world.nobody().call("create_task", demands).refuses("over_limit");
+}
