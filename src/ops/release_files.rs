@@ -15,8 +15,7 @@ pub struct ReleaseFiles;
 pub struct Params {
     agent_id: Option<String>,
     /// Ids from reserve_files; all of yours unless given
-    #[serde(default)]
-    reservations: Vec<String>,
+    reservations: Option<Vec<String>>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -42,9 +41,11 @@ impl Operation for ReleaseFiles {
 
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
         let agent = &state.known_agent(call.agent()?)?.id;
-        limit::RESERVATIONS.check(params.reservations.len())?;
-        let mut reservations = Vec::new();
-        for id in &params.reservations {
+        let own = state.reservations().filter(|one| one.agent == *agent).map(|one| one.id.clone());
+        let mut reservations = if params.reservations.is_some() { Vec::new() } else { own.collect() };
+        let given = params.reservations.as_deref().unwrap_or_default();
+        limit::RESERVATIONS.check(given.len())?;
+        for id in given {
             let id = ReservationId::checked(id)?;
             // One that has ended is as released as can be.
             let Some(one) = state.reservation(&id) else { continue };
@@ -52,9 +53,6 @@ impl Operation for ReleaseFiles {
                 state.leads(Some(agent), "release another's files")?;
             }
             reservations.push(id);
-        }
-        if params.reservations.is_empty() {
-            reservations.extend(state.reservations().filter(|one| one.agent == *agent).map(|one| one.id.clone()));
         }
         let released = (!reservations.is_empty()).then_some(Event::FilesReleased { reservations, expired: false });
         Ok(released.into_iter().collect())
