@@ -89,6 +89,8 @@ impl Operation for ReserveFiles {
             None if task.is_none() => Some(after(MINUTES)).max(known.as_ref().and_then(|one| one.until)),
             None => None,
         };
+        let reason = input::checked_reason(params.reason.as_ref())?;
+        let reason = reason.or_else(|| known.and_then(|one| one.reason.clone()));
         let made_up = || ReservationId::trusted(format!("res-{}", Chance::new(call.seed).base32(8)));
         Ok(vec![Event::FilesReserved {
             reservation: Box::new(Reservation {
@@ -96,7 +98,7 @@ impl Operation for ReserveFiles {
                 agent: agent.id.clone(),
                 files,
                 shared: params.shared,
-                reason: input::checked_reason(params.reason.as_ref())?,
+                reason,
                 task,
                 until,
                 worktree: call.place.worktree.clone(),

@@ -179,6 +179,10 @@ fn reservations_end_by_time_by_release_and_by_a_leader() {
     let long = world.call("reserve_files", long).expect("reserved")["reservation"]["until"].clone();
     let again = world.call("reserve_files", json!({"files": ["src/long.rs"]})).expect("renewed");
     assert_eq!(again["reservation"]["until"], long, "to renew it gives nothing back");
+    let why = json!({"files": ["src/long.rs"], "reason": "a move"});
+    world.call("reserve_files", why).replies(json!({"reservation": {"reason": "a move"}}));
+    let again = world.call("reserve_files", json!({"files": ["src/long.rs"]})).expect("renewed");
+    assert_eq!(again["reservation"]["reason"], "a move", "nor takes it its reason");
     world.call("reserve_files", reserve).expect("reserved");
     world.sleeps(60 * MINUTE);
     assert_eq!(holders(&world, "src/a.rs"), ["a1"], "a sleep of the machine takes nothing away");
