@@ -47,16 +47,16 @@ limits! {
     FILES = "files of one task", 500, "entries";
     DEPENDENCIES = "dependencies of one task", 200, "entries";
     BATCH = "tasks or operations in one batch", 5_000, "entries";
-    TASKS = "live tasks", 1_000_000, "entries";
+    TASKS = "live tasks", 1_000_000, "entries" or "wait until some are done and retire, or cancel what is not needed";
     PLAN = "plan", 2 * 1024 * 1024, "bytes";
     PLAN_ITEMS = "items of one plan", 5_000, "entries";
     PLAN_DEPTH = "levels of a plan", 4, "levels";
-    AGENTS = "agents", 10_000, "entries";
+    AGENTS = "agents", 10_000, "entries" or "none are removed: act as one that is there, see get_agents";
     QUERY = "query", 500, "bytes";
     SUPERSEDED = "discoveries superseded by one", 20, "entries";
     DISCOVERIES = "discoveries", 20_000, "entries" or "none are removed: say it in the output of your task instead";
     MESSAGE = "message text", 8 * 1024, "bytes";
-    MESSAGES = "messages", 20_000, "entries";
+    MESSAGES = "messages", 20_000, "entries" or "what all have read makes room: acknowledge with get_messages";
     INBOX = "unread messages of one reader", 200, "entries";
     RECIPIENTS = "recipients of one message", 1_000, "agents";
     ACKNOWLEDGED = "messages acknowledged in one call", 200, "entries";
@@ -66,12 +66,14 @@ limits! {
     CHECKPOINT = "state of one checkpoint", 64 * 1024, "bytes";
     ARTIFACT = "artifact", 8 * 1024 * 1024, "bytes";
     ARTIFACTS = "artifacts of one task", 50, "entries";
-    WORKFLOWS = "workflows", 500, "entries";
+    WORKFLOWS = "workflows", 500, "entries" or "one that is over can go, with delete_checkpoints";
     BUDGET = "budget or what was spent", 1 << 53, "units";
-    RESERVATIONS = "reservations", 5_000, "entries";
+    RESERVATIONS = "reservations", 5_000, "entries"
+        or "give up those you need no more with release_files, or wait until some end";
     RESERVED_FILES = "files of one reservation", 100, "entries";
     RESERVED_MINUTES = "minutes of one reservation", 1_440, "minutes";
-    RUN_SESSIONS = "sessions of runs", 100_000, "entries";
+    RUN_SESSIONS = "sessions of runs", 100_000, "entries"
+        or "none are removed: go on with one that is there by type resume_session";
     STOPPING = "runs that are being stopped", 100, "entries";
     ATTEMPTS = "max_attempts", 100, "attempts";
     HELD = "max_concurrent", 100, "tasks";
@@ -124,8 +126,10 @@ mod tests {
 
     #[test]
     fn what_cannot_be_made_smaller_is_not_to_be() {
-        let full = DISCOVERIES.check(DISCOVERIES.max + 1).expect_err("there is one too many").to_string();
-        assert!(full.contains("none are removed") && !full.contains("smaller"), "{full}");
+        for limit in [AGENTS, DISCOVERIES, MESSAGES, RESERVATIONS, RUN_SESSIONS, TASKS, WORKFLOWS] {
+            let full = limit.check(limit.max + 1).expect_err("there is one too many").to_string();
+            assert!(full.ends_with(limit.way_out) && !full.contains("smaller"), "{full}");
+        }
         assert!(TITLE.check(201).expect_err("it is too long").to_string().ends_with(SMALLER));
     }
 }
