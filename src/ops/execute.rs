@@ -71,7 +71,9 @@ impl Run<'_, '_> {
             Ok(key) => self.key = key,
             Err(refusal) => return Ok(Err(refusal)),
         }
-        self.renew(prepared)?;
+        if let Err(refusal) = self.renew(prepared)? {
+            return Ok(Err(refusal));
+        }
         let answer = if self.call.repeated { prepared.reply(self.state, &self.call) } else { self.decide(prepared)? };
         Ok(answer.map(|value| self.addressed(value)).map(|mut reply| {
             if prepared.redacted() > 0
@@ -119,12 +121,14 @@ impl Run<'_, '_> {
         for (index, step) in steps.iter().enumerate() {
             self.call.seed = chance.draw();
             self.call.created.clear();
+            self.call.events = 0;
             let answer = match identify(self.state, step.as_ref(), &self.call) {
                 Ok(actor) => {
-            self.call.events = 0;
                     self.call.actor = actor;
-                    self.renew(step.as_ref())?;
-                    self.single(step.as_ref())?
+                    match self.renew(step.as_ref())? {
+                        Ok(()) => self.single(step.as_ref())?,
+                        Err(refusal) => Err(refusal),
+                    }
                 }
                 Err(refusal) => Err(refusal),
             };
@@ -162,8 +166,15 @@ impl Run<'_, '_> {
     }
 
     /// Any call that names an agent renews its leases, and its presence through a living process begins with the first.
-    fn renew(&mut self, prepared: &dyn Prepared) -> Result<(), ApplyError> {
-        let Some(agent) = self.call.actor.clone().filter(|_| !prepared.annotations().read_only) else { return Ok(()) };
+    fn renew(&mut self, prepared: &dyn Prepared) -> Result<Result<(), Refusal>, ApplyError> {
+        let actor = self.call.actor.clone();
+        let Some(agent) = actor.filter(|_| !prepared.annotations().read_only) else { return Ok(Ok(())) };
+        let implied = prepared.agent_argument() == AgentArgument::Required && prepared.name() != "register_agent";
+        let stands_for = *self.call.default_agent != DefaultAgent::None && prepared.agent_id().is_none();
+        let is_unasked = stands_for && implied && self.state.agent(&agent).is_none();
+        if is_unasked && let Err(refusal) = super::register_agent::check_id(&agent, self.state) {
+            return Ok(Err(refusal));
+        }
         self.call.renewed = false;
         // The key belongs to what the operation itself records.
         let key = self.key.take();
@@ -173,9 +184,7 @@ impl Run<'_, '_> {
             let joined = Participant { joined_at: self.call.now, ..participant.clone() };
             self.record(Event::ParticipantJoined { participant: joined })?;
         }
-        let implied = prepared.agent_argument() == AgentArgument::Required && prepared.name() != "register_agent";
-        let stands_for = *self.call.default_agent != DefaultAgent::None && prepared.agent_id().is_none();
-        if stands_for && self.state.agent(&agent).is_none() && implied {
+        if is_unasked {
             self.record(super::register_agent::unasked(&agent))?;
         }
         let through = self.call.presence.map(|participant| &participant.id);
@@ -193,7 +202,7 @@ impl Run<'_, '_> {
         }
         self.call.events = 0;
         self.key = key;
-        Ok(())
+        Ok(Ok(()))
     }
 
     /// The agent acts through other processes, and not through `own`.
@@ -281,6 +290,10 @@ impl Run<'_, '_> {
     }
 }
 
+fn digest(params: &Value) -> String {
+    sha256(params.to_string())[..32].to_owned()
+}
+
 /// The agent that the call is made for, by a caller who may make it.
 fn identify(state: &State, prepared: &dyn Prepared, call: &Call<'_>) -> Result<Option<AgentId>, Refusal> {
     let Some(principal) = call.principal else { return actor(state, prepared, call) };
@@ -291,10 +304,6 @@ fn identify(state: &State, prepared: &dyn Prepared, call: &Call<'_>) -> Result<O
         None => actor(state, prepared, call)?,
     };
     principal.admit(state, prepared, actor.as_ref())?;
-fn digest(params: &Value) -> String {
-    sha256(params.to_string())[..32].to_owned()
-}
-
     Ok(actor)
 }
 

@@ -57,12 +57,7 @@ impl Operation for RegisterAgent {
         if params.agent_id.as_deref() == Some(HUMAN) {
             return Err(Refusal::ReservedId { agent: agent.clone() }.into());
         }
-        if !matches!(Address::checked(agent.as_str()), Ok(Address::Agent(_) | Address::Human)) {
-            return Err(Refusal::AddressAsId.into());
-        }
-        if state.agent(agent).is_none() {
-            limit::AGENTS.check(state.agents().count() + 1)?;
-        }
+        check_id(agent, state)?;
         if !params.takeover {
             refuse_if_elsewhere(agent, state, call)?;
         }
@@ -114,6 +109,15 @@ fn checked_properties(properties: Option<&Properties>) -> Result<Properties, Ref
         limit::PATH.check_text(value)?;
     }
     Ok(properties)
+}
+
+/// It addresses nobody else, and there is room for one more if it is new.
+pub fn check_id(agent: &AgentId, state: &State) -> Result<(), Refusal> {
+    if !matches!(Address::checked(agent.as_str()), Ok(Address::Agent(_) | Address::Human)) {
+        return Err(Refusal::AddressAsId);
+    }
+    let is_new = state.agent(agent).is_none();
+    if is_new { limit::AGENTS.check(state.agents().count() + 1) } else { Ok(()) }
 }
 
 /// The registration of an agent that its process stands for and that did not register itself.

@@ -176,6 +176,16 @@ fn a_repeated_call_may_name_its_agent_or_leave_it_out() {
 }
 
 #[test]
+fn a_process_registers_no_agent_under_what_addresses_messages() {
+    for name in ["all", "role:leader", "task:t"] {
+        let mut world = World::new().task("t");
+        world.default_agent = DefaultAgent::Named(AgentId::trusted(name));
+        world.call("claim_task", json!({})).refuses("address_as_id");
+        assert_eq!((world.state.agents().count(), world.status("t")), (0, TaskStatus::Available));
+    }
+}
+
+#[test]
 fn refused_registration_lends_the_agent_no_presence() {
     let mut world = World::new().agent_in("a1", "ide").task("t").claimed("a1", "t");
     let register = json!({"agent_id": "a1", "role": "worker"});
