@@ -1,6 +1,7 @@
 //! A journal that lasts as long as its process: for tests and simulation. It fails, and loses what was not synced, the
 //! way that SQLite's write-ahead log does where commits are not synced.
 
+use std::collections::HashSet;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -144,8 +145,13 @@ impl Journal for MemoryJournal {
     fn keyed(&self, newest: usize) -> Result<Vec<Recorded>, JournalError> {
         let disk = self.disk();
         let backwards = disk.batches.iter().rev().flat_map(|batch| batch.events.iter().rev());
-        let keyed = backwards.filter(|recorded| recorded.idempotency.is_some()).take(newest);
-        let mut keyed: Vec<_> = keyed.cloned().collect();
+        let keyed = backwards.filter_map(|recorded| Some((recorded, &recorded.idempotency.as_ref()?.key)));
+        let mut keys = HashSet::new();
+        let of_newest = keyed.take_while(|(_, key)| {
+            keys.insert(*key);
+            keys.len() <= newest
+        });
+        let mut keyed: Vec<_> = of_newest.map(|(recorded, _)| recorded.clone()).collect();
         keyed.reverse();
         Ok(keyed)
     }

@@ -27,7 +27,7 @@ pub trait Journal: Send {
     /// Whether an append with this batch id was taken: the answer to [`AppendError::Unknown`].
     fn holds_batch(&self, batch: &BatchId) -> Result<bool, JournalError>;
 
-    /// The `newest` events that have an idempotency key, oldest first.
+    /// The events of the `newest` calls that have an idempotency key, oldest first. All events of a call have its key.
     fn keyed(&self, newest: usize) -> Result<Vec<Recorded>, JournalError>;
 
     fn board_id(&self) -> Result<Option<String>, JournalError>;

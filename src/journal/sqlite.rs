@@ -14,6 +14,7 @@ mod salvage;
 
 use fs_err::os::unix::fs::OpenOptionsExt;
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
@@ -89,9 +90,14 @@ const KEYED: &str = "
         COALESCE(
             (SELECT hash FROM events AS previous WHERE previous.seq = events.seq - 1),
             (SELECT hash_after FROM archive WHERE last = events.seq - 1))
-    FROM events WHERE idem_key IS NOT NULL
-    UNION ALL SELECT * FROM archived_keys
-    ORDER BY seq DESC LIMIT ?1";
+    FROM events WHERE idem_key IS NOT NULL AND seq >= ?1
+    UNION ALL SELECT * FROM archived_keys WHERE seq >= ?1
+    ORDER BY seq";
+
+const KEYS: &str = "
+    SELECT seq, idem_key FROM events WHERE idem_key IS NOT NULL
+    UNION ALL SELECT seq, idem_key FROM archived_keys
+    ORDER BY seq DESC";
 
 /// A batch is looked for right behind its append, so among the newest.
 const HOLDS: &str = "
@@ -471,6 +477,21 @@ impl SqliteJournal {
         Ok(())
     }
 
+    /// `seq` of the first event of the `newest` calls that have an idempotency key.
+    fn first_keyed(&self, newest: usize) -> Result<i64, JournalError> {
+        let mut statement = self.connection.prepare_cached(KEYS)?;
+        let mut rows = statement.query([])?;
+        let (mut keys, mut first) = (HashSet::new(), i64::MAX);
+        while let Some(row) = rows.next()? {
+            keys.insert(row.get::<_, String>(1)?);
+            if keys.len() > newest {
+                break;
+            }
+            first = row.get(0)?;
+        }
+        Ok(first)
+    }
+
     /// What the first event is chained to.
     fn root(&self) -> Link {
         Link { seq: self.base, ..Link::ROOT }
@@ -509,7 +530,7 @@ impl Journal for SqliteJournal {
 
     fn keyed(&self, newest: usize) -> Result<Vec<Recorded>, JournalError> {
         let mut statement = self.connection.prepare_cached(KEYED)?;
-        let mut rows = statement.query([i64::try_from(newest).unwrap_or(i64::MAX)])?;
+        let mut rows = statement.query([self.first_keyed(newest)?])?;
         let mut events = Vec::new();
         while let Some(row) = rows.next()? {
             let previous: Option<Hash> = row.get(11)?;
@@ -519,7 +540,6 @@ impl Journal for SqliteJournal {
             row.verify(&Link { seq: row.seq.wrapping_sub(1), hash: hash_before }, &hash)?;
             events.push(row.recorded()?);
         }
-        events.reverse();
         Ok(events)
     }
 

@@ -4,7 +4,7 @@
 //! A block holds the rows `first` to `last`, deflated: one JSON array for each, its columns in their order without `seq`,
 //! which follows from its place, and without the hash, which follows from the chain. `hash_before` and `hash_after` are the
 //! ends of the block's part of the chain. Rows with an idempotency key stay readable by themselves in `archived_keys`,
-//! as many as are ever looked for.
+//! those of as many calls as are ever looked for.
 
 use std::io::Write;
 
@@ -60,8 +60,7 @@ const COUNT_SAVED: &str = "
     INSERT INTO meta(key, value) VALUES ('archive_saves', CAST(?1 AS TEXT))
     ON CONFLICT(key) DO UPDATE SET value = CAST(CAST(value AS INTEGER) + ?1 AS TEXT)";
 
-const FORGET_KEYS: &str = "
-    DELETE FROM archived_keys WHERE seq <= (SELECT seq FROM archived_keys ORDER BY seq DESC LIMIT 1 OFFSET ?1)";
+const FORGET_KEYS: &str = "DELETE FROM archived_keys WHERE seq < ?1";
 
 /// The columns of a row as they stand in a block.
 type Columns = (String, u32, String, i64, String, Option<String>, Option<String>, Option<String>, String);
@@ -70,6 +69,8 @@ type Columns = (String, u32, String, i64, String, Option<String>, Option<String>
 pub struct Block {
     before: Link,
     last: Link,
+    /// Before this event no key is looked for any more. To find it takes too long for who has the lock.
+    first_keyed: i64,
     /// The bytes of the columns, and what became of them.
     columns: usize,
     rows: Vec<u8>,
@@ -99,10 +100,11 @@ impl SqliteJournal {
             let columns: Columns = (batch_id, v, kind, at_ms, participant, agent, idem_key, idem_params, body);
             serde_json::to_writer(&mut text, &columns)?;
         }
+        let first_keyed = self.first_keyed(KEYS_REMEMBERED)?;
         // At once: for each of the many small pieces that JSON is written in, the encoder would clear a whole buffer.
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
         encoder.write_all(&text)?;
-        Ok(Some(Block { before, last: link, columns: text.len(), rows: encoder.finish()? }))
+        Ok(Some(Block { before, last: link, first_keyed, columns: text.len(), rows: encoder.finish()? }))
     }
 
     /// Moves what `block` holds into the archive, unless another process has done it. The caller holds the journal's lock.
@@ -119,7 +121,7 @@ impl SqliteJournal {
             params![first, end, before.hash, last.hash, block.rows],
         )?;
         transaction.execute(KEEP_KEYS, params![first, end, before.hash])?;
-        transaction.execute(FORGET_KEYS, [i64::try_from(KEYS_REMEMBERED).unwrap_or(i64::MAX)])?;
+        transaction.execute(FORGET_KEYS, [block.first_keyed])?;
         transaction.execute("DELETE FROM events WHERE seq BETWEEN ?1 AND ?2", [first, end])?;
         transaction.execute(COUNT_SAVED, [block.columns.saturating_sub(block.rows.len()) as i64])?;
         Ok(transaction.commit()?)

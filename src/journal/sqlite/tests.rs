@@ -8,6 +8,7 @@ use super::*;
 use crate::journal::memory::MemoryJournal;
 use crate::state::event::{Event, Idempotency};
 use crate::state::id::{AgentId, ParticipantId};
+use crate::state::limit::KEYS_REMEMBERED;
 use crate::state::time::Timestamp;
 use crate::state::{Envelope, State};
 
@@ -64,10 +65,16 @@ fn behaves_as_a_journal(mut journal: impl Journal, mut other: impl Journal) {
     assert!(journal.read_from(4, 10).is_err(), "the journal has no event 4");
     assert_eq!(journal.keyed(10).unwrap(), [events[0].clone(), events[2].clone()]);
     assert_eq!(journal.keyed(1).unwrap(), events[2..]);
+    assert_eq!(journal.keyed(0).unwrap(), []);
     assert_eq!(["b1", "b2", "b3"].map(|id| journal.holds_batch(&batch(id)).unwrap()), [true, false, true]);
     assert_eq!(journal.board_id().unwrap().as_deref(), Some("board-1"));
     let gap = journal.append(3, &batch("b4"), &[plan(5, "gap", None)]);
     assert!(matches!(gap, Err(AppendError::Failed(JournalError::OutOfOrder { seq: 4, found: 5 }))), "{gap:?}");
+    let call: Vec<_> = (4..=9).map(|seq| plan(seq, "of one call", Some("k3"))).collect();
+    journal.append(3, &batch("b4"), &call).unwrap();
+    assert_eq!(journal.keyed(1).unwrap(), call);
+    let newest: Vec<_> = journal.keyed(2).unwrap().iter().map(|recorded| recorded.seq).collect();
+    assert_eq!(newest, [3, 4, 5, 6, 7, 8, 9]);
 }
 
 #[test]
@@ -312,6 +319,27 @@ fn archived_events_are_read_as_before() {
     let next = events.len() as u64 + 1;
     journal.append(next - 1, &batch("b2"), &[plan(next, "more", None)]).unwrap();
     assert_eq!(other.read_from(next - 1, 10).unwrap().len(), 1);
+}
+
+#[test]
+fn as_many_calls_stay_known_by_their_keys_as_are_looked_for_however_many_events_they_have() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let mut journal = SqliteJournal::create(dir.path(), "board-1").expect("a journal");
+    // So many that of the archived ones more have a key than calls are remembered.
+    let end = 2 + 2 * compaction::RECENT + compaction::BLOCK;
+    let key = |seq: u64| if seq <= 2 { "first".to_owned() } else { format!("batch-{}", seq / 5_000) };
+    let mut events: Vec<_> = (1..=end).map(|seq| plan(seq, "g", Some(&key(seq)))).collect();
+    journal.append(0, &batch("b1"), &events).expect("events");
+    archive_all(&mut journal);
+    assert_eq!(journal.keyed(KEYS_REMEMBERED).expect("keys").len(), events.len());
+    let more = end + 1..=end + KEYS_REMEMBERED as u64 + compaction::BLOCK;
+    events = more.map(|seq| plan(seq, "g", Some(&format!("k{seq}")))).collect();
+    journal.append(end, &batch("b2"), &events).expect("events");
+    assert!(archive_all(&mut journal) > 0);
+    let count = "SELECT count(*) FROM archived_keys WHERE seq <= ?1";
+    let kept: i64 = journal.connection.query_row(count, [end.cast_signed()], |row| row.get(0)).expect("a count");
+    assert_eq!(kept, 0, "nobody looks for them");
+    assert_eq!(journal.keyed(KEYS_REMEMBERED).expect("keys"), events[events.len() - KEYS_REMEMBERED..]);
 }
 
 #[test]
