@@ -113,22 +113,27 @@ pub fn plan(dir: &Path) -> Result<Plan, BoardError> {
         forgotten: None,
         consent: None,
     };
-    let head = journal.as_ref().and_then(|journal| journal.head().ok());
-    if let (Some(replayed), Some(head)) = (replayed, head) {
-        match replayed.fault {
-            None if shown.is_none_or(|file| file <= head) => {
+    // Of a journal whose end cannot be read, what was replayed tells the fault.
+    let head = match journal.as_ref().map(Journal::head).transpose() {
+        Err(error) if error.is_damage() => None,
+        head => head?,
+    };
+    if let Some(replayed) = replayed {
+        match (replayed.fault, head) {
+            (None, Some(head)) if shown.is_none_or(|file| file <= head) => {
                 plan.keeps_journal = true;
                 plan.best = Some((replayed.state, "the journal".to_owned()));
                 return Ok(plan);
             }
-            None => {
+            (None, Some(head)) => {
                 let file = shown.unwrap_or_default();
                 plan.faults.push(format!("the journal ends at event {head} and the state file is at event {file}"));
                 plan.consent = Some(BoardError::JournalBehind { path: path.clone(), file, head });
             }
-            Some(fault) => plan.faults.push(fault),
+            (fault, _) => plan.faults.push(fault.unwrap_or_else(|| "the journal's end cannot be read".to_owned())),
         }
-        plan.best = Some((replayed.state, "the sound beginning of the journal".to_owned()));
+        let is_any = replayed.state.seq() > 0;
+        plan.best = is_any.then(|| (replayed.state, "the sound beginning of the journal".to_owned()));
     }
     let fits =
         |document: &Document| is_ours(document) && journal.as_ref().is_none_or(|journal| is_past_of(journal, document));

@@ -226,6 +226,53 @@ fn damage_in_the_middle_of_the_journal_does_not_matter_until_it_is_needed() {
     board.assert_file_is_the_replay();
 }
 
+/// The newest of the pages that hold events, of a journal without a log, filled with nothing.
+fn blank_last_page(board: &Board) {
+    let connection = Connection::open(board.file("journal.db")).unwrap();
+    connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    let root = "SELECT rootpage FROM sqlite_master WHERE name = 'events'";
+    let mut page: usize = connection.query_row(root, [], |row| row.get::<_, u32>(0)).unwrap() as usize;
+    let size = connection.query_row("PRAGMA page_size", [], |row| row.get::<_, u32>(0)).unwrap() as usize;
+    drop(connection);
+    let mut bytes = fs::read(board.file("journal.db")).unwrap();
+    let start = |page: usize| (page - 1) * size;
+    // An inner page names its last child in its header.
+    while bytes[start(page)] == 5 {
+        let child = start(page) + 8;
+        page = u32::from_be_bytes(bytes[child..child + 4].try_into().unwrap()) as usize;
+    }
+    bytes[start(page)..start(page) + size].fill(0);
+    fs::write(board.file("journal.db"), bytes).unwrap();
+}
+
+#[test]
+fn journal_whose_end_cannot_be_read_is_gone_on_from_as_far_as_it_can() {
+    let board = with_a_spare();
+    blank_last_page(&board);
+    fs::remove_file(board.file(SPARE)).unwrap();
+    fs::write(board.file(STATE_FILE), "{").unwrap();
+    let reply = board.cli_ok("get_status", json!({}));
+    let before = board.tasks().len();
+    assert!((10..30).contains(&before), "{before} of 30 tasks");
+    let safe = format!("up to event {} is safe; lost: what may have happened after event {0};", before + 1);
+    assert!(warning(&reply).contains("the sound beginning of the journal"), "{reply}");
+    assert!(warning(&reply).contains(&safe), "{reply}");
+    board.assert_file_is_the_replay();
+}
+
+#[test]
+fn journal_that_is_damaged_from_its_first_event_on_is_no_empty_board() {
+    let board = three_tasks();
+    sql(&board, "UPDATE events SET body = body || ' ' WHERE seq = 1");
+    fs::remove_file(board.file(SPARE)).unwrap();
+    fs::write(board.file(STATE_FILE), "{").unwrap();
+    let before = files(&board);
+    for (operation, arguments) in [("get_status", json!({})), ("create_task", json!({"description": "d"}))] {
+        refused(&board.cli(operation, arguments), "state_file_unusable", &["nothing of it is sound", "event 1"]);
+    }
+    assert_eq!(files(&board), before);
+}
+
 #[test]
 fn state_file_that_is_behind_is_brought_to_the_head() {
     let board = three_tasks();
