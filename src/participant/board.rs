@@ -562,10 +562,16 @@ impl Loaded {
                 read => drop(read?),
             }
         }
-        for recorded in journal.keyed(KEYS_REMEMBERED)? {
-            if recorded.seq <= state.seq() {
-                state.remember(&recorded);
+        let keyed = match journal.keyed(KEYS_REMEMBERED) {
+            Err(error @ JournalError::UnknownKind { .. }) => {
+                outdated = Some(error.to_string());
+                Vec::new()
             }
+            keyed => keyed?,
+        };
+        let known = state.seq();
+        for recorded in keyed.iter().filter(|recorded| recorded.seq <= known) {
+            state.remember(recorded);
         }
         catch_up(&journal, &mut state, &mut outdated)?;
         Ok(Self { state, journal, config, outdated, projection })

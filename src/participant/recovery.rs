@@ -3,7 +3,7 @@
 //!
 //! The journal is replayed on the newest state that is sound: the state file's, a snapshot's, or the empty one. Where the
 //! journal is not sound from its first event to its last, it is kept as `journal.db.quarantined-N` and a new one begins
-//! behind the last event that was reached. Nothing is decided for the user that loses what somebody may still have: not
+//! behind the last event that was reached; where only its events are sound, the new one has them all. Nothing is decided for the user that loses what somebody may still have: not
 //! while other processes live on the board, not when a sound journal ends before the state file, and not when nothing is
 //! sound. `callboard doctor --repair` does it then.
 
@@ -54,6 +54,8 @@ pub struct Plan {
     /// The newest state that is sound, and where it comes from.
     best: Option<(State, String)>,
     keeps_journal: bool,
+    /// Its events are sound, and the rest of its file is not.
+    remakes_journal: bool,
     sets_file_aside: bool,
     /// What happened, and the state that is gone on from does not show.
     lost: Option<String>,
@@ -108,6 +110,7 @@ pub fn plan(dir: &Path) -> Result<Plan, BoardError> {
         faults,
         best: None,
         keeps_journal: false,
+        remakes_journal: false,
         sets_file_aside,
         lost: None,
         forgotten: None,
@@ -122,6 +125,9 @@ pub fn plan(dir: &Path) -> Result<Plan, BoardError> {
         match (replayed.fault, head) {
             (None, Some(head)) if shown.is_none_or(|file| file <= head) => {
                 plan.keeps_journal = true;
+                let flaw = journal.as_ref().map(flaw).transpose()?.flatten();
+                plan.remakes_journal = flaw.is_some();
+                plan.faults.extend(flaw);
                 plan.best = Some((replayed.state, "the journal".to_owned()));
                 return Ok(plan);
             }
@@ -181,6 +187,10 @@ impl Plan {
         }
         match &self.best {
             Some((state, source)) if self.keeps_journal => {
+                if self.remakes_journal {
+                    steps.push(format!("keep {0} as {0}.quarantined-N", sqlite::FILE_NAME));
+                    steps.push(format!("make {} anew from all its events", sqlite::FILE_NAME));
+                }
                 steps.push(format!("write {} anew from {source}, at event {}", statefile::FILE_NAME, state.seq()));
             }
             Some((state, source)) => {
@@ -235,6 +245,9 @@ impl Plan {
         let safe = state.seq();
         let mut projection = Projection::new(dir);
         projection.write(&mut state).map_err(failed("cannot write the state file in"))?;
+        if self.remakes_journal {
+            kept.extend(SqliteJournal::open(dir)?.remake(dir)?);
+        }
         if !self.keeps_journal {
             kept.extend(sqlite::set_aside(dir).map_err(failed("cannot move the journal aside in"))?);
             begin_behind(dir, &mut state, author)?;
@@ -291,13 +304,22 @@ pub fn mend(dir: &Path, author: &Author) -> Result<Option<String>, BoardError> {
 }
 
 /// Without the advice, which is what is being done.
-fn told(error: &JournalError) -> String {
+pub fn told(error: &JournalError) -> String {
     match error {
+        JournalError::Damaged { seq: 0, detail } => format!("the journal is damaged: {detail}"),
         JournalError::Damaged { seq, detail } => format!("event {seq} of the journal is damaged: {detail}"),
         JournalError::Unreadable { source, .. } | JournalError::Sqlite(source) => {
             format!("the journal cannot be read: {source}")
         }
         other => other.to_string(),
+    }
+}
+
+/// What is damaged of a journal whose events are sound.
+fn flaw(journal: &SqliteJournal) -> Result<Option<String>, BoardError> {
+    match journal.check() {
+        Err(error) if error.is_damage() => Ok(Some(format!("{}; its events are sound", told(&error)))),
+        checked => Ok(checked.map(|()| None)?),
     }
 }
 

@@ -373,7 +373,7 @@ fn crash_while_a_board_is_made_leaves_the_next_process_everything() {
 }
 
 /// Appends what only a newer callboard could have written, chained as the journal's format says.
-fn append_from_the_future(board: &Board) {
+fn append_from_the_future(board: &Board, key: Option<&str>) {
     let connection = Connection::open(board.file("journal.db")).unwrap();
     let last = "SELECT seq, hash, at_ms FROM events ORDER BY seq DESC LIMIT 1";
     let last = connection.query_row(last, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
@@ -391,8 +391,8 @@ fn append_from_the_future(board: &Board) {
         number(&at_ms.to_le_bytes()),
         text("p-future"),
         None,
-        None,
-        None,
+        key.and_then(text),
+        key.and_then(text),
         text(body),
     ];
     for column in columns {
@@ -400,27 +400,29 @@ fn append_from_the_future(board: &Board) {
         digest.update(column.unwrap_or_default());
     }
     let hash = digest.finalize().to_vec();
-    let insert = "INSERT INTO events(seq, batch_id, v, kind, at_ms, participant, body, hash)
-        VALUES (?1, 'p-future/1', ?2, 'task_teleported', ?3, 'p-future', ?4, ?5)";
-    connection.execute(insert, params![seq, v, at_ms, body, hash]).unwrap();
+    let insert = "INSERT INTO events(seq, batch_id, v, kind, at_ms, participant, body, hash, idem_key, idem_params)
+        VALUES (?1, 'p-future/1', ?2, 'task_teleported', ?3, 'p-future', ?4, ?5, ?6, ?6)";
+    connection.execute(insert, params![seq, v, at_ms, body, hash, key]).unwrap();
 }
 
 #[test]
 fn event_of_a_newer_version_stops_the_writing_and_not_the_reading() {
-    let board = three_tasks();
-    let mut running = board.mcp();
-    running.ok("create_task", json!({"description": "d"}));
-    append_from_the_future(&board);
-    let file = fs::read(board.file(STATE_FILE)).unwrap();
-    for mut client in [running, board.mcp()] {
-        let refused = client.call("create_task", json!({"description": "d"}));
-        assert_eq!(refused.code(), "outdated", "{}", refused.text);
-        assert!(refused.text.contains("restart"), "{}", refused.text);
-        assert_eq!(client.ok("get_status", json!({}))["total_tasks"], 4);
-        let told = client.ok("wait_for_events", json!({"since_seq": 1}));
-        assert!(!told["events"].as_array().unwrap().is_empty() && told["more"] == false, "{told}");
+    for key in [None, Some("k")] {
+        let board = three_tasks();
+        let mut running = board.mcp();
+        running.ok("create_task", json!({"description": "d"}));
+        append_from_the_future(&board, key);
+        let file = fs::read(board.file(STATE_FILE)).unwrap();
+        for mut client in [running, board.mcp()] {
+            let refused = client.call("create_task", json!({"description": "d"}));
+            assert_eq!(refused.code(), "outdated", "{}", refused.text);
+            assert!(refused.text.contains("restart"), "{}", refused.text);
+            assert_eq!(client.ok("get_status", json!({}))["total_tasks"], 4);
+            let told = client.ok("wait_for_events", json!({"since_seq": 1}));
+            assert!(!told["events"].as_array().unwrap().is_empty() && told["more"] == false, "{told}");
+        }
+        assert_eq!(fs::read(board.file(STATE_FILE)).unwrap(), file);
     }
-    assert_eq!(fs::read(board.file(STATE_FILE)).unwrap(), file);
 }
 
 /// A small file system of its own under the board, gone with the test.

@@ -274,6 +274,56 @@ fn journal_that_is_damaged_from_its_first_event_on_is_no_empty_board() {
 }
 
 #[test]
+fn journal_of_which_only_the_events_are_sound_is_made_anew_from_them() {
+    type Damage = (fn(&Board), &'static str, bool);
+    let damages: [Damage; 2] = [
+        (
+            |board| sql(board, "INSERT INTO archived_keys SELECT *, zeroblob(32) FROM events WHERE seq = 5"),
+            "of the idempotency key of event 5",
+            true,
+        ),
+        // Only who writes meets it.
+        (
+            |board| {
+                sql(board, "CREATE TABLE unused AS SELECT * FROM events; DROP TABLE unused");
+                let mut bytes = fs::read(board.file("journal.db")).unwrap();
+                bytes[32..36].copy_from_slice(&9_999_u32.to_be_bytes());
+                fs::write(board.file("journal.db"), bytes).unwrap();
+            },
+            "Freelist",
+            false,
+        ),
+    ];
+    for (damage, words, stops_a_start) in damages {
+        let board = three_tasks();
+        let keyed = || board.cli_ok("create_task", json!({"description": "d", "id": "task-4", "idempotency_key": "k"}));
+        keyed();
+        let events = board.events();
+        damage(&board);
+        let found = checks(&board)["journal file"].clone();
+        assert_eq!(found["verdict"], "fail", "{found}");
+        assert!(found["found"].as_str().unwrap().contains(words), "{found}");
+        let said = doctor(&board, &["--repair", "--dry-run"]).value();
+        assert_eq!(said["lost"], "nothing", "{said}");
+        assert!(said["steps"].to_string().contains("make journal.db anew from all its events"), "{said}");
+        let report = match stops_a_start {
+            true => warning(&board.cli_ok("get_status", json!({}))).to_owned(),
+            false => doctor(&board, &["--repair"]).value()["report"].as_str().unwrap().to_owned(),
+        };
+        for part in [words, "up to event 5 is safe; lost: nothing; kept as evidence: journal.db.quarantined-1"] {
+            assert!(report.contains(part), "no {part:?} in {report}");
+        }
+        assert!(!report.contains("keys are forgotten"), "{report}");
+        assert_eq!(board.events(), events, "{words}");
+        assert!(doctor(&board, &[]).status.success());
+        keyed();
+        assert_eq!(board.tasks().len(), 4, "{words}: its key is known");
+        create(&board, "task-5");
+        board.assert_file_is_the_replay();
+    }
+}
+
+#[test]
 fn state_file_that_is_behind_is_brought_to_the_head() {
     let board = three_tasks();
     let old = fs::read(board.file(STATE_FILE)).unwrap();

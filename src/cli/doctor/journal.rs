@@ -13,6 +13,7 @@ use super::Check;
 use crate::clock::{Clock, SystemClock};
 use crate::journal::sqlite::{FILE_NAME, SqliteJournal};
 use crate::journal::{Journal, JournalError};
+use crate::participant::recovery::told;
 use crate::state::event::Recorded;
 use crate::state::id::TaskId;
 use crate::state::time::{SECOND, Timestamp};
@@ -26,6 +27,9 @@ const KEEP: &str = "the next call goes on from the state file if that is sound, 
                     `callboard doctor --repair --dry-run` says what would be done and lost";
 const UNNOTICED: &str = "calls go on from the state file as long as none needs that event; what reads the past fails there. \
                          To repair it loses the history: `callboard doctor --repair --dry-run` says what";
+
+const REMAKE: &str =
+    "its events are sound: `callboard doctor --repair` makes the journal anew from them and loses nothing";
 
 pub struct Copy {
     dir: TempDir,
@@ -80,6 +84,7 @@ pub fn examine(dir: &Path, copied: io::Result<Option<Copy>>, file: Option<u64>) 
             let text = format!("{} events in {}, hash chain verified", found.head, size(copy.bytes));
             let mut checks = vec![Check::ok(NAME, text), replay(&found)];
             checks.extend(found.replayed.as_ref().ok().map(graph));
+            checks.extend(found.checked.as_ref().err().map(flaw));
             checks.extend(tables(&copy));
             checks.push(clock(found.last));
             (checks, Examined::Sound { board_id: found.board_id, head: found.head })
@@ -117,14 +122,20 @@ struct Found {
     head: u64,
     last: Option<Timestamp>,
     replayed: Result<State, ApplyError>,
+    /// The rest of the file.
+    checked: Result<(), JournalError>,
 }
 
 fn read(copy: &Copy) -> Result<Found, JournalError> {
     let journal = SqliteJournal::open(copy.dir.path())?;
-    let mut found = Found { board_id: journal.board_id()?, head: 0, last: None, replayed: Ok(State::new()) };
+    let board_id = journal.board_id()?;
+    let mut found = Found { board_id, head: 0, last: None, replayed: Ok(State::new()), checked: Ok(()) };
     loop {
         let events = journal.read_from(found.head, READ_AT_ONCE)?;
-        let Some(last) = events.last() else { return Ok(found) };
+        let Some(last) = events.last() else {
+            found.checked = journal.check();
+            return Ok(found);
+        };
         (found.head, found.last) = (last.seq, Some(last.at));
         found.replayed = found.replayed.and_then(|state| replayed(state, &events));
     }
@@ -136,6 +147,14 @@ fn replayed(mut state: State, events: &[Recorded]) -> Result<State, ApplyError> 
         state.settle();
     }
     Ok(state)
+}
+
+fn flaw(error: &JournalError) -> Check {
+    const NAME: &str = "journal file";
+    match error.is_damage() {
+        true => Check::fail(NAME, told(error), REMAKE),
+        false => Check::fail(NAME, "cannot be examined", error.to_string()),
+    }
 }
 
 /// Whether the events make a state, and one that keeps the invariants.

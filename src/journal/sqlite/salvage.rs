@@ -9,12 +9,13 @@ use fs_err as fs;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::{
-    FILE_NAME, SqliteJournal, begin, beside, close_alone, compaction, connect, head, insert, put_in_place, read_link,
-    runs, take_log_in_at_end,
+    FILE_NAME, SqliteJournal, begin, beside, close_alone, compaction, connect, head, initialise, insert, put_in_place,
+    read_link, runs, take_log_in_at_end,
 };
-use crate::journal::chain::{Hash, damaged};
-use crate::journal::{Journal, JournalError};
+use crate::journal::chain::{Hash, Link, damaged};
+use crate::journal::{BatchId, Journal, JournalError};
 use crate::state::event::Recorded;
+use crate::state::limit::KEYS_REMEMBERED;
 
 const REINSTATE: &str = "DELETE FROM meta WHERE key = 'superseded'";
 /// Events read in one go.
@@ -65,16 +66,40 @@ impl SqliteJournal {
     /// Appends what `longer` has beyond the end of this journal, which must be a beginning of it.
     pub fn extend_from(&mut self, longer: &Self) -> Result<(), JournalError> {
         let root = self.root();
-        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut link = head(&transaction, root)?;
-        let end = link;
-        longer.rows_after(end, usize::MAX, |row, _| {
-            link = insert(&transaction, &row, &link)?;
-            Ok(ControlFlow::Continue(()))
-        })?;
-        runs::mark_stale(&transaction)?;
-        transaction.commit()?;
+        extend(&mut self.connection, root, longer)?;
         self.bring_up_runs()
+    }
+
+    /// Whether the file can be used beside its events, too: its pages, and the idempotency keys. [`JournalError::is_damage`]
+    /// tells when not.
+    pub fn check(&self) -> Result<(), JournalError> {
+        let found: String = self.connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+        if found != "ok" {
+            return Err(damaged(0, found.replace('\n', " ")));
+        }
+        match self.keyed(KEYS_REMEMBERED) {
+            Ok(_) | Err(JournalError::UnknownKind { .. }) => Ok(()),
+            Err(JournalError::Damaged { seq, detail }) => {
+                Err(damaged(0, format!("of the idempotency key of event {seq}, {detail}")))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Puts another journal of the same events in the place of this one, which is set aside: its events are sound and not all
+    /// else is. Old events are archived anew in time. The caller holds the board's lock.
+    pub fn remake(self, dir: &Path) -> Result<Option<PathBuf>, JournalError> {
+        let unfinished = begin(dir)?;
+        let board_id = self.board_id()?.unwrap_or_default();
+        initialise(&unfinished, &board_id, self.base, &BatchId::new(""), &[])?;
+        let (mut copy, _) = connect(&unfinished)?;
+        extend(&mut copy, self.root(), &self)?;
+        close_alone(copy)?;
+        fs::File::open(&unfinished)?.sync_all()?;
+        self.abandon();
+        let aside = set_aside(dir)?;
+        put_in_place(&unfinished, dir)?;
+        Ok(aside)
     }
 
     /// Takes on this journal, which was deleted: from here on nobody appends to it, and `by` alone makes another of it.
@@ -101,6 +126,18 @@ impl SqliteJournal {
         let mut events = self.read_from(self.base, 1)?;
         events.pop().ok_or_else(|| damaged(self.base + 1, "it is missing"))
     }
+}
+
+/// Appends what `longer` has beyond the end of a journal that begins behind `root`.
+fn extend(connection: &mut Connection, root: Link, longer: &SqliteJournal) -> Result<(), JournalError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut link = head(&transaction, root)?;
+    longer.rows_after(link, usize::MAX, |row, _| {
+        link = insert(&transaction, &row, &link)?;
+        Ok(ControlFlow::Continue(()))
+    })?;
+    runs::mark_stale(&transaction)?;
+    Ok(transaction.commit()?)
 }
 
 /// A process has taken on what is in the journal, which was not in its place then.
