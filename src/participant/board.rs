@@ -170,6 +170,7 @@ pub struct CaughtUp {
 pub const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 /// Processes that live longer than a call look at the board more often than that.
 const PATIENCE_WITH_THE_LIVING: Duration = Duration::from_secs(3);
+const OTHER_HISTORY: &str = "it is of another history";
 /// Events read from the journal in one go.
 const READ_AT_ONCE: usize = 4_096;
 
@@ -559,7 +560,13 @@ impl Loaded {
             // Nothing else reads the event that the state file ends with, and what comes next is chained to it.
             match journal.read_from(before, 1) {
                 Err(error @ JournalError::UnknownKind { .. }) => outdated = Some(error.to_string()),
-                read => drop(read?),
+                read => {
+                    let last = read?.pop();
+                    // After events were lost, another history may have the same numbers.
+                    if last.is_some_and(|last| last.at != state.board().last_activity) {
+                        return Err(BoardError::StateFileUnsound(OTHER_HISTORY.to_owned()));
+                    }
+                }
             }
         }
         let keyed = match journal.keyed(KEYS_REMEMBERED) {

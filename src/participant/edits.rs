@@ -24,7 +24,7 @@ use crate::state::event::Event;
 use crate::state::time::Timestamp;
 use crate::statefile::displaced::{self, all_waiting, identity};
 use crate::statefile::edit::{self, Edited};
-use crate::statefile::{self, FILE_NAME, FileIdentity, Projection};
+use crate::statefile::{self, FILE_NAME, FileIdentity, Found, Projection};
 
 /// A file that is the same for so long is no longer being written.
 const SETTLED: Duration = Duration::from_millis(60);
@@ -225,6 +225,10 @@ pub fn is_edit(dir: &Path, lock: &BoardLock, journal: &SqliteJournal) -> bool {
     }
     let (Ok(Some(board_id)), Ok(head)) = (journal.board_id(), journal.head()) else { return false };
     let Ok(bytes) = displaced::read(&path) else { return false };
+    // As it was written, but not of what happened on this board since.
+    if matches!(statefile::recognise(&bytes), Ok(Found::Sound(_))) {
+        return false;
+    }
     let is_of_board = |id: &str, seq| *id == *board_id && seq <= head;
     let Ok(edited) = edit::read(&bytes) else {
         let says = statefile::seq_of(dir).ok().flatten();

@@ -90,10 +90,16 @@ pub fn plan(dir: &Path) -> Result<Plan, BoardError> {
         _ => None,
     };
     let is_ours = |document: &Document| board_id.as_ref().is_none_or(|id| *id == document.board.board_id);
+    let fits =
+        |document: &Document| is_ours(document) && journal.as_ref().is_none_or(|journal| is_past_of(journal, document));
     let (mut states, mut sets_file_aside, mut claimed) = (Vec::new(), false, None);
     match file {
         None => {}
-        Some(Found::Sound(document)) if is_ours(&document) => states.push((*document, "the state file".to_owned())),
+        Some(Found::Sound(document)) if fits(&document) => states.push((*document, "the state file".to_owned())),
+        Some(Found::Sound(document)) if is_ours(&document) => {
+            faults.push("the state file is of another history".to_owned());
+            sets_file_aside = true;
+        }
         Some(Found::Sound(_) | Found::Foreign { .. }) => {
             faults.push("the state file is another board's".to_owned());
             sets_file_aside = true;
@@ -141,8 +147,6 @@ pub fn plan(dir: &Path) -> Result<Plan, BoardError> {
         let is_any = replayed.state.seq() > 0;
         plan.best = is_any.then(|| (replayed.state, "the sound beginning of the journal".to_owned()));
     }
-    let fits =
-        |document: &Document| is_ours(document) && journal.as_ref().is_none_or(|journal| is_past_of(journal, document));
     states.extend(earlier(dir).into_iter().filter(|(document, _)| fits(document)));
     states.sort_by_key(|(document, _)| std::cmp::Reverse(document.board.seq));
     for (document, source) in states {

@@ -324,6 +324,29 @@ fn journal_of_which_only_the_events_are_sound_is_made_anew_from_them() {
 }
 
 #[test]
+fn state_file_of_a_history_that_the_board_has_not_gone_on_with_is_kept_and_not_used() {
+    let board = three_tasks();
+    let names = ["journal.db", "journal.db-wal", STATE_FILE];
+    let before = names.map(|name| (name, fs::read(board.file(name)).ok()));
+    create(&board, "task-lost");
+    let lost = fs::read(board.file(STATE_FILE)).unwrap();
+    remove_journal(&board);
+    for (name, bytes) in before {
+        bytes.iter().for_each(|bytes| fs::write(board.file(name), bytes).unwrap());
+    }
+    create(&board, "task-4");
+    create(&board, "task-5");
+    fs::write(board.file(STATE_FILE), &lost).unwrap();
+    let reply = board.cli_ok("get_status", json!({}));
+    let report = "because the state file is of another history; it goes on from the journal: the state up to event 6";
+    assert!(warning(&reply).contains(report), "{reply}");
+    assert_eq!(sha256(fs::read(board.file("mcp-state.json.quarantined-1")).unwrap()), sha256(&lost));
+    let tasks: Vec<_> = board.tasks().into_keys().collect();
+    assert_eq!(tasks, ["task-1", "task-2", "task-3", "task-4", "task-5"]);
+    board.assert_file_is_the_replay();
+}
+
+#[test]
 fn state_file_that_is_behind_is_brought_to_the_head() {
     let board = three_tasks();
     let old = fs::read(board.file(STATE_FILE)).unwrap();
