@@ -233,6 +233,17 @@ impl SqliteJournal {
         Ok(())
     }
 
+    /// Opened anew, with what is known of its syncs; `None` when another is in its place.
+    pub fn reopened(&self, dir: &Path) -> Result<Option<Self>, JournalError> {
+        let mut journal = Self::open(dir)?;
+        if journal.identity != self.identity {
+            return Ok(None);
+        }
+        journal.has_failed.set(self.has_failed.get());
+        journal.defer_syncs(dir)?;
+        Ok(Some(journal))
+    }
+
     /// To be synced by another thread, and [`SqliteJournal::synced`] is to be told how that went; `None` when SQLite does it,
     /// or a sync has failed.
     pub fn log(&self) -> Option<Arc<File>> {

@@ -344,9 +344,8 @@ impl Board {
 
     /// COMMIT failed, which does not say that nothing was written: the journal itself knows.
     fn look_for(&mut self, batch: &BatchId, error: JournalError) -> Result<(), BoardError> {
-        let found = SqliteJournal::open(&self.dir).and_then(|mut journal| {
-            if journal.identity() == self.journal.identity() {
-                journal.defer_syncs(&self.dir)?;
+        let found = self.journal.reopened(&self.dir).and_then(|reopened| {
+            if let Some(journal) = reopened {
                 self.journal = journal;
             }
             // Else a later crash could take back or bring back what is answered now. A full disk has no space for it.

@@ -424,7 +424,11 @@ fn sync_that_succeeds_does_not_vouch_for_one_that_failed() {
     assert!(matches!(journal.synced(4, Err(io::ErrorKind::Other.into())), Err(JournalError::Busy)));
     assert!(matches!(journal.synced(4, Ok(())), Err(JournalError::Busy)));
     assert!(!journal.is_settled(4) && journal.log().is_none());
-    drop(reader);
+    let reopened = journal.reopened(dir.path()).expect("a journal").expect("the same");
+    assert!(reopened.log().is_none(), "nor for one before the journal was opened anew");
+    reopened.connection.busy_timeout(Duration::ZERO).expect("no patience");
+    assert!(matches!(reopened.settle(4), Err(JournalError::Busy)));
+    drop((reopened, reader));
     journal.synced(4, Ok(())).expect("it is in the database");
     assert!(journal.is_settled(4) && journal.log().is_some());
     assert_eq!(fs::metadata(beside(&dir.path().join(FILE_NAME), "-wal")).expect("a log").len(), 0);
