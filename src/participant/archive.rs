@@ -61,9 +61,11 @@ impl BoardArchive {
     }
 }
 
-/// Since `last`, the journal's size when the newest snapshot was taken.
+/// Since `last`, the journal's size when the newest snapshot was taken. One that was larger was another journal, before a
+/// recovery.
 pub fn has_grown(journal_bytes: u64, last: Option<u64>, state_bytes: u64) -> bool {
-    journal_bytes.saturating_sub(last.unwrap_or_default()) > GROWTH.max(state_bytes)
+    let last = last.filter(|last| *last <= journal_bytes);
+    journal_bytes - last.unwrap_or_default() > GROWTH.max(state_bytes)
 }
 
 pub fn retention(policy: &Policy) -> Retention {
@@ -203,5 +205,23 @@ pub fn seq_at(dir: &Path, time: Timestamp) -> Result<u64, BoardError> {
     match journal.read_from(began, 1)?.first() {
         Some(first) if before == began => Err(BoardError::BeforeTheFirst { time, first: first.at }),
         _ => Ok(before),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn journal_that_is_smaller_than_at_the_last_snapshot_has_grown_since_it_was_begun() {
+        for (bytes, last, grown) in [
+            (9 * GROWTH, Some(8 * GROWTH), false),
+            (9 * GROWTH, Some(7 * GROWTH), true),
+            (GROWTH, Some(100 * GROWTH), false),
+            (2 * GROWTH, Some(100 * GROWTH), true),
+            (2 * GROWTH, None, true),
+        ] {
+            assert_eq!(has_grown(bytes, last, 0), grown, "{bytes} bytes, {last:?} at the last snapshot");
+        }
     }
 }
