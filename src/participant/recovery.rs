@@ -7,7 +7,7 @@
 //! while other processes live on the board, not when a sound journal ends before the state file, and not when nothing is
 //! sound. `callboard doctor --repair` does it then.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -253,6 +253,8 @@ impl Plan {
             kept.extend(SqliteJournal::open(dir)?.remake(dir)?);
         }
         if !self.keeps_journal {
+            // Until the new journal is there, no other file tells what was on the board.
+            make_durable(dir).map_err(failed("cannot sync the state file in"))?;
             kept.extend(sqlite::set_aside(dir).map_err(failed("cannot move the journal aside in"))?);
             begin_behind(dir, &mut state, author)?;
             projection.write(&mut state).map_err(failed("cannot write the state file in"))?;
@@ -267,6 +269,11 @@ impl Plan {
         log(dir, author, &report);
         Ok(report)
     }
+}
+
+fn make_durable(dir: &Path) -> io::Result<()> {
+    File::open(dir.join(statefile::FILE_NAME))?.sync_all()?;
+    File::open(dir)?.sync_all()
 }
 
 /// Makes a journal whose first event brings along `state`, which keeps its id and its `seq`.

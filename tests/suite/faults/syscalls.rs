@@ -123,7 +123,7 @@ struct Point {
 fn start(board: &Board, point: &Point, log: &str) -> Client {
     // With the filter of the kernel calls that are not traced cost nothing, but a signal would never be sent.
     let filter = if point.fault.starts_with("signal") { "" } else { "--seccomp-bpf" };
-    let mut line = format!("exec strace -f {filter} -qq -o '{log}' -e trace={}", point.call);
+    let mut line = format!("exec strace -f -y {filter} -qq -o '{log}' -e trace={}", point.call);
     if point.on_board_only {
         FILES.iter().for_each(|name| {
             line += &format!(" -P '{}'", board.file(name).display().to_string().trim_end_matches('/'))
@@ -360,6 +360,31 @@ fn edit_that_cannot_be_kept_stays_until_it_can() {
     assert_eq!(board.document()["goal"], "by hand");
     assert_eq!(board.tasks().len(), 4);
     board.assert_file_is_the_replay();
+}
+
+/// A loss of power between the two must not leave a board without either.
+#[test]
+fn damaged_journal_is_moved_aside_when_the_state_file_that_is_gone_on_from_is_durable() {
+    if !super::has("strace", "--version") {
+        return;
+    }
+    let board = Board::new();
+    board.cli_ok("create_task", json!({"id": "t1", "description": "d"}));
+    fs::write(board.file("journal.db"), vec![b'x'; 10_000]).unwrap();
+    let point = Point { call: "fsync,rename", on_board_only: false, fault: String::new(), killed_after: false };
+    let log = board.base().join("log");
+    let mut client = start(&board, &point, log.to_str().unwrap());
+    client.ok("get_status", json!({}));
+    let traced = fs::read_to_string(&log).unwrap();
+    let dir = board.dir().canonicalize().unwrap();
+    let is_synced = |path: PathBuf| {
+        let place = format!("<{}>", path.display());
+        move |line: &str| line.contains("fsync(") && line.contains(&place)
+    };
+    let mut before = traced.lines().take_while(|line| !line.contains("quarantined-1"));
+    assert!(before.any(is_synced(dir.join(STATE_FILE))) && before.any(is_synced(dir)), "{traced}");
+    assert!(traced.contains("quarantined-1"), "{traced}");
+    assert_eq!(board.tasks().len(), 1);
 }
 
 /// Calls on the way at once, so that their log is synced by a thread of its own.
