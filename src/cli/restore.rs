@@ -81,9 +81,11 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
                 Err(error) if is_damaged(dir) => tracing::warn!("the board that is there cannot go on: {error:#}"),
                 restored => return restored,
             },
+            Err(error) if error.is_damage() || matches!(error, JournalError::NewerFormat { .. }) => {
+                tracing::warn!(%error, "the journal that is there cannot be used");
+            }
             // Another time it can be.
-            Err(error @ (JournalError::Full | JournalError::Busy)) => return Err(error.into()),
-            Err(error) => tracing::warn!(%error, "the journal that is there cannot be used"),
+            Err(error) => return Err(error.into()),
         }
     }
     let aside = (!there.is_empty())

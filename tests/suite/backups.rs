@@ -105,6 +105,23 @@ fn named(board: &Board, start: &str) -> Vec<String> {
 }
 
 #[test]
+fn forced_restore_moves_no_board_aside_that_can_be_opened_another_time() {
+    let board = with_task();
+    let backup = board.base().join("b.backup");
+    done(&board, &["backup".as_ref(), &backup]);
+    let (log, elsewhere) = (board.file("journal.db-wal"), board.base().join("log"));
+    fs::rename(&log, &elsewhere).unwrap();
+    fs::create_dir(&log).unwrap();
+    let refused = board.finish(board.command().arg("restore").arg(&backup).arg("--force"));
+    assert!(!refused.status.success() && refused.stderr.contains("journal"), "{}", refused.stderr);
+    assert_eq!(named(&board, "replaced-"), Vec::<String>::new());
+    fs::remove_dir(&log).unwrap();
+    fs::rename(&elsewhere, &log).unwrap();
+    done(&board, &["restore".as_ref(), &backup, "--force".as_ref()]);
+    assert_eq!(named(&board, "replaced-"), Vec::<String>::new());
+}
+
+#[test]
 fn forced_restore_that_fails_puts_back_what_it_has_moved() {
     let (board, backup) = damaged();
     let state = fs::read(board.file(STATE_FILE)).unwrap();
