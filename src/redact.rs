@@ -15,6 +15,8 @@ use serde_json::{Map, Number, Value};
 pub use document::document;
 use named::Telling;
 
+use crate::harmless;
+
 /// Shorter texts hold no secret that could be told from a word.
 const SHORTEST: usize = 8;
 
@@ -60,6 +62,14 @@ const NAMES: [&str; 22] = [
 /// `text` without its secrets, and how many there were; none when it has none.
 pub fn text(text: &str) -> Option<(String, usize)> {
     redacted(text, true)
+}
+
+/// What git or a client calls something, made harmless and without what has a secret's form; none if there is nothing
+/// of either in it.
+pub fn name(name: &str) -> Option<String> {
+    let harmless = harmless::text(name);
+    let clean = redacted(harmless.as_deref().unwrap_or(name), false);
+    clean.map(|(clean, _)| clean).or(harmless)
 }
 
 fn redacted(text: &str, by_name: bool) -> Option<(String, usize)> {
@@ -401,6 +411,13 @@ mod tests {
         let before = given.clone();
         assert_eq!(value(&mut given), 0);
         assert_eq!(given, before);
+    }
+
+    #[test]
+    fn names_are_judged_by_their_form_alone() {
+        assert_eq!(name(&format!("fix/{}\u{202e}", github())).as_deref(), Some("fix/[redacted: github token]\u{fffd}"));
+        assert_eq!(name("a\u{7}b").as_deref(), Some("a\u{fffd}b"));
+        assert_eq!(name("/home/me/token=a1b2c3d4e5f6a7b8"), None);
     }
 
     #[test]

@@ -39,6 +39,7 @@ pub use feed::{Item, Listener};
 
 use crate::clock::Clock;
 use crate::ops::{self, DefaultAgent, Entry, EventFilter, Fetched, Prepared, Principal};
+use crate::redact;
 use crate::state::State;
 use crate::state::document::Document;
 use crate::state::id::AgentId;
@@ -245,6 +246,17 @@ pub fn spawn(options: Options) -> Handle {
     Handle { solo, feed, metrics, last }
 }
 
+/// `place` as the board keeps it: what git and clients call things has passed no other door.
+fn kept(place: &Place) -> Place {
+    let mut place = place.clone();
+    for name in [&mut place.worktree, &mut place.branch, &mut place.head].into_iter().flatten() {
+        if let Some(clean) = redact::name(name) {
+            *name = clean;
+        }
+    }
+    place
+}
+
 type Answer = Result<Value, CallError>;
 
 /// A call on its way to the writer and back.
@@ -292,7 +304,9 @@ impl Handle {
     ) -> Answer {
         let (reply, answer) = oneshot::channel();
         let default_agent = caller.default_agent();
-        let (place, principal, fetched) = (caller.place.clone(), caller.principal.clone(), fetched.map(Box::new));
+        // Nothing of a read is kept.
+        let place = if prepared.annotations().read_only { caller.place.clone() } else { kept(&caller.place) };
+        let (principal, fetched) = (caller.principal.clone(), fetched.map(Box::new));
         let remote = caller.remote;
         let queued = Queued { prepared, default_agent, place, principal, remote, reply, entered, fetched };
         let _under_way = self.solo.enter();

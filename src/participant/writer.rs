@@ -34,6 +34,7 @@ use super::waiting::{Parked, Sight, Waiting};
 use super::{CallError, Options, Past, Queued, Stay};
 use crate::clock::BoardClock;
 use crate::ops::{self, Call, DefaultAgent, Fetched, History, Prepared, Vitals};
+use crate::redact;
 use crate::state::State;
 use crate::state::agent::Participant;
 use crate::state::id::{AgentId, Chance, ParticipantId};
@@ -154,7 +155,7 @@ impl Writer {
         let participant = Participant {
             id: ParticipantId::trusted(format!("p-{}", chance.base32(10))),
             pid: std::process::id(),
-            worktree: options.worktree,
+            worktree: options.worktree.map(|path| redact::name(&path).unwrap_or(path)),
             joined_at: Timestamp::default(),
         };
         let mut clock = BoardClock::new(options.clock);

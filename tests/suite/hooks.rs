@@ -457,6 +457,28 @@ fn a_resumed_session_is_told_of_what_its_dead_process_held() {
 }
 
 #[test]
+fn a_worktree_whose_path_holds_a_secret_is_kept_without_it_and_known_again() {
+    let secret = ["gh", "p_", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"].concat();
+    let board = Board::with_policy("grace_seconds = 600");
+    let root = board.base().join(&secret);
+    git_dir(&root);
+    fs::write(root.join(".git/HEAD"), format!("ref: refs/heads/{secret}\n")).unwrap();
+    let mut client = Client::start(board.command().arg("mcp").current_dir(&root));
+    client.register("ada");
+    client.ok("create_task", json!({"id": "lexer", "description": "x"}));
+    client.ok("claim_task", json!({"agent_id": "ada", "task_id": "lexer"}));
+    let events = serde_json::to_string(&board.events()).unwrap();
+    for kept in [events, board.document().to_string()] {
+        assert!(!kept.contains(&secret) && kept.contains("/[redacted: github token]"), "{kept}");
+    }
+    client.kill();
+    let mut resumed = starts(&board, "resume");
+    resumed["cwd"] = json!(root);
+    let text = context_of(by_shell(&board, "session-start"), &resumed);
+    assert!(text.contains("process has ended") && text.contains("held by ada"), "{text}");
+}
+
+#[test]
 fn text_of_tasks_is_cut_and_quoted_and_obeyed_by_nobody() {
     let board = Board::new();
     let mut client = board.mcp();

@@ -1,6 +1,7 @@
 //! What a hook finds: the board, from its state file, which needs no lock, and while somebody edits that from the journal;
 //! and the agents of the session that runs it.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::env;
 use std::fs;
@@ -13,6 +14,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::location::{Location, Start};
 use crate::participant::directory::{self, JOURNAL, is_present};
 use crate::participant::{BoardError, archive};
+use crate::redact;
 use crate::state::State;
 use crate::state::agent::{Agent, Participant};
 use crate::state::id::{AgentId, ParticipantId};
@@ -41,6 +43,8 @@ pub struct Scene {
     pub left: Vec<Held>,
     /// The session's directory and its worktree.
     cwd: PathBuf,
+    root: Option<PathBuf>,
+    /// The same as the board keeps it.
     worktree: Option<String>,
 }
 
@@ -54,7 +58,9 @@ impl Scene {
             _ => archive::present(&dir)?,
         };
         state.wake(SystemClock::default().wall());
-        let worktree = Worktree::of_board(&dir, cwd).map(|worktree| worktree.root.to_string_lossy().into_owned());
+        let root = Worktree::of_board(&dir, cwd).map(|worktree| worktree.root);
+        let kept = |path: Cow<str>| redact::name(&path).unwrap_or_else(|| path.into_owned());
+        let worktree = root.as_ref().map(|root| kept(root.to_string_lossy()));
         let search = Search { state: &state, dir: &dir, worktree: worktree.as_deref() };
         let named = named(session);
         let (agents, left) = match &named {
@@ -62,7 +68,7 @@ impl Scene {
             None => search.unnamed(),
         };
         let cwd = cwd.to_owned();
-        Ok(Some(Self { dir, state, agents, named, left, cwd, worktree }))
+        Ok(Some(Self { dir, state, agents, named, left, cwd, root, worktree }))
     }
 
     pub fn held_by<'s>(&'s self, agent: &'s Agent) -> impl Iterator<Item = &'s Arc<Task>> {
@@ -101,8 +107,8 @@ impl Scene {
 
     /// `file` relative to the worktree, links in it left as they are.
     fn as_named(&self, file: &Path) -> Option<String> {
-        let root = match &self.worktree {
-            Some(root) => PathBuf::from(root),
+        let root = match &self.root {
+            Some(root) => root.clone(),
             None => fs::canonicalize(self.dir.parent()?).ok()?,
         };
         let under = |dir: &Path| Some(fs::canonicalize(dir).ok()?.join(file.strip_prefix(dir).ok()?));

@@ -44,6 +44,11 @@ fn no_door_lets_in_what_deceives_a_reader() {
     let mut client = board.mcp();
     client.ok("create_task", task("t4"));
     board.cli_ok("create_task", task("t5"));
+    client.register("w2");
+    let caller = json!({"agent": "w2", "worktree": EVIL, "branch": EVIL, "head": EVIL});
+    let claim = Door::Rpc.call(&server, 1, "claim_task", &json!({"task_id": "t1"}));
+    reply(&server.ask(&claim.header("Callboard-Caller", &caller.to_string())).message()).ok();
+    assert!(board.task("t1").to_string().contains("worktree"), "a claim says where");
     client.register("w1");
     client.ok("claim_task", json!({"agent_id": "w1", "task_id": "t4"}));
     client.ok("complete_task", json!({"agent_id": "w1", "task_id": "t4", "output": EVIL, "data": {EVIL: [EVIL]}}));
