@@ -177,11 +177,12 @@ fn changed<T>(dir: &Path, change: impl FnOnce(&mut Vec<Entry>) -> Result<T, Toke
     outcome
 }
 
-/// Device, inode, size and time of the last change.
-type Version = (u64, u64, u64, i64, i64);
+/// Device, inode, size and times of the last change, of the content and of anything: a mode is mended, too.
+type Version = (u64, u64, u64, [i64; 4]);
 
 fn version(metadata: &Metadata) -> Version {
-    (metadata.dev(), metadata.ino(), metadata.size(), metadata.mtime(), metadata.mtime_nsec())
+    let times = [metadata.mtime(), metadata.mtime_nsec(), metadata.ctime(), metadata.ctime_nsec()];
+    (metadata.dev(), metadata.ino(), metadata.size(), times)
 }
 
 fn read(dir: &Path) -> Result<(Option<Version>, Vec<Entry>), TokensError> {
@@ -214,6 +215,8 @@ pub struct Keyring {
 #[derive(Default)]
 struct Known {
     version: Option<Version>,
+    /// The file that could not be read, which was said.
+    unread: Option<Version>,
     guests: Vec<Guest>,
     looked_at: Option<Instant>,
 }
@@ -238,7 +241,8 @@ impl Keyring {
     pub fn open(dir: &Path, owner: Token) -> Result<Self, TokensError> {
         let keyring = Self { owner, dir: dir.to_owned(), known: Mutex::default() };
         let (version, entries) = read(dir)?;
-        *keyring.lock() = Known { version, guests: entries.into_iter().map(Guest::of).collect(), looked_at: None };
+        let guests = entries.into_iter().map(Guest::of).collect();
+        *keyring.lock() = Known { version, guests, ..Known::default() };
         Ok(keyring)
     }
 
@@ -296,11 +300,15 @@ impl Keyring {
         let mut known = self.lock();
         let found = std::fs::symlink_metadata(self.dir.join(FILE_NAME)).ok().map(|metadata| version(&metadata));
         if found != known.version {
-            let (version, entries) = read(&self.dir).unwrap_or_else(|error| {
-                tracing::warn!(%error, "no token but the owner's is accepted");
-                (found, Vec::new())
-            });
             let before = std::mem::take(&mut *known);
+            let (version, entries) = read(&self.dir).unwrap_or_else(|error| {
+                if found.is_none() || found != before.unread {
+                    tracing::warn!(%error, "no token but the owner's is accepted");
+                }
+                known.unread = found;
+                // It is read again until it can be: why it could not may pass without a change of the file.
+                (None, Vec::new())
+            });
             let guests = entries.into_iter().map(|entry| {
                 let same = |guest: &&Guest| {
                     guest.entry.sha256 == entry.sha256

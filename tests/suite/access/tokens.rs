@@ -365,9 +365,21 @@ fn file_of_tokens_that_cannot_be_trusted_lets_in_nobody_but_the_owner() {
     fs::write(&file, &content).unwrap();
     assert_eq!(asks(&text), 200);
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
-    // A mode is no change of content: only a server that reads it anew sees it.
+    is_refused();
     let listed = board.finish(board.command().args(["token", "list"]));
     assert!(!listed.status.success() && listed.stderr.contains("chmod 600"), "{}", listed.stderr);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(asks(&text), 200, "as the advice says");
+    // One that was so when it came.
+    let other = board.file("other.toml");
+    fs::copy(&file, &other).unwrap();
+    fs::set_permissions(&other, fs::Permissions::from_mode(0o644)).unwrap();
+    fs::rename(&other, &file).unwrap();
+    is_refused();
+    assert_eq!((asks(&text), asks(&text)), (401, 401));
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(asks(&text), 200, "as the advice says");
+    assert_eq!(server.log().matches("run `chmod 600` on it").count(), 2, "once for each: {}", server.log());
     for wrong in ["", "cbt_", "Bearer", &text[..67], &format!("{text}0"), &text.to_uppercase()] {
         assert_eq!(asks(wrong), 401, "{wrong}");
     }
