@@ -20,7 +20,7 @@ use tokio::select;
 use tokio::time::sleep;
 
 use super::resources::{self, Subject};
-use super::subscriptions::{self, Sessions};
+use super::subscriptions::{self, Session};
 use super::{completions, prompts};
 use crate::ops::{self, Entry, Toolset};
 use crate::participant::{CallError, Caller, Handle};
@@ -67,14 +67,14 @@ pub struct Server {
     handle: Handle,
     caller: Caller,
     tools: Arc<[Tool]>,
-    sessions: Sessions,
+    session: Session,
 }
 
 impl Server {
     /// The toolset hides tools, it does not forbid them: a call by name reaches every operation.
     pub fn new(handle: Handle, caller: Caller, toolset: Toolset) -> Self {
         let tools = tool_list(toolset, !caller.names_agent()).into();
-        Self { handle, caller, tools, sessions: Sessions::default() }
+        Self { handle, caller, tools, session: Session::default() }
     }
 
     /// The call lasts as long as somebody waits for it; the outer error is for when nobody does. Cancellation is looked
@@ -211,16 +211,16 @@ impl ServerHandler for Server {
     }
 
     async fn subscribe(&self, resource: SubscribeRequestParams, request: Request) -> Answer<()> {
-        self.sessions.subscribe(&self.handle, &resource.uri, &request.extensions, &request.peer).await
+        self.session.subscribe(&self.handle, &resource.uri, &request.extensions, &request.peer).await
     }
 
     async fn unsubscribe(&self, resource: UnsubscribeRequestParams, request: Request) -> Answer<()> {
-        self.sessions.unsubscribe(&resource.uri, &request.extensions);
+        self.session.unsubscribe(&resource.uri, &request.extensions);
         Ok(())
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        self.sessions.open(&self.handle, &context.extensions, &context.peer);
+        self.session.open(&self.handle, &context.extensions, &context.peer);
     }
 
     /// rmcp takes a known method with wrong params for a method of somebody else's.

@@ -4,7 +4,7 @@
 //! A notification says that something differs, not what; several changes at once are one.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::http::request::Parts;
@@ -13,7 +13,7 @@ use rmcp::service::{Peer, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer};
 use tokio::select;
 use tokio::time::{Instant, sleep, sleep_until};
-use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::http::FORGOTTEN;
 use super::resources::{self, Subject};
@@ -128,47 +128,37 @@ pub async fn run(handle: &Handle, context: &SubscriptionContext) -> Result<(), E
     }
 }
 
-/// The sessions, before 2026-07-28, and what each has subscribed to. Each is answered by a clone of its own.
-#[derive(Clone, Default)]
-pub struct Sessions {
-    all: Arc<Mutex<HashMap<String, Session>>>,
-    own: Life,
+/// One session, before 2026-07-28: what it is told of, each by a task that ends with this. Each session is answered by a
+/// clone of its own, which begins with nothing.
+#[derive(Default)]
+pub struct Session(Mutex<Told>);
+
+#[derive(Default)]
+struct Told {
+    /// That the list has changed.
+    list: Option<AbortOnDropHandle<()>>,
+    /// What it has subscribed to.
+    resources: HashMap<String, AbortOnDropHandle<()>>,
 }
 
-/// One session's: it is over when this is dropped.
-#[derive(Default)]
-struct Life(CancellationToken);
-
-impl Clone for Life {
+impl Clone for Session {
     fn clone(&self) -> Self {
         Self::default()
     }
 }
 
-impl Drop for Life {
-    fn drop(&mut self) {
-        self.0.cancel();
+impl Session {
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-#[derive(Default)]
-struct Session {
-    resources: HashMap<String, CancellationToken>,
-}
-
-/// Which session a message belongs to; standard input and output are one.
-fn session_of(extensions: &Extensions) -> String {
-    let header = extensions.get::<Parts>().and_then(|parts| parts.headers.get(super::http::SESSION));
-    header.and_then(|name| name.to_str().ok()).unwrap_or_default().to_owned()
-}
-
-impl Sessions {
-    /// A session begins. Over HTTP notifications have a stream of their own; on standard output they would come between
+    /// The session begins. Over HTTP notifications have a stream of their own; on standard output they would come between
     /// the replies, which not every client is ready for that has not subscribed to anything.
     pub fn open(&self, handle: &Handle, extensions: &Extensions, peer: &Peer<RoleServer>) {
-        if extensions.get::<Parts>().is_some() {
+        if is_http(extensions) {
             let is_forgotten = peer.peer_info().is_some_and(|client| client.client_info.name == FORGOTTEN);
-            self.tell_unasked(handle, peer, if is_forgotten { resources::fixed() } else { Vec::new() });
+            let subjects = if is_forgotten { resources::fixed() } else { Vec::new() };
+            self.told().tell_unasked(handle, peer, subjects);
         }
     }
 
@@ -181,79 +171,68 @@ impl Sessions {
         peer: &Peer<RoleServer>,
     ) -> Result<(), ErrorData> {
         let interest = Interest { list: false, subjects: vec![Interest::in_resource(uri)?] };
-        let (session, ended) = (session_of(extensions), self.own.0.child_token());
         // From before the reply on, so that nothing after it is missed.
         let listener = listen_from_now(handle).await?;
-        {
-            let mut sessions = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-            if session.is_empty() && !sessions.contains_key(&session) {
-                self.tell_unasked(handle, peer, Vec::new());
-            }
-            let resources = &mut sessions.entry(session.clone()).or_default().resources;
-            if resources.contains_key(uri) {
-                return Ok(());
-            }
-            if resources.len() >= MAX_RESOURCES {
-                let why = format!("the session is subscribed to {MAX_RESOURCES} resources; unsubscribe from some");
-                return Err(ErrorData::invalid_params(why, None));
-            }
-            resources.insert(uri.to_owned(), ended.clone());
+        let mut told = self.told();
+        if !is_http(extensions) {
+            told.tell_unasked(handle, peer, Vec::new());
         }
-        let (sessions, peer, uri) = (self.clone(), peer.clone(), uri.to_owned());
-        tokio::spawn(async move {
-            tell(&peer, &interest, listener, &ended).await;
-            sessions.forget(&session, &uri);
-        });
+        told.resources.retain(|_, telling| !telling.is_finished());
+        if told.resources.contains_key(uri) {
+            return Ok(());
+        }
+        if told.resources.len() >= MAX_RESOURCES {
+            let why = format!("the session is subscribed to {MAX_RESOURCES} resources; unsubscribe from some");
+            return Err(ErrorData::invalid_params(why, None));
+        }
+        let peer = peer.clone();
+        let telling = tokio::spawn(async move { tell(&peer, &interest, listener).await });
+        told.resources.insert(uri.to_owned(), AbortOnDropHandle::new(telling));
         Ok(())
     }
 
     /// `resources/unsubscribe`: what was not subscribed to is no mistake either.
     pub fn unsubscribe(&self, uri: &str, extensions: &Extensions) {
-        self.forget(&session_of(extensions), uri);
-    }
-
-    fn forget(&self, session: &str, uri: &str) {
-        let mut sessions = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(known) = sessions.get_mut(session) else { return };
-        if let Some(ended) = known.resources.remove(uri) {
-            ended.cancel();
+        let mut told = self.told();
+        told.resources.remove(uri);
+        if told.resources.is_empty() && !is_http(extensions) {
+            told.list = None;
         }
-        if known.resources.is_empty() {
-            sessions.remove(session);
-        }
-    }
-
-    /// Changes of the list are told without having been asked for: so it was before 2026-07-28. And of `subjects`, as if it had
-    /// been asked for.
-    fn tell_unasked(&self, handle: &Handle, peer: &Peer<RoleServer>, subjects: Vec<(String, Subject)>) {
-        let (handle, peer, ended) = (handle.clone(), peer.clone(), self.own.0.clone());
-        tokio::spawn(async move {
-            let interest = Interest { list: true, subjects };
-            match listen_from_now(&handle).await {
-                Ok(listener) => tell(&peer, &interest, listener, &ended).await,
-                Err(error) => tracing::debug!(error = %error.message, "changes of the list are not told"),
-            }
-        });
     }
 }
 
-/// Until `ended`, or until the session is closed.
-async fn tell(peer: &Peer<RoleServer>, interest: &Interest, mut listener: Listener, ended: &CancellationToken) {
+fn is_http(extensions: &Extensions) -> bool {
+    extensions.get::<Parts>().is_some()
+}
+
+impl Told {
+    /// Changes of the list are told without having been asked for, once each: so it was before 2026-07-28. And of
+    /// `subjects`, as if it had been asked for.
+    fn tell_unasked(&mut self, handle: &Handle, peer: &Peer<RoleServer>, subjects: Vec<(String, Subject)>) {
+        if self.list.as_ref().is_some_and(|telling| !telling.is_finished()) {
+            return;
+        }
+        let (handle, peer) = (handle.clone(), peer.clone());
+        self.list = Some(AbortOnDropHandle::new(tokio::spawn(async move {
+            let interest = Interest { list: true, subjects };
+            match listen_from_now(&handle).await {
+                Ok(listener) => tell(&peer, &interest, listener).await,
+                Err(error) => tracing::debug!(error = %error.message, "changes of the list are not told"),
+            }
+        })));
+    }
+}
+
+/// Until the session is closed.
+async fn tell(peer: &Peer<RoleServer>, interest: &Interest, mut listener: Listener) {
     let mut pause = FIRST_PAUSE;
     loop {
-        let changes = select! {
-            () = ended.cancelled() => return,
-            changes = interest.next(&mut listener) => changes,
-        };
-        let changes = match changes {
+        let changes = match interest.next(&mut listener).await {
             Ok(changes) => changes,
             Err(CallError::Failed(error)) if matches!(*error, BoardError::Ended) => return,
             Err(error) => {
                 tracing::warn!(%error, "what has changed could not be read; trying again");
-                select! {
-                    () = ended.cancelled() => return,
-                    () = sleep(pause) => {}
-                }
+                sleep(pause).await;
                 if peer.is_transport_closed() {
                     return;
                 }

@@ -310,3 +310,28 @@ fn session_of_a_server_before_is_told_of_what_it_may_have_subscribed_to() {
     let told = told(&stream);
     assert!(!told.contains("coordination://discoveries"), "{told}");
 }
+
+#[test]
+fn session_that_begins_again_is_told_of_the_list_once() {
+    let board = Board::new();
+    let server = Server::on(&board);
+    let session = Session::open(&server);
+    let ask = |message: Value| server.ask(&session.post(&message)).status;
+    for _ in 0..4 {
+        assert_eq!(ask(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})), 202);
+    }
+    let status = json!({"uri": "coordination://status"});
+    assert_eq!(ask(json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": status})), 200);
+    let mut stream = session.stream();
+    let told = |stream: &Connection, what: &str| String::from_utf8_lossy(&stream.unread).matches(what).count();
+    Door::Rpc.ok(&server, "create_task", &json!({"description": "d"}));
+    while told(&stream, "list_changed") == 0 || told(&stream, "coordination://status") == 0 {
+        assert!(stream.read_more());
+    }
+    // What it is told of this comes behind.
+    board.cli_ok("add_discovery", json!({"content": "c"}));
+    while told(&stream, "coordination://status") < 2 {
+        assert!(stream.read_more());
+    }
+    assert_eq!(told(&stream, "list_changed"), 1, "{}", String::from_utf8_lossy(&stream.unread));
+}

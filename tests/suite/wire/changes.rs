@@ -114,6 +114,27 @@ fn session_hears_of_what_it_subscribed_to_and_no_more_once_it_unsubscribed() {
 }
 
 #[test]
+fn session_hears_of_the_list_once_however_often_it_subscribed_and_not_without() {
+    let mut session = Session::legacy("2025-11-25");
+    let ask = |session: &mut Session, what: &str| {
+        let answer = session.ask(message(1, &format!("resources/{what}"), json!({"uri": STATUS})));
+        assert_eq!(answer["result"], json!({}), "{answer}");
+    };
+    for _ in 0..3 {
+        ask(&mut session, "subscribe");
+        ask(&mut session, "unsubscribe");
+    }
+    session.change("create_task", json!({"id": "t1", "description": "d"}));
+    ask(&mut session, "subscribe");
+    session.change("add_discovery", json!({"content": "c"}));
+    assert_eq!(session.told(1), (uris(&[STATUS]), false));
+    session.change("create_task", json!({"id": "t2", "description": "d"}));
+    assert_eq!(session.told(2), (uris(&[STATUS]), true));
+    session.change("add_discovery", json!({"content": "c"}));
+    assert_eq!(session.told(1), (uris(&[STATUS]), false));
+}
+
+#[test]
 fn session_goes_on_hearing_when_a_change_could_not_be_read_once() {
     let mut session = Session::failing("listen:1:error");
     session.initialize("2025-11-25");
