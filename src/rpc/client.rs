@@ -20,9 +20,9 @@ use serde_json::{Map, Value, json};
 use thiserror::Error;
 use tower::ServiceBuilder;
 
-use super::REFUSED;
 use super::events::{SUBSCRIBE, UNSUBSCRIBE};
 use super::turned::{Hearing, Reasons, Turned};
+use super::{LARGEST_REPLY, REFUSED};
 use crate::participant::CallError;
 use crate::state::limit;
 use crate::state::task::Place;
@@ -34,8 +34,6 @@ pub const CALLER: &str = "callboard-caller";
 /// Above the longest wait and what a server may need for the lock and the disk.
 const TIMEOUT: Duration = Duration::from_secs(limit::WAIT.max as u64 + 25);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// A page of the largest tasks is some 40 MiB.
-const LARGEST_REPLY: u32 = 128 * 1024 * 1024;
 const LONGEST_TOKEN: usize = 4_096;
 
 /// Where a server is: an address that is safe to send a token to.

@@ -45,6 +45,9 @@ const BUFFERED: u32 = 64;
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const PING_PATIENCE: Duration = Duration::from_secs(40);
 
+/// Of one call, in bytes. A page of the largest tasks is some 40 MiB.
+const LARGEST_REPLY: u32 = limit::REPLIES.max as u32;
+
 /// Looks at who is still let in.
 pub type Look = Arc<dyn Fn() + Send + Sync>;
 
@@ -75,7 +78,7 @@ impl Door {
         let config = ServerConfig::builder()
             .max_connections(connections)
             .max_request_body_size(body)
-            .max_response_body_size(u32::MAX)
+            .max_response_body_size(LARGEST_REPLY)
             .max_subscriptions_per_connection(limit::SUBSCRIPTIONS.max as u32)
             .set_batch_request_config(BatchRequestConfig::Limit(limit::RPC_BATCH.max as u32))
             .set_message_buffer_capacity(BUFFERED)
@@ -150,6 +153,11 @@ fn read_arguments(operation: &'static str, params: &Params) -> Result<Value, Ref
 pub fn bad_arguments(operation: &'static str, detail: String) -> Refusal {
     let expected = ops::find(operation).map(ops::Entry::arguments).unwrap_or_default();
     Refusal::BadArguments { operation, detail, expected }
+}
+
+/// The answer to a call in a batch whose replies have so many bytes that no more are made.
+fn refused_as_full(replies: usize) -> Option<ErrorObjectOwned> {
+    limit::REPLIES.check(replies).err().map(|refusal| error_object(&refusal.into()))
 }
 
 fn error_object(error: &CallError) -> ErrorObjectOwned {

@@ -4,11 +4,12 @@
 
 use jsonrpsee::MethodResponse;
 use jsonrpsee::core::middleware::{Batch, BatchEntry, Notification, RpcServiceT};
+use jsonrpsee::core::server::BatchResponseBuilder;
 use jsonrpsee::types::{Params, Request};
 use serde_json::value::RawValue;
 use tower::Layer;
 
-use super::{Look, call};
+use super::{Look, call, refused_as_full};
 use crate::ops::{self, ClaimRun, ClaimTask, Entry, Operation};
 use crate::participant::Handle;
 
@@ -76,12 +77,33 @@ where
         let Self { inner, messages: Messages { handle, look } } = self.clone();
         look();
         async move {
-            for entry in batch.iter() {
-                if let Ok(BatchEntry::Notification(notification)) = entry {
-                    heed(&handle, notification).await;
-                }
+            // The library's own would let go of all replies when they are too many together.
+            let mut replies = BatchResponseBuilder::new_with_limit(usize::MAX);
+            let (mut length, mut is_heeded) = (0, false);
+            for entry in batch {
+                let reply = match entry {
+                    Ok(BatchEntry::Notification(notification)) => {
+                        heed(&handle, &notification).await;
+                        is_heeded = true;
+                        continue;
+                    }
+                    Ok(BatchEntry::Call(request)) => match refused_as_full(length) {
+                        Some(error) => MethodResponse::error(request.id, error),
+                        None => inner.call(request).await,
+                    },
+                    Err(wrong) => {
+                        let (error, id) = wrong.into_parts();
+                        MethodResponse::error(id, error)
+                    }
+                };
+                length += reply.as_ref().len();
+                // It has no limit to be over.
+                drop(replies.append(reply));
             }
-            inner.batch(batch).await
+            if is_heeded && replies.is_empty() {
+                return MethodResponse::notification();
+            }
+            MethodResponse::from_batch(replies.finish())
         }
     }
 

@@ -19,7 +19,7 @@ use serde_json::value::RawValue;
 
 use super::events::{SUBSCRIBE, UNSUBSCRIBE};
 use super::notifications::is_mute;
-use super::{DISCOVER, Door, error_object, read_arguments};
+use super::{DISCOVER, Door, error_object, read_arguments, refused_as_full};
 use crate::ops;
 use crate::participant::Caller;
 use crate::state::limit;
@@ -65,8 +65,8 @@ impl From<ErrorObjectOwned> for Outcome {
 /// The answer to a body in which no key stands twice.
 pub async fn answer(door: &Door, body: &[u8], caller: &Caller) -> Response {
     if !body.trim_ascii_start().starts_with(b"[") {
-        return match one(door, body, caller).await {
-            Some(reply) => written(&reply),
+        return match one(door, body, caller, 0).await {
+            Some(reply) => written(serde_json::to_vec(&reply)),
             None => StatusCode::NO_CONTENT.into_response(),
         };
     }
@@ -77,17 +77,27 @@ pub async fn answer(door: &Door, body: &[u8], caller: &Caller) -> Response {
         _ => None,
     };
     if let Some(error) = refused {
-        return written(&Reply::new(RawValue::NULL, Outcome::Error(error)));
+        return written(serde_json::to_vec(&Reply::new(RawValue::NULL, Outcome::Error(error))));
     }
+    // Written one by one: as values they would take several times as much memory.
     let mut replies = Vec::new();
     for message in messages {
-        replies.extend(one(door, message.get().as_bytes(), caller).await);
+        if let Some(reply) = one(door, message.get().as_bytes(), caller, replies.len()).await {
+            replies.push(if replies.is_empty() { b'[' } else { b',' });
+            if let Err(error) = serde_json::to_writer(&mut replies, &reply) {
+                return written(Err(error));
+            }
+        }
     }
-    if replies.is_empty() { StatusCode::NO_CONTENT.into_response() } else { written(&replies) }
+    if replies.is_empty() {
+        return StatusCode::NO_CONTENT.into_response();
+    }
+    replies.push(b']');
+    written(Ok(replies))
 }
 
-/// None of a notification, which is done all the same.
-async fn one<'a>(door: &Door, text: &'a [u8], caller: &Caller) -> Option<Reply<'a>> {
+/// None of a notification, which is done all the same. `before` are the bytes of the replies before it.
+async fn one<'a>(door: &Door, text: &'a [u8], caller: &Caller, before: usize) -> Option<Reply<'a>> {
     let Ok(message) = serde_json::from_slice::<Message>(text) else {
         return Some(Reply::new(RawValue::NULL, Outcome::Error(ErrorCode::InvalidRequest.into())));
     };
@@ -101,7 +111,10 @@ async fn one<'a>(door: &Door, text: &'a [u8], caller: &Caller) -> Option<Reply<'
     if message.id.is_none() && ops::find(&message.method).is_some_and(is_mute) {
         return None;
     }
-    let outcome = outcome(door, &message, caller).await;
+    let outcome = match refused_as_full(before).filter(|_| message.id.is_some()) {
+        Some(error) => Outcome::Error(error),
+        None => outcome(door, &message, caller).await,
+    };
     message.id.map(|id| Reply::new(id, outcome))
 }
 
@@ -130,8 +143,8 @@ impl<'a> Reply<'a> {
     }
 }
 
-fn written(reply: &impl Serialize) -> Response {
-    match serde_json::to_vec(reply) {
+fn written(reply: serde_json::Result<Vec<u8>>) -> Response {
+    match reply {
         Ok(text) => ([(CONTENT_TYPE, "application/json; charset=utf-8")], text).into_response(),
         Err(error) => {
             tracing::warn!(%error, "a reply could not be written");

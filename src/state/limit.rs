@@ -89,6 +89,8 @@ limits! {
     SESSIONS = "MCP sessions of one server, before 2026-07-28", 1_024, "sessions";
     SUBSCRIPTIONS = "subscriptions on one connection", 16, "subscriptions";
     RPC_BATCH = "calls in one JSON-RPC batch", 64, "calls";
+    REPLIES = "replies to one JSON-RPC batch (or one on a WebSocket)", 128 * 1024 * 1024, "bytes"
+        or "send this call again in another batch";
     TOKENS = "tokens of one board", 200, "entries";
     WAITING = "calls that wait in one process", 8_192, "calls";
     QUEUED = "calls that one process has not looked at", 1_024, "calls";

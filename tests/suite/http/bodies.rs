@@ -267,6 +267,39 @@ fn batch_of_calls_is_answered_up_to_its_limit() {
 }
 
 #[test]
+fn batch_whose_replies_are_too_large_together_is_answered_as_far_as_it_came() {
+    const LIMIT: usize = 128 << 20;
+    let board = Board::new();
+    let large = "x".repeat(16 << 10);
+    let tasks: Vec<_> = (0..100).map(|_| json!({"description": large, "hints": large})).collect();
+    board.mcp().ok("create_tasks_batch", json!({"tasks": tasks}));
+    let server = Server::on(&board);
+    let one = |id: usize| json!({"jsonrpc": "2.0", "id": id, "method": "get_all_tasks", "params": {"limit": 1_000}});
+    let batch = Value::from((0..64).map(one).collect::<Vec<_>>()).to_string();
+    let posted = || server.ask(&server.post("/rpc", batch.clone())).message();
+    let over_socket = || {
+        let mut socket = WebSocket::open(&server);
+        socket.frame(TEXT, batch.as_bytes());
+        socket.next().unwrap()
+    };
+    // One after the other: they are large.
+    for answers in [&posted as &dyn Fn() -> Value, &over_socket] {
+        let answers = answers();
+        let answers = answers.as_array().unwrap();
+        let ids: Vec<_> = answers.iter().map(|answer| answer["id"].as_u64().unwrap()).collect();
+        assert_eq!(ids, (0..64).collect::<Vec<_>>());
+        let done = answers.iter().take_while(|answer| answer["result"].is_object()).count();
+        let page = answers[0].to_string().len();
+        assert_eq!(done, LIMIT / page + 1, "{page} bytes each");
+        for refused in &answers[done..] {
+            let error = &refused["error"];
+            assert_eq!((&error["code"], &error["data"]["code"]), (&json!(-32000), &json!("over_limit")), "{refused}");
+            assert!(error["message"].as_str().unwrap().contains("batch"), "{refused}");
+        }
+    }
+}
+
+#[test]
 fn any_id_that_json_rpc_knows_is_answered_and_a_notification_is_done_without_an_answer() {
     let board = Board::new();
     let server = Server::on(&board);
