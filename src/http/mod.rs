@@ -21,7 +21,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_TYPE, UPGRADE};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use hyper::body::Incoming;
@@ -33,7 +33,7 @@ use rustix::process::{Resource, getrlimit};
 use serde_json::json;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::select;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
@@ -195,10 +195,9 @@ pub async fn serve<H: mcp::Answering>(
         };
         let (doors, closing) = (Arc::clone(&doors), closing.clone());
         connections.spawn(async move {
-            if let Err(error) = converse(stream, doors, closing).await {
+            if let Err(error) = converse(stream, doors, closing, Arc::new(place)).await {
                 tracing::debug!(%error, "a connection ended early");
             }
-            drop(place);
         });
     }
     refreshing.abort();
@@ -230,11 +229,12 @@ async fn refresh(gate: Arc<Gate>) {
     }
 }
 
-/// Answers one connection's requests, until it ends or is asked to.
+/// Answers one connection's requests, until it ends or is asked to. A WebSocket goes on after that, in the same place.
 async fn converse<H: mcp::Answering>(
     stream: TcpStream,
     doors: Arc<Doors<H>>,
     closing: CancellationToken,
+    place: Arc<OwnedSemaphorePermit>,
 ) -> Result<(), Box<dyn Error + Send + Sync>> {
     // Without it the kernel holds a reply's last segment back until the one before is acknowledged: 40 ms.
     stream.set_nodelay(true)?;
@@ -242,8 +242,12 @@ async fn converse<H: mcp::Answering>(
     stream.set_write_timeout(Some(WRITE_PATIENCE));
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE);
-    let answer = service_fn(move |request: hyper::Request<Incoming>| {
+    let answer = service_fn(move |mut request: hyper::Request<Incoming>| {
         let doors = Arc::clone(&doors);
+        if request.uri().path() == gate::RPC && request.headers().contains_key(UPGRADE) {
+            // jsonrpsee keeps a WebSocket's extensions until it is closed.
+            request.extensions_mut().insert(Arc::clone(&place));
+        }
         async move { Ok::<_, Infallible>(doors.answer(request.map(Body::new)).await) }
     });
     let connection = http.serve_connection(TokioIo::new(Box::pin(stream)), answer);

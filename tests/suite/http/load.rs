@@ -243,6 +243,23 @@ fn board_has_the_files_that_it_needs_however_many_connect() {
 }
 
 #[test]
+fn a_web_socket_keeps_its_place_until_it_is_closed() {
+    let board = Board::new();
+    // Those of the board are kept.
+    let server = Server::with_files(&board, 64 + 8);
+    let mut sockets: Vec<_> = (0..8).map(|_| WebSocket::open(&server)).collect();
+    let status = || {
+        let mut connection = server.connect();
+        connection.write(&server.upgrade().head());
+        connection.answer_head().map(|head| head.status)
+    };
+    assert_eq!(status(), None);
+    assert!(server.log().contains("too many connections"), "{}", server.log());
+    sockets.pop().unwrap().close();
+    until(PATIENCE, "another gets its place", || status().filter(|status| *status == 101));
+}
+
+#[test]
 fn sessions_under_names_that_the_server_never_gave_are_bounded() {
     let board = Board::new();
     let server = Server::on(&board);
