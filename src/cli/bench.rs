@@ -31,7 +31,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::{Outcome, REFUSED, Session, runtime, say, usage_error};
 use crate::signal;
 use figure::Figures;
-use place::Place;
+use place::{Allowed, Place};
 use report::Report;
 
 /// `--dir`, which all commands take, is where the boards are made that are measured, and removed afterwards.
@@ -201,8 +201,11 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     if let Some(path) = &arguments.svg {
         check_writable(path).with_context(|| format!("nothing can be drawn into {}", path.display()))?;
     }
-    let memory_will_do = arguments.allow_memory || !parts.iter().any(|part| part.is_durable());
-    let place = Place::new(session.dir_given.as_deref(), memory_will_do)?;
+    let allowed = Allowed {
+        memory: arguments.allow_memory || !parts.iter().any(|part| part.is_durable()),
+        network: session.allow_network_filesystem,
+    };
+    let place = Place::new(session.dir_given.as_deref(), allowed)?;
     let bar = if session.json || !io::stderr().is_terminal() { ProgressBar::hidden() } else { bar() };
     clear_away_at_signal(place.path(), bar.clone())?;
     let mut bench = Bench { size: Size::of(&arguments), place, figures: Figures::default(), found: Vec::new(), bar };
@@ -266,7 +269,7 @@ impl Bench {
             check: false,
             allow_memory: true,
         };
-        let place = Place::new(None, true).expect("a place");
+        let place = Place::new(None, Allowed { memory: true, network: false }).expect("a place");
         let (figures, bar) = (Figures::default(), ProgressBar::hidden());
         Self { size: Size::of(&arguments), place, figures, found: Vec::new(), bar }
     }

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::cli::{runtime, seed};
 use crate::clock::SystemClock;
-use crate::filesystem::{self, Class};
+use crate::filesystem::{self, Class, FileSystem};
 use crate::journal::Journal;
 use crate::journal::sqlite::SqliteJournal;
 use crate::participant::{self, Caller, Handle, Options, Stay};
@@ -33,25 +33,23 @@ pub struct Place {
     boards: usize,
 }
 
+/// Where boards may be made although they are better made elsewhere.
+#[derive(Clone, Copy, Default)]
+pub struct Allowed {
+    pub memory: bool,
+    pub network: bool,
+}
+
 impl Place {
     /// In `parent`, or else in the first of the usual places that is on a disk.
-    pub fn new(parent: Option<&Path>, memory_will_do: bool) -> anyhow::Result<Self> {
+    pub fn new(parent: Option<&Path>, allowed: Allowed) -> anyhow::Result<Self> {
         let usual = || [env::temp_dir(), PathBuf::from(LASTING), env::current_dir().unwrap_or_default()];
         let is_disk = |path: &PathBuf| matches!(filesystem::kind(path).class, Class::Local | Class::Unknown);
         let parent = match parent {
             Some(parent) => parent.to_owned(),
             None => usual().into_iter().find(is_disk).unwrap_or_else(env::temp_dir),
         };
-        let found = filesystem::kind(&parent);
-        if found.class == Class::Memory && !memory_will_do {
-            bail!(
-                "{} is on {}, which a restart empties, so what a durable write takes there says nothing; name a directory \
-                 on a disk with --dir, or pass --allow-memory to measure all the same",
-                parent.display(),
-                found.name
-            );
-        }
-        if let Some(objection) = filesystem::objection(&found, &parent) {
+        if let Some(objection) = objection(&filesystem::kind(&parent), &parent, allowed) {
             bail!("{objection}");
         }
         fs::create_dir_all(&parent)?;
@@ -95,6 +93,19 @@ impl Place {
         board.settle()?;
         Ok(board)
     }
+}
+
+/// Why nothing is to be measured in `parent`, which lies on `found`.
+fn objection(found: &FileSystem, parent: &Path, allowed: Allowed) -> Option<String> {
+    if found.class == Class::Memory && !allowed.memory {
+        return Some(format!(
+            "{} is on {}, which a restart empties, so what a durable write takes there says nothing; name a directory \
+             on a disk with --dir, or pass --allow-memory to measure all the same",
+            parent.display(),
+            found.name
+        ));
+    }
+    filesystem::objection(found, parent).filter(|_| !allowed.network)
 }
 
 /// The directory of a board, which goes with this value.
@@ -164,6 +175,8 @@ pub fn callboard(board: &Path, is_server: bool) -> anyhow::Result<Command> {
     let mut command = if is_server { leashed(&program) } else { Command::new(program) };
     // No repository around it, of which a claim would read branch and commit.
     command.current_dir(board.parent().unwrap_or(board)).env("COORDINATION_DIR", board);
+    // Where boards are made was decided before.
+    command.env("CALLBOARD_ALLOW_NETWORK_FILESYSTEM", "1");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     Ok(command)
 }
@@ -207,6 +220,8 @@ pub fn become_nothing(path: &Path, exit: i32) -> std::io::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
     use super::*;
 
     #[test]
@@ -216,10 +231,24 @@ mod tests {
         if filesystem::kind(memory).class != Class::Memory {
             return;
         }
-        let error = Place::new(Some(memory), false).expect_err("it is in memory").to_string();
+        let error = Place::new(Some(memory), Allowed::default()).expect_err("it is in memory").to_string();
         for part in ["/dev/shm", "tmpfs", "--dir", "--allow-memory"] {
             assert!(error.contains(part), "{part}: {error}");
         }
-        assert!(Place::new(Some(memory), true).is_ok());
+        assert!(Place::new(Some(memory), Allowed { memory: true, network: false }).is_ok());
+    }
+
+    #[test]
+    fn network_is_no_place_for_boards_unless_allowed() {
+        let found = FileSystem { name: "nfs".to_owned(), class: Class::Network };
+        let objection = |network| objection(&found, Path::new("/far"), Allowed { memory: false, network });
+        assert!(objection(false).is_some_and(|text| text.contains("--allow-network-filesystem")));
+        assert_eq!(objection(true), None);
+        // Else each process would refuse what was allowed.
+        let command = callboard(Path::new("/far/board"), true).expect("this program");
+        let allowed = |(name, value): (&OsStr, Option<&OsStr>)| {
+            name == "CALLBOARD_ALLOW_NETWORK_FILESYSTEM" && value == Some(OsStr::new("1"))
+        };
+        assert!(command.get_envs().any(allowed), "{command:?}");
     }
 }
