@@ -586,17 +586,22 @@ impl Drop for Transaction<'_> {
 fn connect(path: &Path) -> Result<(Connection, bool), rusqlite::Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(path, flags)?;
-    // Of a new journal only. A commit writes whole pages, and most events are a fraction of one.
-    connection.pragma_update(None, "page_size", PAGE)?;
     take_log_in_at_end(&connection, false);
     // Else SQLite prepares a statement anew whenever its LIMIT is another: for every commit.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
+    let has_log = set_up(&connection)?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    Ok((connection, has_log))
+}
+
+/// How a commit is written, also of what the journal is compared with. Answers whether there is a log.
+pub fn set_up(connection: &Connection) -> Result<bool, rusqlite::Error> {
+    // Of a new journal only. A commit writes whole pages, and most events are a fraction of one.
+    connection.pragma_update(None, "page_size", PAGE)?;
     let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
-    connection.execute_batch(
-        "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON; PRAGMA foreign_keys = ON;",
-    )?;
-    Ok((connection, mode == "wal"))
+    connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;")?;
+    Ok(mode == "wal")
 }
 
 /// The last connection takes the write-ahead log into the file when it is closed. Whoever only looks must not: what is

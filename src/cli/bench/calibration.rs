@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use super::figure::Key;
 use super::place::{Place, agent};
 use super::{Bench, Measure, engine};
-use crate::journal::sqlite::SqliteJournal;
+use crate::journal::sqlite::{self, SqliteJournal};
 use crate::journal::{BatchId, Journal};
 use crate::state::event::{Event, Recorded};
 use crate::state::id::{AgentId, ParticipantId, TaskId};
@@ -97,10 +97,8 @@ pub struct Rows {
 impl Rows {
     pub fn new(place: &mut Place) -> anyhow::Result<Self> {
         let connection = Connection::open(place.fresh("rows"))?;
-        connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
-        connection.execute_batch(
-            "PRAGMA synchronous = FULL; CREATE TABLE rows(seq INTEGER PRIMARY KEY, body TEXT NOT NULL)",
-        )?;
+        sqlite::set_up(&connection)?;
+        connection.execute_batch("CREATE TABLE rows(seq INTEGER PRIMARY KEY, body TEXT NOT NULL)")?;
         let rows = Self { connection, body: serde_json::to_string(&claimed(1))? };
         for _ in 0..LOG {
             rows.commit()?;
@@ -137,4 +135,24 @@ fn claimed(seq: u64) -> Recorded {
     };
     let participant = ParticipantId::trusted("p-0000000000");
     Recorded { seq, at, participant, actor: Some(agent), idempotency: None, event }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_written_like_the_journal() {
+        let mut bench = Bench::small();
+        let calibration = Calibration::new(&mut bench).expect("a place");
+        let journal = Connection::open(calibration.directory.join(sqlite::FILE_NAME)).expect("a journal");
+        let page =
+            |of: &Connection| of.query_row("PRAGMA page_size", [], |row| row.get::<_, i64>(0)).expect("its size");
+        assert_eq!(page(&calibration.rows.connection), page(&journal));
+        for (pragma, wanted) in [("synchronous", 2), ("fullfsync", 1), ("checkpoint_fullfsync", 1)] {
+            let sql = format!("PRAGMA {pragma}");
+            let found: i64 = calibration.rows.connection.query_row(&sql, [], |row| row.get(0)).expect(pragma);
+            assert_eq!(found, wanted, "{pragma}");
+        }
+    }
 }
