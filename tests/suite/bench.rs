@@ -150,7 +150,7 @@ fn measures(command: &mut std::process::Command, place: &std::path::Path) -> std
 
     let options = ["bench", "--quick", "--only", "added", "--rounds", "9999", "--dir"];
     command.env_remove("COORDINATION_DIR").args(options).arg(place);
-    let bench = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let bench = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let is_server = |command: &String| command.starts_with('/') && command.contains("\0serve\0");
     until(PATIENCE, "a server runs", || processes_of(place).iter().any(is_server).then_some(()));
     bench
@@ -208,5 +208,40 @@ fn signals_after_the_first_leave_no_boards_of_a_measurement() {
     fs::write(aside.join("go"), "").unwrap();
     assert_eq!(bench.wait().unwrap().code(), Some(130));
     assert_eq!(fs::read_dir(&place).unwrap().count(), 0);
+    until(PATIENCE, "the server has ended", || processes_of(&place).is_empty().then_some(()));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn directory_that_cannot_be_removed_is_named_when_all_servers_have_ended() {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use rustix::process::{Pid, Signal, kill_process};
+
+    use crate::harness::{PATIENCE, until};
+
+    let (board, aside) = (Board::new(), Board::new());
+    let (place, aside) = (board.base().canonicalize().unwrap(), aside.base());
+    for (name, script) in [
+        ("rm", "echo 'rm: it is busy' >&2; exit 1".to_owned()),
+        ("sleep", format!("echo \"$1\" >>'{}'", aside.join("slept").display())),
+    ] {
+        fs::write(aside.join(name), format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(aside.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let path = format!("{}:{}", aside.display(), std::env::var("PATH").unwrap());
+    let bench = measures(board.command().env("PATH", path), &place);
+    kill_process(Pid::from_child(&bench), Signal::INT).unwrap();
+    let ended = bench.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(130), "{said}");
+    let left = fs::read_dir(&place).unwrap().next().unwrap().unwrap().path();
+    assert!(said.contains("it is busy"), "{said}");
+    assert!(said.contains(&format!("{} could not be removed", left.display())), "{said}");
+    // A server that does not end is killed after five seconds; who waits for that sleeps a second at a time.
+    let slept = fs::read_to_string(aside.join("slept")).unwrap();
+    let slept: f64 = slept.lines().filter_map(|line| line.parse().ok()).filter(|seconds: &f64| *seconds < 1.0).sum();
+    assert!(slept >= 7.0, "{slept}");
     until(PATIENCE, "the server has ended", || processes_of(&place).is_empty().then_some(()));
 }

@@ -211,10 +211,17 @@ pub fn unleash(leash: &mut Option<ChildStdin>) {
     }
 }
 
+/// For longer than the leash waits for a server that does not end.
+const CLEAR: &str = r#"
+    trap '' INT TERM HUP
+    look=0
+    while [ "$look" -lt 40 ] && ! rm -rf -- "$1" 2>/dev/null; do look=$((look + 1)); sleep 0.2; done
+    rm -rf -- "$1" || echo "callboard: $1 could not be removed; remove it yourself" >&2
+    exit "$2""#;
+
 /// Clears away what is at `path`, where what is ending may still write, instead of this process and all that it does.
 /// Answers why it could not.
 pub fn become_nothing(path: &Path, exit: i32) -> std::io::Error {
-    const CLEAR: &str = r#"trap '' INT TERM HUP; for look in 1 2 3 4 5 6 7 8 9 10; do rm -rf -- "$1" 2>/dev/null && break; sleep 0.2; done; exit "$2""#;
     Command::new("/bin/sh").args(["-c", CLEAR, "sh"]).arg(path).arg(exit.to_string()).exec()
 }
 
