@@ -28,9 +28,10 @@ use anyhow::{Context, ensure};
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{Outcome, REFUSED, Session, runtime, say, usage_error};
+use super::{Outcome, REFUSED, Session, is_broken_pipe, runtime, say, usage_error};
 use crate::signal;
 use figure::Figures;
+use goals::Goal;
 use place::{Allowed, Place};
 use report::Report;
 
@@ -91,6 +92,10 @@ enum Part {
 impl Part {
     fn is_durable(self) -> bool {
         self != Self::Engine
+    }
+
+    fn is_drawn(self) -> bool {
+        matches!(self, Self::Calibration | Self::Commit)
     }
 
     fn measure(self, bench: &mut Bench) -> anyhow::Result<Box<dyn Measure>> {
@@ -199,6 +204,9 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         .filter(|part| arguments.only.is_empty() || arguments.only.contains(part))
         .collect();
     if let Some(path) = &arguments.svg {
+        if !parts.iter().any(|part| part.is_drawn()) {
+            usage_error("--svg draws what --only commit and --only calibration measure; add one or leave --only out");
+        }
         check_writable(path).with_context(|| format!("nothing can be drawn into {}", path.display()))?;
     }
     let allowed = Allowed {
@@ -206,27 +214,33 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         network: session.allow_network_filesystem,
     };
     let place = Place::new(session.dir_given.as_deref(), allowed)?;
-    let bar = if session.json || !io::stderr().is_terminal() { ProgressBar::hidden() } else { bar() };
+    let bar = if io::stderr().is_terminal() { bar() } else { ProgressBar::hidden() };
     clear_away_at_signal(place.path(), bar.clone())?;
     let mut bench = Bench { size: Size::of(&arguments), place, figures: Figures::default(), found: Vec::new(), bar };
     let report = measure(&parts, arguments.peers, &mut bench);
     bench.bar.finish_and_clear();
     let report = report?;
-    if session.json {
-        session.print_json(&report.value(&bench))?;
-    } else {
-        report.page(&bench, session.coloured()).print()?;
-    }
     if let Some(path) = &arguments.svg {
         let drawn = plot::svg(&plot::curves(&bench.figures));
         fs_err::write(path, drawn).context("the drawing cannot be written")?;
     }
-    if arguments.check && report.goals.is_empty() {
-        say("callboard: there is no goal for what was measured, so none is met; leave --only out, or name other parts");
-        return Ok(ExitCode::from(REFUSED));
+    let printed = match session.json {
+        true => session.print_json(&report.value(&bench)),
+        false => report.page(&bench, session.coloured()).print(),
+    };
+    match printed.map_err(anyhow::Error::from) {
+        // Whoever has read enough may still ask whether the goals are met.
+        Err(error) if !is_broken_pipe(&error) => Err(error),
+        _ => Ok(if arguments.check { checked(&report) } else { ExitCode::SUCCESS }),
     }
-    let missed = arguments.check && report.goals.iter().any(|goal| !goal.is_met());
-    Ok(if missed { ExitCode::from(REFUSED) } else { ExitCode::SUCCESS })
+}
+
+fn checked(report: &Report) -> ExitCode {
+    if report.goals.is_empty() {
+        say("callboard: there is no goal for what was measured, so none is met; leave --only out, or name other parts");
+    }
+    let is_passed = !report.goals.is_empty() && report.goals.iter().all(Goal::is_met);
+    if is_passed { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) }
 }
 
 /// Before hours are spent on what is to be drawn.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::{Board, Finished};
+use crate::harness::{Board, Finished, available};
 
 const REFUSED: i32 = 1;
 const USAGE: i32 = 2;
@@ -103,6 +103,7 @@ fn wrong_options_are_told() {
         (&["--only", "moon"][..], "possible values: calibration, engine"),
         (&["--rounds", "0"], "1..=10000"),
         (&["--peers", "--only", "engine"], "--only doors"),
+        (&["--svg", "cost.svg", "--only", "engine"], "add one or leave --only out"),
         (&["--server", "http://127.0.0.1:1"], "leave --server out"),
     ] {
         let finished = bench(&board, arguments);
@@ -117,6 +118,45 @@ fn where_nothing_can_be_drawn_nothing_is_measured() {
     let finished = bench(&board, &["--svg", "/no/such/directory/cost.svg"]);
     assert_ne!(finished.status.code(), Some(0));
     assert!(finished.stderr.contains("/no/such/directory"), "{}", finished.stderr);
+}
+
+#[test]
+fn who_stops_reading_has_the_drawing_and_the_exit_code_all_the_same() {
+    use std::process::Stdio;
+
+    let board = Board::new();
+    let drawing = board.base().join("cost.svg");
+    let mut command = board.command();
+    command.args(["bench", "--quick", "--rounds", "1", "--only", "calibration", "--check", "--svg"]).arg(&drawing);
+    command.arg("--dir").arg(board.base()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut bench = command.spawn().unwrap();
+    drop(bench.stdout.take());
+    // There is no goal.
+    assert_eq!(bench.wait().unwrap().code(), Some(REFUSED));
+    assert!(drawing.exists());
+}
+
+#[test]
+fn progress_is_shown_on_a_terminal_also_with_json() {
+    let found = std::process::Command::new("script").arg("--version").output().is_ok();
+    if !available("script", (!found).then_some("there is no script on this machine")) {
+        return;
+    }
+    let board = Board::new();
+    let bench = format!("'{}' bench --quick --only engine --json >report", env!("CARGO_BIN_EXE_callboard"));
+    let mut command = std::process::Command::new("script");
+    command.current_dir(board.base()).env("TERM", "xterm").args([
+        "--quiet",
+        "--return",
+        "--command",
+        &bench,
+        "/dev/null",
+    ]);
+    let finished = board.finish(&mut command);
+    assert_eq!(finished.status.code(), Some(0), "{}", finished.stdout);
+    assert!(finished.stdout.contains("the engine at 1000 tasks"), "{}", finished.stdout);
+    let report: Value = serde_json::from_slice(&std::fs::read(board.base().join("report")).unwrap()).unwrap();
+    assert_eq!(report["format"], 1);
 }
 
 #[test]
