@@ -9,6 +9,7 @@ mod drive;
 mod engine;
 mod figure;
 mod goals;
+mod last_words;
 mod machine;
 mod peers;
 mod place;

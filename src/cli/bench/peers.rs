@@ -10,7 +10,7 @@ mod postgres;
 mod redis;
 
 use std::env;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -23,6 +23,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 
 use super::drive::{Names, Worker, drive};
+use super::last_words::LastWords;
 use super::place::{Place, unleash};
 use super::{Bench, Measure};
 
@@ -183,31 +184,35 @@ struct Running {
 
 impl Running {
     /// Ready when it takes connections.
-    fn start(program: &Path, command: &mut Command, port: u16) -> anyhow::Result<Self> {
+    fn start(program: &Path, mut command: Command, port: u16) -> anyhow::Result<Self> {
         let program = program.display();
-        command.stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut running = Self { process: command.spawn().with_context(|| program.to_string())?, port };
-        let complaints = running.process.stderr.take();
-        // What it complains about must not fill the pipe.
-        let complaints = complaints.map(|mut stderr| {
-            thread::spawn(move || {
-                let mut text = Vec::new();
-                drop(stderr.read_to_end(&mut text));
-                text
-            })
-        });
+        // Some complain on the one, some on the other.
+        let (output, input) = io::pipe()?;
+        command.stdout(input.try_clone()?).stderr(input);
+        let process = command.spawn().with_context(|| program.to_string())?;
+        // Else this process would have the end that is written to open, too.
+        drop(command);
+        let mut running = Self { process, port };
+        let mut last_words = LastWords::of(output);
         let start = Instant::now();
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            let ended = running.process.try_wait()?;
-            if ended.is_some() || start.elapsed() > PATIENCE {
-                drop(running);
-                let text = complaints.and_then(|thread| thread.join().ok()).unwrap_or_default();
-                let text = String::from_utf8_lossy(&text);
-                bail!("{program} does not listen: {}", text.lines().last().unwrap_or("it says nothing"));
-            }
-            thread::sleep(Duration::from_millis(5));
+        while !running.listens()? {
+            let trouble = match running.process.try_wait()? {
+                Some(status) => format!("it has ended: {status}"),
+                None if start.elapsed() > PATIENCE => format!("not in {} s", PATIENCE.as_secs()),
+                None => {
+                    thread::sleep(Duration::from_millis(5));
+                    continue;
+                }
+            };
+            drop(running);
+            bail!("{program} does not listen, {trouble}\n{}", last_words.lines());
         }
         Ok(running)
+    }
+
+    /// Not when it has ended: then it is somebody else who listens there.
+    fn listens(&mut self) -> io::Result<bool> {
+        Ok(TcpStream::connect(("127.0.0.1", self.port)).is_ok() && self.process.try_wait()?.is_none())
     }
 
     fn connect(&self) -> io::Result<BufReader<TcpStream>> {
@@ -244,6 +249,7 @@ fn directory(place: &mut Place, name: &str) -> anyhow::Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::bench::place::leashed;
 
     struct Broken;
 
@@ -255,6 +261,27 @@ mod tests {
         fn connect(&self, _: usize) -> anyhow::Result<Box<dyn Worker>> {
             bail!("it was not to be asked")
         }
+    }
+
+    #[test]
+    fn server_that_ends_says_why_on_whichever_output() {
+        let shell = Path::new("/bin/sh");
+        let port = free_port().expect("a port");
+        let mut command = leashed(shell);
+        command.args(["-c", "echo 'the disk is full'; echo 'I give up' >&2; exit 3"]);
+        let error = Running::start(shell, command, port).err().expect("it does not listen").to_string();
+        for part in ["/bin/sh does not listen", "exit status: 3", "the disk is full\nI give up"] {
+            assert!(error.contains(part), "{part}: {error}");
+        }
+    }
+
+    #[test]
+    fn port_of_somebody_else_is_not_taken_for_that_of_a_server_that_has_ended() {
+        let somebody = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let port = somebody.local_addr().expect("bound").port();
+        let mut process = Command::new("true").spawn().expect("a process");
+        process.wait().expect("it ends");
+        assert!(!Running { process, port }.listens().expect("it is known"));
     }
 
     #[test]

@@ -51,7 +51,7 @@ impl Peer for Beanstalkd {
         let port = free_port()?;
         let mut command = leashed(&self.program);
         command.args(["-l", "127.0.0.1", "-p", &port.to_string(), "-f", "0", "-b"]).arg(log);
-        self.running = Some(Running::start(&self.program, &mut command, port)?);
+        self.running = Some(Running::start(&self.program, command, port)?);
         let mut client = self.client()?;
         for first in (0..tasks).step_by(AT_ONCE) {
             let numbers = first..tasks.min(first + AT_ONCE);

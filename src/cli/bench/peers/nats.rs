@@ -41,7 +41,7 @@ pub fn start(place: &mut Place) -> anyhow::Result<Started> {
     )?;
     let mut command = leashed(&program);
     command.arg("-c").arg(configuration);
-    Ok(Started::Here(Box::new(Nats(Running::start(&program, &mut command, port)?)), version))
+    Ok(Started::Here(Box::new(Nats(Running::start(&program, command, port)?)), version))
 }
 
 /// `nats-server: v2.10.27` has release 2.10.

@@ -86,7 +86,7 @@ pub fn start(place: &mut Place) -> anyhow::Result<Started> {
     ] {
         command.args(["-c", setting]);
     }
-    Ok(Started::Here(Box::new(Postgres(Running::start(&postgres, &mut command, port)?)), version))
+    Ok(Started::Here(Box::new(Postgres(Running::start(&postgres, command, port)?)), version))
 }
 
 /// The directories of programs, newest release first.

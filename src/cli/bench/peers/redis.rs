@@ -27,7 +27,7 @@ pub fn start(place: &mut Place) -> anyhow::Result<Started> {
     // No rewrite in the middle of a round.
     command.args(["--auto-aof-rewrite-percentage", "0"]);
     command.args(["--appendfsync", "always", "--daemonize", "no", "--dir"]).arg(directory(place, "redis")?);
-    Ok(Started::Here(Box::new(Redis(Running::start(&program, &mut command, port)?)), version))
+    Ok(Started::Here(Box::new(Redis(Running::start(&program, command, port)?)), version))
 }
 
 impl Redis {
