@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, anyhow, ensure};
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -220,7 +220,7 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     let mut bench = Bench { size: Size::of(&arguments), place, figures: Figures::default(), found: Vec::new(), bar };
     let report = measure(&parts, arguments.peers, &mut bench);
     bench.bar.finish_and_clear();
-    let report = report?;
+    let mut report = report?;
     if let Some(path) = &arguments.svg {
         let drawn = plot::svg(&plot::curves(&bench.figures));
         fs_err::write(path, drawn).context("the drawing cannot be written")?;
@@ -229,9 +229,10 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         true => session.print_json(&report.value(&bench)),
         false => report.page(&bench, session.coloured()).print(),
     };
-    match printed.map_err(anyhow::Error::from) {
+    match (printed.map_err(anyhow::Error::from), report.failure.take()) {
         // Whoever has read enough may still ask whether the goals are met.
-        Err(error) if !is_broken_pipe(&error) => Err(error),
+        (Err(error), _) if !is_broken_pipe(&error) => Err(error),
+        (_, Some(failure)) => Err(failure),
         _ => Ok(if arguments.check { checked(&report) } else { ExitCode::SUCCESS }),
     }
 }
@@ -303,27 +304,81 @@ fn measure(parts: &[Part], with_peers: bool, bench: &mut Bench) -> anyhow::Resul
     let load_before = machine::load();
     let mut measures = Vec::new();
     for part in parts {
-        measures.push(part.measure(bench)?);
+        let name = part.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+        measures.push(part.measure(bench).map_err(|error| failed_in(&name, &error))?);
         // In the same minute as what they are compared with.
         if with_peers && *part == Part::Doors {
             measures.push(Box::new(peers::Peers::new(bench)?));
         }
     }
-    let rounds = u64::from(bench.size.rounds);
+    let failure = rounds(&mut measures, bench)?;
+    Ok(Report::of(bench, load_before, failure))
+}
+
+/// Why there were not all of them, when there was at least one.
+fn rounds(measures: &mut [Box<dyn Measure>], bench: &mut Bench) -> anyhow::Result<Option<anyhow::Error>> {
+    let rounds = bench.size.rounds;
     for round in 1..=rounds {
         bench.figures.begin_round();
         let steps = bench.bar.position();
-        for measure in &mut measures {
-            measure.round(bench)?;
+        if let Err(error) = measures.iter_mut().try_for_each(|measure| measure.round(bench)) {
+            let error = failed_in(&format!("{}, round {round}", bench.bar.message()), &error);
+            if round == 1 {
+                return Err(error);
+            }
+            bench.figures.forget_round();
+            bench.size.rounds = round - 1;
+            return Ok(Some(error));
         }
         if round == 1 {
             // Now it is known how much there is to do.
             let each = bench.bar.position() - steps;
-            bench.bar.set_length(steps + each * rounds);
+            bench.bar.set_length(steps + each * u64::from(rounds));
             if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} % {elapsed:>4} {wide_msg}") {
                 bench.bar.set_style(style);
             }
         }
     }
-    Ok(Report::of(bench, load_before))
+    Ok(None)
+}
+
+/// Words alone: a pipe to a server that broke is not that of whoever reads what is printed.
+fn failed_in(what: &str, error: &anyhow::Error) -> anyhow::Error {
+    anyhow!("{what}: {error:#}")
+}
+
+#[cfg(test)]
+mod tests {
+    use figure::{Key, Unit};
+
+    use super::*;
+
+    /// Fails in the round of that number.
+    struct Failing(u32);
+
+    impl Measure for Failing {
+        fn round(&mut self, bench: &mut Bench) -> anyhow::Result<()> {
+            bench.begin("a part");
+            bench.figures.value(Key::new("part", "name"), Unit::Calls, f64::from(self.0));
+            self.0 -= 1;
+            match self.0 {
+                0 => Err(io::Error::from(io::ErrorKind::BrokenPipe).into()),
+                _ => Ok(()),
+            }
+        }
+    }
+
+    #[test]
+    fn failure_leaves_the_whole_rounds_before_it() {
+        let mut bench = Bench::small();
+        bench.size.rounds = 5;
+        let failure = rounds(&mut [Box::new(Failing(3))], &mut bench).expect("two were whole").expect("one was not");
+        assert_eq!(failure.to_string(), "a part, round 3: broken pipe");
+        assert!(!is_broken_pipe(&failure));
+        assert_eq!((bench.size.rounds, bench.figures.list()[0].count()), (2, 2));
+        let report = Report::of(&bench, None, Some(failure)).value(&bench);
+        assert_eq!(report["failure"], "a part, round 3: broken pipe");
+        let failure = rounds(&mut [Box::new(Failing(1))], &mut bench).expect_err("there is nothing to report");
+        assert_eq!(failure.to_string(), "a part, round 1: broken pipe");
+    }
 }

@@ -6,6 +6,7 @@ use crate::harness::{Board, Finished, available};
 
 const REFUSED: i32 = 1;
 const USAGE: i32 = 2;
+const FAILED: i32 = 3;
 
 fn bench(board: &Board, arguments: &[&str]) -> Finished {
     let mut command = board.command();
@@ -168,17 +169,20 @@ fn check_of_what_has_no_goal_is_no_success() {
     assert!(finished.stdout.contains("append an event"), "{}", finished.stdout);
 }
 
-/// The processes that have a board below `place`, as it stands in their environment.
+/// The processes that have a board below `place`, as it stands in their environment: their numbers and commands.
 #[cfg(target_os = "linux")]
-fn processes_of(place: &std::path::Path) -> Vec<String> {
+fn processes_of(place: &std::path::Path) -> Vec<(i32, String)> {
     let text = place.to_str().unwrap().to_owned();
     let processes = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
     let holds = |path: &std::path::PathBuf| {
         let environment = std::fs::read(path.join("environ")).unwrap_or_default();
         String::from_utf8_lossy(&environment).contains(&format!("COORDINATION_DIR={text}"))
     };
-    let command = |path: std::path::PathBuf| std::fs::read_to_string(path.join("cmdline")).unwrap_or_default();
-    processes.filter(holds).map(command).collect()
+    let command = |path: std::path::PathBuf| {
+        let number = path.file_name()?.to_str()?.parse().ok()?;
+        Some((number, std::fs::read_to_string(path.join("cmdline")).unwrap_or_default()))
+    };
+    processes.filter(holds).filter_map(command).collect()
 }
 
 /// A measurement below `place` that takes long, when a server runs for it.
@@ -186,14 +190,38 @@ fn processes_of(place: &std::path::Path) -> Vec<String> {
 fn measures(command: &mut std::process::Command, place: &std::path::Path) -> std::process::Child {
     use std::process::Stdio;
 
-    use crate::harness::{PATIENCE, until};
-
     let options = ["bench", "--quick", "--only", "added", "--rounds", "9999", "--dir"];
     command.env_remove("COORDINATION_DIR").args(options).arg(place);
     let bench = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let is_server = |command: &String| command.starts_with('/') && command.contains("\0serve\0");
-    until(PATIENCE, "a server runs", || processes_of(place).iter().any(is_server).then_some(()));
+    server_of(place);
     bench
+}
+
+/// The number of the server that runs for a measurement below `place`.
+#[cfg(target_os = "linux")]
+fn server_of(place: &std::path::Path) -> i32 {
+    use crate::harness::{PATIENCE, until};
+
+    // Its leash has the same arguments, behind those of a shell.
+    let is_server = |command: &str| !command.starts_with("/bin/sh") && command.contains("\0serve\0");
+    let server = || processes_of(place).into_iter().find(|(_, command)| is_server(command));
+    until(PATIENCE, "a server runs", server).0
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn server_that_is_lost_is_told_with_what_was_measured() {
+    use rustix::process::{Pid, Signal, kill_process};
+
+    let board = Board::new();
+    let place = board.base().canonicalize().unwrap();
+    let bench = measures(&mut board.command(), &place);
+    kill_process(Pid::from_raw(server_of(&place)).unwrap(), Signal::KILL).unwrap();
+    let ended = bench.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(FAILED), "{said}");
+    assert!(said.starts_with("callboard: what HTTP adds, round ") || said.starts_with("callboard: added: "), "{said}");
+    assert_eq!(std::fs::read_dir(&place).unwrap().count(), 0);
 }
 
 #[test]

@@ -4,15 +4,16 @@ use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout};
+use std::process::{Child, ChildStdin, ChildStdout, Command};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail, ensure};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::drive::{Names, Worker, drive};
 use super::figure::{Key, Unit};
+use super::last_words::LastWords;
 use super::place::{agent, callboard, unleash};
 use super::web_socket::WebSocket;
 use super::{Bench, Measure};
@@ -55,7 +56,7 @@ impl Measure for Doors {
                 bench.begin(format_args!("{}, {clients} clients", names.rate));
                 let tasks = bench.size.work;
                 let board = bench.place.board(tasks, clients)?;
-                let server = match door {
+                let mut server = match door {
                     Door::Stdio => None,
                     _ => Some(Server::start(&board)?),
                 };
@@ -68,8 +69,13 @@ impl Measure for Doors {
                         _ => Box::new(Through::new(agent, Stdio::start(&board)?)),
                     })
                 };
-                let workers = (0..clients).map(worker).collect::<anyhow::Result<Vec<_>>>()?;
-                drive(workers, bench.size.span)?.record(bench, &names, tasks);
+                let workers = (0..clients).map(worker).collect::<anyhow::Result<Vec<_>>>();
+                let run = workers.and_then(|workers| drive(workers, bench.size.span));
+                let run = run.map_err(|error| match &mut server {
+                    Some(server) => server.ended(&error),
+                    None => error,
+                })?;
+                run.record(bench, &names, tasks);
             }
         }
         Ok(())
@@ -222,9 +228,44 @@ fn tool(operation: &str, arguments: &str) -> String {
     method("tools/call", &format!(r#"{{"name":"{operation}","arguments":{arguments},"_meta":{meta}}}"#))
 }
 
+/// This program, which ends with this value.
+struct Process {
+    child: Child,
+    last_words: LastWords,
+}
+
+impl Process {
+    fn start(command: &mut Command) -> anyhow::Result<Self> {
+        let mut child = command.spawn()?;
+        let last_words = LastWords::of(child.stderr.take().context("no standard error")?);
+        Ok(Self { child, last_words })
+    }
+
+    fn end(&mut self) {
+        unleash(&mut self.child.stdin);
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+
+    /// What went wrong with it, and what it says of that itself.
+    fn ended(&mut self, error: &anyhow::Error) -> anyhow::Error {
+        self.end();
+        match self.last_words.lines() {
+            said if said.is_empty() => anyhow!("{error:#}"),
+            said => anyhow!("{error:#}; the last that the process said:\n{said}"),
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
 /// `callboard mcp` and its only client.
 pub struct Stdio {
-    process: Child,
+    process: Process,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     line: String,
@@ -232,14 +273,25 @@ pub struct Stdio {
 
 impl Stdio {
     pub fn start(board: &Path) -> anyhow::Result<Self> {
-        let mut process = callboard(board, false)?.arg("mcp").spawn()?;
-        let input = process.stdin.take().context("no standard input")?;
-        let output = BufReader::new(process.stdout.take().context("no standard output")?);
+        Self::of(callboard(board, false)?.arg("mcp"))
+    }
+
+    fn of(command: &mut Command) -> anyhow::Result<Self> {
+        let mut process = Process::start(command)?;
+        let input = process.child.stdin.take().context("no standard input")?;
+        let output = BufReader::new(process.child.stdout.take().context("no standard output")?);
         Ok(Self { process, input, output, line: String::new() })
     }
 
     pub fn process(&self) -> u32 {
-        self.process.id()
+        self.process.child.id()
+    }
+
+    fn ask(&mut self, request: &str) -> anyhow::Result<ToolAnswer> {
+        self.input.write_all(request.as_bytes())?;
+        self.line.clear();
+        ensure!(self.output.read_line(&mut self.line)? > 0, "it has closed its standard output");
+        serde_json::from_str(&self.line).with_context(|| self.line.clone())
     }
 }
 
@@ -247,37 +299,31 @@ impl Client for Stdio {
     fn call(&mut self, operation: &str, arguments: &str) -> anyhow::Result<Reply> {
         let mut request = tool(operation, arguments);
         request.push('\n');
-        self.input.write_all(request.as_bytes())?;
-        self.line.clear();
-        self.output.read_line(&mut self.line)?;
-        let answer: ToolAnswer = serde_json::from_str(&self.line).with_context(|| self.line.clone())?;
-        answer.reply(operation)
-    }
-}
-
-impl Drop for Stdio {
-    fn drop(&mut self) {
-        drop(self.process.kill());
-        drop(self.process.wait());
+        self.ask(&request).map_err(|error| self.process.ended(&error))?.reply(operation)
     }
 }
 
 /// `callboard serve`.
 pub struct Server {
-    process: Child,
+    process: Process,
     address: String,
     token: String,
 }
 
 impl Server {
     pub fn start(board: &Path) -> anyhow::Result<Self> {
-        let mut process = callboard(board, true)?.args(["--json", "serve", "--listen", "127.0.0.1:0"]).spawn()?;
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().context("no standard output")?).read_line(&mut line)?;
-        let announced: Value = serde_json::from_str(&line).context("the server did not say where it listens")?;
-        let text = |field: &str| announced[field].as_str().map(str::to_owned).with_context(|| format!("no {field}"));
-        let address = text("url")?.trim_start_matches("http://").to_owned();
-        Ok(Self { process, address, token: text("token")? })
+        Self::of(callboard(board, true)?.args(["--json", "serve", "--listen", "127.0.0.1:0"]))
+    }
+
+    fn of(command: &mut Command) -> anyhow::Result<Self> {
+        let mut process = Process::start(command)?;
+        let (address, token) = announced(&mut process.child).map_err(|error| process.ended(&error))?;
+        Ok(Self { process, address, token })
+    }
+
+    /// What went wrong with a client, and what the server says of that.
+    pub fn ended(&mut self, error: &anyhow::Error) -> anyhow::Error {
+        self.process.ended(error)
     }
 
     fn connect(&self) -> anyhow::Result<Http> {
@@ -301,12 +347,13 @@ impl Server {
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        unleash(&mut self.process.stdin);
-        drop(self.process.kill());
-        drop(self.process.wait());
-    }
+/// Where a server listens, and its token.
+fn announced(server: &mut Child) -> anyhow::Result<(String, String)> {
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().context("no standard output")?).read_line(&mut line)?;
+    let announced: Value = serde_json::from_str(&line).context("the server did not say where it listens")?;
+    let text = |field: &str| announced[field].as_str().map(str::to_owned).with_context(|| format!("no {field}"));
+    Ok((text("url")?.trim_start_matches("http://").to_owned(), text("token")?))
 }
 
 /// A connection that is kept for all calls.
@@ -329,7 +376,7 @@ impl Http {
         let mut line = String::new();
         loop {
             line.clear();
-            stream.read_line(&mut line)?;
+            ensure!(stream.read_line(&mut line)? > 0, "the server has closed the connection");
             match line.trim().split_once(':') {
                 Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
                     length = value.trim().parse().ok();
@@ -363,5 +410,31 @@ impl Client for Methods {
     fn call(&mut self, operation: &str, arguments: &str) -> anyhow::Result<Reply> {
         let answer: MethodAnswer = self.0.ask("/rpc", format_args!(""), &method(operation, arguments))?;
         answer.reply(operation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process;
+
+    use super::*;
+
+    fn broken() -> Command {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "echo 'the disk is full' >&2; exit 3"]);
+        command.stdin(process::Stdio::piped()).stdout(process::Stdio::piped()).stderr(process::Stdio::piped());
+        command
+    }
+
+    #[test]
+    fn process_that_ends_has_its_own_words_told() {
+        let mut client = Stdio::of(&mut broken()).expect("it runs");
+        let errors = [client.call("get_status", "{}").err(), Server::of(&mut broken()).err()];
+        for error in errors {
+            let error = error.expect("it has ended");
+            assert!(error.to_string().ends_with("\nthe disk is full"), "{error:#}");
+            // That would be taken for the end of whoever reads what is printed.
+            assert!(!crate::cli::is_broken_pipe(&error), "{error:#}");
+        }
     }
 }

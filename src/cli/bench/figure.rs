@@ -64,6 +64,14 @@ impl Figures {
         self.round += 1;
     }
 
+    /// Of one that broke off: it has not gone through all parts.
+    pub fn forget_round(&mut self) {
+        for figure in &mut self.list {
+            figure.rounds.retain(|(round, _)| *round != self.round);
+        }
+        self.list.retain(|figure| !figure.rounds.is_empty());
+    }
+
     pub fn list(&self) -> &[Figure] {
         &self.list
     }

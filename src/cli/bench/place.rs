@@ -177,7 +177,7 @@ pub fn callboard(board: &Path, is_server: bool) -> anyhow::Result<Command> {
     command.current_dir(board.parent().unwrap_or(board)).env("COORDINATION_DIR", board);
     // Where boards are made was decided before.
     command.env("CALLBOARD_ALLOW_NETWORK_FILESYSTEM", "1");
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     Ok(command)
 }
 

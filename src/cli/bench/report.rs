@@ -18,15 +18,18 @@ pub struct Report {
     load_before: Option<[f64; 3]>,
     load_after: Option<[f64; 3]>,
     pub goals: Vec<Goal>,
+    /// Why there are fewer rounds than were asked for.
+    pub failure: Option<anyhow::Error>,
 }
 
 impl Report {
-    pub fn of(bench: &Bench, load_before: Option<[f64; 3]>) -> Self {
+    pub fn of(bench: &Bench, load_before: Option<[f64; 3]>, failure: Option<anyhow::Error>) -> Self {
         Self {
             machine: Machine::at(bench.place.path()),
             load_before,
             load_after: machine::load(),
             goals: goals(&bench.figures, &bench.size),
+            failure,
         }
     }
 
@@ -39,6 +42,7 @@ impl Report {
             "load_before": self.load_before,
             "load_after": self.load_after,
             "rounds": bench.size.rounds,
+            "failure": self.failure.as_ref().map(|error| format!("{error:#}")),
             "figures": bench.figures.list().iter().map(Figure::value).collect::<Vec<_>>(),
             "goals": self.goals,
             "peers": bench.found,
@@ -53,6 +57,9 @@ impl Report {
         page.line(format_args!("{} × {cpu}{memory}; {}; {}", machine.cpus, machine.kernel, machine.file_system));
         if let (Some([before, ..]), Some([after, ..])) = (self.load_before, self.load_after) {
             page.line(format_args!("load average {before} before, {after} after; {} rounds", bench.size.rounds));
+        }
+        if let Some(failure) = &self.failure {
+            page.marked("broken off:", Tone::Bad, format_args!("{failure:#}"));
         }
         if cfg!(debug_assertions) {
             page.line("This program was built without optimisation: do not quote its figures.");

@@ -163,7 +163,7 @@ impl Measure for OverHttp {
                 let inner = self.runtime.block_on(call(&self.near, operation, arguments))?.1;
                 for (door, (_, key)) in doors.iter_mut().zip(pair) {
                     let start = Instant::now();
-                    door.call(operation, &text)?;
+                    door.call(operation, &text).map_err(|error| self.far.ended(&error))?;
                     // Against its neighbour in time, because what a durable write takes changes with the machine's work.
                     bench.figures.add(key.tasks(TASKS), Unit::Micros, [micros(start.elapsed()) - micros(inner)]);
                 }
