@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::drive::{Names, Worker, drive};
+use super::drive::{Names, PATIENCE, Worker, await_answer, connect, drive, in_words};
 use super::figure::{Key, Unit};
 use super::last_words::LastWords;
 use super::place::{agent, callboard, unleash};
@@ -251,8 +251,8 @@ impl Process {
     fn ended(&mut self, error: &anyhow::Error) -> anyhow::Error {
         self.end();
         match self.last_words.lines() {
-            said if said.is_empty() => anyhow!("{error:#}"),
-            said => anyhow!("{error:#}; the last that the process said:\n{said}"),
+            said if said.is_empty() => anyhow!("{}", in_words(error)),
+            said => anyhow!("{}; the last that the process said:\n{said}", in_words(error)),
         }
     }
 }
@@ -290,6 +290,7 @@ impl Stdio {
     fn ask(&mut self, request: &str) -> anyhow::Result<ToolAnswer> {
         self.input.write_all(request.as_bytes())?;
         self.line.clear();
+        await_answer(self.output.get_ref(), PATIENCE)?;
         ensure!(self.output.read_line(&mut self.line)? > 0, "it has closed its standard output");
         serde_json::from_str(&self.line).with_context(|| self.line.clone())
     }
@@ -327,10 +328,9 @@ impl Server {
     }
 
     fn connect(&self) -> anyhow::Result<Http> {
-        let stream = TcpStream::connect(&self.address)?;
-        stream.set_nodelay(true)?;
+        let stream = connect(&self.address)?;
         let head = format!("Host: {}\r\nAuthorization: Bearer {}\r\n", self.address, self.token);
-        Ok(Http { stream: BufReader::new(stream), head, body: Vec::new() })
+        Ok(Http { stream, head, body: Vec::new() })
     }
 
     pub fn tools(&self) -> anyhow::Result<Tools> {
@@ -350,7 +350,9 @@ impl Server {
 /// Where a server listens, and its token.
 fn announced(server: &mut Child) -> anyhow::Result<(String, String)> {
     let mut line = String::new();
-    BufReader::new(server.stdout.take().context("no standard output")?).read_line(&mut line)?;
+    let output = server.stdout.take().context("no standard output")?;
+    await_answer(&output, PATIENCE)?;
+    BufReader::new(output).read_line(&mut line)?;
     let announced: Value = serde_json::from_str(&line).context("the server did not say where it listens")?;
     let text = |field: &str| announced[field].as_str().map(str::to_owned).with_context(|| format!("no {field}"));
     Ok((text("url")?.trim_start_matches("http://").to_owned(), text("token")?))

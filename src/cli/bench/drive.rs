@@ -1,14 +1,52 @@
 //! Many clients at once, each in a thread of its own, that claim and complete as fast as they are answered. The same for
 //! every door and every other queue.
 
+use std::io::{self, BufReader};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::AsFd;
 use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::anyhow;
+use anyhow::{anyhow, ensure};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
 
 use super::Bench;
 use super::figure::{Key, Unit, micros};
+
+/// Who has not answered until then will not answer any more.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A connection on which nothing is waited for without end.
+pub fn connect(address: impl ToSocketAddrs) -> io::Result<BufReader<TcpStream>> {
+    let stream = TcpStream::connect(address)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    Ok(BufReader::new(stream))
+}
+
+/// The same for a pipe: until there is something to read, or its end.
+pub fn await_answer(pipe: impl AsFd, patience: Duration) -> anyhow::Result<()> {
+    let patience = Timespec::try_from(patience)?;
+    let mut awaited = [PollFd::new(&pipe, PollFlags::IN)];
+    ensure!(retry_on_intr(|| poll(&mut awaited, Some(&patience)))? > 0, "{}", no_answer());
+    Ok(())
+}
+
+/// Why a call failed. Of a socket on which too long was waited the system says that it is to be tried again.
+pub fn in_words(error: &anyhow::Error) -> String {
+    let kind = error.downcast_ref().map(io::Error::kind);
+    match kind {
+        Some(io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => no_answer(),
+        _ => format!("{error:#}"),
+    }
+}
+
+fn no_answer() -> String {
+    format!("no answer in {} s", PATIENCE.as_secs())
+}
 
 /// One client of a queue.
 pub trait Worker: Send {
@@ -129,10 +167,29 @@ pub struct Names {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
+
+    #[test]
+    fn silence_is_not_waited_for_without_end() {
+        let silent = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let connection = connect(silent.local_addr().expect("bound")).expect("it listens");
+        assert_eq!(connection.get_ref().read_timeout().expect("it is known"), Some(PATIENCE));
+        assert_eq!(connection.get_ref().write_timeout().expect("it is known"), Some(PATIENCE));
+        let (output, input) = io::pipe().expect("a pipe");
+        let waited = await_answer(&output, Duration::from_millis(1));
+        assert!(waited.is_err_and(|error| error.to_string() == "no answer in 60 s"));
+        drop(input);
+        assert!(await_answer(&output, PATIENCE).is_ok(), "it has ended");
+        let silence = anyhow::Error::from(io::Error::from(io::ErrorKind::WouldBlock)).context("asked");
+        assert_eq!(
+            (in_words(&silence), in_words(&anyhow!("no").context("asked"))),
+            ("no answer in 60 s".to_owned(), "asked: no".to_owned())
+        );
+    }
 
     struct Countdown {
         left: Arc<AtomicUsize>,

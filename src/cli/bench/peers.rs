@@ -22,7 +22,7 @@ use fs_err as fs;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 
-use super::drive::{Names, Worker, drive};
+use super::drive::{Names, Worker, connect, drive, in_words};
 use super::last_words::LastWords;
 use super::place::{Place, unleash};
 use super::{Bench, Measure};
@@ -138,8 +138,9 @@ impl Measure for Peers {
                     && let Some(found) = bench.found.iter_mut().find(|found| found.name == names.rate)
                 {
                     // What it did before stays in the figures.
+                    let error = in_words(error);
                     found.missing =
-                        Some(format!("it failed with {clients} clients and was left out from there: {error:#}"));
+                        Some(format!("it failed with {clients} clients and was left out from there: {error}"));
                 }
                 failed.is_none()
             });
@@ -216,9 +217,7 @@ impl Running {
     }
 
     fn connect(&self) -> io::Result<BufReader<TcpStream>> {
-        let stream = TcpStream::connect(("127.0.0.1", self.port))?;
-        stream.set_nodelay(true)?;
-        Ok(BufReader::new(stream))
+        connect(("127.0.0.1", self.port))
     }
 }
 
