@@ -178,10 +178,15 @@ struct Bench {
     figures: Figures,
     /// Other queues, and why some are not there.
     found: Vec<peers::Found>,
+    refusals: Vec<drive::Refusal>,
     bar: ProgressBar,
 }
 
 impl Bench {
+    fn new(size: Size, place: Place, bar: ProgressBar) -> Self {
+        Self { size, place, figures: Figures::default(), found: Vec::new(), refusals: Vec::new(), bar }
+    }
+
     /// Says on a terminal what is measured now.
     fn begin(&self, what: impl fmt::Display) {
         self.bar.inc(1);
@@ -217,7 +222,7 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     let place = Place::new(session.dir_given.as_deref(), allowed)?;
     let bar = if io::stderr().is_terminal() { bar() } else { ProgressBar::hidden() };
     clear_away_at_signal(place.path(), bar.clone())?;
-    let mut bench = Bench { size: Size::of(&arguments), place, figures: Figures::default(), found: Vec::new(), bar };
+    let mut bench = Bench::new(Size::of(&arguments), place, bar);
     let report = measure(&parts, arguments.peers, &mut bench);
     bench.bar.finish_and_clear();
     let mut report = report?;
@@ -286,8 +291,7 @@ impl Bench {
             allow_memory: true,
         };
         let place = Place::new(None, Allowed { memory: true, network: false }).expect("a place");
-        let (figures, bar) = (Figures::default(), ProgressBar::hidden());
-        Self { size: Size::of(&arguments), place, figures, found: Vec::new(), bar }
+        Self::new(Size::of(&arguments), place, ProgressBar::hidden())
     }
 }
 

@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 
 use super::calibration::Rows;
 use super::doors::{Claimed, Client, Reply};
+use super::drive::Refused;
 use super::figure::{Key, Unit};
 use super::machine::written;
 use super::place::{Board, agent, create_tasks, inside};
@@ -297,7 +298,8 @@ impl Inside {
 impl Client for Inside {
     fn call(&mut self, operation: &str, arguments: &str) -> anyhow::Result<Reply> {
         let arguments = serde_json::from_str(arguments)?;
-        let reply = self.runtime.block_on(self.handle.call(operation, arguments, &Caller::default()))?;
+        let reply = self.runtime.block_on(self.handle.call(operation, arguments, &Caller::default()));
+        let reply = reply.map_err(|error| Refused(format!("{operation}: {error}")))?;
         let task = reply["task"]["id"].as_str().map(|id| Claimed { id: id.to_owned() });
         Ok(Reply { success: reply["success"] == true, task })
     }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::drive::{Names, PATIENCE, Worker, await_answer, connect, drive, in_words};
+use super::drive::{Names, PATIENCE, Refused, Worker, await_answer, connect, drive, in_words};
 use super::figure::{Key, Unit};
 use super::last_words::LastWords;
 use super::place::{agent, callboard, unleash};
@@ -162,7 +162,7 @@ impl<C: Client> Worker for Through<C> {
         let arguments = format!(r#"{{"agent_id":"{agent}","task_id":"{task}","output":"what was done"}}"#);
         match self.client.call("complete_task", &arguments)? {
             reply if reply.success => Ok(()),
-            reply => bail!("complete_task: {reply:?}"),
+            reply => bail!(Refused(format!("complete_task: {reply:?}"))),
         }
     }
 }
@@ -171,6 +171,7 @@ impl<C: Client> Worker for Through<C> {
 #[derive(Deserialize)]
 struct ToolAnswer {
     result: Option<ToolResult>,
+    error: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -196,9 +197,9 @@ impl ToolAnswer {
             Some(ToolResult { is_error: false, structured_content: Some(reply), .. }) => Ok(reply),
             Some(result) => {
                 let said: Vec<_> = result.content.into_iter().map(|block| block.text).collect();
-                bail!("{operation}: {}", said.join(" "))
+                bail!(Refused(format!("{operation}: {}", said.join(" "))))
             }
-            None => bail!("{operation}: no result"),
+            None => bail!(Refused(format!("{operation}: {}", self.error.unwrap_or_default()))),
         }
     }
 }
@@ -212,7 +213,8 @@ pub struct MethodAnswer {
 
 impl MethodAnswer {
     pub fn reply(self, operation: &str) -> anyhow::Result<Reply> {
-        self.result.with_context(|| format!("{operation}: {}", self.error.unwrap_or_default()))
+        let refused = |error: Option<Value>| Refused(format!("{operation}: {}", error.unwrap_or_default()));
+        self.result.ok_or_else(|| refused(self.error).into())
     }
 }
 

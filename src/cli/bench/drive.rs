@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{anyhow, ensure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::retry_on_intr;
+use serde::Serialize;
 
 use super::Bench;
 use super::figure::{Key, Unit, micros};
@@ -63,15 +64,24 @@ pub struct Run {
     claims: Vec<Duration>,
     completions: Vec<Duration>,
     elapsed: Duration,
-    /// How many calls were refused.
+    /// How many calls were refused, and how the first.
     refused: usize,
+    refusal: Option<anyhow::Error>,
 }
+
+/// An answer that says no: the next call may succeed.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Refused(pub String);
 
 #[derive(Default)]
 struct Own {
     claims: Vec<Duration>,
     completions: Vec<Duration>,
-    refused: Vec<anyhow::Error>,
+    refused: usize,
+    refusal: Option<anyhow::Error>,
+    /// Anything else that goes wrong: the others' figures would be those of a queue that is slow.
+    failure: Option<anyhow::Error>,
     end: Option<Instant>,
 }
 
@@ -102,11 +112,14 @@ pub fn drive(mut workers: Vec<Box<dyn Worker>>, span: Duration) -> anyhow::Resul
         (threads.into_iter().map(join).collect::<anyhow::Result<Vec<_>>>(), began)
     });
     let mut all = all?;
-    let refused: Vec<_> = all.iter_mut().flat_map(|own| own.refused.drain(..)).collect();
-    let nothing_done = all.iter().all(|own| own.completions.is_empty());
-    let refusals = refused.len();
-    if let (true, Some(error)) = (nothing_done, refused.into_iter().next()) {
-        return Err(error);
+    if let Some(failure) = all.iter_mut().find_map(|own| own.failure.take()) {
+        return Err(failure);
+    }
+    let refusal = all.iter_mut().find_map(|own| own.refusal.take());
+    if all.iter().all(|own| own.completions.is_empty())
+        && let Some(refusal) = refusal
+    {
+        return Err(refusal);
     }
     let elapsed = all.iter().filter_map(|own| own.end).max().unwrap_or(began) - began;
     Ok(Run {
@@ -114,7 +127,8 @@ pub fn drive(mut workers: Vec<Box<dyn Worker>>, span: Duration) -> anyhow::Resul
         claims: all.iter().flat_map(|own| own.claims.iter().copied()).collect(),
         completions: all.iter().flat_map(|own| own.completions.iter().copied()).collect(),
         elapsed,
-        refused: refusals,
+        refused: all.iter().map(|own| own.refused).sum(),
+        refusal,
     })
 }
 
@@ -133,7 +147,14 @@ fn work(worker: &mut dyn Worker, span: Duration) -> Own {
                 own.claims.push(claimed - asked);
                 own.completions.push(claimed.elapsed());
             }
-            Err(error) => own.refused.push(error),
+            Err(error) if error.is::<Refused>() => {
+                own.refused += 1;
+                own.refusal.get_or_insert(error);
+            }
+            Err(error) => {
+                own.failure = Some(error);
+                break;
+            }
         }
     }
     own.end = Some(Instant::now());
@@ -151,11 +172,22 @@ impl Run {
         let rate = self.operations() as f64 / self.elapsed.as_secs_f64().max(1e-9);
         bench.figures.value(key(names.rate), Unit::PerSecond, rate);
         bench.figures.add(key(names.claim), Unit::Micros, self.claims.iter().copied().map(micros));
-        if self.refused > 0 {
+        if let Some(refusal) = &self.refusal {
             let refused = Key { part: "refused", ..key(names.rate) };
             bench.figures.value(refused, Unit::Calls, self.refused as f64);
+            if bench.refusals.iter().all(|other| other.key != refused) {
+                bench.refusals.push(Refusal { key: refused, said: refusal.to_string() });
+            }
         }
     }
+}
+
+/// The first of those that the figure of the same name counts.
+#[derive(Serialize)]
+pub struct Refusal {
+    #[serde(flatten)]
+    pub key: Key,
+    pub said: String,
 }
 
 /// How the figures of a queue are called.
@@ -229,7 +261,10 @@ mod tests {
     impl Worker for Moody {
         fn claim(&mut self) -> anyhow::Result<bool> {
             self.calls += 1;
-            if (self.refuses)(self.calls) { Err(anyhow!("not now")) } else { Ok(self.calls < 1_000) }
+            if (self.refuses)(self.calls) {
+                return Err(Refused("not now".to_owned()).into());
+            }
+            Ok(self.calls < 1_000)
         }
 
         fn complete(&mut self) -> anyhow::Result<()> {
@@ -241,8 +276,35 @@ mod tests {
     fn refusals_are_counted_unless_there_is_nothing_else() {
         let moody = |refuses| -> Vec<Box<dyn Worker>> { vec![Box::new(Moody { calls: 0, refuses })] };
         let run = drive(moody(|call| call % 2 == 0), Duration::from_secs(60)).expect("it does something");
-        assert_eq!((run.done, run.refused), (vec![499], 500));
+        assert_eq!((&run.done, run.refused), (&vec![499], 500));
+        let mut bench = Bench::small();
+        for _ in 0..2 {
+            run.record(&mut bench, &Names { part: "doors", rate: "a door", claim: "claim" }, 1);
+        }
+        let told: Vec<_> = bench.refusals.iter().map(|refusal| (refusal.key.name, refusal.said.as_str())).collect();
+        assert_eq!(told, [("a door", "not now")]);
         let run = drive(moody(|call| call > 1), Duration::from_millis(1));
         assert!(run.is_err_and(|error| error.to_string() == "not now"));
+    }
+
+    /// Is lost after some calls.
+    struct Mortal(usize);
+
+    impl Worker for Mortal {
+        fn claim(&mut self) -> anyhow::Result<bool> {
+            self.0 = self.0.checked_sub(1).ok_or_else(|| anyhow!("it has closed the connection"))?;
+            Ok(true)
+        }
+
+        fn complete(&mut self) -> anyhow::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_is_lost_on_the_way_is_not_slow() {
+        let workers: Vec<Box<dyn Worker>> = vec![Box::new(Mortal(5))];
+        let error = drive(workers, Duration::from_secs(60)).err().expect("it did not get to the end");
+        assert_eq!(error.to_string(), "it has closed the connection");
     }
 }

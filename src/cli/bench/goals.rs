@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::figure::{Figures, Key};
-use super::{Size, commit, doors, engine, peers, startup, waiting};
+use super::peers::Found;
+use super::{Bench, Size, commit, doors, engine, peers, startup, waiting};
 
 /// What claims in the engine may take, in microseconds.
 const DECIDED: f64 = 2.0;
@@ -54,7 +55,8 @@ impl Goal {
 }
 
 /// Those of which the figures were measured.
-pub fn goals(figures: &Figures, size: &Size) -> Vec<Goal> {
+pub fn goals(bench: &Bench) -> Vec<Goal> {
+    let Bench { figures, size, found, .. } = bench;
     let median = |key| figures.median(key);
     let ratio = |one, other| Some(median(one)? / median(other)?);
     let claim = |tasks| commit::CLAIM.tasks(tasks).clients(1);
@@ -119,11 +121,13 @@ pub fn goals(figures: &Figures, size: &Size) -> Vec<Goal> {
     for key in waiting::added() {
         goals.push(Goal::at_most(format!("added {}", key.name), median(key), "µs", OVER_HTTP));
     }
-    goals.extend(against_peers(figures, size));
+    goals.extend(against_peers(figures, size, found));
     goals.into_iter().flatten().collect()
 }
 
-fn against_peers(figures: &Figures, size: &Size) -> Vec<Option<Goal>> {
+fn against_peers(figures: &Figures, size: &Size, found: &[Found]) -> Vec<Option<Goal>> {
+    // One that failed has other rounds than ours.
+    let whole = |name| found.iter().any(|peer| peer.name == name && peer.missing.is_none());
     let compared = [
         (64, peers::POSTGRES, 2.0, 3.0),
         (64, peers::BEANSTALKD, 1.0, 1.3),
@@ -132,6 +136,7 @@ fn against_peers(figures: &Figures, size: &Size) -> Vec<Option<Goal>> {
         (8, peers::POSTGRES, 1.0, 1.2),
     ];
     let goal = |(clients, name, least, aim)| {
+        whole(name).then_some(())?;
         let key = |part, name| Key::new(part, name).tasks(size.work).clients(clients);
         let ours = figures.median(key(doors::PART, doors::JSON_RPC))?;
         let found = ours / figures.median(key(peers::PART, name))?;
@@ -143,6 +148,7 @@ fn against_peers(figures: &Figures, size: &Size) -> Vec<Option<Goal>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::bench::figure::Unit;
 
     #[test]
     fn less_and_more_are_judged_each_its_way() {
@@ -153,5 +159,19 @@ mod tests {
         assert_eq!(verdicts(Goal::at_least("gain", Some(10.0), 8.0, 10.0)), Some((true, true)));
         assert_eq!(verdicts(Goal::at_least("gain", Some(7.9), 8.0, 10.0)), Some((false, false)));
         assert_eq!(verdicts(Goal::at_least("gain", None, 8.0, 10.0)), None);
+    }
+
+    #[test]
+    fn queue_that_failed_is_not_compared() {
+        let mut bench = Bench::small();
+        let key = |part, name| Key::new(part, name).tasks(bench.size.work).clients(8);
+        for (key, rate) in [(key(doors::PART, doors::JSON_RPC), 9.0), (key(peers::PART, peers::POSTGRES), 3.0)] {
+            bench.figures.value(key, Unit::PerSecond, rate);
+        }
+        bench.found.push(Found { name: peers::POSTGRES, version: Some("15".to_owned()), missing: None });
+        let compared = |bench: &Bench| goals(bench).into_iter().map(|goal| goal.found).collect::<Vec<_>>();
+        assert_eq!(compared(&bench), [3.0]);
+        bench.found[0].missing = Some("the disk is full".to_owned());
+        assert_eq!(compared(&bench), [0.0; 0]);
     }
 }

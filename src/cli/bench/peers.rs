@@ -283,6 +283,42 @@ mod tests {
         assert!(!Running { process, port }.listens().expect("it is known"));
     }
 
+    /// Does some tasks before it is lost.
+    struct Mortal;
+
+    struct Client(usize);
+
+    impl Peer for Mortal {
+        fn fill(&mut self, _: usize) -> anyhow::Result<()> {
+            Ok(())
+        }
+
+        fn connect(&self, _: usize) -> anyhow::Result<Box<dyn Worker>> {
+            Ok(Box::new(Client(5)))
+        }
+    }
+
+    impl Worker for Client {
+        fn claim(&mut self) -> anyhow::Result<bool> {
+            self.0 = self.0.checked_sub(1).context("it has closed the connection")?;
+            Ok(true)
+        }
+
+        fn complete(&mut self) -> anyhow::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn queue_that_is_lost_in_a_round_has_no_figures_of_it() {
+        let mut bench = Bench::small();
+        bench.found.push(Found { name: REDIS, version: Some("1".to_owned()), missing: None });
+        Peers(vec![(&KINDS[1].names, Box::new(Mortal))]).round(&mut bench).expect("the others go on");
+        let missing = bench.found[0].missing.as_deref().unwrap_or_default();
+        assert!(missing.ends_with("it has closed the connection"), "{missing}");
+        assert!(bench.figures.list().is_empty());
+    }
+
     #[test]
     fn queue_that_fails_is_told_and_left_out() {
         let mut bench = Bench::small();

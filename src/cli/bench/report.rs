@@ -28,7 +28,7 @@ impl Report {
             machine: Machine::at(bench.place.path()),
             load_before,
             load_after: machine::load(),
-            goals: goals(&bench.figures, &bench.size),
+            goals: goals(bench),
             failure,
         }
     }
@@ -44,6 +44,7 @@ impl Report {
             "rounds": bench.size.rounds,
             "failure": self.failure.as_ref().map(|error| format!("{error:#}")),
             "figures": bench.figures.list().iter().map(Figure::value).collect::<Vec<_>>(),
+            "refusals": bench.refusals,
             "goals": self.goals,
             "peers": bench.found,
         })
@@ -72,6 +73,11 @@ impl Report {
             let rows = bench.figures.list().iter().filter(|figure| figure.key.part == part);
             page.table([part, "tasks", "clients", "median", "p99", "rounds", "unit"], rows.map(row));
         }
+        for refusal in &bench.refusals {
+            let clients = refusal.key.clients.unwrap_or_default();
+            let what = format_args!("{}, {clients} clients: {}", refusal.key.name, refusal.said);
+            page.marked("refused:", Tone::Bad, what);
+        }
         let curves = plot::curves(&bench.figures);
         if !curves.is_empty() {
             page.line("");
@@ -86,7 +92,8 @@ impl Report {
         }
         for peer in &bench.found {
             match (&peer.version, &peer.missing) {
-                (_, Some(reason)) => {
+                (Some(_), Some(reason)) => page.marked("failed:", Tone::Bad, format_args!("{}: {reason}", peer.name)),
+                (None, Some(reason)) => {
                     page.marked("not measured:", Tone::Waiting, format_args!("{}: {reason}", peer.name))
                 }
                 (version, None) => page.field(peer.name, version.as_deref().unwrap_or("unknown")),
