@@ -32,7 +32,6 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::{Outcome, REFUSED, Session, is_broken_pipe, runtime, say, usage_error};
 use crate::signal;
 use figure::Figures;
-use goals::Goal;
 use place::{Allowed, Place};
 use report::Report;
 
@@ -62,7 +61,7 @@ pub struct Arguments {
     /// Draw what a claim costs on larger and larger boards into this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Exit with 1 when a goal is missed, or none was measured
+    /// Exit with 1 when a goal is missed, or none was measured; with --peers, none beside another queue
     #[arg(long)]
     check: bool,
     /// Measure also where nothing lasts, such as on tmpfs
@@ -246,8 +245,10 @@ fn checked(report: &Report) -> ExitCode {
     if report.goals.is_empty() {
         say("callboard: there is no goal for what was measured, so none is met; leave --only out, or name other parts");
     }
-    let is_passed = !report.goals.is_empty() && report.goals.iter().all(Goal::is_met);
-    if is_passed { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) }
+    if !report.not_measured.is_empty() {
+        say(&format!("callboard: neither met nor missed, because not measured: {}", report.not_measured.join("; ")));
+    }
+    if report.passes() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) }
 }
 
 /// Before hours are spent on what is to be drawn.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::figure::{Figure, Unit};
-use super::goals::{Better, Goal, goals};
+use super::goals::{Better, Goal, against_peers, goals};
 use super::machine::{self, Machine};
 use super::{Bench, plot};
 use crate::cli::print::{Column, Page, Tone};
@@ -18,19 +18,31 @@ pub struct Report {
     load_before: Option<[f64; 3]>,
     load_after: Option<[f64; 3]>,
     pub goals: Vec<Goal>,
+    /// Goals beside other queues that were asked for, and not measured.
+    pub not_measured: Vec<String>,
+    are_peers_missing: bool,
     /// Why there are fewer rounds than were asked for.
     pub failure: Option<anyhow::Error>,
 }
 
 impl Report {
     pub fn of(bench: &Bench, load_before: Option<[f64; 3]>, failure: Option<anyhow::Error>) -> Self {
+        let (beside_peers, not_measured) = against_peers(bench);
+        let are_peers_missing = beside_peers.is_empty() && !not_measured.is_empty();
         Self {
             machine: Machine::at(bench.place.path()),
             load_before,
             load_after: machine::load(),
-            goals: goals(bench),
+            goals: goals(bench).into_iter().chain(beside_peers).collect(),
+            not_measured,
+            are_peers_missing,
             failure,
         }
+    }
+
+    /// Whether all goals are met, and there are some of what was asked for.
+    pub fn passes(&self) -> bool {
+        !self.goals.is_empty() && !self.are_peers_missing && self.goals.iter().all(Goal::is_met)
     }
 
     pub fn value(&self, bench: &Bench) -> Value {
@@ -46,6 +58,7 @@ impl Report {
             "figures": bench.figures.list().iter().map(Figure::value).collect::<Vec<_>>(),
             "refusals": bench.refusals,
             "goals": self.goals,
+            "not_measured": self.not_measured,
             "peers": bench.found,
         })
     }
