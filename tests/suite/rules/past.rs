@@ -50,7 +50,7 @@ fn restored_state_gives_no_lease_and_no_attempt_number_back() {
     assert_eq!((released.number, released.outcome, released.ended_at), (1, Some(Outcome::Released), Some(world.now)));
     assert!(world.state.task(&TaskId::trusted("t3")).is_none());
     // Of the tasks that are gone, the one that had an attempt.
-    let spent = world.state.board().spent_attempts.clone().into_iter().collect::<Vec<_>>();
+    let spent: Vec<_> = world.state.board().spent_attempts.iter().map(|(id, number)| (id.clone(), *number)).collect();
     assert_eq!(spent, [(TaskId::trusted("t3"), 1)]);
     world.by("a1").call("claim_task", json!({"task_id": "t1"})).replies(json!({"success": true, "attempt": 3}));
     world.create("t3", json!({}));
