@@ -3,8 +3,9 @@
 //!
 //! The journal is replayed on the newest state that is sound: the state file's, a snapshot's, or the empty one. Where the
 //! journal is not sound from its first event to its last, it is kept as `journal.db.quarantined-N` and a new one begins
-//! behind the last event that was reached; where only its events are sound, the new one has them all. Nothing is decided for the user that loses what somebody may still have: not
-//! while other processes live on the board, not when a sound journal ends before the state file, and not when nothing is
+//! behind the last event that was reached; where only its events are sound, the new one has them all. Nothing is decided
+//! for the user that loses what somebody may still have: not while other processes live on the board, not when a sound
+//! journal ends before the state file, and not when nothing is
 //! sound. `callboard doctor --repair` does it then.
 
 use std::fs::{File, OpenOptions};

@@ -41,7 +41,7 @@ limits! {
     REASON = "reason", 2 * 1024, "bytes";
     SNAPSHOT_LABEL = "snapshot label", 200, "bytes";
     CONTENT = "discovery content", 16 * 1024, "bytes";
-    LABEL = "tag, capability or property", 100, "bytes";
+    LABEL = "tag or capability", 100, "bytes";
     LABELS = "tags or capabilities of one thing", 50, "entries";
     PATH = "file path", 1024, "bytes";
     FILES = "files of one task", 500, "entries";
