@@ -248,8 +248,14 @@ impl Run<'_, '_> {
         match (self.call.started_as, self.call.presence) {
             (DefaultAgent::Named(agent), _) => vec![agent.to_string()],
             (DefaultAgent::Auto { prefix }, Some(process)) => {
-                let slot = free_slot(self.state, prefix, &self.call);
-                actor.into_iter().chain([process.id.to_string(), slot.to_string()]).collect()
+                let process = &process.id;
+                match actor {
+                    Some(own) => vec![own, process.to_string()],
+                    None if self.state.agents().any(|agent| agent.present_through.contains(process)) => {
+                        vec![process.to_string()]
+                    }
+                    None => vec![process.to_string(), free_slot(self.state, prefix, &self.call).to_string()],
+                }
             }
             _ => vec![HUMAN.to_owned()],
         }

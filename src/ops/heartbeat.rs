@@ -83,7 +83,7 @@ impl Operation for Heartbeat {
 
 const NOT_KEPT: &str = "the note was not kept: you hold no task that it could be about";
 
-/// The named task; for a note or an attempt without one the current task.
+/// The named task; for a note or an attempt without one what the agent holds.
 fn noted_task(params: &Params, state: &State, call: &Call) -> Result<Option<TaskId>, Refusal> {
     if let Some(id) = &params.task_id {
         return TaskId::checked(id).map(Some);
@@ -91,6 +91,12 @@ fn noted_task(params: &Params, state: &State, call: &Call) -> Result<Option<Task
     if params.note.is_none() && params.attempt.is_none() {
         return Ok(None);
     }
-    let current = state.known_agent(call.agent()?)?.current_task.clone();
-    if params.attempt.is_some() && current.is_none() { Err(Refusal::HoldsNothing) } else { Ok(current) }
+    let agent = state.known_agent(call.agent()?)?;
+    let is_meant = |id: &&TaskId| {
+        let open = state.task(id).and_then(|task| task.open_attempt());
+        params.attempt.is_none_or(|number| open.is_some_and(|open| open.number == number))
+    };
+    // Of one that holds several it is the current one, unless another has that attempt.
+    let meant = agent.current_task.iter().chain(&agent.current_tasks).find(is_meant).or(agent.current_task.as_ref());
+    if params.attempt.is_some() && meant.is_none() { Err(Refusal::HoldsNothing) } else { Ok(meant.cloned()) }
 }

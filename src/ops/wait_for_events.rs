@@ -38,7 +38,8 @@ pub struct Params {
 impl Params {
     fn since(&self, state: &State) -> u64 {
         // A seq from before the board was made anew may lie beyond its head.
-        self.since_seq.max(self.unwanted.load(Ordering::Relaxed)).min(state.seq())
+        let unwanted = Some(self.unwanted.load(Ordering::Relaxed)).filter(|seq| *seq <= state.seq());
+        self.since_seq.min(state.seq()).max(unwanted.unwrap_or_default())
     }
 }
 

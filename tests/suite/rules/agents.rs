@@ -163,6 +163,19 @@ fn a_key_is_known_to_the_process_that_comes_after_in_the_same_name() {
 }
 
 #[test]
+fn a_key_of_a_dead_agent_is_not_that_of_a_living_one() {
+    let create = |description: &str| json!({"description": description, "idempotency_key": "k"});
+    let mut world = World::new().task("t").task("u");
+    world.default_agent = DefaultAgent::Auto { prefix: "claude".to_owned() };
+    world.through("p1").call("claim_task", json!({})).replies(json!({"agent_id": "claude-1"}));
+    let first = world.call("create_task", create("d")).expect("created");
+    world.through("p2").call("claim_task", json!({})).replies(json!({"agent_id": "claude-2"}));
+    world.nobody().kill("p1");
+    let second = world.through("p2").call("create_task", create("e")).expect("created");
+    assert_ne!(second["task"]["id"], first["task"]["id"]);
+}
+
+#[test]
 fn a_repeated_call_may_name_its_agent_or_leave_it_out() {
     let mut world = World::new();
     world.default_agent = DefaultAgent::Named(AgentId::trusted("ada"));
