@@ -46,6 +46,8 @@ pub enum Purpose {
 
 /// In directories whose files are replaced; whoever writes there holds it.
 const LOCK: &str = "lock";
+/// By a process that replaces it.
+const LEASED_AT_MOST: Duration = Duration::from_secs(1);
 const BETWEEN_TRIES: Duration = Duration::from_millis(5);
 
 /// A directory, by its handle: whatever its path leads to later, this is the one.
@@ -194,7 +196,13 @@ impl Dir {
             Purpose::Keep => OFlags::RDWR | OFlags::CREATE,
         };
         let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let opened = openat(&self.handle, name, flags, Mode::RUSR | Mode::WUSR);
+        let open = || openat(&self.handle, name, flags, Mode::RUSR | Mode::WUSR);
+        let (start, mut opened) = (Instant::now(), open());
+        // A lease on what had the name a moment ago: another file has it by now.
+        while matches!(opened, Err(Errno::AGAIN)) && start.elapsed() < LEASED_AT_MOST {
+            std::thread::sleep(BETWEEN_TRIES);
+            opened = open();
+        }
         let handle = match opened {
             Ok(handle) => handle,
             Err(Errno::NOENT) => return Ok(None),

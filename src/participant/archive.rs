@@ -61,11 +61,11 @@ impl BoardArchive {
     }
 }
 
-/// Since `last`, the journal's size when the newest snapshot was taken. One that was larger was another journal, before a
-/// recovery.
+/// Since `last`, the journal's size when the newest snapshot was taken. One that was far larger was another journal, before
+/// a recovery.
 pub fn has_grown(journal_bytes: u64, last: Option<u64>, state_bytes: u64) -> bool {
-    let last = last.filter(|last| *last <= journal_bytes);
-    journal_bytes - last.unwrap_or_default() > GROWTH.max(state_bytes)
+    let last = last.filter(|last| *last / 2 <= journal_bytes);
+    journal_bytes.saturating_sub(last.unwrap_or_default()) > GROWTH.max(state_bytes)
 }
 
 pub fn retention(policy: &Policy) -> Retention {
@@ -217,6 +217,7 @@ mod tests {
         for (bytes, last, grown) in [
             (9 * GROWTH, Some(8 * GROWTH), false),
             (9 * GROWTH, Some(7 * GROWTH), true),
+            (9 * GROWTH, Some(10 * GROWTH), false),
             (GROWTH, Some(100 * GROWTH), false),
             (2 * GROWTH, Some(100 * GROWTH), true),
             (2 * GROWTH, None, true),

@@ -376,8 +376,7 @@ impl Writer {
                 Err(_) if self.is_left => return,
                 Err(error) => tracing::warn!(%error, "the board could not be read"),
             }
-            // Whatever was in the way may be gone.
-            self.show_what_is_unshown();
+            self.try_to_show();
         }
         self.unpark();
         let attends = lasts || !self.waiting.is_empty();
@@ -731,7 +730,7 @@ impl Writer {
                 }
             }
             // The calls are still in the queue.
-            Err(_) if self.is_left => {}
+            Err(_) if self.is_left && answers.is_empty() => {}
             Err(error) => {
                 let error = Arc::new(error);
                 for (reply, _) in answers {

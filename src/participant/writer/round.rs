@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::{Answer, Answers, Writer, add_warning, answer_one};
+use super::{Answer, Answers, Writer, add_warning, answer_one, is_past};
 use crate::participant::board::{Board, BoardError, LOCK_PATIENCE};
 use crate::participant::directory::DirectoryError;
 use crate::participant::edits::Verdict;
@@ -41,6 +41,8 @@ pub(super) struct Rounds {
     awaits_turn: bool,
     /// Since when that has been somebody else's.
     waits_since: Option<Instant>,
+    /// When it was tried last to show what could not be shown.
+    tried_at: Option<Instant>,
     /// Others had appended when this process last looked.
     pub has_company: bool,
 }
@@ -171,8 +173,16 @@ impl Writer {
         }
     }
 
-    /// Whoever or whatever kept this process from showing what it did may have let go.
-    pub(super) fn show_what_is_unshown(&mut self) {
+    /// Once a second: whatever kept this process from showing what it did may have gone. Of another process's lock it hears.
+    pub(super) fn try_to_show(&mut self) {
+        if !self.rounds.awaits_turn && is_past(self.rounds.tried_at) {
+            self.rounds.tried_at = Some(Instant::now());
+            self.show_what_is_unshown();
+        }
+    }
+
+    /// Whoever kept this process from showing what it did has let go.
+    fn show_what_is_unshown(&mut self) {
         if !self.rounds.is_owed()
             && self.unshown.is_some()
             && let Some(board) = &self.board
