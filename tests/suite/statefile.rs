@@ -13,10 +13,11 @@ use callboard::state::time::Timestamp;
 use callboard::state::{Envelope, State};
 use callboard::statefile::{self, Found, Left, Projection, WHOLE_FILES};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Board, STATE_FILE, size};
+use crate::harness::{Board, PATIENCE, STATE_FILE, size, until};
 
 /// A state, and a file that shows it, in a directory without a journal.
 struct Shown {
@@ -304,6 +305,34 @@ fn plan_that_another_process_had_changed_is_shown_as_it_is_again() {
             board.cli_ok("init_coordination", plan("first"));
             client.ok("create_task", json!({"description": "d"}));
             shows("first");
+        }
+    }
+}
+
+#[test]
+fn process_that_was_taken_for_dead_is_shown_again_when_it_goes_on() {
+    let board = Board::new();
+    let (mut one, mut other) = (board.mcp(), board.mcp());
+    one.register("one");
+    let participants = || board.document()["participants"].as_object().unwrap().clone();
+    let id = participants().keys().next().unwrap().clone();
+    other.register("other");
+    let shows_it = || {
+        let Some(Found::Sound(document)) = statefile::load(board.dir()).unwrap() else { panic!("it is not sound") };
+        assert_eq!(document.board.seq, board.replay().seq());
+        let text = fs::read_to_string(board.file(STATE_FILE)).unwrap();
+        assert_eq!(text.matches(&format!("\"{id}\": {{")).count(), 1, "{text}");
+    };
+    for _ in 0..3 {
+        one.signal(Signal::STOP);
+        fs::remove_file(board.file("run").join(&id)).unwrap();
+        until(PATIENCE, "it is taken for dead", || (!participants().contains_key(&id)).then_some(()));
+        one.signal(Signal::CONT);
+        for (client, agent) in [(&mut one, "one"), (&mut other, "other")] {
+            client.ok("heartbeat", json!({"agent_id": agent}));
+            shows_it();
+            client.ok("create_task", json!({"description": "d"}));
+            shows_it();
         }
     }
 }
