@@ -147,7 +147,7 @@ impl Solo {
     }
 }
 
-fn overloaded() -> BoardError {
+pub(super) fn overloaded() -> BoardError {
     BoardError::Overloaded { waiting: limit::QUEUED.max }
 }
 

@@ -8,6 +8,7 @@ use super::{Look, Message, Writer, answer_one};
 use crate::ops::{self, History};
 use crate::participant::board::{self, BoardError};
 use crate::participant::feed::Item;
+use crate::participant::solo::overloaded;
 use crate::participant::{CallError, Past, Queued};
 use crate::state::limit;
 use crate::state::refusal::Refusal;
@@ -44,7 +45,7 @@ impl Writer {
     /// To the writer's thread.
     fn leave(&self, call: Queued) {
         if let Err(TrySendError::Full(Message::Call(call))) = self.sender.try_send(Message::Call(call)) {
-            answer_one(call.reply, Err(BoardError::Overloaded { waiting: limit::QUEUED.max }.into()));
+            answer_one(call.reply, Err(overloaded().into()));
         }
     }
 
