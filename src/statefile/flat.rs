@@ -187,7 +187,6 @@ impl Flat {
         own: Option<FileIdentity>,
         left: &[FileIdentity],
     ) -> io::Result<Option<Unfinished>> {
-        let shown = self.live.as_ref().map_or(0, |known| known.header.seq);
         let (live, known_spare) = match self.live.take().filter(|known| Some(known.identity) == own) {
             Some(Known { identity, header }) => (Some(Live { identity, file: None, header }), self.spare.take()),
             None => (Live::open(dir, left)?, None),
@@ -218,8 +217,7 @@ impl Flat {
                     return Ok(Some(prepared));
                 }
             }
-            // One that somebody has put back does not show what this process has shown since.
-            copied = if live.header.seq < shown { None } else { live.whole(dir, left)? };
+            copied = live.whole(dir, left)?;
         }
         let before = match (&books, changed, copied) {
             (Some(books), Changed::Entities(changed), Some(file)) => Some(Before { books, changed, file }),
