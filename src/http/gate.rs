@@ -5,25 +5,23 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
-use http_body::{Body as HttpBody, Frame, SizeHint};
 use jsonrpsee::types::error::{INVALID_REQUEST_CODE, PARSE_ERROR_CODE};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::timeout;
-use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOwned};
+use tokio_util::sync::CancellationToken;
 
 use super::runs;
 use super::tokens::{Keyring, Verdict};
+use crate::mcp::Watched;
 use crate::participant::{AgentChoice, CallError, Caller};
 use crate::rpc::Checked;
 pub use crate::rpc::client::{CALLER, RPC};
@@ -166,8 +164,7 @@ pub async fn pass<F: Future<Output = Response>>(
                 drop(reader.disarm());
                 return response;
             }
-            let over = Box::pin(gone.cancelled_owned());
-            response.map(|body| Body::new(Watched { body, over, _reader: reader }))
+            response.map(|body| Body::new(Watched::new(body, gone, reader)))
         }
         Err(turned) => {
             tracing::debug!(
@@ -316,32 +313,4 @@ async fn checked(request: Request) -> Result<Request, Turned> {
 fn is_json(content_type: &str) -> bool {
     let essence = content_type.split(';').next().unwrap_or_default();
     essence.trim().eq_ignore_ascii_case("application/json")
-}
-
-/// A response whose reader is watched: with it goes whatever still works for it. After the end that is nothing, or what a
-/// session's end has left without a way to answer. A stream that is still open when its token is revoked ends.
-struct Watched {
-    body: Body,
-    over: Pin<Box<WaitForCancellationFutureOwned>>,
-    _reader: DropGuard,
-}
-
-impl HttpBody for Watched {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        match self.over.as_mut().poll(cx) {
-            Poll::Ready(()) => Poll::Ready(None),
-            Poll::Pending => Pin::new(&mut self.body).poll_frame(cx),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
 }

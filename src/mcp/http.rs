@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
-use axum::http::{HeaderValue, Method, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use rmcp::ServerHandler;
 use rmcp::model::{ClientCapabilities, ErrorData, Implementation, InitializeRequestParams, JsonRpcError, RequestId};
@@ -21,9 +21,10 @@ use rmcp::transport::streamable_http_server::session::{SessionManager, SessionSt
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
+use tokio::time::timeout;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::stdio;
+use super::{Watched, stdio};
 use crate::participant::Caller;
 use crate::state::limit::{BODY, SESSIONS};
 
@@ -36,6 +37,10 @@ pub const FORGOTTEN: &str = "forgotten";
 /// The header by which a client names its session, and the form of the names: a UUID.
 pub const SESSION: &str = "mcp-session-id";
 const SESSION_LENGTH: usize = 36;
+/// The header by which a client goes on with a stream that broke off.
+const LAST_EVENT: &str = "last-event-id";
+/// For the stream that a session had to end, when there is a new one.
+const STREAM_PATIENCE: Duration = Duration::from_secs(1);
 const VERSION: &str = "mcp-protocol-version";
 /// The first revision without sessions; revisions are dates, which compare as texts do.
 const MODERN: &str = "2026-07-28";
@@ -54,15 +59,37 @@ pub struct Door<H: Answering> {
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// When a session was used last, and what its answers' readers end: one that is read is in use.
+/// When a session was used last, and what of it is read: one that is read is in use.
 struct Use {
     last: Instant,
-    read: Vec<CancellationToken>,
+    read: Vec<Reading>,
+    stream: Option<Stream>,
+}
+
+/// An answer, and the id of the request that it is to. Its reader's end cancels it.
+struct Reading {
+    gone: CancellationToken,
+    id: Option<RequestId>,
+}
+
+/// What the server says unasked: of two readers the library leaves the newer one in silence, and a client that lost its
+/// connection may be back before the old one is known to be gone.
+struct Stream {
+    replaced: CancellationToken,
+    ended: CancellationToken,
 }
 
 impl Use {
+    fn new() -> Self {
+        Self { last: Instant::now(), read: Vec::new(), stream: None }
+    }
+
     fn is_open(&self) -> bool {
-        self.read.iter().any(|gone| !gone.is_cancelled())
+        self.read.iter().any(|reading| !reading.gone.is_cancelled())
+    }
+
+    fn is_open_to(&self, id: &RequestId) -> bool {
+        self.read.iter().any(|reading| reading.id.as_ref() == Some(id) && !reading.gone.is_cancelled())
     }
 }
 
@@ -106,12 +133,25 @@ impl<H: Answering> Door<H> {
             let why = format!("{} sessions are open and in use; end some (DELETE), or try again later", SESSIONS.max);
             return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
         }
+        let mut stream = None;
         if let Some(name) = &named {
-            self.used(name, &gone).await;
+            let id = body.as_deref().and_then(request_id);
+            if let Err(refusal) = self.used(name, &gone, id).await {
+                return (StatusCode::BAD_REQUEST, axum::Json(stdio::object(&refusal))).into_response();
+            }
+            if request.method() == Method::GET && !resumes_an_answer(headers) {
+                stream = Some(self.open_stream(name).await);
+            }
         }
         let mut response = self.service.handle(request).await.map(Body::new);
-        if let Some(name) = response.headers().get(SESSION).and_then(session_name) {
-            self.used(&name, &gone).await;
+        if let Some((replaced, reader)) = stream {
+            response = response.map(|body| Body::new(Watched::new(body, replaced, reader)));
+        }
+        if let Some(name) = response.headers().get(SESSION).and_then(session_name)
+            && named.as_ref() != Some(&name)
+        {
+            // A name that was just given has no request open.
+            drop(self.used(&name, &gone, None).await);
         }
         if ends_session && response.status() == StatusCode::ACCEPTED {
             // Nothing is left to be done, and some clients take no other word for it.
@@ -138,7 +178,7 @@ impl<H: Answering> Door<H> {
                 uses.retain(|name, _| sessions.contains_key(name));
                 // Of a handshake that is under way, or was given up.
                 for name in sessions.keys() {
-                    uses.entry(Arc::clone(name)).or_insert_with(|| Use { last: Instant::now(), read: Vec::new() });
+                    uses.entry(Arc::clone(name)).or_insert_with(Use::new);
                 }
                 let idle = uses.iter().filter(|(_, one)| !one.is_open());
                 idle.min_by_key(|(_, one)| one.last).map(|(name, _)| Arc::clone(name))
@@ -151,16 +191,39 @@ impl<H: Answering> Door<H> {
         }
     }
 
-    async fn used(&self, name: &Arc<str>, gone: &CancellationToken) {
+    /// Refuses a request whose id another has that is open: the library would send the answer of one to the other's reader.
+    async fn used(
+        &self,
+        name: &Arc<str>,
+        gone: &CancellationToken,
+        id: Option<RequestId>,
+    ) -> Result<(), Box<JsonRpcError>> {
         let sessions = self.sessions.sessions.read().await;
         let mut uses = self.uses();
         if uses.len() > 2 * SESSIONS.max {
             uses.retain(|name, _| sessions.contains_key(name));
         }
-        let one = uses.entry(Arc::clone(name)).or_insert_with(|| Use { last: Instant::now(), read: Vec::new() });
+        let one = uses.entry(Arc::clone(name)).or_insert_with(Use::new);
         one.last = Instant::now();
-        one.read.retain(|gone| !gone.is_cancelled());
-        one.read.push(gone.clone());
+        if let Some(id) = id.as_ref().filter(|id| one.is_open_to(id)) {
+            return Err(Box::new(JsonRpcError::new(Some(id.clone()), stdio::id_in_use(id))));
+        }
+        one.read.retain(|reading| !reading.gone.is_cancelled());
+        one.read.push(Reading { gone: gone.clone(), id });
+        Ok(())
+    }
+
+    /// Ends the stream that the session had. Answers what ends the new one, and what is to be dropped with its body.
+    async fn open_stream(&self, name: &Arc<str>) -> (CancellationToken, DropGuard) {
+        let (replaced, ended) = (CancellationToken::new(), CancellationToken::new());
+        let stream = Stream { replaced: replaced.clone(), ended: ended.clone() };
+        let before = self.uses().entry(Arc::clone(name)).or_insert_with(Use::new).stream.replace(stream);
+        if let Some(before) = before {
+            before.replaced.cancel();
+            // One that takes nothing any more does not notice.
+            drop(timeout(STREAM_PATIENCE, before.ended.cancelled()).await);
+        }
+        (replaced, ended.drop_guard())
     }
 
     fn uses(&self) -> MutexGuard<'_, HashMap<Arc<str>, Use>> {
@@ -168,9 +231,28 @@ impl<H: Answering> Door<H> {
     }
 }
 
-/// Any name may open a session, not only none.
+/// A name of the form that the server gives. Any such may open a session, not only those that were given.
 fn session_name(header: &HeaderValue) -> Option<Arc<str>> {
-    header.to_str().ok().map(Arc::from)
+    header.to_str().ok().filter(|name| is_session_name(name)).map(Arc::from)
+}
+
+fn is_session_name(name: &str) -> bool {
+    name.len() == SESSION_LENGTH && name.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
+}
+
+/// The rest of the answer to a request, and not what the server says unasked.
+fn resumes_an_answer(headers: &HeaderMap) -> bool {
+    headers.get(LAST_EVENT).is_some_and(|event| event.as_bytes().contains(&b'/'))
+}
+
+fn request_id(body: &[u8]) -> Option<RequestId> {
+    #[derive(Deserialize)]
+    struct Message<'a> {
+        id: RequestId,
+        #[serde(borrow, rename = "method")]
+        _method: Cow<'a, str>,
+    }
+    serde_json::from_slice::<Message>(body).ok().map(|message| message.id)
 }
 
 fn is_initialize(body: &[u8]) -> bool {
@@ -208,11 +290,10 @@ struct Ended(Mutex<VecDeque<String>>);
 #[async_trait::async_trait]
 impl SessionStore for Ended {
     async fn load(&self, session: &str) -> Result<Option<SessionState>, SessionStoreError> {
-        let is_name = session.len() == SESSION_LENGTH && session.bytes().all(|b| b == b'-' || b.is_ascii_hexdigit());
         let ended = self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|ended| ended == session);
         let client = Implementation::new(FORGOTTEN, "0");
         let params = InitializeRequestParams::new(ClientCapabilities::default(), client);
-        Ok((is_name && !ended).then(|| SessionState::new(params)))
+        Ok((is_session_name(session) && !ended).then(|| SessionState::new(params)))
     }
 
     async fn store(&self, _: &str, _: &SessionState) -> Result<(), SessionStoreError> {

@@ -14,6 +14,7 @@ mod server;
 mod skeleton;
 mod stdio;
 mod subscriptions;
+mod watched;
 
 use std::io;
 use std::pin::pin;
@@ -33,6 +34,7 @@ pub use conformance::Fixtures;
 pub use http::{Answering, Door};
 pub use server::{Server, tool_list};
 use stdio::Stdio;
+pub use watched::Watched;
 
 /// For calls in flight when the input ends: a script may write its requests, close its end and read on.
 const ANSWER_GRACE: Duration = Duration::from_millis(300);

@@ -152,8 +152,7 @@ impl Stdio {
         }
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.contains_key(id) {
-            let text = format!("a request with the id {id} has no answer yet; give each an id of its own");
-            return Err(ErrorData::invalid_request(text, None));
+            return Err(id_in_use(id));
         }
         let weight = u32::try_from(1 + bytes / HEAVY).unwrap_or(u32::MAX);
         let permits = self.in_flight.clone().try_acquire_many_owned(weight).map_err(|_| {
@@ -313,6 +312,11 @@ fn tool_call(message: &Value) -> Option<ClientJsonRpcMessage> {
 
 pub(super) fn invalid_request(id: Option<RequestId>, text: String) -> Box<JsonRpcError> {
     Box::new(JsonRpcError::new(id, ErrorData::invalid_request(text, None)))
+}
+
+pub(super) fn id_in_use(id: &RequestId) -> ErrorData {
+    let text = format!("a request with the id {id} has no answer yet; give each an id of its own");
+    ErrorData::invalid_request(text, None)
 }
 
 fn line(refusal: &JsonRpcError) -> Vec<u8> {

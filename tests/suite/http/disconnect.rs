@@ -126,6 +126,26 @@ fn legacy_session_that_is_ended_while_it_waits_gets_no_task() {
 }
 
 #[test]
+fn legacy_id_that_is_in_use_is_refused_and_takes_nothing() {
+    let board = Board::new();
+    let server = Server::on(&board);
+    register(&server, "gone");
+    let session = Session::open(&server);
+    let mut waiting =
+        waits(&server, |connection| connection.send(&session.call(7, "claim_task", &waiting_claim("gone"))));
+    let ping = |id: u64| server.ask(&session.post(&json!({"jsonrpc": "2.0", "id": id, "method": "ping"})));
+    let refused = ping(7);
+    assert_eq!((refused.status, &refused.message()["error"]["code"]), (400, &json!(-32600)), "{}", refused.text());
+    assert!(refused.text().contains("id 7 has no answer yet"), "{}", refused.text());
+    assert_eq!(ping(8).status, 200);
+    Door::Rpc.ok(&server, "create_task", &json!({"description": "d", "id": "t"}));
+    let answer = waiting.answer().expect("the first call's answer");
+    assert_eq!(answer.message()["result"]["structuredContent"]["task"]["id"], "t", "{}", answer.text());
+    // Whoever was answered may use the id again.
+    until(PATIENCE, "the id is free", || (ping(7).status == 200).then_some(()));
+}
+
+#[test]
 fn caller_that_closes_its_sending_half_only_is_not_given_a_task_unseen() {
     let board = Board::new();
     let server = Server::on(&board);

@@ -259,15 +259,16 @@ fn a_web_socket_keeps_its_place_until_it_is_closed() {
     until(PATIENCE, "another gets its place", || status().filter(|status| *status == 101));
 }
 
+const LIST: &str = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}"#;
+
 #[test]
 fn sessions_under_names_that_the_server_never_gave_are_bounded() {
     let board = Board::new();
     let server = Server::on(&board);
     let mut connection = server.connect();
-    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}).to_string();
     let mut ask = |number: usize| {
         let name = format!("00000000-0000-4000-8000-{number:012x}");
-        let request = server.initialize(1).header("Mcp-Session-Id", &name).with_body(list.clone());
+        let request = server.initialize(1).header("Mcp-Session-Id", &name).with_body(LIST);
         connection.ask(&request).status
     };
     let open = |statuses: Vec<u16>| statuses.iter().all(|status| matches!(status, 200 | 404 | 429 | 503));
@@ -277,6 +278,22 @@ fn sessions_under_names_that_the_server_never_gave_are_bounded() {
     let grown = server.memory().saturating_sub(before);
     println!("3000 sessions under made-up names: {grown} bytes");
     assert!(grown < 32 << 20, "{grown} bytes");
+}
+
+#[test]
+fn names_that_no_session_can_have_are_not_kept() {
+    let board = Board::new();
+    let server = Server::on(&board);
+    let ask = |number: usize| {
+        let name = format!("{number}{}", "-".repeat(300_000));
+        server.ask(&server.initialize(1).header("Mcp-Session-Id", &name).with_body(LIST)).status
+    };
+    assert!((0..20).all(|number| ask(number) == 404));
+    let before = server.memory();
+    assert!((20..220).all(|number| ask(number) == 404));
+    let grown = server.memory().saturating_sub(before);
+    println!("200 names of 300 kB: {grown} bytes");
+    assert!(grown < 16 << 20, "{grown} bytes");
 }
 
 #[test]
