@@ -108,14 +108,22 @@ impl Subject {
         match self {
             Self::Status => !seen,
             Self::Tasks => of_leases || !of_tasks.is_empty(),
-            // What begins or ends one may begin or end those that it is a part of.
+            // What begins or ends one may begin or end those that it is a part of, and those that wait for it say how it is.
             Self::Task(id) => match event {
                 Event::TasksCreated { tasks } => tasks.iter().any(|task| task.id == *id || task.path.is_some()),
+                Event::Claimed { .. } | Event::Started { .. } | Event::Released { .. } => true,
+                Event::Failed { .. } | Event::LeaseExpired { .. } => true,
                 _ => of_leases || of_tasks.contains(&id) || is_list_changed_by(recorded),
             },
             Self::Discoveries => matches!(event, Event::DiscoveryAdded { .. }),
-            Self::Tagged(tag) => matches!(event, Event::DiscoveryAdded { tags, .. } if tags.contains(tag)),
-            Self::MasterPlan => matches!(event, Event::PlanSet { .. } | Event::StateEdited { .. }),
+            // What is superseded is not shown any more, whatever its tags.
+            Self::Tagged(tag) => matches!(
+                event,
+                Event::DiscoveryAdded { tags, supersedes, .. } if tags.contains(tag) || !supersedes.is_empty()
+            ),
+            Self::MasterPlan => {
+                matches!(event, Event::PlanSet { .. } | Event::PlanImported { .. } | Event::StateEdited { .. })
+            }
             Self::Agents => {
                 let of_agents = matches!(
                     event,
