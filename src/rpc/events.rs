@@ -15,13 +15,14 @@ use std::sync::Arc;
 use tokio::select;
 use tokio_util::sync::CancellationToken;
 
-use super::{arguments, error_object};
+use super::{arguments, bad_arguments, error_object};
 use crate::ops::EventFilter;
 use crate::participant::{CallError, Caller, Handle, Listener};
-use crate::state::refusal::Refusal;
 
 pub const SUBSCRIBE: &str = "subscribe_events";
 pub const UNSUBSCRIBE: &str = "unsubscribe_events";
+/// As refusals name them.
+pub const ARGUMENTS: &str = "since_seq?, kinds?, task_id?";
 /// The method of the notifications.
 pub const EVENT: &str = "event";
 
@@ -64,11 +65,8 @@ async fn subscribe(
 
 async fn listener(params: &Params<'_>, handle: &Handle) -> Result<Listener, CallError> {
     let arguments = arguments(SUBSCRIBE, params)?;
-    let wanted: SubscribeParams = serde_json::from_value(arguments).map_err(|error| Refusal::BadArguments {
-        operation: SUBSCRIBE,
-        detail: error.to_string(),
-        expected: "since_seq?, kinds?, task_id?".to_owned(),
-    })?;
+    let wanted: SubscribeParams =
+        serde_json::from_value(arguments).map_err(|error| bad_arguments(SUBSCRIBE, error.to_string()))?;
     let filter = EventFilter::checked(&wanted.kinds, wanted.task_id.as_deref())?;
     handle.listen(wanted.since_seq, filter).await
 }

@@ -151,7 +151,10 @@ fn read_arguments(operation: &'static str, params: &Params) -> Result<Value, Ref
 }
 
 pub fn bad_arguments(operation: &'static str, detail: String) -> Refusal {
-    let expected = ops::find(operation).map(ops::Entry::arguments).unwrap_or_default();
+    let expected = match operation {
+        events::SUBSCRIBE => events::ARGUMENTS.to_owned(),
+        operation => ops::find(operation).map(ops::Entry::arguments).unwrap_or_default(),
+    };
     Refusal::BadArguments { operation, detail, expected }
 }
 

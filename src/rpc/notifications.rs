@@ -96,6 +96,11 @@ where
                         MethodResponse::error(id, error)
                     }
                 };
+                if reply.is_subscription() {
+                    // It has answered by itself.
+                    is_heeded = true;
+                    continue;
+                }
                 length += reply.as_ref().len();
                 // It has no limit to be over.
                 drop(replies.append(reply));

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::Way;
-use crate::harness::http::{Door, Server, WebSocket};
+use crate::harness::http::{Door, Server, TEXT, WebSocket};
 use crate::harness::{Board, PATIENCE, size, until};
 
 const CALLERS: usize = 64;
@@ -164,6 +164,37 @@ fn compare(board: &Board, start: u64, histories: &[Vec<Value>]) {
         assert!(journal[first - 1..].starts_with(history) && history.last().is_some_and(is_last));
     }
     board.assert_file_is_the_replay();
+}
+
+#[test]
+fn subscription_is_answered_once_also_in_a_batch() {
+    let board = Board::new();
+    let server = Server::on(&board);
+    let mut socket = WebSocket::open(&server);
+    let subscribe =
+        |id: u64, params: Value| json!({"jsonrpc": "2.0", "id": id, "method": "subscribe_events", "params": params});
+    let status = |id: u64| json!({"jsonrpc": "2.0", "id": id, "method": "get_status", "params": {}});
+    let batches = [
+        json!([subscribe(1, json!({}))]),
+        json!([subscribe(2, json!({"kinds": ["zz"]})), status(3)]),
+        json!([subscribe(4, json!([1]))]),
+        status(5),
+    ];
+    for batch in batches {
+        socket.frame(TEXT, batch.to_string().as_bytes());
+    }
+    let mut answers = Vec::new();
+    while answers.last().is_none_or(|last: &Value| last["id"] != 5) {
+        match socket.next().expect("an answer") {
+            Value::Array(batch) => answers.extend(batch),
+            answer => answers.push(answer),
+        }
+    }
+    let mut ids: Vec<_> = answers.iter().filter_map(|answer| answer["id"].as_u64()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, [1, 2, 3, 4, 5], "{answers:?}");
+    let refused = answers.iter().find(|answer| answer["id"] == 4).expect("it is there");
+    assert!(refused["error"]["message"].as_str().is_some_and(|why| why.contains("since_seq?")), "{refused}");
 }
 
 #[test]
