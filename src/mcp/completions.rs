@@ -1,16 +1,19 @@
 //! Completions: what a person may mean who has typed the beginning of an id or a tag.
 
-use rmcp::model::{CompleteRequestParams, CompletionInfo, Reference};
+use rmcp::model::{CompleteRequestParams, CompletionInfo, ErrorData, Reference};
 
 use super::{prompts, resources};
 use crate::state::State;
 
 /// The values that go on as typed; none where nothing is known of the argument.
-pub fn complete(request: &CompleteRequestParams, state: &State) -> CompletionInfo {
+///
+/// # Errors
+/// When there is no such prompt.
+pub fn complete(request: &CompleteRequestParams, state: &State) -> Result<CompletionInfo, ErrorData> {
     let blank = request.argument.name.as_str();
     let values = match &request.r#ref {
         Reference::Resource(template) => resources::values(&template.uri, blank, state),
-        Reference::Prompt(prompt) => prompts::values(&prompt.name, blank, state),
+        Reference::Prompt(prompt) => prompts::values(&prompt.name, blank, state)?,
         _ => None,
     };
     let typed = request.argument.value.to_lowercase();
@@ -19,5 +22,5 @@ pub fn complete(request: &CompleteRequestParams, state: &State) -> CompletionInf
     let total = values.len();
     values.truncate(CompletionInfo::MAX_VALUES);
     let more = total > values.len();
-    CompletionInfo::with_pagination(values, u32::try_from(total).ok(), more).unwrap_or_default()
+    Ok(CompletionInfo::with_pagination(values, u32::try_from(total).ok(), more).unwrap_or_default())
 }

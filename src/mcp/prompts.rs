@@ -47,22 +47,24 @@ pub fn list() -> Vec<Prompt> {
 }
 
 pub fn get(name: &str, arguments: &JsonObject) -> Result<GetPromptResult, ErrorData> {
-    let Some(template) = TEMPLATES.iter().find(|template| template.name == name) else {
-        let names = TEMPLATES.each_ref().map(|template| template.name).join(", ");
-        return Err(ErrorData::invalid_params(format!("there is no prompt `{name}`, only {names}"), None));
-    };
+    let template = find(name)?;
     let text = template.fill(arguments)?;
     let message = PromptMessage::new_text(Role::User, text);
     Ok(GetPromptResult::new(vec![message]).with_description(template.description))
 }
 
 /// What can stand for an argument; none if nothing is known of it.
-pub fn values(name: &str, argument: &str, state: &State) -> Option<Vec<String>> {
-    let template = TEMPLATES.iter().find(|template| template.name == name && template.argument.name == argument)?;
-    match template.argument.name {
-        "agent_id" => Some(state.agents().map(|agent| agent.id.to_string()).collect()),
-        _ => None,
-    }
+pub fn values(name: &str, argument: &str, state: &State) -> Result<Option<Vec<String>>, ErrorData> {
+    let template = find(name)?;
+    let is_agent = template.argument.name == argument && argument == "agent_id";
+    Ok(is_agent.then(|| state.agents().map(|agent| agent.id.to_string()).collect()))
+}
+
+fn find(name: &str) -> Result<&'static Template, ErrorData> {
+    TEMPLATES.iter().find(|template| template.name == name).ok_or_else(|| {
+        let names = TEMPLATES.each_ref().map(|template| template.name).join(", ");
+        ErrorData::invalid_params(format!("there is no prompt `{name}`, only {names}"), None)
+    })
 }
 
 impl Template {

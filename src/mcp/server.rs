@@ -198,7 +198,7 @@ impl ServerHandler for Server {
     }
 
     async fn complete(&self, request: CompleteRequestParams, _: Request) -> Answer<CompleteResult> {
-        let completion = self.look(move |state| completions::complete(&request, state)).await?;
+        let completion = self.look(move |state| completions::complete(&request, state)).await??;
         Ok(CompleteResult::new(completion))
     }
 

@@ -114,6 +114,36 @@ fn session_hears_of_what_it_subscribed_to_and_no_more_once_it_unsubscribed() {
 }
 
 #[test]
+fn session_hears_of_what_changes_a_resource_from_elsewhere() {
+    const PLAN: &str = "coordination://master-plan";
+    const API: &str = "coordination://discoveries/api";
+    const WAITING: &str = "coordination://tasks/waiting";
+    let mut session = Session::legacy("2025-11-25");
+    session.change("create_task", json!({"id": "first", "description": "d"}));
+    session.change("create_task", json!({"id": "waiting", "description": "d", "dependencies": ["first"]}));
+    session.change("register_agent", json!({"agent_id": "ada", "role": "worker"}));
+    let found = session.change("add_discovery", json!({"content": "c", "tags": ["api"]}));
+    for (id, uri) in [(1, PLAN), (2, API), (3, WAITING)] {
+        assert_eq!(session.ask(message(id, "resources/subscribe", json!({"uri": uri})))["result"], json!({}));
+    }
+    let first = json!({"agent_id": "ada", "task_id": "first"});
+    let plan = json!({"text": "# Title\n\n- [ ] one\n"});
+    let newer = json!({"content": "d", "tags": ["other"], "supersedes": [found["discovery"]["id"]]});
+    let changes: [(_, _, &[&str], bool); 5] = [
+        ("claim_task", first.clone(), &[WAITING], false),
+        ("start_task", first.clone(), &[WAITING], false),
+        ("release_task", first, &[WAITING], false),
+        ("add_discovery", newer, &[API], false),
+        ("import_plan", plan, &[PLAN, WAITING], true),
+    ];
+    for (operation, arguments, touched, list) in changes {
+        session.change(operation, arguments);
+        let told = session.told(touched.len() + usize::from(list));
+        assert_eq!(told, (uris(touched), list), "{operation}");
+    }
+}
+
+#[test]
 fn session_hears_of_the_list_once_however_often_it_subscribed_and_not_without() {
     let mut session = Session::legacy("2025-11-25");
     let ask = |session: &mut Session, what: &str| {
@@ -185,6 +215,9 @@ fn ids_and_tags_are_completed_unfinished_tasks_first() {
     assert_eq!(session.completed(tag, "tag", "p"), ["parser", "perf"]);
     let work = json!({"type": "ref/prompt", "name": "work"});
     assert_eq!(session.completed(work, "agent_id", "a"), ["Ada"]);
+    let unknown = json!({"ref": {"type": "ref/prompt", "name": "nope"}, "argument": {"name": "a", "value": ""}});
+    let refused = session.ask(modern(1, "completion/complete", unknown));
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
     let read = session.ask(modern(1, "resources/read", json!({"uri": "coordination://discoveries/perf"})));
     assert!(read["result"]["contents"][0]["text"].as_str().unwrap().contains("parser"), "{read}");
 }
