@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag};
 use regex::Regex;
 
 use super::{Draft, Found, Lines, is_called_off, limit, list};
@@ -104,19 +104,19 @@ impl<'t> Reading<'_, 't> {
         self.ends[start]
     }
 
+    /// One in a quotation or an entry of a list is text, as it ends nothing that comes after it.
     fn found_headings(&self) -> Vec<Heading> {
         let mut found = Vec::new();
-        for (number, (event, range)) in self.events.iter().enumerate() {
-            let Event::Start(Tag::Heading { level, .. }) = event else { continue };
-            let inside = self.events[number + 1..]
-                .iter()
-                .take_while(|(event, _)| !matches!(event, Event::End(TagEnd::Heading(_))));
-            let inside = inside.fold(None, |all: Option<Range<usize>>, (_, one)| {
-                let all = all.unwrap_or_else(|| one.clone());
-                Some(all.start.min(one.start)..all.end.max(one.end))
-            });
-            let text = inside.unwrap_or(range.start..range.start);
-            found.push(Heading { event: number, level: *level, text, is_item: true });
+        let mut at = 0;
+        while at < self.events.len() {
+            let (event, range) = &self.events[at];
+            if let Event::Start(Tag::Heading { level, .. }) = event {
+                let inside = self.events[at + 1..self.end(at)].iter().map(|(_, range)| range.clone());
+                let text = inside.reduce(|all, one| all.start.min(one.start)..all.end.max(one.end));
+                let text = text.unwrap_or(range.start..range.start);
+                found.push(Heading { event: at, level: *level, text, is_item: true });
+            }
+            at = self.end(at) + 1;
         }
         found
     }

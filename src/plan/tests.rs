@@ -152,6 +152,19 @@ fn box_in_a_quotation_is_not_passed_over() {
 }
 
 #[test]
+fn heading_in_a_quotation_or_an_entry_is_text() {
+    let quoted = "# Plan\n\n## Parse\n\nWords.\n\n> ### Note\n\n## Print\n\n## Ship\n";
+    assert_eq!(outline(quoted), ["3 - Parse", "9 - Print", "11 - Ship"]);
+    let plan = parse(quoted).unwrap();
+    assert_eq!(plan.items[0].description.as_deref(), Some("Words.\n\n> ### Note"));
+    let inside = "> # Before\n\n# Plan\n\n## Parse\n\n- [ ] words\n\n  ### Notes\n\n  Short ones.\n\n## Print\n\n- [ ] tree\n";
+    assert_eq!(outline(inside), ["5 - Parse", "  7 - words", "13 - Print", "  15 - tree"]);
+    let plan = parse(inside).unwrap();
+    assert_eq!((plan.title.as_deref(), plan.skipped.len()), (Some("Plan"), 0));
+    assert_eq!(plan.items[1].description.as_deref(), Some("### Notes\n\nShort ones."));
+}
+
+#[test]
 fn headings_alone_are_a_plan() {
     let text = "# Title\n\n## One\n\ntext\n\n### A\n\n## Two\n";
     assert_eq!(outline(text), ["3 - One", "  7 - A", "9 - Two"]);
