@@ -2,7 +2,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Annotations, Call, Operation, Prepared, Toolset, WRITE, find};
+use super::{Annotations, Call, Operation, Prepared, Steps, Toolset, WRITE, find};
 use crate::state::limit;
 use crate::state::refusal::{BatchError, Refusal};
 use crate::state::{Created, State};
@@ -47,7 +47,7 @@ impl Operation for ApplyBatch {
         params.idempotency_key.as_deref()
     }
 
-    fn steps(params: &Params) -> Result<Option<Vec<Box<dyn Prepared>>>, Refusal> {
+    fn steps(params: &Params) -> Result<Option<Steps>, Refusal> {
         if params.operations.is_empty() {
             return Err(Refusal::Empty { what: "operations" });
         }
@@ -110,4 +110,19 @@ fn step(item: &Item) -> Result<Box<dyn Prepared>, Refusal> {
 /// Short enough to repeat in a message.
 fn name(item: &Item) -> String {
     item.name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').take(limit::ID.max).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn operations_of_a_batch_are_read_once_when_the_call_comes_in() {
+        let import = json!({"name": "import_plan", "arguments": {"text": "- [ ] a\n"}});
+        let batch = find(ApplyBatch::NAME).unwrap().prepare(json!({"operations": [import]})).unwrap();
+        let (first, again) = (batch.steps().unwrap().unwrap(), batch.steps().unwrap().unwrap());
+        assert_eq!((first.len(), first.as_ptr()), (1, again.as_ptr()));
+    }
 }

@@ -88,7 +88,7 @@ impl Run<'_, '_> {
     fn decide(&mut self, prepared: &dyn Prepared) -> Result<Answer, ApplyError> {
         match prepared.steps() {
             Ok(None) => self.single(prepared),
-            Ok(Some(steps)) => self.batch(prepared, &steps),
+            Ok(Some(steps)) => self.batch(prepared, steps),
             Err(refusal) => Ok(Err(refusal)),
         }
     }

@@ -153,12 +153,13 @@ pub trait Operation: 'static {
     }
 
     /// The operations that this one consists of, to be done one after another or not at all.
-    fn steps(_params: &Self::Params) -> Result<Option<Vec<Box<dyn Prepared>>>, Refusal> {
+    fn steps(_params: &Self::Params) -> Result<Option<Steps>, Refusal> {
         Ok(None)
     }
 }
 
 pub type Decision = Result<Vec<Event>, Rejected>;
+pub type Steps = Vec<Box<dyn Prepared>>;
 
 /// A refusal, and what is to be kept of the call all the same.
 #[derive(Debug)]
@@ -489,7 +490,7 @@ pub trait Prepared: Send + Sync {
     fn redacted(&self) -> usize;
     fn wait_seconds(&self) -> u64;
     fn waits(&self, state: &State, call: &Call) -> bool;
-    fn steps(&self) -> Result<Option<Vec<Box<dyn Prepared>>>, Refusal>;
+    fn steps(&self) -> Result<Option<&Steps>, Refusal>;
     fn fetches(&self) -> bool;
     fn admit(&self, state: &State, call: &Call) -> Result<(), Refusal>;
     fn fetch(&self, archive: &dyn Archive) -> Result<Fetched, Refusal>;
@@ -500,6 +501,8 @@ pub trait Prepared: Send + Sync {
 struct Parsed<O: Operation> {
     params: O::Params,
     redacted: usize,
+    /// Read with the call, too: under the board's lock there is no time for it.
+    steps: Result<Option<Steps>, Refusal>,
 }
 
 fn prepare<O: Operation>(arguments: Value) -> Result<Box<dyn Prepared>, Refusal> {
@@ -517,7 +520,7 @@ fn prepare<O: Operation>(arguments: Value) -> Result<Box<dyn Prepared>, Refusal>
         None => Err(error),
     });
     match parsed {
-        Ok(params) => Ok(Box::new(Parsed::<O> { params, redacted })),
+        Ok(params) => Ok(Box::new(Parsed::<O> { steps: O::steps(&params), params, redacted })),
         Err(error) => Err(Refusal::BadArguments {
             operation: O::NAME,
             detail: error.to_string(),
@@ -596,8 +599,8 @@ impl<O: Operation> Prepared for Parsed<O> {
         O::waits(&self.params, state, call)
     }
 
-    fn steps(&self) -> Result<Option<Vec<Box<dyn Prepared>>>, Refusal> {
-        O::steps(&self.params)
+    fn steps(&self) -> Result<Option<&Steps>, Refusal> {
+        self.steps.as_ref().map(Option::as_ref).map_err(Refusal::clone)
     }
 
     fn fetches(&self) -> bool {
