@@ -34,6 +34,7 @@ pub fn read(text: &str, known: &BTreeSet<usize>) -> Result<Found, Vec<Problem>> 
         events: &events,
         ends: ends(&events),
         boxes: Vec::new(),
+        endings: endings(text),
     };
     reading.headings = reading.found_headings();
     let is_box = |number: &usize| matches!(events[*number].0, Event::TaskListMarker(_));
@@ -65,6 +66,18 @@ fn ends(events: &[Piece<'_>]) -> Vec<usize> {
     ends
 }
 
+fn endings(text: &str) -> Vec<String> {
+    let is_one = |line: &&str| line.trim_start().starts_with('#') || line.contains("[ ]") || line.contains("[x]");
+    let mut endings: Vec<String> = text.lines().filter(is_one).map(backwards).collect();
+    endings.sort_unstable();
+    endings
+}
+
+/// From its last letter to its first, all of them small.
+fn backwards(text: &str) -> String {
+    text.to_lowercase().chars().rev().collect()
+}
+
 type Piece<'t> = (Event<'t>, Range<usize>);
 
 struct Reading<'a, 't> {
@@ -80,6 +93,8 @@ struct Reading<'a, 't> {
     ends: Vec<usize>,
     /// The events that are boxes.
     boxes: Vec<usize>,
+    /// The lines of headings and boxes, backwards and sorted: the first that is not before a name has its end, if any does.
+    endings: Vec<String>,
 }
 
 struct Heading {
@@ -179,9 +194,10 @@ impl<'t> Reading<'_, 't> {
 
     /// Prose may begin with such a word, too, but names no item.
     fn names(&self, item: &str) -> bool {
-        let is_one = |line: &str| line.trim_start().starts_with('#') || line.contains("[ ]") || line.contains("[x]");
-        let mut lines = self.text.lines().filter(|line| is_one(line)).map(str::to_lowercase);
-        path_and_title(&format!("{item} it")).0.is_some() || lines.any(|line| line.ends_with(&item.to_lowercase()))
+        let is_path = || path_and_title(&format!("{item} it")).0.is_some();
+        let end = backwards(item);
+        let at = self.endings.partition_point(|line| *line < end);
+        self.endings.get(at).is_some_and(|line| line.starts_with(&end)) || is_path()
     }
 
     /// The headings that are no items, but for the title.
@@ -363,11 +379,11 @@ impl<'t> Reading<'_, 't> {
         if text.trim().is_empty() {
             return;
         }
-        let item = &mut self.drafts[number].item;
-        item.description = Some(match item.description.take() {
-            Some(before) => format!("{before}\n\n{text}"),
-            None => text.to_owned(),
-        });
+        let description = self.drafts[number].item.description.get_or_insert_default();
+        if !description.is_empty() {
+            description.push_str("\n\n");
+        }
+        description.push_str(text);
     }
 
     fn field(&mut self, name: &str, value: &str, line: usize) {

@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -229,6 +230,24 @@ fn limits_of_plans_are_kept() {
     assert!(problems(&deep)[0].1.contains("cannot be read"));
     assert!(parse(&"- ".repeat(50_000)).is_err());
     assert!(parse(&"> ".repeat(50_000)).is_err());
+}
+
+#[test]
+fn plan_is_read_in_a_time_that_grows_with_its_length() {
+    let names = |count: usize| vec!["q"; count].join(",");
+    let in_one_line = format!("# Plan\n\n## Phase\n\ndepends: {}\n\n## Other\n\n- [ ] a\n", names(100_000));
+    let in_many_lines = format!("## Phase\n\n{}## Other\n\n- [ ] a\n", format!("depends: {}\n", names(50)).repeat(2_000));
+    let prose = format!("- [ ] a\n{}", "\n  b\n".repeat(200_000));
+    for text in [in_one_line, in_many_lines, prose] {
+        let took = (0..3).map(|_| {
+            let start = Instant::now();
+            let problems = parse(&text).expect_err("too much of something");
+            assert!(problems[0].problem.contains("over its limit"), "{problems:?}");
+            start.elapsed()
+        });
+        let best = took.min().unwrap();
+        assert!(best < Duration::from_secs(1), "{best:?} for {}…", &text[..30]);
+    }
 }
 
 #[test]
