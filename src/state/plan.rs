@@ -310,16 +310,15 @@ impl<'a> Delta<'a> {
     }
 
     fn is_same(&self, item: usize, task: &Task) -> bool {
-        let one = &self.plan.items[item];
-        let there = match &one.path {
-            Some(path) => task.path.as_ref() == Some(path),
-            None => self.is_beside(item, task),
-        };
-        there && self.same_title(item, task)
+        match &self.plan.items[item].path {
+            Some(path) => task.path.as_ref() == Some(path) && self.same_title(item, task),
+            // Another may stand beside it that has the one's new title.
+            None => self.is_beside(item, task) && self.had_title(item, task),
+        }
     }
 
     fn has_same_text(&self, item: usize, task: &Task) -> bool {
-        self.same_title(item, task) && self.same_content(item, task)
+        self.had_title(item, task) && self.same_content(item, task)
     }
 
     fn has_same_path(&self, item: usize, task: &Task) -> bool {
@@ -332,11 +331,22 @@ impl<'a> Delta<'a> {
         one.description.is_some() && self.same_content(item, task) && self.is_beside(item, task)
     }
 
-    fn same_title(&self, item: usize, task: &Task) -> bool {
+    /// In the plan, whatever it is called on the board.
+    fn had_title(&self, item: usize, task: &Task) -> bool {
         origin(task).is_some_and(|planned| planned.title == self.hashes[item].0)
     }
 
+    /// The item says of the task what the plan said before, or what was made of that on the board since: neither is news.
+    fn same_title(&self, item: usize, task: &Task) -> bool {
+        self.had_title(item, task) || one_line(task.headline()) == self.plan.items[item].title
+    }
+
+    /// See `same_title`.
     fn same_content(&self, item: usize, task: &Task) -> bool {
+        self.had_content(item, task) || says(task, &self.plan.items[item])
+    }
+
+    fn had_content(&self, item: usize, task: &Task) -> bool {
         let is_it =
             |stored: &str| stored == self.hashes[item].1 || stored == older_content_hash(&self.plan.items[item]);
         origin(task).is_some_and(|planned| is_it(&planned.content))
@@ -455,9 +465,9 @@ impl<'a> Delta<'a> {
             let inherited = item.parent.map_or(DEFAULT_PRIORITY, |parent| priorities[parent]);
             let priority = item.priority.unwrap_or(inherited);
             priorities.push(priority);
-            let settings = hash(&(priority, &dependencies, &item.tags));
+            let settings = settings_hash(priority, &dependencies, &item.tags);
             let (title, content) = self.hashes[number].clone();
-            let kept = self.before[number].filter(|task| self.same_content(number, task));
+            let kept = self.before[number].filter(|task| self.had_content(number, task));
             let content = kept.and_then(|task| origin(task)).map_or(content, |kept| kept.content.clone());
             let planned = Planned { title, content, settings, ticked: false };
             let parent = item.parent.map(|parent| self.ids[parent].clone());
@@ -533,9 +543,11 @@ impl<'a> Delta<'a> {
         dependencies: Vec<TaskId>,
     ) -> Option<Replanned> {
         let item = &self.plan.items[number];
-        let old = origin(task).cloned().unwrap_or_default();
+        let before = origin(task).cloned().unwrap_or_default();
         let path = self.paths[number].clone();
-        let (retitled, rewritten) = (old.title != planned.title, old.content != planned.content);
+        let (retitled, rewritten) = (!self.same_title(number, task), !self.same_content(number, task));
+        let is_reset = before.settings != planned.settings
+            && settings_hash(task.priority, &task.dependencies, &task.tags) != planned.settings;
         let mut change = TaskChange::default();
         if retitled {
             change.title = Some(item.title.clone());
@@ -547,7 +559,7 @@ impl<'a> Delta<'a> {
             let kept = task.context.as_deref().cloned().unwrap_or_default();
             change.context = Some(Context { parent_task: kept.parent_task, metadata: kept.metadata, ..context(item) });
         }
-        if old.settings != planned.settings {
+        if is_reset {
             change.priority = Some(priority);
             change.dependencies = Some(dependencies);
             change.tags = Some(item.tags.clone());
@@ -561,12 +573,17 @@ impl<'a> Delta<'a> {
         // What had parts before follows from those, which are told.
         let by_parts = !self.parts[number].is_empty() && self.state.is_parent(&task.id);
         let reopened = !task.status.is_unfinished() && !by_parts && self.stays_open(number);
-        let what = match (becomes, old.change(&planned, renumbered)) {
+        let news = match () {
+            () if rewritten => Some(PlanChange::Modified),
+            () if retitled || renumbered => Some(PlanChange::Renamed),
+            () => is_reset.then_some(PlanChange::Modified),
+        };
+        let what = match (becomes, news) {
             (Some(TaskStatus::Done), _) => PlanChange::Completed,
             _ if reopened => PlanChange::Reopened,
             (_, Some(change)) => change,
             (Some(_), None) => PlanChange::Modified,
-            (None, None) if moved || returns || old.ticked != planned.ticked => PlanChange::Moved,
+            (None, None) if moved || returns || before != planned => PlanChange::Moved,
             (None, None) => return None,
         };
         let was = match () {
@@ -697,6 +714,19 @@ pub fn is_renumbered(before: &Task, parent: Option<&TaskId>, path: Option<&str>)
 fn last_part(path: Option<&str>) -> &str {
     let path = path.unwrap_or_default();
     path.rsplit_once('.').map_or(path, |(_, last)| last)
+}
+
+/// The task is now as the item has it, for what is to be done.
+fn says(task: &Task, item: &Item) -> bool {
+    let none = Context::default();
+    let Context { files, hints, .. } = task.context.as_deref().unwrap_or(&none);
+    let description = Some(task.description.trim()).filter(|text| *text != task.headline());
+    let line = |hints: &Option<String>| one_line(hints.as_deref().unwrap_or_default());
+    item.description.as_deref() == description && item.files == *files && line(&item.hints) == line(hints)
+}
+
+fn settings_hash(priority: u8, dependencies: &[TaskId], tags: &[String]) -> String {
+    hash(&(priority, dependencies, tags))
 }
 
 /// Hints with other spaces and line ends are the same: Markdown has them in one line.

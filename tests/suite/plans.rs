@@ -214,6 +214,51 @@ fn exported_plan_has_the_tabs_of_the_plan() {
 }
 
 #[test]
+fn export_of_what_was_changed_on_the_board_changes_nothing_when_it_is_imported() {
+    for format in ["markdown", "json"] {
+        let board = Board::new();
+        let text = "# Plan\n\n- [ ] A\n- [ ] B\n\n  Words.\n- [ ] C\n- [ ] D\n  priority: 2\n";
+        plan(&board, &["import", &write(&board, "PLAN.md", text)]).value();
+        let document = board.document();
+        let tasks = document["tasks"].as_array().unwrap();
+        let id_of = |title: &str| tasks.iter().find(|task| task["title"] == title).unwrap()["id"].clone();
+        let [a, b, c, d] = ["A", "B", "C", "D"].map(id_of);
+        board.cli_ok("update_task", json!({"task_id": a, "description": "new words"}));
+        board.cli_ok("cancel_task", json!({"task_id": a}));
+        board.cli_ok("register_agent", json!({"agent_id": "ada", "role": "worker"}));
+        board.cli_ok("claim_task", json!({"agent_id": "ada", "task_id": b}));
+        board.cli_ok("update_task", json!({"task_id": b, "description": "other words", "context_files": ["src/b.rs"]}));
+        board.cli_ok("update_task", json!({"task_id": c, "title": "Another"}));
+        board.cli_ok("update_task", json!({"task_id": d, "priority": 1, "tags": ["late"]}));
+
+        let before = board.replay();
+        let exported = board.finish(board.command().args(["plan", "export", "--format", format])).stdout;
+        let back = write(&board, "BACK", &exported);
+        for arguments in [&["import", &back, "--dry-run"][..], &["import", &back]] {
+            let reply = plan(&board, arguments).value();
+            assert_eq!((counts(&reply), &reply["kept"]), (vec![], &json!(4)), "{reply} of\n{exported}");
+        }
+        for task in board.replay().tasks() {
+            let mut task = task.as_ref().clone();
+            let then = before.task(&task.id).unwrap();
+            task.planned.clone_from(&then.planned);
+            assert_eq!(task, **then);
+        }
+        assert_eq!(plan(&board, &["import", &back]).value()["unchanged"], true);
+        let heard = board.cli_ok("heartbeat", json!({"agent_id": "ada", "task_id": b}));
+        assert_eq!(heard.get("stop_requested"), None, "{heard}");
+
+        // What the plan says anew after that is news.
+        let newer = exported.replace("other words", "newer words").replace("P3: Another", "P3: One more");
+        let newer = newer.replace("\"Another\"", "\"One more\"");
+        let reply = plan(&board, &["import", &write(&board, "NEWER", &newer)]).value();
+        assert_eq!(counts(&reply), [("modified", 1), ("renamed", 1)], "{reply}");
+        assert_eq!((&reply["modified"][0]["held_by"], &reply["renamed"][0]["was"]), (&json!("ada"), &json!("Another")));
+        board.assert_file_is_the_replay();
+    }
+}
+
+#[test]
 fn every_command_that_takes_a_scope_keeps_to_it() {
     let board = Board::new();
     let lines = big_plan();
