@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::json::{Document, Node};
-use super::list;
+use super::{files, list};
 use super::markdown::{VERBATIM, path_and_title};
 use crate::state::hierarchy;
 use crate::state::id::TaskId;
@@ -112,10 +112,10 @@ fn item(text: &mut String, task: &Task, paths: &HashMap<&TaskId, &str>) {
         line("status", status(task.status));
     }
     line("priority", &task.priority.to_string());
-    line("depends", &listed(&depends(task, paths)));
-    line("tags", &listed(&task.tags));
+    line("depends", &listed(&depends(task, paths), list));
+    line("tags", &listed(&task.tags, list));
     if let Some(context) = &task.context {
-        line("files", &listed(&context.files));
+        line("files", &listed(&context.files, files));
         line("hints", &one_line(context.hints.as_deref().unwrap_or_default()));
     }
     if task.title.as_deref() != Some(&*task.description) {
@@ -135,9 +135,9 @@ fn description(text: &mut String, description: &str, indent: &str) {
 }
 
 /// So that it is read as the same list.
-fn listed(texts: &[String]) -> String {
+fn listed(texts: &[String], read: fn(&str) -> Vec<String>) -> String {
     let plain = texts.join(", ");
-    let is_read = list(&plain) == texts && !plain.contains(char::is_control);
+    let is_read = read(&plain) == texts && !plain.contains(char::is_control);
     if is_read { plain } else { serde_json::json!(texts).to_string() }
 }
 

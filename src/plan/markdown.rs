@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag};
 use regex::Regex;
 
-use super::{Draft, Found, Lines, is_called_off, limit, list};
+use super::{Draft, Found, Lines, files, is_called_off, limit, list};
 use crate::state::plan::{Item, Problem, Skipped, Stated, one_line};
 
 /// The info string of a code block that is a description, whatever it looks like.
@@ -402,7 +402,7 @@ impl<'t> Reading<'_, 't> {
                 }
             }
             "status" => draft.status = Some(value.to_owned()),
-            "files" => draft.item.files.extend(list(value)),
+            "files" => draft.item.files.extend(files(value)),
             "tags" => draft.item.tags.extend(list(value)),
             "hints" => draft.item.hints = Some(value.to_owned()).filter(|hints| !hints.is_empty()),
             _ => draft.item.depends.extend(list(value)),

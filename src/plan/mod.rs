@@ -196,12 +196,39 @@ fn is_called_off(status: Option<&str>) -> bool {
 
 /// `a, b` and `[a, b]`; as JSON, `["a, b"]`, any texts.
 fn list(text: &str) -> Vec<String> {
+    listed(text, unwrapped)
+}
+
+/// The same of files, of which a single one may be called `[id]`.
+fn files(text: &str) -> Vec<String> {
+    let is_name = |inside: &str| {
+        let name = inside.trim_start_matches(['[', '.']).trim_end_matches(']');
+        name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'))
+    };
+    listed(text, |text| unwrapped(text).filter(|inside| !is_name(inside)))
+}
+
+fn listed(text: &str, unwrapped: impl Fn(&str) -> Option<&str>) -> Vec<String> {
     if let Ok(texts) = serde_json::from_str::<Vec<String>>(text) {
         return texts.into_iter().filter(|text| !text.trim().is_empty()).collect();
     }
-    let text = text.trim().trim_start_matches('[').trim_end_matches(']');
-    let words = text.split(',').map(|word| word.trim().trim_matches('`').trim());
+    let text = text.trim();
+    let words = unwrapped(text).unwrap_or(text).split(',').map(|word| word.trim().trim_matches('`').trim());
     words.filter(|word| !word.is_empty() && *word != "-" && *word != "none").map(str::to_owned).collect()
+}
+
+/// What stands in brackets, if the text begins and ends with those of one pair.
+fn unwrapped(text: &str) -> Option<&str> {
+    let inside = text.strip_prefix('[')?.strip_suffix(']')?;
+    let mut open = 0usize;
+    for c in inside.chars() {
+        match c {
+            '[' => open += 1,
+            ']' => open = open.checked_sub(1)?,
+            _ => {}
+        }
+    }
+    (open == 0).then_some(inside)
 }
 
 /// The number of the line, from 1, in which `at` lies.

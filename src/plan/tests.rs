@@ -166,6 +166,26 @@ fn heading_in_a_quotation_or_an_entry_is_text() {
 }
 
 #[test]
+fn brackets_of_a_list_are_a_pair_and_those_of_a_name_stay() {
+    let cases: [(&str, &[&str]); 10] = [
+        ("app/blog/[slug], src/*.[ch]", &["app/blog/[slug]", "src/*.[ch]"]),
+        ("app/blog/[slug]", &["app/blog/[slug]"]),
+        ("[slug]/page.tsx", &["[slug]/page.tsx"]),
+        ("[id]/[name]", &["[id]/[name]"]),
+        ("[id]", &["[id]"]),
+        ("[[...slug]]", &["[[...slug]]"]),
+        ("[a, b]", &["a", "b"]),
+        ("[a, src/[id]]", &["a", "src/[id]"]),
+        ("[src/a.rs]", &["src/a.rs"]),
+        ("[`Cargo.toml`]", &["Cargo.toml"]),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(files(text), expected, "{text}");
+    }
+    assert_eq!((list("[Parse]"), list("[]"), list("[a], [b]")), (vec!["Parse".into()], vec![], vec!["[a]".into(), "[b]".into()]));
+}
+
+#[test]
 fn headings_alone_are_a_plan() {
     let text = "# Title\n\n## One\n\ntext\n\n### A\n\n## Two\n";
     assert_eq!(outline(text), ["3 - One", "  7 - A", "9 - Two"]);
