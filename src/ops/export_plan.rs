@@ -83,7 +83,13 @@ pub fn version<'s>(state: &'s State, given: Option<&str>) -> Result<&'s PlanVers
 /// Digits that name a version.
 const SHORTEST: usize = 6;
 
-/// The state after `version` was imported.
+/// The state after `version` was imported. One that came with the state of another board has the `seq` that it had there.
 pub fn at(version: &PlanVersion, archive: &dyn Archive) -> Result<Box<Document>, Refusal> {
-    archive.at(version.seq).map(Box::new)
+    let elsewhere = || Refusal::PlanFromElsewhere { version: version.session().to_owned() };
+    let document = archive.at(version.seq).map_err(|refusal| match refusal {
+        Refusal::NotInThePast { .. } => elsewhere(),
+        other => other,
+    })?;
+    let then = document.board.plans.last().filter(|then| then.sha256 == version.sha256 && then.seq == version.seq);
+    if then.is_some() { Ok(Box::new(document)) } else { Err(elsewhere()) }
 }

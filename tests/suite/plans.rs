@@ -8,7 +8,7 @@ use callboard::state::event::Event;
 use callboard::state::task::TaskStatus;
 use serde_json::{Value, json};
 
-use crate::harness::{Board, Client, Finished};
+use crate::harness::{Board, Client, Finished, STATE_FILE};
 
 /// Phases, milestones in each, tasks in each, subtasks in each: 5 + 20 + 95 + 380 = 500 items.
 const PHASES: usize = 5;
@@ -256,6 +256,38 @@ fn export_of_what_was_changed_on_the_board_changes_nothing_when_it_is_imported()
         assert_eq!((&reply["modified"][0]["held_by"], &reply["renamed"][0]["was"]), (&json!("ada"), &json!("Another")));
         board.assert_file_is_the_replay();
     }
+}
+
+#[test]
+fn version_that_came_with_another_boards_state_is_not_looked_for_in_this_ones_history() {
+    let (board, other) = (Board::new(), Board::new());
+    let file = |board: &Board, text: &str| write(board, "PLAN.md", text);
+    plan(&board, &["import", &file(&board, "- [ ] mine\n")]).value();
+    let older = board.base().join("older.json");
+    fs::copy(board.file(STATE_FILE), &older).unwrap();
+    // At the seq of the other's first version this board has a plan, and its second lies beyond the end of this journal.
+    let first = plan(&other, &["import", &file(&other, "- [ ] theirs\n")]).value();
+    for number in 0..30 {
+        other.cli_ok("create_task", json!({"description": format!("{number}")}));
+    }
+    let second = plan(&other, &["import", &file(&other, "- [ ] theirs\n- [ ] more\n")]).value();
+    let state = other.file(STATE_FILE);
+    let restored = board.finish(board.command().arg("restore").arg(&state).arg("--force"));
+    assert!(restored.status.success(), "{}", restored.stderr);
+    for version in [&first, &second] {
+        let version = version["session"].as_str().unwrap();
+        let refused = plan(&board, &["export", "--version", version]);
+        assert_eq!(refused.code(), "plan_from_elsewhere", "{}", refused.stdout);
+        assert!(refused.stderr.contains(version), "{}", refused.stderr);
+    }
+    assert_eq!(plan(&board, &["diff"]).code(), "plan_from_elsewhere");
+    let exported = board.finish(board.command().args(["plan", "export"])).stdout;
+    assert!(exported.contains("P2: more"), "{exported}");
+    // A state of its own that was restored has versions of its own.
+    let restored = board.finish(board.command().arg("restore").arg(&older).arg("--force"));
+    assert!(restored.status.success(), "{}", restored.stderr);
+    let current = plan(&board, &["versions"]).value()["plans"][0]["sha256"].as_str().unwrap().to_owned();
+    assert!(plan(&board, &["export", "--version", &current]).stdout.contains("mine"));
 }
 
 #[test]
