@@ -20,9 +20,17 @@ static FIELD: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?i)^\s*\**(depends(?:[ _]on)?|priority|files|hints|tags|status)\**\s*:\**\s*(.*)$").ok()
 });
 
+/// YAML at the very beginning, which describes the text to other programs. The parser would take whatever stands between two
+/// rules for such a block, items and all.
+static FRONT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"^\u{feff}?(?:---[ \t]*\n[\w\x22'][^\n]*:[^\n]*\n(?:[^\n]*\S[^\n]*\n)*?(?:---|\.\.\.)[ \t]*(?:\n|$))?").ok()
+});
+
 /// `known` are the lines of headings that are items, whether they are marked or not.
 pub fn read(text: &str, known: &BTreeSet<usize>) -> Result<Found, Vec<Problem>> {
-    let events: Vec<_> = Parser::new_ext(text, Options::ENABLE_TASKLISTS).into_offset_iter().collect();
+    let front = FRONT.as_ref().and_then(|front| front.find(text)).map_or(0, |front| front.end());
+    let events = Parser::new_ext(&text[front..], Options::ENABLE_TASKLISTS).into_offset_iter();
+    let events: Vec<_> = events.map(|(event, range)| (event, front + range.start..front + range.end)).collect();
     let mut reading = Reading {
         text,
         lines: Lines::of(text),

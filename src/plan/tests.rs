@@ -186,6 +186,19 @@ fn brackets_of_a_list_are_a_pair_and_those_of_a_name_stay() {
 }
 
 #[test]
+fn front_matter_is_no_part_of_the_plan() {
+    let front = "---\ntitle: \"x\"\ntags:\n  - [ ] y\n---\n";
+    for (before, lines) in [("", 0), ("\u{feff}", 0), (front, 5), ("---\na: b\n...\n", 3)] {
+        let text = format!("{before}# My project\n\n## Set up\n\n## Write\n");
+        assert_eq!(outline(&text), [format!("{} - Set up", lines + 3), format!("{} - Write", lines + 5)], "{text}");
+        assert_eq!(parse(&text).unwrap().title.as_deref(), Some("My project"));
+    }
+    // Rules, which no YAML stands between.
+    let ruled = "---\n## One: a\n\n---\n\n## Two\n\n---\nlast: words\n\n---\n\n## Three\n";
+    assert_eq!(outline(ruled), ["2 - One: a", "6 - Two", "13 - Three"]);
+}
+
+#[test]
 fn headings_alone_are_a_plan() {
     let text = "# Title\n\n## One\n\ntext\n\n### A\n\n## Two\n";
     assert_eq!(outline(text), ["3 - One", "  7 - A", "9 - Two"]);
