@@ -29,7 +29,7 @@ use anyhow::{Context, anyhow, ensure};
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{Outcome, REFUSED, Session, is_broken_pipe, runtime, say, usage_error};
+use super::{Outcome, REFUSED, Session, runtime, say, usage_error};
 use crate::signal;
 use figure::Figures;
 use place::{Allowed, Place};
@@ -229,15 +229,13 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         let drawn = plot::svg(&plot::curves(&bench.figures));
         fs_err::write(path, drawn).context("the drawing cannot be written")?;
     }
-    let printed = match session.json {
-        true => session.print_json(&report.value(&bench)),
-        false => report.page(&bench, session.coloured()).print(),
-    };
-    match (printed.map_err(anyhow::Error::from), report.failure.take()) {
-        // Whoever has read enough may still ask whether the goals are met.
-        (Err(error), _) if !is_broken_pipe(&error) => Err(error),
-        (_, Some(failure)) => Err(failure),
-        _ => Ok(if arguments.check { checked(&report) } else { ExitCode::SUCCESS }),
+    match session.json {
+        true => session.print_json(&report.value(&bench))?,
+        false => report.page(&bench, session.coloured()).print()?,
+    }
+    match report.failure.take() {
+        Some(failure) => Err(failure),
+        None => Ok(if arguments.check { checked(&report) } else { ExitCode::SUCCESS }),
     }
 }
 
@@ -379,7 +377,7 @@ mod tests {
         bench.size.rounds = 5;
         let failure = rounds(&mut [Box::new(Failing(3))], &mut bench).expect("two were whole").expect("one was not");
         assert_eq!(failure.to_string(), "a part, round 3: broken pipe");
-        assert!(!is_broken_pipe(&failure));
+        assert!(!crate::cli::is_broken_pipe(&failure));
         assert_eq!((bench.size.rounds, bench.figures.list()[0].count()), (2, 2));
         let report = Report::of(&bench, None, Some(failure)).value(&bench);
         assert_eq!(report["failure"], "a part, round 3: broken pipe");

@@ -676,7 +676,7 @@ impl Session {
     pub fn print_json(&self, value: &Value) -> io::Result<()> {
         let mut out = io::stdout().lock();
         let json = if out.is_terminal() { serde_json::to_string_pretty(value)? } else { value.to_string() };
-        writeln!(out, "{}", print::harmless_json(&json))
+        print::unless_reader_left(writeln!(out, "{}", print::harmless_json(&json)))
     }
 
     pub fn coloured(&self) -> bool {

@@ -104,13 +104,18 @@ impl Page {
 
     pub fn print(&self) -> io::Result<()> {
         let mut out = io::stdout().lock();
-        out.write_all(self.text.as_bytes())?;
-        out.flush()
+        unless_reader_left(out.write_all(self.text.as_bytes()).and_then(|()| out.flush()))
     }
 
     fn paint(&self, text: &str, style: Style) -> String {
         if self.coloured { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
+}
+
+/// Whoever reads what a command prints may have had enough of it. What the command has found stands, and is told by its
+/// exit code.
+pub fn unless_reader_left(written: io::Result<()>) -> io::Result<()> {
+    written.or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
 }
 
 /// What a word means, for its colour.

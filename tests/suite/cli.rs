@@ -460,6 +460,31 @@ fn a_closed_pipe_ends_every_command_quietly() {
 }
 
 #[test]
+fn exit_codes_do_not_ask_who_reads() {
+    let project = Project::with_tasks(&json!([{"description": "a", "context_files": ["f"]}]));
+    project.says(&["--agent", "ada", "claim"]);
+    let commands: [&[&str]; 6] = [
+        &["--agent", "bob", "guard", "f"],
+        &["--agent", "bob", "--json", "guard", "f"],
+        &["--agent", "bob", "claim"],
+        &["--agent", "bob", "call", "claim_task"],
+        &["checkpoint", "show", "nope"],
+        &["bundle", "load"],
+    ];
+    for arguments in commands {
+        let closed = || {
+            let (reader, writer) = std::io::pipe().expect("a pipe");
+            drop(reader);
+            Stdio::from(writer)
+        };
+        assert_eq!(project.run(arguments).code, REFUSED, "{arguments:?}");
+        assert_eq!(Ran::of(project.command(arguments).stdout(closed())).code, REFUSED, "{arguments:?}");
+        let unread = Ran::of(project.command(arguments).stdout(closed()).stderr(closed()));
+        assert_eq!(unread.code, REFUSED, "{arguments:?}");
+    }
+}
+
+#[test]
 fn what_agents_write_cannot_steer_a_terminal() {
     let evil = "\u{1b}[2J\u{9b}31m\u{202e}cod\u{7}\rx";
     let project = Project::new();
