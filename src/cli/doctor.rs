@@ -119,7 +119,7 @@ fn directory(dir: &Path) -> Check {
             Check::warn(NAME, "it does not exist", "`callboard init GOAL` makes it, and so does the first writing call")
         }
         Err(error) => Check::fail(NAME, error.to_string(), "see to the permissions of the directories above it"),
-        Ok(metadata) => match directory::inspect(dir) {
+        Ok(metadata) => match directory::inspect(dir).and_then(|()| directory::refuse_occupied(dir)) {
             Err(error) => Check::fail(NAME, describe(&metadata), error.to_string()),
             Ok(()) if metadata.mode() & 0o077 != 0 => {
                 let fix = format!("others can read the board; `chmod 700 {}`", dir.display());

@@ -11,8 +11,11 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 
 use crate::journal::sqlite;
+use crate::location::BOARD_DIR;
 use crate::private::{self, Dir, PrivateError, Purpose};
-use crate::statefile::{Left, boot};
+use crate::state::artifact;
+use crate::statefile::{self, Left, boot};
+use crate::{bundle, config, snapshot};
 
 pub const JOURNAL: &str = sqlite::FILE_NAME;
 const LOCK: &str = "lock";
@@ -34,6 +37,11 @@ pub enum DirectoryError {
     Failed { action: String, source: io::Error },
     #[error(transparent)]
     Private(#[from] PrivateError),
+    #[error(
+        "{} holds other files and no board, and none is made among them; did you mean {}? Else name an empty directory \
+         with --dir", path.display(), path.join(BOARD_DIR).display()
+    )]
+    Occupied { path: PathBuf },
     #[error("the board in {} was removed or replaced while this process ran; restart the process", path.display())]
     Replaced { path: PathBuf },
     #[error("{} was removed with the directory above it, so the board is not made anew there", path.display())]
@@ -68,15 +76,69 @@ fn opened(path: &Path) -> Result<Dir, DirectoryError> {
     Dir::open(path)?.ok_or_else(|| failed("open", path)(io::ErrorKind::NotFound.into()))
 }
 
+/// What names begin with that are in a board's directory only.
+const SURELY_OF_BOARDS: [&str; 7] =
+    [JOURNAL, ".journal.db", statefile::FILE_NAME, ".mcp-state.json", STATE_LOCK, "serve.token", "tokens.toml"];
+/// Names in a board's directory that others may have, too; `*` is any end.
+const ALSO_OF_BOARDS: [&str; 21] = [
+    LOCK,
+    RUN,
+    RESTORED,
+    config::FILE,
+    bundle::DIRECTORY,
+    snapshot::DIRECTORY,
+    artifact::DIRECTORY,
+    "logs",
+    "worktrees",
+    "recovery.log",
+    "replaced-*",
+    "diverged-*",
+    "backup-*",
+    "before-restore-*",
+    ".restored-*",
+    ".tokens-*",
+    ".serve-token-*",
+    ".callboard-*",
+    ".tmp*",
+    ".gitignore",
+    // Where the directory is a disk of its own.
+    "lost+found",
+];
+
 /// Makes the directory if there is none, private to its owner and ignored by git.
 pub fn prepare(path: &Path) -> Result<(), DirectoryError> {
     match std::fs::symlink_metadata(path) {
-        Ok(_) => inspect(path)?,
+        Ok(_) => {
+            inspect(path)?;
+            refuse_occupied(path)?;
+        }
         Err(_) => {
             let mut builder = std::fs::DirBuilder::new();
             builder.recursive(true).mode(0o700).create(path).map_err(failed("make the directory", path))?;
         }
     }
+    furnish(path)
+}
+
+/// Refuses a directory that is somebody's and no board, as a project is. All in it would be hidden from git like a board, or
+/// else the board's tokens would be shown to git like all in it.
+pub fn refuse_occupied(path: &Path) -> Result<(), DirectoryError> {
+    if path.file_name().is_some_and(|name| name == BOARD_DIR) {
+        return Ok(());
+    }
+    let entries = std::fs::read_dir(path).map_err(failed("look at", path))?;
+    let names: Vec<_> = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let is_surely = |name: &String| SURELY_OF_BOARDS.iter().any(|start| name.starts_with(start));
+    let may_be = |name: &String| {
+        ALSO_OF_BOARDS
+            .iter()
+            .any(|known| known.strip_suffix('*').map_or(name == known, |start| name.starts_with(start)))
+    };
+    let is_board = names.iter().any(is_surely) || names.iter().all(may_be);
+    if is_board { Ok(()) } else { Err(DirectoryError::Occupied { path: path.to_owned() }) }
+}
+
+fn furnish(path: &Path) -> Result<(), DirectoryError> {
     make_run(path)?;
     let ignore = path.join(".gitignore");
     // Only a new file: not through a link that lies there.
@@ -94,7 +156,10 @@ pub fn prepare_again(path: &Path) -> Result<(), DirectoryError> {
             Err(DirectoryError::Homeless { path: path.to_owned() })
         }
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed("make the directory", path)(error)),
-        _ => prepare(path),
+        _ => {
+            inspect(path)?;
+            furnish(path)
+        }
     }
 }
 

@@ -624,6 +624,51 @@ fn paths_are_kept_relative_to_the_worktree() {
 }
 
 #[test]
+fn no_board_is_made_among_the_files_of_a_project() {
+    let project = Project::new();
+    std::fs::create_dir(project.dir("project/.git")).expect("a directory");
+    for name in ["README.md", "config.toml", ".gitignore"] {
+        std::fs::write(project.dir("project").join(name), "# theirs\n").expect("written");
+    }
+    let before = files(&project.dir("project"));
+    let commands: [&[&str]; 5] =
+        [&["init", "ship it"], &["add", "x"], &["token", "add"], &["serve"], &["work", "--agents", "1", "--", "true"]];
+    for arguments in commands {
+        let ran = project.run(&[&["--dir", "."], arguments].concat());
+        ran.fails(FAILED, &["did you mean", "/project/.coordination?"]);
+        assert_eq!(files(&project.dir("project")), before, "{arguments:?}");
+    }
+    let by_variable = Ran::of(project.command(&["add", "x"]).env("COORDINATION_DIR", "."));
+    by_variable.fails(FAILED, &["holds other files and no board"]);
+    contains(&project.run(&["--dir", ".", "doctor"]).out, &["fail directory", "did you mean"]);
+    assert_eq!(files(&project.dir("project")), before);
+}
+
+#[test]
+fn a_board_is_made_in_an_empty_directory_and_where_anything_of_a_board_is() {
+    let project = Project::new();
+    for left in ["", "config.toml", "lock", ".gitignore", "bundles/s/b.json", "snapshots/x", "journal.db.quarantined-1"]
+    {
+        let dir = tempfile::tempdir_in(project.dir("project")).expect("a directory");
+        let file = dir.path().join(left);
+        if !left.is_empty() {
+            std::fs::create_dir_all(file.parent().expect("a parent")).expect("a directory");
+            std::fs::write(file, "").expect("written");
+        }
+        let ran = project.run(&["--dir", dir.path().to_str().expect("UTF-8"), "add", "x"]);
+        assert!(!ran.err.contains("other files"), "{left}: {}", ran.err);
+        assert!(dir.path().join("lock").exists(), "{left}: {}", ran.err);
+    }
+    // By its name it is a board's, whatever else lies there.
+    std::fs::create_dir(project.board()).expect("a directory");
+    std::fs::write(project.board().join("notes.md"), "").expect("written");
+    project.says(&["add", "x"]);
+    std::fs::write(project.dir("project/.coordination/notes.md"), "more").expect("written");
+    std::fs::rename(project.board(), project.dir("project/board")).expect("renamed");
+    project.says(&["--dir", "board", "add", "x"]);
+}
+
+#[test]
 fn five_worktrees_share_the_board_of_the_main_one() {
     let project = Project::new();
     let git = |arguments: &[&str]| {

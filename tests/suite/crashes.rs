@@ -457,8 +457,9 @@ impl Drop for Mount {
 fn full_disk_is_an_error_until_there_is_space_again() {
     let board = Board::new();
     let Some(_mount) = Mount::of(&board, "size=2m,mode=700") else { return };
-    fs::write(board.file("filler"), vec![0; 1 << 20]).unwrap();
     let mut client = board.mcp();
+    client.ok("init_coordination", json!({"goal": "fill the disk"}));
+    fs::write(board.file("filler"), vec![0; 1 << 20]).unwrap();
     let mut acknowledged = Vec::new();
     let mut create = |client: &mut Client, number: usize| {
         let id = format!("task-{number}");
