@@ -609,9 +609,12 @@ impl Session {
         }
     }
 
-    /// Paths as the board keeps them: relative to the worktree's root, whatever directory the command was run in.
+    /// Paths as the board keeps them: relative to the worktree's root, or outside of git to the project, whatever directory
+    /// the command was run in.
     fn project_paths(&self, given: &[String]) -> Vec<String> {
-        let root = self.place().worktree;
+        // A server's board lies elsewhere.
+        let without_git = || self.server.is_none().then(|| fs_err::canonicalize(self.dir().parent()?).ok()).flatten();
+        let root = self.place().worktree.map(PathBuf::from).or_else(without_git);
         let relative = |path: &String| {
             let inside = without_dots(&self.cwd.join(path)).strip_prefix(root.as_deref()?).ok()?.to_str()?.to_owned();
             Some(inside).filter(|inside| !inside.is_empty())

@@ -624,6 +624,25 @@ fn paths_are_kept_relative_to_the_worktree() {
 }
 
 #[test]
+fn outside_of_git_paths_are_kept_relative_to_what_the_board_lies_in() {
+    let project = Project::new();
+    project.says(&["init", "ship it"]);
+    let below = project.dir("project/src");
+    std::fs::create_dir(&below).expect("a directory");
+    let run = |arguments: &[&str]| Ran::of(project.command(arguments).current_dir(&below));
+    let whole = std::fs::canonicalize(&below).expect("canonical").join("whole");
+    let arguments =
+        ["add", "x", "--id", "a", "--file", "f", "--file", "../g", "--file", whole.to_str().expect("UTF-8")];
+    assert_eq!(run(&arguments).code, 0);
+    assert_eq!(project.json(&["show", "a"])["task"]["context"]["files"], json!(["src/f", "g", "src/whole"]));
+    assert_eq!(run(&["--agent", "ada", "claim", "a"]).code, 0);
+    let guard = |file: &str| run(&["--agent", "bob", "guard", file]).code;
+    assert_eq!((guard("f"), guard("../g"), guard("../f")), (REFUSED, REFUSED, 0));
+    assert_eq!(run(&["--agent", "ada", "complete", "a", "done", "--created", "new"]).code, 0);
+    assert_eq!(project.json(&["show", "a"])["task"]["result"]["files_created"], json!(["src/new"]));
+}
+
+#[test]
 fn no_board_is_made_among_the_files_of_a_project() {
     let project = Project::new();
     std::fs::create_dir(project.dir("project/.git")).expect("a directory");
