@@ -45,10 +45,16 @@ pub fn run(session: &Session, arguments: &Arguments) -> Outcome {
     }
     let files = if arguments.staged { staged(&session.cwd) } else { arguments.files.clone() };
     // Where no board is, nobody holds anything.
-    let held = Scene::look(session, None)?.map(|scene| held(&scene, &files)).unwrap_or_default();
+    let scene = Scene::look(session, None)?;
+    let held = scene.as_ref().map(|scene| held(scene, &files)).unwrap_or_default();
+    // Whoever asks as nobody in particular asks as a person, who has the answer.
+    let wording = match scene.as_ref().and_then(Scene::speaker) {
+        Some(agent) => session.wording.of_agent(agent.as_str()),
+        None => session.wording.of_nobody(),
+    };
     let shown = held.iter().map(|one| json!({"file": one.file, "holds": one.holds}));
     let reply = json!({"free": held.is_empty(), "held": shown.collect::<Vec<Value>>()});
-    session.show(&reply, |page| write(page, &held, &session.wording))?;
+    session.show(&reply, |page| write(page, &held, &wording))?;
     Ok(if held.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(super::REFUSED) })
 }
 
@@ -68,8 +74,8 @@ fn write(page: &mut Page, held: &[Held], wording: &Wording) {
         }
     }
     if let Some(hold) = held.first().and_then(|one| one.holds.first()) {
-        let ask = wording.command(&format!("send {} TEXT --request", hold.agent));
-        let ask = format!("ask with {ask}, wait, or change other files");
+        let ask = wording.line_of_agent(&format!("send {} TEXT --request", hold.agent));
+        let ask = format!("ask with `{ask}`, wait, or change other files");
         page.field("next", format_args!("{ask}; `git commit --no-verify` goes past this"));
     }
 }

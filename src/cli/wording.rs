@@ -97,6 +97,10 @@ impl Wording {
         }
     }
 
+    pub fn of_agent(&self, agent: &str) -> Self {
+        Self { agent: Some(agent.to_owned()), ..self.clone() }
+    }
+
     /// For whoever acts as nobody in particular.
     pub fn of_nobody(&self) -> Self {
         Self { agent: None, ..self.clone() }

@@ -383,6 +383,8 @@ fn who_cannot_be_told_apart_is_guarded_from_other_worktrees_only() {
     let guard = |cwd: &Path, more: &[&str]| project.callboard(cwd, &[&["guard", "src/lexer.rs"], more].concat());
     assert_eq!(guard(&one, &[]).status.code(), Some(0));
     assert_eq!(guard(&two, &["--agent", "ada"]).status.code(), Some(0));
+    let said = String::from_utf8(guard(&two, &[]).stdout).unwrap();
+    assert!(said.contains("ask with `callboard send ada TEXT --request`"), "{said}");
     let refused = guard(&two, &["--json"]);
     let said: Value = serde_json::from_slice(&refused.stdout).unwrap();
     assert_eq!((refused.status.code(), &said["held"][0]["holds"][0]["reason"]), (Some(1), &json!("a rename")));
@@ -404,8 +406,17 @@ fn a_named_agent_that_is_not_on_the_board_is_nobody_else() {
         .program(env!("CARGO_BIN_EXE_callboard"), &one)
         .env("CALLBOARD_AGENT", "bob")
         .args(["guard", "src/lexer.rs"])
-        .output();
-    assert_eq!(by_variable.unwrap().status.code(), Some(1));
+        .output()
+        .unwrap();
+    assert_eq!(by_variable.status.code(), Some(1));
+
+    let said = String::from_utf8(by_variable.stdout).unwrap();
+    let (_, command) = said.split_once("ask with `callboard ").unwrap_or_else(|| panic!("{said}"));
+    let words: Vec<_> = command.split_once('`').unwrap().0.split(' ').collect();
+    assert_eq!(words, ["--agent", "bob", "send", "ada", "TEXT", "--request"]);
+    assert!(project.callboard(&one, &words).status.success());
+    let messages = ada.ok("get_messages", json!({"agent_id": "ada"}));
+    assert_eq!(messages["messages"][0]["from"], "bob", "{messages}");
 }
 
 #[test]

@@ -71,6 +71,16 @@ impl Scene {
         Ok(Some(Self { dir, state, agents, named, left, cwd, root, worktree }))
     }
 
+    /// The agent that the session was told to act as, if it is not on the board yet.
+    pub fn unregistered(&self) -> Option<&AgentId> {
+        self.named.as_ref().filter(|id| self.agents.is_empty() && !id.as_str().is_empty())
+    }
+
+    /// Who asks others in the session's name.
+    pub fn speaker(&self) -> Option<&AgentId> {
+        self.agents.first().map(|agent| &agent.id).or_else(|| self.unregistered())
+    }
+
     pub fn held_by<'s>(&'s self, agent: &'s Agent) -> impl Iterator<Item = &'s Arc<Task>> {
         agent.current_tasks.iter().filter_map(|id| self.state.task(id))
     }

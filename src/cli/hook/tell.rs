@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::quote::quoted;
 use super::scene::Scene;
 use crate::state::agent::{Agent, Role};
+use crate::state::id::AgentId;
 use crate::state::task::{Task, TaskStatus};
 
 /// Tasks that are told whole, and that are named; clients cut what is longer than about 10,000 characters.
@@ -94,7 +95,7 @@ pub fn at_edit(scene: &Scene, file: &Path) -> Option<String> {
         ask["agent_id"] = json!(agent.id);
     }
     line(&mut text, format!("Work on other files, or ask: send_message {ask}; get_messages has the answer."));
-    let who = scene.agents.first().map_or("YOUR_ID", |agent| agent.id.as_str());
+    let who = scene.speaker().map_or("YOUR_ID", AgentId::as_str);
     let command = format!("callboard --agent {who}");
     // Most toolsets do not show the tools of messages.
     line(
