@@ -159,7 +159,15 @@ fn a_session_without_a_task_is_told_in_two_lines_how_to_begin() {
     let text = context(&board);
     assert!(text.contains("tasks: 2 ready, 0 in work, 0 done") && text.contains("not registered"), "{text}");
     assert!(text.contains("register_agent {\"role\":\"worker\"}"), "{text}");
-    client.register("ada");
+    let mut named = by_shell(&board, "session-start");
+    named.env("CALLBOARD_AGENT", "ada");
+    let text = context_of(named, &starts(&board, "startup"));
+    client.ok("register_agent", call_in(&text, "register_agent"));
+    assert_eq!(board.document()["agents"]["ada"]["role"], "worker", "{text}");
+    let mut misnamed = by_shell(&board, "session-start");
+    misnamed.env("CALLBOARD_AGENT", "a b");
+    let text = context_of(misnamed, &starts(&board, "startup"));
+    assert!(text.contains("register_agent {\"role\":\"worker\"}"), "{text}");
     let text = context(&board);
     assert_eq!(text.lines().count(), 2, "{text}");
     assert!(text.contains("you are agent ada, and hold none"), "{text}");

@@ -116,10 +116,14 @@ fn how_to_begin(scene: &Scene) -> String {
     let worker = scene.agents.iter().find(|agent| agent.role != Role::Observer);
     let (who, first) = match worker {
         Some(agent) => (format!("{}, and hold none", you_are(&scene.agents)), call("claim_task", agent, None, &[])),
-        None => (
-            "this session has not registered".to_owned(),
-            r#"register_agent {"role":"worker"}, then claim_task"#.to_owned(),
-        ),
+        None => {
+            let registration = match scene.unregistered() {
+                Some(id) => json!({"agent_id": id, "role": "worker"}),
+                None => json!({"role": "worker"}),
+            };
+            let first = format!("register_agent {registration}, then claim_task");
+            ("this session has not registered".to_owned(), first)
+        }
     };
     format!(
         "callboard, this project's coordination board: {counts}{claims}; {who}.\nTo take a task, use the MCP server \
