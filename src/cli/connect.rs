@@ -196,10 +196,7 @@ impl ConnectArgs {
             let home = home.context("no home directory is known; set HOME")?;
             anyhow::Ok(home.join(name))
         };
-        let given_or = |given: &Option<PathBuf>, name: &str| match given {
-            Some(dir) if !dir.as_os_str().is_empty() => Ok(dir.clone()),
-            _ => below_home(name),
-        };
+        let given_or = |given: &Option<PathBuf>, name: &str| given.clone().map_or_else(|| below_home(name), Ok);
         match self.client {
             Client::Claude if self.hooks => Ok(given_or(&self.claude_home, ".claude")?.join("settings.json")),
             Client::Codex if self.hooks => Ok(given_or(&self.codex_home, ".codex")?.join("hooks.json")),

@@ -268,6 +268,19 @@ fn command() -> clap::Command {
     root.mut_subcommands(|one| if LOCAL.contains(&one.get_name()) { one.args(hidden.clone()) } else { one })
 }
 
+/// The same as this process parses it.
+fn parser() -> clap::Command {
+    without_empty_variables(command())
+}
+
+/// A variable that is empty is not set.
+fn without_empty_variables(command: clap::Command) -> clap::Command {
+    let is_empty = |one: &clap::Arg| one.get_env().and_then(env::var_os).is_some_and(|value| value.is_empty());
+    command
+        .mut_args(|one| if is_empty(&one) { one.env(None::<&'static str>) } else { one })
+        .mut_subcommands(without_empty_variables)
+}
+
 /// What commands need: where the board is, how to call it, how to print.
 #[derive(Clone)]
 pub struct Session {
@@ -287,7 +300,7 @@ pub struct Session {
 pub type Outcome = anyhow::Result<ExitCode>;
 
 pub fn main() -> ExitCode {
-    let matches = command().get_matches();
+    let matches = parser().get_matches();
     let mut arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     arguments.local = LOCAL.into_iter().find(|name| matches.subcommand_name() == Some(name));
     start_log(arguments.log_format);

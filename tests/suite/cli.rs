@@ -716,6 +716,25 @@ fn five_worktrees_share_the_board_of_the_main_one() {
 }
 
 #[test]
+fn an_empty_variable_is_not_set() {
+    let project = Project::new();
+    let with = |variables: &[&str], arguments: &[&str]| {
+        let mut command = project.command(arguments);
+        variables.iter().for_each(|name| _ = command.env(name, ""));
+        let ran = Ran::of(&mut command);
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{arguments:?}");
+    };
+    let homes = ["CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME"];
+    for client in ["claude", "codex", "zed"] {
+        with(&homes, &["connect", client]);
+    }
+    with(&homes, &["connect", "codex", "--global"]);
+    assert!(project.dir("home/.codex/config.toml").is_file());
+    with(&["CALLBOARD_TASK_ID", "CALLBOARD_ATTEMPT"], &["checkpoint", "save", "w", "--phase", "one"]);
+    with(&["CALLBOARD_ALLOW_NETWORK_FILESYSTEM"], &["status"]);
+}
+
+#[test]
 fn completions_know_the_commands() {
     let project = Project::new();
     for shell in ["bash", "zsh", "fish"] {
