@@ -63,9 +63,12 @@ impl Page {
         let width = table.width().filter(|width| *width > 0);
         table.style_text_only();
         table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-        match self.coloured {
-            true => _ = table.enforce_styling(),
-            false => _ = table.force_no_tty(),
+        if self.coloured {
+            // Below the table NO_COLOR is asked once more; here it has been weighed against --color already.
+            crossterm::style::force_color_output(true);
+            table.enforce_styling();
+        } else {
+            table.force_no_tty();
         }
         table.set_header(header.map(|name| Cell::new(name.to_uppercase())));
         table.add_rows(rows.map(|cells| Row::from(cells.map(Column::cell))));
