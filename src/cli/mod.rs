@@ -270,7 +270,23 @@ fn command() -> clap::Command {
 
 /// The same as this process parses it.
 fn parser() -> clap::Command {
-    without_empty_variables(command())
+    let words = env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    without_empty_variables(command()).color(colours_of(words))
+}
+
+/// What a command line says of colours, also one that cannot be parsed.
+fn colours_of(words: impl Iterator<Item = String>) -> ColorChoice {
+    let mut words = words.take_while(|word| word != "--");
+    let mut found = ColorChoice::Auto;
+    while let Some(word) = words.next() {
+        let when = match word.strip_prefix("--color") {
+            Some("") => words.next(),
+            Some(rest) => rest.strip_prefix('=').map(str::to_owned),
+            None => None,
+        };
+        found = when.and_then(|when| when.parse().ok()).unwrap_or(found);
+    }
+    found
 }
 
 /// A variable that is empty is not set.
@@ -489,7 +505,7 @@ pub fn read_input(name: &str) -> String {
 
 /// A command line that clap could not know to be wrong.
 pub fn usage_error(message: impl std::fmt::Display) -> ! {
-    command().error(clap::error::ErrorKind::ValueValidation, message).exit()
+    parser().error(clap::error::ErrorKind::ValueValidation, message).exit()
 }
 
 /// Where in `words`, a command line behind the program's name, the subcommand stands.
@@ -753,6 +769,16 @@ mod tests {
             command.get_subcommands().for_each(check);
         }
         check(&command());
+    }
+
+    #[test]
+    fn colours_are_known_before_the_line_is_parsed() {
+        let found = |line: &str| colours_of(line.split(' ').map(str::to_owned));
+        assert_eq!(found("--color never tasks --nope"), ColorChoice::Never);
+        assert_eq!(found("tasks --color=always"), ColorChoice::Always);
+        for line in ["tasks", "tasks --color", "--color purple", "--colors always", "work -- ls --color always"] {
+            assert_eq!(found(line), ColorChoice::Auto, "{line}");
+        }
     }
 
     #[test]

@@ -525,6 +525,13 @@ fn colours_are_for_terminals_and_for_those_who_ask() {
         let wanted = Ran::of(project.command(&[arguments, &["--color", "always"]].concat()).env("NO_COLOR", "1"));
         assert_eq!(colours(&wanted.out), colours(&coloured));
     }
+    for arguments in [&["--help"][..], &["tasks", "--help"], &["tasks", "--nope"], &["history", "--since", "nonsense"]]
+    {
+        for (when, is_coloured) in [("always", true), ("never", false), ("auto", false)] {
+            let ran = project.run(&[&["--color", when], arguments].concat());
+            assert_eq!((ran.out + &ran.err).contains('\u{1b}'), is_coloured, "{when}: {arguments:?}");
+        }
+    }
 }
 
 /// Every file of the board with its size, time and content.
