@@ -54,9 +54,10 @@ mod work;
 use std::env;
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Component, Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{self, ExitCode};
 
 use anyhow::Context;
+use clap::error::ErrorKind;
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 use serde_json::{Value, json};
 use tracing_subscriber::EnvFilter;
@@ -270,13 +271,16 @@ fn command() -> clap::Command {
 
 /// The same as this process parses it.
 fn parser() -> clap::Command {
-    let words = env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-    without_empty_variables(command()).color(colours_of(words))
+    without_empty_variables(command()).color(colours_of(own_words()))
+}
+
+/// What this process was told, up to what is another command's.
+fn own_words() -> impl Iterator<Item = String> {
+    env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).take_while(|word| word != "--")
 }
 
 /// What a command line says of colours, also one that cannot be parsed.
-fn colours_of(words: impl Iterator<Item = String>) -> ColorChoice {
-    let mut words = words.take_while(|word| word != "--");
+fn colours_of(mut words: impl Iterator<Item = String>) -> ColorChoice {
     let mut found = ColorChoice::Auto;
     while let Some(word) = words.next() {
         let when = match word.strip_prefix("--color") {
@@ -316,8 +320,8 @@ pub struct Session {
 pub type Outcome = anyhow::Result<ExitCode>;
 
 pub fn main() -> ExitCode {
-    let matches = parser().get_matches();
-    let mut arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let matches = parser().try_get_matches().unwrap_or_else(|error| exit_with(&error));
+    let mut arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| exit_with(&error));
     arguments.local = LOCAL.into_iter().find(|name| matches.subcommand_name() == Some(name));
     start_log(arguments.log_format);
     let is_hook = matches!(arguments.command, Command::Hook(_));
@@ -467,7 +471,7 @@ fn report(error: &anyhow::Error, telling: &Telling) -> ExitCode {
     let is_of_the_board = data["code"].as_str().is_some_and(|code| CODES_OF_THE_BOARD.contains(&code));
     let message = print::text(&data["message"]);
     say(&match telling {
-        Telling::Json => print::harmless_json(&json!({"error": data}).to_string()),
+        Telling::Json => as_object(&data),
         Telling::Operations => format!("callboard: {}", print::harmless(&message)),
         Telling::Commands(wording) => format!("callboard: {}", print::harmless(&wording.in_commands(&message))),
     });
@@ -476,6 +480,32 @@ fn report(error: &anyhow::Error, telling: &Telling) -> ExitCode {
         Blame::Call if !is_of_the_board => REFUSED,
         Blame::Call | Blame::Board => FAILED,
     })
+}
+
+fn as_object(error: &Value) -> String {
+    print::harmless_json(&json!({"error": error}).to_string())
+}
+
+/// What is wrong with the command line, for people or for programs. Help comes this way, too.
+fn exit_with(error: &clap::Error) -> ! {
+    if !error.use_stderr() || own_words().all(|word| word != "--json") {
+        error.exit();
+    }
+    let message = match error.kind() {
+        // Of which all the help is told.
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => "a command is missing; --help lists them".to_owned(),
+        _ => without_usage(&error.render().to_string()),
+    };
+    say(&as_object(&json!({"code": "usage", "message": message})));
+    process::exit(error.exit_code())
+}
+
+/// What is wrong, and how it may have been meant.
+fn without_usage(rendered: &str) -> String {
+    let ends = ["\n\nUsage:", "\n\nFor more information"];
+    let end = ends.iter().filter_map(|end| rendered.find(end)).min().unwrap_or(rendered.len());
+    let message = &rendered[..end];
+    message.strip_prefix("error: ").unwrap_or(message).trim_end().to_owned()
 }
 
 fn exit_codes() -> String {
@@ -505,7 +535,7 @@ pub fn read_input(name: &str) -> String {
 
 /// A command line that clap could not know to be wrong.
 pub fn usage_error(message: impl std::fmt::Display) -> ! {
-    parser().error(clap::error::ErrorKind::ValueValidation, message).exit()
+    exit_with(&parser().error(ErrorKind::ValueValidation, message))
 }
 
 /// Where in `words`, a command line behind the program's name, the subcommand stands.
@@ -743,7 +773,7 @@ pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
 /// Differs from process to process, also in the same millisecond.
 fn seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(std::process::id())
+    RandomState::new().hash_one(process::id())
 }
 
 #[cfg(test)]
@@ -776,7 +806,7 @@ mod tests {
         let found = |line: &str| colours_of(line.split(' ').map(str::to_owned));
         assert_eq!(found("--color never tasks --nope"), ColorChoice::Never);
         assert_eq!(found("tasks --color=always"), ColorChoice::Always);
-        for line in ["tasks", "tasks --color", "--color purple", "--colors always", "work -- ls --color always"] {
+        for line in ["tasks", "tasks --color", "--color purple", "--colors always"] {
             assert_eq!(found(line), ColorChoice::Auto, "{line}");
         }
     }

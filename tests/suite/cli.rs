@@ -748,6 +748,36 @@ fn an_empty_variable_is_not_set() {
 }
 
 #[test]
+fn programs_are_told_in_json_what_is_wrong_with_their_command_line() {
+    let project = Project::with_tasks(&json!([{"description": "a"}]));
+    let wrong: [(&[&str], &str); 9] = [
+        (&["state", "--at", "foo"], "--at takes an event's number, a time or a span"),
+        (&["call", "--schema", "nope"], "there is no operation `nope`"),
+        (&["add", "--batch", "/nonexistent"], "cannot read /nonexistent: "),
+        (&["plan", "import", "/dev/null"], ""),
+        (&["tasks", "--nope"], "unexpected argument '--nope' found"),
+        (&["task"], "unrecognized subcommand 'task'\n\n  tip: "),
+        (&["show"], "the following required arguments were not provided:\n  <ID>"),
+        (&["history", "--limit", "x"], "invalid value 'x' for '--limit <N>'"),
+        (&[], "'callboard' requires a subcommand"),
+    ];
+    for (arguments, message) in wrong {
+        let ran = project.run(&[arguments, &["--json"]].concat());
+        let told: Value = serde_json::from_str(&ran.err).unwrap_or_else(|_| panic!("{arguments:?}: {}", ran.err));
+        assert_eq!((ran.code, &told["error"]["code"]), (USAGE, &json!("usage")), "{arguments:?}");
+        let said = told["error"]["message"].as_str().expect("a message");
+        assert!(said.starts_with(message) && !said.contains("Usage"), "{arguments:?}: {said}");
+        let plain = project.run(arguments);
+        assert_eq!(plain.code, USAGE, "{arguments:?}");
+        assert!(plain.err.contains(said.lines().next().expect("a line")) || arguments.is_empty(), "{}", plain.err);
+    }
+    project
+        .run(&["--json", "plan"])
+        .fails(USAGE, &["{\"error\":{\"code\":\"usage\",\"message\":\"a command is missing"]);
+    assert!(project.says(&["--json", "--help"]).contains("Usage"));
+}
+
+#[test]
 fn completions_know_the_commands() {
     let project = Project::new();
     for shell in ["bash", "zsh", "fish"] {
