@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValuesParser, RangedU64ValueParser};
 use serde_json::{Value, json};
 
 use super::{Outcome, Session, runtime, snapshot, usage_error, watch};
@@ -27,7 +27,7 @@ pub struct Arguments {
     #[arg(long, value_name = "SEQ")]
     before: Option<u64>,
     /// At most N events
-    #[arg(long, value_name = "N", default_value_t = 50)]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     limit: usize,
 }
 

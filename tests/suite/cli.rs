@@ -306,6 +306,7 @@ fn bad_input_is_refused_and_named() {
     let secret = ["gh", "p_", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"].concat();
     project.run(&["--agent", &secret, "claim"]).fails(USAGE, &["--agent has the form of a secret"]);
     project.run(&["tasks", "--status", "open"]).fails(USAGE, &["in_progress"]);
+    project.run(&["history", "--limit", "0"]).fails(USAGE, &["--limit"]);
     project.run(&["frobnicate"]).fails(USAGE, &["frobnicate"]);
     project.run(&["call", "frobnicate"]).fails(USAGE, &["no operation `frobnicate`"]);
     let error = project.run(&["complete", "a", "--json"]).err;
