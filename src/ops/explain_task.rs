@@ -130,19 +130,23 @@ fn reasons(task: &Task, state: &State, now: Timestamp) -> Vec<Reason> {
     if let Some(open) = task.open_attempt() {
         add(
             format!("{} holds it, attempt {}, until {}", open.agent, open.number, open.lease_until),
-            "wait, or release_task it as a leader".to_owned(),
+            format!("wait; a leader can take it back with release_task `{}`", task.id),
         );
     }
     if let Err(refusal) = state.refuse_parent(&task.id) {
-        add(refusal.to_string(), "claim_task with its path as scope".to_owned());
+        let parts = match &task.path {
+            Some(path) => format!("claim_task with scope {path}"),
+            None => "claim_task one of its parts".to_owned(),
+        };
+        add(refusal.to_string(), parts);
         return reasons;
     }
     match task.status {
-        TaskStatus::Done => add("it is done".to_owned(), "reset_tasks begins it anew".to_owned()),
+        TaskStatus::Done => add("it is done".to_owned(), format!("reset_tasks `{}` begins it anew", task.id)),
         TaskStatus::Failed | TaskStatus::Cancelled => {
             let error = task.result.as_ref().and_then(|result| result.error.as_deref()).unwrap_or_default();
             let error: String = error.chars().take(200).collect();
-            add(format!("it is {}: {error}", task.status), "retry_task makes it available".to_owned());
+            add(format!("it is {}: {error}", task.status), format!("retry_task `{}` makes it available", task.id));
         }
         TaskStatus::Obsolete => {
             add(
@@ -166,7 +170,7 @@ fn reasons(task: &Task, state: &State, now: Timestamp) -> Vec<Reason> {
         add(format!("it waits for {id}{of}, {word}"), next);
     }
     if let Some(until) = task.not_before.filter(|until| task.status == TaskStatus::Available && *until > now) {
-        add(format!("it is not tried again before {until}"), "wait, or retry_task".to_owned());
+        add(format!("it is not tried again before {until}"), format!("wait, or retry_task `{}`", task.id));
     }
     reasons
 }

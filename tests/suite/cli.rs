@@ -293,6 +293,37 @@ fn status_counts_and_names_what_is_stuck() {
     assert_eq!(project.json(&["agents"])["agents"][0]["tasks_failed"], 1);
 }
 
+/// What the explanation of task `a` says to do.
+#[track_caller]
+fn remedy(project: &Project) -> Vec<String> {
+    let explained = project.says(&["--agent", "bob", "explain", "a"]);
+    let parts: Vec<_> = explained.split('`').collect();
+    let command =
+        parts.get(1).and_then(|part| part.strip_prefix("callboard ")).unwrap_or_else(|| panic!("{explained}"));
+    command.split(' ').map(str::to_owned).collect()
+}
+
+#[test]
+fn what_an_explanation_says_to_do_can_be_done_as_it_stands() {
+    let project = Project::with_tasks(&json!([{"id": "a", "description": "a"}]));
+    let does = |words: [&str; 2]| {
+        assert_eq!(remedy(&project), words);
+        project.says(&words);
+        assert_eq!(project.status_of("a"), "available", "{words:?}");
+    };
+    project.says(&["--agent", "ada", "claim"]);
+    does(["release", "a"]);
+    project.says(&["--agent", "ada", "claim"]);
+    project.says(&["--agent", "ada", "fail", "a", "broken"]);
+    assert_eq!(project.status_of("a"), "available");
+    does(["retry", "a"]);
+    project.says(&["cancel", "a"]);
+    does(["retry", "a"]);
+    project.says(&["--agent", "ada", "claim"]);
+    project.says(&["--agent", "ada", "complete", "a"]);
+    does(["reset", "a"]);
+}
+
 #[test]
 fn bad_input_is_refused_and_named() {
     let project = Project::with_tasks(&json!([{"id": "a", "description": "a"}]));
