@@ -21,10 +21,10 @@ pub struct Arguments {
     command: Command,
     /// Keep the bundles in this directory, yours alone [default: `bundles` of the board]
     #[arg(long, global = true, value_name = "DIR")]
-    state_dir: Option<PathBuf>,
+    pub state_dir: Option<PathBuf>,
     /// Which bundles are meant [default: that of model, URL and tools]
     #[arg(long, global = true, value_name = "SCOPE")]
-    state_scope: Option<String>,
+    pub state_scope: Option<String>,
 }
 
 #[derive(clap::Subcommand)]

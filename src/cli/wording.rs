@@ -3,7 +3,7 @@
 use std::path::{Path, absolute};
 
 use super::connect::quoted;
-use super::{Arguments, LOCAL};
+use super::{Arguments, Command, LOCAL};
 use crate::ops::{self, AgentArgument};
 
 const COMMANDS: [(&str, &str); 41] = [
@@ -79,6 +79,8 @@ pub struct Wording {
     /// Options, with a blank behind each: those of a server, and that of a directory.
     server: String,
     dir: String,
+    /// Those that say which bundles are meant, of `bundle` alone.
+    bundles: String,
 }
 
 impl Wording {
@@ -90,10 +92,17 @@ impl Wording {
         };
         let server = arguments.server.as_ref().map(|url| format!("--server {} ", quoted(url)));
         let token = arguments.token_file.as_deref().map(|file| option("--token-file", file));
+        let (state_dir, state_scope) = match &arguments.command {
+            Command::Bundle(bundle) => (bundle.state_dir.as_deref(), bundle.state_scope.as_deref()),
+            _ => (None, None),
+        };
+        let state_dir = state_dir.map(|dir| option("--state-dir", dir));
+        let state_scope = state_scope.map(|scope| format!("--state-scope {} ", quoted(scope)));
         Self {
             agent: arguments.agent.clone(),
             server: server.unwrap_or_default() + &token.unwrap_or_default(),
             dir: arguments.dir.as_deref().map(|dir| option("--dir", dir)).unwrap_or_default(),
+            bundles: state_dir.unwrap_or_default() + &state_scope.unwrap_or_default(),
         }
     }
 
@@ -120,7 +129,10 @@ impl Wording {
     fn with(&self, agent: &str, words: &str) -> String {
         let is_local = words.split(' ').next().is_some_and(|name| LOCAL.contains(&name));
         let server = if is_local { "" } else { &self.server };
-        format!("callboard {server}{}{agent}{words}", self.dir)
+        match words.strip_prefix("bundle ") {
+            Some(rest) => format!("callboard {server}{}{agent}bundle {}{rest}", self.dir, self.bundles),
+            None => format!("callboard {server}{}{agent}{words}", self.dir),
+        }
     }
 
     /// [`line`](Self::line) as messages name commands.
@@ -229,6 +241,7 @@ mod tests {
             agent: Some("w".to_owned()),
             server: "--server http://h ".to_owned(),
             dir: "--dir '/a b' ".to_owned(),
+            bundles: "--state-dir /b --state-scope s ".to_owned(),
         };
         let told = |text| wording.in_commands(text);
         let everything = "callboard --server http://h --dir '/a b' ";
@@ -238,6 +251,9 @@ mod tests {
         // About this machine, and without --server.
         assert_eq!(told("`callboard doctor --repair`"), "`callboard --dir '/a b' doctor --repair`");
         assert_eq!(told("`callboard connect CLIENT --dir DIR`"), "`callboard connect CLIENT --dir DIR`");
+        let bundles = "--state-dir /b --state-scope s";
+        assert_eq!(told("load_bundle"), format!("`{everything}bundle {bundles} load`"));
+        assert_eq!(wording.command("bundle save"), format!("`{everything}bundle {bundles} save`"));
     }
 
     #[test]

@@ -132,6 +132,23 @@ fn bundle_is_saved_refined_and_loaded_by_command_without_a_board() {
 }
 
 #[test]
+fn what_is_told_next_is_about_the_same_bundles() {
+    let board = Board::new();
+    let dir = std::fs::canonicalize(board.base()).unwrap().join("kept");
+    let bundle = |words: &[&str]| {
+        let mut command = board.command();
+        command.args(["bundle", "--state-dir", "kept", "--state-scope", "docs"]).args(words);
+        board.finish(&mut command)
+    };
+    let next = |command: &str| format!("`callboard bundle --state-dir {} --state-scope docs {command}`", dir.display());
+    let listed = bundle(&["list"]).stdout;
+    assert!(listed.contains(&next("save")), "{listed}");
+    assert!(bundle(&["save", "--prompt", "system=be brief"]).status.success());
+    let refused = bundle(&["refine", "--prev-sha", &"0".repeat(64), "--state-refine-text", "shorter"]).stderr;
+    assert!(refused.contains(&next("load")), "{refused}");
+}
+
+#[test]
 fn calls_of_agents_and_of_other_machines_do_the_same() {
     let board = Board::new();
     board.cli_ok("create_task", json!({"description": "x"}));
