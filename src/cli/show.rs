@@ -41,7 +41,8 @@ fn summary(page: &mut Page, reply: &Value, task: &Task) {
     page.field("priority", task.priority);
     page.field("path", task.path.as_deref().unwrap_or_default());
     page.field("tags", task.tags.join(", "));
-    page.field("held by", task.claimed_by.as_ref().map(ToString::to_string).unwrap_or_default());
+    let by = if task.status.is_held() { "held by" } else { "by" };
+    page.field(by, task.claimed_by.as_ref().map(ToString::to_string).unwrap_or_default());
     page.field("attempt", format_args!("{} ({} of {} used)", task.attempt, task.attempts_used(), task.max_attempts));
     if !task.demands.is_empty() {
         page.field("demands", serde_json::to_value(&task.demands).unwrap_or_default());

@@ -178,7 +178,10 @@ fn a_task_goes_from_added_to_done() {
     let result = json!({"output": "written and read", "files_modified": ["x.md"], "files_created": ["y.md"], "branch": "t", "commit": "c0"});
     assert_eq!((&task["status"], &task["result"], &task["priority"]), (&json!("done"), &result, &json!(2)));
     let shown = project.says(&["show", "a"]);
-    contains(&shown, &["done a", "title: Writing", "attempt 1 by w", "note: half of it", "created: just now"]);
+    contains(
+        &shown,
+        &["done a", "title: Writing", "\nby: w\n", "attempt 1 by w", "note: half of it", "created: just now"],
+    );
     contains(
         &project.says(&["--agent", "v", "claim", "b"]),
         &["claimed b", "builds on: a t c0 written and read", "files: x.md"],
