@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::json::{Document, Node};
-use super::{files, list};
 use super::markdown::{VERBATIM, path_and_title};
+use super::{files, list};
 use crate::state::hierarchy;
 use crate::state::id::TaskId;
 use crate::state::plan::one_line;

@@ -23,7 +23,8 @@ static FIELD: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// YAML at the very beginning, which describes the text to other programs. The parser would take whatever stands between two
 /// rules for such a block, items and all.
 static FRONT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"^\u{feff}?(?:---[ \t]*\n[\w\x22'][^\n]*:[^\n]*\n(?:[^\n]*\S[^\n]*\n)*?(?:---|\.\.\.)[ \t]*(?:\n|$))?").ok()
+    Regex::new(r"^\u{feff}?(?:---[ \t]*\n[\w\x22'][^\n]*:[^\n]*\n(?:[^\n]*\S[^\n]*\n)*?(?:---|\.\.\.)[ \t]*(?:\n|$))?")
+        .ok()
 });
 
 /// `known` are the lines of headings that are items, whether they are marked or not.

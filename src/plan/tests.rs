@@ -158,7 +158,8 @@ fn heading_in_a_quotation_or_an_entry_is_text() {
     assert_eq!(outline(quoted), ["3 - Parse", "9 - Print", "11 - Ship"]);
     let plan = parse(quoted).unwrap();
     assert_eq!(plan.items[0].description.as_deref(), Some("Words.\n\n> ### Note"));
-    let inside = "> # Before\n\n# Plan\n\n## Parse\n\n- [ ] words\n\n  ### Notes\n\n  Short ones.\n\n## Print\n\n- [ ] tree\n";
+    let inside =
+        "> # Before\n\n# Plan\n\n## Parse\n\n- [ ] words\n\n  ### Notes\n\n  Short ones.\n\n## Print\n\n- [ ] tree\n";
     assert_eq!(outline(inside), ["5 - Parse", "  7 - words", "13 - Print", "  15 - tree"]);
     let plan = parse(inside).unwrap();
     assert_eq!((plan.title.as_deref(), plan.skipped.len()), (Some("Plan"), 0));
@@ -182,7 +183,10 @@ fn brackets_of_a_list_are_a_pair_and_those_of_a_name_stay() {
     for (text, expected) in cases {
         assert_eq!(files(text), expected, "{text}");
     }
-    assert_eq!((list("[Parse]"), list("[]"), list("[a], [b]")), (vec!["Parse".into()], vec![], vec!["[a]".into(), "[b]".into()]));
+    assert_eq!(
+        (list("[Parse]"), list("[]"), list("[a], [b]")),
+        (vec!["Parse".into()], vec![], vec!["[a]".into(), "[b]".into()])
+    );
 }
 
 #[test]
@@ -268,8 +272,9 @@ fn limits_of_plans_are_kept() {
 #[test]
 fn plan_is_read_in_a_time_that_grows_with_its_length() {
     let names = |count: usize| vec!["q"; count].join(",");
-    let in_one_line = format!("# Plan\n\n## Phase\n\ndepends: {}\n\n## Other\n\n- [ ] a\n", names(100_000));
-    let in_many_lines = format!("## Phase\n\n{}## Other\n\n- [ ] a\n", format!("depends: {}\n", names(50)).repeat(2_000));
+    let in_one_line = format!("# Plan\n\n## Phase\n\ndepends: {}\n\n- [ ] a\n\n## Other\n\n- [ ] b\n", names(100_000));
+    let in_many_lines =
+        format!("## Phase\n\n{}\n- [ ] a\n\n## Other\n\n- [ ] b\n", format!("depends: {}\n", names(50)).repeat(2_000));
     let prose = format!("- [ ] a\n{}", "\n  b\n".repeat(200_000));
     for text in [in_one_line, in_many_lines, prose] {
         let took = (0..3).map(|_| {

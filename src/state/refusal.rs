@@ -243,7 +243,9 @@ pub enum Refusal {
         #[serde(skip_serializing_if = "Option::is_none")]
         version: Option<String>,
     },
-    #[error("version `{version}` of the plan is not in this board's history, as it came with a state from elsewhere; only the current plan can be exported of that, without a version")]
+    #[error(
+        "version `{version}` of the plan is not in this board's history, as it came with a state from elsewhere; only the current plan can be exported of that, without a version"
+    )]
     PlanFromElsewhere { version: String },
     #[error("give either task_id or scope, so that it is clear what is meant")]
     TaskOrScope,
