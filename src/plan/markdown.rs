@@ -17,7 +17,7 @@ pub const VERBATIM: &str = "description";
 static PATH: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^\*{0,2}`?(P\d+(?:\.[A-Z]\d+)*)`?\*{0,2}(?:[:.)]|\s[-–—])?\*{0,2}\s+(\S.*)$").ok());
 static FIELD: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?i)^\s*\**(depends(?:[ _]on)?|priority|files|hints|tags|status)\**\s*:\**\s*(.*)$").ok()
+    Regex::new(r"(?i)^\s*(\**)(depends(?:[ _]on)?|priority|files|hints|tags|status)(\**)\s*:(.*)$").ok()
 });
 
 /// YAML at the very beginning, which describes the text to other programs. The parser would take whatever stands between two
@@ -194,10 +194,9 @@ impl<'t> Reading<'_, 't> {
     }
 
     fn is_for_items(&self, line: &str) -> bool {
-        let field = FIELD.as_ref().and_then(|field| field.captures(line));
-        field.is_some_and(|field| match field[1].to_lowercase().as_str() {
-            "priority" => field[2].trim().parse::<u8>().is_ok(),
-            name => name.starts_with("depends") && list(&field[2]).iter().any(|on| self.names(on)),
+        field(line).is_some_and(|(name, value)| match name.as_str() {
+            "priority" => value.parse::<u8>().is_ok(),
+            name => name.starts_with("depends") && list(value).iter().any(|on| self.names(on)),
         })
     }
 
@@ -374,9 +373,8 @@ impl<'t> Reading<'_, 't> {
             let blank = line.len() - line.trim_start_matches(' ').len();
             let line =
                 if number > 0 || fields { &line[blank.min(if fields { blank } else { indent })..] } else { line };
-            let field = FIELD.as_ref().filter(|_| fields).and_then(|field| field.captures(line));
-            match field {
-                Some(field) => self.field(&field[1].to_lowercase(), field[2].trim(), self.lines.at(line_at)),
+            match field(line).filter(|_| fields) {
+                Some((name, value)) => self.field(&name, value, self.lines.at(line_at)),
                 None => kept.push(line.trim_end()),
             }
         }
@@ -417,6 +415,16 @@ impl<'t> Reading<'_, 't> {
             _ => draft.item.depends.extend(list(value)),
         }
     }
+}
+
+/// Name and value of a line like `depends: P1`, whose name may stand in bold.
+fn field(line: &str) -> Option<(String, &str)> {
+    let found = FIELD.as_ref()?.captures(line)?;
+    let [opened, name, closed, value] = [1, 2, 3, 4].map(|group| found.get(group).map_or("", |one| one.as_str()));
+    // Else the stars are the value's own, as in `files:**/*.rs`.
+    let is_closed_behind = !opened.is_empty() && closed.is_empty();
+    let value = if is_closed_behind { value.trim_start_matches('*') } else { value };
+    Some((name.to_lowercase(), value.trim()))
 }
 
 fn is_block(tag: &Tag<'_>) -> bool {

@@ -203,6 +203,19 @@ fn front_matter_is_no_part_of_the_plan() {
 }
 
 #[test]
+fn stars_are_of_the_name_or_of_the_value() {
+    for (line, expected) in [
+        ("files:**/*.rs", "**/*.rs"),
+        ("files: **/*.rs", "**/*.rs"),
+        ("**files:** **/*.rs", "**/*.rs"),
+        ("**Files**:*.rs", "*.rs"),
+        ("*files:* a.rs", "a.rs"),
+    ] {
+        assert_eq!(parse(&format!("- [ ] a\n  {line}\n")).unwrap().items[0].files, [expected], "{line}");
+    }
+}
+
+#[test]
 fn headings_alone_are_a_plan() {
     let text = "# Title\n\n## One\n\ntext\n\n### A\n\n## Two\n";
     assert_eq!(outline(text), ["3 - One", "  7 - A", "9 - Two"]);
