@@ -1,29 +1,25 @@
 //! One agent of the worker: claims, runs the command, tries again, and ends each task one way or the other.
 
+mod run;
+
 use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::bail;
 use serde_json::{Value, json};
 use tokio::select;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, interval};
 
 use super::checkout::{Before, Changes, Checkout};
-use super::child::{Child, End, Happened};
 use super::failure::{Category, Failure};
-use super::git;
 use super::ledger::{Persona, PersonaStatus};
-use super::log::{Log, Shelf};
-use super::output::{Marked, Output, Printed, bounded, result, tokens};
+use super::output::{Printed, bounded, result};
 use super::shop::{Held, Shop, Urgency};
 use super::show::Event;
-use crate::cli::supervise::{self, Assignment, Order};
 use crate::participant::{AgentChoice, CallError, Caller};
 use crate::state::State;
-use crate::state::id::{AgentId, TaskId};
+use crate::state::id::AgentId;
 use crate::state::limit;
 use crate::state::refusal::Refusal;
 use crate::state::task::{Attempt, Outcome as Ended, Task};
@@ -35,15 +31,9 @@ const WAIT_SECONDS: u64 = 30;
 const LOOK: Duration = Duration::from_secs(1);
 /// Well within the shortest lease that can be set, a minute.
 const HEARTBEAT: Duration = Duration::from_secs(20);
-/// Marked lines that come faster are kept, and saved with the next.
-const BETWEEN_CHECKPOINTS: Duration = Duration::from_millis(200);
 /// Bytes of the message of a failure.
 const MESSAGE: usize = 4 << 10;
-/// What is left of a task's own time when its try is ended: to end the command, and to say so before the lease is over.
-const MARGIN: Duration = Duration::from_secs(5);
 const OUT_OF_TIME: &str = "the workflow's budget of time is spent";
-/// Longest text of a variable: a program's arguments and environment share what the system allows.
-const VARIABLE: usize = 16 << 10;
 
 pub struct Worker {
     pub agent: AgentId,
@@ -579,254 +569,6 @@ impl Worker {
         Ok(())
     }
 
-    async fn task(&self, id: &TaskId) -> anyhow::Result<Task> {
-        let mut reply = self.shop.call(&self.caller(), "get_task", json!({"task_id": id})).await?;
-        Ok(serde_json::from_value(reply["task"].take())?)
-    }
-
-    /// One run of the command, to its end.
-    async fn run(&self, held: &Held, number: u32, handoff: &Value, before: &Before) -> anyhow::Result<Outcome> {
-        let start = Instant::now();
-        self.shop.begun(&self.agent);
-        let task = match self.task(&held.task).await {
-            Ok(task) => task,
-            Err(error) if is_refusal(&error) => {
-                let tried = Tried::Lost { reason: error.to_string() };
-                return Ok(Outcome { tried, tokens: 0, took: start.elapsed(), until: None });
-            }
-            Err(error) => return Err(error),
-        };
-        let until = self.until(&task);
-        let opened = Shelf::open(&self.shop.settings.board, &held.task);
-        let opened = opened.and_then(|shelf| Ok((shelf.log(held.attempt, number)?, shelf.lock())));
-        let (log, lock) = match opened {
-            Ok((log, lock)) => (log, Some(lock)),
-            Err(error) => {
-                let message = format!("{} runs without a log: {error}", held.task);
-                self.shop.show.tell(&Event::Problem { message: &message });
-                (Log::none(), None)
-            }
-        };
-        let (checkout, agent, now, head) = (self.checkout.clone(), self.agent.clone(), self.shop.now(), before.clone());
-        let there = tokio::task::spawn_blocking(move || checkout.be_there(agent.as_str(), now, &head)).await;
-        match there.map_err(anyhow::Error::from).and_then(|there| there) {
-            Ok(problem) => self.shop.tell_problem(problem),
-            Err(error) => {
-                let tried = Tried::NotStarted { reason: format!("{error:#}") };
-                return Ok(Outcome { tried, tokens: 0, took: start.elapsed(), until });
-            }
-        }
-        let assignment = self.assignment(&task, held, number, handoff, lock);
-        let mut output = Output::new(log);
-        let ended = match Child::start(&assignment).await {
-            Ok(child) => self.follow(child, held, number, until, &mut output).await,
-            Err(error) => (End::NotStarted { reason: format!("its supervisor: {error}") }, Printed::default(), None),
-        };
-        let (end, printed, cause) = ended;
-        let tokens = printed.object.as_ref().map_or(0, tokens);
-        let tried = match (cause, end) {
-            (Some(Cause::Lost(reason)), _) => Tried::Lost { reason },
-            // However it ended then: what it changed belongs to what it says is done.
-            _ if self.has_completed(held).await => self.done(&task, before, printed).await,
-            (Some(Cause::StopRequested(reason)), _) => Tried::StopRequested { reason },
-            (_, End::Busy { reason }) => Tried::Busy { reason },
-            (_, End::NotStarted { reason }) => {
-                Tried::NotStarted { reason: format!("{}: {reason}", assignment.command[0]) }
-            }
-            // A command that is told to end may well end without an error.
-            (Some(Cause::Interruption), End::Exit(_)) => Tried::Interrupted,
-            (Some(Cause::Timeout(after)), End::Exit(_)) => {
-                let message = format!("no end within {} s\n{}", after.as_secs_f64(), printed.last_lines);
-                Tried::Failed(Failure::new(Category::Timeout, message.trim_end()))
-            }
-            (None, End::Exit(exit)) => match Failure::of(exit, &printed) {
-                None => self.done(&task, before, printed).await,
-                Some(failure) => Tried::Failed(failure),
-            },
-            (Some(Cause::Interruption), End::Lost) => Tried::Interrupted,
-            (Some(Cause::Spent), End::Exit(_) | End::Lost) => Tried::Spent,
-            (_, End::Lost) => {
-                let message = format!("what runs the command was ended by somebody else\n{}", printed.last_lines);
-                Tried::Failed(Failure::new(Category::Transient, message))
-            }
-        };
-        Ok(Outcome { tried, tokens, took: start.elapsed(), until })
-    }
-
-    async fn done(&self, task: &Task, before: &Before, printed: Printed) -> Tried {
-        let (checkout, before) = (self.checkout.clone(), before.clone());
-        let (subject, id) = (task.headline().to_owned(), task.id.to_string());
-        let looked = tokio::task::spawn_blocking(move || checkout.done(&before, &subject, &id)).await;
-        match looked.map_err(anyhow::Error::from).and_then(|changes| changes) {
-            Ok((changes, problem)) => {
-                self.shop.tell_problem(problem);
-                Tried::Done(printed, changes)
-            }
-            Err(error) => Tried::Failed(Failure::new(Category::Transient, format!("{error:#}"))),
-        }
-    }
-
-    /// When the task's own time is over for this worker: soon enough to fail it before its lease ends.
-    fn until(&self, task: &Task) -> Option<Instant> {
-        let (open, seconds) = (task.open_attempt()?, task.timeout_seconds?);
-        let whole = Duration::from_secs(u64::from(seconds));
-        let gone = self.shop.now().since(open.claimed_at + open.stepped_millis);
-        let gone = Duration::from_millis(u64::try_from(gone).unwrap_or_default());
-        Some(Instant::now() + whole.saturating_sub(MARGIN.min(whole / 2)).saturating_sub(gone))
-    }
-
-    fn assignment(&self, task: &Task, held: &Held, number: u32, handoff: &Value, lock: Option<PathBuf>) -> Assignment {
-        let persona = self.shop.ledger.borrow().persona(&self.agent);
-        let kept = || task.kept.as_deref().map(|kept| Value::Object(kept.clone()));
-        let input = json!({
-            "task": task.brief(),
-            "attempt": held.attempt,
-            "try": number,
-            "agent_id": self.agent,
-            "workflow_id": self.shop.workflow,
-            "handoff": handoff,
-            "checkpoint": persona.checkpoint.clone().or_else(kept),
-            "persona_state": persona,
-            "attempts": task.attempts,
-            "bundle": self.shop.settings.handed.input(),
-        });
-        let mark = lock.as_deref().and_then(|lock| std::fs::metadata(lock).ok()).map(|lock| supervise::mark(&lock));
-        let run = format!("{}{}-{}-{number}", mark.unwrap_or_default(), self.shop.run, held.task);
-        let path = task.path.clone().unwrap_or_default();
-        let variables = [
-            ("CALLBOARD_TASK_ID", held.task.to_string()),
-            ("CALLBOARD_TASK_TITLE", task.headline().to_owned()),
-            ("CALLBOARD_TASK_DESCRIPTION", task.description.to_string()),
-            ("CALLBOARD_TASK_PATH", path),
-            ("CALLBOARD_ATTEMPT", held.attempt.to_string()),
-            ("CALLBOARD_TRY", number.to_string()),
-            ("CALLBOARD_AGENT", self.agent.to_string()),
-            ("CALLBOARD_WORKFLOW", self.shop.workflow.clone()),
-            ("COORDINATION_DIR", self.shop.settings.board.to_string_lossy().into_owned()),
-            // The command is to use this board and no server's.
-            ("CALLBOARD_SERVER", String::new()),
-            (supervise::RUN, run),
-            (git::WORKTREE, self.checkout.root().to_string_lossy().into_owned()),
-        ];
-        let handed = self.shop.settings.handed.variables();
-        let variable = |(name, value): (&str, String)| (name.to_owned(), bounded(&value, VARIABLE).replace('\0', " "));
-        Assignment {
-            command: self.command(),
-            environment: variables.into_iter().chain(handed).map(variable).collect::<BTreeMap<_, _>>(),
-            directory: self.checkout.directory().to_owned(),
-            lock,
-            input: input.to_string() + "\n",
-        }
-    }
-
-    /// A program that is named by a path is the one of the agent's own directory, if there is one.
-    fn command(&self) -> Vec<String> {
-        let mut command = self.shop.settings.command.clone();
-        let is_path = |program: &&mut String| program.contains('/') && !Path::new(program.as_str()).is_absolute();
-        if let Some(program) = command.first_mut().filter(is_path)
-            && !self.checkout.directory().join(program.as_str()).exists()
-            && let Some(found) = self.shop.settings.current.join(program.as_str()).to_str()
-        {
-            *program = found.to_owned();
-        }
-        command
-    }
-
-    /// Listens until the command is over, and ends it when there is a reason to.
-    async fn follow(
-        &self,
-        mut child: Child,
-        held: &Held,
-        number: u32,
-        until_own: Option<Instant>,
-        output: &mut Output,
-    ) -> (End, Printed, Option<Cause>) {
-        let (mut look, mut beat) = (interval(LOOK), interval(HEARTBEAT));
-        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let start = Instant::now();
-        let own = until_own.map(|until| until.saturating_duration_since(start));
-        let limit = [self.shop.settings.timeout, own].into_iter().flatten().min();
-        let deadline = limit.map(|limit| start + limit);
-        let mut stop = self.shop.stop.subscribe();
-        let mut cause: Option<Cause> = None;
-        let mut ordered = Urgency::Work;
-        let (mut last_saved, mut unsaved): (Option<Instant>, bool) = (None, false);
-        loop {
-            let seen = *stop.borrow_and_update();
-            if seen >= Urgency::Cut && seen > ordered {
-                ordered = seen;
-                cause = cause.or(Some(Cause::Interruption));
-                child.order(if seen == Urgency::Kill { Order::Kill } else { Order::Terminate }).await;
-            }
-            let end = select! {
-                happened = child.next(output) => match happened {
-                    Happened::Output => continue,
-                    Happened::Started { pid } => {
-                        let log = output.log().path().display().to_string();
-                        self.shop.show.tell(&Event::Running { agent: &self.agent, task: &held.task, r#try: number, pid, log });
-                        continue;
-                    }
-                    Happened::Marked(marked) => {
-                        unsaved |= self.keep(marked, output);
-                        if unsaved && last_saved.is_none_or(|last| last.elapsed() >= BETWEEN_CHECKPOINTS) {
-                            self.save_kept(held, output).await;
-                            (last_saved, unsaved) = (Some(Instant::now()), false);
-                        }
-                        continue;
-                    }
-                    Happened::Over => {
-                        let (end, printed) = child.end(output).await;
-                        // Its last line need not have had an end.
-                        if self.keep(output.take_marked(), output) || unsaved {
-                            self.save_kept(held, output).await;
-                        }
-                        return (end, printed, cause);
-                    }
-                },
-                _ = stop.changed() => continue,
-                _ = look.tick() => {
-                    if unsaved && last_saved.is_none_or(|last| last.elapsed() >= BETWEEN_CHECKPOINTS) {
-                        self.save_kept(held, output).await;
-                        (last_saved, unsaved) = (Some(Instant::now()), false);
-                    }
-                    self.reason_to_end(held).await
-                }
-                _ = beat.tick() => { self.heartbeat(held).await; None }
-                () = until(deadline), if cause.is_none() => limit.map(Cause::Timeout),
-                // With every look anew, as others' tries use it up, too.
-                () = until(self.shop.time_ends()), if cause.is_none() => {
-                    self.shop.spent(OUT_OF_TIME.to_owned());
-                    Some(Cause::Spent)
-                }
-            };
-            if let (Some(end), None) = (end, &cause) {
-                cause = Some(end);
-                child.order(Order::Terminate).await;
-            }
-        }
-    }
-
-    /// The newest of what the command marked. Answers whether there is something to save.
-    fn keep(&self, marked: Vec<Marked>, output: &mut Output) -> bool {
-        let mut kept = false;
-        for one in marked {
-            let one = one.and_then(|state| self.shop.ledger.borrow_mut().keep(&self.agent, state, self.shop.now()));
-            match one {
-                Ok(()) => kept = true,
-                Err(reason) => output.note(&format!("a checkpoint was not kept: {reason}")),
-            }
-        }
-        kept
-    }
-
-    async fn save_kept(&self, held: &Held, output: &mut Output) {
-        match self.save(Some(held), Spent::default()).await {
-            Ok(()) => self.shop.show.tell(&Event::Checkpoint { agent: &self.agent, task: &held.task }),
-            Err(error) => output.note(&format!("a checkpoint was not kept: {error:#}")),
-        }
-    }
-
     /// With the time since the last one charged, so that a worker that is killed has not worked for nothing.
     async fn heartbeat(&self, held: &Held) {
         let beating = json!({"agent_id": self.agent, "task_id": held.task, "attempt": held.attempt});
@@ -872,18 +614,7 @@ impl Worker {
     }
 }
 
-async fn until(time: Option<Instant>) {
-    match time {
-        Some(time) => tokio::time::sleep_until(time).await,
-        None => std::future::pending().await,
-    }
-}
-
 fn is_completed(task: &Task, agent: &AgentId, attempt: u32) -> bool {
     let own = |one: &Attempt| one.number == attempt && one.agent == *agent;
     task.attempts.iter().any(|one| own(one) && one.outcome == Some(Ended::Done))
-}
-
-fn is_refusal(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(CallError::Refused(_)))
 }
