@@ -24,9 +24,10 @@ pub struct Breaker {
 }
 
 impl Breaker {
-    /// For `command`, as it was left if it is the same.
+    /// For `command`, as it was left if it is the same. One that had given up begins anew: whoever goes on has mended what
+    /// the command failed of.
     pub fn of(command: &str, known: Option<Self>) -> Self {
-        let known = known.filter(|known| known.command == command);
+        let known = known.filter(|known| known.command == command && !known.has_given_up());
         known.unwrap_or_else(|| Self { command: command.to_owned(), ..Self::default() })
     }
 
@@ -84,16 +85,17 @@ mod tests {
     }
 
     #[test]
-    fn it_gives_up_in_the_end_and_does_not_judge_another_command() {
+    fn it_gives_up_in_the_end_and_judges_neither_another_command_nor_one_that_was_mended() {
         let mut breaker = Breaker::of("c", None);
         let mut now = Timestamp::from_millis(0);
         while !breaker.has_given_up() {
+            assert_eq!(Breaker::of("c", Some(breaker.clone())), breaker);
+            assert_eq!(Breaker::of("d", Some(breaker.clone())).failures, 0);
             breaker.failed(1, now);
             now = now + breaker.left(now);
         }
         assert_eq!(breaker.pauses, PAUSES + 1);
-        assert_eq!(Breaker::of("c", Some(breaker.clone())), breaker);
-        assert_eq!(Breaker::of("d", Some(breaker)).failures, 0);
+        assert_eq!(Breaker::of("c", Some(breaker)), Breaker::of("c", None));
     }
 
     #[test]

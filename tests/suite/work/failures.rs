@@ -77,6 +77,28 @@ fn a_command_that_fails_every_time_is_left_alone() {
 }
 
 #[test]
+fn a_command_that_was_mended_after_the_worker_gave_it_up_is_run_again() {
+    for (breaker, reached) in [("1", 4), ("0", 4), ("0", 1)] {
+        let board = Board::new();
+        add(&board, &["a", "b"]);
+        let mut options = vec!["--workflow", "w", "--breaker", "1", "--retries", "0", "--continue-on-error"];
+        let mut worker = Worker::start(&board, &options, "[ -e mended ]");
+        worker.tells("paused");
+        worker.kill();
+        // Minutes later.
+        let mut state = board.cli_ok("get_checkpoint", json!({"workflow_id": "w"}))["checkpoint"]["state"].clone();
+        state["metrics"]["breaker"]["pauses"] = json!(reached);
+        board.cli_ok("save_checkpoint", json!({"workflow_id": "w", "state": state}));
+        fs::write(board.base().join("mended"), "").unwrap();
+        options[3] = breaker;
+        let mut worker = Worker::start(&board, &[&options[..], &["--continue", "--max-tasks", "1"]].concat(), "[ -e mended ]");
+        let (summary, status) = worker.ends();
+        assert_eq!((&summary["done"], status.code()), (&json!(1), Some(0)), "{summary}");
+        assert!(worker.told.iter().all(|told| told["event"] != "paused"), "{:#?}", worker.told);
+    }
+}
+
+#[test]
 fn floods_endless_lines_and_what_is_no_text_are_borne() {
     let board = Board::new();
     add(&board, &["flood", "line", "bytes", "nothing", "both"]);
