@@ -244,6 +244,7 @@ impl Checkout {
                 own.keep(reference, commit)?;
             }
         }
+        own.end_half_done(reference)?;
         if self.place().branch.as_ref() != Some(&own.branch) {
             git(&root, ["checkout", "--quiet", "--force", &own.branch])?;
         }

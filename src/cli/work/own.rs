@@ -16,6 +16,16 @@ const WORKTREES: &str = "worktrees";
 const BRANCHES: &str = "callboard";
 /// Names that are tried for one commit.
 const NAMES: u32 = 100;
+/// What git keeps, in a worktree's own directory, of a rebase or of patches that are being applied.
+const HALF_DONE: [&str; 2] = ["rebase-merge", "rebase-apply"];
+/// In these, commits that may have no other name: where it began, and what was uncommitted then.
+const NAMING: [&str; 2] = ["orig-head", "autostash"];
+/// The same of a merge.
+const MERGE_AUTOSTASH: &str = "MERGE_AUTOSTASH";
+/// No commit's name has more bytes.
+const ONE_LINE: u64 = 100;
+/// How the names of what it keeps of a search begin.
+const BISECT: &str = "BISECT_";
 
 #[derive(Debug)]
 pub struct Own {
@@ -68,6 +78,10 @@ impl Own {
     /// At `head`, or else where the branch is, or begins. What lies in its place is moved away, and where to is answered. A
     /// commit that nothing would name any more is kept as `reference`.
     pub fn make(&self, reference: &str, head: Option<&str>) -> anyhow::Result<Option<PathBuf>> {
+        // A rebase that is not ended keeps the branch, wherever its worktree is.
+        if let Err(error) = self.end_half_done(reference) {
+            tracing::warn!(error = format!("{error:#}"), "what a task has begun is not ended");
+        }
         let away = self.move_away()?;
         let made = self.make_in_free_place(reference, head);
         made.with_context(|| match &away {
@@ -123,6 +137,35 @@ impl Own {
             locks.iter().filter(|lock| lock.symlink_metadata().is_ok()).try_for_each(fs::remove_file)?;
         }
         Ok(())
+    }
+
+    /// Ends what a task has begun and not ended, as a rebase or a merge: git would go on with it in a later one's name, and
+    /// set the branch back to what that one never saw. Commits that only this named are kept as `reference`. Git's own
+    /// commands would put what was uncommitted among the stashes of the whole repository, and end no search while a merge is
+    /// in conflict.
+    pub fn end_half_done(&self, reference: &str) -> anyhow::Result<()> {
+        let Some(kept) = self.kept() else { return Ok(()) };
+        let naming = HALF_DONE.iter().flat_map(|dir| NAMING.map(|name| Path::new(dir).join(name)));
+        for path in naming.chain([MERGE_AUTOSTASH.into()]).map(|name| kept.join(name)) {
+            let is_short = path.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() <= ONE_LINE);
+            let commit = if is_short { fs::read_to_string(path)? } else { continue };
+            if self.is_within(commit.trim(), commit.trim()) {
+                self.keep_unless_named(reference, commit.trim())?;
+            }
+        }
+        for entry in fs::read_dir(&kept)? {
+            let (path, name) = {
+                let entry = entry?;
+                (entry.path(), entry.file_name())
+            };
+            if HALF_DONE.iter().any(|dir| name == *dir) {
+                fs::remove_dir_all(path)?;
+            } else if name == MERGE_AUTOSTASH || name.as_bytes().starts_with(BISECT.as_bytes()) {
+                fs::remove_file(path)?;
+            }
+        }
+        // Of merges and reverts, too.
+        git(&self.path, ["cherry-pick", "--quit"]).map(drop)
     }
 
     /// What the repository knows of a worktree in this place that is gone. Of all others it keeps what it knows: a disk

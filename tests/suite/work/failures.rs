@@ -91,7 +91,8 @@ fn a_command_that_was_mended_after_the_worker_gave_it_up_is_run_again() {
         board.cli_ok("save_checkpoint", json!({"workflow_id": "w", "state": state}));
         fs::write(board.base().join("mended"), "").unwrap();
         options[3] = breaker;
-        let mut worker = Worker::start(&board, &[&options[..], &["--continue", "--max-tasks", "1"]].concat(), "[ -e mended ]");
+        let mut worker =
+            Worker::start(&board, &[&options[..], &["--continue", "--max-tasks", "1"]].concat(), "[ -e mended ]");
         let (summary, status) = worker.ends();
         assert_eq!((&summary["done"], status.code()), (&json!(1), Some(0)), "{summary}");
         assert!(worker.told.iter().all(|told| told["event"] != "paused"), "{:#?}", worker.told);

@@ -298,3 +298,36 @@ fn a_repository_inside_the_worktree_of_a_completed_task_is_told_of() {
     assert!(problems.contains(inside.to_str().unwrap()) && !problems.contains("later"), "{problems}");
     assert!(inside.join("inner.txt").is_file());
 }
+
+#[test]
+fn what_a_task_has_begun_in_git_is_ended_with_it() {
+    let board = Board::new();
+    begin(&board);
+    add(&board, &["rebase", "merge", "search", "pick", "nested", "last"]);
+    let script = r#"git() { command git -c user.name=t -c user.email=t@t -c core.editor=true "$@"; }
+        other() { git checkout -q -b $1; echo $1 > shared.txt; git commit -q -am $1; git checkout -q callboard/w-1; }
+        own() { echo mine > shared.txt; git commit -q -am mine; }
+        case $CALLBOARD_TASK_ID in
+        rebase) echo x > tracked.txt; git add .; git commit -q -m tracked; other side; own
+            echo stashed > tracked.txt; git rebase --autostash side; exit 78;;
+        merge) git merge -q -s ours --no-commit side; exit 78;;
+        search) git bisect start -q; git bisect bad; exit 78;;
+        pick) own; git cherry-pick side~1 side; exit 78;;
+        nested) own; git rebase side; git init -q sub; exit 78;;
+        esac
+        git rebase --abort || git merge --abort || git cherry-pick --abort || git bisect bad && exit 78
+        echo x > last.txt"#;
+    let options = ["--worktree", "--workflow", "w", "--continue-on-error", "--breaker", "0"];
+    let mut worker = Worker::start(&board, &options, script);
+    let (summary, _) = worker.ends();
+    assert_eq!((&summary["done"], &summary["parked"]), (&json!(1), &json!(5)), "{summary} {}", problems(&worker));
+    assert_eq!(files(&board, "callboard/w-1"), ["last.txt", "shared.txt"]);
+    let commit = board.task("last")["result"]["commit"].as_str().unwrap().to_owned();
+    assert_eq!(git(&board, &["log", "--format=%s", &format!("{commit}~1")]), "first\n");
+    assert_eq!(git(&board, &["rev-list", "--count", &commit]), "2\n");
+    let kept = git(&board, &["for-each-ref", "--format=%(refname)", "refs/callboard/rebase"]);
+    let stashed = |name: &&str| git(&board, &["show", &format!("{name}:tracked.txt")]) == "stashed\n";
+    let with_tracked = |name: &&str| files(&board, name).contains(&"tracked.txt".to_owned());
+    assert!(kept.lines().filter(with_tracked).any(|name| stashed(&name)), "{kept}");
+    assert_eq!(git(&board, &["stash", "list"]), "");
+}
