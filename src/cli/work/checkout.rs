@@ -273,12 +273,17 @@ impl Checkout {
         Ok(None)
     }
 
-    /// A commit needs a name, and a machine may have none.
+    /// A commit needs a name and an address, and a machine may have either or none.
     fn git_as_someone(&self, arguments: &[&str]) -> anyhow::Result<String> {
         let root = self.root();
         let mut all = Vec::new();
-        if git(&root, ["config", "user.email"]).is_err() {
-            all.extend(["-c", "user.name=callboard", "-c", "user.email=callboard@localhost"]);
+        for (name, unless_set) in
+            [("user.name", "user.name=callboard"), ("user.email", "user.email=callboard@localhost")]
+        {
+            if git(&root, ["config", name]).is_ok_and(|set| !set.trim().is_empty()) {
+                continue;
+            }
+            all.extend(["-c", unless_set]);
         }
         all.extend(arguments);
         git(&root, all)

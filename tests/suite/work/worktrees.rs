@@ -217,6 +217,25 @@ fn what_cannot_be_committed_is_not_done() {
 }
 
 #[test]
+fn whoever_has_but_a_name_or_an_address_can_commit() {
+    for (setting, value, author) in [
+        ("user.email", "ann@example.org", "callboard <ann@example.org>"),
+        ("user.name", "Ann", "Ann <callboard@localhost>"),
+        ("user.name", "", "callboard <callboard@localhost>"),
+    ] {
+        let board = Board::new();
+        begin(&board);
+        // Nothing is made up of what the machine is called, and who is logged in.
+        git(&board, &["config", "user.useConfigOnly", "true"]);
+        git(&board, &["config", setting, value]);
+        add(&board, &["a"]);
+        let (summary, status) = Worker::start(&board, &["--worktree", "--workflow", "w"], "echo a > a.txt").ends();
+        assert!(status.success(), "{setting}: {summary}");
+        assert_eq!(git(&board, &["log", "-1", "--format=%an <%ae>", "callboard/w-1"]), format!("{author}\n"));
+    }
+}
+
+#[test]
 fn what_is_typed_to_stop_the_work_does_not_reach_git() {
     let board = Board::new();
     begin(&board);
