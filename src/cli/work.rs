@@ -318,6 +318,8 @@ async fn work(session: &Session, arguments: &Arguments, command: Vec<String>) ->
         run: format!("{:x}", RandomState::new().hash_one(std::process::id())),
         batches: Cell::new(0),
         seconds_left: Cell::new(None),
+        attempts_begun: Cell::new(0),
+        attempts_bound: Cell::new(None),
         running: RefCell::default(),
         is_spent: Cell::new(false),
     });

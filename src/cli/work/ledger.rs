@@ -88,6 +88,13 @@ pub enum PersonaStatus {
     Waiting,
 }
 
+impl Persona {
+    /// What it is at, or was at last.
+    pub fn is_at(&self, task: &TaskId, attempt: u32) -> bool {
+        self.task.as_ref() == Some(task) && self.task_attempt == attempt
+    }
+}
+
 impl Ledger {
     pub fn new(known: Option<ExecutionState>, command: &str, agents: usize) -> Self {
         let state = known.unwrap_or_else(|| ExecutionState {
@@ -131,12 +138,16 @@ impl Ledger {
         }
     }
 
+    /// Whether it was interrupted in a try of that attempt.
+    pub fn goes_on(&self, agent: &AgentId, task: &TaskId, attempt: u32) -> bool {
+        let persona = self.persona(agent);
+        persona.is_at(task, attempt) && persona.status == PersonaStatus::Running
+    }
+
     /// A try begins, or one that was interrupted goes on: then it is not counted again. Answers its number.
     pub fn begin(&mut self, agent: &AgentId, task: &TaskId, attempt: u32, now: Timestamp) -> (u32, Spent) {
-        let mut persona = self.persona(agent);
-        let is_same = persona.task.as_ref() == Some(task) && persona.task_attempt == attempt;
-        let goes_on = is_same && persona.status == PersonaStatus::Running;
-        if !is_same {
+        let (mut persona, goes_on) = (self.persona(agent), self.goes_on(agent, task, attempt));
+        if !persona.is_at(task, attempt) {
             persona = Persona { tokens_used: persona.tokens_used, ..Persona::default() };
             self.state.retry_counts.remove(task.as_str());
         }

@@ -65,6 +65,9 @@ pub struct Shop {
     pub batches: Cell<u64>,
     /// What the workflow's tries may still take, if it has a bound.
     pub seconds_left: Cell<Option<u64>>,
+    /// Tries that the workflow has begun, and how many it may begin in all, if it has a bound.
+    pub attempts_begun: Cell<u64>,
+    pub attempts_bound: Cell<Option<u64>>,
     /// Since when the time of each try that runs is not charged to the workflow.
     pub running: RefCell<BTreeMap<AgentId, Instant>>,
     /// The workflow's budget is the reason to stop.
@@ -119,8 +122,26 @@ impl Shop {
         for saved in reply["results"].as_array().into_iter().flatten().chain([reply]) {
             if saved["spent"].is_object() {
                 self.seconds_left.set(saved["remaining"]["seconds"].as_u64());
+                // Of what begins just now the board need not know yet.
+                let begun = saved["spent"]["attempts"].as_u64().unwrap_or_default();
+                self.attempts_begun.set(self.attempts_begun.get().max(begun));
+                self.attempts_bound.set(saved["remaining"]["attempts"].as_u64().map(|left| begun + left));
             }
         }
+    }
+
+    /// Counts a try that is about to begin, unless the workflow may begin no more. The board counts it, too, but several
+    /// agents begin before it answers one of them.
+    pub fn begins_attempt(&self) -> bool {
+        let begun = self.attempts_begun.get();
+        let may_begin = self.attempts_bound.get().is_none_or(|bound| begun < bound);
+        self.attempts_begun.set(begun + u64::from(may_begin));
+        may_begin
+    }
+
+    /// The board refused to have it begin.
+    pub fn takes_attempt_back(&self) {
+        self.attempts_begun.set(self.attempts_begun.get().saturating_sub(1));
     }
 
     /// Several writing operations in one durable write, once, however often it must be tried.

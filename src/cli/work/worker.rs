@@ -34,6 +34,7 @@ const HEARTBEAT: Duration = Duration::from_secs(20);
 /// Bytes of the message of a failure.
 const MESSAGE: usize = 4 << 10;
 const OUT_OF_TIME: &str = "the workflow's budget of time is spent";
+const OUT_OF_ATTEMPTS: &str = "the workflow's budget of attempts is spent";
 
 pub struct Worker {
     pub agent: AgentId,
@@ -202,6 +203,11 @@ impl Worker {
                 return self.release(&held, "the worker was stopped before it began", Spent::default()).await;
             }
             has_begun = true;
+            let is_counted = !self.shop.ledger.borrow().goes_on(&self.agent, &held.task, held.attempt);
+            if is_counted && !self.shop.begins_attempt() {
+                self.shop.spent(OUT_OF_ATTEMPTS.to_owned());
+                return self.release(&held, OUT_OF_ATTEMPTS, Spent::default()).await;
+            }
             let (agent, now) = (&self.agent, self.shop.now());
             let (number, spent) = self.shop.ledger.borrow_mut().begin(agent, &held.task, held.attempt, now);
             let saving = self.shop.saving(Some(agent), Some(&held), spent);
@@ -209,6 +215,9 @@ impl Worker {
             let begun =
                 self.shop.batch(&self.caller(), vec![("start_task", starting), ("save_checkpoint", saving)]).await;
             if let Err(CallError::Refused(refusal)) = &begun {
+                if is_counted {
+                    self.shop.takes_attempt_back();
+                }
                 if self.is_lost(&held).await {
                     return self.lost(&held, &refusal.to_string(), Spent::default()).await;
                 }
@@ -226,7 +235,7 @@ impl Worker {
     /// How the checkout is before a task; what another task has left there goes, so that it is not taken for this one's.
     async fn before(&self, held: &Held) -> anyhow::Result<Before> {
         let persona = self.shop.ledger.borrow().persona(&self.agent);
-        let goes_on = persona.task.as_ref() == Some(&held.task) && persona.task_attempt == held.attempt;
+        let goes_on = persona.is_at(&held.task, held.attempt);
         let left = if goes_on { None } else { self.left_behind(persona).await };
         let (checkout, agent, head, now) =
             (self.checkout.clone(), self.agent.clone(), held.head.clone(), self.shop.now());

@@ -319,6 +319,21 @@ fn a_budget_of_attempts_leaves_the_other_tasks_to_others() {
 }
 
 #[test]
+fn agents_that_begin_at_once_keep_within_a_budget_of_attempts() {
+    for (budget, script, done) in [("1", "true", 1), ("4", "false", 0)] {
+        let board = Board::new();
+        add(&board, &["a", "b", "c", "d", "e", "f"]);
+        let options = ["--agents", "3", "--workflow", "w", "--retries", "9", "--backoff", "0", "--breaker", "0"];
+        let more = ["--attempt-budget", budget];
+        let (summary, status) = Worker::start(&board, &[&options[..], &more].concat(), script).ends();
+        assert_eq!((&summary["done"], status.code()), (&json!(done), Some(1)), "{summary}");
+        assert!(summary["reason"].as_str().unwrap().contains("budget"), "{summary}");
+        let budget: u64 = budget.parse().unwrap();
+        assert_eq!((&summary["tries"], &summary["spent"]["attempts"]), (&json!(budget), &json!(budget)), "{summary}");
+    }
+}
+
+#[test]
 fn after_its_longest_time_a_worker_ends_its_task_and_claims_no_other() {
     let board = Board::new();
     add(&board, &["a", "b"]);
