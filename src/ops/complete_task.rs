@@ -123,9 +123,12 @@ fn kept(task: &Task, late: &Attempt, result: Arc<TaskResult>) -> Rejected {
         status: task.status,
         holder: task.open_attempt().map(|open| open.agent.clone()),
         kept: Some(true),
-        next: match task.run {
-            None => "get_task shows it; claim other work with claim_task",
-            Some(_) => "get_run shows it; claim another with claim_run",
+        next: match (&task.run, task.status) {
+            (Some(_), _) => "get_run shows it; claim another with claim_run",
+            (None, TaskStatus::Failed) if late.outcome == Some(Outcome::Expired) && late.number == task.attempt => {
+                "get_task shows it; after a leader's retry_task, and before anybody claims the task, complete_task again is taken"
+            }
+            (None, _) => "get_task shows it; claim other work with claim_task",
         },
     };
     let is_new = late.late_result.as_ref() != Some(&result);

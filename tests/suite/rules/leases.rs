@@ -283,3 +283,18 @@ fn a_heartbeat_names_no_attempt_that_is_not_held_and_says_when_its_note_is_lost(
     world.call("heartbeat", current).replies(json!({"task_id": "t", "warning": null}));
     assert_eq!(world.attempt("t").note.as_deref(), Some("new"));
 }
+
+#[test]
+fn a_result_kept_after_the_last_attempt_is_taken_once_the_task_is_retried() {
+    let mut world = World::new().agent("a1").task_with("t", json!({"max_attempts": 1})).claimed("a1", "t");
+    world.at(30 * MINUTE);
+    assert_eq!(world.status("t"), TaskStatus::Failed);
+    let late = json!({"task_id": "t", "output": "late"});
+    let message = world.by("a1").call("complete_task", late.clone()).refuses("attempt_over");
+    for part in ["not taken, but kept", "get_task", "retry_task", "complete_task again is taken"] {
+        assert!(message.contains(part), "{message}");
+    }
+    world.nobody().call("retry_task", json!({"task_id": "t"})).expect("a leader wants it");
+    world.by("a1").call("complete_task", late).replies(json!({"success": true}));
+    assert_eq!(world.status("t"), TaskStatus::Done);
+}
