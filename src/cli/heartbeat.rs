@@ -20,7 +20,7 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     session.show(&reply, |page| match serde_json::from_value(reply["lease_until"].clone()) {
         Ok(until) => {
             let until = page.when(until);
-            page.line(format_args!("the lease of {} ends {until}", text(&reply["task_id"])));
+            page.line(format_args!("the lease of {} ends {until}", text(&reply["task_id"]) + &text(&reply["run_id"])));
         }
         Err(_) => page.line("heard; you hold no task"),
     })?;

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -7,6 +9,7 @@ use crate::state::event::Event;
 use crate::state::id::TaskId;
 use crate::state::limit;
 use crate::state::refusal::Refusal;
+use crate::state::task::Task;
 use crate::state::time::{SECOND, Timestamp};
 
 pub struct Heartbeat;
@@ -26,6 +29,9 @@ pub struct Reply {
     success: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     task_id: Option<TaskId>,
+    /// In its place when you hold a run
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_id: Option<TaskId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lease_until: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,17 +79,20 @@ impl Operation for Heartbeat {
     }
 
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
-        let current = || Ok(state.known_agent(call.agent()?)?.current_task.clone());
-        let task_id = params.task_id.as_deref().map_or_else(current, |id| TaskId::checked(id).map(Some))?;
-        let attempt = task_id.as_ref().and_then(|id| state.task(id)?.open_attempt());
+        let current = || state.known_agent(call.agent()?).map(|agent| agent.current_task.clone());
+        let held = noted_task(params, state, call)?.map_or_else(current, |id| Ok(Some(id)))?;
+        let lease_until = held.as_ref().and_then(|id| Some(state.task(id)?.open_attempt()?.lease_until));
+        let is_run = held.as_ref().and_then(|id| state.task(id)).is_some_and(|task| task.run.is_some());
+        let (task_id, run_id) = if is_run { (None, held) } else { (held, None) };
         let warning = params.note.as_ref().filter(|_| task_id.is_none()).map(|_| NOT_KEPT);
-        Ok(Reply { success: true, lease_until: attempt.map(|attempt| attempt.lease_until), task_id, warning })
+        Ok(Reply { success: true, task_id, run_id, lease_until, warning })
     }
 }
 
-const NOT_KEPT: &str = "the note was not kept: you hold no task that it could be about";
+const NOT_KEPT: &str =
+    "the note was not kept: you hold no task that it could be about; report_run takes the note of a run";
 
-/// The named task; for a note or an attempt without one what the agent holds.
+/// The named task; for a note or an attempt without one what the agent holds. A run takes its notes with report_run.
 fn noted_task(params: &Params, state: &State, call: &Call) -> Result<Option<TaskId>, Refusal> {
     if let Some(id) = &params.task_id {
         return TaskId::checked(id).map(Some);
@@ -92,11 +101,12 @@ fn noted_task(params: &Params, state: &State, call: &Call) -> Result<Option<Task
         return Ok(None);
     }
     let agent = state.known_agent(call.agent()?)?;
-    let is_meant = |id: &&TaskId| {
-        let open = state.task(id).and_then(|task| task.open_attempt());
-        params.attempt.is_none_or(|number| open.is_some_and(|open| open.number == number))
-    };
-    // Of one that holds several it is the current one, unless another has that attempt.
-    let meant = agent.current_task.iter().chain(&agent.current_tasks).find(is_meant).or(agent.current_task.as_ref());
-    if params.attempt.is_some() && meant.is_none() { Err(Refusal::HoldsNothing) } else { Ok(meant.cloned()) }
+    let mut held = agent.current_tasks.iter().rev().filter_map(|id| state.task(id)).filter(|task| task.run.is_none());
+    let is_meant = |task: &&Arc<Task>| params.attempt.is_none_or(|number| task.attempt == number);
+    // Of one that holds several it is the newest, unless another has that attempt.
+    let meant = held.clone().find(is_meant).or_else(|| held.next());
+    match meant {
+        None if params.attempt.is_some() => Err(Refusal::HoldsNothing),
+        _ => Ok(meant.map(|task| task.id.clone())),
+    }
 }

@@ -298,3 +298,18 @@ fn a_result_kept_after_the_last_attempt_is_taken_once_the_task_is_retried() {
     world.by("a1").call("complete_task", late).replies(json!({"success": true}));
     assert_eq!(world.status("t"), TaskStatus::Done);
 }
+
+#[test]
+fn a_heartbeat_names_the_task_that_it_was_for() {
+    let mut world = World::new().agent_with("a1", json!({"max_concurrent": 2})).task("t").task("u");
+    world.claim("a1", "t");
+    world.at(30 * MINUTE);
+    for task in ["t", "u"] {
+        world.claim("a1", task);
+    }
+    let older = json!({"attempt": 2, "note": "half way"});
+    world.by("a1").call("heartbeat", older).replies(json!({"task_id": "t"}));
+    assert_eq!(world.attempt("t").note.as_deref(), Some("half way"));
+    world.call("heartbeat", json!({"note": "begun"})).replies(json!({"task_id": "u"}));
+    world.call("heartbeat", json!({})).replies(json!({"task_id": "u"}));
+}
