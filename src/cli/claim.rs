@@ -43,7 +43,8 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
 fn empty_handed(page: &mut Page, reply: &Value, wording: &Wording) {
     page.line(text(&reply["message"]));
     for held in reply["holding"].as_array().into_iter().flatten() {
-        page.line(format_args!("{} (attempt {})", text(&held["task"]), held["attempt"]));
+        let id = format!("{}{}", text(&held["task"]), text(&held["run"]));
+        page.line(format_args!("{id} (attempt {})", held["attempt"]));
     }
     page.field("reason", text(&reply["reason"]));
     page.field("verdict", text(&reply["verdict"]));

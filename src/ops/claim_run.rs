@@ -1,14 +1,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::claim_task::{answered_again, claimed, may_not_claim, spent};
+use super::claim_task::{Held, answered_again, claimed, held, may_not_claim, spent};
 use super::get_run::RunView;
 use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Toolset};
 use crate::state::State;
 use crate::state::agent::Agent;
 use crate::state::claim::Verdict;
 use crate::state::event::Event;
-use crate::state::id::TaskId;
 use crate::state::limit;
 use crate::state::refusal::Refusal;
 use crate::state::run::Runner;
@@ -72,12 +71,6 @@ pub struct Empty {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     holding: Vec<Held>,
     next: &'static str,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct Held {
-    run: TaskId,
-    attempt: u32,
 }
 
 impl Operation for ClaimRun {
@@ -155,8 +148,7 @@ fn has_new_stop(params: &Params, agent: &Agent, state: &State) -> bool {
 
 fn empty(params: &Params, agent: &Agent, state: &State) -> Empty {
     let (demands_unmet, missing) = state.runs_unmet(agent, runner(params));
-    let held = agent.current_tasks.iter().filter_map(|id| state.task(id));
-    let holding: Vec<_> = held.map(|task| Held { run: task.id.clone(), attempt: task.attempt }).collect();
+    let holding = held(agent, state);
     let pending = state.runs().pending();
     let (verdict, message, next) = if state.board().paused.is_some() {
         (Verdict::Paused, "claims are paused".to_owned(), "finish what you hold, and ask again later")
@@ -165,7 +157,11 @@ fn empty(params: &Params, agent: &Agent, state: &State) -> Empty {
         (Verdict::Spent, message, next)
     } else if !agent.has_room() {
         let message = "you hold as much as your max_concurrent allows".to_owned();
-        (Verdict::Wait, message, "report_run how it goes; claim_run with wait_seconds also brings requests to stop")
+        let next = match holding.iter().all(Held::is_task) {
+            true => "continue or complete your task, then claim_run again",
+            false => "report_run how it goes; claim_run with wait_seconds also brings requests to stop",
+        };
+        (Verdict::Wait, message, next)
     } else if demands_unmet > 0 {
         let message = format!("{demands_unmet} pending runs demand what you have not: see missing");
         (Verdict::Unsuited, message, "claim_run again with wait_seconds: 50, or register with what is missing")

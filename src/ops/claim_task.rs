@@ -57,9 +57,13 @@ pub struct Claimed {
     handoff: Option<Handoff>,
 }
 
+/// Either a task or a run.
 #[derive(Serialize, JsonSchema)]
 pub struct Held {
-    task: TaskId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<TaskId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<TaskId>,
     attempt: u32,
 }
 
@@ -245,7 +249,7 @@ impl Operation for ClaimTask {
         let own =
             params.task_id.as_deref().is_some_and(|id| agent.current_tasks.iter().any(|held| held.as_str() == id));
         if own || !agent.has_room() {
-            return Ok(holding(agent, state));
+            return Ok(holding("you hold work already", agent, state));
         }
         let scope = params.scope.as_deref().filter(|scope| *scope != "all");
         let why = state.empty_handed(agent, scope, call.now);
@@ -298,16 +302,31 @@ pub(super) fn claimed(task: &Task, agent: &Agent, call: &Call) -> Event {
     }
 }
 
-fn holding(agent: &Agent, state: &State) -> Reply {
-    let held = |id: &TaskId| {
-        let attempt = state.task(id).map_or(0, |task| task.attempt);
-        Held { task: id.clone(), attempt }
+fn holding(message: &'static str, agent: &Agent, state: &State) -> Reply {
+    let holding = held(agent, state);
+    let next = match holding.iter().any(Held::is_task) {
+        true => "continue or complete it; a subagent registers its own agent_id",
+        false => "go on with your run, and report_run how it goes; a subagent registers its own agent_id",
     };
-    Reply::Holding {
-        success: false,
-        message: "you hold work already",
-        holding: agent.current_tasks.iter().map(held).collect(),
-        next: "continue or complete it; a subagent registers its own agent_id",
+    Reply::Holding { success: false, message, holding, next }
+}
+
+/// All that the agent holds, tasks and runs.
+pub(super) fn held(agent: &Agent, state: &State) -> Vec<Held> {
+    let held = agent.current_tasks.iter().filter_map(|id| state.task(id));
+    held.map(|task| {
+        let (id, attempt) = (Some(task.id.clone()), task.attempt);
+        match task.run {
+            None => Held { task: id, run: None, attempt },
+            Some(_) => Held { task: None, run: id, attempt },
+        }
+    })
+    .collect()
+}
+
+impl Held {
+    pub(super) fn is_task(&self) -> bool {
+        self.task.is_some()
     }
 }
 

@@ -516,7 +516,8 @@ impl Simulation {
                     told.push((text(&reply["task"]["id"]), reply["attempt"].as_u64().unwrap()));
                 }
                 for held in reply["holding"].as_array().into_iter().flatten() {
-                    told.push((text(&held["task"]), held["attempt"].as_u64().unwrap()));
+                    let id = held.get("task").unwrap_or(&held["run"]);
+                    told.push((text(id), held["attempt"].as_u64().unwrap()));
                 }
                 for (task, attempt) in told {
                     let owner = self.ledger.claimed.entry((task.clone(), attempt)).or_insert_with(|| agent.clone());

@@ -557,3 +557,28 @@ fn a_run_is_given_to_one_of_two_processes_under_a_name() {
     world.kill("first").through("second").call("claim_run", ask.clone()).replies(json!({"already": true}));
     world.through("third").call("claim_run", ask).refuses("agent_in_use");
 }
+
+#[test]
+fn whoever_may_hold_either_is_told_which_it_holds() {
+    let mut world = World::new().agent("r1").agent("w1").task("t");
+    let run = create(&mut world, json!({}));
+    assert_eq!(claim(&mut world, "r1")["success"], true);
+    let held = world.by("r1").call("claim_task", json!({})).expect("answered");
+    assert_eq!(held["holding"], json!([{"run": run, "attempt": 1}]));
+    assert!(held["next"].as_str().is_some_and(|next| next.contains("report_run")), "{held}");
+    world.call("heartbeat", json!({})).replies(json!({"run_id": run, "task_id": null, "warning": null}));
+    let noted = world.call("heartbeat", json!({"note": "half"})).replies(json!({"run_id": run, "task_id": null}));
+    assert!(noted["warning"].as_str().is_some_and(|warning| warning.contains("report_run")), "{noted}");
+    world.call("heartbeat", json!({"attempt": 1})).refuses("holds_nothing");
+    world.claim("w1", "t");
+    let held = claim(&mut world, "w1");
+    assert_eq!(held["holding"], json!([{"task": "t", "attempt": 1}]));
+    assert!(held["next"].as_str().is_some_and(|next| next.contains("complete your task")), "{held}");
+    let mut world = world.agent_with("both", json!({"max_concurrent": 2})).task("u");
+    let second = create(&mut world, json!({}));
+    world.claim("both", "u");
+    assert_eq!(claim(&mut world, "both")["run"]["run_id"], *second);
+    let beat = world.by("both").call("heartbeat", json!({"note": "of the task"}));
+    beat.replies(json!({"task_id": "u", "run_id": null, "warning": null}));
+    assert_eq!(world.attempt("u").note.as_deref(), Some("of the task"));
+}
