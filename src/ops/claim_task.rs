@@ -195,6 +195,7 @@ impl Operation for ClaimTask {
                 agent.has_room()
                     && state.unacted_claim(agent).is_none()
                     && state.is_to_wait(agent, params.scope.as_deref(), call.now)
+                    && !state.waits_for_itself(agent, params.scope.as_deref(), call.now)
             })
     }
 
@@ -253,6 +254,9 @@ impl Operation for ClaimTask {
         }
         let scope = params.scope.as_deref().filter(|scope| *scope != "all");
         let why = state.empty_handed(agent, scope, call.now);
+        if why.verdict == Verdict::Wait && state.waits_for_itself(agent, scope, call.now) {
+            return Ok(holding("there is nothing for you but what you hold", agent, state));
+        }
         let (mut message, next) = advice(&why, scope, agent, state);
         if params.exclusive_files && state.ready_count() > 0 && why.verdict == Verdict::Wait {
             message.push_str("; the files of those that are ready are held by others");

@@ -229,10 +229,7 @@ impl State {
 
     /// Why `agent` gets nothing of `scope`.
     pub fn empty_handed(&self, agent: &Agent, scope: Option<&str>, now: Timestamp) -> EmptyHanded {
-        let outlook = match scope.filter(|scope| *scope != "all") {
-            Some(scope) => self.outlook_in(scope, agent),
-            None => self.outlook(agent),
-        };
+        let outlook = self.outlook_of(scope, agent);
         let missing: BTreeSet<_> = outlook
             .unmet
             .keys()
@@ -268,13 +265,29 @@ impl State {
             let is_unfinished = |task: &Task| task.status.is_held() || task.status == TaskStatus::Available;
             self.board().paused.is_none()
                 && self.spent_workflow(&agent.id).is_none()
-                && self.is_anything_open()
+                && self.under_way() > 0
                 && self.ready_count() <= PASSED_OVER
                 && !ready.any(|task| in_scope(task, Some(path)))
                 && within.any(|task| is_unfinished(task) && !self.is_parent(&task.id))
         };
         scope.filter(|scope| *scope != "all").is_some_and(is_plain)
             || self.empty_handed(agent, scope, now).verdict == Verdict::Wait
+    }
+
+    /// Of an agent that is told to wait: what it would wait for is what it holds itself, so that it has to go on with that.
+    pub fn waits_for_itself(&self, agent: &Agent, scope: Option<&str>, now: Timestamp) -> bool {
+        let own = self.own_tasks(agent).count();
+        if own == 0 {
+            return false;
+        }
+        let outlook = self.outlook_of(scope, agent);
+        let of_others =
+            Outlook { held: outlook.held - outlook.own, under_way: outlook.under_way - own, own: 0, ..outlook };
+        self.verdict(&of_others, agent, now) != Verdict::Wait
+    }
+
+    fn own_tasks<'a>(&'a self, agent: &'a Agent) -> impl Iterator<Item = &'a Arc<Task>> {
+        agent.current_tasks.iter().filter_map(|id| self.task(id)).filter(|task| task.run.is_none())
     }
 
     fn verdict(&self, outlook: &Outlook<'_>, agent: &Agent, now: Timestamp) -> Verdict {
@@ -291,15 +304,23 @@ impl State {
         // What others do next may be what the rest waits for, also outside the scope.
         let will_others = || outlook.unmet.keys().any(|demands| self.is_anyone_for(demands, agent, now));
         match unmet {
-            0 if self.is_anything_open() => Verdict::Wait,
+            0 if outlook.under_way > 0 => Verdict::Wait,
             0 => Verdict::Stuck,
             _ if outlook.blocked > 0 && will_others() => Verdict::Wait,
             _ => Verdict::Unsuited,
         }
     }
 
-    fn is_anything_open(&self) -> bool {
-        self.held_count() + self.delayed_count() + self.ready_count() > 0
+    /// Tasks that are held, or will or can be without another being done first.
+    fn under_way(&self) -> usize {
+        self.held_count() + self.delayed_count() + self.ready_count()
+    }
+
+    fn outlook_of<'a>(&'a self, scope: Option<&str>, agent: &'a Agent) -> Outlook<'a> {
+        match scope.filter(|scope| *scope != "all") {
+            Some(scope) => self.outlook_in(scope, agent),
+            None => self.outlook(agent),
+        }
     }
 
     fn outlook<'a>(&'a self, agent: &'a Agent) -> Outlook<'a> {
@@ -309,6 +330,8 @@ impl State {
             blocked: self.blocked_count(),
             delayed: self.delayed_count(),
             held: self.held_count(),
+            own: self.own_tasks(agent).count(),
+            under_way: self.under_way(),
             open: self.count(TaskStatus::Available),
             next_delayed: self.index.next_delayed(),
             is_planned: self.is_planned(),
@@ -322,11 +345,12 @@ impl State {
 
     /// Of the scope, every task is looked at.
     fn outlook_in(&self, scope: &str, agent: &Agent) -> Outlook<'_> {
-        let mut outlook = Outlook { is_planned: self.is_planned(), ..Outlook::default() };
+        let mut outlook = Outlook { is_planned: self.is_planned(), under_way: self.under_way(), ..Outlook::default() };
         let tasks = self.index.within_path(scope).filter_map(|ordinal| self.tasks.get(ordinal));
         for task in tasks.filter(|task| !self.is_parent(&task.id)) {
             if task.status.is_held() {
                 outlook.held += 1;
+                outlook.own += usize::from(agent.current_tasks.contains(&task.id));
             } else if task.status == TaskStatus::Available {
                 outlook.open += 1;
                 if self.is_ready(&task.id) {
@@ -373,6 +397,10 @@ struct Outlook<'a> {
     blocked: usize,
     delayed: usize,
     held: usize,
+    /// Of those that are held, by the agent itself.
+    own: usize,
+    /// On the whole board, in the scope or not.
+    under_way: usize,
     /// Available, ready or not.
     open: usize,
     next_delayed: Option<Timestamp>,

@@ -233,6 +233,13 @@ impl Task {
     }
 }
 
+impl Agent {
+    fn told_to_go_on(&self) -> Value {
+        let holding: Vec<_> = self.holding.iter().map(|held| json!({"task": id(*held)})).collect();
+        json!({"success": false, "holding": holding})
+    }
+}
+
 impl Model {
     fn given(&self, task: usize, given: Given) -> Option<u32> {
         let current = self.tasks.get(task).map_or(1, |task| task.attempt);
@@ -488,8 +495,7 @@ impl Model {
             return Ok(json!({"success": true, "already": true, "task": {"id": id(*task)}}));
         }
         if agent.holding.len() >= agent.max_concurrent || named.is_some_and(|named| agent.holding.contains(&named)) {
-            let holding: Vec<_> = agent.holding.iter().map(|held| json!({"task": id(*held)})).collect();
-            return Ok(json!({"success": false, "holding": holding}));
+            return Ok(agent.told_to_go_on());
         }
         if self.paused {
             return Ok(json!({"success": false, "verdict": "paused"}));
@@ -592,11 +598,14 @@ impl Model {
     fn empty_handed(&self, number: usize, agent: &Agent, scope: Option<usize>) -> Value {
         let leaves = (0..self.tasks.len()).filter(|task| !self.is_parent(*task));
         let is_open = |task: &Task| task.open().is_some() || self.unblocked(task);
+        let is_own = |task: &Task| task.open().is_some_and(|open| open.agent == number);
         let is_anything_open = leaves.clone().any(|task| is_open(&self.tasks[task]));
+        let is_other_open = leaves.clone().any(|task| is_open(&self.tasks[task]) && !is_own(&self.tasks[task]));
         let leaves = leaves.filter(|task| self.in_scope(*task, scope));
         let leaves: Vec<_> = leaves.map(|task| &self.tasks[task]).collect();
         let count = |wanted: &dyn Fn(&Task) -> bool| leaves.iter().filter(|task| wanted(task)).count();
         let held = count(&|task| task.open().is_some());
+        let held_by_others = held - count(&is_own);
         let waiting_retry = count(&|task| self.unblocked(task) && self.delayed(task));
         let unmet = count(&|task| self.unblocked(task) && !self.delayed(task) && task.gpu && !agent.gpu);
         let blocked = count(&|task| task.status == TaskStatus::Available && !self.unblocked(task));
@@ -604,18 +613,25 @@ impl Model {
         let is_about = |other: usize, one: &Agent| one.present || self.now - self.heard[other] < 30 * MINUTE;
         let is_able = |other: usize| self.agents[other].as_ref().is_some_and(|one| one.gpu && is_about(other, one));
         let will_others = (0..self.agents.len()).any(|other| other != number && is_able(other));
-        let is_under_way = held + waiting_retry > 0 || self.tasks.is_empty() || ready > unmet;
-        let verdict = if is_under_way || unmet > 0 && blocked > 0 && will_others {
-            "wait"
-        } else if unmet > 0 {
-            "unsuited"
-        } else if blocked > 0 && is_anything_open {
-            "wait"
-        } else if blocked > 0 {
-            "stuck"
-        } else {
-            "finished"
+        let verdict = |held: usize, is_anything_open: bool| {
+            let is_under_way = held + waiting_retry > 0 || self.tasks.is_empty() || ready > unmet;
+            if is_under_way || unmet > 0 && blocked > 0 && will_others {
+                "wait"
+            } else if unmet > 0 {
+                "unsuited"
+            } else if blocked > 0 && is_anything_open {
+                "wait"
+            } else if blocked > 0 {
+                "stuck"
+            } else {
+                "finished"
+            }
         };
+        let of_others = verdict(held_by_others, is_other_open);
+        let verdict = verdict(held, is_anything_open);
+        if verdict == "wait" && of_others != "wait" {
+            return agent.told_to_go_on();
+        }
         json!({
             "success": false, "verdict": verdict, "blocked": blocked, "waiting_retry": waiting_retry,
             "demands_unmet": unmet, "held": held,

@@ -202,8 +202,42 @@ fn tasks_of_a_scope_are_found_behind_many_others() {
         world.by("a1").call("claim_task", json!({"scope": "P1"})).replies(json!({"task": {"id": expected}}));
         world.call("start_task", json!({"task_id": expected})).expect("started");
     }
-    let left = json!({"verdict": "wait", "blocked": 1, "demands_unmet": 1, "held": 3});
-    world.call("claim_task", json!({"scope": "P1"})).replies(left);
+    let held = ["first", "second", "last"].map(|id| json!({"task": id}));
+    world.call("claim_task", json!({"scope": "P1"})).replies(json!({"success": false, "holding": held}));
+    world.agent("a2").by("a2").call("claim_task", json!({"scope": "P1"})).replies(json!({
+        "verdict": "wait", "blocked": 1, "demands_unmet": 1, "held": 3,
+    }));
+}
+
+#[test]
+fn nobody_waits_for_what_it_holds_itself() {
+    let mut world = World::new().agent_with("a1", json!({"max_concurrent": 2})).agent("a2");
+    for (id, path) in [("t1", "P1.M1"), ("t2", "P2.M1")] {
+        world.create(id, json!({"path": path}));
+    }
+    world.create("t3", json!({"path": "P1.M3", "dependencies": ["t1"]}));
+    world.claim("a2", "t2");
+    world.claim("a1", "t1");
+    world.call("start_task", json!({"task_id": "t1"})).expect("started");
+    let ask = |scope: Option<&str>| json!({"scope": scope, "wait_seconds": 3});
+    let waiting = world.prepared("claim_task", ask(None)).expect("the arguments are good");
+    assert!(world.by("a1").waits_on(waiting.as_ref()), "another holds something");
+    world.call("claim_task", ask(None)).replies(json!({"verdict": "wait", "held": 2}));
+    world.call("claim_task", ask(Some("P1"))).replies(json!({"verdict": "wait", "held": 1, "blocked": 1}));
+    world.by("a2").call("fail_task", json!({"task_id": "t2", "error": "x"})).expect("failed");
+    assert!(world.by("a1").waits_on(waiting.as_ref()), "it will be tried again");
+    world.nobody().call("cancel_task", json!({"task_id": "t2"})).expect("cancelled");
+    assert!(!world.by("a1").waits_on(waiting.as_ref()), "what remains is its own");
+    for scope in [None, Some("all"), Some("P1"), Some("P1.M3")] {
+        assert!(!world.waits("claim_task", ask(scope)), "{scope:?}");
+        let reply = world.call("claim_task", ask(scope)).replies(json!({
+            "success": false, "verdict": null, "holding": [{"task": "t1", "attempt": 1}],
+        }));
+        assert!(reply["next"].as_str().is_some_and(|next| next.contains("continue or complete it")), "{reply}");
+    }
+    world.call("claim_task", ask(Some("P2"))).replies(json!({"verdict": "finished"}));
+    world.complete("a1", "t1");
+    assert_eq!(world.next("a1")["task"]["id"], "t3");
 }
 
 #[test]
