@@ -7,7 +7,7 @@ use super::register_agent::refuse_if_elsewhere;
 use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Toolset, input};
 use crate::state::State;
 use crate::state::agent::Agent;
-use crate::state::claim::{EmptyHanded, Verdict};
+use crate::state::claim::{EmptyHanded, Verdict, in_scope};
 use crate::state::event::Event;
 use crate::state::id::{AgentId, TaskId, WorkflowId};
 use crate::state::lease_end;
@@ -219,10 +219,14 @@ impl Operation for ClaimTask {
             Some(id) => Some(state.pick_named(agent, &TaskId::checked(id)?, call.now)?),
             None => state.pick(agent, params.scope.as_deref(), params.exclusive_files),
         };
-        if let (None, Some(scope)) = (task, &params.scope)
-            && !state.is_scope(scope)
-        {
-            return Err(Refusal::EmptyScope { scope: scope.clone() }.into());
+        match (task, &params.scope) {
+            (None, Some(scope)) if !state.is_scope(scope) => {
+                return Err(Refusal::EmptyScope { scope: scope.clone() }.into());
+            }
+            (Some(task), Some(scope)) if !in_scope(task, Some(scope)) => {
+                return Err(Refusal::OutsideScope { task: task.id.clone(), scope: scope.clone() }.into());
+            }
+            _ => {}
         }
         if let (Some(task), true) = (task, params.exclusive_files)
             && let Some(hold) = state.overlaps_of(task, agent, 1, &mut Effort::new()).pop()

@@ -190,6 +190,8 @@ pub enum Refusal {
     WorkflowExists { workflow: WorkflowId, command: String },
     #[error("there is no task at or below `{scope}`; get_all_tasks lists those there are, with their paths")]
     EmptyScope { scope: String },
+    #[error("task `{task}` is not at or below `{scope}`; leave scope out if you mean this task")]
+    OutsideScope { task: TaskId, scope: String },
     #[error("kept is left with a task: give its task_id, too")]
     KeptWithoutTask,
     #[error("which workflow? give workflow_id or task_id, not both")]

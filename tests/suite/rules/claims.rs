@@ -210,6 +210,19 @@ fn tasks_of_a_scope_are_found_behind_many_others() {
 }
 
 #[test]
+fn a_named_task_outside_the_scope_is_refused() {
+    let mut world = World::new().agent("a1").task_with("in", json!({"path": "P1.M1"}));
+    world.create("out", json!({"path": "P10.M1"}));
+    world.create("nowhere", json!({}));
+    for outside in ["out", "nowhere"] {
+        let asked = json!({"task_id": outside, "scope": "P1"});
+        let message = world.by("a1").call("claim_task", asked).refuses("outside_scope");
+        assert!(message.contains(outside) && message.contains("`P1`"), "{message}");
+    }
+    world.call("claim_task", json!({"task_id": "in", "scope": "P1"})).replies(json!({"success": true}));
+}
+
+#[test]
 fn nobody_waits_for_what_it_holds_itself() {
     let mut world = World::new().agent_with("a1", json!({"max_concurrent": 2})).agent("a2");
     for (id, path) in [("t1", "P1.M1"), ("t2", "P2.M1")] {
