@@ -391,6 +391,7 @@ fn handoff(task: &Task, agent: &Agent, state: &State) -> Option<Handoff> {
     while size(&handoff) > HANDOFF && handoff.overlaps.len() > 1 {
         handoff.overlaps.pop();
     }
+    while size(&handoff) > HANDOFF && handoff.dependencies.pop().is_some() {}
     Some(handoff)
 }
 

@@ -358,6 +358,36 @@ fn handoff_is_at_most_two_kilobytes_in_the_worst_case() {
     assert!(outputs.clone().all(|one| one["output"].as_str().is_some_and(|text| text.len() > 10)), "{handoff}");
 }
 
+/// Long ids and a checkpoint leave no room for all that it depends on.
+#[test]
+fn handoff_leaves_dependencies_out_before_it_grows_too_large() {
+    let nasty = "n\"".repeat(500);
+    let ids: Vec<String> = (0..5).map(|number| format!("{number}{}", "d".repeat(63))).collect();
+    let (agent, other, task) = ("a".repeat(64), "o".repeat(64), "t".repeat(64));
+    let mut world = World::new().agent(&agent).agent(&other);
+    for id in &ids {
+        world.create(id, json!({}));
+        world.claim(&agent, id);
+        let result = json!({"task_id": id, "output": nasty, "branch": "b".repeat(99), "commit": "c".repeat(99)});
+        world.by(&agent).call("complete_task", result).expect("done");
+    }
+    world.create(&task, json!({"dependencies": ids, "context_files": ["f".repeat(200)]}));
+    world.place.worktree = Some(format!("/{nasty}"));
+    world.claim(&other, &task);
+    let saved = json!({
+        "workflow_id": "w".repeat(64), "task_id": task, "state": {"phase": nasty, "step": 1, "status": nasty},
+    });
+    world.by(&other).call("save_checkpoint", saved).expect("saved");
+    world.call("heartbeat", json!({"note": nasty})).expect("noted");
+    world.call("fail_task", json!({"task_id": task, "error": nasty})).expect("failed");
+    world.call("reserve_files", json!({"files": ["f".repeat(200)], "minutes": 60})).expect("reserved");
+    world.at(MINUTE);
+    let reply = world.claim(&agent, &task);
+    let handoff = &reply["handoff"];
+    assert!(handoff.to_string().len() <= 2_000, "{} bytes: {handoff}", handoff.to_string().len());
+    assert_eq!((handoff["dependencies"].as_array().map(Vec::len), handoff["overlaps"].is_array()), (Some(4), true));
+}
+
 #[test]
 fn handoff_gives_the_whole_of_what_is_short() {
     let mut world = World::new().agent("a1").task("a").task_with("b", json!({"dependencies": ["a"]}));
