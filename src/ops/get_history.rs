@@ -10,7 +10,7 @@ use super::telling::{Page, told};
 use super::{Annotations, Call, EventFilter, History, Operation, READ, Toolset, input};
 use crate::state::State;
 use crate::state::event::{Event, Recorded};
-use crate::state::id::AgentId;
+use crate::state::id::{AgentId, TaskId};
 use crate::state::refusal::Refusal;
 use crate::state::time::Timestamp;
 
@@ -20,7 +20,7 @@ pub struct GetHistory;
 #[serde(deny_unknown_fields)]
 pub struct Params {
     task_id: Option<String>,
-    /// Who acted, or whom it is about
+    /// Who acted, whom it names, or who held its task then, which is not known of retired tasks
     agent: Option<String>,
     #[serde(default)]
     kinds: Vec<String>,
@@ -59,6 +59,7 @@ impl Operation for GetHistory {
 
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
         let wanted = Wanted {
+            state,
             filter: EventFilter::checked(&params.kinds, params.task_id.as_deref())?,
             agent: params.agent.as_deref().map(AgentId::checked).transpose()?,
             since: params.since.unwrap_or_default(),
@@ -75,23 +76,38 @@ impl Operation for GetHistory {
     }
 }
 
-struct Wanted {
+struct Wanted<'s> {
+    state: &'s State,
     filter: EventFilter,
     agent: Option<AgentId>,
     since: Timestamp,
 }
 
-impl Wanted {
+impl Wanted<'_> {
     fn has(&self, recorded: &Recorded) -> bool {
-        let concerns = |agent: &AgentId| recorded.actor.as_ref() == Some(agent) || names(&recorded.event, agent);
+        let concerns = |agent: &AgentId| {
+            recorded.actor.as_ref() == Some(agent)
+                || names(&recorded.event, agent)
+                || recorded.event.tasks().into_iter().any(|task| self.was_held(task, agent, recorded))
+        };
         self.filter.wants(recorded) && self.agent.as_ref().is_none_or(concerns)
+    }
+
+    /// By `agent`, up to the event, which may have ended that; another's claim may follow in the same millisecond.
+    fn was_held(&self, task: &TaskId, agent: &AgentId, recorded: &Recorded) -> bool {
+        if matches!(recorded.event, Event::Claimed { .. }) {
+            return false;
+        }
+        let attempts = self.state.task(task).into_iter().flat_map(|task| &task.attempts);
+        let mut own = attempts.filter(|attempt| attempt.agent == *agent && attempt.claimed_at < recorded.at);
+        own.any(|attempt| attempt.ended_at.is_none_or(|ended| recorded.at <= ended))
     }
 }
 
 /// Answers where the next page begins.
 fn forwards(
     page: &mut Page,
-    wanted: &Wanted,
+    wanted: &Wanted<'_>,
     history: &dyn History,
     seq: u64,
     head: u64,
@@ -115,7 +131,7 @@ fn forwards(
 fn backwards(
     page: &mut Page,
     size: usize,
-    wanted: &Wanted,
+    wanted: &Wanted<'_>,
     history: &dyn History,
     before: u64,
 ) -> Result<Option<u64>, String> {
@@ -161,6 +177,7 @@ fn names(event: &Event, id: &AgentId) -> bool {
         | Event::AgentSeen { agent, .. }
         | Event::Claimed { agent, .. }
         | Event::DiscoveryAdded { agent, .. } => agent == id,
+        Event::MessageSent { message } => message.recipients.contains(id),
         _ => false,
     }
 }

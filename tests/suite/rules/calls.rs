@@ -6,7 +6,7 @@ use callboard::ops::DefaultAgent;
 use callboard::state::id::TaskId;
 use callboard::state::policy::Policy;
 use callboard::state::task::TaskStatus;
-use callboard::state::time::SECOND;
+use callboard::state::time::{MINUTE, SECOND};
 use serde_json::{Value, json};
 
 use super::super::world::{Answered, World};
@@ -547,4 +547,27 @@ fn large_events_end_the_page_and_are_told_in_brief() {
         }
     }
     assert_eq!(backwards, (1..=head).rev().collect::<Vec<_>>());
+}
+
+#[test]
+fn the_history_of_an_agent_has_what_was_done_to_it() {
+    let mut world = World::new().agent("a1").agent("a2").agent("a3").task("t").task("other").claimed("a1", "t");
+    world.at(1).by("a2").call("send_message", json!({"to": "a1", "text": "hear"})).expect("sent");
+    world.call("send_message", json!({"to": "a3", "text": "not you"})).expect("sent");
+    world.at(1).nobody().call("cancel_task", json!({"task_id": "t", "ask_owner": true})).expect("asked");
+    world.at(1).nobody().call("release_task", json!({"task_id": "t"})).expect("released");
+    world.at(1).nobody().call("retry_task", json!({"task_id": "t"})).expect("available");
+    world.claim("a1", "t");
+    world.at(30 * MINUTE);
+    world.claim("a3", "t");
+    world.claim("a1", "other");
+    world.at(1).nobody().call("cancel_task", json!({"task_id": "t"})).expect("cancelled");
+    let mut of = |agent: &str| -> Vec<String> {
+        let events = world.nobody().call("get_history", json!({"agent": agent, "since_seq": 0})).expect("a page");
+        let events = events["events"].as_array().expect("events").iter();
+        let done_to = events.filter(|event| event["actor"] != agent && event["kind"] != "agent_seen");
+        done_to.map(|event| event["kind"].as_str().expect("a kind").to_owned()).collect()
+    };
+    assert_eq!(of("a1"), ["message_sent", "stop_requested", "released", "cancelled", "lease_expired"]);
+    assert_eq!(of("a3"), ["message_sent", "cancelled"], "and not the end of the attempt before its own");
 }
