@@ -31,10 +31,7 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         if reply["claimable"] == true {
             page.marked("claimable:", Tone::Good, "now");
         }
-        match text(&reply["agents"]) {
-            none if none.is_empty() => page.line("no agent could take it: none is suited and free"),
-            agents => page.field("could be taken by", agents),
-        }
+        page.field("could be taken by", text(&reply["agents"]));
         for other in reply["others"].as_array().into_iter().flatten() {
             page.field("not by", format_args!("{}: {}", text(&other["agent"]), text(&other["why"])));
         }

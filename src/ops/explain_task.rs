@@ -33,7 +33,7 @@ pub struct Reply {
     claimable: bool,
     /// Why nobody can, and what would change that
     reasons: Vec<Reason>,
-    /// Those who have what it demands and have room, the best at it first
+    /// Those who are there, have what it demands and have room, the best at it first
     agents: Vec<AgentId>,
     /// Those who could not, and why
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -80,16 +80,19 @@ impl Operation for ExplainTask {
 
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
         let task = named(&params.task_id, state)?;
-        let reasons = reasons(task, state, call.now);
+        let mut reasons = reasons(task, state, call.now);
         let mut agents = Vec::new();
         let mut others = Vec::new();
         for agent in state.agents() {
-            match obstacle(agent, task) {
+            match obstacle(agent, task, state, call.now) {
                 None => agents.push(agent),
                 Some(why) => others.push(Other { agent: agent.id.clone(), why }),
             }
         }
         agents.sort_by_key(|agent| (task.was_given_up_by(&agent.id), std::cmp::Reverse(agent.last_heartbeat)));
+        if agents.is_empty() && task.status.is_unfinished() {
+            reasons.push(nobody(&others));
+        }
         others.truncate(NAMED);
         let last = last_change(&task.id, state, call.history).map_err(|detail| Refusal::HistoryUnread { detail })?;
         Ok(Reply {
@@ -97,7 +100,7 @@ impl Operation for ExplainTask {
             path: task.path.clone(),
             title: task.headline().to_owned(),
             status: task.status,
-            claimable: reasons.is_empty() && !agents.is_empty(),
+            claimable: reasons.is_empty(),
             reasons,
             agents: agents.into_iter().take(NAMED).map(|agent| agent.id.clone()).collect(),
             others,
@@ -175,6 +178,14 @@ fn reasons(task: &Task, state: &State, now: Timestamp) -> Vec<Reason> {
     reasons
 }
 
+fn nobody(others: &[Other]) -> Reason {
+    let (why, next) = match others {
+        [] => ("no agent is registered", "have one call register_agent"),
+        _ => ("no agent could take it now: see others", "change what keeps one of them from it, or register another"),
+    };
+    Reason { why: why.to_owned(), next: next.to_owned() }
+}
+
 /// What the task waits for, with what it is part of if that is why.
 fn waits<'s>(task: &'s Task, state: &'s State) -> Vec<(&'s TaskId, Option<String>)> {
     if !task.status.is_unfinished() {
@@ -189,13 +200,19 @@ fn waits<'s>(task: &'s Task, state: &'s State) -> Vec<(&'s TaskId, Option<String
 }
 
 /// What keeps this agent from taking it, were it ready.
-fn obstacle(agent: &Agent, task: &Task) -> Option<String> {
+fn obstacle(agent: &Agent, task: &Task, state: &State, now: Timestamp) -> Option<String> {
     if agent.role == Role::Observer {
         return Some("observers take no tasks".to_owned());
     }
     let missing = task.demands.missing_from(agent);
     if !missing.is_empty() {
         return Some(format!("has not what it demands: {}", missing.join(", ")));
+    }
+    if let Some((workflow, exhausted)) = state.spent_workflow(&agent.id) {
+        return Some(format!("the budget of its workflow {} is spent: {exhausted}", workflow.id));
+    }
+    if !agent.is_about(now) {
+        return Some(format!("is gone: it has no process, and was last heard of at {}", agent.last_heartbeat));
     }
     let busy = !agent.has_room() && !agent.current_tasks.contains(&task.id);
     busy.then(|| format!("has no room: it holds {} of {}", agent.current_tasks.len(), agent.max_concurrent))

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::id::{AgentId, DiscoveryId, ParticipantId, TaskId};
 use super::run::Runner;
-use super::time::Timestamp;
+use super::time::{MINUTE, Timestamp};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -75,6 +75,12 @@ fn is_one(number: &u32) -> bool {
 impl Agent {
     pub fn is_present(&self) -> bool {
         !self.present_through.is_empty()
+    }
+
+    /// It acts through a living process, or was heard of a little while ago: it may come and claim.
+    pub fn is_about(&self, now: Timestamp) -> bool {
+        const A_LITTLE_WHILE: i64 = 30 * MINUTE;
+        self.is_present() || now.since(self.last_heartbeat) < A_LITTLE_WHILE
     }
 
     pub fn has_room(&self) -> bool {

@@ -15,7 +15,7 @@ use super::id::TaskId;
 use super::refusal::Refusal;
 use super::reservation::{Effort, Hold};
 use super::task::{Task, TaskStatus};
-use super::time::{MINUTE, SECOND, Timestamp};
+use super::time::{SECOND, Timestamp};
 use super::{Ordinal, State};
 
 /// What an agent that got nothing should make of it.
@@ -58,8 +58,6 @@ const POLL: u64 = 30;
 const LOOK_AHEAD: usize = 64;
 /// Ready tasks that are looked at for one in a scope before its path is looked up.
 const PASSED_OVER: usize = 256;
-/// Since an agent without a process was last heard of: it is still about.
-const ABOUT: i64 = 30 * MINUTE;
 /// Missing demands that are named.
 const MISSING_NAMED: usize = 5;
 
@@ -372,9 +370,8 @@ impl State {
 
     /// Whether another agent that is about offers what is demanded.
     fn is_anyone_for(&self, demands: &Demands, agent: &Agent, now: Timestamp) -> bool {
-        let is_about = |other: &Agent| other.is_present() || now.since(other.last_heartbeat) < ABOUT;
         self.agents().any(|other| {
-            other.id != agent.id && other.role != Role::Observer && is_about(other) && demands.met_by(other)
+            other.id != agent.id && other.role != Role::Observer && other.is_about(now) && demands.met_by(other)
         })
     }
 

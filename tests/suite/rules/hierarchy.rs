@@ -168,6 +168,29 @@ fn explanations_name_every_reason_and_who_could() {
 }
 
 #[test]
+fn what_is_claimable_is_given_to_somebody_who_asks() {
+    let mut world = World::new().task("t");
+    let explain = |world: &mut World| world.call("explain_task", json!({"task_id": "t"})).expect("explained");
+    let reason = |reply: &Value| reply["reasons"][0]["why"].as_str().unwrap_or_default().to_owned();
+    let nobody = explain(&mut world);
+    assert_eq!((&nobody["claimable"], reason(&nobody)), (&json!(false), "no agent is registered".to_owned()));
+    let mut world = world.agent("a1");
+    let gone = json!({"claimable": false, "agents": [], "others": [{"agent": "a1"}]});
+    assert_eq!(explain(&mut world)["claimable"], true);
+    world.at(30 * MINUTE);
+    let reply = world.call("explain_task", json!({"task_id": "t"})).replies(gone.clone());
+    assert!(reason(&reply).contains("see others"), "{reply}");
+    assert!(reply["others"][0]["why"].as_str().is_some_and(|why| why.contains("was last heard of at")), "{reply}");
+    let spent = json!({"workflow_id": "w", "budget": {"tokens": 1}, "spent": {"tokens": 2}});
+    world.by("a1").call("save_checkpoint", spent).expect("saved");
+    world.call("claim_task", json!({})).replies(json!({"verdict": "spent"}));
+    let reply = world.call("explain_task", json!({"task_id": "t"})).replies(gone);
+    assert!(reply["others"][0]["why"].as_str().is_some_and(|why| why.contains("2 of 1 tokens")), "{reply}");
+    let mut world = world.agent("a2");
+    world.call("explain_task", json!({"task_id": "t"})).replies(json!({"claimable": true, "agents": ["a2"]}));
+}
+
+#[test]
 fn what_can_never_be_done_is_named_also_when_a_file_brought_it() {
     let mut world = World::new();
     for id in ["a", "b", "c", "d", "free"] {
