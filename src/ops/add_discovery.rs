@@ -64,8 +64,10 @@ impl Operation for AddDiscovery {
         }
         let mut files = input::checked_patterns("files", &params.files, call.place)?;
         files.dedup();
+        let acted = task_id.as_ref().and_then(|id| state.acted_on(Some(&agent), id));
         let (task_id, supersedes) = (task_id.or(own), superseded(&params.supersedes, state)?);
-        Ok(vec![Event::DiscoveryAdded { discovery, agent, content, tags, task_id, files, supersedes }])
+        let added = Event::DiscoveryAdded { discovery, agent, content, tags, task_id, files, supersedes };
+        Ok(acted.into_iter().chain([added]).collect())
     }
 
     fn reply(_: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {

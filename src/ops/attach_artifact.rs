@@ -81,13 +81,15 @@ impl Operation for AttachArtifact {
         // The task may have changed while the file was written.
         Self::admit(params, state, call)?;
         let task = state.known_task(&TaskId::checked(&params.task_id)?)?;
+        let acted = state.acted_on(call.actor.as_ref(), &task.id);
         if task.artifacts.iter().any(|one| one.name == kept.name && one.sha256 == kept.sha256) {
-            return Ok(Vec::new());
+            return Ok(acted.into_iter().collect());
         }
         let open = task.open_attempt().filter(|open| Some(&open.agent) == call.actor.as_ref());
         let attempt = open.map(|open| open.number);
         let artifact = Artifact { agent: call.actor.clone(), attempt, at: call.now, ..kept.clone() };
-        Ok(vec![Event::ArtifactAttached { task: task.id.clone(), artifact: Box::new(artifact) }])
+        let attached = Event::ArtifactAttached { task: task.id.clone(), artifact: Box::new(artifact) };
+        Ok(acted.into_iter().chain([attached]).collect())
     }
 
     fn reply(params: &Params, state: &State, _: &Call) -> Result<Reply, Refusal> {

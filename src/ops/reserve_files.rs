@@ -92,7 +92,10 @@ impl Operation for ReserveFiles {
         let reason = input::checked_reason(params.reason.as_ref())?;
         let reason = reason.or_else(|| known.and_then(|one| one.reason.clone()));
         let made_up = || ReservationId::trusted(format!("res-{}", Chance::new(call.seed).base32(8)));
-        Ok(vec![Event::FilesReserved {
+        // The newest task may be one that it has not heard of.
+        let named = task.as_ref().filter(|_| params.task_id.is_some());
+        let acted = named.and_then(|id| state.acted_on(Some(&agent.id), id));
+        let reserved = Event::FilesReserved {
             reservation: Box::new(Reservation {
                 id: known.map_or_else(made_up, |one| one.id.clone()),
                 agent: agent.id.clone(),
@@ -104,7 +107,8 @@ impl Operation for ReserveFiles {
                 worktree: call.place.worktree.clone(),
                 created_at: call.now,
             }),
-        }])
+        };
+        Ok(acted.into_iter().chain([reserved]).collect())
     }
 
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {

@@ -68,11 +68,13 @@ impl Operation for UpdateTask {
             state.check_dependencies(&id, dependencies)?;
             state.check_still_ready(task, dependencies)?;
         }
+        let acted = state.acted_on(call.actor.as_ref(), &id);
         if change == TaskChange::default() {
-            return Ok(Vec::new());
+            return Ok(acted.into_iter().collect());
         }
         let lease_until = lease_with(&change, task, state, call);
-        Ok(vec![Event::TaskUpdated { task: id, change: Box::new(change), lease_until }])
+        let updated = Event::TaskUpdated { task: id, change: Box::new(change), lease_until };
+        Ok(acted.into_iter().chain([updated]).collect())
     }
 
     fn reply(params: &Params, state: &State, _: &Call) -> Result<Reply, Refusal> {

@@ -70,6 +70,12 @@ impl State {
         own_open(task, agent, given, not_held)
     }
 
+    /// What shows that `agent`'s claim of the task has arrived, when it names the task for the first time.
+    pub fn acted_on(&self, agent: Option<&AgentId>, id: &TaskId) -> Option<Event> {
+        let open = self.task(id)?.open_attempt().filter(|open| Some(&open.agent) == agent)?;
+        (!open.acted).then(|| Event::Noted { task: id.clone(), note: None })
+    }
+
     /// `agent` has ended it like that in its last attempt, and `given`, if there is one, names no other. One that was ended
     /// for it, and is done by the word of a plan, it has not completed.
     pub fn has_ended(&self, agent: &AgentId, id: &TaskId, given: Option<u32>, like: TaskStatus) -> bool {

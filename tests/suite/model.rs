@@ -822,6 +822,9 @@ impl Model {
             return Err("unknown_discovery");
         }
         let task = about.or_else(|| known.holding.last().copied());
+        if let Some(named) = about.filter(|named| known.holding.contains(named)) {
+            self.open_mut(named).acted = true;
+        }
         let supersedes: BTreeSet<_> = found.supersedes.iter().map(|one| one.index(there)).collect();
         let Found { agent, tag, file, .. } = *found;
         self.discoveries.push(Discovery { agent, task, tag, file, supersedes: supersedes.into_iter().collect() });

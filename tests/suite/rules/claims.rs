@@ -1,5 +1,6 @@
 //! Which task an agent is given, what comes with it, and why it is given none.
 
+use callboard::ops::Fetched;
 use callboard::state::time::{MINUTE, SECOND};
 use serde_json::json;
 
@@ -105,6 +106,36 @@ fn heartbeat_about_a_task_shows_that_its_claim_arrived() {
         let mut world = World::new().agent("a1").task("t").claimed("a1", "t");
         world.call("heartbeat", arguments).expect("alive");
         world.call("claim_task", json!({})).replies(json!({"holding": [{"task": "t", "attempt": 1}]}));
+    }
+}
+
+#[test]
+fn whatever_names_a_task_shows_its_holders_claim_arrived() {
+    let artifact = json!({"name": "a.txt", "bytes": 1, "sha256": "00", "at": "2026-03-01T12:00:00.000Z"});
+    for (name, arguments) in [
+        ("add_discovery", json!({"task_id": "t", "content": "it is odd", "idempotency_key": "k"})),
+        ("reserve_files", json!({"task_id": "t", "files": ["src/a.rs"]})),
+        ("update_task", json!({"task_id": "t", "hints": "mind the gap"})),
+        ("attach_artifact", json!({"task_id": "t", "name": "a.txt", "text": "x"})),
+    ] {
+        let mut world = World::new().agent("a1").agent_with("lead", json!({"role": "leader"})).task("t");
+        world.claim("a1", "t");
+        world.fetched = Fetched::Artifact(serde_json::from_value(artifact.clone()).expect("an artifact"));
+        if name != "reserve_files" {
+            world.by("lead").call(name, arguments.clone()).expect("by another");
+            assert_eq!(world.next("a1")["already"], true, "{name}: another's word shows nothing");
+        }
+        world.by("a1").call(name, arguments.clone()).expect(name);
+        world.call("claim_task", json!({})).replies(json!({"holding": [{"task": "t", "attempt": 1}]}));
+        world.call(name, arguments).expect(name);
+        assert_eq!(world.count_of("noted"), 1, "{name}: once is enough");
+    }
+    for (name, arguments) in
+        [("add_discovery", json!({"content": "it is odd"})), ("reserve_files", json!({"files": ["src/a.rs"]}))]
+    {
+        let mut world = World::new().agent("a1").task("t").claimed("a1", "t");
+        world.by("a1").call(name, arguments).expect(name);
+        assert_eq!(world.next("a1")["already"], true, "{name}: it may not know of the task");
     }
 }
 
