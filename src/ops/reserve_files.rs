@@ -120,6 +120,7 @@ impl Operation for ReserveFiles {
     }
 }
 
+/// The reservation that this one renews. One without a task becomes the task's, which ends it.
 fn same<'a>(
     files: &[String],
     shared: bool,
@@ -127,6 +128,7 @@ fn same<'a>(
     agent: &AgentId,
     state: &'a State,
 ) -> Option<&'a Reservation> {
-    let own = state.reservations().filter(|one| one.agent == *agent && one.task == *task && one.shared == shared);
-    own.into_iter().find(|one| one.files == files).map(AsRef::as_ref)
+    let own = state.reservations().filter(|one| one.agent == *agent && one.shared == shared && one.files == files);
+    let fitting = own.filter(|one| one.task.is_none() || one.task == *task);
+    fitting.max_by_key(|one| one.task == *task).map(AsRef::as_ref)
 }

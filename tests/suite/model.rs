@@ -583,14 +583,16 @@ impl Model {
         if self.overlaps(agent, &[file], shared) {
             return Err("files_held");
         }
-        let same = |one: &Reservation| (one.agent, one.file, one.shared, one.task) == (agent, file, shared, task);
-        let known = self.reservations.iter().find(|one| same(one)).and_then(|one| one.until);
+        let known = [task, None].into_iter().find_map(|of| {
+            let same = |one: &Reservation| (one.agent, one.file, one.shared, one.task) == (agent, file, shared, of);
+            self.reservations.iter().position(same)
+        });
+        let known = known.map(|place| self.reservations.remove(place)).and_then(|one| one.until);
         let in_an_hour = task.is_none().then_some(self.now + 60 * MINUTE);
         let until = minutes
             .map(|minutes| self.now + minutes * MINUTE)
             .or(in_an_hour.map(|hour| hour.max(known.unwrap_or(hour))));
         let new = Reservation { agent, file, shared, task, until };
-        self.reservations.retain(|one| !same(one));
         self.reservations.push(new);
         Ok(json!({"success": true}))
     }

@@ -189,6 +189,26 @@ fn reservations_end_by_time_by_release_and_by_a_leader() {
 }
 
 #[test]
+fn what_was_reserved_before_a_claim_becomes_the_tasks_when_it_is_renewed() {
+    let mut world = World::new().agent_with("a1", json!({"max_concurrent": 2})).task("t").task("u");
+    let reserve = json!({"files": ["src/x.rs"], "minutes": 5});
+    let first = world.by("a1").call("reserve_files", reserve).expect("reserved")["reservation"]["id"].clone();
+    world.claim("a1", "t");
+    let again = json!({"files": ["src/x.rs"]});
+    let renewed = json!({"reservation": {"id": first, "task": "t", "until": null}});
+    world.by("a1").call("reserve_files", again.clone()).replies(renewed.clone());
+    world.call("reserve_files", again.clone()).replies(renewed);
+    assert_eq!(world.state.reservations().len(), 1);
+    world.claim("a1", "u");
+    world.by("a1").call("reserve_files", again).replies(json!({"reservation": {"task": "u"}}));
+    assert_eq!(world.state.reservations().len(), 2, "both tasks need it, and either may end first");
+    world.complete("a1", "u");
+    assert_eq!(holders(&world, "src/x.rs"), ["a1"]);
+    world.complete("a1", "t");
+    assert!(world.state.all_files_are_free());
+}
+
+#[test]
 fn a_reservation_of_a_task_lasts_as_its_lease_does() {
     let mut world = World::new().agent("a1").task("t").task("u").claimed("a1", "t");
     world.by("a1").call("reserve_files", json!({"files": ["a"], "task_id": "u"})).refuses("not_held");
