@@ -489,6 +489,7 @@ async fn register(
             "agent_id": agent,
             "role": "worker",
             "capabilities": arguments.capabilities,
+            "max_concurrent": 1,
             "properties": {"hostname": hostname, "project_dir": session.cwd, "type": "work"},
         });
         let caller = Caller { agent: AgentChoice::Named(agent.clone()), place: session.place(), ..Caller::default() };

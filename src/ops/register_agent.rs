@@ -22,10 +22,8 @@ pub struct Params {
     /// Your name; made up when left out
     agent_id: Option<String>,
     role: Role,
-    #[serde(default)]
-    capabilities: Vec<String>,
-    #[serde(default)]
-    tags: Vec<String>,
+    capabilities: Option<Vec<String>>,
+    tags: Option<Vec<String>>,
     properties: Option<Properties>,
     max_concurrent: Option<u32>,
     /// Take the id from another process
@@ -41,7 +39,8 @@ pub struct Reply {
 
 impl Operation for RegisterAgent {
     const NAME: &'static str = "register_agent";
-    const DESCRIPTION: &'static str = "Join the board, once, before anything else. Again is reconnecting: claims stay.";
+    const DESCRIPTION: &'static str =
+        "Join the board first. Again reconnects: claims and what you omit stay; [] clears.";
     const ANNOTATIONS: Annotations = REPEATABLE;
     const TOOLSET: Toolset = Toolset::Worker;
     const AGENT: AgentArgument = AgentArgument::Required;
@@ -61,18 +60,20 @@ impl Operation for RegisterAgent {
         if !params.takeover {
             refuse_if_elsewhere(agent, state, call)?;
         }
-        let max_concurrent = params.max_concurrent.unwrap_or(1);
+        // One that reconnects under its id alone is as able as before.
+        let known = state.agent(agent);
+        let max_concurrent = params.max_concurrent.or(known.map(|known| known.max_concurrent)).unwrap_or(1);
         limit::HELD.check(max_concurrent as usize)?;
         let registered = Event::AgentRegistered {
             agent: agent.clone(),
             role: params.role,
-            capabilities: input::checked_labels(&params.capabilities)?.into_iter().collect(),
-            tags: input::checked_labels(&params.tags)?.into_iter().collect(),
-            properties: checked_properties(params.properties.as_ref())?,
+            capabilities: labels(params.capabilities.as_deref(), known.map(|known| known.capabilities.as_ref()))?,
+            tags: labels(params.tags.as_deref(), known.map(|known| known.tags.as_ref()))?,
+            properties: properties(params.properties.as_ref(), known.map(|known| known.properties.as_ref()))?,
             max_concurrent: max_concurrent.max(1),
             takeover: params.takeover,
         };
-        let renews = call.presence.is_some() || state.agent(agent).is_some();
+        let renews = call.presence.is_some() || known.is_some();
         let seen = renews.then(|| Event::AgentSeen {
             answered: None,
             agent: agent.clone(),
@@ -103,12 +104,18 @@ pub fn refuse_if_elsewhere(id: &AgentId, state: &State, call: &Call) -> Result<(
     }
 }
 
-fn checked_properties(properties: Option<&Properties>) -> Result<Properties, Refusal> {
-    let properties = properties.cloned().unwrap_or_default();
-    for value in properties.values().into_iter().flatten() {
+fn labels(given: Option<&[String]>, known: Option<&BTreeSet<String>>) -> Result<BTreeSet<String>, Refusal> {
+    match given {
+        Some(given) => Ok(input::checked_labels(given)?.into_iter().collect()),
+        None => Ok(known.cloned().unwrap_or_default()),
+    }
+}
+
+fn properties(given: Option<&Properties>, known: Option<&Properties>) -> Result<Properties, Refusal> {
+    for value in given.into_iter().flat_map(Properties::values).flatten() {
         limit::PATH.check_text(value)?;
     }
-    Ok(properties)
+    Ok(given.or(known).cloned().unwrap_or_default())
 }
 
 /// It addresses nobody else, and there is room for one more if it is new.

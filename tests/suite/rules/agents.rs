@@ -259,3 +259,17 @@ fn every_reply_to_an_agent_repeats_its_id() {
         world.call(name, arguments).replies(json!({"agent_id": "a1"}));
     }
 }
+
+#[test]
+fn registering_again_keeps_what_is_left_out() {
+    let able = json!({
+        "capabilities": ["gpu"], "tags": ["eu"], "properties": {"hostname": "h1"}, "max_concurrent": 3,
+    });
+    let mut world = World::new().agent_with("a1", able.clone());
+    world.call("register_agent", json!({"role": "worker"})).replies(json!({"agent": able}));
+    let less = json!({"role": "worker", "capabilities": [], "properties": {}, "max_concurrent": 1});
+    world.call("register_agent", less).replies(json!({
+        "agent": {"capabilities": null, "tags": ["eu"], "properties": null, "max_concurrent": null},
+    }));
+    world.call("register_agent", json!({"role": "worker", "tags": []})).replies(json!({"agent": {"tags": null}}));
+}
