@@ -91,6 +91,10 @@ fn meant<'s>(params: &Params, state: &'s State) -> Result<Vec<&'s Task>, Refusal
     match input::task_or_scope(params.task_id.as_deref(), params.scope.as_deref())? {
         Chosen::Task(id) => {
             let task = state.known_task(&id)?;
+            if task.status == TaskStatus::Obsolete {
+                let next = "put it back into the plan, or create_task".to_owned();
+                return Err(Refusal::WrongStatus { task: id, status: task.status, action: "reset", next });
+            }
             let below = state.below(&id).into_iter().map(AsRef::as_ref);
             Ok(std::iter::once(task.as_ref()).chain(below).filter(own).collect())
         }

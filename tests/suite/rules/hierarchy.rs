@@ -635,6 +635,19 @@ fn reset_begins_anew_what_the_scope_says() {
     world.by("a1").call("reset_tasks", json!({"scope": "all"})).refuses("not_leader");
 }
 
+#[test]
+fn what_the_plan_does_not_have_is_not_reset() {
+    let mut world = World::new().agent("a1");
+    import(&mut world, FIRST, false).expect("imported");
+    let print = at(&world, "P2.M2").id;
+    import(&mut world, &FIRST.replace("- [ ] Print\n", ""), false).expect("imported");
+    assert_eq!(world.status(print.as_str()), TaskStatus::Obsolete);
+    world.fetched = Fetched::Taken(Listed { name: SnapshotName::new(world.now, "0123abcd"), bytes: 1, head: None });
+    let message = world.nobody().call("reset_tasks", json!({"task_id": print})).refuses("wrong_status");
+    assert!(message.contains("obsolete") && message.contains("put it back into the plan"), "{message}");
+    world.call("reset_tasks", json!({"scope": "all"})).replies(json!({"success": true}));
+}
+
 /// A plan of some items by chance: the same ones often, with other words, orders, dependencies and states.
 fn invented(chance: &mut Chance) -> Value {
     fn node(chance: &mut Chance, level: u64, number: u64) -> Value {
