@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::select;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use super::bundle::Handed;
 use super::ledger::Ledger;
@@ -105,7 +105,7 @@ impl Shop {
             match (self.handle.call(name, arguments.clone(), caller).await, pauses.next()) {
                 (Err(error @ CallError::Failed(_)), Some(pause)) if *self.stop.borrow() < Urgency::Kill => {
                     tracing::warn!(%error, "the board could not be used; trying again");
-                    sleep(Duration::from_millis(*pause)).await;
+                    self.pause(Duration::from_millis(*pause), Urgency::Kill).await;
                 }
                 (answer, _) => {
                     if let Ok(reply) = &answer {

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::json;
@@ -108,6 +109,36 @@ fn what_ignores_the_request_to_end_is_ended() {
     assert_eq!((&summary["given_up"], status.code()), (&json!(1), Some(0)), "{summary}");
     assert_eq!(alive(&board), Vec::<u32>::new());
     assert_eq!(board.task("a")["attempts"][0]["error"]["category"], "timeout");
+}
+
+#[test]
+fn a_command_is_ended_in_time_while_somebody_holds_the_boards_lock() {
+    for (options, is_interrupted) in [(&["--timeout", "3s"][..], false), (&[], true)] {
+        let board = Board::new();
+        add(&board, &["a"]);
+        // What it marks waits to be saved.
+        let script = "trap 'touch ended; exit 1' TERM; touch begun; while [ ! -e locked ]; do sleep 0.02; done
+            echo '::callboard::checkpoint {\"page\": 7}'; touch marked; while :; do sleep 0.1; done";
+        let more = ["--workflow", "w", "--max-tasks", "1", "--retries", "0"];
+        let mut worker = Worker::start(&board, &[&more, options].concat(), script);
+        let is_there = |name: &str| board.base().join(name).exists().then_some(());
+        until(PATIENCE, "the command runs", || is_there("begun"));
+        let lock = fs::File::open(board.file("lock")).unwrap();
+        lock.lock().unwrap();
+        fs::write(board.base().join("locked"), "").unwrap();
+        until(PATIENCE, "it has marked something", || is_there("marked"));
+        if is_interrupted {
+            worker.signal(Signal::INT);
+            worker.tells("stopping");
+            worker.signal(Signal::INT);
+        }
+        until(Duration::from_secs(20), "the command is ended", || is_there("ended"));
+        lock.unlock().unwrap();
+        let (summary, _) = worker.ends();
+        let ended_by = if is_interrupted { "released" } else { "given_up" };
+        assert_eq!(summary[ended_by], 1, "{summary}");
+        assert_eq!(board.task("a")["kept"]["page"], 7, "{summary}");
+    }
 }
 
 #[test]

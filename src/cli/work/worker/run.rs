@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -210,12 +211,18 @@ impl Worker {
         let mut cause: Option<Cause> = None;
         let mut ordered = Urgency::Work;
         let (mut last_saved, mut unsaved): (Option<Instant>, bool) = (None, false);
+        let mut writing: Option<Writing<'_>> = None;
         loop {
             let seen = *stop.borrow_and_update();
             if seen >= Urgency::Cut && seen > ordered {
                 ordered = seen;
                 cause = cause.or(Some(Cause::Interruption));
                 child.order(if seen == Urgency::Kill { Order::Kill } else { Order::Terminate }).await;
+            }
+            let is_due = || last_saved.is_none_or(|last| last.elapsed() >= BETWEEN_CHECKPOINTS);
+            if unsaved && writing.is_none() && is_due() {
+                writing = Some(Box::pin(self.save_kept(held)));
+                (last_saved, unsaved) = (Some(Instant::now()), false);
             }
             let end = select! {
                 happened = child.next(output) => match happened {
@@ -227,30 +234,26 @@ impl Worker {
                     }
                     Happened::Marked(marked) => {
                         unsaved |= self.keep(marked, output);
-                        if unsaved && last_saved.is_none_or(|last| last.elapsed() >= BETWEEN_CHECKPOINTS) {
-                            self.save_kept(held, output).await;
-                            (last_saved, unsaved) = (Some(Instant::now()), false);
-                        }
                         continue;
                     }
                     Happened::Over => {
                         let (end, printed) = child.end(output).await;
+                        written(&mut writing).await;
                         // Its last line need not have had an end.
                         if self.keep(output.take_marked(), output) || unsaved {
-                            self.save_kept(held, output).await;
+                            self.save_kept(held).await;
                         }
                         return (end, printed, cause);
                     }
                 },
+                () = written(&mut writing), if writing.is_some() => continue,
                 _ = stop.changed() => continue,
-                _ = look.tick() => {
-                    if unsaved && last_saved.is_none_or(|last| last.elapsed() >= BETWEEN_CHECKPOINTS) {
-                        self.save_kept(held, output).await;
-                        (last_saved, unsaved) = (Some(Instant::now()), false);
-                    }
-                    self.reason_to_end(held).await
+                // A look waits for nobody's lock.
+                _ = look.tick() => self.reason_to_end(held).await,
+                _ = beat.tick(), if writing.is_none() => {
+                    writing = Some(Box::pin(self.heartbeat(held)));
+                    continue;
                 }
-                _ = beat.tick() => { self.heartbeat(held).await; None }
                 () = until(deadline), if cause.is_none() => limit.map(Cause::Timeout),
                 // With every look anew, as others' tries use it up, too.
                 () = until(self.shop.time_ends()), if cause.is_none() => {
@@ -278,11 +281,24 @@ impl Worker {
         kept
     }
 
-    async fn save_kept(&self, held: &Held, output: &mut Output) {
+    async fn save_kept(&self, held: &Held) {
         match self.save(Some(held), Spent::default()).await {
             Ok(()) => self.shop.show.tell(&Event::Checkpoint { agent: &self.agent, task: &held.task }),
-            Err(error) => output.note(&format!("a checkpoint was not kept: {error:#}")),
+            Err(error) => {
+                self.shop.tell_problem(Some(format!("{}: a checkpoint was not kept: {error:#}", held.task)));
+            }
         }
+    }
+}
+
+/// What is being written to the board while the command runs. It is not waited for: somebody may hold the board's lock, and
+/// the command is to be ended in time all the same.
+type Writing<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+async fn written(writing: &mut Option<Writing<'_>>) {
+    if let Some(under_way) = writing {
+        under_way.await;
+        *writing = None;
     }
 }
 
