@@ -239,6 +239,11 @@ impl Shop {
         }
     }
 
+    /// The breaker does not let the command run just now.
+    pub fn breaker_is_open(&self) -> bool {
+        self.settings.breaker > 0 && self.ledger.borrow_mut().breaker.left(self.now()) > 0
+    }
+
     /// Until the breaker lets the command run again; false when the work stops. One that never opens is not asked: it may
     /// have opened where the work goes on from.
     pub async fn wait_for_breaker(&self, until: Urgency) -> bool {

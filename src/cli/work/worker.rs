@@ -94,7 +94,7 @@ impl Worker {
     /// Until there is nothing more to do, or the work stops.
     pub async fn work(&mut self) -> anyhow::Result<()> {
         self.end_what_it_holds().await?;
-        while self.may_claim().await && self.shop.wait_for_breaker(Urgency::Enough).await {
+        while self.may_claim().await && self.wait_for_breaker().await {
             self.shop.claiming.set(self.shop.claiming.get() + 1);
             let claimed = self.claim().await;
             self.shop.claiming.set(self.shop.claiming.get() - 1);
@@ -134,6 +134,22 @@ impl Worker {
             self.shop.pause(LOOK, Urgency::Enough).await;
         }
         !self.shop.is_stopping()
+    }
+
+    /// Before a claim. Where nothing will come of it, its answer says so, and that is not waited for.
+    async fn wait_for_breaker(&self) -> bool {
+        if self.shop.breaker_is_open() && !self.may_get_a_task().await {
+            return !self.shop.is_stopping();
+        }
+        self.shop.wait_for_breaker(Urgency::Enough).await
+    }
+
+    /// Now or later.
+    async fn may_get_a_task(&self) -> bool {
+        let (id, scope, now) = (self.agent.clone(), self.shop.settings.scope.clone(), self.shop.now());
+        let looked =
+            move |state: &State| state.agent(&id).is_none_or(|agent| state.is_to_wait(agent, scope.as_deref(), now));
+        self.shop.handle.look(looked).await.unwrap_or(true)
     }
 
     async fn held(&self) -> anyhow::Result<Vec<Held>> {

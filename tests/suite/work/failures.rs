@@ -100,6 +100,23 @@ fn a_command_that_was_mended_after_the_worker_gave_it_up_is_run_again() {
 }
 
 #[test]
+fn a_pause_that_nothing_comes_after_is_not_made() {
+    let gpu = json!({"id": "gpu", "description": "d", "demands": {"capabilities": ["gpu"]}});
+    let behind = json!({"id": "behind", "description": "d", "dependencies": ["a"]});
+    for (more, told) in [(None, "finished"), (Some(gpu), "gpu"), (Some(behind), "blocked")] {
+        let board = Board::new();
+        add(&board, &["a"]);
+        more.into_iter().for_each(|task| drop(board.cli_ok("create_task", task)));
+        let options = ["--workflow", "w", "--breaker", "1", "--continue-on-error"];
+        let mut worker = Worker::start(&board, &options, "exit 78");
+        let (summary, status) = worker.ends();
+        assert_eq!((&summary["parked"], status.code()), (&json!(1), Some(1)), "{summary}");
+        assert!(summary["reason"].as_str().unwrap().contains(told), "{summary}");
+        assert!(worker.told.iter().all(|told| told["event"] != "paused"), "{:#?}", worker.told);
+    }
+}
+
+#[test]
 fn floods_endless_lines_and_what_is_no_text_are_borne() {
     let board = Board::new();
     add(&board, &["flood", "line", "bytes", "nothing", "both"]);
