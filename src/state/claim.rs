@@ -304,7 +304,7 @@ impl State {
         match unmet {
             0 if outlook.under_way > 0 => Verdict::Wait,
             0 => Verdict::Stuck,
-            _ if outlook.blocked > 0 && will_others() => Verdict::Wait,
+            _ if outlook.blocked > 0 && (outlook.under_way > self.ready_count() || will_others()) => Verdict::Wait,
             _ => Verdict::Unsuited,
         }
     }

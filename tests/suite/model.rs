@@ -601,10 +601,12 @@ impl Model {
         let leaves = (0..self.tasks.len()).filter(|task| !self.is_parent(*task));
         let is_open = |task: &Task| task.open().is_some() || self.unblocked(task);
         let is_own = |task: &Task| task.open().is_some_and(|open| open.agent == number);
-        let is_anything_open = leaves.clone().any(|task| is_open(&self.tasks[task]));
-        let is_other_open = leaves.clone().any(|task| is_open(&self.tasks[task]) && !is_own(&self.tasks[task]));
-        let leaves = leaves.filter(|task| self.in_scope(*task, scope));
-        let leaves: Vec<_> = leaves.map(|task| &self.tasks[task]).collect();
+        let is_begun = |task: &Task| task.open().is_some() || self.unblocked(task) && self.delayed(task);
+        let any = |wanted: &dyn Fn(&Task) -> bool| leaves.clone().any(|task| wanted(&self.tasks[task]));
+        let all = (any(&is_open), any(&is_begun));
+        let others = (any(&|task| is_open(task) && !is_own(task)), any(&|task| is_begun(task) && !is_own(task)));
+        let within = leaves.clone().filter(|task| self.in_scope(*task, scope));
+        let leaves: Vec<_> = within.map(|task| &self.tasks[task]).collect();
         let count = |wanted: &dyn Fn(&Task) -> bool| leaves.iter().filter(|task| wanted(task)).count();
         let held = count(&|task| task.open().is_some());
         let held_by_others = held - count(&is_own);
@@ -615,9 +617,9 @@ impl Model {
         let is_about = |other: usize, one: &Agent| one.present || self.now - self.heard[other] < 30 * MINUTE;
         let is_able = |other: usize| self.agents[other].as_ref().is_some_and(|one| one.gpu && is_about(other, one));
         let will_others = (0..self.agents.len()).any(|other| other != number && is_able(other));
-        let verdict = |held: usize, is_anything_open: bool| {
+        let verdict = |held: usize, (is_anything_open, is_anything_begun): (bool, bool)| {
             let is_under_way = held + waiting_retry > 0 || self.tasks.is_empty() || ready > unmet;
-            if is_under_way || unmet > 0 && blocked > 0 && will_others {
+            if is_under_way || unmet > 0 && blocked > 0 && (is_anything_begun || will_others) {
                 "wait"
             } else if unmet > 0 {
                 "unsuited"
@@ -629,8 +631,8 @@ impl Model {
                 "finished"
             }
         };
-        let of_others = verdict(held_by_others, is_other_open);
-        let verdict = verdict(held, is_anything_open);
+        let of_others = verdict(held_by_others, others);
+        let verdict = verdict(held, all);
         if verdict == "wait" && of_others != "wait" {
             return agent.told_to_go_on();
         }

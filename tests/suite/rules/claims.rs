@@ -299,6 +299,20 @@ fn who_may_yet_be_needed_is_not_told_to_stop() {
 }
 
 #[test]
+fn who_waits_for_another_part_of_the_plan_is_not_told_to_stop() {
+    let gpu = json!({"path": "P1.M1.T1", "demands": {"capabilities": ["gpu"]}});
+    let mut world = World::new().agent("a1").agent("other").task_with("g", gpu);
+    world.create("o", json!({"path": "P2.M1.T1"}));
+    world.create("x", json!({"path": "P1.M1.T2", "dependencies": ["o"]}));
+    world.claim("other", "o");
+    let ask = json!({"scope": "P1"});
+    world.by("a1").call("claim_task", ask.clone()).replies(json!({"verdict": "wait", "blocked": 1, "held": 0}));
+    assert!(world.waits("claim_task", json!({"scope": "P1", "wait_seconds": 50})));
+    world.complete("other", "o");
+    world.by("a1").call("claim_task", ask).replies(json!({"task": {"id": "x"}}));
+}
+
+#[test]
 fn what_an_agent_put_back_comes_last_for_it() {
     let mut world = World::new().agent("a1").agent("a2").task("t").task("u");
     assert_eq!(world.next("a1")["task"]["id"], "t");
