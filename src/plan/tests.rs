@@ -297,7 +297,8 @@ fn plan_is_read_in_a_time_that_grows_with_its_length() {
             start.elapsed()
         });
         let best = took.min().unwrap();
-        assert!(best < Duration::from_secs(1), "{best:?} for {}…", &text[..30]);
+        // With its square it would take minutes.
+        assert!(best < Duration::from_secs(10), "{best:?} for {}…", &text[..30]);
     }
 }
 
