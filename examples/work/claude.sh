@@ -1,9 +1,10 @@
 #!/bin/sh
 # Claude Code as a worker. It does one task, the JSON on standard input, in the current directory:
 #
-#     callboard work --agents 3 --worktree --timeout 30m --token-budget 2000000 -- examples/work/claude.sh
+#     callboard work --agents 3 --worktree --timeout 30m --token-budget 20000000 -- examples/work/claude.sh
 #
-# A conversation that was interrupted is taken up again: its id is the task's checkpoint. Needs jq.
+# A conversation that was interrupted is taken up again: its id is the task's checkpoint. All that the model read and wrote
+# counts against the budget, what came from its cache too, and also where it ended in an error. Needs jq.
 set -eu
 task=$(cat)
 errors=$(mktemp)
@@ -42,6 +43,9 @@ if [ $code != 0 ]; then
     printf '%s\n' "$answer"
     exit $code
 fi
-printf '%s' "$answer" | jq -c 'if .is_error then {error: {category: "transient", message: .result}} else
-    {summary: .result, session: .session_id, tokens: ([.usage.input_tokens, .usage.output_tokens] | add)} end'
+# Which kind of error it was, the worker tells from the message.
+printf '%s' "$answer" | jq -c '(.usage | [.input_tokens, .cache_creation_input_tokens, .cache_read_input_tokens,
+    .output_tokens] | add // 0) as $tokens |
+    if .is_error then {error: {message: .result}, tokens: $tokens}
+    else {summary: .result, session: .session_id, tokens: $tokens} end'
 test "$(printf '%s' "$answer" | jq -r '.is_error')" != true

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Gemini CLI as a worker. It does one task, the JSON on standard input, in the current directory:
 #
-#     callboard work --agents 3 --worktree --timeout 30m --token-budget 2000000 -- examples/work/gemini.sh
+#     callboard work --agents 3 --worktree --timeout 30m --token-budget 20000000 -- examples/work/gemini.sh
 #
-# Needs jq.
+# All that the model read and wrote counts against the budget, what came from its cache too. Needs jq.
 set -eu
 # The prompt comes behind standard input.
 answer=$(gemini --approval-mode auto_edit --skip-trust --output-format json \

@@ -129,7 +129,7 @@ fn agents_in_print_mode_are_workers_whose_tokens_count() {
         return;
     }
     let claude = json!({"type": "result", "is_error": false, "result": "it is done", "session_id": "s-1",
-        "usage": {"input_tokens": 30, "output_tokens": 12}});
+        "usage": {"input_tokens": 3, "cache_creation_input_tokens": 7, "cache_read_input_tokens": 20, "output_tokens": 12}});
     let codex = [
         json!({"type": "item.completed", "item": {"type": "agent_message", "text": "it is done"}}),
         json!({"type": "turn.completed", "usage": {"input_tokens": 40, "cached_input_tokens": 9, "output_tokens": 2}}),
@@ -154,6 +154,31 @@ fn agents_in_print_mode_are_workers_whose_tokens_count() {
         assert_eq!(spent, 42, "{name}");
         let read: Value = serde_json::from_slice(&fs::read(tools.join(format!("{name}.read"))).unwrap()).unwrap();
         assert_eq!(read["task"]["description"], "say it is done", "{name} reads its task");
+    }
+}
+
+#[test]
+fn a_conversation_that_ends_in_an_error_costs_its_tokens_too() {
+    if !has("jq") {
+        return;
+    }
+    let usage = json!({"input_tokens": 30, "output_tokens": 12});
+    for (result, usage, category, spent) in [
+        (json!("Claude AI usage limit reached"), usage.clone(), "rate_limited", 42),
+        (json!("the connection was lost"), usage, "transient", 42),
+        (Value::Null, Value::Null, "transient", 0),
+    ] {
+        let board = Board::new();
+        let tools = board.base().join("tools");
+        stub(&tools, "claude", &json!({"is_error": true, "result": result, "usage": usage}).to_string());
+        board.cli_ok("create_task", json!({"id": "t", "description": "say it is done"}));
+        let mut work = script(&board, Path::new(env!("CARGO_BIN_EXE_callboard")), &tools);
+        work.args(["work", "--workflow", "w", "--retries", "0", "--max-tasks", "1", "--"]);
+        board.finish(work.arg(example("work/claude.sh")));
+        let task = board.cli_ok("get_task", json!({"task_id": "t"}))["task"].clone();
+        assert_eq!(task["attempts"][0]["error"]["category"], category, "{task}");
+        let workflow = board.cli_ok("get_checkpoint", json!({"workflow_id": "w"}))["workflow"].clone();
+        assert_eq!(workflow["spent"]["tokens"], spent, "{workflow}");
     }
 }
 

@@ -21,6 +21,9 @@ const LINE_KEPT: usize = 400;
 /// Bytes of the standard output that become the result.
 const TEXT_KEPT: usize = 16 << 10;
 
+/// What a model's use is told in; each counts some tokens that no other does.
+const USED: [&str; 4] = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"];
+
 /// A state that a command marked, or why the marked line holds none.
 pub type Marked = Result<Map<String, Value>, String>;
 
@@ -267,15 +270,16 @@ pub fn result(mut printed: Printed) -> (String, Option<Value>) {
     (bounded(&output, limit::OUTPUT.max), data.filter(|_| is_fit))
 }
 
-/// `tokens`, or what agents' own clients report of their models' use; never more than a workflow can be charged.
+/// `tokens`, or what agents' own clients report of their models' use, with what was read from a cache, as others count it
+/// among the input; never more than a workflow can be charged.
 pub fn tokens(object: &Map<String, Value>) -> u64 {
     let number = |value: &Value| value.as_u64().or_else(|| value.as_f64().filter(|n| *n >= 0.0).map(|n| n as u64));
     let most = limit::BUDGET.max as u64;
     if let Some(tokens) = object.get("tokens").and_then(number) {
         return tokens.min(most);
     }
-    let used = |name: &str| object.get("usage").and_then(|usage| usage.get(name)).and_then(number).unwrap_or_default();
-    used("input_tokens").saturating_add(used("output_tokens")).min(most)
+    let used = |name: &&str| object.get("usage")?.get(name).and_then(number);
+    USED.iter().filter_map(used).fold(0, u64::saturating_add).min(most)
 }
 
 pub fn bounded(text: &str, bytes: usize) -> String {
@@ -307,6 +311,19 @@ mod tests {
         assert_eq!((printed.text.as_str(), marked.len()), ("one\ntwo", 0));
         assert_eq!(printed.object.expect("an object")["a"], 1);
         assert_eq!(log, "one\ntwo\n{\"a\": 1}\n");
+    }
+
+    #[test]
+    fn tokens_are_those_that_are_told_or_all_that_the_model_read_and_wrote() {
+        let counted = |object: Value| tokens(object.as_object().expect("an object"));
+        let usage = serde_json::json!({"input_tokens": 3, "cache_creation_input_tokens": 20,
+            "cache_read_input_tokens": 100, "output_tokens": 7, "server_tool_use": {"web_search_requests": 1}});
+        assert_eq!(counted(serde_json::json!({"usage": usage})), 130);
+        assert_eq!(counted(serde_json::json!({"usage": usage, "tokens": 5.0})), 5);
+        // Of others the cached ones are among the input.
+        let usage = serde_json::json!({"input_tokens": 40, "cached_input_tokens": 9, "output_tokens": 2});
+        assert_eq!(counted(serde_json::json!({"usage": usage})), 42);
+        assert_eq!(counted(serde_json::json!({"usage": null})), 0);
     }
 
     #[test]
