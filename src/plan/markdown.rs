@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag};
 use regex::Regex;
 
-use super::{Draft, Found, Lines, files, is_called_off, limit, list};
+use super::{Draft, Found, Lines, files, is_called_off, is_something, limit, list};
 use crate::state::plan::{Item, Problem, Skipped, Stated, one_line};
 
 /// The info string of a code block that is a description, whatever it looks like.
@@ -17,7 +17,8 @@ pub const VERBATIM: &str = "description";
 static PATH: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^\*{0,2}`?(P\d+(?:\.[A-Z]\d+)*)`?\*{0,2}(?:[:.)]|\s[-–—])?\*{0,2}\s+(\S.*)$").ok());
 static FIELD: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?i)^\s*(\**)(depends(?:[ _]on)?|priority|files|hints|tags|status)(\**)\s*:(.*)$").ok()
+    Regex::new(r"(?i)^\s*(\**)(depends(?:[ _]on)?|dependenc(?:y|ies)|priority|files|hints|tags|status)(\**)\s*:(.*)$")
+        .ok()
 });
 
 /// YAML at the very beginning, which describes the text to other programs. The parser would take whatever stands between two
@@ -40,6 +41,7 @@ pub fn read(text: &str, known: &BTreeSet<usize>) -> Result<Found, Vec<Problem>> 
         drafts: Vec::new(),
         problems: Vec::new(),
         title: None,
+        goes_on: None,
         events: &events,
         ends: ends(&events),
         boxes: Vec::new(),
@@ -98,6 +100,8 @@ struct Reading<'a, 't> {
     drafts: Vec<Draft>,
     problems: Vec<Problem>,
     title: Option<String>,
+    /// The name of a list that the text has left open, so that the entries below it are meant.
+    goes_on: Option<String>,
     events: &'a [Piece<'t>],
     ends: Vec<usize>,
     /// The events that are boxes.
@@ -177,17 +181,27 @@ impl<'t> Reading<'_, 't> {
         }
     }
 
-    /// A dependency or a priority stands in the text right below the heading.
+    /// A dependency or a priority stands in the text right below the heading, or in an entry of a list there.
     fn is_described_as_item(&self, number: usize) -> bool {
         let end = self.headings.get(number + 1).map_or(self.events.len(), |next| next.event);
         let mut at = self.end(self.headings[number].event) + 1;
+        let mut depends = false;
         while at < end {
             let (event, range) = &self.events[at];
-            if matches!(event, Event::Start(Tag::Paragraph))
-                && self.text[range.clone()].lines().any(|line| self.is_for_items(line))
-            {
+            let text = &self.text[range.clone()];
+            let is_described = match event {
+                Event::Start(Tag::Paragraph) => text.lines().any(|line| self.is_for_items(line)),
+                Event::Start(Tag::List(_)) => self.entries_of(at).any(|entry| {
+                    let own = &self.text[self.own_text(entry)];
+                    depends && self.names(own.trim()) || own.lines().any(|line| self.is_for_items(line))
+                }),
+                _ => false,
+            };
+            if is_described {
                 return true;
             }
+            let last = text.lines().next_back().filter(|_| matches!(event, Event::Start(Tag::Paragraph)));
+            depends = last.and_then(field).is_some_and(|(name, value)| is_dependency(&name) && is_left_open(value));
             at = self.end(at) + 1;
         }
         false
@@ -196,7 +210,7 @@ impl<'t> Reading<'_, 't> {
     fn is_for_items(&self, line: &str) -> bool {
         field(line).is_some_and(|(name, value)| match name.as_str() {
             "priority" => value.parse::<u8>().is_ok(),
-            name => name.starts_with("depends") && list(value).iter().any(|on| self.names(on)),
+            name => is_dependency(name) && list(value).iter().any(|on| self.names(on)),
         })
     }
 
@@ -243,6 +257,7 @@ impl<'t> Reading<'_, 't> {
     fn heading(&mut self, number: usize) {
         let Heading { level, ref text, is_item, event } = self.headings[number];
         let text = text.clone();
+        self.goes_on = None;
         while self.entries.last().is_some_and(|open| open.heading.is_some_and(|above| above >= level)) {
             self.entries.pop();
         }
@@ -260,14 +275,9 @@ impl<'t> Reading<'_, 't> {
     fn block(&mut self, at: usize) -> usize {
         let (event, range) = &self.events[at];
         let end = self.end(at);
+        let goes_on = self.goes_on.take();
         match event {
-            Event::Start(Tag::List(_)) if self.has_boxes(at, end) => {
-                let mut item = at + 1;
-                while item < end {
-                    self.entry(item);
-                    item = self.end(item) + 1;
-                }
-            }
+            Event::Start(Tag::List(_)) => self.list(at, goes_on),
             Event::Start(Tag::Paragraph) => self.describe(range, true),
             Event::Start(Tag::CodeBlock(kind)) => {
                 let is_verbatim = matches!(kind, pulldown_cmark::CodeBlockKind::Fenced(info) if &**info == VERBATIM);
@@ -299,33 +309,94 @@ impl<'t> Reading<'_, 't> {
         self.boxes.get(next).is_some_and(|one| *one < end)
     }
 
-    /// One entry of a list in which there are boxes.
-    fn entry(&mut self, start: usize) {
-        let end = self.end(start);
-        let range = self.events[start].1.clone();
-        let mut at = start + 1;
-        let is_loose = matches!(self.events[at].0, Event::Start(Tag::Paragraph));
-        let marker = at + usize::from(is_loose);
-        let Event::TaskListMarker(is_done) = self.events[marker.min(end)].0 else {
-            if self.has_boxes(start, end) {
-                let line = self.lines.at(range.start);
-                let problem = "boxes below an entry without one: begin it with - [ ], too".to_owned();
-                self.problems.push(Problem { line, problem });
-            } else {
-                self.describe(&range, false);
+    /// `goes_on` is the name of what the text before it has left open.
+    fn list(&mut self, at: usize, goes_on: Option<String>) {
+        let entries: Vec<usize> = self.entries_of(at).collect();
+        if self.has_boxes(at, self.end(at)) {
+            return entries.into_iter().for_each(|entry| self.entry(at, entry));
+        }
+        let is_read = |entry: &usize| self.is_field(*entry);
+        if goes_on.is_none() && !entries.iter().any(is_read) {
+            return self.describe(&self.events[at].1.clone(), false);
+        }
+        self.goes_on = goes_on;
+        for entry in entries {
+            match self.goes_on.take() {
+                Some(name) => self.value(name, entry),
+                None => self.plain_entry(entry),
             }
-            return;
-        };
-        // Its own text ends where a block begins.
-        let own_end = match is_loose {
-            true => self.end(at),
-            false => (marker..end)
+        }
+        self.goes_on = None;
+    }
+
+    /// The places of the entries of the list that begins at `at`.
+    fn entries_of(&self, at: usize) -> impl Iterator<Item = usize> {
+        let end = self.end(at);
+        let within = move |entry: usize| Some(entry).filter(|entry| *entry < end);
+        std::iter::successors(within(at + 1), move |entry| within(self.end(*entry) + 1))
+    }
+
+    /// Where the entry's own text ends: a block begins there, or it is the end of the entry.
+    fn own_end(&self, entry: usize) -> usize {
+        let end = self.end(entry);
+        match self.events[entry + 1].0 {
+            Event::Start(Tag::Paragraph) => self.end(entry + 1) + 1,
+            _ => (entry + 1..end)
                 .find(|number| matches!(self.events[*number].0, Event::Start(ref tag) if is_block(tag)))
                 .unwrap_or(end),
+        }
+    }
+
+    fn own_text(&self, entry: usize) -> Range<usize> {
+        let own = self.events[entry + 1..self.own_end(entry)].iter().map(|(_, range)| range.clone());
+        let start = self.events[entry].1.start;
+        own.reduce(|all, one| all.start.min(one.start)..all.end.max(one.end)).unwrap_or(start..start)
+    }
+
+    fn is_field(&self, entry: usize) -> bool {
+        self.text[self.own_text(entry)].lines().any(|line| field(line).is_some())
+    }
+
+    /// The entry is one value, with all its commas, and the next is another.
+    fn value(&mut self, name: String, entry: usize) {
+        let own = self.own_text(entry);
+        let text = self.text;
+        // To Markdown a line below the list is the last entry's, unless something is between them.
+        let others = text[own.clone()].lines().find(|line| field(line).is_some());
+        let end = others.map_or(own.end, |line| line.as_ptr().addr() - text.as_ptr().addr());
+        self.describe(&(end..own.end), true);
+        if others.is_none() {
+            self.goes_on = Some(name.clone());
+        }
+        let value = one_line(&text[own.start..end]);
+        let value = value.trim_matches('`').trim();
+        if self.own_end(entry) < self.end(entry) {
+            let problem = format!("what stands below an entry of {name} is none of its values; put it elsewhere");
+            self.problems.push(Problem { line: self.lines.at(own.start), problem });
+        }
+        if is_something(value) {
+            self.extend(&name, vec![value.to_owned()]);
+        }
+    }
+
+    /// One entry of the list at `list`, in which there are boxes.
+    fn entry(&mut self, list: usize, start: usize) {
+        let end = self.end(start);
+        let range = self.events[start].1.clone();
+        let is_loose = matches!(self.events[start + 1].0, Event::Start(Tag::Paragraph));
+        let marker = start + 1 + usize::from(is_loose);
+        let Event::TaskListMarker(is_done) = self.events[marker.min(end)].0 else {
+            let problem = match () {
+                () if self.has_boxes(start, end) => "boxes below an entry without one: begin it with - [ ], too",
+                () if self.is_field(start) && (self.entries.is_empty() || self.has_boxes(list, start)) => {
+                    "it is not clear of which item this is: indent it below its box, or put it right below its heading"
+                }
+                () => return self.plain_entry(start),
+            };
+            return self.problems.push(Problem { line: self.lines.at(range.start), problem: problem.to_owned() });
         };
         let text_start = self.events[marker].1.end;
-        let text_end = self.events[marker..own_end].iter().map(|(_, range)| range.end).max().unwrap_or(text_start);
-        let own = text_start..text_end.max(text_start);
+        let own = text_start..self.own_text(start).end.max(text_start);
         let first = self.text[own.clone()].find('\n').map_or(own.end, |length| own.start + length);
         let depth = self.entries.len();
         if depth > 2 * limit::PLAN_DEPTH.max {
@@ -336,11 +407,33 @@ impl<'t> Reading<'_, 't> {
         if first < own.end {
             self.describe(&(first + 1..own.end), true);
         }
-        at = if is_loose { own_end + 1 } else { own_end };
+        let mut at = self.own_end(start);
         while at < end {
             at = self.block(at);
         }
         self.entries.truncate(depth);
+        self.goes_on = None;
+    }
+
+    /// An entry without a box, which may be a line like `depends: P1`, or have one behind it.
+    fn plain_entry(&mut self, start: usize) {
+        if !self.is_field(start) {
+            return self.describe(&self.events[start].1.clone(), false);
+        }
+        let own = self.own_text(start);
+        let begins_with_it = self.text[own.clone()].lines().next().and_then(field).is_some();
+        self.describe(&(if begins_with_it { own.start } else { self.events[start].1.start }..own.end), true);
+        let mut at = self.own_end(start);
+        while at < self.end(start) {
+            match (&self.events[at].0, self.goes_on.take()) {
+                (Event::Start(Tag::List(_)), Some(name)) => self.list(at, Some(name)),
+                _ => self.describe(&self.events[at].1.clone(), false),
+            }
+            at = self.end(at) + 1;
+        }
+        if self.text[own].trim_end().lines().count() == 1 {
+            self.goes_on = None;
+        }
     }
 
     /// An item begins.
@@ -367,15 +460,29 @@ impl<'t> Reading<'_, 't> {
         let mut kept = Vec::new();
         let text = self.text;
         let mut at = range.start;
-        for (number, line) in text[range.clone()].lines().enumerate() {
+        self.goes_on = None;
+        let mut lines = text[range.clone()].lines().enumerate().peekable();
+        while let Some((number, line)) = lines.next() {
             let line_at = at;
             at += line.len() + 1;
             let blank = line.len() - line.trim_start_matches(' ').len();
             let line =
                 if number > 0 || fields { &line[blank.min(if fields { blank } else { indent })..] } else { line };
-            match field(line).filter(|_| fields) {
-                Some((name, value)) => self.field(&name, value, self.lines.at(line_at)),
-                None => kept.push(line.trim_end()),
+            let Some((name, value)) = fields.then(|| field(line)).flatten() else {
+                kept.push(line.trim_end());
+                continue;
+            };
+            let mut value = value.to_owned();
+            while is_list(&name)
+                && value.ends_with(',')
+                && let Some((_, next)) = lines.next_if(|(_, next)| field(next).is_none())
+            {
+                at += next.len() + 1;
+                value.push_str(next.trim());
+            }
+            self.field(&name, &value, self.lines.at(line_at));
+            if is_list(&name) && is_left_open(&value) && lines.peek().is_none() {
+                self.goes_on = Some(name);
             }
         }
         self.add_description(kept.join("\n").trim_matches('\n'));
@@ -394,6 +501,9 @@ impl<'t> Reading<'_, 't> {
     }
 
     fn field(&mut self, name: &str, value: &str, line: usize) {
+        if is_list(name) {
+            return self.extend(name, if name == "files" { files(value) } else { list(value) });
+        }
         let Some(open) = self.entries.last_mut() else { return };
         let Some(number) = open.draft else { return };
         let draft = &mut self.drafts[number];
@@ -409,12 +519,33 @@ impl<'t> Reading<'_, 't> {
                 }
             }
             "status" => draft.status = Some(value.to_owned()),
-            "files" => draft.item.files.extend(files(value)),
-            "tags" => draft.item.tags.extend(list(value)),
-            "hints" => draft.item.hints = Some(value.to_owned()).filter(|hints| !hints.is_empty()),
-            _ => draft.item.depends.extend(list(value)),
+            _ => draft.item.hints = Some(value.to_owned()).filter(|hints| !hints.is_empty()),
         }
     }
+
+    fn extend(&mut self, name: &str, values: Vec<String>) {
+        let Some(Some(number)) = self.entries.last().map(|open| open.draft) else { return };
+        let item = &mut self.drafts[number].item;
+        let values_before = match name {
+            "files" => &mut item.files,
+            "tags" => &mut item.tags,
+            _ => &mut item.depends,
+        };
+        values_before.extend(values);
+    }
+}
+
+fn is_list(name: &str) -> bool {
+    !matches!(name, "priority" | "status" | "hints")
+}
+
+fn is_dependency(name: &str) -> bool {
+    name.starts_with("depend")
+}
+
+/// The values may follow as entries of a list.
+fn is_left_open(value: &str) -> bool {
+    value.is_empty() || value.ends_with(',')
 }
 
 /// Name and value of a line like `depends: P1`, whose name may stand in bold.

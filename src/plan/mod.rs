@@ -214,7 +214,11 @@ fn listed(text: &str, unwrapped: impl Fn(&str) -> Option<&str>) -> Vec<String> {
     }
     let text = text.trim();
     let words = unwrapped(text).unwrap_or(text).split(',').map(|word| word.trim().trim_matches('`').trim());
-    words.filter(|word| !word.is_empty() && *word != "-" && *word != "none").map(str::to_owned).collect()
+    words.filter(|word| is_something(word)).map(str::to_owned).collect()
+}
+
+fn is_something(word: &str) -> bool {
+    !word.is_empty() && word != "-" && !word.eq_ignore_ascii_case("none")
 }
 
 /// What stands in brackets, if the text begins and ends with those of one pair.

@@ -216,6 +216,50 @@ fn stars_are_of_the_name_or_of_the_value() {
 }
 
 #[test]
+fn what_an_item_depends_on_may_be_a_list() {
+    let cases = [
+        "- [ ] Build\n  - depends: Set up, Test, too\n  - priority: 1\n",
+        "- [ ] Build\n  - **Depends on:** Set up\n    - priority: no field of the item\n  - `dependencies: x` is code\n  - dependency: Test, too\n",
+        "- [ ] Build\n  depends:\n  - Set up\n  - `Test, too`\n",
+        "- [ ] Build\n\n  Words.\n  Depends on:\n\n  1. Set up\n\n  2. Test,\n     too\n",
+        "- [ ] Build\n  - Depends on:\n    - Set up\n    - Test, too\n    - None\n",
+        "- [ ] Build\n  depends: Set up,\n    Test, too\n  priority: 1\n",
+        "- [ ] Build\n  Dependencies: [Set up,\n  Test, too]\n",
+        "## Build\n\ndepends:\n- Set up\n- Test, too\n",
+        "## Build\n\n- depends: Set up,\n  - Test, too\n",
+        "## Build\n\n- depends: Set up, Test, too\n- [ ] all\n",
+    ];
+    for case in cases {
+        let plan = parse(&format!("{case}\n## Others\n\n- [ ] Set up\n- [ ] Test, too\n")).unwrap();
+        let depends = plan.items[0].depends.join(", ");
+        assert_eq!((&*plan.items[0].title, &*depends), ("Build", "Set up, Test, too"), "{case}");
+    }
+    let others = parse("- [ ] a\n  files:\n  - `src/a.rs`\n  - [id]\n  tags: x,\n  - y\n").unwrap();
+    assert_eq!(others.items[0].files, ["src/a.rs", "[id]"]);
+    let lists =
+        parse("- [ ] a\n  depends:\n  - b\n  files:\n  - c\n  tags:\n  - d\n  status: done\n- [ ] b\n").unwrap();
+    let Item { depends, files, tags, status, .. } = &lists.items[0];
+    assert_eq!(
+        (depends.join(""), files.join(""), tags.join(""), *status),
+        ("b".into(), "c".into(), "d".into(), Stated::Done)
+    );
+    let none = parse("- [ ] a\n  - depends:\n  - words\n").unwrap();
+    assert_eq!((none.items[0].depends.len(), none.items[0].description.as_deref()), (0, Some("- words")));
+    let behind = parse("- [ ] a\n  - must be fast\n  depends: b\n- [ ] b\n").unwrap();
+    assert_eq!(
+        (behind.items[0].depends.join(""), behind.items[0].description.as_deref()),
+        ("b".into(), Some("- must be fast"))
+    );
+    let mixed = parse("- [ ] a\n  - tags: x\n  - words\n  - more\n").unwrap();
+    assert_eq!(
+        (mixed.items[0].tags.join(""), mixed.items[0].description.as_deref()),
+        ("x".into(), Some("- words\n\n- more"))
+    );
+    let words = parse("- [ ] a\n  - words\n    - tags: x\n  - more\n").unwrap();
+    assert_eq!(words.items[0].description.as_deref(), Some("- words\n  - tags: x\n- more"));
+}
+
+#[test]
 fn headings_alone_are_a_plan() {
     let text = "# Title\n\n## One\n\ntext\n\n### A\n\n## Two\n";
     assert_eq!(outline(text), ["3 - One", "  7 - A", "9 - Two"]);
@@ -241,7 +285,7 @@ fn json_of_other_planners_is_read() {
 
 #[test]
 fn problems_name_their_line_and_what_would_be_right() {
-    let cases: [(&str, usize, &str); 15] = [
+    let cases: [(&str, usize, &str); 18] = [
         ("", 1, "nothing to do in it"),
         ("# Only words\n\nand more\n\nstill none of it\n\n- a list\n", 1, ""),
         ("## P1: a\n\n### P2.M1: b\n", 3, "P1.M<number> does"),
@@ -254,6 +298,9 @@ fn problems_name_their_line_and_what_would_be_right() {
         ("- [ ] a\n  status: unsure\n", 1, "Researching"),
         ("- [ ] a\n  files: ../b\n", 1, "leaves the project"),
         ("- a\n  - [ ] b\n", 1, "an entry without one"),
+        ("- [ ] a\n- depends: b\n- [ ] b\n", 2, "not clear of which item"),
+        ("- depends: b\n- [ ] b\n", 1, "not clear of which item"),
+        ("- [ ] a\n  depends:\n  - b\n    - c\n- [ ] b\n", 3, "below an entry of depends"),
         ("{\n \"items\": [\n  {\"title\": \"a\",\n   \"prio\": 1}]}", 4, "unknown field `prio`"),
         ("{\n \"items\": [\n  {\"title\": \"a\"},\n  {\"path\": \"P1\"}]}", 4, "missing field `title`"),
         ("{\n \"items\": [\n  {\"title\": \"a\"},,\n]}", 3, "cannot be read"),
@@ -451,12 +498,16 @@ fn what_export_writes_of_any_plan_is_the_same_plan() {
 #[test]
 fn headings_with_what_only_items_have_are_items_and_the_others_are_named() {
     let text = "# Title\n\n## Parser\n\n- [ ] numbers\n\n## Printer\n\nPrints.\npriority: 2\n\n## Notes\n\nwords\n\n\
-                ## Later\n\n### Deeper\n\ndepends: numbers\n\n### Priority\n\n- priority: 2\n";
-    assert_eq!(outline(text), ["3 - Parser", "  5 - numbers", "7 - Printer", "16 - Later", "  18 - Deeper"]);
+                ## Later\n\n### Deeper\n\ndepends: numbers\n\n### Listed\n\n- priority: 2\n\n\
+                ### Priority\n\n- first come, first served\n";
+    assert_eq!(
+        outline(text),
+        ["3 - Parser", "  5 - numbers", "7 - Printer", "16 - Later", "  18 - Deeper", "  22 - Listed"]
+    );
     let plan = parse(text).unwrap();
     let skipped: Vec<_> = plan.skipped.iter().map(|one| (one.line, one.title.as_str(), one.level)).collect();
-    assert_eq!(skipped, [(12, "Notes", 1), (22, "Priority", 2)]);
-    let known = parse_with(text, &BTreeSet::from([12, 22])).unwrap();
-    assert_eq!((known.items.len(), known.skipped.len()), (7, 0));
+    assert_eq!(skipped, [(12, "Notes", 1), (26, "Priority", 2)]);
+    let known = parse_with(text, &BTreeSet::from([12, 26])).unwrap();
+    assert_eq!((known.items.len(), known.skipped.len()), (8, 0));
     assert!(parse("## a\n\n## b\n").unwrap().skipped.is_empty());
 }
