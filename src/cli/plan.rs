@@ -116,7 +116,7 @@ fn imported(page: &mut Page, reply: &Value) {
         let more =
             if skipped.len() > NAMED { format!("and {} more skipped; ", skipped.len() - NAMED) } else { String::new() };
         page.line(format_args!(
-            "{more}what is skipped is no item, because others are marked by boxes or paths: `- [ ]` or `priority: 5` below a heading makes it one"
+            "{more}what is skipped is no item, because others are marked by boxes or paths: `- [ ]` makes an entry one, and so does `- [ ]` or `priority: 5` below a heading"
         ));
     }
     if reply["ticked"].is_array() {

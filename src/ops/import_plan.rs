@@ -84,7 +84,7 @@ pub struct Reply {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     ticked: Vec<Changed>,
     /// Headings that are text, no items: others are marked by boxes or paths, and these have nothing to do below them, no
-    /// path, depends or priority
+    /// path, depends or priority; and entries without a box beside some with one
     #[serde(skip_serializing_if = "Vec::is_empty")]
     skipped: Vec<Skipped>,
 }

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag};
 use regex::Regex;
 
-use super::{Draft, Found, Lines, files, is_called_off, is_something, limit, list};
+use super::{Draft, Found, Lines, NAMED, files, is_called_off, is_something, limit, list};
 use crate::state::plan::{Item, Problem, Skipped, Stated, one_line};
 
 /// The info string of a code block that is a description, whatever it looks like.
@@ -20,6 +20,10 @@ static FIELD: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?i)^\s*(\**)(depends(?:[ _]on)?|dependenc(?:y|ies)|priority|files|hints|tags|status)(\**)\s*:(.*)$")
         .ok()
 });
+
+/// What other programs make of a box, or what was meant to be one.
+static MARK: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"^\[\s*[^\s\pL\pN]?\s*\](?:\s|$)|^\[\s*[xX]\s*\](?:\s|$)").ok());
 
 /// YAML at the very beginning, which describes the text to other programs. The parser would take whatever stands between two
 /// rules for such a block, items and all.
@@ -45,6 +49,7 @@ pub fn read(text: &str, known: &BTreeSet<usize>) -> Result<Found, Vec<Problem>> 
         events: &events,
         ends: ends(&events),
         boxes: Vec::new(),
+        unboxed: Vec::new(),
         endings: endings(text),
     };
     reading.headings = reading.found_headings();
@@ -57,9 +62,13 @@ pub fn read(text: &str, known: &BTreeSet<usize>) -> Result<Found, Vec<Problem>> 
     reading.decide_on_headings(known);
     reading.document();
     if !reading.problems.is_empty() {
+        reading.problems.truncate(NAMED);
         return Err(reading.problems);
     }
     let skipped = reading.skipped();
+    if skipped.len() > 2 * limit::PLAN_ITEMS.max {
+        return Err(vec![super::over(1, limit::PLAN_ITEMS, skipped.len())]);
+    }
     Ok(Found { title: reading.title, drafts: reading.drafts, skipped })
 }
 
@@ -106,6 +115,8 @@ struct Reading<'a, 't> {
     ends: Vec<usize>,
     /// The events that are boxes.
     boxes: Vec<usize>,
+    /// Entries beside boxes that have none.
+    unboxed: Vec<Skipped>,
     /// The lines of headings and boxes, backwards and sorted: the first that is not before a name has its end, if any does.
     endings: Vec<String>,
 }
@@ -222,10 +233,10 @@ impl<'t> Reading<'_, 't> {
         self.endings.get(at).is_some_and(|line| line.starts_with(&end)) || is_path()
     }
 
-    /// The headings that are no items, but for the title.
+    /// The headings that are no items, but for the title, and the entries that seem to be some.
     fn skipped(&self) -> Vec<Skipped> {
         let mut above: Vec<HeadingLevel> = Vec::new();
-        let mut skipped = Vec::new();
+        let mut skipped = self.unboxed.clone();
         for (number, heading) in self.headings.iter().enumerate() {
             if number == 0 && self.title.is_some() {
                 continue;
@@ -235,9 +246,10 @@ impl<'t> Reading<'_, 't> {
             if !heading.is_item {
                 let title = shortened(&one_line(&self.text[heading.text.clone()]), limit::TITLE.max);
                 let line = self.lines.at(heading.text.start);
-                skipped.push(Skipped { line, title, level: above.len() });
+                skipped.push(Skipped { line, title, level: Some(above.len()) });
             }
         }
+        skipped.sort_by_key(|one| one.line);
         skipped
     }
 
@@ -315,7 +327,7 @@ impl<'t> Reading<'_, 't> {
         if self.has_boxes(at, self.end(at)) {
             return entries.into_iter().for_each(|entry| self.entry(at, entry));
         }
-        let is_read = |entry: &usize| self.is_field(*entry);
+        let is_read = |entry: &usize| self.is_field(*entry) || self.mark(*entry).is_some();
         if goes_on.is_none() && !entries.iter().any(is_read) {
             return self.describe(&self.events[at].1.clone(), false);
         }
@@ -391,7 +403,10 @@ impl<'t> Reading<'_, 't> {
                 () if self.is_field(start) && (self.entries.is_empty() || self.has_boxes(list, start)) => {
                     "it is not clear of which item this is: indent it below its box, or put it right below its heading"
                 }
-                () => return self.plain_entry(start),
+                () => {
+                    self.skip(start);
+                    return self.plain_entry(start);
+                }
             };
             return self.problems.push(Problem { line: self.lines.at(range.start), problem: problem.to_owned() });
         };
@@ -415,8 +430,35 @@ impl<'t> Reading<'_, 't> {
         self.goes_on = None;
     }
 
+    /// An entry that is text, though those beside it are items.
+    fn skip(&mut self, entry: usize) {
+        let own = self.own_text(entry);
+        let is_called_off = self.entries.last().is_some_and(|above| above.draft.is_none());
+        if is_called_off || self.is_field(entry) || self.mark(entry).is_some() {
+            return;
+        }
+        let first = self.text[own.clone()].lines().next().unwrap_or_default();
+        let title = shortened(&one_line(first), limit::TITLE.max);
+        self.unboxed.push(Skipped { line: self.lines.at(own.start), title, level: None });
+    }
+
+    /// The mark of an entry, if it is none that is read.
+    fn mark(&self, entry: usize) -> Option<&'t str> {
+        let text = &self.text[self.own_text(entry)];
+        let mark = MARK.as_ref()?.find(text)?.as_str().trim_end();
+        Some(mark).filter(|mark| !["[ ]", "[x]", "[X]"].contains(mark))
+    }
+
     /// An entry without a box, which may be a line like `depends: P1`, or have one behind it.
     fn plain_entry(&mut self, start: usize) {
+        if let Some(mark) = self.mark(start) {
+            let problem = format!(
+                "the mark {mark} is not read: write [ ] or [x], and below it what is meant, as `status: In Progress` or \
+                 `status: Cancelled`"
+            );
+            let line = self.lines.at(self.events[start].1.start);
+            return self.problems.push(Problem { line, problem });
+        }
         if !self.is_field(start) {
             return self.describe(&self.events[start].1.clone(), false);
         }

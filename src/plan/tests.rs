@@ -260,6 +260,21 @@ fn what_an_item_depends_on_may_be_a_list() {
 }
 
 #[test]
+fn entries_beside_boxes_without_one_are_named() {
+    let text = "## a\n\nWords, and\n- a list\n\n### Notes\n\n- [ ] b\n- plain\n  words\n- [ ] c\n  - no box at all\n  - [x](a.md) and [1]\n- [1] docs\n";
+    assert_eq!(outline(text), ["1 - a", "  6 - Notes", "    8 - b", "    11 - c"]);
+    let skipped = |text: &str| {
+        let skipped = parse(text).unwrap().skipped;
+        skipped.into_iter().map(|one| (one.line, one.title)).collect::<Vec<_>>()
+    };
+    assert_eq!(skipped(text), [(9, "plain".to_owned()), (14, "[1] docs".to_owned())]);
+    assert_eq!(skipped("- [ ] a\n- b\n\n## Notes\n"), [(2, "b".to_owned()), (4, "Notes".to_owned())]);
+    assert_eq!(skipped("- [ ] a\n  status: Obsolete\n  - [ ] b\n  - c\n- [ ] d\n"), []);
+    let many = format!("- [ ] a\n{}", "- b\n".repeat(2 * limit::PLAN_ITEMS.max + 1));
+    assert!(problems(&many)[0].1.contains("is over its limit: 10001 entries"));
+}
+
+#[test]
 fn headings_alone_are_a_plan() {
     let text = "# Title\n\n## One\n\ntext\n\n### A\n\n## Two\n";
     assert_eq!(outline(text), ["3 - One", "  7 - A", "9 - Two"]);
@@ -285,7 +300,7 @@ fn json_of_other_planners_is_read() {
 
 #[test]
 fn problems_name_their_line_and_what_would_be_right() {
-    let cases: [(&str, usize, &str); 18] = [
+    let cases: [(&str, usize, &str); 23] = [
         ("", 1, "nothing to do in it"),
         ("# Only words\n\nand more\n\nstill none of it\n\n- a list\n", 1, ""),
         ("## P1: a\n\n### P2.M1: b\n", 3, "P1.M<number> does"),
@@ -299,6 +314,11 @@ fn problems_name_their_line_and_what_would_be_right() {
         ("- [ ] a\n  files: ../b\n", 1, "leaves the project"),
         ("- a\n  - [ ] b\n", 1, "an entry without one"),
         ("- [ ] a\n- depends: b\n- [ ] b\n", 2, "not clear of which item"),
+        ("- [x] a\n- [-] b\n- [ ] c\n", 2, "the mark [-] is not read"),
+        ("## a\n\n- [~] b\n", 3, "the mark [~] is not read"),
+        ("- [ ] a\n  1. [/] b\n", 2, "the mark [/] is not read"),
+        ("- [ ] a\n- [] b\n", 2, "the mark [] is not read"),
+        ("- [ ] a\n- [ x] b\n", 2, "the mark [ x] is not read"),
         ("- depends: b\n- [ ] b\n", 1, "not clear of which item"),
         ("- [ ] a\n  depends:\n  - b\n    - c\n- [ ] b\n", 3, "below an entry of depends"),
         ("{\n \"items\": [\n  {\"title\": \"a\",\n   \"prio\": 1}]}", 4, "unknown field `prio`"),
@@ -506,7 +526,7 @@ fn headings_with_what_only_items_have_are_items_and_the_others_are_named() {
     );
     let plan = parse(text).unwrap();
     let skipped: Vec<_> = plan.skipped.iter().map(|one| (one.line, one.title.as_str(), one.level)).collect();
-    assert_eq!(skipped, [(12, "Notes", 1), (26, "Priority", 2)]);
+    assert_eq!(skipped, [(12, "Notes", Some(1)), (26, "Priority", Some(2))]);
     let known = parse_with(text, &BTreeSet::from([12, 26])).unwrap();
     assert_eq!((known.items.len(), known.skipped.len()), (8, 0));
     assert!(parse("## a\n\n## b\n").unwrap().skipped.is_empty());

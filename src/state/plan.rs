@@ -24,18 +24,18 @@ pub struct Plan {
     pub title: Option<String>,
     /// Each before its parts.
     pub items: Vec<Item>,
-    /// Headings that are text, because other items are marked and they are not.
+    /// Headings and entries of lists that are text, because others are marked as items and they are not.
     pub skipped: Vec<Skipped>,
 }
 
-/// A heading that is no item.
+/// A heading that is no item, or an entry beside items.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Skipped {
     pub line: usize,
     pub title: String,
-    /// The level that it would have as an item, from 1.
+    /// The level that a heading would have as an item, from 1.
     #[serde(skip)]
-    pub level: usize,
+    pub level: Option<usize>,
 }
 
 /// One thing to do, as the plan has it; checked but for what it has to do with other items.
@@ -106,7 +106,7 @@ impl State {
             known.remove(&(level, hash(&item.title)));
             levels.push(level);
         }
-        let is_known = |one: &&Skipped| known.contains(&(one.level, hash(&one.title)));
+        let is_known = |one: &&Skipped| one.level.is_some_and(|level| known.contains(&(level, hash(&one.title))));
         plan.skipped.iter().filter(is_known).map(|one| one.line).collect()
     }
 
