@@ -23,7 +23,7 @@ use crate::state::plan::{Item, Plan, Problem, Skipped, Stated};
 /// Problems that are named at once.
 const NAMED: usize = 20;
 
-/// JSON when it begins with a brace or bracket, else Markdown.
+/// JSON when it begins with a brace, or with a bracket before one, else Markdown.
 pub fn parse(text: &str) -> Result<Plan, Vec<Problem>> {
     parse_with(text, &BTreeSet::new())
 }
@@ -33,15 +33,21 @@ pub fn parse_with(text: &str, known: &BTreeSet<usize>) -> Result<Plan, Vec<Probl
     if text.len() > limit::PLAN.max {
         return Err(vec![over(1, limit::PLAN, text.len())]);
     }
-    let is_json = text.trim_start_matches('\u{feff}').trim_start().starts_with(['{', '[']);
     let Found { mut title, drafts, mut skipped } =
-        if is_json { json::read(text)? } else { markdown::read(text, known)? };
+        if is_json(text) { json::read(text)? } else { markdown::read(text, known)? };
     title.iter_mut().for_each(clean);
     if let Some(title) = title.as_ref().filter(|title| title.len() > limit::TITLE.max) {
         return Err(vec![over(1, limit::TITLE, title.len())]);
     }
     skipped.iter_mut().for_each(|one| clean(&mut one.title));
     Ok(Plan { sha256: sha256(text), title, items: checked(drafts)?, skipped })
+}
+
+/// Markdown may begin with a bracket, too: `[TOC]`, or a link.
+fn is_json(text: &str) -> bool {
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    let items = text.strip_prefix('[').map(str::trim_start);
+    text.starts_with('{') || items.is_some_and(|items| items.starts_with(['{', ']']))
 }
 
 fn over(line: usize, limit: Limit, actual: usize) -> Problem {

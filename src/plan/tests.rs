@@ -275,6 +275,15 @@ fn entries_beside_boxes_without_one_are_named() {
 }
 
 #[test]
+fn markdown_may_begin_with_a_bracket() {
+    for before in ["[![ci](https://a/b.svg)](https://a)", "[TOC]", "[Home](a.md)", "[[_TOC_]]"] {
+        assert_eq!(outline(&format!("{before}\n\n# Plan\n\n- [ ] a\n")), ["5 - a"], "{before}");
+    }
+    assert_eq!(outline("\u{feff} [\n {\"title\": \"a\"}]"), ["2 - a"]);
+    assert!(problems("[ ]")[0].1.contains("an entry of `items`"));
+}
+
+#[test]
 fn headings_alone_are_a_plan() {
     let text = "# Title\n\n## One\n\ntext\n\n### A\n\n## Two\n";
     assert_eq!(outline(text), ["3 - One", "  7 - A", "9 - Two"]);
