@@ -142,7 +142,7 @@ fn new_task(input: &TaskInput, id: &TaskId, ids: &[TaskId], place: &Place) -> Re
         None => TaskId::checked(dependency).map_err(|_| unknown(&dependency.chars().take(64).collect::<String>())),
     };
     limit::DEPENDENCIES.check(input.dependencies.len())?;
-    input.path.as_deref().map_or(Ok(()), check_path)?;
+    input.path.as_deref().map_or(Ok(()), |path| check_path(path, hierarchy::is_path(path)))?;
     let files = checked_patterns("context_files", &input.context_files, place)?;
     let context = context(&files, input.hints.as_deref(), Map::new())?;
     Ok(NewTask {
@@ -310,11 +310,12 @@ pub fn task_or_scope<'p>(task_id: Option<&str>, scope: Option<&'p str>) -> Resul
 
 /// `all`, or a path: P1, P1.M2, P1.M2.T3, P1.M2.T3.S4.
 pub fn check_scope(scope: Option<&str>) -> Result<(), Refusal> {
-    scope.filter(|scope| *scope != "all").map_or(Ok(()), check_path)
+    let scope = scope.filter(|scope| *scope != "all");
+    scope.map_or(Ok(()), |path| check_path(path, hierarchy::numbers(path).is_some()))
 }
 
-fn check_path(path: &str) -> Result<(), Refusal> {
-    if hierarchy::numbers(path).is_some() && path.len() <= limit::ID.max {
+fn check_path(path: &str, is_one: bool) -> Result<(), Refusal> {
+    if is_one && path.len() <= limit::ID.max {
         return Ok(());
     }
     Err(Refusal::BadPath { given: path.chars().filter(|c| !c.is_control()).take(limit::ID.max).collect() })

@@ -172,11 +172,13 @@ fn check(draft: &mut Draft, level: usize, above: Option<&str>) -> Result<(), Vec
     if let Some(path) = item.path.as_deref().filter(|_| level <= limit::PLAN_DEPTH.max) {
         let expected = hierarchy::part_path(above, 1).unwrap_or_default();
         let form = expected.trim_end_matches('1');
-        let is_beside = hierarchy::numbers(path).is_some()
+        let is_beside = hierarchy::is_path(path)
             && hierarchy::level(path) == level
             && above.is_none_or(|above| hierarchy::parent_path(path) == Some(above));
         if !is_beside {
-            problems.push(format!("the path {path} does not fit where it stands: {form}<number> does"));
+            problems.push(format!(
+                "the path {path} does not fit where it stands: {form}<number> does, without zeros before the number"
+            ));
         }
     }
     if problems.is_empty() { Ok(()) } else { Err(problems) }

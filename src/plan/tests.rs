@@ -309,12 +309,14 @@ fn json_of_other_planners_is_read() {
 
 #[test]
 fn problems_name_their_line_and_what_would_be_right() {
-    let cases: [(&str, usize, &str); 23] = [
+    let cases: [(&str, usize, &str); 25] = [
         ("", 1, "nothing to do in it"),
         ("# Only words\n\nand more\n\nstill none of it\n\n- a list\n", 1, ""),
         ("## P1: a\n\n### P2.M1: b\n", 3, "P1.M<number> does"),
         ("## P1: a\n\n- [ ] P1.T1: b\n", 3, "P1.M<number> does"),
         ("## P1.M1: a\n", 1, "P<number> does"),
+        ("## P01: a\n", 1, "P<number> does, without zeros before the number"),
+        ("## P1: a\n\n### P1.M00: b\n", 3, "P1.M<number> does"),
         ("## a\n\n- [ ] P2.M1: b\n- [ ] P3.M1: c\n", 4, "P2.M<number> does"),
         ("- [ ] a\n  - [ ] b\n    - [ ] c\n      - [ ] d\n        - [ ] e\n", 5, "at most 4"),
         ("- [ ] a\n  priority: high\n", 1, "1 (first) to 10"),

@@ -61,6 +61,12 @@ pub fn numbers(path: &str) -> Option<Vec<u32>> {
     parts.iter().zip(&LEVELS).map(number).collect()
 }
 
+/// Whether new tasks may stand there. `P01` is a path on older boards, and would be another than `P1`.
+pub fn is_path(path: &str) -> bool {
+    let is_padded = |part: &str| part.len() > 2 && part[1..].starts_with('0');
+    numbers(path).is_some() && !path.split('.').any(is_padded)
+}
+
 /// The path of the `number`-th part of what stands at `parent`.
 pub fn part_path(parent: Option<&str>, number: u32) -> Option<String> {
     match parent {
