@@ -9,7 +9,7 @@ use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag};
 use regex::Regex;
 
 use super::{Draft, Found, Lines, NAMED, files, is_called_off, is_something, limit, list};
-use crate::state::plan::{Item, Problem, Skipped, Stated, one_line};
+use crate::state::plan::{Item, Problem, Skipped, Stated, one_line, shortened};
 
 /// The info string of a code block that is a description, whatever it looks like.
 pub const VERBATIM: &str = "description";
@@ -612,13 +612,4 @@ pub fn path_and_title(text: &str) -> (Option<String>, &str) {
         }
         None => (None, text),
     }
-}
-
-/// At most so many bytes.
-fn shortened(text: &str, bytes: usize) -> String {
-    if text.len() <= bytes {
-        return text.to_owned();
-    }
-    let cut = text.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= bytes - '…'.len_utf8());
-    format!("{}…", &text[..cut.last().unwrap_or_default()])
 }

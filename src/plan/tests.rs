@@ -284,6 +284,15 @@ fn markdown_may_begin_with_a_bracket() {
 }
 
 #[test]
+fn item_whose_text_is_longer_than_a_title_is_known_by_its_text() {
+    let text = "long words ".repeat(30);
+    let (state, texts) = exported(&parse(&format!("- [ ] {text}\n- [ ] b\n  depends: {text}\n")).unwrap()).unwrap();
+    let tasks = planned(state.tasks());
+    assert_eq!(tasks[1].dependencies, [tasks[0].id.clone()]);
+    texts.iter().for_each(|text| is_the_same(&state, text, "the plan"));
+}
+
+#[test]
 fn headings_alone_are_a_plan() {
     let text = "# Title\n\n## One\n\ntext\n\n### A\n\n## Two\n";
     assert_eq!(outline(text), ["3 - One", "  7 - A", "9 - Two"]);

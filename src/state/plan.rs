@@ -420,7 +420,10 @@ impl<'a> Delta<'a> {
             let mut found = Vec::new();
             for given in &item.depends {
                 let of_plan = by_path.get(given.as_str()).map(|item| vec![*item]);
-                let of_plan = of_plan.or_else(|| by_title.get(&folded(given)).cloned()).unwrap_or_default();
+                // A long text has become a shorter title.
+                let titles = [folded(given), folded(&shortened(&one_line(given), limit::TITLE.max))];
+                let titled = || titles.iter().find_map(|title| by_title.get(title)).cloned();
+                let of_plan = of_plan.or_else(titled).unwrap_or_default();
                 let id = match of_plan.as_slice() {
                     [one] => Some(self.ids[*one].clone()),
                     [] => TaskId::checked(given)
@@ -680,6 +683,15 @@ fn context(item: &Item) -> Context {
 /// With single spaces and no line ends.
 pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// At most so many bytes.
+pub fn shortened(text: &str, bytes: usize) -> String {
+    if text.len() <= bytes {
+        return text.to_owned();
+    }
+    let cut = text.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= bytes - '…'.len_utf8());
+    format!("{}…", &text[..cut.last().unwrap_or_default()])
 }
 
 fn folded(text: &str) -> String {
