@@ -137,10 +137,22 @@ impl<'a> Reading<'a> {
     }
 }
 
+/// What other planners call what may stand only once; see `Entry`.
+const ALSO_CALLED: [(&str, &str); 5] = [
+    ("items", "backlog, milestones, tasks and subtasks"),
+    ("path", "id"),
+    ("depends", "dependencies"),
+    ("files", "context_files"),
+    ("hints", "context_scope"),
+];
+
 /// `line` is that of the text's beginning.
 fn unread(line: usize, error: &serde_json::Error) -> Problem {
     let text = error.to_string();
     let mut what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what).to_owned();
     super::clean(&mut what);
+    if let Some((_, others)) = ALSO_CALLED.iter().find(|(name, _)| what == format!("duplicate field `{name}`")) {
+        what.push_str(&format!(", and {others} are read as that: leave one of them"));
+    }
     Problem { line: line + error.line().saturating_sub(1), problem: format!("it cannot be read: {what}") }
 }

@@ -318,7 +318,7 @@ fn json_of_other_planners_is_read() {
 
 #[test]
 fn problems_name_their_line_and_what_would_be_right() {
-    let cases: [(&str, usize, &str); 25] = [
+    let cases: [(&str, usize, &str); 27] = [
         ("", 1, "nothing to do in it"),
         ("# Only words\n\nand more\n\nstill none of it\n\n- a list\n", 1, ""),
         ("## P1: a\n\n### P2.M1: b\n", 3, "P1.M<number> does"),
@@ -344,6 +344,12 @@ fn problems_name_their_line_and_what_would_be_right() {
         ("{\n \"items\": [\n  {\"title\": \"a\",\n   \"prio\": 1}]}", 4, "unknown field `prio`"),
         ("{\n \"items\": [\n  {\"title\": \"a\"},\n  {\"path\": \"P1\"}]}", 4, "missing field `title`"),
         ("{\n \"items\": [\n  {\"title\": \"a\"},,\n]}", 3, "cannot be read"),
+        (
+            "{\"items\": [\n{\"title\": \"a\", \"tasks\": [], \"subtasks\": []}]}",
+            2,
+            "tasks and subtasks are read as that",
+        ),
+        ("{\"items\": [\n{\"title\": \"a\", \"id\": \"P1\", \"path\": \"P1\"}]}", 2, "`path`, and id"),
     ];
     for (text, line, part) in cases {
         if part.is_empty() {
