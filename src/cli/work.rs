@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use serde_json::{Value, json};
 use tokio::select;
 use tokio::signal::unix::{SignalKind, signal};
@@ -38,7 +38,7 @@ use crate::participant::{AgentChoice, CallError, Caller, Handle, Stay, directory
 use crate::state::claim::in_scope;
 use crate::state::digest::sha256;
 use crate::state::guard::HUMAN;
-use crate::state::id::{AgentId, WorkflowId};
+use crate::state::id::{AgentId, ParticipantId, WorkflowId};
 use crate::state::refusal::Refusal;
 use crate::state::workflow::{Budget, Spent};
 use bundle::Handed;
@@ -234,6 +234,31 @@ async fn refuse_empty_scope(handle: &Handle, arguments: &Arguments) -> anyhow::R
     if has_tasks { Ok(()) } else { Err(CallError::Refused(Refusal::EmptyScope { scope }).into()) }
 }
 
+/// That a workflow would have now, refused where the work would be.
+async fn name(session: &Session, arguments: &Arguments, handle: &Handle) -> anyhow::Result<String> {
+    if arguments.worktree {
+        Own::start(&session.cwd)?;
+    }
+    let in_use = async |workflow: &str| {
+        let agents = ids(workflow, arguments.agents).into_iter().collect();
+        present(session, handle, agents).await
+    };
+    if let Some(workflow) = &arguments.workflow {
+        known_or_new(session, arguments, handle, workflow).await?;
+        return match in_use(workflow).await? {
+            Some(pid) => Err(self::in_use(workflow, pid).into()),
+            None => Ok(workflow.clone()),
+        };
+    }
+    for number in 1..NAMES {
+        let workflow = format!("work-{number}");
+        if is_free(session, arguments, handle, &workflow).await? && in_use(&workflow).await?.is_none() {
+            return Ok(workflow);
+        }
+    }
+    Err(no_name())
+}
+
 async fn dry_run(session: &Session, arguments: &Arguments, command: &[String]) -> Outcome {
     let handle = session.participant(Stay::Brief);
     refuse_empty_scope(&handle, arguments).await?;
@@ -250,8 +275,8 @@ async fn dry_run(session: &Session, arguments: &Arguments, command: &[String]) -
             (ready, total)
         })
         .await?;
-    let workflow = arguments.workflow.clone().unwrap_or_else(|| "work-N".to_owned());
-    let agents: Vec<_> = (1..=arguments.agents).map(|number| format!("{workflow}-{number}")).collect();
+    let workflow = name(session, arguments, &handle).await?;
+    let agents: Vec<_> = ids(&workflow, arguments.agents).iter().map(ToString::to_string).collect();
     let first: Vec<_> = tasks.drain(..).map(|(_, id, title)| json!({"task": id, "title": title})).collect();
     let plan = json!({
         "dry_run": true, "command": command, "directory": session.cwd, "workflow": workflow, "agents": agents,
@@ -395,8 +420,7 @@ async fn enlist(session: &Session, arguments: &Arguments, handle: &Handle) -> an
     let Some(workflow) = &arguments.workflow else {
         for number in 1..NAMES {
             let workflow = format!("work-{number}");
-            let known = known(handle, &workflow).await?;
-            if known["workflow"].is_object() || left(session, arguments, &ids(&workflow, arguments.agents)).is_some() {
+            if !is_free(session, arguments, handle, &workflow).await? {
                 continue;
             }
             match register(session, arguments, handle, &ids(&workflow, arguments.agents)).await {
@@ -408,39 +432,11 @@ async fn enlist(session: &Session, arguments: &Arguments, handle: &Handle) -> an
                 }
             }
         }
-        bail!("every name up to work-{NAMES} is taken; give one with --workflow");
+        return Err(no_name());
     };
-    let known = known(handle, workflow).await?;
-    let is_known = known["workflow"].is_object();
+    let known = known_or_new(session, arguments, handle, workflow).await?;
     let agents = ids(workflow, arguments.agents);
-    if let Some(left) = left(session, arguments, &agents).filter(|_| !is_known) {
-        bail!(
-            "workflow {workflow} is new, but {left} is there from an earlier one of that name, with its code; give another \
-             --workflow, or remove it (git worktree remove --force PATH; git branch -D BRANCH)"
-        );
-    }
-    let before = known["workflow"]["agents"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let before: BTreeSet<_> = before.filter_map(|id| AgentId::checked(id).ok()).collect();
-    if is_known && !arguments.continued {
-        // Whether somebody works for it just now decides what there is to do about it.
-        let present = handle.look({
-            let before = before.clone();
-            move |state| {
-                let through = before.iter().filter_map(|id| state.agent(id)?.present_through.iter().next().cloned());
-                let through = through.filter_map(|one| state.participant(&one));
-                through.map(|one| (one.id.clone(), one.pid)).collect::<Vec<_>>()
-            }
-        });
-        let mut present = present.await?.into_iter();
-        // That one has ended is recorded only by the next call that writes.
-        match present.find(|(id, _)| directory::is_present(session.dir(), id.as_str())) {
-            Some((_, pid)) => return Err(in_use(workflow, pid).into()),
-            None => {
-                let (workflow, command) = (WorkflowId::trusted(workflow.as_str()), continuing(workflow));
-                return Err(CallError::Refused(Refusal::WorkflowExists { workflow, command }).into());
-            }
-        }
-    }
+    let before = agents_of(&known);
     let is_own = |id: &AgentId| {
         let number = id.as_str().strip_prefix(workflow.as_str()).and_then(|rest| rest.strip_prefix('-'));
         number.is_some_and(|number| number.parse::<u16>().is_ok_and(|parsed| parsed.to_string() == number))
@@ -457,6 +453,59 @@ async fn enlist(session: &Session, arguments: &Arguments, handle: &Handle) -> an
         registered => registered?,
     }
     Ok(Enlisted { workflow: workflow.clone(), agents, others, known: Some(known) })
+}
+
+fn no_name() -> anyhow::Error {
+    anyhow!("every name up to work-{NAMES} is taken; give one with --workflow")
+}
+
+/// Whether a workflow without a name can have this one.
+async fn is_free(session: &Session, arguments: &Arguments, handle: &Handle, workflow: &str) -> anyhow::Result<bool> {
+    let known = known(handle, workflow).await?;
+    Ok(!known["workflow"].is_object() && left(session, arguments, &ids(workflow, arguments.agents)).is_none())
+}
+
+/// What the board knows of a workflow that has a name. It is refused if it can neither begin nor go on.
+async fn known_or_new(
+    session: &Session,
+    arguments: &Arguments,
+    handle: &Handle,
+    workflow: &str,
+) -> anyhow::Result<Value> {
+    let known = known(handle, workflow).await?;
+    if !known["workflow"].is_object() {
+        if let Some(left) = left(session, arguments, &ids(workflow, arguments.agents)) {
+            bail!(
+                "workflow {workflow} is new, but {left} is there from an earlier one of that name, with its code; give another \
+                 --workflow, or remove it (git worktree remove --force PATH; git branch -D BRANCH)"
+            );
+        }
+    } else if !arguments.continued {
+        // Whether somebody works for it just now decides what there is to do about it.
+        if let Some(pid) = present(session, handle, agents_of(&known)).await? {
+            return Err(in_use(workflow, pid).into());
+        }
+        let (workflow, command) = (WorkflowId::trusted(workflow), continuing(workflow));
+        return Err(CallError::Refused(Refusal::WorkflowExists { workflow, command }).into());
+    }
+    Ok(known)
+}
+
+fn agents_of(known: &Value) -> BTreeSet<AgentId> {
+    let agents = known["workflow"]["agents"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    agents.filter_map(|id| AgentId::checked(id).ok()).collect()
+}
+
+/// The process through which one of these agents works just now.
+async fn present(session: &Session, handle: &Handle, agents: BTreeSet<AgentId>) -> anyhow::Result<Option<u32>> {
+    let through = handle.look(move |state| {
+        let through = agents.iter().filter_map(|id| state.agent(id)?.present_through.iter().next().cloned());
+        let through = through.filter_map(|one| state.participant(&one));
+        through.map(|one| (one.id.clone(), one.pid)).collect::<Vec<_>>()
+    });
+    // That one has ended is recorded only by the next call that writes.
+    let is_present = |(id, _): &(ParticipantId, u32)| directory::is_present(session.dir(), id.as_str());
+    Ok(through.await?.into_iter().find(is_present).map(|(_, pid)| pid))
 }
 
 /// With worktrees: what an earlier workflow of the same name has left of them.

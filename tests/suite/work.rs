@@ -156,6 +156,35 @@ fn a_dry_run_says_what_it_would_do_and_does_nothing() {
 }
 
 #[test]
+fn a_dry_run_is_refused_where_the_work_would_be() {
+    let board = Board::new();
+    add(&board, &["a", "b"]);
+    let dry = |options: &[&str]| {
+        let mut command = board.command();
+        board.finish(command.args(["work", "--exec", "true", "--dry-run"]).args(options))
+    };
+    let is_refused = |options: &[&str], message: &str| {
+        let ran = dry(options);
+        assert!(!ran.status.success() && ran.stderr.contains(message), "{options:?}: {} {}", ran.stdout, ran.stderr);
+    };
+    is_refused(&["--worktree"], "needs a git repository");
+    worktrees::git(&board, &["init", "--quiet"]);
+    is_refused(&["--worktree"], "needs a commit");
+    let (_, status) = Worker::start(&board, &["--workflow", "w", "--max-tasks", "1"], "true").ends();
+    assert!(status.success());
+    is_refused(&["--workflow", "w"], "--continue");
+    assert!(dry(&["--workflow", "w", "--continue"]).status.success());
+    assert!(dry(&[]).stdout.contains("as work-1-1,"));
+    let mut working =
+        Worker::start(&board, &["--workflow", "work-1"], "touch begun; while [ ! -e end ]; do sleep 0.01; done");
+    until(PATIENCE, "it works", || board.base().join("begun").exists().then_some(()));
+    is_refused(&["--workflow", "work-1", "--continue"], "works for workflow");
+    assert!(dry(&[]).stdout.contains("as work-2-1,"));
+    fs::write(board.base().join("end"), "").unwrap();
+    assert!(working.ends().1.success());
+}
+
+#[test]
 fn a_command_line_that_cannot_work_is_refused_before_anything_is_claimed() {
     let board = Board::new();
     add(&board, &["a"]);

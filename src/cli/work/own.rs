@@ -41,13 +41,8 @@ pub struct Own {
 
 impl Own {
     pub fn of(directory: &Path, board: &Path, agent: &str) -> anyhow::Result<Self> {
-        let Some(repository) = Repository::containing(directory) else {
-            bail!("--worktree needs a git repository, and {} is in none", directory.display())
-        };
+        let (repository, start) = Self::start(directory)?;
         let main = repository.main_root();
-        let Ok(start) = git(directory, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]) else {
-            bail!("--worktree needs a commit to begin with; make one, then try again");
-        };
         let worktrees = board.join(WORKTREES);
         fs::create_dir_all(&worktrees)?;
         Ok(Self {
@@ -55,8 +50,19 @@ impl Own {
             main,
             path: fs::canonicalize(worktrees)?.join(agent),
             branch: format!("{BRANCHES}/{agent}"),
-            start: start.trim().to_owned(),
+            start,
         })
+    }
+
+    /// The commit at which branches begin.
+    pub fn start(directory: &Path) -> anyhow::Result<(Repository, String)> {
+        let Some(repository) = Repository::containing(directory) else {
+            bail!("--worktree needs a git repository, and {} is in none", directory.display())
+        };
+        let Ok(start) = git(directory, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]) else {
+            bail!("--worktree needs a commit to begin with; make one, then try again");
+        };
+        Ok((repository, start.trim().to_owned()))
     }
 
     /// What an earlier work of the same name has left: its worktree or its branch.
