@@ -21,7 +21,6 @@ use rmcp::transport::streamable_http_server::session::{SessionManager, SessionSt
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{Watched, stdio};
@@ -39,8 +38,6 @@ pub const SESSION: &str = "mcp-session-id";
 const SESSION_LENGTH: usize = 36;
 /// The header by which a client goes on with a stream that broke off.
 const LAST_EVENT: &str = "last-event-id";
-/// For the stream that a session had to end, when there is a new one.
-const STREAM_PATIENCE: Duration = Duration::from_secs(1);
 const VERSION: &str = "mcp-protocol-version";
 /// The first revision without sessions; revisions are dates, which compare as texts do.
 const MODERN: &str = "2026-07-28";
@@ -63,7 +60,8 @@ pub struct Door<H: Answering> {
 struct Use {
     last: Instant,
     read: Vec<Reading>,
-    stream: Option<Stream>,
+    /// The end of the stream on which the library says what nobody asked for.
+    stream: CancellationToken,
 }
 
 /// An answer, and the id of the request that it is to. Its reader's end cancels it.
@@ -72,16 +70,11 @@ struct Reading {
     id: Option<RequestId>,
 }
 
-/// What the server says unasked: of two readers the library leaves the newer one in silence, and a client that lost its
-/// connection may be back before the old one is known to be gone.
-struct Stream {
-    replaced: CancellationToken,
-    ended: CancellationToken,
-}
-
 impl Use {
     fn new() -> Self {
-        Self { last: Instant::now(), read: Vec::new(), stream: None }
+        let stream = CancellationToken::new();
+        stream.cancel();
+        Self { last: Instant::now(), read: Vec::new(), stream }
     }
 
     fn is_open(&self) -> bool {
@@ -140,12 +133,12 @@ impl<H: Answering> Door<H> {
                 return (StatusCode::BAD_REQUEST, axum::Json(stdio::object(&refusal))).into_response();
             }
             if request.method() == Method::GET && !resumes_an_answer(headers) {
-                stream = Some(self.open_stream(name).await);
+                stream = Some(self.open_stream(name));
             }
         }
         let mut response = self.service.handle(request).await.map(Body::new);
-        if let Some((replaced, reader)) = stream {
-            response = response.map(|body| Body::new(Watched::new(body, replaced, reader)));
+        if let Some((over, reader)) = stream {
+            response = response.map(|body| Body::new(Watched::new(body, over, reader)));
         }
         if let Some(name) = response.headers().get(SESSION).and_then(session_name)
             && named.as_ref() != Some(&name)
@@ -213,17 +206,18 @@ impl<H: Answering> Door<H> {
         Ok(())
     }
 
-    /// Ends the stream that the session had. Answers what ends the new one, and what is to be dropped with its body.
-    async fn open_stream(&self, name: &Arc<str>) -> (CancellationToken, DropGuard) {
-        let (replaced, ended) = (CancellationToken::new(), CancellationToken::new());
-        let stream = Stream { replaced: replaced.clone(), ended: ended.clone() };
-        let before = self.uses().entry(Arc::clone(name)).or_insert_with(Use::new).stream.replace(stream);
-        if let Some(before) = before {
-            before.replaced.cancel();
-            // One that takes nothing any more does not notice.
-            drop(timeout(STREAM_PATIENCE, before.ended.cancelled()).await);
+    /// Of a session's streams the library leaves all but the first in silence: clients that open several would else end one
+    /// another's without end. Answers what ends the new one, and what is to be dropped with its body. A silent one ends when
+    /// the first one does, so that its client comes back and is told: it may have lost that connection, and be here before
+    /// the loss is known.
+    fn open_stream(&self, name: &Arc<str>) -> (CancellationToken, DropGuard) {
+        let mut uses = self.uses();
+        let stream = &mut uses.entry(Arc::clone(name)).or_insert_with(Use::new).stream;
+        if !stream.is_cancelled() {
+            return (stream.clone(), CancellationToken::new().drop_guard());
         }
-        (replaced, ended.drop_guard())
+        *stream = CancellationToken::new();
+        (CancellationToken::new(), stream.clone().drop_guard())
     }
 
     fn uses(&self) -> MutexGuard<'_, HashMap<Arc<str>, Use>> {

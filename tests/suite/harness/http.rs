@@ -549,10 +549,14 @@ impl<'a> Session<'a> {
     #[track_caller]
     pub fn stream(&self) -> Connection {
         let mut connection = self.server.connect();
-        connection.send(&self.as_ours(self.server.request("GET", "/mcp")).header("Accept", "text/event-stream"));
+        connection.send(&self.get("text/event-stream"));
         let head = connection.answer_head().expect("a stream");
         assert_eq!(head.status, 200, "{head:?}");
         connection
+    }
+
+    pub fn get(&self, accepted: &str) -> Request {
+        self.as_ours(self.server.request("GET", "/mcp")).header("Accept", accepted)
     }
 
     fn as_ours(&self, request: Request) -> Request {

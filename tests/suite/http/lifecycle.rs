@@ -337,25 +337,34 @@ fn session_that_begins_again_is_told_of_the_list_once() {
 }
 
 #[test]
-fn newest_stream_of_a_session_is_the_one_that_is_told() {
+fn one_stream_of_a_session_is_told_and_the_others_come_in_when_it_ends() {
     let board = Board::new();
     let server = Server::on(&board);
     let session = Session::open(&server);
     let status = json!({"uri": "coordination://status"});
     let subscribe = json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": status});
     assert_eq!(server.ask(&session.post(&subscribe)).status, 200);
-    // As a client that has lost its connection and is back before the server knows.
-    let mut streams: Vec<Connection> = (0..3).map(|_| session.stream()).collect();
-    let mut newest = streams.pop().expect("a stream");
-    Door::Rpc.ok(&server, "create_task", &json!({"description": "d"}));
-    while !String::from_utf8_lossy(&newest.unread).contains("coordination://status") {
-        assert!(newest.read_more());
-    }
-    for mut older in streams {
-        while !older.unread.ends_with(b"0\r\n\r\n") {
-            assert!(older.read_more());
+    let changes = || drop(Door::Rpc.ok(&server, "create_task", &json!({"description": "d"})));
+    let hears = |stream: &mut Connection| {
+        while !String::from_utf8_lossy(&stream.unread).contains("coordination://status") {
+            assert!(stream.read_more());
         }
-        let told = String::from_utf8_lossy(&older.unread);
+    };
+    let mut first = session.stream();
+    // As clients do that go on with an answer that has ended, or have lost their connection.
+    let mut silent: Vec<Connection> = (0..2).map(|_| session.stream()).collect();
+    assert_eq!(server.ask(&session.get("application/json")).status, 406);
+    changes();
+    hears(&mut first);
+    drop(first);
+    for stream in &mut silent {
+        while !stream.unread.ends_with(b"0\r\n\r\n") {
+            assert!(stream.read_more());
+        }
+        let told = String::from_utf8_lossy(&stream.unread);
         assert!(!told.contains("coordination://status"), "{told}");
     }
+    let mut next = session.stream();
+    changes();
+    hears(&mut next);
 }
