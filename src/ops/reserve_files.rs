@@ -83,6 +83,11 @@ impl Operation for ReserveFiles {
             return Err(Refusal::TooManyHolds.into());
         }
         let after = |minutes| call.now + i64::from(minutes) * MINUTE;
+        // What was to last longer than a task does not end with the next one.
+        let outlasts =
+            |known: &Reservation| params.minutes.is_some() || known.until.is_some_and(|until| until > after(MINUTES));
+        let is_apart = known.is_some_and(|known| known.task.is_none() && outlasts(known));
+        let task = task.filter(|_| params.task_id.is_some() || !is_apart);
         let until = match params.minutes {
             Some(minutes) => Some(after(minutes)),
             // Who only renews gives nothing back.

@@ -490,11 +490,16 @@ impl Model {
     ) -> Result<Value, &'static str> {
         let Some(agent) = self.agents[number].clone() else { return Err("unknown_agent") };
         let unacted = agent.holding.last().filter(|task| self.tasks[**task].open().is_some_and(|one| !one.acted));
-        if let Some(task) = unacted.filter(|task| named.is_none_or(|named| named == **task)) {
+        let asks_for = |task: &usize| named.is_none_or(|named| named == *task) && self.in_scope(*task, scope);
+        if let Some(task) = unacted.filter(|task| asks_for(task)) {
             self.handed = Some(self.relevant(*task));
             return Ok(json!({"success": true, "already": true, "task": {"id": id(*task)}}));
         }
-        if agent.holding.len() >= agent.max_concurrent || named.is_some_and(|named| agent.holding.contains(&named)) {
+        let is_elsewhere = named.is_none() && unacted.is_some();
+        if is_elsewhere
+            || agent.holding.len() >= agent.max_concurrent
+            || named.is_some_and(|named| agent.holding.contains(&named))
+        {
             return Ok(agent.told_to_go_on());
         }
         if self.paused {
@@ -587,8 +592,12 @@ impl Model {
             let same = |one: &Reservation| (one.agent, one.file, one.shared, one.task) == (agent, file, shared, of);
             self.reservations.iter().position(same)
         });
-        let known = known.map(|place| self.reservations.remove(place)).and_then(|one| one.until);
-        let in_an_hour = task.is_none().then_some(self.now + 60 * MINUTE);
+        let hour = self.now + 60 * MINUTE;
+        let known = known.map(|place| self.reservations.remove(place));
+        let outlasts = |one: &Reservation| minutes.is_some() || one.until.is_some_and(|until| until > hour);
+        let is_apart = known.as_ref().is_some_and(|one| one.task.is_none() && outlasts(one));
+        let (task, known) = (task.filter(|_| !is_apart), known.and_then(|one| one.until));
+        let in_an_hour = task.is_none().then_some(hour);
         let until = minutes
             .map(|minutes| self.now + minutes * MINUTE)
             .or(in_an_hour.map(|hour| hour.max(known.unwrap_or(hour))));

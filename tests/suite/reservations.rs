@@ -209,6 +209,25 @@ fn what_was_reserved_before_a_claim_becomes_the_tasks_when_it_is_renewed() {
 }
 
 #[test]
+fn what_was_reserved_for_longer_than_a_task_outlives_it_when_it_is_renewed() {
+    for renewal in [json!({"files": ["src/x.rs"]}), json!({"files": ["src/x.rs"], "minutes": 900})] {
+        let mut world = World::new().agent("a1").task("t");
+        let reserve = json!({"files": ["src/x.rs"], "minutes": 600});
+        let first = world.by("a1").call("reserve_files", reserve).expect("reserved")["reservation"].clone();
+        world.claim("a1", "t");
+        let renewed = world.by("a1").call("reserve_files", renewal).expect("renewed")["reservation"].clone();
+        assert_eq!((&renewed["id"], &renewed["task"]), (&first["id"], &json!(null)));
+        assert!(renewed["until"].as_str() >= first["until"].as_str(), "{renewed}");
+        world.complete("a1", "t");
+        assert_eq!(holders(&world, "src/x.rs"), ["a1"]);
+        world.create("u", json!({}));
+        world.claim("a1", "u");
+        let named = json!({"files": ["src/x.rs"], "task_id": "u"});
+        world.by("a1").call("reserve_files", named).replies(json!({"reservation": {"task": "u"}}));
+    }
+}
+
+#[test]
 fn a_reservation_of_a_task_lasts_as_its_lease_does() {
     let mut world = World::new().agent("a1").task("t").task("u").claimed("a1", "t");
     world.by("a1").call("reserve_files", json!({"files": ["a"], "task_id": "u"})).refuses("not_held");
