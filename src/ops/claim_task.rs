@@ -36,6 +36,18 @@ pub struct Params {
     wait_seconds: u64,
 }
 
+impl Params {
+    /// Of a claim whose reply may have been lost: this call may be the same one again.
+    fn asks_for(&self, task: &Task) -> bool {
+        self.task_id.as_deref().is_none_or(|id| id == task.id.as_str()) && in_scope(task, self.scope.as_deref())
+    }
+
+    /// The agent has a claim outside of the scope that it has not acted on. With another one it would forget it.
+    fn is_elsewhere(&self, agent: &Agent, state: &State) -> bool {
+        self.task_id.is_none() && state.unacted_claim(agent).is_some_and(|task| !self.asks_for(task))
+    }
+}
+
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Reply {
@@ -195,7 +207,6 @@ impl Operation for ClaimTask {
                 agent.has_room()
                     && state.unacted_claim(agent).is_none()
                     && state.is_to_wait(agent, params.scope.as_deref(), call.now)
-                    && !state.waits_for_itself(agent, params.scope.as_deref(), call.now)
             })
     }
 
@@ -204,15 +215,13 @@ impl Operation for ClaimTask {
         input::check_scope(params.scope.as_deref())?;
         let agent = state.known_agent(call.agent()?)?;
         state.may_claim(agent)?;
-        if let Some(task) = state.unacted_claim(agent)
-            && params.task_id.as_deref().is_none_or(|wanted| wanted == task.id.as_str())
-        {
+        if let Some(task) = state.unacted_claim(agent).filter(|task| params.asks_for(task)) {
             return Ok(answered_again(task, agent, state, call)?.into_iter().collect());
         }
         let own =
             params.task_id.as_deref().is_some_and(|id| agent.current_tasks.iter().any(|held| held.as_str() == id));
         let may_not = may_not_claim(agent, state);
-        if own || !agent.has_room() || may_not {
+        if own || !agent.has_room() || may_not || params.is_elsewhere(agent, state) {
             return Ok(Vec::new());
         }
         let task = match &params.task_id {
@@ -238,8 +247,7 @@ impl Operation for ClaimTask {
 
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
         let agent = state.known_agent(call.agent()?)?;
-        let wanted = |task: &&Arc<Task>| params.task_id.as_deref().is_none_or(|id| id == task.id.as_str());
-        if let Some(task) = state.unacted_claim(agent).filter(wanted)
+        if let Some(task) = state.unacted_claim(agent).filter(|task| params.asks_for(task))
             && let Some(attempt) = task.open_attempt()
         {
             return Ok(Reply::Claimed(Box::new(Claimed {
@@ -253,7 +261,7 @@ impl Operation for ClaimTask {
         }
         let own =
             params.task_id.as_deref().is_some_and(|id| agent.current_tasks.iter().any(|held| held.as_str() == id));
-        if own || !agent.has_room() {
+        if own || !agent.has_room() || params.is_elsewhere(agent, state) {
             return Ok(holding("you hold work already", agent, state));
         }
         let scope = params.scope.as_deref().filter(|scope| *scope != "all");
@@ -346,7 +354,11 @@ fn advice(why: &EmptyHanded, scope: Option<&str>, agent: &Agent, state: &State) 
         }
         Verdict::Wait => {
             let text = format!("no task is ready: {} held, {} blocked", why.held, why.blocked);
-            (text, "call claim_task again with wait_seconds: 50")
+            let next = match agent.current_tasks.is_empty() {
+                true => "call claim_task again with wait_seconds: 50",
+                false => "go on with what you hold, and call claim_task again when that is done",
+            };
+            (text, next)
         }
         Verdict::Stuck => (
             format!("{} tasks are blocked and nothing is running", why.blocked),

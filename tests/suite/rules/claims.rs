@@ -254,7 +254,7 @@ fn a_named_task_outside_the_scope_is_refused() {
 }
 
 #[test]
-fn nobody_waits_for_what_it_holds_itself() {
+fn who_waits_for_what_it_holds_itself_is_told_so() {
     let mut world = World::new().agent_with("a1", json!({"max_concurrent": 2})).agent("a2");
     for (id, path) in [("t1", "P1.M1"), ("t2", "P2.M1")] {
         world.create(id, json!({"path": path}));
@@ -266,14 +266,14 @@ fn nobody_waits_for_what_it_holds_itself() {
     let ask = |scope: Option<&str>| json!({"scope": scope, "wait_seconds": 3});
     let waiting = world.prepared("claim_task", ask(None)).expect("the arguments are good");
     assert!(world.by("a1").waits_on(waiting.as_ref()), "another holds something");
-    world.call("claim_task", ask(None)).replies(json!({"verdict": "wait", "held": 2}));
+    let told = world.call("claim_task", ask(None)).replies(json!({"verdict": "wait", "held": 2}));
+    assert!(told["next"].as_str().is_some_and(|next| next.starts_with("go on with what you hold")), "{told}");
     world.call("claim_task", ask(Some("P1"))).replies(json!({"verdict": "wait", "held": 1, "blocked": 1}));
     world.by("a2").call("fail_task", json!({"task_id": "t2", "error": "x"})).expect("failed");
     assert!(world.by("a1").waits_on(waiting.as_ref()), "it will be tried again");
     world.nobody().call("cancel_task", json!({"task_id": "t2"})).expect("cancelled");
-    assert!(!world.by("a1").waits_on(waiting.as_ref()), "what remains is its own");
+    assert!(world.by("a1").waits_on(waiting.as_ref()), "it has room for what is created meanwhile");
     for scope in [None, Some("all"), Some("P1"), Some("P1.M3")] {
-        assert!(!world.waits("claim_task", ask(scope)), "{scope:?}");
         let reply = world.call("claim_task", ask(scope)).replies(json!({
             "success": false, "verdict": null, "holding": [{"task": "t1", "attempt": 1}],
         }));
@@ -282,6 +282,22 @@ fn nobody_waits_for_what_it_holds_itself() {
     world.call("claim_task", ask(Some("P2"))).replies(json!({"verdict": "finished"}));
     world.complete("a1", "t1");
     assert_eq!(world.next("a1")["task"]["id"], "t3");
+}
+
+#[test]
+fn a_claim_is_not_answered_again_to_who_asks_for_another_part_of_the_plan() {
+    let mut world = World::new().agent_with("a1", json!({"max_concurrent": 2}));
+    for (id, path) in [("t1", "P1.M1"), ("t2", "P2.M1")] {
+        world.create(id, json!({"path": path}));
+    }
+    world.claim("a1", "t1");
+    let held = json!({"success": false, "holding": [{"task": "t1", "attempt": 1}]});
+    for asked in [json!({"scope": "P2"}), json!({"scope": "P2", "task_id": "t1"})] {
+        world.by("a1").call("claim_task", asked).replies(held.clone());
+    }
+    world.call("claim_task", json!({"scope": "P1"})).replies(json!({"already": true}));
+    world.call("start_task", json!({"task_id": "t1"})).expect("started");
+    world.call("claim_task", json!({"scope": "P2"})).replies(json!({"task": {"id": "t2"}}));
 }
 
 #[test]
