@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::execute::free_slot;
-use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Toolset, input};
+use super::{AgentArgument, Annotations, Call, Decision, DefaultAgent, Operation, REPEATABLE, Toolset, input};
 use crate::state::State;
 use crate::state::agent::{Agent, Properties, Role};
 use crate::state::event::Event;
@@ -61,7 +61,7 @@ impl Operation for RegisterAgent {
             refuse_if_elsewhere(agent, state, call)?;
         }
         // One that reconnects under its id alone is as able as before.
-        let known = state.agent(agent);
+        let known = state.agent(agent).filter(|_| !takes_free_slot(params, call));
         let max_concurrent = params.max_concurrent.or(known.map(|known| known.max_concurrent)).unwrap_or(1);
         limit::HELD.check(max_concurrent as usize)?;
         let registered = Event::AgentRegistered {
@@ -73,7 +73,7 @@ impl Operation for RegisterAgent {
             max_concurrent: max_concurrent.max(1),
             takeover: params.takeover,
         };
-        let renews = call.presence.is_some() || known.is_some();
+        let renews = call.presence.is_some() || state.agent(agent).is_some();
         let seen = renews.then(|| Event::AgentSeen {
             answered: None,
             agent: agent.clone(),
@@ -102,6 +102,11 @@ pub fn refuse_if_elsewhere(id: &AgentId, state: &State, call: &Call) -> Result<(
         }),
         None => Ok(()),
     }
+}
+
+/// A new session that is numbered is not able to do what the one before it with that number was.
+fn takes_free_slot(params: &Params, call: &Call) -> bool {
+    params.agent_id.is_none() && matches!(call.default_agent, DefaultAgent::Auto { .. })
 }
 
 fn labels(given: Option<&[String]>, known: Option<&BTreeSet<String>>) -> Result<BTreeSet<String>, Refusal> {

@@ -20,6 +20,18 @@ fn auto_takes_the_lowest_slot_that_no_living_process_acts_as() {
 }
 
 #[test]
+fn new_session_in_a_free_slot_is_not_as_able_as_the_one_before() {
+    let mut world = World::new().task_with("g", json!({"demands": {"capabilities": ["gpu"]}}));
+    world.default_agent = DefaultAgent::Auto { prefix: "claude-main".to_owned() };
+    let able = json!({"role": "worker", "capabilities": ["gpu"], "max_concurrent": 3});
+    world.through("p1").call("register_agent", able).replies(json!({"agent": {"id": "claude-main-1"}}));
+    world.nobody().kill("p1");
+    let plain = json!({"agent": {"id": "claude-main-1", "capabilities": null, "max_concurrent": null}});
+    world.through("p2").call("register_agent", json!({"role": "worker"})).replies(plain);
+    world.call("claim_task", json!({})).replies(json!({"verdict": "unsuited"}));
+}
+
+#[test]
 fn named_process_needs_no_agent_id_and_no_registration() {
     let mut world = World::new().task("t");
     world.default_agent = DefaultAgent::Named(AgentId::trusted("scout"));
