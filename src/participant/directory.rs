@@ -80,7 +80,7 @@ fn opened(path: &Path) -> Result<Dir, DirectoryError> {
 const SURELY_OF_BOARDS: [&str; 7] =
     [JOURNAL, ".journal.db", statefile::FILE_NAME, ".mcp-state.json", STATE_LOCK, "serve.token", "tokens.toml"];
 /// Names in a board's directory that others may have, too; `*` is any end.
-const ALSO_OF_BOARDS: [&str; 21] = [
+const ALSO_OF_BOARDS: [&str; 23] = [
     LOCK,
     RUN,
     RESTORED,
@@ -101,6 +101,9 @@ const ALSO_OF_BOARDS: [&str; 21] = [
     ".callboard-*",
     ".tmp*",
     ".gitignore",
+    // For git to keep a directory that is empty otherwise, and what a file manager leaves.
+    ".gitkeep",
+    ".DS_Store",
     // Where the directory is a disk of its own.
     "lost+found",
 ];

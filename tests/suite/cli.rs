@@ -712,6 +712,18 @@ fn no_board_is_made_among_the_files_of_a_project() {
 }
 
 #[test]
+fn what_stands_for_nobodys_work_is_no_project() {
+    let project = Project::new();
+    let dir = project.dir("project/kept");
+    std::fs::create_dir(&dir).expect("a directory");
+    for name in [".gitkeep", ".DS_Store"] {
+        std::fs::write(dir.join(name), "").expect("written");
+    }
+    project.run(&["--dir", "kept", "add", "x"]);
+    assert!(dir.join("mcp-state.json").exists());
+}
+
+#[test]
 fn a_board_is_made_in_an_empty_directory_and_where_anything_of_a_board_is() {
     let project = Project::new();
     for left in ["", "config.toml", "lock", ".gitignore", "bundles/s/b.json", "snapshots/x", "journal.db.quarantined-1"]
