@@ -211,8 +211,11 @@ fn obstacle(agent: &Agent, task: &Task, state: &State, now: Timestamp) -> Option
     if let Some((workflow, exhausted)) = state.spent_workflow(&agent.id) {
         return Some(format!("the budget of its workflow {} is spent: {exhausted}", workflow.id));
     }
-    if !agent.is_about(now) {
-        return Some(format!("is gone: it has no process, and was last heard of at {}", agent.last_heartbeat));
+    if !agent.is_about(now) && agent.current_tasks.is_empty() {
+        let heard = agent.last_heartbeat;
+        return Some(format!(
+            "is away: it has no process, and was last heard of at {heard}; it can take it if it comes back"
+        ));
     }
     let busy = !agent.has_room() && !agent.current_tasks.contains(&task.id);
     busy.then(|| format!("has no room: it holds {} of {}", agent.current_tasks.len(), agent.max_concurrent))
