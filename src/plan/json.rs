@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{Draft, Found, Lines, is_called_off, limit};
+use super::{Draft, Found, Given, Lines, is_called_off, limit};
 use crate::state::plan::{Item, Problem, one_line};
 
 /// A plan as JSON.
@@ -118,8 +118,8 @@ impl<'a> Reading<'a> {
         let number = self.drafts.len();
         let text = |text: Option<String>| text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
         self.drafts.push(Draft {
-            priority: entry.priority.map(|priority| priority.to_string()),
-            status: entry.status,
+            priority: entry.priority.map(|priority| Given { text: priority.to_string(), line }),
+            status: entry.status.map(|text| Given { text, line }),
             item: Item {
                 line,
                 parent,

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag};
 use regex::Regex;
 
-use super::{Draft, Found, Lines, NAMED, files, is_called_off, is_something, limit, list};
+use super::{Draft, Found, Given, Lines, NAMED, files, is_called_off, is_something, limit, list, named_file, stated};
 use crate::state::plan::{Item, Problem, Skipped, Stated, one_line, shortened};
 
 /// The info string of a code block that is a description, whatever it looks like.
@@ -28,8 +28,11 @@ static MARK: LazyLock<Option<Regex>> =
 /// YAML at the very beginning, which describes the text to other programs. The parser would take whatever stands between two
 /// rules for such a block, items and all.
 static FRONT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"^\u{feff}?(?:---[ \t]*\n[\w\x22'][^\n]*:[^\n]*\n(?:[^\n]*\S[^\n]*\n)*?(?:---|\.\.\.)[ \t]*(?:\n|$))?")
-        .ok()
+    const LINE: &str = r"(?:[\w\x22'][^\n]*:[^\n]*|[ \t]+[^\n]*|-(?:[ \t][^\n]*)?|[\]\[{}][^\n]*|#[^\n]*)?\n";
+    Regex::new(&format!(
+        r"^\u{{feff}}?(?:---[ \t]*\n(?:#[^\n]*\n)*[\w\x22'][^\n]*:[^\n]*\n(?:{LINE})*?(?:---|\.\.\.)[ \t]*(?:\n|$))?"
+    ))
+    .ok()
 });
 
 /// `known` are the lines of headings that are items, whether they are marked or not.
@@ -110,7 +113,7 @@ struct Reading<'a, 't> {
     problems: Vec<Problem>,
     title: Option<String>,
     /// The name of a list that the text has left open, so that the entries below it are meant.
-    goes_on: Option<String>,
+    goes_on: Option<Begun<'t>>,
     events: &'a [Piece<'t>],
     ends: Vec<usize>,
     /// The events that are boxes.
@@ -119,6 +122,12 @@ struct Reading<'a, 't> {
     unboxed: Vec<Skipped>,
     /// The lines of headings and boxes, backwards and sorted: the first that is not before a name has its end, if any does.
     endings: Vec<String>,
+}
+
+/// A list whose values follow.
+struct Begun<'t> {
+    name: String,
+    line: &'t str,
 }
 
 struct Heading {
@@ -202,10 +211,14 @@ impl<'t> Reading<'_, 't> {
             let text = &self.text[range.clone()];
             let is_described = match event {
                 Event::Start(Tag::Paragraph) => text.lines().any(|line| self.is_for_items(line)),
-                Event::Start(Tag::List(_)) => self.entries_of(at).any(|entry| {
-                    let own = &self.text[self.own_text(entry)];
-                    depends && self.names(own.trim()) || own.lines().any(|line| self.is_for_items(line))
-                }),
+                Event::Start(Tag::List(_)) => {
+                    let are_fields = self.entries_of(at).all(|entry| self.is_field(entry));
+                    self.entries_of(at).any(|entry| {
+                        let own = &self.text[self.own_text(entry)];
+                        let is_read = are_fields || self.is_dependency(entry) || self.is_followed(entry);
+                        depends && self.names(own.trim()) || is_read && own.lines().any(|line| self.is_for_items(line))
+                    })
+                }
                 _ => false,
             };
             if is_described {
@@ -321,24 +334,39 @@ impl<'t> Reading<'_, 't> {
         self.boxes.get(next).is_some_and(|one| *one < end)
     }
 
-    /// `goes_on` is the name of what the text before it has left open.
-    fn list(&mut self, at: usize, goes_on: Option<String>) {
+    /// `goes_on` is what the text before it has left open. Entries are fields where all of the list is, up to the first box:
+    /// prose has lists whose entries begin with such a word, too. What an item depends on is read from any.
+    fn list(&mut self, at: usize, goes_on: Option<Begun<'t>>) {
         let entries: Vec<usize> = self.entries_of(at).collect();
-        if self.has_boxes(at, self.end(at)) {
-            return entries.into_iter().for_each(|entry| self.entry(at, entry));
+        let first_box = entries.iter().position(|entry| self.has_boxes(*entry, self.end(*entry)));
+        let (before, boxes) = entries.split_at(first_box.unwrap_or(entries.len()));
+        let mut goes_on = goes_on;
+        if let Some(begun) = goes_on.take_if(|begun| !self.is_meant(&begun.name, before)) {
+            self.add_description(begun.line.trim());
         }
-        let is_read = |entry: &usize| self.is_field(*entry) || self.mark(*entry).is_some();
-        if goes_on.is_none() && !entries.iter().any(is_read) {
+        let are_fields = before.iter().all(|entry| self.is_field(*entry));
+        let is_read = |entry: &usize| {
+            are_fields || self.is_dependency(*entry) || self.is_followed(*entry) || self.is_wrongly_marked(*entry)
+        };
+        if goes_on.is_none() && boxes.is_empty() && !before.iter().any(is_read) {
             return self.describe(&self.events[at].1.clone(), false);
         }
         self.goes_on = goes_on;
-        for entry in entries {
+        for entry in before {
             match self.goes_on.take() {
-                Some(name) => self.value(name, entry),
-                None => self.plain_entry(entry),
+                Some(begun) => self.value(begun, *entry),
+                None if boxes.is_empty() => self.plain_entry(*entry, are_fields),
+                None => self.entry(at, *entry, are_fields),
             }
         }
         self.goes_on = None;
+        boxes.iter().for_each(|entry| self.entry(at, *entry, false));
+    }
+
+    /// Below `Dependencies:` stand libraries, as often as not.
+    fn is_meant(&self, name: &str, values: &[usize]) -> bool {
+        let names = |entry: &usize| self.names(self.text[self.own_text(*entry)].trim_matches(['`', ' ', '\n']));
+        !is_ambiguous(name) || values.iter().any(names)
     }
 
     /// The places of the entries of the list that begins at `at`.
@@ -365,24 +393,84 @@ impl<'t> Reading<'_, 't> {
         own.reduce(|all, one| all.start.min(one.start)..all.end.max(one.end)).unwrap_or(start..start)
     }
 
+    /// It begins with a field, and what that says can be meant.
     fn is_field(&self, entry: usize) -> bool {
-        self.text[self.own_text(entry)].lines().any(|line| field(line).is_some())
+        self.field_of(entry).is_some_and(|(name, value)| self.fits(&name, value))
+    }
+
+    fn is_dependency(&self, entry: usize) -> bool {
+        self.field_of(entry).is_some_and(|(name, value)| is_dependency(&name) && self.fits(&name, value))
+    }
+
+    fn field_of(&self, entry: usize) -> Option<(String, &'t str)> {
+        let text = self.text;
+        text[self.own_text(entry)].lines().next().and_then(field)
+    }
+
+    /// A line below a list is the last entry's to Markdown, unless something is between them; where it begins before the
+    /// entry's text, a field in it is the item's.
+    fn end_of_entry(&self, entry: usize) -> usize {
+        let own = self.own_text(entry);
+        let column = own.start - self.text[..own.start].rfind('\n').map_or(0, |at| at + 1);
+        let text = &self.text[own.clone()];
+        let is_below = |line: &&str| line.len() - line.trim_start().len() < column && field(line).is_some();
+        let below = text.lines().skip(1).find(is_below);
+        below.map_or(text.len(), |line| line.as_ptr().addr() - text.as_ptr().addr())
+    }
+
+    fn is_followed(&self, entry: usize) -> bool {
+        self.end_of_entry(entry) < self.own_text(entry).len()
+    }
+
+    /// Prose may begin with such a word, too.
+    fn fits(&self, name: &str, value: &str) -> bool {
+        match name {
+            "status" => stated(value).is_some() || is_called_off(Some(value)),
+            "priority" => value.parse::<u8>().is_ok(),
+            "files" => files(value).iter().all(|file| !file.contains(char::is_whitespace)),
+            name if is_ambiguous(name) => {
+                let items = list(value.trim_matches(['[', ']']));
+                items.is_empty() || items.iter().any(|item| self.names(item))
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether the line goes on with the values before it.
+    fn continues(&self, name: &str, line: &str) -> bool {
+        let mut values = line.split(',').map(|value| value.trim().trim_matches(['`', ']']));
+        match is_dependency(name) {
+            true => values.any(|value| self.names(value)),
+            false => values.all(|value| !value.contains(char::is_whitespace)),
+        }
     }
 
     /// The entry is one value, with all its commas, and the next is another.
-    fn value(&mut self, name: String, entry: usize) {
+    fn value(&mut self, begun: Begun<'t>, entry: usize) {
         let own = self.own_text(entry);
         let text = self.text;
-        // To Markdown a line below the list is the last entry's, unless something is between them.
         let others = text[own.clone()].lines().find(|line| field(line).is_some());
         let end = others.map_or(own.end, |line| line.as_ptr().addr() - text.as_ptr().addr());
         self.describe(&(end..own.end), true);
+        let name = begun.name.clone();
         if others.is_none() {
-            self.goes_on = Some(name.clone());
+            self.goes_on = Some(begun);
         }
-        let value = one_line(&text[own.start..end]);
-        let value = value.trim_matches('`').trim();
-        if self.own_end(entry) < self.end(entry) {
+        let whole = one_line(&text[own.start..end]);
+        let value = whole.trim_matches('`').trim();
+        let has_more = self.own_end(entry) < self.end(entry);
+        if name == "files" {
+            let file = named_file(&whole).or_else(|| Some(value).filter(|value| !value.contains(char::is_whitespace)));
+            if has_more || file != Some(value) {
+                let start = self.events[entry].1.start;
+                let end = if others.is_none() { self.events[entry].1.end } else { end };
+                let goes_on = self.goes_on.take();
+                self.describe(&(start..end), false);
+                self.goes_on = goes_on;
+            }
+            return self.extend(&name, file.filter(|file| is_something(file)).map(str::to_owned).into_iter().collect());
+        }
+        if has_more {
             let problem = format!("what stands below an entry of {name} is none of its values; put it elsewhere");
             self.problems.push(Problem { line: self.lines.at(own.start), problem });
         }
@@ -391,8 +479,8 @@ impl<'t> Reading<'_, 't> {
         }
     }
 
-    /// One entry of the list at `list`, in which there are boxes.
-    fn entry(&mut self, list: usize, start: usize) {
+    /// One entry of the list at `list`, in which there are boxes; before them there may be `are_fields` alone.
+    fn entry(&mut self, list: usize, start: usize, are_fields: bool) {
         let end = self.end(start);
         let range = self.events[start].1.clone();
         let is_loose = matches!(self.events[start + 1].0, Event::Start(Tag::Paragraph));
@@ -400,12 +488,15 @@ impl<'t> Reading<'_, 't> {
         let Event::TaskListMarker(is_done) = self.events[marker.min(end)].0 else {
             let problem = match () {
                 () if self.has_boxes(start, end) => "boxes below an entry without one: begin it with - [ ], too",
-                () if self.is_field(start) && (self.entries.is_empty() || self.has_boxes(list, start)) => {
+                () if self.mark(start).is_some() => return self.refuse_mark(start),
+                () if self.is_field(start) && self.has_boxes(list, start)
+                    || self.entries.is_empty() && (are_fields || self.is_dependency(start)) =>
+                {
                     "it is not clear of which item this is: indent it below its box, or put it right below its heading"
                 }
                 () => {
-                    self.skip(start);
-                    return self.plain_entry(start);
+                    self.skip(start, are_fields);
+                    return self.plain_entry(start, are_fields);
                 }
             };
             return self.problems.push(Problem { line: self.lines.at(range.start), problem: problem.to_owned() });
@@ -431,10 +522,10 @@ impl<'t> Reading<'_, 't> {
     }
 
     /// An entry that is text, though those beside it are items.
-    fn skip(&mut self, entry: usize) {
+    fn skip(&mut self, entry: usize, are_fields: bool) {
         let own = self.own_text(entry);
         let is_called_off = self.entries.last().is_some_and(|above| above.draft.is_none());
-        if is_called_off || self.is_field(entry) || self.mark(entry).is_some() {
+        if is_called_off || are_fields || self.is_dependency(entry) || self.is_followed(entry) {
             return;
         }
         let first = self.text[own.clone()].lines().next().unwrap_or_default();
@@ -449,26 +540,40 @@ impl<'t> Reading<'_, 't> {
         Some(mark).filter(|mark| !["[ ]", "[x]", "[X]"].contains(mark))
     }
 
+    /// In a list without boxes: above the first item is text for people, and an entry may begin with `[]` as with any word.
+    fn is_wrongly_marked(&self, entry: usize) -> bool {
+        self.mark(entry).is_some_and(|mark| mark != "[]" && !self.entries.is_empty())
+    }
+
+    fn refuse_mark(&mut self, entry: usize) {
+        let problem = format!(
+            "the mark {} is not read: write [ ] or [x], and below it what is meant, as `status: In Progress` or `status: \
+             Cancelled`",
+            self.mark(entry).unwrap_or_default()
+        );
+        self.problems.push(Problem { line: self.lines.at(self.events[entry].1.start), problem });
+    }
+
     /// An entry without a box, which may be a line like `depends: P1`, or have one behind it.
-    fn plain_entry(&mut self, start: usize) {
-        if let Some(mark) = self.mark(start) {
-            let problem = format!(
-                "the mark {mark} is not read: write [ ] or [x], and below it what is meant, as `status: In Progress` or \
-                 `status: Cancelled`"
-            );
-            let line = self.lines.at(self.events[start].1.start);
-            return self.problems.push(Problem { line, problem });
+    fn plain_entry(&mut self, start: usize, are_fields: bool) {
+        let range = self.events[start].1.clone();
+        if self.is_wrongly_marked(start) {
+            return self.refuse_mark(start);
         }
-        if !self.is_field(start) {
-            return self.describe(&self.events[start].1.clone(), false);
+        let is_read = are_fields || self.is_dependency(start);
+        if !is_read && !self.is_followed(start) {
+            return self.describe(&range, false);
         }
         let own = self.own_text(start);
-        let begins_with_it = self.text[own.clone()].lines().next().and_then(field).is_some();
-        self.describe(&(if begins_with_it { own.start } else { self.events[start].1.start }..own.end), true);
+        let end = own.start + self.end_of_entry(start);
+        self.describe(&(if is_read { own.start } else { range.start }..end), is_read);
+        if end < own.end {
+            self.describe(&(end..own.end), true);
+        }
         let mut at = self.own_end(start);
         while at < self.end(start) {
             match (&self.events[at].0, self.goes_on.take()) {
-                (Event::Start(Tag::List(_)), Some(name)) => self.list(at, Some(name)),
+                (Event::Start(Tag::List(_)), Some(begun)) => self.list(at, Some(begun)),
                 _ => self.describe(&self.events[at].1.clone(), false),
             }
             at = self.end(at) + 1;
@@ -510,21 +615,23 @@ impl<'t> Reading<'_, 't> {
             let blank = line.len() - line.trim_start_matches(' ').len();
             let line =
                 if number > 0 || fields { &line[blank.min(if fields { blank } else { indent })..] } else { line };
-            let Some((name, value)) = fields.then(|| field(line)).flatten() else {
+            let found = fields.then(|| field(line)).flatten();
+            let Some((name, value)) = found.filter(|(name, value)| !is_ambiguous(name) || self.fits(name, value))
+            else {
                 kept.push(line.trim_end());
                 continue;
             };
             let mut value = value.to_owned();
             while is_list(&name)
                 && value.ends_with(',')
-                && let Some((_, next)) = lines.next_if(|(_, next)| field(next).is_none())
+                && let Some((_, next)) = lines.next_if(|(_, next)| field(next).is_none() && self.continues(&name, next))
             {
                 at += next.len() + 1;
                 value.push_str(next.trim());
             }
             self.field(&name, &value, self.lines.at(line_at));
             if is_list(&name) && is_left_open(&value) && lines.peek().is_none() {
-                self.goes_on = Some(name);
+                self.goes_on = Some(Begun { name, line });
             }
         }
         self.add_description(kept.join("\n").trim_matches('\n'));
@@ -550,7 +657,7 @@ impl<'t> Reading<'_, 't> {
         let Some(number) = open.draft else { return };
         let draft = &mut self.drafts[number];
         match name {
-            "priority" => draft.priority = Some(value.to_owned()),
+            "priority" => draft.priority = Some(Given { text: value.to_owned(), line }),
             "status" if is_called_off(Some(value)) => {
                 if number + 1 == self.drafts.len() {
                     self.drafts.pop();
@@ -560,7 +667,7 @@ impl<'t> Reading<'_, 't> {
                     self.problems.push(Problem { line, problem });
                 }
             }
-            "status" => draft.status = Some(value.to_owned()),
+            "status" => draft.status = Some(Given { text: value.to_owned(), line }),
             _ => draft.item.hints = Some(value.to_owned()).filter(|hints| !hints.is_empty()),
         }
     }
@@ -583,6 +690,11 @@ fn is_list(name: &str) -> bool {
 
 fn is_dependency(name: &str) -> bool {
     name.starts_with("depend")
+}
+
+/// Prose has a word for other dependencies than those of an item.
+fn is_ambiguous(name: &str) -> bool {
+    name.starts_with("dependenc")
 }
 
 /// The values may follow as entries of a list.

@@ -18,10 +18,12 @@ use crate::state::digest::sha256;
 use crate::state::hierarchy;
 use crate::state::limit::{self, Limit};
 use crate::state::pattern::Pattern;
-use crate::state::plan::{Item, Plan, Problem, Skipped, Stated};
+use crate::state::plan::{Item, Plan, Problem, Skipped, Stated, shortened};
 
 /// Problems that are named at once.
 const NAMED: usize = 20;
+/// Of a value that cannot be read.
+const SHOWN: usize = 60;
 
 /// JSON when it begins with a brace, or with a bracket before one, else Markdown.
 pub fn parse(text: &str) -> Result<Plan, Vec<Problem>> {
@@ -66,8 +68,15 @@ struct Found {
 #[derive(Debug, Default)]
 struct Draft {
     item: Item,
-    priority: Option<String>,
-    status: Option<String>,
+    priority: Option<Given>,
+    status: Option<Given>,
+}
+
+/// What a plan says in a line.
+#[derive(Debug)]
+struct Given {
+    text: String,
+    line: usize,
 }
 
 /// Every item by itself, and its path against where it stands.
@@ -92,7 +101,7 @@ fn checked(mut drafts: Vec<Draft>) -> Result<Vec<Item>, Vec<Problem>> {
         let above = draft.item.parent.and_then(|parent| items[parent].path.as_deref());
         let line = draft.item.line;
         if let Err(found) = check(&mut draft, level, above) {
-            problems.extend(found.into_iter().map(|problem| Problem { line, problem }));
+            problems.extend(found.into_iter().map(|(at, problem)| Problem { line: at.unwrap_or(line), problem }));
         }
         items.push(draft.item);
     }
@@ -125,7 +134,8 @@ fn clean(text: &mut String) {
     }
 }
 
-fn check(draft: &mut Draft, level: usize, above: Option<&str>) -> Result<(), Vec<String>> {
+/// Problems have a line if it is another than the item's.
+fn check(draft: &mut Draft, level: usize, above: Option<&str>) -> Result<(), Vec<(Option<usize>, String)>> {
     let mut problems = Vec::new();
     let item = &mut draft.item;
     // An escape in JSON may stand for what the plan's text as a whole was not to have.
@@ -137,7 +147,7 @@ fn check(draft: &mut Draft, level: usize, above: Option<&str>) -> Result<(), Vec
     item.description = item.description.take().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
     let mut keep = |limit: Limit, actual: usize| {
         if actual > limit.max {
-            problems.push(over(0, limit, actual).problem);
+            problems.push((None, over(0, limit, actual).problem));
         }
     };
     keep(limit::PLAN_DEPTH, level);
@@ -149,25 +159,33 @@ fn check(draft: &mut Draft, level: usize, above: Option<&str>) -> Result<(), Vec
     keep(limit::DEPENDENCIES, item.depends.len());
     item.tags.iter().for_each(|tag| keep(limit::LABEL, tag.len()));
     if item.title.trim().is_empty() {
-        problems.push("it has no title".to_owned());
+        problems.push((None, "it has no title".to_owned()));
     }
     for file in &item.files {
         if let Err(refusal) = Pattern::checked(file, || "files".to_owned()) {
-            problems.push(refusal.to_string());
+            problems.push((None, refusal.to_string()));
         }
     }
     if let Some(given) = &draft.priority {
-        match given.parse::<u8>() {
+        match given.text.parse::<u8>() {
             Ok(priority @ 1..=10) => item.priority = Some(priority),
-            _ => problems.push(format!("priority must be 1 (first) to 10 (last), not {given}")),
+            _ => {
+                let problem = format!("priority must be 1 (first) to 10 (last), not {}", given.shown());
+                problems.push((Some(given.line), problem));
+            }
         }
     }
-    match draft.status.as_deref().map(stated) {
-        Some(Some(status)) => item.status = status,
-        Some(None) => problems.push(
-            "its status is none of Planned, Researching, Ready, Implementing, In Progress, Complete, Failed".to_owned(),
-        ),
-        None => {}
+    if let Some(given) = &draft.status {
+        match stated(&given.text) {
+            Some(status) => item.status = status,
+            None => {
+                let problem = format!(
+                    "its status is none of Planned, Researching, Ready, Implementing, In Progress, Complete, Failed: {}",
+                    given.shown()
+                );
+                problems.push((Some(given.line), problem));
+            }
+        }
     }
     if let Some(path) = item.path.as_deref().filter(|_| level <= limit::PLAN_DEPTH.max) {
         let expected = hierarchy::part_path(above, 1).unwrap_or_default();
@@ -176,12 +194,19 @@ fn check(draft: &mut Draft, level: usize, above: Option<&str>) -> Result<(), Vec
             && hierarchy::level(path) == level
             && above.is_none_or(|above| hierarchy::parent_path(path) == Some(above));
         if !is_beside {
-            problems.push(format!(
+            let problem = format!(
                 "the path {path} does not fit where it stands: {form}<number> does, without zeros before the number"
-            ));
+            );
+            problems.push((None, problem));
         }
     }
     if problems.is_empty() { Ok(()) } else { Err(problems) }
+}
+
+impl Given {
+    fn shown(&self) -> String {
+        shortened(&self.text, SHOWN)
+    }
 }
 
 /// The states of other planners, too.
@@ -204,29 +229,37 @@ fn is_called_off(status: Option<&str>) -> bool {
 
 /// `a, b` and `[a, b]`; as JSON, `["a, b"]`, any texts.
 fn list(text: &str) -> Vec<String> {
-    listed(text, unwrapped)
+    listed(text, |word| word)
 }
 
-/// The same of files, of which a single one may be called `[id]`.
+/// The same of files, of which each may be named in words, as in "`a.rs` (new)".
 fn files(text: &str) -> Vec<String> {
-    let is_name = |inside: &str| {
-        let name = inside.trim_start_matches(['[', '.']).trim_end_matches(']');
-        name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'))
-    };
-    listed(text, |text| unwrapped(text).filter(|inside| !is_name(inside)))
+    listed(text, |word| named_file(word).unwrap_or(word))
 }
 
-fn listed(text: &str, unwrapped: impl Fn(&str) -> Option<&str>) -> Vec<String> {
+/// What stands in backticks among words, without the lines of the file that may be named with it.
+fn named_file(text: &str) -> Option<&str> {
+    let (_, from) = text.split_once('`')?;
+    let (name, _) = from.split_once('`')?;
+    let is_line = |end: &str| {
+        end.starts_with(|c: char| c.is_ascii_digit()) && end.chars().all(|c| c.is_ascii_digit() || c == '-')
+    };
+    let name = name.rsplit_once(':').filter(|(_, end)| is_line(end)).map_or(name, |(name, _)| name);
+    Some(name.trim()).filter(|name| !name.is_empty() && !name.contains(char::is_whitespace))
+}
+
+fn listed(text: &str, name: impl Fn(&str) -> &str) -> Vec<String> {
     if let Ok(texts) = serde_json::from_str::<Vec<String>>(text) {
         return texts.into_iter().filter(|text| !text.trim().is_empty()).collect();
     }
     let text = text.trim();
-    let words = unwrapped(text).unwrap_or(text).split(',').map(|word| word.trim().trim_matches('`').trim());
+    let words = unwrapped(text).unwrap_or(text).split(',').map(|word| name(word).trim().trim_matches('`').trim());
     words.filter(|word| is_something(word)).map(str::to_owned).collect()
 }
 
 fn is_something(word: &str) -> bool {
-    !word.is_empty() && word != "-" && !word.eq_ignore_ascii_case("none")
+    let word = word.trim_end_matches('.');
+    !word.is_empty() && word != "-" && !["none", "n/a"].iter().any(|none| word.eq_ignore_ascii_case(none))
 }
 
 /// What stands in brackets, if the text begins and ends with those of one pair.

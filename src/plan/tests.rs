@@ -173,8 +173,8 @@ fn brackets_of_a_list_are_a_pair_and_those_of_a_name_stay() {
         ("app/blog/[slug]", &["app/blog/[slug]"]),
         ("[slug]/page.tsx", &["[slug]/page.tsx"]),
         ("[id]/[name]", &["[id]/[name]"]),
-        ("[id]", &["[id]"]),
-        ("[[...slug]]", &["[[...slug]]"]),
+        ("[Makefile]", &["Makefile"]),
+        ("[\"[id]\"]", &["[id]"]),
         ("[a, b]", &["a", "b"]),
         ("[a, src/[id]]", &["a", "src/[id]"]),
         ("[src/a.rs]", &["src/a.rs"]),
@@ -192,7 +192,8 @@ fn brackets_of_a_list_are_a_pair_and_those_of_a_name_stay() {
 #[test]
 fn front_matter_is_no_part_of_the_plan() {
     let front = "---\ntitle: \"x\"\ntags:\n  - [ ] y\n---\n";
-    for (before, lines) in [("", 0), ("\u{feff}", 0), (front, 5), ("---\na: b\n...\n", 3)] {
+    let commented = "---\n# by hand\na: b\n\n# more\nc: d\n---\n";
+    for (before, lines) in [("", 0), ("\u{feff}", 0), (front, 5), ("---\na: b\n...\n", 3), (commented, 7)] {
         let text = format!("{before}# My project\n\n## Set up\n\n## Write\n");
         assert_eq!(outline(&text), [format!("{} - Set up", lines + 3), format!("{} - Write", lines + 5)], "{text}");
         assert_eq!(parse(&text).unwrap().title.as_deref(), Some("My project"));
@@ -250,13 +251,76 @@ fn what_an_item_depends_on_may_be_a_list() {
         (behind.items[0].depends.join(""), behind.items[0].description.as_deref()),
         ("b".into(), Some("- must be fast"))
     );
-    let mixed = parse("- [ ] a\n  - tags: x\n  - words\n  - more\n").unwrap();
+    let mixed = parse("- [ ] a\n  - depends: b\n  - words\n  - more\n- [ ] b\n").unwrap();
     assert_eq!(
-        (mixed.items[0].tags.join(""), mixed.items[0].description.as_deref()),
-        ("x".into(), Some("- words\n\n- more"))
+        (mixed.items[0].depends.join(""), mixed.items[0].description.as_deref()),
+        ("b".into(), Some("- words\n\n- more"))
     );
     let words = parse("- [ ] a\n  - words\n    - tags: x\n  - more\n").unwrap();
     assert_eq!(words.items[0].description.as_deref(), Some("- words\n  - tags: x\n- more"));
+}
+
+#[test]
+fn values_may_stand_right_before_boxes() {
+    for list in ["- Set up", "* Set up", "1. Set up"] {
+        let plan = parse(&format!("## Set up\n\n- [ ] a\n\n## Build\n\ndepends:\n{list}\n\n- [ ] b\n")).unwrap();
+        assert_eq!((&*plan.items[2].title, plan.items[2].depends.join("")), ("Build", "Set up".into()), "{list}");
+        assert_eq!((plan.items[3].title.as_str(), plan.skipped.len()), ("b", 0), "{list}");
+    }
+    let below = parse("- [ ] a\n  files:\n  - src/a.rs\n  - [ ] b\n").unwrap();
+    assert_eq!((below.items[0].files.join(""), below.items[1].parent), ("src/a.rs".into(), Some(0)));
+}
+
+#[test]
+fn prose_that_begins_with_the_name_of_a_field_is_prose() {
+    for text in [
+        "- id: number\n- status: done\n- priority: 3\n- tags: list of labels\n- files: paths that are watched",
+        "- status: cancelled\n- total: 0",
+        "- Status: returns 401 when wrong",
+        "- files: paths that are watched",
+        "- Dependencies: serde 1, tokio 1",
+        "Dependency: we need the key from ops",
+        "- [] is the empty list\n- [a] is not",
+        "- must be fast\n  status: done",
+    ] {
+        let indented = text.replace('\n', "\n  ");
+        let plan = parse(&format!("- [ ] a\n\n  {indented}\n- [ ] b\n")).unwrap();
+        let Item { description, status, priority, tags, files, depends, .. } = &plan.items[0];
+        assert_eq!(
+            (description.as_deref(), *status, *priority, tags.len() + files.len() + depends.len()),
+            (Some(text), Stated::Open, None, 0)
+        );
+    }
+    let libraries = parse("- [ ] a\n  **Dependencies:**\n  - serde 1\n  - tokio 1\n- [ ] b\n").unwrap();
+    assert_eq!(libraries.items[0].description.as_deref(), Some("**Dependencies:**\n\n- serde 1\n- tokio 1"));
+    let meant = parse("- [ ] a\n  **Dependencies:**\n  - b\n- [ ] b\n  Dependencies: None.\n").unwrap();
+    assert_eq!((meant.items[0].depends.join(""), meant.items[1].depends.len()), ("b".into(), 0));
+    let because = parse("- [ ] a\n  Depends on: b,\n  because it needs the types.\n- [ ] b\n").unwrap();
+    assert_eq!(
+        (because.items[0].depends.join(""), because.items[0].description.as_deref()),
+        ("b".into(), Some("because it needs the types."))
+    );
+    let all = parse("- [ ] a\n  - Status: Done\n  - Priority: 3\n  - Tags: x\n  - Files: a.rs\n").unwrap();
+    let Item { description, status, priority, tags, files, .. } = &all.items[0];
+    assert_eq!(
+        (description, *status, *priority, tags.join(""), files.join("")),
+        (&None, Stated::Done, Some(3), "x".into(), "a.rs".into())
+    );
+    assert_eq!(outline("- [~] running\n\n# Plan\n\n- [ ] a\n"), ["5 - a"]);
+}
+
+#[test]
+fn files_may_be_named_among_words() {
+    let text = "- Create: `src/queue.rs`\n- Modify: `src/lib.rs:10-20`\n- `src/a.rs` - the parser\n  - add fn x\n\
+                - `src/b.rs`\n- src/c.rs\n- whatever the linter says";
+    let plan = parse(&format!("## Task 1: Queue\n\n**Files:**\n{text}\n")).unwrap();
+    assert_eq!(plan.items[0].files, ["src/queue.rs", "src/lib.rs", "src/a.rs", "src/b.rs", "src/c.rs"]);
+    let description = plan.items[0].description.as_deref().unwrap_or_default();
+    for kept in ["Create: ", ":10-20", "- the parser\n  - add fn x", "- whatever the linter says"] {
+        assert!(description.contains(kept), "{kept} in {description}");
+    }
+    assert!(!description.contains("src/b.rs") && !description.contains("src/c.rs"), "{description}");
+    assert_eq!(files("`src/a.rs` (new), src/b.rs, `src/c.rs:7`"), ["src/a.rs", "src/b.rs", "src/c.rs"]);
 }
 
 #[test]
@@ -328,9 +392,9 @@ fn problems_name_their_line_and_what_would_be_right() {
         ("## P1: a\n\n### P1.M00: b\n", 3, "P1.M<number> does"),
         ("## a\n\n- [ ] P2.M1: b\n- [ ] P3.M1: c\n", 4, "P2.M<number> does"),
         ("- [ ] a\n  - [ ] b\n    - [ ] c\n      - [ ] d\n        - [ ] e\n", 5, "at most 4"),
-        ("- [ ] a\n  priority: high\n", 1, "1 (first) to 10"),
-        ("- [ ] a\n  priority: 11\n", 1, "not 11"),
-        ("- [ ] a\n  status: unsure\n", 1, "Researching"),
+        ("- [ ] a\n  priority: high\n", 2, "1 (first) to 10"),
+        ("- [ ] a\n  priority: 11\n", 2, "not 11"),
+        ("- [ ] a\n  words\n\n  status: unsure\n", 4, "Failed: unsure"),
         ("- [ ] a\n  files: ../b\n", 1, "leaves the project"),
         ("- a\n  - [ ] b\n", 1, "an entry without one"),
         ("- [ ] a\n- depends: b\n- [ ] b\n", 2, "not clear of which item"),
