@@ -407,6 +407,31 @@ fn the_second_on_a_file_is_told_before_it_edits_and_stopped_when_it_commits() {
 }
 
 #[test]
+fn a_commit_is_its_sessions_whichever_worktree_it_is_made_in() {
+    if !git_is_here() {
+        return;
+    }
+    let project = Project::new();
+    let (one, two) = (project.one.clone(), project.two.clone());
+    assert!(project.callboard(&one, &["guard", "--install-git-hook"]).status.success());
+    let mut ada = project.agent("ada", &one);
+    let of_bob = |words: &[&str]| {
+        let output = project.callboard(&one, &[&["--agent", "bob"], words].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    of_bob(&["heartbeat"]);
+    of_bob(&["call", "reserve_files", r#"{"files": ["src/lexer.rs"]}"#]);
+    let stopped = project.commit(&one, "ada's, in the worktree where bob holds the file");
+    let said = String::from_utf8_lossy(&stopped.stderr).into_owned() + &String::from_utf8_lossy(&stopped.stdout);
+    assert!(!stopped.status.success() && said.contains("callboard --agent ada send bob"), "{said}");
+    of_bob(&["call", "release_files", "{}"]);
+
+    ada.ok("reserve_files", json!({"agent_id": "ada", "files": ["src/lexer.rs"]}));
+    let own = project.commit(&two, "ada's, in another worktree than she holds the file from");
+    assert!(own.status.success(), "{}", String::from_utf8_lossy(&own.stderr));
+}
+
+#[test]
 fn who_cannot_be_told_apart_is_guarded_from_other_worktrees_only() {
     if !git_is_here() {
         return;

@@ -6,8 +6,10 @@ use std::path::Path;
 use std::process::Command;
 
 /// What stands between a client and the programs that it starts, also as a hook of git.
-const LAUNCHERS: [&str; 13] =
-    ["git", "sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox", "env", "nice", "timeout", "setsid"];
+const LAUNCHERS: [&str; 16] = [
+    "git", "sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox", "env", "nice", "nohup", "timeout", "setsid",
+    "xargs", "make",
+];
 /// A longer chain of launchers is none.
 const LONGEST_CHAIN: usize = 16;
 /// They take in what lost its parent, so they are nobody's host; as is the first process, whatever it is.
@@ -17,7 +19,14 @@ const FIRST_PROCESS: u32 = 1;
 #[derive(Clone, Debug, PartialEq)]
 struct Process {
     parent: u32,
-    name: String,
+    /// A script goes by its own name and by that of its interpreter.
+    names: Vec<String>,
+}
+
+impl Process {
+    fn is_one_of(&self, names: &[&str]) -> bool {
+        self.names.iter().any(|name| names.contains(&name.as_str()))
+    }
 }
 
 /// The processes that can be seen from here.
@@ -47,10 +56,10 @@ impl Processes {
                 return None;
             }
             let process = self.get(host)?;
-            if FOSTERERS.contains(&process.name.as_str()) {
+            if process.is_one_of(&FOSTERERS) {
                 return None;
             }
-            if !LAUNCHERS.contains(&process.name.as_str()) {
+            if !process.is_one_of(&LAUNCHERS) {
                 return Some(host);
             }
             host = process.parent;
@@ -60,10 +69,21 @@ impl Processes {
 
     fn get(&self, pid: u32) -> Option<Process> {
         match &self.0 {
-            Source::Proc => parse_stat(&String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/stat")).ok()?)),
+            Source::Proc => {
+                let mut process = parse_stat(&String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/stat")).ok()?))?;
+                // Which of another user's process cannot be read.
+                process.names.extend(fs::read_link(format!("/proc/{pid}/exe")).ok().as_deref().and_then(program));
+                Some(process)
+            }
             Source::Listed(processes) => processes.get(&pid).cloned(),
         }
     }
+}
+
+/// The file name of what runs, also when that was replaced meanwhile.
+fn program(exe: &Path) -> Option<String> {
+    let name = exe.file_name()?.to_string_lossy();
+    Some(name.strip_suffix(" (deleted)").unwrap_or(&name).to_owned())
 }
 
 /// `17 (name) S 1 …`, see proc_pid_stat(5). The name may have spaces and parentheses.
@@ -71,7 +91,7 @@ fn parse_stat(stat: &str) -> Option<Process> {
     let (before, after) = stat.rsplit_once(')')?;
     let (_, name) = before.split_once('(')?;
     let parent = after.split_whitespace().nth(1)?.parse().ok()?;
-    Some(Process { parent, name: name.to_owned() })
+    Some(Process { parent, names: vec![name.to_owned()] })
 }
 
 /// `  17     1 /bin/name`; the name may have spaces, and a dash before it in a login shell.
@@ -79,7 +99,7 @@ fn parse_listed(line: &str) -> Option<(u32, Process)> {
     let (pid, rest) = line.trim_start().split_once(' ')?;
     let (parent, path) = rest.trim_start().split_once(' ')?;
     let name = path.trim().rsplit('/').next()?.trim_start_matches('-').to_owned();
-    Some((pid.parse().ok()?, Process { parent: parent.parse().ok()?, name }))
+    Some((pid.parse().ok()?, Process { parent: parent.parse().ok()?, names: vec![name] }))
 }
 
 #[cfg(test)]
@@ -113,11 +133,20 @@ mod tests {
 
     #[test]
     fn names_with_spaces_and_parentheses_are_read() {
-        let node = Process { parent: 7, name: "a) (b".to_owned() };
+        let node = Process { parent: 7, names: vec!["a) (b".to_owned()] };
         assert_eq!(parse_stat("17 (a) (b) S 7 17 17 0 -1"), Some(node));
         assert_eq!(parse_stat("17 (a"), None);
-        let listed = Process { parent: 7, name: "Code Helper (Plugin)".to_owned() };
+        let listed = Process { parent: 7, names: vec!["Code Helper (Plugin)".to_owned()] };
         assert_eq!(parse_listed("  17   7 /Applications/Code.app/Code Helper (Plugin)"), Some((17, listed)));
+    }
+
+    #[test]
+    fn a_script_is_passed_over_for_its_interpreter() {
+        let script = Process { parent: 7, names: vec!["pre-commit".to_owned(), "dash".to_owned()] };
+        assert!(script.is_one_of(&LAUNCHERS));
+        let client = Process { parent: 7, names: vec!["claude".to_owned(), "node".to_owned()] };
+        assert!(!client.is_one_of(&LAUNCHERS));
+        assert_eq!(program(Path::new("/usr/bin/bash (deleted)")).as_deref(), Some("bash"));
     }
 
     #[test]
