@@ -3,7 +3,7 @@ use std::process::ExitCode;
 use super::{AUTO, Outcome, Session, runtime};
 use crate::mcp::serve_stdio;
 use crate::ops::Toolset;
-use crate::participant::{AgentChoice, CallError, Caller, Stay};
+use crate::participant::{AgentChoice, CallError, Stay};
 use crate::state::id::AgentId;
 
 #[derive(clap::Args)]
@@ -39,7 +39,7 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         Some(AUTO) => AgentChoice::Auto,
         Some(name) => AgentChoice::Named(AgentId::checked(name).map_err(CallError::Refused)?),
     };
-    let caller = Caller { agent, place: session.place(), ..Caller::default() };
+    let caller = session.caller(agent);
     let runtime = runtime()?;
     let handle = session.participant(Stay::Presence);
     runtime.block_on(serve_stdio(handle, caller, arguments.toolset.into()))?;

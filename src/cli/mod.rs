@@ -628,6 +628,11 @@ impl Session {
         Place { worktree: Some(root), branch: worktree.branch, head: worktree.head }
     }
 
+    fn caller(&self, agent: AgentChoice) -> Caller {
+        let command = Some(wording::in_shell(&self.location).into());
+        Caller { agent, place: self.place(), command, ..Caller::default() }
+    }
+
     /// Commands act for a person.
     fn acting_agent(&self) -> anyhow::Result<AgentId> {
         let name = self.agent.as_deref().unwrap_or(HUMAN);
@@ -643,7 +648,7 @@ impl Session {
             return Ok(Board::There(server.client(self)?));
         }
         let agent = AgentChoice::Named(self.acting_agent()?);
-        let caller = Caller { agent, place: self.place(), ..Caller::default() };
+        let caller = self.caller(agent);
         Ok(Board::Here(self.participant(stay), caller))
     }
 

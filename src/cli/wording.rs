@@ -4,6 +4,7 @@ use std::path::{Path, absolute};
 
 use super::connect::quoted;
 use super::{Arguments, Command, LOCAL};
+use crate::location::{Location, Source};
 use crate::ops::{self, AgentArgument};
 
 const COMMANDS: [(&str, &str); 41] = [
@@ -81,6 +82,16 @@ pub struct Wording {
     dir: String,
     /// Those that say which bundles are meant, of `bundle` alone.
     bundles: String,
+}
+
+/// How callboard is called for this board from the project in a shell, whose environment need not be this process's.
+pub fn in_shell(location: &Location) -> String {
+    match location.source {
+        Source::Option | Source::Environment => {
+            format!("callboard --dir {}", quoted(&location.dir.to_string_lossy()))
+        }
+        Source::Found | Source::Repository | Source::StartDirectory => "callboard".to_owned(),
+    }
 }
 
 impl Wording {

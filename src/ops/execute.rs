@@ -276,9 +276,11 @@ impl Run<'_, '_> {
         fields.insert("agent_id".to_owned(), Value::from(agent.as_str()));
         let unread = self.state.unread_count(agent);
         if unread > 0 {
+            let mut told = json!({"count": unread, "next": "get_messages"});
             // Toolsets hide the tool, and many clients call no hidden one.
-            let command = format!("callboard --agent {agent} messages");
-            let told = json!({"count": unread, "next": "get_messages", "cli": command});
+            if let Some(command) = self.call.command {
+                told["cli"] = Value::from(format!("{command} --agent {agent} messages"));
+            }
             fields.insert("unread_messages".to_owned(), told);
         }
         let held = self.state.agent(agent).map(|agent| agent.current_tasks.clone()).unwrap_or_default();

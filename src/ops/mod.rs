@@ -196,6 +196,8 @@ pub struct Call<'a> {
     pub principal: Option<&'a Principal>,
     /// The caller may be on another machine.
     pub remote: bool,
+    /// How callboard is called for this board in a shell of the caller's; none where the caller may have no such shell.
+    pub command: Option<&'a str>,
     /// The acting agent; none is the person whose board it is.
     pub actor: Option<AgentId>,
     /// What the call has created, now or when its idempotency key was first used.

@@ -125,6 +125,8 @@ pub struct Caller {
     pub principal: Option<Arc<Principal>>,
     /// It may be on another machine: its paths are not those of this one.
     pub remote: bool,
+    /// How callboard is called for this board in a shell of the caller's.
+    pub command: Option<Arc<str>>,
     /// Cancelled when nobody waits for the reply any more.
     pub gone: CancellationToken,
 }
@@ -266,6 +268,7 @@ pub(crate) struct Queued {
     place: Place,
     principal: Option<Arc<Principal>>,
     remote: bool,
+    command: Option<Arc<str>>,
     /// Nobody waits for the reply any more once this is closed.
     reply: oneshot::Sender<Answer>,
     entered: Instant,
@@ -307,8 +310,8 @@ impl Handle {
         // Nothing of a read is kept.
         let place = if prepared.annotations().read_only { caller.place.clone() } else { kept(&caller.place) };
         let (principal, fetched) = (caller.principal.clone(), fetched.map(Box::new));
-        let remote = caller.remote;
-        let queued = Queued { prepared, default_agent, place, principal, remote, reply, entered, fetched };
+        let (remote, command) = (caller.remote, caller.command.clone());
+        let queued = Queued { prepared, default_agent, place, principal, remote, command, reply, entered, fetched };
         let _under_way = self.solo.enter();
         self.solo.submit(queued, &caller.gone).await?;
         select! {

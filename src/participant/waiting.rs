@@ -148,8 +148,8 @@ mod tests {
             let prepared = ops::find("wait_for_events").unwrap().prepare(json!({"since_seq": number})).unwrap();
             let (reply, _) = oneshot::channel();
             let (default_agent, place, entered) = (DefaultAgent::None, Place::default(), Instant::now());
-            let (principal, remote, fetched) = (None, false, None);
-            let call = Queued { prepared, default_agent, place, principal, remote, reply, entered, fetched };
+            let (principal, remote, command, fetched) = (None, false, None, None);
+            let call = Queued { prepared, default_agent, place, principal, remote, command, reply, entered, fetched };
             waiting.park(call, entered);
         }
     }

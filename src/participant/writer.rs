@@ -592,6 +592,7 @@ impl Writer {
             started_as: &call.default_agent,
             principal: call.principal.as_deref(),
             remote: call.remote,
+            command: call.command.as_deref(),
             actor: None,
             created: Vec::new(),
             repeated: false,

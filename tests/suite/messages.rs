@@ -323,17 +323,19 @@ fn what_a_reply_says_of_messages_works_in_a_shell() {
     let id = asked.ok("register_agent", json!({"role": "worker"}))["agent_id"].as_str().unwrap().to_owned();
     board.finish(board.command().args(["send", &id, "Which port?", "--request"]));
     let told = asked.ok("heartbeat", json!({}))["unread_messages"].clone();
+    // The client's configuration names the board; the shell that its agent types in knows nothing of that.
     let shell = |command: &str| {
-        let words: Vec<_> = command.strip_prefix("callboard ").unwrap().split(' ').map(str::to_owned).collect();
-        let finished = board.finish(board.command().args(words));
+        let words = shlex::split(command).unwrap();
+        let finished = board.finish(board.command().env_remove("COORDINATION_DIR").args(&words[1..]));
         assert!(finished.status.success(), "{command}: {}", finished.stderr);
         finished.stdout
     };
     assert!(shell(told["cli"].as_str().unwrap()).contains("Which port?"), "{told}");
     let message = board.document()["messages"][0]["id"].as_str().unwrap().to_owned();
-    shell(&format!("callboard --agent {id} reply {message} 8425"));
+    let dir = board.dir().display();
+    shell(&format!("callboard --dir {dir} --agent {id} reply {message} 8425"));
     assert_eq!(asked.ok("heartbeat", json!({}))["unread_messages"], json!(null));
-    assert!(shell("callboard messages").contains(&format!("from {id}")));
+    assert!(shell(&format!("callboard --dir {dir} messages")).contains(&format!("from {id}")));
 }
 
 #[test]

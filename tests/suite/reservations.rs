@@ -385,10 +385,11 @@ fn the_second_on_a_file_is_told_before_it_edits_and_stopped_when_it_commits() {
     let (_, call) = reason.split_once("send_message ").unwrap();
     let call = serde_json::Deserializer::from_str(call).into_iter::<Value>().next().unwrap().unwrap();
     bob.ok("send_message", call);
-    let (_, command) = reason.split_once("in a shell: callboard ").unwrap();
+    let (_, command) = reason.split_once("in a shell: ").unwrap();
     let command = shlex::split(command.split_once(", then ").unwrap().0).unwrap();
-    let command: Vec<_> = command.iter().map(String::as_str).collect();
-    assert!(project.callboard(&two, &command).status.success(), "{command:?}");
+    let mut typed = project.program(env!("CARGO_BIN_EXE_callboard"), &two);
+    let typed = typed.env_remove("COORDINATION_DIR").args(&command[1..]).output().unwrap();
+    assert!(typed.status.success(), "{command:?}");
     assert_eq!(ada.ok("heartbeat", json!({"agent_id": "ada"}))["unread_messages"]["count"], 2);
 
     let stopped = project.commit(&two, "bob's");

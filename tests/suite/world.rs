@@ -362,6 +362,7 @@ impl World {
             started_as: &self.default_agent,
             principal: None,
             remote: false,
+            command: Some("callboard"),
             actor: None,
             created: Vec::new(),
             repeated: false,

@@ -152,6 +152,7 @@ fn act(state: &mut State, agent: &str, operation: &str, arguments: Value) -> any
         started_as: &DefaultAgent::None,
         principal: None,
         remote: false,
+        command: None,
         actor: Some(agent),
         created: Vec::new(),
         repeated: false,

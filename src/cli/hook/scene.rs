@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::super::wording::in_shell;
 use super::super::{AUTO, Session, without_dots};
 use super::host::Processes;
 use crate::clock::{Clock, SystemClock};
@@ -33,6 +34,8 @@ pub type Held = (Arc<Agent>, Arc<Task>);
 
 pub struct Scene {
     pub dir: PathBuf,
+    /// How callboard is called for that board in the session's shell.
+    pub command: String,
     pub state: State,
     /// Those that the session acts as.
     pub agents: Vec<Arc<Agent>>,
@@ -52,7 +55,8 @@ impl Scene {
     /// None where there is no board.
     pub fn look(session: &Session, cwd: Option<&Path>) -> Result<Option<Self>, BoardError> {
         let cwd = cwd.filter(|cwd| cwd.is_dir()).unwrap_or(&session.cwd);
-        let Some(dir) = board_dir(session, cwd) else { return Ok(None) };
+        let Some(location) = board_location(session, cwd) else { return Ok(None) };
+        let (command, dir) = (in_shell(&location), location.dir);
         let mut state = match statefile::load(&dir) {
             Ok(Some(Found::Sound(document))) => State::from_document(*document),
             _ => archive::present(&dir)?,
@@ -68,7 +72,7 @@ impl Scene {
             None => search.unnamed(),
         };
         let cwd = cwd.to_owned();
-        Ok(Some(Self { dir, state, agents, named, left, cwd, root, worktree }))
+        Ok(Some(Self { dir, command, state, agents, named, left, cwd, root, worktree }))
     }
 
     /// The agent that the session was told to act as, if it is not on the board yet.
@@ -139,7 +143,7 @@ impl Scene {
     }
 }
 
-fn board_dir(session: &Session, cwd: &Path) -> Option<PathBuf> {
+fn board_location(session: &Session, cwd: &Path) -> Option<Location> {
     let project = env::var_os(PROJECT_VARIABLE).map(PathBuf::from).filter(|project| project.is_dir());
     let variable = env::var_os("COORDINATION_DIR");
     let location = Location::of(&Start {
@@ -152,7 +156,7 @@ fn board_dir(session: &Session, cwd: &Path) -> Option<PathBuf> {
     location.may_create().ok()?;
     directory::inspect(&location.dir).ok()?;
     // Without a journal a renewal would make the board.
-    location.dir.join(JOURNAL).exists().then_some(location.dir)
+    location.dir.join(JOURNAL).exists().then_some(location)
 }
 
 /// None when nobody was named; a name that cannot be an agent's is nobody's.

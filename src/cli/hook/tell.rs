@@ -96,7 +96,7 @@ pub fn at_edit(scene: &Scene, file: &Path) -> Option<String> {
     }
     line(&mut text, format!("Work on other files, or ask: send_message {ask}; get_messages has the answer."));
     let who = scene.speaker().map_or("YOUR_ID", AgentId::as_str);
-    let command = format!("callboard --agent {who}");
+    let command = format!("{} --agent {who}", scene.command);
     // Most toolsets do not show the tools of messages.
     line(
         &mut text,

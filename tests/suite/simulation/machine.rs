@@ -368,6 +368,7 @@ impl Process {
             history: &Past(journal),
             principal: None,
             remote: false,
+            command: None,
             vitals: &Vitals {
                 started_at: self.clock.now(Timestamp::default()),
                 troubles: Vec::new(),
