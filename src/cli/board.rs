@@ -28,6 +28,20 @@ impl Board {
     }
 }
 
+/// With these a board begins; commands that do anything else are about one that is there.
+pub const BEGINNINGS: [&str; 10] = [
+    "init_coordination",
+    "create_task",
+    "create_tasks_batch",
+    "import_plan",
+    "register_agent",
+    "create_run",
+    "add_discovery",
+    "save_checkpoint",
+    "save_bundle",
+    "refine_bundle",
+];
+
 /// What the command line and the environment say of a server.
 #[derive(Clone)]
 pub struct Server {
@@ -77,4 +91,17 @@ fn read(file: &Path) -> std::io::Result<String> {
     let mut text = String::new();
     fs_err::File::open(file)?.take(LARGEST_TOKEN_FILE).read_to_string(&mut text)?;
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops;
+
+    #[test]
+    fn every_beginning_is_an_operation() {
+        for name in BEGINNINGS {
+            assert!(ops::find(name).is_some(), "{name}");
+        }
+    }
 }

@@ -62,13 +62,13 @@ use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 use serde_json::{Value, json};
 use tracing_subscriber::EnvFilter;
 
-use board::{Board, Server};
+use board::{BEGINNINGS, Board, Server};
 use wording::Wording;
 
 use crate::clock::SystemClock;
 use crate::http::tokens::TokensError;
 use crate::location::{Location, Start};
-use crate::ops::LARGEST_INPUT;
+use crate::ops::{self, LARGEST_INPUT};
 use crate::participant::{self, AgentChoice, BoardError, CallError, Caller, Handle, Options, Stay};
 use crate::redact;
 use crate::rpc::client::{Blame, ClientError};
@@ -654,8 +654,22 @@ impl Session {
 
     /// One operation, from a command that does just that.
     pub fn call(&self, operation: &str, arguments: Value) -> anyhow::Result<Value> {
+        self.expect_board(operation)?;
         let board = self.board(Stay::Brief)?;
         runtime()?.block_on(board.call(operation, arguments))
+    }
+
+    /// A command in the wrong directory would make an empty board there, which is then that of all directories below it.
+    fn expect_board(&self, operation: &str) -> Result<(), CallError> {
+        let may_make = match ops::find(operation) {
+            Some(entry) => entry.annotations.read_only || BEGINNINGS.contains(&operation),
+            None => true,
+        };
+        if may_make || self.server.is_some() || self.location.may_create().is_err() || participant::is_begun(self.dir())
+        {
+            return Ok(());
+        }
+        Err(BoardError::Absent { dir: self.dir().to_owned() }.into())
     }
 
     /// All pages of a list operation as one reply; `list` is the field with the items.

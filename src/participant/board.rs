@@ -30,7 +30,7 @@ use crate::statefile::{self, FileIdentity, Found, Left, LoadError, Projection, U
 /// Why the board cannot be used, and what to do about it.
 #[derive(Debug, Error)]
 pub enum BoardError {
-    #[error("no board in {}; make one with `callboard init GOAL`, or with the first writing call", dir.display())]
+    #[error("no board in {}; make one with `callboard init GOAL`, or add a task with create_task", dir.display())]
     Absent { dir: PathBuf },
     #[error("{0}")]
     Forbidden(String),
@@ -648,6 +648,11 @@ impl History for NoHistory {
     fn each_after(&self, _: u64, _: usize, _: &mut dyn FnMut(Recorded) -> ControlFlow<()>) -> Result<(), String> {
         Ok(())
     }
+}
+
+/// Whether there is a board, or what one is made of.
+pub fn is_begun(dir: &Path) -> bool {
+    Board::exists(dir) || dir.join(statefile::FILE_NAME).exists() || !recovery::evidence(dir).is_empty()
 }
 
 /// What a state file without a journal says, for whoever only looks; the first write will import it.

@@ -34,7 +34,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-pub use board::{BoardError, LOCK_PATIENCE, acquire};
+pub use board::{BoardError, LOCK_PATIENCE, acquire, is_begun};
 pub use feed::{Item, Listener};
 
 use crate::clock::Clock;

@@ -691,6 +691,32 @@ fn outside_of_git_paths_are_kept_relative_to_what_the_board_lies_in() {
 }
 
 #[test]
+fn commands_about_what_is_there_make_no_board() {
+    let project = Project::new();
+    let commands: [&[&str]; 12] = [
+        &["messages"],
+        &["claim"],
+        &["complete", "x", "y"],
+        &["fail", "x", "y"],
+        &["start", "x"],
+        &["release", "x"],
+        &["retry", "x"],
+        &["cancel", "x"],
+        &["heartbeat"],
+        &["pause"],
+        &["reset", "x"],
+        &["call", "reserve_files", r#"{"files": ["a.rs"]}"#],
+    ];
+    for arguments in commands {
+        let ran = project.run(&[&["--agent", "w"], arguments].concat());
+        ran.fails(FAILED, &["no board in", "make one with `callboard", "init GOAL`"]);
+        assert!(!project.board().exists(), "{arguments:?}");
+    }
+    project.says(&["call", "register_agent", r#"{"agent_id": "w", "role": "worker"}"#]);
+    project.says(&["--agent", "w", "messages"]);
+}
+
+#[test]
 fn no_board_is_made_among_the_files_of_a_project() {
     let project = Project::new();
     std::fs::create_dir(project.dir("project/.git")).expect("a directory");
