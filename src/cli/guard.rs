@@ -103,7 +103,11 @@ fn git(cwd: &Path, arguments: &[&str]) -> String {
     }
 }
 
-/// The hook is all worktrees' of the repository. One that is there already is somebody's, and stays as it is.
+/// What is written before the line that asks.
+const HOOK_HEAD: &str =
+    "#!/bin/sh\n# Stops a commit of files that another agent holds, see `callboard guard --help`.\n";
+
+/// The hook is all worktrees' of the repository. One that somebody else has written stays as it is.
 fn install(session: &Session) -> Outcome {
     let path = git(&session.cwd, &["rev-parse", "--git-path", "hooks/pre-commit"]);
     let path = session.cwd.join(path.trim_end_matches('\n'));
@@ -113,23 +117,27 @@ fn install(session: &Session) -> Outcome {
         None => String::new(),
     };
     // Exit code 1 says that a file is held; a callboard that is missing or cannot read its board stops no commit.
-    let call = format!("{} guard --staged{dir} || [ $? -ne 1 ] || exit 1", quoted(&exe.to_string_lossy()));
-    let status = GitHook::at(&path)?;
-    if status == GitHook::Missing {
+    let ask = format!("{} guard --staged{dir}", quoted(&exe.to_string_lossy()));
+    let call = format!("{ask} || [ $? -ne 1 ] || exit 1");
+    let status = GitHook::at(&path, &ask)?;
+    if status == GitHook::Outdated {
+        fs::remove_file(&path)?;
+    }
+    if matches!(status, GitHook::Missing | GitHook::Outdated) {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
-        let text = format!(
-            "#!/bin/sh\n# Stops a commit of files that another agent holds, see `callboard guard --help`.\n{call}\n"
-        );
+        let text = format!("{HOOK_HEAD}{call}\n");
         // Never through a link, and never over what came meanwhile.
         let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(&path)?;
         file.write_all(text.as_bytes())?;
     }
     let (word, code) = match status {
         GitHook::Missing => ("written", 0),
+        GitHook::Outdated => ("updated", 0),
         GitHook::Ours => ("unchanged", 0),
         GitHook::Foreign => ("foreign", super::REFUSED),
+        GitHook::Elsewhere => ("elsewhere", super::REFUSED),
         GitHook::Idle => ("not_executable", super::REFUSED),
         GitHook::NoFile => ("no_file", super::REFUSED),
     };
@@ -137,9 +145,16 @@ fn install(session: &Session) -> Outcome {
     let shown = path.display();
     session.show(&reply, |page| match status {
         GitHook::Missing => page.line(format_args!("wrote {shown}")),
+        GitHook::Outdated => page.line(format_args!("updated {shown}, which asked another board or program")),
         GitHook::Ours => page.line(format_args!("already there: {shown}")),
         GitHook::Foreign => {
             page.line(format_args!("{shown} is not callboard's and stays as it is; add this line to it:"));
+            page.line(&call);
+        }
+        GitHook::Elsewhere => {
+            page.line(format_args!(
+                "{shown} asks another board or program; replace its line with `guard --staged` by:"
+            ));
             page.line(&call);
         }
         GitHook::Idle => page.line(format_args!(
@@ -157,8 +172,12 @@ fn install(session: &Session) -> Outcome {
 #[derive(Clone, Copy, PartialEq)]
 enum GitHook {
     Missing,
-    /// It asks `callboard guard`.
+    /// It asks this `callboard guard` about this board.
     Ours,
+    /// As callboard writes it, but it asks another one or about another board.
+    Outdated,
+    /// The same in somebody else's hook.
+    Elsewhere,
     /// It would, but git skips it.
     Idle,
     Foreign,
@@ -167,7 +186,8 @@ enum GitHook {
 }
 
 impl GitHook {
-    fn at(path: &Path) -> anyhow::Result<Self> {
+    /// `ask` is the command that it should run.
+    fn at(path: &Path, ask: &str) -> anyhow::Result<Self> {
         let metadata = match fs::metadata(path) {
             Ok(metadata) => metadata,
             Err(_) if path.is_symlink() => return Ok(Self::NoFile),
@@ -179,11 +199,27 @@ impl GitHook {
         }
         let text = fs::read(path)?;
         let text = String::from_utf8_lossy(&text);
-        let asks = text.lines().any(|line| line.contains("guard --staged") && !line.trim_start().starts_with('#'));
+        let asking = |line: &&str| line.contains("guard --staged") && !line.trim_start().starts_with('#');
+        let asking: Vec<_> = text.lines().filter(asking).collect();
+        let is_own = text.strip_prefix(HOOK_HEAD).is_some_and(|rest| rest.lines().count() == 1);
         Ok(match metadata.mode() & 0o111 != 0 {
-            _ if !asks => Self::Foreign,
+            _ if asking.is_empty() => Self::Foreign,
+            _ if !asking.iter().any(|line| runs(line, ask)) => {
+                if is_own {
+                    Self::Outdated
+                } else {
+                    Self::Elsewhere
+                }
+            }
             true => Self::Ours,
             false => Self::Idle,
         })
     }
+}
+
+/// Whether a line of a shell script has the command, and no other that ends or begins like it.
+fn runs(line: &str, command: &str) -> bool {
+    let Some((before, after)) = line.split_once(command) else { return false };
+    let begins = before.is_empty() || before.ends_with([' ', '\t', ';', '&', '|', '(']);
+    begins && (after.is_empty() || after.starts_with([' ', '\t', ';', '&', '|', ')'])) && !after.contains("--dir")
 }

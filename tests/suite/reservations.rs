@@ -590,7 +590,7 @@ fn a_foreign_git_hook_stays_and_ours_is_written_once() {
     };
     fs::write(&hook, "#!/bin/sh\n# no guard --staged here\n").unwrap();
     says("add this line");
-    fs::write(&hook, "#!/bin/sh\ncallboard guard --staged\n").unwrap();
+    fs::write(&hook, concat!("#!/bin/sh\n", env!("CARGO_BIN_EXE_callboard"), " guard --staged\n")).unwrap();
     fs::set_permissions(&hook, fs::Permissions::from_mode(0o644)).unwrap();
     says("chmod +x");
     fs::remove_file(&hook).unwrap();
@@ -606,6 +606,17 @@ fn a_foreign_git_hook_stays_and_ours_is_written_once() {
     assert_eq!(fs::read_to_string(&hook).unwrap(), written);
     // Without a board, or with a callboard that is gone, every commit passes.
     assert!(project.commit(&project.two, "x").status.success());
-    fs::write(&hook, written.replace(env!("CARGO_BIN_EXE_callboard"), "/nowhere/callboard")).unwrap();
+    let gone = written.replace(env!("CARGO_BIN_EXE_callboard"), "/nowhere/callboard");
+    fs::write(&hook, &gone).unwrap();
     assert!(project.commit(&project.two, "y").status.success());
+
+    assert!(install().status.success());
+    assert_eq!(fs::read_to_string(&hook).unwrap(), written, "it asked a callboard that is gone");
+    let elsewhere = project.callboard(&project.two, &["--dir", "board", "guard", "--install-git-hook"]);
+    assert!(String::from_utf8(elsewhere.stdout).unwrap().contains("updated"));
+    assert!(fs::read_to_string(&hook).unwrap().contains("guard --staged --dir /"));
+    let theirs = gone + "echo mine\n";
+    fs::write(&hook, &theirs).unwrap();
+    says("another board or program");
+    assert_eq!(fs::read_to_string(&hook).unwrap(), theirs);
 }
