@@ -65,6 +65,18 @@ pub enum LocationError {
     Forbidden { place: &'static str, dir: PathBuf },
 }
 
+impl LocationError {
+    /// The same for whoever types a command, and has configured no client yet.
+    pub fn typed(&self) -> String {
+        let Self::Forbidden { place, dir } = self;
+        format!(
+            "from here the board would be in {place}, `{}`, and none is kept there; change to your project, or name the \
+             board with --dir PROJECT/.coordination",
+            dir.display()
+        )
+    }
+}
+
 impl Location {
     /// Looks at directories, changes nothing.
     pub fn of(start: &Start<'_>) -> Self {
@@ -77,7 +89,11 @@ impl Location {
         }
         let grounds = Grounds::of(start);
         let cwd = grounds.start_directory(start);
-        let roots = || successors(Repository::containing(&cwd), Repository::around).map(|one| one.main_root());
+        // Whose home directory is a repository keeps its settings there, and has projects below it all the same.
+        let roots = || {
+            let around = successors(Repository::containing(&cwd), Repository::around).map(|one| one.main_root());
+            around.filter(|root| grounds.forbidden(root).is_none())
+        };
         grounds
             .board_above(&cwd, Source::Found)
             .or_else(|| roots().find_map(|root| grounds.board_above(&root, Source::Repository)))
@@ -95,6 +111,11 @@ impl Location {
         };
         let dir = self.dir.parent().unwrap_or(&self.dir).to_owned();
         Err(LocationError::Forbidden { place, dir })
+    }
+
+    /// Whether a project may lie in `dir`: there a board is made without being named.
+    pub fn is_ground(dir: &Path, home: Option<&Path>) -> bool {
+        Grounds { home: home.map(canonical) }.forbidden(&canonical(dir)).is_none()
     }
 
     /// The last name stays as it was given, so that whoever opens the board can refuse a symbolic link.
@@ -275,8 +296,17 @@ mod tests {
         disk.is(&disk.from("home/notes"), "home/notes/.coordination", Source::StartDirectory);
         let refusal = disk.from("home").may_create().expect_err("refused").to_string();
         assert!(refusal.contains("--dir") && refusal.contains("COORDINATION_DIR"), "{refusal}");
-        let disk = Disk::with(&["home/notes"]).git("home");
-        assert!(disk.from("home/notes").may_create().is_err());
+    }
+
+    #[test]
+    fn a_home_directory_that_is_a_repository_counts_as_none() {
+        let disk = Disk::with(&["home/notes/src"]).git("home");
+        let location = disk.from("home/notes");
+        disk.is(&location, "home/notes/.coordination", Source::StartDirectory);
+        location.may_create().expect("allowed");
+        assert!(disk.from("home").may_create().is_err());
+        let disk = disk.git("home/notes");
+        disk.is(&disk.from("home/notes/src"), "home/notes/.coordination", Source::Repository);
     }
 
     #[test]

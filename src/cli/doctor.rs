@@ -106,7 +106,7 @@ fn checks(session: &Session) -> Vec<Check> {
 
 fn location(session: &Session) -> Check {
     let place = format!("{} ({})", session.dir().display(), session.location.source);
-    match session.location.may_create() {
+    match session.may_create() {
         Ok(()) => Check::ok("place", place),
         Err(error) => Check::fail("place", place, error.to_string()),
     }

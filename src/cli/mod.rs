@@ -600,15 +600,25 @@ impl Session {
 
     /// A replica of the board in this process.
     pub fn participant(&self, stay: Stay) -> Handle {
+        let forbidden = match stay {
+            // A client has started it.
+            Stay::Presence => self.location.may_create().err().map(|error| error.to_string()),
+            Stay::Brief | Stay::Lasting => self.may_create().err().map(|error| error.to_string()),
+        };
         participant::spawn(Options {
             dir: self.location.dir.clone(),
             stay,
-            forbidden: self.location.may_create().err().map(|error| error.to_string()),
+            forbidden,
             unwritable: self.objection(),
             clock: Box::new(SystemClock::default()),
             seed: seed(),
             worktree: self.place().worktree,
         })
+    }
+
+    /// Whether a board may be made here, for commands that make one or use it.
+    fn may_create(&self) -> Result<(), BoardError> {
+        self.location.may_create().map_err(|error| BoardError::Forbidden(error.typed()))
     }
 
     fn objection(&self) -> Option<String> {
@@ -719,6 +729,7 @@ impl Session {
 
     fn connect(&self, arguments: &connect::ConnectArgs) -> Outcome {
         let root = Repository::containing(&self.cwd).and_then(|repository| repository.root);
+        let root = root.filter(|root| Location::is_ground(root, self.home.as_deref()));
         let root = root.unwrap_or_else(|| self.cwd.clone());
         let exe = connect::command(&env::current_exe()?, env::var_os("PATH").as_deref());
         if let Some(agent) = self.agent.as_deref() {

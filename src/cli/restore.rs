@@ -60,7 +60,7 @@ impl Source {
 }
 
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
-    session.location.may_create().map_err(|error| anyhow!("{error}"))?;
+    session.may_create()?;
     let (dir, file) = (session.dir(), &arguments.file);
     let source = read(file, dir).with_context(|| format!("{} is not restored", file.display()))?;
     let is_there = |name: &&str| fs::symlink_metadata(dir.join(name)).is_ok();

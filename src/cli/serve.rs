@@ -63,7 +63,7 @@ fn origin(text: &str) -> Result<String, &'static str> {
 }
 
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
-    session.location.may_create()?;
+    session.may_create()?;
     if let Some(objection) = session.objection() {
         anyhow::bail!(objection);
     }

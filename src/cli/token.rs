@@ -64,7 +64,7 @@ impl From<Rank> for Role {
 }
 
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
-    session.location.may_create()?;
+    session.may_create()?;
     match arguments.action {
         Action::Add(wanted) => add(session, wanted),
         Action::List => list(session),

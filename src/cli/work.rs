@@ -174,7 +174,7 @@ pub fn run(session: &Session, arguments: &Arguments) -> Outcome {
     if arguments.dry_run {
         return runtime.block_on(dry_run(session, arguments, &command));
     }
-    session.location.may_create()?;
+    session.may_create()?;
     directory::prepare(session.dir())?;
     supervise::reap_descendants()?;
     let ended = LocalSet::new().block_on(&runtime, work(session, arguments, command));

@@ -126,10 +126,25 @@ fn init_says_where_the_board_is_and_what_agents_need() {
 }
 
 #[test]
+fn a_project_in_a_home_directory_that_is_a_repository_is_its_own() {
+    let project = Project::new();
+    for dir in ["home/.git/objects", "home/.git/refs", "home/mine"] {
+        std::fs::create_dir_all(project.dir(dir)).expect("a directory");
+    }
+    std::fs::write(project.dir("home/.git/HEAD"), "ref: refs/heads/main\n").expect("written");
+    for arguments in [&["init", "x"][..], &["connect", "claude"]] {
+        let ran = Ran::of(project.command(arguments).current_dir(project.dir("home/mine")));
+        assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.err);
+    }
+    assert!(project.dir("home/mine/.coordination").is_dir() && project.dir("home/mine/.mcp.json").is_file());
+}
+
+#[test]
 fn no_board_is_made_in_the_home_directory() {
     let project = Project::new();
     let ran = Ran::of(project.command(&["init", "x"]).current_dir(project.dir("home")));
-    ran.fails(FAILED, &["home directory", "--dir"]);
+    ran.fails(FAILED, &["home directory", "change to your project", "--dir"]);
+    assert!(!ran.err.contains("client"), "{}", ran.err);
     assert!(!project.dir("home/.coordination").exists());
 }
 
