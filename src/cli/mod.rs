@@ -759,7 +759,7 @@ impl Session {
         if self.json {
             self.print_json(&serde_json::to_value(connected)?)?;
         } else {
-            writeln!(io::stdout().lock(), "{connected}")?;
+            print::unless_reader_left(writeln!(io::stdout().lock(), "{connected}"))?;
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -116,9 +116,14 @@ impl Page {
 }
 
 /// Whoever reads what a command prints may have had enough of it. What the command has found stands, and is told by its
-/// exit code.
+/// exit code. Any other failure must not be taken for one of the command.
 pub fn unless_reader_left(written: io::Result<()>) -> io::Result<()> {
-    written.or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
+    written.or_else(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => Ok(()),
+        kind => {
+            Err(io::Error::new(kind, format!("done, but the answer could not be written to standard output: {error}")))
+        }
+    })
 }
 
 /// What a word means, for its colour.

@@ -126,6 +126,15 @@ fn init_says_where_the_board_is_and_what_agents_need() {
 }
 
 #[test]
+fn an_answer_that_cannot_be_written_is_no_failure_of_the_board() {
+    let Ok(full) = std::fs::OpenOptions::new().write(true).open("/dev/full") else { return };
+    let project = Project::new();
+    let ran = Ran::of(project.command(&["add", "x", "--id", "a"]).stdout(full));
+    ran.fails(FAILED, &["done, but the answer could not be written to standard output"]);
+    assert_eq!(project.status_of("a"), "available");
+}
+
+#[test]
 fn a_project_in_a_home_directory_that_is_a_repository_is_its_own() {
     let project = Project::new();
     for dir in ["home/.git/objects", "home/.git/refs", "home/mine"] {
