@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use fs_err as fs;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use super::AUTO;
@@ -83,6 +83,7 @@ pub enum Client {
 #[derive(Debug, Serialize)]
 pub struct Connected {
     pub client: Client,
+    #[serde(serialize_with = "lossy")]
     pub path: PathBuf,
     pub status: Status,
     /// The smallest complete configuration file that holds the entry.
@@ -93,6 +94,11 @@ pub struct Connected {
     pub next: String,
     #[serde(skip)]
     what: &'static str,
+}
+
+/// Not every path is text.
+fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
 }
 
 /// What is put into a client's configuration.
@@ -212,7 +218,7 @@ impl ConnectArgs {
                 )
             }
             Client::Vscode => {
-                let entry = json!({"name": "callboard", "command": target.exe, "args": target.arguments(&[])?});
+                let entry = json!({"name": "callboard", "command": text(target.exe)?, "args": target.arguments(&[])?});
                 bail!(
                     "VS Code keeps user servers in a profile; let it do this itself: `code --add-mcp {}`",
                     quoted(&entry.to_string())

@@ -141,7 +141,7 @@ fn install(session: &Session) -> Outcome {
         GitHook::Idle => ("not_executable", super::REFUSED),
         GitHook::NoFile => ("no_file", super::REFUSED),
     };
-    let reply = json!({"path": path, "status": word, "line": call});
+    let reply = json!({"path": path.to_string_lossy(), "status": word, "line": call});
     let shown = path.display();
     session.show(&reply, |page| match status {
         GitHook::Missing => page.line(format_args!("wrote {shown}")),

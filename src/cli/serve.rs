@@ -136,7 +136,8 @@ fn announce(session: &Session, reached: &Reached, token: &Token) -> io::Result<(
     let file = token.path().display();
     let mut out = io::stdout().lock();
     if session.json {
-        let announced = json!({"url": url, "mcp": mcp, "rpc": rpc, "token": token.text(), "token_file": token.path()});
+        let (text, file) = (token.text(), token.path().to_string_lossy());
+        let announced = json!({"url": url, "mcp": mcp, "rpc": rpc, "token": text, "token_file": file});
         writeln!(out, "{announced}")?;
         return out.flush();
     }

@@ -279,7 +279,7 @@ async fn dry_run(session: &Session, arguments: &Arguments, command: &[String]) -
     let agents: Vec<_> = ids(&workflow, arguments.agents).iter().map(ToString::to_string).collect();
     let first: Vec<_> = tasks.drain(..).map(|(_, id, title)| json!({"task": id, "title": title})).collect();
     let plan = json!({
-        "dry_run": true, "command": command, "directory": session.cwd, "workflow": workflow, "agents": agents,
+        "dry_run": true, "command": command, "directory": session.cwd.to_string_lossy(), "workflow": workflow, "agents": agents,
         "scope": arguments.scope, "ready": total, "first": first, "worktree": arguments.worktree,
         "retries": arguments.retries, "backoff_seconds": arguments.backoff.as_secs_f64(), "bundle": handed.news(),
     });
@@ -539,7 +539,7 @@ async fn register(
             "role": "worker",
             "capabilities": arguments.capabilities,
             "max_concurrent": 1,
-            "properties": {"hostname": hostname, "project_dir": session.cwd, "type": "work"},
+            "properties": {"hostname": hostname, "project_dir": session.cwd.to_string_lossy(), "type": "work"},
         });
         let caller = Caller { agent: AgentChoice::Named(agent.clone()), place: session.place(), ..Caller::default() };
         handle.call("register_agent", registration, &caller).await?;

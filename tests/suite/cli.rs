@@ -134,6 +134,39 @@ fn an_answer_that_cannot_be_written_is_no_failure_of_the_board() {
     assert_eq!(project.status_of("a"), "available");
 }
 
+/// Only Linux has such names.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_directory_whose_name_is_no_text_is_one_like_others() {
+    use std::os::unix::ffi::OsStrExt;
+
+    let project = Project::new();
+    let dir = project.dir("project").join(std::ffi::OsStr::from_bytes(b"\xff"));
+    for name in [".git/objects", ".git/refs"] {
+        std::fs::create_dir_all(dir.join(name)).expect("a directory");
+    }
+    std::fs::write(dir.join(".git/HEAD"), "ref: refs/heads/main\n").expect("written");
+    let commands: [&[&str]; 5] = [
+        &["init", "x"],
+        &["connect", "claude", "--json"],
+        &["guard", "--install-git-hook", "--json"],
+        &["doctor", "--json"],
+        &["work", "--dry-run", "--json", "--", "true"],
+    ];
+    for arguments in commands {
+        let ran = Ran::of(project.command(arguments).current_dir(&dir));
+        assert!(ran.code == 0 || arguments[0] == "doctor" && ran.code == 1, "{arguments:?}: {}{}", ran.code, ran.err);
+    }
+    let mut serve =
+        project.command(&["serve", "--listen", "127.0.0.1:0", "--json"]).current_dir(&dir).spawn().expect("started");
+    let mut line = String::new();
+    let out = serve.stdout.take().expect("piped");
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).expect("read");
+    serve.kill().expect("ended");
+    serve.wait().expect("ended");
+    assert!(line.contains("token_file"), "{line}");
+}
+
 #[test]
 fn a_project_in_a_home_directory_that_is_a_repository_is_its_own() {
     let project = Project::new();
