@@ -57,7 +57,7 @@ pub enum Refusal {
     DependencyCycle { cycle: Vec<TaskId> },
     #[error("whose call is this? give agent_id; register_agent makes one up if you have none")]
     AgentMissing,
-    #[error("no agent `{agent}`; call register_agent first")]
+    #[error("no agent `{agent}`; call register_agent first, with agent_id and role")]
     UnknownAgent { agent: AgentId },
     #[error(
         "agent id `{agent}` is in use by process {pid}{}; register as `{free}`, or pass takeover: true if that process is yours and obsolete",
