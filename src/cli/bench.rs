@@ -29,7 +29,7 @@ use anyhow::{Context, anyhow, ensure};
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{Outcome, REFUSED, Session, runtime, say, usage_error};
+use super::{Outcome, REFUSED, Session, print, runtime, say, usage_error};
 use crate::signal;
 use figure::Figures;
 use place::{Allowed, Place};
@@ -230,7 +230,7 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         fs_err::write(path, drawn).context("the drawing cannot be written")?;
     }
     match session.json {
-        true => session.print_json(&report.value(&bench))?,
+        true => print::json(&report.value(&bench))?,
         false => report.page(&bench, session.coloured()).print()?,
     }
     match report.failure.take() {

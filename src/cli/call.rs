@@ -3,7 +3,7 @@ use std::process::ExitCode;
 
 use serde_json::{Map, Value};
 
-use super::{Outcome, Session, read_input, usage_error};
+use super::{Outcome, Session, print, read_input, usage_error};
 use crate::ops;
 
 #[derive(clap::Args)]
@@ -18,13 +18,24 @@ pub struct Arguments {
     schema: bool,
 }
 
-pub fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let Some(name) = &arguments.name else { return list(session) };
-    if arguments.schema {
-        return schema(session, name);
+impl Arguments {
+    /// Asks what there is to be called, of no board.
+    pub fn is_for_help(&self) -> bool {
+        self.schema || self.name.is_none()
     }
+}
+
+pub fn help(arguments: &Arguments, json: bool) -> Outcome {
+    match &arguments.name {
+        Some(name) => schema(name),
+        None => list(json),
+    }
+}
+
+pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+    let Some(name) = &arguments.name else { return list(session.json) };
     let reply = session.call(name, Value::Object(object(&arguments.arguments)?))?;
-    session.print_json(&reply)?;
+    print::json(&reply)?;
     let refused = reply.get("success") == Some(&Value::Bool(false));
     Ok(ExitCode::from(if refused { super::REFUSED } else { 0 }))
 }
@@ -37,12 +48,12 @@ fn object(text: &str) -> anyhow::Result<Map<String, Value>> {
     }
 }
 
-fn list(session: &Session) -> Outcome {
-    if session.json {
+fn list(json: bool) -> Outcome {
+    if json {
         let names = ops::all().iter().map(|entry| {
             serde_json::json!({"name": entry.name, "description": entry.description, "arguments": entry.input_schema(true)})
         });
-        session.print_json(&Value::Array(names.collect()))?;
+        print::json(&Value::Array(names.collect()))?;
     } else {
         let mut out = io::stdout().lock();
         for entry in ops::all() {
@@ -52,8 +63,10 @@ fn list(session: &Session) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-fn schema(session: &Session, name: &str) -> Outcome {
-    let Some(entry) = ops::find(name) else { usage_error(format!("there is no operation `{name}`")) };
-    session.print_json(&entry.schema())?;
+fn schema(name: &str) -> Outcome {
+    let Some(entry) = ops::find(name) else {
+        usage_error(format!("there is no operation `{name}`; `callboard call` lists them"))
+    };
+    print::json(&entry.schema())?;
     Ok(ExitCode::SUCCESS)
 }

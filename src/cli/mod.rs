@@ -359,6 +359,13 @@ fn run(arguments: Arguments) -> Outcome {
         // It needs none of what follows, nor the directory that its worker was started in.
         return supervise::run();
     }
+    // Neither do these, so that they can be asked whatever is wrong with the directory or the environment.
+    match &arguments.command {
+        Command::Completions(asked) => return completions::run(asked),
+        Command::Man(asked) => return man::run(asked),
+        Command::Call(asked) if asked.is_for_help() => return call::help(asked, arguments.json),
+        _ => {}
+    }
     let session = Session::new(&arguments)?;
     match arguments.command {
         Command::Init(arguments) => init::run(&session, arguments),
@@ -469,7 +476,10 @@ fn blame_and_data(error: &anyhow::Error) -> (Blame, Value) {
 fn report(error: &anyhow::Error, telling: &Telling) -> ExitCode {
     let (blame, data) = blame_and_data(error);
     let is_of_the_board = data["code"].as_str().is_some_and(|code| CODES_OF_THE_BOARD.contains(&code));
-    let message = print::text(&data["message"]);
+    let mut message = print::text(&data["message"]);
+    if let (Blame::Name, Telling::Operations) = (blame, telling) {
+        message.push_str("; `callboard call` lists them");
+    }
     say(&match telling {
         Telling::Json => as_object(&data),
         Telling::Operations => format!("callboard: {}", print::harmless(&message)),
@@ -713,7 +723,7 @@ impl Session {
     /// The reply as JSON, or what `write` makes of it for people.
     fn show(&self, reply: &Value, write: impl FnOnce(&mut print::Page)) -> anyhow::Result<()> {
         if self.json {
-            return Ok(self.print_json(reply)?);
+            return Ok(print::json(reply)?);
         }
         let mut page = print::Page::new(self.coloured());
         write(&mut page);
@@ -757,18 +767,11 @@ impl Session {
             false => Declined(error).into(),
         })?;
         if self.json {
-            self.print_json(&serde_json::to_value(connected)?)?;
+            print::json(&serde_json::to_value(connected)?)?;
         } else {
             print::unless_reader_left(writeln!(io::stdout().lock(), "{connected}"))?;
         }
         Ok(ExitCode::SUCCESS)
-    }
-
-    /// Pretty on a terminal, one line for programs.
-    pub fn print_json(&self, value: &Value) -> io::Result<()> {
-        let mut out = io::stdout().lock();
-        let json = if out.is_terminal() { serde_json::to_string_pretty(value)? } else { value.to_string() };
-        print::unless_reader_left(writeln!(out, "{}", print::harmless_json(&json)))
     }
 
     pub fn coloured(&self) -> bool {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
-use super::print::{Page, Tone, harmless_json, text, with_tabs};
+use super::print::{self, Page, Tone, harmless_json, text, with_tabs};
 use super::{Outcome, Session, read_input, usage_error};
 
 #[derive(clap::Args)]
@@ -168,7 +168,7 @@ fn export(session: &Session, arguments: &Export) -> Outcome {
     };
     let reply = session.call("export_plan", json!({"format": format, "version": arguments.version}))?;
     if session.json {
-        session.print_json(&reply)?;
+        print::json(&reply)?;
         return Ok(ExitCode::SUCCESS);
     }
     let plan = match arguments.format {

@@ -1,7 +1,7 @@
 //! How commands write for people: one page of text, tables, colours, times, and nothing that a terminal would obey.
 
 use std::fmt::{self, Write as _};
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal, Write as _};
 
 use clap::builder::styling::{AnsiColor, Style};
 use comfy_table::{Cell, Color, ColumnConstraint, ContentArrangement, Row, Table, Width, presets};
@@ -124,6 +124,13 @@ pub fn unless_reader_left(written: io::Result<()>) -> io::Result<()> {
             Err(io::Error::new(kind, format!("done, but the answer could not be written to standard output: {error}")))
         }
     })
+}
+
+/// Pretty on a terminal, one line for programs.
+pub fn json(value: &Value) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let text = if out.is_terminal() { serde_json::to_string_pretty(value)? } else { value.to_string() };
+    unless_reader_left(writeln!(out, "{}", harmless_json(&text)))
 }
 
 /// What a word means, for its colour.

@@ -24,7 +24,7 @@ use super::tokens::{Keyring, Verdict};
 use crate::mcp::Watched;
 use crate::participant::{AgentChoice, CallError, Caller};
 use crate::rpc::Checked;
-pub use crate::rpc::client::{CALLER, RPC};
+pub use crate::rpc::client::{CALLER, MCP, RPC};
 use crate::state::guard::HUMAN;
 use crate::state::id::AgentId;
 use crate::state::limit::{self, BODY};
@@ -37,7 +37,6 @@ const BODY_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Paths that anybody on the machine may ask, which say nothing but whether the server works.
 pub const OPEN: [&str; 2] = ["/healthz", "/readyz"];
-pub const MCP: &str = "/mcp";
 
 /// Whom to let in.
 #[derive(Clone, Debug)]

@@ -29,6 +29,8 @@ use crate::state::task::Place;
 
 /// Where a server takes calls.
 pub const RPC: &str = "/rpc";
+/// And where it speaks MCP.
+pub const MCP: &str = "/mcp";
 /// The header that says who calls, when the call itself names nobody, and from where.
 pub const CALLER: &str = "callboard-caller";
 /// Above the longest wait and what a server may need for the lock and the disk.
@@ -88,7 +90,8 @@ impl FromStr for Address {
         };
         let host = host(authority.host())?;
         let path = uri.path().trim_end_matches('/');
-        let path = path.strip_suffix(RPC).unwrap_or(path).to_owned();
+        // `callboard serve` tells these, too.
+        let path = path.strip_suffix(RPC).or_else(|| path.strip_suffix(MCP)).unwrap_or(path).to_owned();
         let address = Self { is_encrypted, host, port: authority.port_u16(), path };
         if address.is_encrypted || address.is_loopback() { Ok(address) } else { Err(AddressError::NotEncrypted) }
     }
@@ -160,7 +163,7 @@ pub enum ClientError {
     #[error("{}", data["message"].as_str().unwrap_or("the server gives no reason"))]
     Answered { blame: Blame, data: Value },
     #[error(
-        "{address} cannot be reached ({detail}); start it with `callboard serve`, or leave --server out to use the board of this directory"
+        "{address} cannot be reached ({detail}); start it with `callboard serve`, or use the board of this directory: leave --server out, or unset CALLBOARD_SERVER"
     )]
     Unreachable { address: Address, detail: String },
     #[error(
@@ -434,12 +437,13 @@ mod tests {
     }
 
     #[test]
-    fn an_address_may_end_with_rpc() {
+    fn an_address_may_end_as_those_that_are_told() {
         for text in [
             "http://127.0.0.1:8425",
             "http://127.0.0.1:8425/",
             "http://127.0.0.1:8425/rpc",
             "http://127.0.0.1:8425/rpc/",
+            "http://127.0.0.1:8425/mcp",
         ] {
             assert_eq!(address(text).as_deref(), Ok("http://127.0.0.1:8425"), "{text}");
         }

@@ -126,6 +126,18 @@ fn init_says_where_the_board_is_and_what_agents_need() {
 }
 
 #[test]
+fn help_is_given_whatever_the_environment_names() {
+    let project = Project::new();
+    for arguments in [&["man"][..], &["completions", "bash"], &["call"], &["call", "get_task", "--schema"]] {
+        let mut command = project.command(arguments);
+        let ran = Ran::of(command.env("CALLBOARD_SERVER", "garbage").env("CALLBOARD_TOKEN", "a b"));
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{arguments:?}");
+    }
+    let unknown = project.run(&["call", "nope"]);
+    unknown.fails(USAGE, &["there is no operation `nope`; `callboard call` lists them"]);
+}
+
+#[test]
 fn an_answer_that_cannot_be_written_is_no_failure_of_the_board() {
     let Ok(full) = std::fs::OpenOptions::new().write(true).open("/dev/full") else { return };
     let project = Project::new();
