@@ -778,7 +778,11 @@ impl Session {
         match self.color {
             ColorChoice::Always => true,
             ColorChoice::Never => false,
-            ColorChoice::Auto => io::stdout().is_terminal() && env::var_os("NO_COLOR").is_none_or(|set| set.is_empty()),
+            ColorChoice::Auto => {
+                let is_unwanted = env::var_os("NO_COLOR").is_some_and(|set| !set.is_empty());
+                let is_dumb = env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
+                io::stdout().is_terminal() && !is_unwanted && !is_dumb
+            }
         }
     }
 }

@@ -336,6 +336,8 @@ fn a_terminal_gets_colours_and_sees_what_is_waited_for() {
     says(&board, &["add", "x", "--id", "a"]);
     let Some(tasks) = on_a_terminal(&board, "tasks") else { return };
     contains(&tasks, &["\u{1b}["]);
+    let dumb = terminal(&board, "tasks").unwrap().env("TERM", "dumb").output().unwrap().stdout;
+    assert!(!dumb.contains(&0x1b), "{}", String::from_utf8_lossy(&dumb));
     let batch: Value = (0..100).map(|n| json!({"description": format!("task {n}")})).collect();
     std::fs::write(board.base().join("many.json"), batch.to_string()).unwrap();
     says(&board, &["--agent", "w", "claim", "a"]);
