@@ -3,6 +3,7 @@ use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstRootNode};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::Value;
 
+use super::TOKEN;
 use super::entry::{Edited, Entry, SERVER, Secret, Setting, Table};
 
 /// Windows editors write it and the clients skip it; JSON has no place for it.
@@ -26,9 +27,10 @@ pub fn edit(text: &str, servers: &str, entry: &Entry, dialect: Dialect) -> anyho
             .object_value_or_create(SERVER)
             .with_context(|| format!("`{servers}.{SERVER}` is not an object"))?;
         let mut changes = entry.merge_into(&mut server);
-        if let Some(secret) = &entry.secret {
-            changes.extend(ask_for(root, secret)?);
-        }
+        changes.extend(match &entry.secret {
+            Some(secret) => ask_for(root, secret)?,
+            None => ask_no_more(root, &TOKEN),
+        });
         Ok((new, changes))
     })?;
     let server = &read(&text, dialect)?[servers][SERVER];
@@ -75,8 +77,7 @@ pub fn split_mark(text: &str) -> (&str, &str) {
 /// As VS Code does it: `inputs` beside the servers.
 fn ask_for(top: &CstObject, secret: &Secret) -> anyhow::Result<Option<String>> {
     let inputs = top.array_value_or_create("inputs").context("`inputs` is not a list")?;
-    let is_asked = |input: &CstNode| input.to_serde_value().is_some_and(|input| input["id"] == secret.id);
-    if inputs.elements().iter().any(is_asked) {
+    if inputs.elements().iter().any(|input| asks_for(input, secret)) {
         return Ok(None);
     }
     let field = |name: &str, text: &str| (name.to_owned(), CstInputValue::from(text));
@@ -87,6 +88,24 @@ fn ask_for(top: &CstObject, secret: &Secret) -> anyhow::Result<Option<String>> {
         ("password".to_owned(), CstInputValue::Bool(true)),
     ]));
     Ok(Some(format!("inputs: `{}` added", secret.id)))
+}
+
+/// What no server uses any more is not asked for.
+fn ask_no_more(top: &CstObject, secret: &Secret) -> Option<String> {
+    let inputs = top.array_value("inputs")?;
+    let asking = inputs.elements().into_iter().find(|input| asks_for(input, secret))?;
+    if top.to_string().contains(&format!("${{input:{}}}", secret.id)) {
+        return None;
+    }
+    asking.remove();
+    if inputs.elements().is_empty() {
+        top.get("inputs")?.remove();
+    }
+    Some(format!("inputs: `{}` removed", secret.id))
+}
+
+fn asks_for(input: &CstNode, secret: &Secret) -> bool {
+    input.to_serde_value().is_some_and(|input| input["id"] == secret.id)
 }
 
 fn parse(text: &str, dialect: Dialect) -> anyhow::Result<CstRootNode> {

@@ -624,7 +624,8 @@ fn every_client_but_zed_changes_doors_and_back_without_a_trace() {
         assert!(!text.contains("stdio") && !text.contains("--agent"), "{text}");
         project.connect(client).expect("connected");
         let text = project.read(client);
-        assert!(text.contains("/opt/callboard") && !text.contains("8425") && !text.contains("TOKEN"), "{text}");
+        assert!(text.contains("/opt/callboard") && !text.contains("8425"), "{text}");
+        assert!(!text.to_uppercase().contains("TOKEN") && !text.contains("inputs"), "{text}");
     }
 }
 
@@ -651,6 +652,16 @@ fn other_headers_and_inputs_of_the_user_stay() {
     let ids: Vec<_> = value["inputs"].as_array().expect("a list").iter().map(|input| &input["id"]).collect();
     assert_eq!(ids, ["mine", "callboard-token"]);
     assert_eq!(project.connect_with(http(Client::Vscode), None).expect("connected").status, Status::Unchanged);
+
+    let text = project.read(Client::Vscode);
+    let other = text.replacen("\"servers\": {", "\"servers\": { \"other\": \"${input:callboard-token}\",", 1);
+    project.write(Client::Vscode, &other);
+    project.connect(Client::Vscode).expect("connected");
+    assert!(project.read(Client::Vscode).contains("\"id\": \"callboard-token\""), "another server uses it");
+    project.write(Client::Vscode, &text);
+    project.connect(Client::Vscode).expect("connected");
+    let text = project.read(Client::Vscode);
+    assert!(text.contains("\"id\": \"mine\"") && !text.contains("callboard-token"), "{text}");
 }
 
 #[test]
