@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::backup::container::{self, Contents};
 use super::board::Board;
 use super::scratch::Scratch;
-use super::{Declined, Outcome, Session, backup, runtime, say, snapshot};
+use super::{Declined, Outcome, Session, backup, runtime, say, snapshot, usage_error};
 use crate::clock::{Clock, SystemClock};
 use crate::journal::JournalError;
 use crate::journal::sqlite::{self, SqliteJournal};
@@ -114,7 +114,8 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
 fn read(file: &Path, dir: &Path) -> anyhow::Result<Source> {
     // Nobody may be at the other end of a pipe.
     let flags = OFlags::NONBLOCK.bits().cast_signed();
-    let mut input = OpenOptions::new().read(true).custom_flags(flags).open(file)?;
+    let opened = OpenOptions::new().read(true).custom_flags(flags).open(file);
+    let mut input = opened.unwrap_or_else(|error| usage_error(format!("cannot read {}: {error}", file.display())));
     ensure!(input.metadata()?.is_file(), "it is not a regular file");
     let mut start = [0; container::MAGIC.len()];
     let is_backup = input.read_exact(&mut start).is_ok() && start == *container::MAGIC;

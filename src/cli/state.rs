@@ -1,5 +1,6 @@
 //! `callboard state`: the whole state, of now or of any time, as the state file has it.
 
+use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -7,7 +8,7 @@ use super::{Outcome, Session, print, say, snapshot, usage_error};
 use crate::clock::{Clock, SystemClock};
 use crate::journal::Journal;
 use crate::journal::sqlite::{self, SqliteJournal};
-use crate::participant::{BoardError, CallError, archive, directory};
+use crate::participant::{self, BoardError, CallError, archive, directory};
 use crate::statefile;
 
 #[derive(clap::Args)]
@@ -19,7 +20,12 @@ pub struct Arguments {
 
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     let dir = session.dir();
-    directory::inspect(dir).map_err(|error| CallError::from(BoardError::from(error)))?;
+    if fs::symlink_metadata(dir).is_ok() {
+        directory::inspect(dir).map_err(|error| CallError::from(BoardError::from(error)))?;
+    }
+    if !participant::is_begun(dir) {
+        return Err(CallError::from(BoardError::Absent { dir: dir.to_owned() }).into());
+    }
     let seq = match arguments.at.as_deref() {
         None => SqliteJournal::open(dir)?.head()?,
         Some(at) => match (at.parse(), snapshot::moment(at, SystemClock::default().wall())) {

@@ -133,6 +133,10 @@ struct Feed<'a> {
 impl<'a> Feed<'a> {
     async fn start(board: &'a Board, arguments: &Arguments) -> anyhow::Result<Self> {
         let head = head(&board.call("get_status", json!({})).await?);
+        if let Some(task) = &arguments.task {
+            // Nothing would ever happen to one that is not there.
+            board.call("get_task", json!({"task_id": task})).await?;
+        }
         let mut filter = Map::new();
         if !arguments.kind.is_empty() {
             filter.insert("kinds".to_owned(), json!(arguments.kind));

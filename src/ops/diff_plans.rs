@@ -76,7 +76,7 @@ fn versions(params: &Params, state: &State) -> Result<Versions, Refusal> {
             let found = older.into_iter().find(|plan| plan.sha256 == before);
             found.ok_or_else(|| Refusal::NoPlan { version: Some(before.to_owned()) })?
         }
-        (None, None) => return Err(Refusal::NoPlan { version: Some("before the first".to_owned()) }),
+        (None, None) => return Err(Refusal::OnlyPlan),
     };
     Ok((from.clone(), to.clone()))
 }

@@ -245,6 +245,8 @@ pub enum Refusal {
         #[serde(skip_serializing_if = "Option::is_none")]
         version: Option<String>,
     },
+    #[error("the plan has only one version, so there is nothing to compare; import_plan brings the next")]
+    OnlyPlan,
     #[error(
         "version `{version}` of the plan is not in this board's history, as it came with a state from elsewhere; only the current plan can be exported of that, without a version"
     )]

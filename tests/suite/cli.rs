@@ -138,6 +138,19 @@ fn help_is_given_whatever_the_environment_names() {
 }
 
 #[test]
+fn what_is_not_there_is_said_to_be_missing() {
+    let project = Project::new();
+    project.run(&["state"]).fails(FAILED, &["no board in", "init GOAL"]);
+    project.run(&["restore", "/nowhere"]).fails(USAGE, &["cannot read /nowhere"]);
+    project.says(&["init", "x"]);
+    project.run(&["watch", "--task", "nope"]).fails(REFUSED, &["no task `nope`"]);
+    let plan = project.dir("project/plan.md");
+    std::fs::write(&plan, "# Plan\n- [ ] one\n").expect("written");
+    project.says(&["plan", "import", plan.to_str().expect("UTF-8")]);
+    project.run(&["plan", "diff"]).fails(REFUSED, &["the plan has only one version"]);
+}
+
+#[test]
 fn an_answer_that_cannot_be_written_is_no_failure_of_the_board() {
     let Ok(full) = std::fs::OpenOptions::new().write(true).open("/dev/full") else { return };
     let project = Project::new();
