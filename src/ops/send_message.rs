@@ -76,7 +76,7 @@ impl Operation for SendMessage {
         let to = params.to.clone().or_else(|| asked.map(|asked| asked.from.to_string()));
         let to = to.ok_or(Refusal::Empty { what: "to" })?;
         let address = Address::checked(&to)?;
-        limit::MESSAGES.check(state.messages().len() + 1)?;
+        let room = state.room_for_message(call.now)?;
         let message = Message {
             id: MessageId::trusted(format!("msg-{}", Chance::new(call.seed).base32(8))),
             to,
@@ -89,7 +89,7 @@ impl Operation for SendMessage {
             unread_by: BTreeSet::new(),
             from,
         };
-        Ok(state.retire_messages().into_iter().chain([Event::MessageSent { message: Box::new(message) }]).collect())
+        Ok(room.into_iter().chain([Event::MessageSent { message: Box::new(message) }]).collect())
     }
 
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {

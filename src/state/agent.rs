@@ -83,6 +83,12 @@ impl Agent {
         self.is_present() || now.since(self.last_heartbeat) < A_LITTLE_WHILE
     }
 
+    /// No process of it lives, and nobody has heard of it for so long that it will hardly read what it was sent.
+    pub fn is_lost(&self, now: Timestamp) -> bool {
+        const A_WEEK: i64 = 7 * 24 * 60 * MINUTE;
+        !self.is_present() && now.since(self.last_heartbeat) > A_WEEK
+    }
+
     pub fn has_room(&self) -> bool {
         self.current_tasks.len() < self.max_concurrent as usize
     }

@@ -226,7 +226,7 @@ pub enum Event {
         agent: AgentId,
         messages: Vec<MessageId>,
     },
-    /// Read by all, and beyond those that are kept.
+    /// They have made room: read by all, or unread only by agents that are lost.
     MessagesRetired {
         messages: Vec<MessageId>,
     },

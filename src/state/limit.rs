@@ -56,7 +56,8 @@ limits! {
     SUPERSEDED = "discoveries superseded by one", 20, "entries";
     DISCOVERIES = "discoveries", 20_000, "entries" or "none are removed: say it in the output of your task instead";
     MESSAGE = "message text", 8 * 1024, "bytes";
-    MESSAGES = "messages", 20_000, "entries" or "what all have read makes room: acknowledge with get_messages";
+    MESSAGES = "messages", 20_000, "entries"
+        or "what all have read makes room, so each reader has to acknowledge with get_messages";
     INBOX = "unread messages of one reader", 200, "entries";
     RECIPIENTS = "recipients of one message", 1_000, "agents";
     ACKNOWLEDGED = "messages acknowledged in one call", 200, "entries";

@@ -169,14 +169,24 @@ impl State {
         Refusal::InboxFull { unread: self.unread_count(&recipient), recipient }
     }
 
-    /// The oldest messages that everybody has read, beyond those that are kept; a tenth of them at a time.
-    pub fn retire_messages(&self) -> Option<Event> {
-        let surplus = self.mail.read_by_all.len().saturating_sub(READ_MESSAGES_KEPT);
-        if surplus <= READ_MESSAGES_KEPT / 10 {
-            return None;
+    /// There is room for one more message, perhaps when some go: the oldest that everybody has read, beyond those that are
+    /// kept, a tenth of them at a time. On a full board all of those, and if there are none, the oldest that only agents
+    /// have not read who are lost.
+    pub fn room_for_message(&self, now: Timestamp) -> Result<Option<Event>, Refusal> {
+        let read = &self.mail.read_by_all;
+        let room = limit::MESSAGES.check(self.messages.len() + 1);
+        let surplus = read.len().saturating_sub(if room.is_ok() { READ_MESSAGES_KEPT } else { 0 });
+        let mut going: Vec<_> = match &room {
+            Ok(()) if surplus <= READ_MESSAGES_KEPT / 10 => return Ok(None),
+            _ => read.iter().take(surplus).filter_map(|ordinal| self.messages.get(ordinal)).collect(),
+        };
+        if going.is_empty() {
+            let is_lost = |id: &AgentId| self.agent(id).map_or(id.as_str() != HUMAN, |agent| agent.is_lost(now));
+            let waits_for_nobody = |message: &&Arc<Message>| message.unread_by.iter().all(is_lost);
+            going.extend(self.messages.values().filter(waits_for_nobody).take(limit::MESSAGES.max / 20));
         }
-        let oldest = self.mail.read_by_all.iter().take(surplus).filter_map(|ordinal| self.messages.get(ordinal));
-        Some(Event::MessagesRetired { messages: oldest.map(|message| message.id.clone()).collect() })
+        limit::MESSAGES.check(self.messages.len() + 1 - going.len())?;
+        Ok(Some(Event::MessagesRetired { messages: going.into_iter().map(|message| message.id.clone()).collect() }))
     }
 
     /// Every change of a message goes through here, so that the inboxes follow.

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use callboard::state::id::AgentId;
+use callboard::state::agent::Agent;
+use callboard::state::id::{AgentId, MessageId};
 use callboard::state::limit;
+use callboard::state::message::{Message, MessageKind};
 use callboard::state::time::MINUTE;
 use serde_json::{Value, json};
 
@@ -198,6 +200,55 @@ fn what_all_have_read_retires_and_what_somebody_has_not_stays() {
     assert_eq!(world.state.messages().len(), limit::READ_MESSAGES_KEPT + 2);
     assert!(world.state.messages().any(|one| one.id.as_str() == kept));
     world.check();
+}
+
+/// As many messages as there may be, in a hundred inboxes that are as full as they may be; but for the oldest, which are
+/// unread by the one that is given.
+fn full(oldest: usize, unread_by: Option<&str>) -> World {
+    let readers = limit::MESSAGES.max / limit::INBOX.max;
+    let reader = |number: usize| AgentId::trusted(format!("reader-{}", number % readers));
+    team().holding(|document| {
+        let like = document.agents[&AgentId::trusted("a2")].clone();
+        document.agents.extend((0..readers).map(reader).map(|id| (id.clone(), Agent { id, ..like.clone() })));
+        let message = |number: usize| Message {
+            id: MessageId::trusted(format!("msg-{number}")),
+            from: AgentId::trusted("lead"),
+            to: "all".to_owned(),
+            kind: MessageKind::Inform,
+            text: number.to_string(),
+            reply_to: None,
+            task_id: None,
+            sent_at: document.board.created_at,
+            recipients: [reader(number), AgentId::trusted("human")].into(),
+            unread_by: match number < oldest {
+                true => unread_by.map(AgentId::trusted).into_iter().collect(),
+                false => [reader(number)].into(),
+            },
+        };
+        document.messages = (0..limit::MESSAGES.max).map(message).collect();
+    })
+}
+
+#[test]
+fn on_a_full_board_all_goes_that_all_have_read() {
+    let mut world = full(100, None);
+    send(&mut world, "lead", "a2", "there is room again");
+    assert_eq!(world.state.messages().len(), limit::MESSAGES.max - 100 + 1);
+    assert_eq!(world.state.messages().next().expect("a message").text, "100");
+}
+
+#[test]
+fn on_a_full_board_the_oldest_go_that_only_the_lost_have_not_read() {
+    let mut world = full(10, Some("human"));
+    let days = |days: i64| days * 24 * 60 * MINUTE;
+    world.at(days(6));
+    let refused = world.by("lead").call("send_message", json!({"to": "a2", "text": "x"})).refuses("over_limit");
+    assert!(refused.contains("acknowledge"), "{refused}");
+    world.at(days(2));
+    send(&mut world, "lead", "a2", "there is room again");
+    assert_eq!(world.state.messages().len(), limit::MESSAGES.max / 20 * 19 + 1);
+    let texts: Vec<_> = world.state.messages().map(|one| one.text.as_str()).take(11).collect();
+    assert_eq!(texts[9..], ["9", "1010"], "what a person has not read stays");
 }
 
 #[test]

@@ -105,6 +105,16 @@ impl World {
         Self { policy, ..Self::new() }
     }
 
+    /// As if its history began with a state that has been changed so.
+    pub fn holding(mut self, change: impl FnOnce(&mut Document)) -> Self {
+        let mut document = self.state.to_document();
+        change(&mut document);
+        let imported = Event::Imported { source: "a test".to_owned(), document: Box::new(document) };
+        let recorded = self.state.record(imported, &self.envelope()).expect("the document follows");
+        self.keep(vec![recorded]);
+        self
+    }
+
     /// With a task of that id.
     pub fn task(self, id: &str) -> Self {
         self.task_with(id, json!({}))
