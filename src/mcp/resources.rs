@@ -127,7 +127,10 @@ impl Subject {
             Self::Agents => {
                 let of_agents = matches!(
                     event,
-                    Event::AgentRegistered { .. } | Event::ParticipantJoined { .. } | Event::ParticipantGone { .. }
+                    Event::AgentRegistered { .. }
+                        | Event::AgentsRetired { .. }
+                        | Event::ParticipantJoined { .. }
+                        | Event::ParticipantGone { .. }
                 );
                 of_agents || !of_tasks.is_empty() && !matches!(event, Event::TasksCreated { .. })
             }

@@ -172,9 +172,11 @@ impl Run<'_, '_> {
         let implied = prepared.agent_argument() == AgentArgument::Required && prepared.name() != "register_agent";
         let stands_for = *self.call.default_agent != DefaultAgent::None && prepared.agent_id().is_none();
         let is_unasked = stands_for && implied && self.state.agent(&agent).is_none();
-        if is_unasked && let Err(refusal) = super::register_agent::check_id(&agent, self.state) {
-            return Ok(Err(refusal));
-        }
+        let room = match is_unasked.then(|| super::register_agent::room_for(&agent, self.state, &self.call)).transpose()
+        {
+            Ok(room) => room.flatten(),
+            Err(refusal) => return Ok(Err(refusal)),
+        };
         self.call.renewed = false;
         // The key belongs to what the operation itself records.
         let key = self.key.take();
@@ -183,6 +185,9 @@ impl Run<'_, '_> {
         {
             let joined = Participant { joined_at: self.call.now, ..participant.clone() };
             self.record(Event::ParticipantJoined { participant: joined })?;
+        }
+        if let Some(room) = room {
+            self.record(room)?;
         }
         if is_unasked {
             self.record(super::register_agent::unasked(&agent))?;

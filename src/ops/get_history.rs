@@ -178,6 +178,7 @@ fn names(event: &Event, id: &AgentId) -> bool {
         | Event::Claimed { agent, .. }
         | Event::DiscoveryAdded { agent, .. } => agent == id,
         Event::MessageSent { message } => message.recipients.contains(id),
+        Event::AgentsRetired { agents } => agents.contains(id),
         _ => false,
     }
 }

@@ -56,7 +56,7 @@ impl Operation for RegisterAgent {
         if params.agent_id.as_deref() == Some(HUMAN) {
             return Err(Refusal::ReservedId { agent: agent.clone() }.into());
         }
-        check_id(agent, state)?;
+        let room = room_for(agent, state, call)?;
         if !params.takeover {
             refuse_if_elsewhere(agent, state, call)?;
         }
@@ -80,7 +80,7 @@ impl Operation for RegisterAgent {
             through: call.presence.map(|participant| participant.id.clone()),
             lease_millis: call.policy.lease_millis(call.presence.is_some()),
         });
-        Ok(std::iter::once(registered).chain(seen).collect())
+        Ok(room.into_iter().chain([registered]).chain(seen).collect())
     }
 
     fn reply(_: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
@@ -123,13 +123,12 @@ fn properties(given: Option<&Properties>, known: Option<&Properties>) -> Result<
     Ok(given.or(known).cloned().unwrap_or_default())
 }
 
-/// It addresses nobody else, and there is room for one more if it is new.
-pub fn check_id(agent: &AgentId, state: &State) -> Result<(), Refusal> {
-    if !matches!(Address::checked(agent.as_str()), Ok(Address::Agent(_) | Address::Human)) {
-        return Err(Refusal::AddressAsId);
+/// It addresses nobody else, and there is room for it, perhaps when others go.
+pub fn room_for(agent: &AgentId, state: &State, call: &Call) -> Result<Option<Event>, Refusal> {
+    match Address::checked(agent.as_str()) {
+        Ok(Address::Agent(_) | Address::Human) => state.room_for_agent(agent, call.now),
+        _ => Err(Refusal::AddressAsId),
     }
-    let is_new = state.agent(agent).is_none();
-    if is_new { limit::AGENTS.check(state.agents().count() + 1) } else { Ok(()) }
 }
 
 /// The registration of an agent that its process stands for and that did not register itself.

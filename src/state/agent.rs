@@ -6,7 +6,12 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::State;
+use super::event::Event;
+use super::guard::HUMAN;
 use super::id::{AgentId, DiscoveryId, ParticipantId, TaskId};
+use super::limit;
+use super::refusal::Refusal;
 use super::run::Runner;
 use super::time::{MINUTE, Timestamp};
 
@@ -91,6 +96,37 @@ impl Agent {
 
     pub fn has_room(&self) -> bool {
         self.current_tasks.len() < self.max_concurrent as usize
+    }
+}
+
+/// Agents that make room at once.
+const RETIRED_AT_ONCE: usize = 100;
+
+impl State {
+    /// There is room for one more agent called `id`, perhaps when some go: those heard of longest ago of whom nothing waits,
+    /// first those without mail. The person whose board it is needs none.
+    pub fn room_for_agent(&self, id: &AgentId, now: Timestamp) -> Result<Option<Event>, Refusal> {
+        let room = limit::AGENTS.check(self.agents.len() + 1);
+        if room.is_ok() || id.as_str() == HUMAN || self.agent(id).is_some() {
+            return Ok(None);
+        }
+        let mut away = self.agents_to_spare(now);
+        away.sort_by_key(|agent| (self.unread_count(&agent.id) > 0, agent.last_heartbeat));
+        away.truncate(self.agents.len() - limit::AGENTS.max + RETIRED_AT_ONCE);
+        limit::AGENTS.check(self.agents.len() + 1 - away.len())?;
+        Ok(Some(Event::AgentsRetired { agents: away.into_iter().map(|agent| agent.id.clone()).collect() }))
+    }
+
+    /// Away, and holding nothing; one with mail has a week to come for it. Workflows and attempts know their agents by name,
+    /// also one that is not registered.
+    fn agents_to_spare(&self, now: Timestamp) -> Vec<&Arc<Agent>> {
+        let reserving: BTreeSet<_> = self.reservations().map(|one| &one.agent).collect();
+        let is_away = |agent: &Agent| match self.unread_count(&agent.id) {
+            0 => !agent.is_about(now),
+            _ => agent.is_lost(now),
+        };
+        let holds_nothing = |agent: &Agent| agent.current_tasks.is_empty() && !reserving.contains(&agent.id);
+        self.agents().filter(|one| one.id.as_str() != HUMAN && is_away(one) && holds_nothing(one)).collect()
     }
 }
 

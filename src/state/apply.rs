@@ -350,6 +350,14 @@ impl State {
             Event::CheckpointsDropped { checkpoints, workflow, .. } => {
                 self.drop_checkpoints(checkpoints, workflow.as_ref());
             }
+            Event::AgentsRetired { agents } => {
+                for id in agents {
+                    let unread: Vec<_> = self.unread(id).map(|message| message.id.clone()).collect();
+                    unread.iter().for_each(|message| self.mark_read(id, message));
+                    let old = self.agents.remove(id).ok_or_else(|| Absent(format!("agent {id}")))?;
+                    self.undo.push(Undo::Agent(id.clone(), Some(old)));
+                }
+            }
         }
         Ok(())
     }

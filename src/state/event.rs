@@ -26,7 +26,7 @@ use super::workflow::{Budget, Checkpoint, Spent};
 pub const VERSION: u32 = 1;
 
 /// The kinds of events, in the order in which they are defined.
-pub const KINDS: [&str; 42] = [
+pub const KINDS: [&str; 43] = [
     "board_created",
     "imported",
     "plan_set",
@@ -69,6 +69,7 @@ pub const KINDS: [&str; 42] = [
     "workflow_saved",
     "checkpoints_dropped",
     "artifact_attached",
+    "agents_retired",
 ];
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -329,6 +330,10 @@ pub enum Event {
         task: TaskId,
         artifact: Box<Artifact>,
     },
+    /// They have made room: away for long, and nothing was theirs but mail, which counts as read.
+    AgentsRetired {
+        agents: Vec<AgentId>,
+    },
 }
 
 /// What is new of a workflow.
@@ -539,6 +544,7 @@ impl Event {
             Self::WorkflowSaved(_) => "workflow_saved",
             Self::CheckpointsDropped { .. } => "checkpoints_dropped",
             Self::ArtifactAttached { .. } => "artifact_attached",
+            Self::AgentsRetired { .. } => "agents_retired",
         }
     }
 
@@ -602,7 +608,7 @@ mod tests {
             "change": {}, "agent": "a", "role": "worker", "max_concurrent": 1, "lease_millis": 1, "grace_until":
             "2026-03-01T12:00:00.000Z", "gap_millis": 1, "attempt": 1, "lease_until": "2026-03-01T12:00:00.000Z",
             "result": {}, "counted": true, "restored_seq": 1, "gave_up": false, "discovery": "d", "content": "c", "messages": [], "reservations": [], "base_seq": 1,
-            "workflow": "w", "checkpoints": [], "artifact": {"name": "n", "bytes": 1, "sha256": "5", "at":
+            "workflow": "w", "checkpoints": [], "agents": [], "artifact": {"name": "n", "bytes": 1, "sha256": "5", "at":
             "2026-03-01T12:00:00.000Z"},
             "plan": {"sha256": "5", "items": 0},
             "error": {"category": "error", "message": "m", "retryable": true},

@@ -51,7 +51,8 @@ limits! {
     PLAN = "plan", 2 * 1024 * 1024, "bytes";
     PLAN_ITEMS = "items of one plan", 5_000, "entries";
     PLAN_DEPTH = "levels of a plan", 4, "levels";
-    AGENTS = "agents", 10_000, "entries" or "none are removed: act as one that is there, see get_agents";
+    AGENTS = "agents", 10_000, "entries"
+        or "who was not heard of for half an hour makes room, unless it holds or has to read something: wait, or act as one that is there, see get_agents";
     QUERY = "query", 500, "bytes";
     SUPERSEDED = "discoveries superseded by one", 20, "entries";
     DISCOVERIES = "discoveries", 20_000, "entries" or "none are removed: say it in the output of your task instead";

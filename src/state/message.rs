@@ -181,7 +181,7 @@ impl State {
             _ => read.iter().take(surplus).filter_map(|ordinal| self.messages.get(ordinal)).collect(),
         };
         if going.is_empty() {
-            let is_lost = |id: &AgentId| self.agent(id).map_or(id.as_str() != HUMAN, |agent| agent.is_lost(now));
+            let is_lost = |id: &AgentId| self.agent(id).is_some_and(|agent| agent.is_lost(now)) && id.as_str() != HUMAN;
             let waits_for_nobody = |message: &&Arc<Message>| message.unread_by.iter().all(is_lost);
             going.extend(self.messages.values().filter(waits_for_nobody).take(limit::MESSAGES.max / 20));
         }
@@ -226,8 +226,8 @@ impl State {
             if !message.unread_by.is_subset(&message.recipients) {
                 wrong.push(format!("message {} is unread by somebody it was not sent to", message.id));
             }
-            let stranger = message.recipients.iter().find(|id| self.agent(id).is_none() && id.as_str() != HUMAN);
-            wrong.extend(stranger.map(|id| format!("message {} was sent to {id}, who is not there", message.id)));
+            let stranger = message.unread_by.iter().find(|id| self.agent(id).is_none() && id.as_str() != HUMAN);
+            wrong.extend(stranger.map(|id| format!("message {} waits for {id}, who is not there", message.id)));
         }
         if mail != self.mail {
             wrong.push(format!("the inboxes are {:?} and should be {mail:?}", self.mail));

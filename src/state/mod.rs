@@ -410,7 +410,10 @@ impl State {
         let seq = self.board.seq;
         for undo in self.undo.drain(..) {
             // Only what goes by a name of its own, or was taken for dead, may have been there before, and have been removed.
-            let anew = matches!(undo, Undo::Participant(_, None) | Undo::Workflow(_, None) | Undo::Checkpoint(_, None));
+            let anew = matches!(
+                undo,
+                Undo::Agent(_, None) | Undo::Participant(_, None) | Undo::Workflow(_, None) | Undo::Checkpoint(_, None)
+            );
             let entity = match undo {
                 Undo::Head(..) | Undo::Board(_) | Undo::Remembered(_) => None,
                 Undo::Task(ordinal, old) => {

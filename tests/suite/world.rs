@@ -292,7 +292,8 @@ impl World {
             assert!(kinds.is_empty(), "{name} only reads and recorded {kinds:?}");
         }
         if let Err(refusal) = &executed.answer {
-            let unasked = ["agent_seen", "participant_joined", "agent_registered", "late_result_kept"];
+            let unasked =
+                ["agent_seen", "participant_joined", "agents_retired", "agent_registered", "late_result_kept"];
             assert!(kinds.iter().all(|kind| unasked.contains(kind)), "{refusal} recorded {kinds:?}");
         }
         assert_eq!(self.state.seq(), seq + executed.events.len() as u64, "seq rises by one per event");

@@ -98,6 +98,7 @@ fn told(event: &Event) -> Told {
             ("read", Tone::Over, format!("{agent}: {} messages", messages.len()))
         }
         Event::MessagesRetired { messages } => ("retired", Tone::Over, format!("{} messages", messages.len())),
+        Event::AgentsRetired { agents } => ("retired", Tone::Over, format!("{} agents", agents.len())),
         Event::FilesReserved { reservation } => {
             let reason = reservation.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
             ("reserved", Tone::Busy, format!("{}{reason}", reservation.files.join(", ")))

@@ -1,7 +1,12 @@
 //! Who acts: names, slots, registration, takeover.
 
+use std::collections::BTreeSet;
+
 use callboard::ops::DefaultAgent;
+use callboard::state::agent::Agent;
 use callboard::state::id::AgentId;
+use callboard::state::limit;
+use callboard::state::policy::Policy;
 use callboard::state::task::TaskStatus;
 use callboard::state::time::MINUTE;
 use serde_json::{Value, json};
@@ -246,6 +251,82 @@ fn registration_without_an_id_makes_one_up() {
         .collect();
     assert!(names.iter().all(|name| name.as_str().is_some_and(|name| name.contains('-'))), "{names:?}");
     assert_eq!(world.state.agents().count(), 3);
+}
+
+/// As many agents as there may be, each heard of a second after the one before; all but `human` who act here.
+fn full() -> World {
+    let policy = Policy { lease_minutes: 20 * 24 * 60, ..Policy::default() };
+    let world =
+        World::with_policy(policy).task("t").agent("holder").agent("reader").agent("reserver").claimed("holder", "t");
+    let mut world = world.agent_in("lives", "ide");
+    world.by("reserver").call("reserve_files", json!({"files": ["src/"], "minutes": 1_000})).expect("reserved");
+    world.call("send_message", json!({"to": "reader", "text": "x"})).expect("sent");
+    world.holding(|document| {
+        let like = document.agents[&AgentId::trusted("reader")].clone();
+        for number in 0..limit::AGENTS.max - document.agents.len() {
+            let id = AgentId::trusted(format!("agent-{number:04}"));
+            let last_heartbeat = document.board.last_activity + number as i64 * 1_000;
+            document.agents.insert(id.clone(), Agent { id, last_heartbeat, ..like.clone() });
+        }
+    })
+}
+
+#[test]
+fn on_a_full_board_who_was_not_heard_of_for_longest_makes_room() {
+    let mut world = full();
+    let new = json!({"agent_id": "new", "role": "worker"});
+    let refused = world.nobody().call("register_agent", new.clone()).refuses("over_limit");
+    assert!(refused.contains("makes room") && refused.contains("get_agents"), "{refused}");
+    world.at(30 * MINUTE + 49_500).call("register_agent", new).expect("there is room");
+    let ids: Vec<_> = world.state.agents().map(|agent| agent.id.to_string()).collect();
+    assert_eq!((ids.len(), ids[0].as_str()), (limit::AGENTS.max - 50 + 1, "agent-0050"));
+    world
+        .at(300 * MINUTE)
+        .call("register_agent", json!({"agent_id": "newer", "role": "worker"}))
+        .expect("there is room");
+    world.by("agent-0000").call("claim_task", json!({})).refuses("unknown_agent");
+    world.call("register_agent", json!({"role": "worker"})).replies(json!({"agent": {"id": "agent-0000"}}));
+    for stays in ["holder", "reader", "reserver", "lives"] {
+        assert!(world.state.agent(&AgentId::trusted(stays)).is_some(), "{stays}");
+    }
+}
+
+#[test]
+fn on_a_full_board_the_person_and_a_new_process_can_act() {
+    let mut world = full();
+    world.default_agent = DefaultAgent::Named(AgentId::trusted("human"));
+    world.nobody().call("send_message", json!({"to": "reader", "text": "x"})).expect("the person is always heard");
+    world.default_agent = DefaultAgent::Named(AgentId::trusted("scout"));
+    world.call("claim_task", json!({})).refuses("over_limit");
+    world.at(9 * 24 * 60 * MINUTE).call("claim_task", json!({})).replies(json!({"agent_id": "scout"}));
+    // The least recent, and none that has mail as long as others are there.
+    assert_eq!(world.state.agents().next().expect("an agent").id.as_str(), "agent-0100");
+    for stays in ["holder", "human", "lives", "reader"] {
+        assert!(world.state.agent(&AgentId::trusted(stays)).is_some(), "{stays}");
+    }
+}
+
+#[test]
+fn the_mail_of_the_lost_goes_with_them() {
+    let mut world = World::new().agent("lost").agent_in("lives", "ide");
+    world.by("lives").call("send_message", json!({"to": "lost", "text": "x"})).expect("sent");
+    let mut world = world.holding(|document| {
+        let like = |id: &str| document.agents[&AgentId::trusted(id)].clone();
+        let (lost, lives) = (like("lost"), like("lives"));
+        let more = |like: Agent, number: usize| Agent { id: AgentId::trusted(format!("{}-{number}", like.id)), ..like };
+        let all = (0..998).map(|number| more(lost.clone(), number));
+        let all: Vec<_> = all.chain((0..limit::AGENTS.max - 1_000).map(|number| more(lives.clone(), number))).collect();
+        document.agents.extend(all.into_iter().map(|agent| (agent.id.clone(), agent)));
+        let lost = document.agents.keys().filter(|id| id.as_str().starts_with("lost"));
+        let recipients: BTreeSet<_> = lost.cloned().collect();
+        document.messages[0].unread_by.clone_from(&recipients);
+        document.messages[0].recipients = recipients;
+    });
+    let new = json!({"agent_id": "new", "role": "worker"});
+    world.nobody().at(24 * 60 * MINUTE).call("register_agent", new.clone()).refuses("over_limit");
+    world.at(7 * 24 * 60 * MINUTE).call("register_agent", new).expect("there is room");
+    let message = world.state.messages().next().expect("the message");
+    assert_eq!((message.recipients.len(), message.unread_by.len()), (999, 899));
 }
 
 #[test]

@@ -127,7 +127,7 @@ fn broken_invariant_of_what_stands_beside_the_tasks_is_named() {
         ("whole is part of itself", |all| all["tasks"][0]["parent"] = json!("part")),
         ("whole is failed and its parts say available", |all| all["tasks"][0]["status"] = json!("failed")),
         ("is unread by somebody it was not sent to", |all| all["messages"][0]["unread_by"] = json!(["a1"])),
-        ("was sent to ghost, who is not there", |all| all["messages"][0]["recipients"] = json!(["a2", "ghost"])),
+        ("waits for ghost, who is not there", |all| all["messages"][0]["unread_by"] = json!(["a2", "ghost"])),
         ("is there twice", |all| twice(&mut all["messages"])),
         ("is there twice", |all| twice(&mut all["discoveries"])),
         ("is there twice", |all| twice(&mut all["reservations"])),
