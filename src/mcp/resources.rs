@@ -115,7 +115,7 @@ impl Subject {
                 Event::Failed { .. } | Event::LeaseExpired { .. } => true,
                 _ => of_leases || of_tasks.contains(&id) || is_list_changed_by(recorded),
             },
-            Self::Discoveries => matches!(event, Event::DiscoveryAdded { .. }),
+            Self::Discoveries => matches!(event, Event::DiscoveryAdded { .. } | Event::DiscoveriesRetired { .. }),
             // What is superseded is not shown any more, whatever its tags.
             Self::Tagged(tag) => matches!(
                 event,

@@ -54,7 +54,6 @@ impl Operation for AddDiscovery {
         let agent = call.agent()?.clone();
         // What is found is found in work on something.
         let own = state.known_agent(&agent)?.current_task.clone();
-        limit::DISCOVERIES.check(state.discoveries().len() + 1)?;
         let discovery = DiscoveryId::trusted(format!("disc-{}", Chance::new(call.seed).base32(8)));
         let content = input::checked_text("content", &limit::CONTENT, &params.content)?;
         let tags = input::checked_labels(&params.tags)?;
@@ -66,8 +65,9 @@ impl Operation for AddDiscovery {
         files.dedup();
         let acted = task_id.as_ref().and_then(|id| state.acted_on(Some(&agent), id));
         let (task_id, supersedes) = (task_id.or(own), superseded(&params.supersedes, state)?);
+        let room = state.room_for_discovery(&supersedes)?;
         let added = Event::DiscoveryAdded { discovery, agent, content, tags, task_id, files, supersedes };
-        Ok(acted.into_iter().chain([added]).collect())
+        Ok(acted.into_iter().chain([added]).chain(room).collect())
     }
 
     fn reply(_: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {

@@ -350,6 +350,11 @@ impl State {
             Event::CheckpointsDropped { checkpoints, workflow, .. } => {
                 self.drop_checkpoints(checkpoints, workflow.as_ref());
             }
+            Event::DiscoveriesRetired { discoveries } => {
+                for id in discoveries {
+                    self.retire_discovery(id).ok_or_else(|| Absent(format!("discovery {id}")))?;
+                }
+            }
             Event::AgentsRetired { agents } => {
                 for id in agents {
                     let unread: Vec<_> = self.unread(id).map(|message| message.id.clone()).collect();

@@ -1,12 +1,15 @@
-//! Discoveries: what agents found out, kept for all. One that is superseded by a newer stays, and is shown when asked for. What
-//! follows from the discoveries (who supersedes whom, which are about what) is kept up beside them and never written.
+//! Discoveries: what agents found out, kept for all. One that is superseded by a newer stays as long as there is room, and is
+//! shown when asked for. What follows from the discoveries (who supersedes whom, which are about what) is kept up beside them and never written.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::agent::Discovery;
+use super::event::Event;
 use super::id::{DiscoveryId, TaskId};
+use super::limit;
 use super::pattern::Pattern;
+use super::refusal::Refusal;
 use super::task::Task;
 use super::{Ordinal, State, Undo};
 
@@ -19,6 +22,9 @@ const COMPARED: usize = 100;
 /// Comparisons of a glob with a file that one claim may cost.
 const COMPARISONS: usize = 2_000;
 
+/// Those that are superseded and make room at once.
+const RETIRED_AT_ONCE: usize = 1_000;
+
 /// What each relation of a discovery to a task is worth: its own findings before its files', those before its tags'.
 const OF_TASK: u32 = 16;
 const OF_DEPENDENCY: u32 = 8;
@@ -28,8 +34,8 @@ const OF_TAG: u32 = 1;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
     ordinals: HashMap<DiscoveryId, Ordinal>,
-    /// The newest last.
-    superseded: HashMap<DiscoveryId, Vec<Ordinal>>,
+    /// By those that have taken its place.
+    superseded: HashMap<DiscoveryId, BTreeSet<Ordinal>>,
     tags: HashMap<String, BTreeSet<Ordinal>>,
     tasks: HashMap<TaskId, BTreeSet<Ordinal>>,
     /// By the files as they were given.
@@ -42,7 +48,7 @@ impl Findings {
     fn add(&mut self, ordinal: Ordinal, one: &Discovery) {
         self.ordinals.insert(one.id.clone(), ordinal);
         for older in &one.supersedes {
-            self.superseded.entry(older.clone()).or_default().push(ordinal);
+            self.superseded.entry(older.clone()).or_default().insert(ordinal);
         }
         for tag in &one.tags {
             self.tags.entry(tag.clone()).or_default().insert(ordinal);
@@ -58,14 +64,7 @@ impl Findings {
 
     fn remove(&mut self, ordinal: Ordinal, one: &Discovery) {
         self.ordinals.remove(&one.id);
-        for older in &one.supersedes {
-            if let Some(by) = self.superseded.get_mut(older) {
-                by.retain(|by| *by != ordinal);
-                if by.is_empty() {
-                    self.superseded.remove(older);
-                }
-            }
-        }
+        one.supersedes.iter().for_each(|older| forget(&mut self.superseded, older, ordinal));
         one.tags.iter().for_each(|tag| forget(&mut self.tags, tag, ordinal));
         one.files.iter().for_each(|file| forget(&mut self.files, file, ordinal));
         one.task_id.iter().for_each(|task| forget(&mut self.tasks, task, ordinal));
@@ -150,17 +149,44 @@ impl State {
         newest.copied().filter(|ordinal| near(ordinal)).collect()
     }
 
-    pub(super) fn put_discovery(&mut self, one: Discovery) {
-        let ordinal = self.take_ordinal();
-        self.findings.add(ordinal, &one);
-        self.discoveries.insert(ordinal, Arc::new(one));
-        self.undo.push(Undo::Discovery(ordinal));
+    /// There is room for one more discovery, perhaps when some go: on a full board the oldest that are superseded, be it by
+    /// the one that comes, which is in the place of `superseded`.
+    pub fn room_for_discovery(&self, superseded: &[DiscoveryId]) -> Result<Option<Event>, Refusal> {
+        let count = self.discoveries.len() + 1;
+        if limit::DISCOVERIES.check(count).is_ok() {
+            return Ok(None);
+        }
+        let ids = self.discoveries.values().map(|one| &one.id);
+        let past = ids.filter(|id| superseded.contains(id) || self.superseded_by(id).is_some());
+        let discoveries: Vec<_> = past.take(count - limit::DISCOVERIES.max + RETIRED_AT_ONCE).cloned().collect();
+        limit::DISCOVERIES.check(count - discoveries.len())?;
+        Ok(Some(Event::DiscoveriesRetired { discoveries }))
     }
 
-    pub(super) fn take_discovery(&mut self, ordinal: Ordinal) {
-        if let Some(one) = self.discoveries.remove(&ordinal) {
-            self.findings.remove(ordinal, &one);
+    pub(super) fn put_discovery(&mut self, one: Discovery) {
+        let ordinal = self.take_ordinal();
+        self.swap_discovery(ordinal, Some(Arc::new(one)));
+        self.undo.push(Undo::Discovery(ordinal, None));
+    }
+
+    /// None when there is no such discovery.
+    pub(super) fn retire_discovery(&mut self, id: &DiscoveryId) -> Option<()> {
+        let ordinal = *self.findings.ordinals.get(id)?;
+        let old = self.swap_discovery(ordinal, None);
+        self.undo.push(Undo::Discovery(ordinal, old));
+        Some(())
+    }
+
+    pub(super) fn swap_discovery(&mut self, ordinal: Ordinal, new: Option<Arc<Discovery>>) -> Option<Arc<Discovery>> {
+        let old = self.discoveries.remove(&ordinal);
+        if let Some(old) = &old {
+            self.findings.remove(ordinal, old);
         }
+        if let Some(new) = new {
+            self.findings.add(ordinal, &new);
+            self.discoveries.insert(ordinal, new);
+        }
+        old
     }
 
     pub(super) fn check_discoveries(&self, wrong: &mut Vec<String>) {

@@ -26,7 +26,7 @@ use super::workflow::{Budget, Checkpoint, Spent};
 pub const VERSION: u32 = 1;
 
 /// The kinds of events, in the order in which they are defined.
-pub const KINDS: [&str; 43] = [
+pub const KINDS: [&str; 44] = [
     "board_created",
     "imported",
     "plan_set",
@@ -70,6 +70,7 @@ pub const KINDS: [&str; 43] = [
     "checkpoints_dropped",
     "artifact_attached",
     "agents_retired",
+    "discoveries_retired",
 ];
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -334,6 +335,10 @@ pub enum Event {
     AgentsRetired {
         agents: Vec<AgentId>,
     },
+    /// They have made room: others had taken their place.
+    DiscoveriesRetired {
+        discoveries: Vec<DiscoveryId>,
+    },
 }
 
 /// What is new of a workflow.
@@ -545,6 +550,7 @@ impl Event {
             Self::CheckpointsDropped { .. } => "checkpoints_dropped",
             Self::ArtifactAttached { .. } => "artifact_attached",
             Self::AgentsRetired { .. } => "agents_retired",
+            Self::DiscoveriesRetired { .. } => "discoveries_retired",
         }
     }
 
@@ -608,7 +614,7 @@ mod tests {
             "change": {}, "agent": "a", "role": "worker", "max_concurrent": 1, "lease_millis": 1, "grace_until":
             "2026-03-01T12:00:00.000Z", "gap_millis": 1, "attempt": 1, "lease_until": "2026-03-01T12:00:00.000Z",
             "result": {}, "counted": true, "restored_seq": 1, "gave_up": false, "discovery": "d", "content": "c", "messages": [], "reservations": [], "base_seq": 1,
-            "workflow": "w", "checkpoints": [], "agents": [], "artifact": {"name": "n", "bytes": 1, "sha256": "5", "at":
+            "workflow": "w", "checkpoints": [], "agents": [], "discoveries": [], "artifact": {"name": "n", "bytes": 1, "sha256": "5", "at":
             "2026-03-01T12:00:00.000Z"},
             "plan": {"sha256": "5", "items": 0},
             "error": {"category": "error", "message": "m", "retryable": true},

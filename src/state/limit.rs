@@ -55,7 +55,8 @@ limits! {
         or "who was not heard of for half an hour makes room, unless it holds or has to read something: wait, or act as one that is there, see get_agents";
     QUERY = "query", 500, "bytes";
     SUPERSEDED = "discoveries superseded by one", 20, "entries";
-    DISCOVERIES = "discoveries", 20_000, "entries" or "none are removed: say it in the output of your task instead";
+    DISCOVERIES = "discoveries", 20_000, "entries"
+        or "those that are superseded make room: name older ones in supersedes, or say it in the output of your task";
     MESSAGE = "message text", 8 * 1024, "bytes";
     MESSAGES = "messages", 20_000, "entries"
         or "what all have read makes room, so each reader has to acknowledge with get_messages";

@@ -125,7 +125,7 @@ enum Undo {
     Board(Arc<Board>),
     Task(Ordinal, Option<Arc<Task>>),
     Agent(AgentId, Option<Arc<Agent>>),
-    Discovery(Ordinal),
+    Discovery(Ordinal, Option<Arc<Discovery>>),
     Message(Ordinal, Option<Arc<Message>>),
     Reservation(Ordinal, Option<Arc<Reservation>>),
     Participant(ParticipantId, Option<Arc<Participant>>),
@@ -388,7 +388,7 @@ impl State {
                 Undo::Board(board) => self.board = board,
                 Undo::Task(ordinal, task) => drop(self.swap_task(ordinal, task)),
                 Undo::Agent(id, agent) => restore(&mut self.agents, id, agent),
-                Undo::Discovery(ordinal) => self.take_discovery(ordinal),
+                Undo::Discovery(ordinal, one) => drop(self.swap_discovery(ordinal, one)),
                 Undo::Message(ordinal, message) => drop(self.swap_message(ordinal, message)),
                 Undo::Reservation(ordinal, one) => drop(self.swap_reservation(ordinal, one)),
                 Undo::Participant(id, participant) => restore(&mut self.participants, id, participant),
@@ -420,7 +420,10 @@ impl State {
                     old.as_ref().or_else(|| self.tasks.get(ordinal)).map(|task| Entity::Task(task.id.clone()))
                 }
                 Undo::Agent(id, _) => Some(Entity::Agent(id)),
-                Undo::Discovery(ordinal) => self.discoveries.get(&ordinal).map(|one| Entity::Discovery(one.id.clone())),
+                Undo::Discovery(ordinal, old) => {
+                    let one = old.as_ref().or_else(|| self.discoveries.get(&ordinal));
+                    one.map(|one| Entity::Discovery(one.id.clone()))
+                }
                 Undo::Message(ordinal, old) => {
                     old.as_ref().or_else(|| self.messages.get(&ordinal)).map(|one| Entity::Message(one.id.clone()))
                 }

@@ -1,7 +1,9 @@
 //! Discoveries: searched, superseded, and handed to whoever takes a task that they help with.
 
 use callboard::state::State;
+use callboard::state::agent::Discovery;
 use callboard::state::event::Recorded;
+use callboard::state::id::{AgentId, DiscoveryId};
 use callboard::state::limit;
 use callboard::statefile;
 use serde_json::{Value, json};
@@ -164,6 +166,39 @@ fn what_a_claim_brings_stays_within_its_bytes_and_its_time() {
     assert!(handed.len() <= 300, "{} bytes: {handed}", handed.len());
     assert_eq!(reply["handoff"]["discoveries"].as_array().unwrap().len(), 2);
     println!("the discoveries of a claim: {} bytes, the claim {took:?} unoptimised", handed.len());
+}
+
+/// As many discoveries as there may be, of which each tenth up to the thousandth takes the place of the one before it.
+fn full() -> World {
+    World::new().agent("a1").holding(|document| {
+        let id = |number: usize| DiscoveryId::trusted(format!("disc-{number}"));
+        let discovery = |number: usize| Discovery {
+            id: id(number),
+            agent_id: AgentId::trusted("a1"),
+            content: number.to_string(),
+            tags: Vec::new(),
+            created_at: document.board.created_at,
+            task_id: None,
+            files: Vec::new(),
+            supersedes: if number % 10 == 9 && number < 1_000 { vec![id(number - 1)] } else { Vec::new() },
+        };
+        document.discoveries = (0..limit::DISCOVERIES.max).map(discovery).collect();
+    })
+}
+
+#[test]
+fn on_a_full_board_what_is_superseded_makes_room() {
+    let mut world = full();
+    add(&mut world, "a1", "there is room", json!({}));
+    assert_eq!(world.state.discoveries().len(), limit::DISCOVERIES.max - 100 + 1);
+    let ids: Vec<_> = world.state.discoveries().take(9).map(|one| one.content.clone()).collect();
+    assert_eq!(ids.concat(), "012345679");
+    let mut world = full().holding(|document| document.discoveries.iter_mut().for_each(|one| one.supersedes.clear()));
+    let refused = world.by("a1").call("add_discovery", json!({"content": "x"})).refuses("over_limit");
+    assert!(refused.contains("supersedes"), "{refused}");
+    add(&mut world, "a1", "in the place of another", json!({"supersedes": ["disc-5"]}));
+    assert_eq!(world.state.discoveries().len(), limit::DISCOVERIES.max);
+    world.call("get_discoveries", json!({"after": "disc-5"})).refuses("unknown_discovery");
 }
 
 #[test]

@@ -99,6 +99,9 @@ fn told(event: &Event) -> Told {
         }
         Event::MessagesRetired { messages } => ("retired", Tone::Over, format!("{} messages", messages.len())),
         Event::AgentsRetired { agents } => ("retired", Tone::Over, format!("{} agents", agents.len())),
+        Event::DiscoveriesRetired { discoveries } => {
+            ("retired", Tone::Over, format!("{} discoveries", discoveries.len()))
+        }
         Event::FilesReserved { reservation } => {
             let reason = reservation.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
             ("reserved", Tone::Busy, format!("{}{reason}", reservation.files.join(", ")))
