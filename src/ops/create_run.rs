@@ -89,8 +89,11 @@ impl Operation for CreateRun {
             RunKind::StartSession => Begun::New(Box::new(new_session(params, state, call.seed)?)),
             RunKind::ResumeSession => Begun::Known(resumed(params, state)?),
         };
-        let run = new_run(params, session.get(), state, call)?;
-        Ok(vec![Event::RunCreated { run: Box::new(run), session: session.begun() }])
+        let run = Box::new(new_run(params, session.get(), state, call)?);
+        let session = session.begun();
+        let parent = session.as_ref().map(|session| session.parent_session_id.as_ref());
+        let room = parent.map(|parent| state.room_for_session(parent)).transpose()?.flatten();
+        Ok(room.into_iter().chain([Event::RunCreated { run, session }]).collect())
     }
 
     fn reply(_: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
@@ -132,7 +135,6 @@ fn known_session<'s>(id: &str, state: &'s State) -> Result<&'s Session, Refusal>
 }
 
 fn new_session(params: &Params, state: &State, seed: u64) -> Result<Session, Refusal> {
-    limit::RUN_SESSIONS.check(state.sessions().len() + 1)?;
     let id = match &params.session_id {
         Some(given) => {
             let id = SessionId::checked(given)?;

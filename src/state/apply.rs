@@ -355,6 +355,12 @@ impl State {
                     self.retire_discovery(id).ok_or_else(|| Absent(format!("discovery {id}")))?;
                 }
             }
+            Event::SessionsRetired { sessions } => {
+                for id in sessions {
+                    let old = self.sessions.swap(id.clone(), None).ok_or_else(|| Absent(format!("session {id}")))?;
+                    self.undo.push(Undo::Session(id.clone(), Some(old)));
+                }
+            }
             Event::AgentsRetired { agents } => {
                 for id in agents {
                     let unread: Vec<_> = self.unread(id).map(|message| message.id.clone()).collect();

@@ -12,7 +12,9 @@ use serde_json::{Map, Value};
 use super::agent::{Demands, Participant, Properties, Role};
 use super::artifact::Artifact;
 use super::document::{Document, PlanVersion};
-use super::id::{AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, TaskId, WorkflowId};
+use super::id::{
+    AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, SessionId, TaskId, WorkflowId,
+};
 use super::message::Message;
 use super::reservation::Reservation;
 use super::run::Run;
@@ -26,7 +28,7 @@ use super::workflow::{Budget, Checkpoint, Spent};
 pub const VERSION: u32 = 1;
 
 /// The kinds of events, in the order in which they are defined.
-pub const KINDS: [&str; 44] = [
+pub const KINDS: [&str; 45] = [
     "board_created",
     "imported",
     "plan_set",
@@ -71,6 +73,7 @@ pub const KINDS: [&str; 44] = [
     "artifact_attached",
     "agents_retired",
     "discoveries_retired",
+    "sessions_retired",
 ];
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -339,6 +342,10 @@ pub enum Event {
     DiscoveriesRetired {
         discoveries: Vec<DiscoveryId>,
     },
+    /// They have made room: all their runs had retired, and nothing waited for them.
+    SessionsRetired {
+        sessions: Vec<SessionId>,
+    },
 }
 
 /// What is new of a workflow.
@@ -551,6 +558,7 @@ impl Event {
             Self::ArtifactAttached { .. } => "artifact_attached",
             Self::AgentsRetired { .. } => "agents_retired",
             Self::DiscoveriesRetired { .. } => "discoveries_retired",
+            Self::SessionsRetired { .. } => "sessions_retired",
         }
     }
 
@@ -614,7 +622,7 @@ mod tests {
             "change": {}, "agent": "a", "role": "worker", "max_concurrent": 1, "lease_millis": 1, "grace_until":
             "2026-03-01T12:00:00.000Z", "gap_millis": 1, "attempt": 1, "lease_until": "2026-03-01T12:00:00.000Z",
             "result": {}, "counted": true, "restored_seq": 1, "gave_up": false, "discovery": "d", "content": "c", "messages": [], "reservations": [], "base_seq": 1,
-            "workflow": "w", "checkpoints": [], "agents": [], "discoveries": [], "artifact": {"name": "n", "bytes": 1, "sha256": "5", "at":
+            "workflow": "w", "checkpoints": [], "agents": [], "discoveries": [], "sessions": [], "artifact": {"name": "n", "bytes": 1, "sha256": "5", "at":
             "2026-03-01T12:00:00.000Z"},
             "plan": {"sha256": "5", "items": 0},
             "error": {"category": "error", "message": "m", "retryable": true},

@@ -76,7 +76,7 @@ limits! {
     RESERVED_FILES = "files of one reservation", 100, "entries";
     RESERVED_MINUTES = "minutes of one reservation", 1_440, "minutes";
     RUN_SESSIONS = "sessions of runs", 100_000, "entries"
-        or "none are removed: go on with one that is there by type resume_session";
+        or "those make room whose runs have all retired and that no results wait for: keep_finished in config.toml says how many runs stay";
     STOPPING = "runs that are being stopped", 100, "entries";
     ATTEMPTS = "max_attempts", 100, "attempts";
     HELD = "max_concurrent", 100, "tasks";

@@ -412,7 +412,11 @@ impl State {
             // Only what goes by a name of its own, or was taken for dead, may have been there before, and have been removed.
             let anew = matches!(
                 undo,
-                Undo::Agent(_, None) | Undo::Participant(_, None) | Undo::Workflow(_, None) | Undo::Checkpoint(_, None)
+                Undo::Agent(_, None)
+                    | Undo::Participant(_, None)
+                    | Undo::Session(_, None)
+                    | Undo::Workflow(_, None)
+                    | Undo::Checkpoint(_, None)
             );
             let entity = match undo {
                 Undo::Head(..) | Undo::Board(_) | Undo::Remembered(_) => None,

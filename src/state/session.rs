@@ -8,7 +8,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::agent::{Demands, Properties};
+use super::event::Event;
 use super::id::{SessionId, TaskId};
+use super::limit;
+use super::refusal::Refusal;
 use super::run::{ChildResult, ExecutionMode, RunStatus};
 use super::task::Task;
 use super::time::Timestamp;
@@ -98,6 +101,9 @@ impl Affinity {
     }
 }
 
+/// Sessions that make room at once.
+const RETIRED_AT_ONCE: usize = 1_000;
+
 /// All sessions, and those of them that something is known of.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sessions {
@@ -179,6 +185,26 @@ impl State {
     /// That of its newest run.
     pub fn session_status(&self, session: &Session) -> Option<RunStatus> {
         self.run_status(session.last_run.as_ref()?)
+    }
+
+    /// There is room for one more session, a child of `parent`, perhaps when some go: on a full board the oldest of whose runs
+    /// none is live, that are owed no results and have no children. The tables of the journal keep them.
+    pub fn room_for_session(&self, parent: Option<&SessionId>) -> Result<Option<Event>, Refusal> {
+        let count = self.sessions.by_id.len() + 1;
+        if limit::RUN_SESSIONS.check(count).is_ok() {
+            return Ok(None);
+        }
+        let oldest = self.sessions.by_creation.iter().filter_map(|(_, id)| self.session(id));
+        let is_past = |session: &&Arc<Session>| {
+            session.results.is_empty()
+                && parent != Some(&session.id)
+                && self.runs_of(&session.id).next().is_none()
+                && self.child_sessions(&session.id).next().is_none()
+        };
+        let past = oldest.filter(is_past).take(count - limit::RUN_SESSIONS.max + RETIRED_AT_ONCE);
+        let sessions: Vec<_> = past.map(|session| session.id.clone()).collect();
+        limit::RUN_SESSIONS.check(count - sessions.len())?;
+        Ok(Some(Event::SessionsRetired { sessions }))
     }
 
     pub(super) fn put_session(&mut self, session: Session) {

@@ -102,6 +102,7 @@ fn told(event: &Event) -> Told {
         Event::DiscoveriesRetired { discoveries } => {
             ("retired", Tone::Over, format!("{} discoveries", discoveries.len()))
         }
+        Event::SessionsRetired { sessions } => ("retired", Tone::Over, format!("{} sessions", sessions.len())),
         Event::FilesReserved { reservation } => {
             let reason = reservation.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
             ("reserved", Tone::Busy, format!("{}{reason}", reservation.files.join(", ")))

@@ -2,7 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use callboard::state::agent::Demands;
+use callboard::state::event::Event;
+use callboard::state::id::{ParticipantId, SessionId};
+use callboard::state::limit;
+use callboard::state::run::{ChildResult, Run};
+use callboard::state::session::Session;
 use callboard::state::time::SECOND;
+use callboard::state::{Envelope, State};
 use serde_json::{Value, json};
 
 use crate::world::{Answered, World};
@@ -497,6 +504,56 @@ fn runs_retire_by_themselves_and_are_listed_still() {
     listed.sort();
     all.sort();
     assert_eq!(listed, all);
+}
+
+#[test]
+fn on_a_full_board_sessions_make_room_whose_runs_have_retired() {
+    let mut world = World::new().agent("r1");
+    world.policy.keep_finished = 0;
+    let past = session(&mut world, "past", json!({}));
+    run_through(&mut world, "r1", &past);
+    session(&mut world, "above", json!({}));
+    session(&mut world, "below", json!({"parent_session_id": "above"}));
+    world.tick();
+    let mut document = world.state.to_document();
+    let like = document.sessions[&SessionId::trusted("past")].clone();
+    let result = json!({"run_id": past, "session_id": "past", "status": "completed", "ended_at": like.created_at});
+    let results = vec![serde_json::from_value::<ChildResult>(result).expect("a result")];
+    for number in 0..limit::RUN_SESSIONS.max - 3 {
+        let id = SessionId::trusted(format!("session-{number:05}"));
+        // The first is past, too; and so is the second, but for what it has begun.
+        let (parent_session_id, results) = match number {
+            0 => (Some(SessionId::trusted("session-00001")), Vec::new()),
+            1 => (None, Vec::new()),
+            _ => (None, results.clone()),
+        };
+        let waits = !results.is_empty();
+        document.sessions.insert(id.clone(), Session { id, parent_session_id, results, waits, ..like.clone() });
+    }
+    let below = document.tasks.last().and_then(|task| task.run.as_deref()).expect("a run").clone();
+    let mut state = State::from_document(document);
+    let (participant, at) = (ParticipantId::trusted("p"), world.now);
+    let envelope = Envelope { at, participant, actor: None, idempotency: None };
+    for (parent, gone) in [("past", ["session-00000"]), ("session-00001", ["past"]), ("above", ["session-00001"])] {
+        let room = state.room_for_session(Some(&SessionId::trusted(parent))).expect("room").expect("of some that go");
+        let sessions = gone.map(SessionId::trusted).to_vec();
+        assert_eq!(room, Event::SessionsRetired { sessions });
+        let savepoint = state.savepoint();
+        state.record(room.clone(), &envelope).expect("they are there");
+        state.rollback(savepoint);
+        assert_eq!(state.sessions().len(), limit::RUN_SESSIONS.max);
+        state.record(room, &envelope).expect("they are there again");
+        let one = Session { id: SessionId::trusted(format!("child-of-{parent}")), ..like.clone() };
+        let run = Run { session_id: one.id.clone(), ..below.clone() };
+        let run = run.asked(state.new_run_id(state.seq()), "p".to_owned(), Demands::default());
+        let created = Event::RunCreated { run: Box::new(run), session: Some(Box::new(one)) };
+        state.record(created, &envelope).expect("it is begun");
+    }
+    let full = state.room_for_session(None).expect_err("no more").to_string();
+    assert!(full.contains("keep_finished"), "{full}");
+    assert_eq!(state.check(), Vec::<String>::new());
+    let reply = world.call("get_run", json!({"run_id": past})).expect("it is read still");
+    assert_eq!(reply["retired"], true);
 }
 
 #[test]
