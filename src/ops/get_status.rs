@@ -191,9 +191,10 @@ impl Operation for GetStatus {
         let board = state.board();
         let tasks = scope.map_or_else(|| tasks(state), |scope| tasks_in(scope, state));
         let total_tasks = tasks.available + tasks.claimed + tasks.in_progress + tasks.done + tasks.failed;
+        let wanted = total_tasks - called_off(scope, state);
         Ok(Reply {
             goal: Arc::clone(&board.goal),
-            progress_percent: (tasks.done * 100 + total_tasks / 2) / total_tasks.max(1),
+            progress_percent: (tasks.done * 100 + wanted / 2) / wanted.max(1),
             tasks,
             total_tasks,
             agents: agents(state, call.now),
@@ -316,6 +317,15 @@ fn parts(scope: Option<&str>, state: &State) -> Vec<Part> {
         }
     };
     tops.into_iter().map(part).collect()
+}
+
+/// Those that nobody is to do any more, of the counts of failed tasks.
+fn called_off(scope: Option<&str>, state: &State) -> u64 {
+    let Some(scope) = scope else { return of_failed(state).map_or(0, |off| off.cancelled + off.obsolete) };
+    let live = state.tasks().filter(|task| in_scope(task, Some(scope))).map(|task| task.status);
+    let retired = state.retired().filter(|(_, stub)| path_in_scope(stub.path.as_deref(), scope));
+    let statuses = live.chain(retired.map(|(_, stub)| stub.status));
+    statuses.filter(|status| matches!(status, TaskStatus::Cancelled | TaskStatus::Obsolete)).count() as u64
 }
 
 fn of_failed(state: &State) -> Option<OfFailed> {

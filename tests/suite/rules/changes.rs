@@ -215,6 +215,15 @@ fn retirement_keeps_what_unfinished_tasks_need_and_the_counts() {
 }
 
 #[test]
+fn what_was_called_off_is_not_waited_for_in_the_progress() {
+    let mut world = World::new().agent("a1").task("t").task("off").claimed("a1", "t");
+    world.complete("a1", "t");
+    world.nobody().call("get_status", json!({})).replies(json!({"progress_percent": 50}));
+    world.call("cancel_task", json!({"task_id": "off"})).expect("cancelled");
+    world.call("get_status", json!({})).replies(json!({"total_tasks": 2, "progress_percent": 100}));
+}
+
+#[test]
 fn failed_tasks_and_what_they_need_stay() {
     let mut world = World::with_policy(Policy { keep_finished: 0, ..Policy::default() }).agent("a1").task("a");
     world.create("b", json!({"dependencies": ["a"], "max_attempts": 1}));
