@@ -106,6 +106,11 @@ pub struct Wish {
 /// Makes a token, and says it: nobody can afterwards.
 pub fn add(dir: &Path, wish: Wish) -> Result<(Entry, String), TokensError> {
     changed(dir, |tokens| {
+        let created = SystemClock::default().wall();
+        // As long as there is room, whoever presents one that is over is told so.
+        if tokens.len() >= limit::TOKENS.max {
+            tokens.retain(|token| !token.is_over(created));
+        }
         limit::TOKENS.check(tokens.len() + 1)?;
         let name = match wish.name {
             Some(name) => checked(name)?,
@@ -121,7 +126,6 @@ pub fn add(dir: &Path, wish: Wish) -> Result<(Entry, String), TokensError> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(failed)?;
         let text = format!("{PREFIX}{}", hex(&bytes));
-        let created = SystemClock::default().wall();
         let expires = wish.days.map(|days| created + i64::from(days) * DAY);
         let (role, agent) = (wish.role, wish.agent);
         let entry = Entry { name, role, agent, sha256: sha256(&text), created, expires };
@@ -340,6 +344,26 @@ fn principal(entry: &Entry) -> Principal {
 mod tests {
     use super::*;
     use crate::participant::directory;
+
+    #[test]
+    fn tokens_that_are_over_make_room() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = place.path().join(".coordination");
+        directory::prepare(&dir).unwrap();
+        let wish = |name: &str| Wish { name: Some(name.to_owned()), role: Role::Worker, agent: None, days: None };
+        let (first, _) = add(&dir, wish("first")).unwrap();
+        changed(&dir, |tokens| {
+            let more = (1..limit::TOKENS.max).map(|number| Entry { name: number.to_string(), ..first.clone() });
+            tokens.extend(more);
+            Ok(())
+        })
+        .unwrap();
+        let full = add(&dir, wish("one-more")).unwrap_err().to_string();
+        assert!(full.contains("callboard token revoke NAME"), "{full}");
+        changed(&dir, |tokens| Ok(tokens[7].expires = Some(first.created))).unwrap();
+        add(&dir, wish("one-more")).unwrap();
+        assert_eq!(list(&dir).unwrap().len(), limit::TOKENS.max);
+    }
 
     #[test]
     fn token_counts_from_when_it_was_made_until_it_was_revoked() {

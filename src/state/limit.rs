@@ -65,11 +65,14 @@ limits! {
     ACKNOWLEDGED = "messages acknowledged in one call", 200, "entries";
     BUNDLE = "context bundle", 256 * 1024, "bytes";
     BUNDLE_SCOPE = "scope of context bundles", 200, "bytes";
-    BUNDLE_SCOPES = "scopes with context bundles", 1_000, "entries";
+    BUNDLE_SCOPES = "scopes with context bundles", 1_000, "entries"
+        or "delete the directory below bundles/ of a scope that nobody uses any more: `callboard bundle list` has them";
     CHECKPOINT = "state of one checkpoint", 64 * 1024, "bytes";
     ARTIFACT = "artifact", 8 * 1024 * 1024, "bytes";
-    ARTIFACTS = "artifacts of one task", 50, "entries";
-    WORKFLOWS = "workflows", 500, "entries" or "one that is over can go, with delete_checkpoints";
+    ARTIFACTS = "artifacts of one task", 50, "entries"
+        or "attach it under a name that is there: it takes the place of that one";
+    WORKFLOWS = "workflows", 500, "entries"
+        or "one that is over can go: `callboard checkpoint delete WORKFLOW --all`";
     BUDGET = "budget or what was spent", 1 << 53, "units";
     RESERVATIONS = "reservations", 5_000, "entries"
         or "give up those you need no more with release_files, or wait until some end";
@@ -94,7 +97,8 @@ limits! {
     RPC_BATCH = "calls in one JSON-RPC batch", 64, "calls";
     REPLIES = "replies to one JSON-RPC batch (or one on a WebSocket)", 128 * 1024 * 1024, "bytes"
         or "send this call again in another batch";
-    TOKENS = "tokens of one board", 200, "entries";
+    TOKENS = "tokens of one board", 200, "entries"
+        or "end one that nobody needs: `callboard token revoke NAME`, `callboard token list` has them";
     WAITING = "calls that wait in one process", 8_192, "calls";
     QUEUED = "calls that one process has not looked at", 1_024, "calls";
     FETCHING = "calls that read snapshots or bundles at once", 4, "calls";
@@ -120,6 +124,12 @@ impl Limit {
         if actual <= self.max { Ok(()) } else { Err(Refusal::OverLimit { limit: *self, actual }) }
     }
 
+    /// Nine tenths of it are used; in words, with the way out.
+    pub fn nearly(&self, actual: usize) -> Option<String> {
+        let Self { what, max, unit, way_out } = self;
+        (actual >= max / 10 * 9).then(|| format!("{what}: {actual} of at most {max} {unit}; {way_out}"))
+    }
+
     pub fn check_text(&self, text: &str) -> Result<(), Refusal> {
         self.check(text.len())
     }
@@ -131,7 +141,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_made_smaller_is_not_to_be() {
-        for limit in [AGENTS, DISCOVERIES, MESSAGES, RESERVATIONS, RUN_SESSIONS, TASKS, WORKFLOWS] {
+        let of_board =
+            [AGENTS, BUNDLE_SCOPES, DISCOVERIES, MESSAGES, RESERVATIONS, RUN_SESSIONS, TASKS, TOKENS, WORKFLOWS];
+        for limit in of_board.into_iter().chain([ARTIFACTS]) {
             let full = limit.check(limit.max + 1).expect_err("there is one too many").to_string();
             assert!(full.ends_with(limit.way_out) && !full.contains("smaller"), "{full}");
         }
