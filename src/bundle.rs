@@ -109,6 +109,11 @@ impl Bundles {
         }
     }
 
+    /// How many have bundles, as far as can be seen.
+    pub fn scopes(&self) -> usize {
+        self.open().ok().flatten().and_then(|base| folders(&base).ok()).map_or(0, |folders| folders.len())
+    }
+
     /// None when there are no bundles yet.
     fn open(&self) -> Result<Option<Dir>, Refusal> {
         let dir = Dir::open(&self.path).map_err(refused)?;

@@ -70,7 +70,7 @@ impl Operation for HealthCheck {
     type Reply = Reply;
 
     fn reply(_: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
-        let reasons = call.vitals.troubles.clone();
+        let reasons: Vec<_> = call.vitals.troubles.iter().cloned().chain(state.nearly_full(call.now)).collect();
         let oldest = state.oldest_ready().map(|task| call.now.since(task.created_at) / SECOND);
         Ok(Reply {
             status: if reasons.is_empty() { Health::Ok } else { Health::Degraded },

@@ -119,7 +119,7 @@ impl State {
 
     /// Away, and holding nothing; one with mail has a week to come for it. Workflows and attempts know their agents by name,
     /// also one that is not registered.
-    fn agents_to_spare(&self, now: Timestamp) -> Vec<&Arc<Agent>> {
+    pub(super) fn agents_to_spare(&self, now: Timestamp) -> Vec<&Arc<Agent>> {
         let reserving: BTreeSet<_> = self.reservations().map(|one| &one.agent).collect();
         let is_away = |agent: &Agent| match self.unread_count(&agent.id) {
             0 => !agent.is_about(now),

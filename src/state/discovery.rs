@@ -156,11 +156,16 @@ impl State {
         if limit::DISCOVERIES.check(count).is_ok() {
             return Ok(None);
         }
-        let ids = self.discoveries.values().map(|one| &one.id);
-        let past = ids.filter(|id| superseded.contains(id) || self.superseded_by(id).is_some());
-        let discoveries: Vec<_> = past.take(count - limit::DISCOVERIES.max + RETIRED_AT_ONCE).cloned().collect();
+        let going = self.discoveries_to_spare(superseded).take(count - limit::DISCOVERIES.max + RETIRED_AT_ONCE);
+        let discoveries: Vec<_> = going.cloned().collect();
         limit::DISCOVERIES.check(count - discoveries.len())?;
         Ok(Some(Event::DiscoveriesRetired { discoveries }))
+    }
+
+    /// Oldest first: those that are superseded, or are to be.
+    pub(super) fn discoveries_to_spare(&self, superseded: &[DiscoveryId]) -> impl Iterator<Item = &DiscoveryId> {
+        let ids = self.discoveries.values().map(|one| &one.id);
+        ids.filter(|id| superseded.contains(id) || self.superseded_by(id).is_some())
     }
 
     pub(super) fn put_discovery(&mut self, one: Discovery) {

@@ -8,7 +8,9 @@ use serde::Serialize;
 
 use super::State;
 use super::id::TaskId;
+use super::limit::{self, Limit};
 use super::task::{Task, TaskStatus};
+use super::time::Timestamp;
 
 /// Of each kind of trouble so many are named.
 pub const NAMED: usize = 20;
@@ -68,6 +70,22 @@ impl State {
             orphans: self.orphans(),
             blockers: if deadlocked { self.blockers() } else { Vec::new() },
         }
+    }
+
+    /// Of what the board holds no more than its limit: what nearly has come to that, and does not make room by itself.
+    pub fn nearly_full(&self, now: Timestamp) -> Vec<String> {
+        let held: [(Limit, usize, &dyn Fn() -> usize); 7] = [
+            (limit::TASKS, self.tasks.len(), &|| 0),
+            (limit::AGENTS, self.agents.len(), &|| self.agents_to_spare(now).len()),
+            (limit::MESSAGES, self.messages.len(), &|| self.read_by_all()),
+            (limit::DISCOVERIES, self.discoveries.len(), &|| self.discoveries_to_spare(&[]).count()),
+            (limit::RESERVATIONS, self.reservations.len(), &|| 0),
+            (limit::RUN_SESSIONS, self.sessions().len(), &|| self.sessions_to_spare(None).count()),
+            (limit::WORKFLOWS, self.workflows.len(), &|| 0),
+        ];
+        // What could go is looked for only where it matters.
+        let full = held.into_iter().filter(|(limit, count, _)| limit.nearly(*count).is_some());
+        full.filter_map(|(limit, count, spare)| limit.nearly(count - spare())).collect()
     }
 
     fn blocked(&self) -> impl Iterator<Item = &Arc<Task>> {

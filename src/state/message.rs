@@ -189,6 +189,11 @@ impl State {
         Ok(Some(Event::MessagesRetired { messages: going.into_iter().map(|message| message.id.clone()).collect() }))
     }
 
+    /// How many everybody has read.
+    pub(super) fn read_by_all(&self) -> usize {
+        self.mail.read_by_all.len()
+    }
+
     /// Every change of a message goes through here, so that the inboxes follow.
     pub(super) fn put_message(&mut self, ordinal: Ordinal, new: Option<Arc<Message>>) {
         let old = self.swap_message(ordinal, new);

@@ -194,17 +194,21 @@ impl State {
         if limit::RUN_SESSIONS.check(count).is_ok() {
             return Ok(None);
         }
+        let past = self.sessions_to_spare(parent).take(count - limit::RUN_SESSIONS.max + RETIRED_AT_ONCE);
+        let sessions: Vec<_> = past.map(|session| session.id.clone()).collect();
+        limit::RUN_SESSIONS.check(count - sessions.len())?;
+        Ok(Some(Event::SessionsRetired { sessions }))
+    }
+
+    /// Oldest first.
+    pub(super) fn sessions_to_spare(&self, parent: Option<&SessionId>) -> impl Iterator<Item = &Arc<Session>> {
         let oldest = self.sessions.by_creation.iter().filter_map(|(_, id)| self.session(id));
-        let is_past = |session: &&Arc<Session>| {
+        oldest.filter(move |session| {
             session.results.is_empty()
                 && parent != Some(&session.id)
                 && self.runs_of(&session.id).next().is_none()
                 && self.child_sessions(&session.id).next().is_none()
-        };
-        let past = oldest.filter(is_past).take(count - limit::RUN_SESSIONS.max + RETIRED_AT_ONCE);
-        let sessions: Vec<_> = past.map(|session| session.id.clone()).collect();
-        limit::RUN_SESSIONS.check(count - sessions.len())?;
-        Ok(Some(Event::SessionsRetired { sessions }))
+        })
     }
 
     pub(super) fn put_session(&mut self, session: Session) {

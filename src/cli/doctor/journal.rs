@@ -10,12 +10,15 @@ use tempfile::TempDir;
 
 use super::super::scratch;
 use super::Check;
+use crate::bundle::{self, Bundles};
 use crate::clock::{Clock, SystemClock};
+use crate::http::tokens;
 use crate::journal::sqlite::{FILE_NAME, SqliteJournal};
 use crate::journal::{Journal, JournalError};
 use crate::participant::recovery::told;
 use crate::state::event::Recorded;
 use crate::state::id::TaskId;
+use crate::state::limit;
 use crate::state::time::{SECOND, Timestamp};
 use crate::state::{ApplyError, State};
 
@@ -84,6 +87,7 @@ pub fn examine(dir: &Path, copied: io::Result<Option<Copy>>, file: Option<u64>) 
             let text = format!("{} events in {}, hash chain verified", found.head, size(copy.bytes));
             let mut checks = vec![Check::ok(NAME, text), replay(&found)];
             checks.extend(found.replayed.as_ref().ok().map(graph));
+            checks.extend(found.replayed.as_ref().ok().map(|state| room(dir, state)));
             checks.extend(found.checked.as_ref().err().map(flaw));
             checks.extend(tables(&copy));
             checks.push(clock(found.last));
@@ -166,6 +170,23 @@ fn replay(found: &Found) -> Check {
             [] => Check::ok("replay", format!("{} tasks, every invariant holds", state.live_tasks())),
             wrong => Check::fail("replay", wrong.join("; "), REPORT),
         },
+    }
+}
+
+/// Whether the board will hold more of everything.
+fn room(dir: &Path, state: &State) -> Check {
+    const NAME: &str = "room";
+    let now = SystemClock::default().wall();
+    let tokens = tokens::list(dir).map_or(0, |tokens| tokens.iter().filter(|token| !token.is_over(now)).count());
+    let tokens = limit::TOKENS.nearly(tokens);
+    let scopes = limit::BUNDLE_SCOPES.nearly(Bundles::at(&dir.join(bundle::DIRECTORY)).scopes());
+    let nearly: Vec<_> = state.nearly_full(now).into_iter().chain(tokens).chain(scopes).collect();
+    match nearly.as_slice() {
+        [] => Check::ok(NAME, "no limit of the board is near"),
+        nearly => {
+            let (full, ways): (Vec<_>, Vec<_>) = nearly.iter().filter_map(|one| one.split_once("; ")).unzip();
+            Check::warn(NAME, full.join(", "), ways.join("; "))
+        }
     }
 }
 
