@@ -100,6 +100,15 @@ fn work(client: &mut Client, scope: &str, most: usize) -> usize {
 }
 
 #[test]
+fn an_exported_plan_is_as_its_schema_says() {
+    let board = Board::new();
+    let plan = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/plan.md");
+    assert!(board.finish(board.command().args(["plan", "import", plan])).status.success());
+    let exported = board.finish(board.command().args(["plan", "export", "--format", "json"]));
+    crate::schemas::assert_plan(&exported.value());
+}
+
+#[test]
 fn a_plan_of_500_items_changes_while_it_is_worked_on() {
     let board = Board::new();
     board.cli_ok("init_coordination", json!({"goal": "the big plan"}));

@@ -29,6 +29,12 @@ pub fn assert_document(document: &Value) {
 }
 
 #[track_caller]
+pub fn assert_plan(plan: &Value) {
+    let schema = serde_json::from_str(include_str!("../../schemas/plan.json")).expect("it is JSON");
+    assert_valid(&validator(&schema), "the plan", plan);
+}
+
+#[track_caller]
 fn assert_valid(validator: &Validator, what: &str, found: &Value) {
     let wrong: Vec<_> =
         validator.iter_errors(found).map(|error| format!("{}: {error}", error.instance_path())).collect();
