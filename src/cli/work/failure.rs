@@ -108,7 +108,7 @@ impl Failure {
     }
 
     /// Why a try that ended like this has failed; none if it has not. What the command says itself comes first, then its
-    /// exit code, then what it printed.
+    /// exit code, then what it printed. Of the message many see the first line alone.
     pub fn of(exit: Exit, printed: &Printed) -> Option<Self> {
         let said = printed.object.as_ref().and_then(said);
         if exit == Exit::Code(0) && said.is_none() {
@@ -120,9 +120,13 @@ impl Failure {
         };
         let (category, message) = said.unwrap_or_default();
         let category = category.or_else(|| of_exit(exit)).or_else(|| of_text(&printed.last_lines));
-        let told = if message.is_empty() { &printed.last_lines } else { &message };
-        let message =
-            if told.is_empty() { format!("{ended}, and printed nothing") } else { format!("{ended}\n{told}") };
+        let printed = printed.last_lines.trim();
+        let message = match (message.trim(), printed.lines().next_back()) {
+            ("", None) => format!("{ended}, and printed nothing"),
+            ("", Some(last)) if last == printed => format!("{ended}: {last}"),
+            ("", Some(last)) => format!("{ended}: {last}\n{printed}"),
+            (message, _) => format!("{message}\n({ended})"),
+        };
         Some(Self { category: category.unwrap_or(Category::Transient), message })
     }
 }

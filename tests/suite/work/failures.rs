@@ -27,7 +27,7 @@ fn a_worker_tries_again_and_then_leaves_the_task_to_others() {
     assert_eq!(task["status"], "failed");
     let error = &task["attempts"][2]["error"];
     assert_eq!(error["category"], "transient");
-    assert_eq!(error["message"], "exit code 3\nbroken");
+    assert_eq!(error["message"], "exit code 3: broken");
     let shown = board.finish(board.command().arg("status"));
     assert!(shown.stdout.contains("needs attention") && shown.stdout.contains("callboard retry a"), "{}", shown.stdout);
     board.cli_ok("retry_task", json!({"task_id": "a"}));
@@ -45,7 +45,7 @@ fn what_is_permanent_is_not_tried_again() {
     let (summary, status) = Worker::start(&board, &["--continue-on-error", "--breaker", "0"], script).ends();
     assert_eq!((status.code(), &summary["parked"], &summary["tries"]), (Some(1), &json!(3), &json!(3)), "{summary}");
     let error = board.task("b")["attempts"][0]["error"].clone();
-    assert_eq!(error["message"], "exit code 0\nno such model");
+    assert_eq!(error["message"], "no such model\n(exit code 0)");
     assert_eq!(error["category"], "permanent");
 }
 
