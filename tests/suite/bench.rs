@@ -71,6 +71,19 @@ fn durable_claims_are_measured_beside_commits_of_sqlite() {
 }
 
 #[test]
+fn a_call_that_is_done_in_part_is_no_measurement() {
+    let board = Board::new();
+    for (part, hit) in [("commit", "before-exchange:60:error"), ("doors", "before-exchange:30:error")] {
+        let mut command = board.command();
+        command.env_remove("COORDINATION_DIR").env("CALLBOARD_FAILPOINT", hit);
+        command.args(["bench", "--quick", "--rounds", "1", "--only", part, "--dir", board.base().to_str().unwrap()]);
+        let finished = board.finish(&mut command);
+        assert_eq!(finished.status.code(), Some(FAILED), "{part}: {}", finished.stdout);
+        assert!(finished.stderr.contains("mcp-state.json could not be written"), "{part}: {}", finished.stderr);
+    }
+}
+
+#[test]
 fn every_door_answers_and_nothing_is_left_behind() {
     let board = Board::new();
     let drawing = board.base().join("cost.svg");

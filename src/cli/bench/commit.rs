@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -230,10 +230,14 @@ fn lasting(tasks: usize) -> usize {
     if tasks < 10 * LASTING { 0 } else { LASTING }
 }
 
-async fn call(handle: &Handle, operation: &str, arguments: Value) -> anyhow::Result<(Value, Duration)> {
+pub async fn call(handle: &Handle, operation: &str, arguments: Value) -> anyhow::Result<(Value, Duration)> {
     let start = Instant::now();
     let reply = handle.call(operation, arguments, &Caller::default()).await?;
-    Ok((reply, start.elapsed()))
+    let took = start.elapsed();
+    match reply["warning"].as_str() {
+        Some(warning) => bail!("{operation}: {warning}"),
+        None => Ok((reply, took)),
+    }
 }
 
 /// As a worker saves one: where a dozen tasks stand.
@@ -301,7 +305,8 @@ impl Client for Inside {
         let reply = self.runtime.block_on(self.handle.call(operation, arguments, &Caller::default()));
         let reply = reply.map_err(|error| Refused(format!("{operation}: {error}")))?;
         let task = reply["task"]["id"].as_str().map(|id| Claimed { id: id.to_owned() });
-        Ok(Reply { success: reply["success"] == true, task })
+        let warning = reply["warning"].as_str().map(str::to_owned);
+        Reply { success: reply["success"] == true, task, warning }.whole(operation)
     }
 }
 

@@ -130,6 +130,18 @@ pub struct Reply {
     #[serde(default)]
     pub success: bool,
     pub task: Option<Claimed>,
+    /// That the state file was not written, say.
+    pub warning: Option<String>,
+}
+
+impl Reply {
+    /// What is done in part is not the work that is measured.
+    pub fn whole(self, operation: &str) -> anyhow::Result<Self> {
+        match self.warning {
+            Some(warning) => bail!("{operation}: {warning}"),
+            None => Ok(self),
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -194,7 +206,7 @@ struct Block {
 impl ToolAnswer {
     fn reply(self, operation: &str) -> anyhow::Result<Reply> {
         match self.result {
-            Some(ToolResult { is_error: false, structured_content: Some(reply), .. }) => Ok(reply),
+            Some(ToolResult { is_error: false, structured_content: Some(reply), .. }) => reply.whole(operation),
             Some(result) => {
                 let said: Vec<_> = result.content.into_iter().map(|block| block.text).collect();
                 bail!(Refused(format!("{operation}: {}", said.join(" "))))
@@ -214,7 +226,7 @@ pub struct MethodAnswer {
 impl MethodAnswer {
     pub fn reply(self, operation: &str) -> anyhow::Result<Reply> {
         let refused = |error: Option<Value>| Refused(format!("{operation}: {}", error.unwrap_or_default()));
-        self.result.ok_or_else(|| refused(self.error).into())
+        self.result.ok_or_else(|| refused(self.error))?.whole(operation)
     }
 }
 

@@ -1,12 +1,13 @@
 //! What those who wait for a task, those who read the whole history, and the way over HTTP cost those who call.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, anyhow, ensure};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 
+use super::commit::call;
 use super::doors::{Client, Server};
 use super::figure::{Key, Unit, micros};
 use super::place::{Board, agent, inside};
@@ -53,12 +54,6 @@ impl Measure for Waiting {
         let handle = inside(&board);
         self.0.block_on(beside_listeners(&handle, listeners, events, bench))
     }
-}
-
-async fn call(handle: &Handle, operation: &str, arguments: Value) -> anyhow::Result<(Value, Duration)> {
-    let start = Instant::now();
-    let reply = handle.call(operation, arguments, &Caller::default()).await?;
-    Ok((reply, start.elapsed()))
 }
 
 async fn beside_waiting(handle: &Handle, waiting: usize, bench: &mut Bench) -> anyhow::Result<()> {
