@@ -163,13 +163,16 @@ fn unread(value: &Value, error: &serde_path_to_error::Error<serde_json::Error>) 
     )
 }
 
-/// 1970 for what is missing or no time.
+/// 1970 for what is missing or no time; without a zone it is taken for UTC.
 fn time(text: Option<&str>) -> Timestamp {
     known_time(text).unwrap_or_default()
 }
 
 fn known_time(text: Option<&str>) -> Option<Timestamp> {
-    let time: jiff::Timestamp = text?.parse().ok()?;
+    let text = text?;
+    let in_utc =
+        || Some(text.parse::<jiff::civil::DateTime>().ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp());
+    let time = text.parse::<jiff::Timestamp>().ok().or_else(in_utc)?;
     Some(Timestamp::from_millis(time.as_millisecond()))
 }
 

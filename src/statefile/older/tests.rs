@@ -16,6 +16,16 @@ fn dependencies(document: &Document) -> Vec<Vec<&str>> {
 }
 
 #[test]
+fn a_time_without_a_zone_is_in_utc() {
+    for text in
+        ["2025-01-01T00:00:00Z", "2025-01-01T01:00:00+01:00", "2025-01-01T00:00:00", "2025-01-01 00:00:00.000999"]
+    {
+        assert_eq!(time(Some(text)).to_string(), "2025-01-01T00:00:00.000Z", "{text}");
+    }
+    assert_eq!(time(Some("yesterday")), Timestamp::default());
+}
+
+#[test]
 fn a_real_file_comes_in_with_its_leaseless_claims_open_again() {
     let (document, notes) = imported(include_bytes!("../../../tests/data/option-b/mcp-state.json"));
     let tasks: Vec<_> = document
