@@ -360,7 +360,11 @@ mod tests {
         .unwrap();
         let full = add(&dir, wish("one-more")).unwrap_err().to_string();
         assert!(full.contains("callboard token revoke NAME"), "{full}");
-        changed(&dir, |tokens| Ok(tokens[7].expires = Some(first.created))).unwrap();
+        changed(&dir, |tokens| {
+            tokens[7].expires = Some(first.created);
+            Ok(())
+        })
+        .unwrap();
         add(&dir, wish("one-more")).unwrap();
         assert_eq!(list(&dir).unwrap().len(), limit::TOKENS.max);
     }
