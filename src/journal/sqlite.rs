@@ -48,6 +48,9 @@ pub const FORMAT: u32 = 2;
 
 /// In bytes.
 const PAGE: u32 = 2_048;
+/// When the log has so many, SQLite takes it into the database and begins it anew. Whoever commits waits for that, and most
+/// pages are written again and again, so a long log has it done less often and with less in sum.
+pub const LOG_PAGES: u32 = 4_000;
 /// Of a row without its body, in bytes.
 const ABOUT_A_ROW: u64 = 128;
 
@@ -600,6 +603,7 @@ pub fn set_up(connection: &Connection) -> Result<bool, rusqlite::Error> {
     // Of a new journal only. A commit writes whole pages, and most events are a fraction of one.
     connection.pragma_update(None, "page_size", PAGE)?;
     let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+    connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
     connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;")?;
     Ok(mode == "wal")
 }

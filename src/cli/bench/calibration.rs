@@ -27,10 +27,6 @@ pub const REPLACE: Key = Key::new(PART, "write the whole state file, fsync, rena
 /// A file that is larger than this is written but a few times a round.
 const LARGE: usize = 1 << 20;
 const FEW: usize = 3;
-/// Pages after which SQLite begins its log anew. Until then each commit makes the file longer, too, which takes longer than
-/// the disk need: ours has its room from the beginning.
-const LOG: usize = 1_000;
-
 pub struct Calibration {
     rows: Rows,
     journal: SqliteJournal,
@@ -99,11 +95,12 @@ impl Rows {
         let connection = Connection::open(place.fresh("rows"))?;
         sqlite::set_up(&connection)?;
         connection.execute_batch("CREATE TABLE rows(seq INTEGER PRIMARY KEY, body TEXT NOT NULL)")?;
-        let rows = Self { connection, body: serde_json::to_string(&claimed(1))? };
-        for _ in 0..LOG {
-            rows.commit()?;
-        }
-        Ok(rows)
+        // Until the log is as long as it gets each commit makes the file longer, too, which takes longer than the disk need:
+        // ours has its room from the beginning.
+        let fill = "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?1)
+            INSERT INTO rows(body) SELECT hex(randomblob(1000)) FROM numbers";
+        connection.execute(fill, [sqlite::LOG_PAGES])?;
+        Ok(Self { connection, body: serde_json::to_string(&claimed(1))? })
     }
 
     pub fn commit(&self) -> anyhow::Result<Duration> {
@@ -149,7 +146,9 @@ mod tests {
         let page =
             |of: &Connection| of.query_row("PRAGMA page_size", [], |row| row.get::<_, i64>(0)).expect("its size");
         assert_eq!(page(&calibration.rows.connection), page(&journal));
-        for (pragma, wanted) in [("synchronous", 2), ("fullfsync", 1), ("checkpoint_fullfsync", 1)] {
+        let log = i64::from(sqlite::LOG_PAGES);
+        let pragmas = [("synchronous", 2), ("fullfsync", 1), ("checkpoint_fullfsync", 1), ("wal_autocheckpoint", log)];
+        for (pragma, wanted) in pragmas {
             let sql = format!("PRAGMA {pragma}");
             let found: i64 = calibration.rows.connection.query_row(&sql, [], |row| row.get(0)).expect(pragma);
             assert_eq!(found, wanted, "{pragma}");

@@ -16,12 +16,16 @@ use crate::journal::JournalError;
 
 /// In bytes. What SQLite makes of the log is hardly ever a multiple of it.
 const STEP: u64 = 64 << 10;
+/// What the log has beside each page.
+const FRAME: u64 = 24;
 /// About as long as SQLite lets the log become before it begins it anew.
-const MOST: u64 = 33 * STEP;
+const MOST: u64 = (super::LOG_PAGES as u64 * (super::PAGE as u64 + FRAME)).next_multiple_of(STEP) + STEP;
 /// A disk that has not many times as much left is left alone.
 const SPARED: u64 = 16;
 /// Commits after which a process is no passer-by.
 const SOON: u32 = 16;
+/// A log as long as that stays so, unless somebody has taken it in: it is looked at again after so many commits.
+const RESTS: u32 = 64;
 
 /// Of the index, which is 32 kB long at first, and for what the file system notes of it.
 const INDEX: u64 = 48 << 10;
@@ -41,11 +45,13 @@ pub struct Room {
     path: PathBuf,
     commits: u32,
     log: Option<File>,
+    /// Commits for which there is room in any case.
+    rests: u32,
 }
 
 impl Room {
     pub fn in_log(path: PathBuf) -> Self {
-        Self { path, commits: 0, log: None }
+        Self { path, commits: 0, log: None, rests: 0 }
     }
 
     /// Behind a commit: half of the log's length, if the commit has made it longer. Where that fails it is not tried again.
@@ -54,11 +60,17 @@ impl Room {
         if self.commits == SOON {
             self.log = open(&self.path);
         }
-        if let Some(log) = &mut self.log
-            && let Err(error) = lengthen(log)
-        {
-            tracing::debug!(%error, "the log gets no room");
-            self.log = None;
+        if self.rests > 0 {
+            self.rests -= 1;
+            return;
+        }
+        match self.log.as_mut().map(lengthen) {
+            Some(Ok(length)) if length >= MOST => self.rests = RESTS,
+            Some(Err(error)) => {
+                tracing::debug!(%error, "the log gets no room");
+                self.log = None;
+            }
+            Some(Ok(_)) | None => {}
         }
     }
 }
@@ -70,10 +82,11 @@ fn open(path: &Path) -> Option<File> {
     log.metadata().is_ok_and(|metadata| metadata.is_file()).then_some(log)
 }
 
-fn lengthen(log: &mut File) -> io::Result<()> {
+/// Answers how long it was.
+fn lengthen(log: &mut File) -> io::Result<u64> {
     let length = log.metadata()?.len();
     if length.is_multiple_of(STEP) || length >= MOST {
-        return Ok(());
+        return Ok(length);
     }
     let room = (length + length / 2).next_multiple_of(STEP).min(MOST) - length;
     let disk = fstatvfs(&*log)?;
@@ -84,5 +97,6 @@ fn lengthen(log: &mut File) -> io::Result<()> {
     let zeros = vec![0; STEP as usize];
     let first = room % STEP;
     log.write_all(&zeros[..first as usize])?;
-    (0..room / STEP).try_for_each(|_| log.write_all(&zeros))
+    (0..room / STEP).try_for_each(|_| log.write_all(&zeros))?;
+    Ok(length)
 }
