@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::path::Path;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use super::Stay;
 use super::archive::has_grown;
@@ -16,6 +17,10 @@ use crate::state::time::Timestamp;
 
 /// To ask for the journal's size costs more than many an operation.
 const WORTH_A_LOOK: u64 = 32 << 10;
+/// While as many events as one block holds come in less time, those who call need the processors, and old events wait; but no
+/// more than so many.
+const BUSY: Duration = Duration::from_secs(1);
+const WAIT_AT_MOST: u64 = 32 * BLOCK;
 
 #[derive(Default)]
 pub struct Upkeep {
@@ -25,6 +30,8 @@ pub struct Upkeep {
     looked_at: Option<u64>,
     /// Before this event nothing more is to be archived.
     archive_at: u64,
+    /// When that event had come.
+    archive_looked_at: Option<Instant>,
 }
 
 impl Upkeep {
@@ -71,7 +78,9 @@ impl Upkeep {
         };
         // When it is due: again when one more block is.
         self.archive_at = if seq < due_at { due_at } else { seq + BLOCK };
-        if seq < due_at {
+        let before = self.archive_looked_at.replace(Instant::now());
+        let is_busy = before.is_some_and(|before| before.elapsed() < BUSY) && stay != Stay::Brief;
+        if seq < due_at || is_busy && seq < due_at + WAIT_AT_MOST {
             return;
         }
         let (dir, lock) = (board.dir().to_owned(), board.lock.another());
