@@ -8,6 +8,8 @@ use sha2::{Digest, Sha256};
 /// An entity stands in a field of the document.
 const DEPTH: usize = 2;
 const INDENTATION: usize = 2;
+/// Of most entities, in bytes.
+const USUAL: usize = 1 << 10;
 
 #[derive(Debug)]
 pub struct Rendering {
@@ -16,7 +18,9 @@ pub struct Rendering {
 
 impl Rendering {
     pub fn of(entity: &impl Serialize) -> io::Result<Self> {
-        Ok(Self { compact: serde_json::to_vec(entity)? })
+        let mut compact = Vec::with_capacity(USUAL);
+        serde_json::to_writer(&mut compact, entity)?;
+        Ok(Self { compact })
     }
 
     /// The number of the entity that `section` has under `key`.

@@ -683,6 +683,7 @@ fn piece_at(pieces: &mut Vec<Piece>, at: u64) -> &mut Vec<u8> {
 
 fn push_slot(bytes: &mut Vec<u8>, text: Option<&[u8]>, is_first: bool, length: usize) {
     let end = bytes.len() + length;
+    bytes.reserve(length);
     match text {
         Some(text) => {
             bytes.extend_from_slice(if is_first { FIRST } else { NEXT });
