@@ -46,6 +46,8 @@ pub struct Followed {
     seen: Option<Found>,
     /// What is there now, and since when.
     waiting: Option<(Found, Instant)>,
+    /// When it was looked for last.
+    looked_at: Option<Instant>,
     /// Of this it was told already that it cannot be used.
     told: Option<Found>,
 }
@@ -56,6 +58,8 @@ type Found = Option<(u64, u64, u64, (i64, i64))>;
 /// Some editors empty a file before they write it, and whoever deletes a board may begin with this file. Also longer than the
 /// times of a file are apart.
 const REST: Duration = Duration::from_secs(2);
+/// Every operation would look for it, and what is saved need not be seen sooner.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 impl Followed {
     pub fn load(board: &Path) -> Result<Self, ConfigError> {
@@ -69,6 +73,10 @@ impl Followed {
 
     /// Reads what was saved or removed a while ago. What cannot be used is told once, and what was read before holds.
     pub fn look(&mut self, board: &Path) -> Result<(), ConfigError> {
+        if self.looked_at.is_some_and(|looked_at| looked_at.elapsed() < BETWEEN_LOOKS) {
+            return Ok(());
+        }
+        self.looked_at = Some(Instant::now());
         let found = find(board);
         if self.seen == Some(found) {
             self.waiting = None;

@@ -54,6 +54,8 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(5);
 pub struct Dir {
     path: PathBuf,
     handle: OwnedFd,
+    /// Device and inode, once they were asked for.
+    identity: OnceLock<Option<(u64, u64)>>,
 }
 
 impl Dir {
@@ -66,7 +68,8 @@ impl Dir {
     pub fn is_in_place(&self) -> bool {
         let found = statat(CWD, &self.path, AtFlags::SYMLINK_NOFOLLOW);
         let identity = |stat: Stat| (stat.st_dev, stat.st_ino);
-        found.ok().map(identity).is_some_and(|found| fstat(&self.handle).ok().map(identity) == Some(found))
+        let own = self.identity.get_or_init(|| fstat(&self.handle).ok().map(identity));
+        found.ok().map(identity).is_some_and(|found| *own == Some(found))
     }
 
     /// The directory `name` in this one; none if there is none.
@@ -77,7 +80,7 @@ impl Dir {
     fn at(base: impl std::os::fd::AsFd, name: &Path, path: PathBuf) -> Result<Option<Self>, PrivateError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match openat(base, name, flags, Mode::empty()) {
-            Ok(handle) => Ok(Some(Self { path, handle })),
+            Ok(handle) => Ok(Some(Self { path, handle, identity: OnceLock::new() })),
             Err(Errno::NOENT) => Ok(None),
             Err(Errno::NOTDIR | Errno::LOOP) => Err(PrivateError::Refused { path, what: "not a directory" }),
             Err(source) => Err(PrivateError::Failed { path, source: source.into() }),

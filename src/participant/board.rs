@@ -417,7 +417,7 @@ impl Board {
 
     /// The event that the state file shows, which is durable then, if a projection has left it last.
     pub fn shown(&self) -> Option<u64> {
-        let found = FileIdentity::of(&self.dir).ok().flatten()?;
+        let found = self.found()?;
         self.projection.shows(&found).or_else(|| self.lock.left().shows(&found))
     }
 
@@ -447,12 +447,16 @@ impl Board {
         }
     }
 
-    /// Replaces the state file by the one that was prepared, whose event is durable. Also answers what there is to say of the
-    /// file that was there.
-    pub fn show(&mut self, prepared: Unplaced) -> (Option<String>, io::Result<()>) {
-        let found = FileIdentity::of(&self.dir).ok().flatten();
+    /// The file in the state file's place.
+    pub fn found(&self) -> Option<FileIdentity> {
+        FileIdentity::of(&self.dir).ok().flatten()
+    }
+
+    /// Replaces the state file by the one that was prepared, whose event is durable. `found` is what was there a moment ago;
+    /// also answers what there is to say of that.
+    pub fn show(&mut self, prepared: Unplaced, found: Option<FileIdentity>) -> (Option<String>, io::Result<()>) {
         let warning = found.and_then(|found| self.keep_put_back(found, prepared.left()));
-        let placed = self.projection.place(prepared, found, |left| self.lock.leave(&left));
+        let placed = self.projection.place(prepared, found, |left| self.lock.leave(left));
         (warning, placed.map(edits::say_kept))
     }
 
@@ -736,7 +740,7 @@ fn found_by(dir: &Path, load: impl FnOnce() -> Result<Option<Found>, LoadError>)
 /// The state file that was written without the lock's notes is not somebody's edit.
 fn leave_what_is_there(lock: &BoardLock, dir: &Path) {
     let seq = statefile::seq_of(dir).ok().flatten().map_or(0, |head| head.seq);
-    let left = FileIdentity::of(dir).and_then(|file| lock.leave(&Left::new(file.into_iter().collect(), seq)));
+    let left = FileIdentity::of(dir).and_then(|file| lock.leave(Left::new(file.into_iter().collect(), seq)));
     if let Err(error) = left {
         tracing::debug!(%error, "the state file may be taken for an edit");
     }

@@ -393,9 +393,14 @@ impl BoardLock {
     }
 
     /// Says which state files the projections have left, for every process that will find one.
-    pub fn leave(&self, left: &Left) -> io::Result<()> {
-        let text = serde_json::to_string(left)?;
-        self.journal.file.write_all_at(format!("{text:<LEFT_BYTES$}\n").as_bytes(), LEFT_AT)
+    pub fn leave(&self, left: Left) -> io::Result<()> {
+        let mut text = serde_json::to_vec(&left)?;
+        text.resize(text.len().max(LEFT_BYTES), b' ');
+        text.push(b'\n');
+        self.journal.file.write_all_at(&text, LEFT_AT)?;
+        text.pop();
+        *self.left.borrow_mut() = (text, left);
+        Ok(())
     }
 
     /// What [`leave`](Self::leave) was told last; nothing when it is not known.
@@ -490,7 +495,8 @@ impl BoardLock {
 }
 
 fn sign(lock: &File, pid: u32) -> io::Result<()> {
-    lock.write_all_at(format!("{pid:<10}\n").as_bytes(), 0)
+    // Mostly it was the same process that had it last, and to look is cheaper than to write.
+    if signer(lock) == Some(pid) { Ok(()) } else { lock.write_all_at(format!("{pid:<10}\n").as_bytes(), 0) }
 }
 
 /// The process that took this lock last, if it said so.

@@ -186,7 +186,7 @@ impl Edits {
 
 /// Projects `state`. A file in the place that no projection has left is kept. The caller holds the state file's lock.
 pub fn write(projection: &mut Projection, state: &mut State, lock: &BoardLock) -> io::Result<()> {
-    let kept = projection.write_keeping(state, lock.left(), |left| lock.leave(&left))?;
+    let kept = projection.write_keeping(state, lock.left(), |left| lock.leave(left))?;
     say_kept(kept);
     Ok(())
 }

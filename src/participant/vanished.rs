@@ -171,7 +171,7 @@ impl Board {
 
     fn take_lock(&mut self, lock: BoardLock) -> Result<(), DirectoryError> {
         if lock.left().files.is_empty()
-            && let Err(error) = lock.leave(&self.lock.left())
+            && let Err(error) = lock.leave(self.lock.left())
         {
             tracing::debug!(%error, "an edit of the state file may be taken for an old one");
         }

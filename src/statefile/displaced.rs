@@ -37,29 +37,42 @@ impl Replaced {
     }
 }
 
-/// Puts the finished file `new` in the place of the one at `path`. What was there is kept unless it is one of `left`,
+/// Puts the finished file `new` in the place of the one at `path`, where `found` lay a moment ago. What was there is kept unless it is one of `left`,
 /// which projections have written, or `left` is empty, which knows of none. One of `left` stays under the other's name if
 /// it is to be `spared`; else it is removed.
 ///
 /// Where names can be exchanged this is one step: what was saved over the old file a moment ago is what is looked at.
 /// The old file is removed and not renamed over, so that what of it had not reached the disk never will: ext4 would write
 /// the new one out at once, which the next commit would wait for.
-pub fn replace(new: &Path, path: &Path, left: &[FileIdentity], spared: bool) -> io::Result<Replaced> {
+pub fn replace(
+    new: &Path,
+    path: &Path,
+    found: Option<FileIdentity>,
+    left: &[FileIdentity],
+    spared: bool,
+) -> io::Result<Replaced> {
     let done = |()| Replaced::default();
+    let is_ours = |file: &FileIdentity| left.is_empty() || left.contains(file);
+    let mut found = found.filter(|found| left.contains(found));
     loop {
-        let Some(metadata) = metadata(path)? else {
-            match renameat_with(CWD, new, CWD, path, RenameFlags::NOREPLACE) {
-                Ok(()) => return Ok(Replaced::default()),
-                Err(Errno::EXIST) => continue,
-                Err(_) => return fs::rename(new, path).map(done),
+        let old = match found.take() {
+            Some(old) => old,
+            None => {
+                let Some(metadata) = metadata(path)? else {
+                    match renameat_with(CWD, new, CWD, path, RenameFlags::NOREPLACE) {
+                        Ok(()) => return Ok(Replaced::default()),
+                        Err(Errno::EXIST) => continue,
+                        Err(_) => return fs::rename(new, path).map(done),
+                    }
+                };
+                let old = FileIdentity::from(&metadata);
+                // What cannot be removed like a file is only ever moved.
+                if metadata.is_dir() && is_ours(&old) {
+                    return fs::rename(new, path).map(done);
+                }
+                old
             }
         };
-        let old = FileIdentity::from(&metadata);
-        let is_ours = |file: &FileIdentity| left.is_empty() || left.contains(file);
-        // What cannot be removed like a file is only ever moved.
-        if metadata.is_dir() && is_ours(&old) {
-            return fs::rename(new, path).map(done);
-        }
         match renameat_with(CWD, new, CWD, path, RenameFlags::EXCHANGE) {
             Ok(()) => {
                 let displaced = identity(new)?;

@@ -185,7 +185,7 @@ impl Projection {
                 // Only now: what nobody knows there is taken for somebody's.
                 fs::rename(&file.path, &spare)?;
             }
-            Ok((identity, displaced::replace(&spare, &self.dir.join(FILE_NAME), &left.files, spared)?))
+            Ok((identity, displaced::replace(&spare, &self.dir.join(FILE_NAME), found, &left.files, spared)?))
         });
         match placed {
             Ok((identity, replaced)) => {

@@ -193,13 +193,17 @@ impl Writer {
 
     /// `here` says that nothing else is to be done until the round is over.
     fn begin(&mut self, here: bool) {
-        if self.tell_shown() {
+        // What this process has just appended only others could have shown.
+        let is_settled = self.board.as_ref().is_none_or(Board::is_settled);
+        let may_be_shown = is_settled || self.rounds.has_company || self.rounds.waits_since.is_some();
+        if may_be_shown && self.tell_shown() {
             return;
         }
         let Some(board) = &self.board else { return self.rounds.owed = None };
         match board.lock.try_acquire_state_file() {
             Ok(true) => self.hold_round(here),
-            Ok(false) => self.wait_for_turn(),
+            Ok(false) if may_be_shown || !self.tell_shown() => self.wait_for_turn(),
+            Ok(false) => {}
             Err(error) => self.go_without(&error.to_string()),
         }
     }
@@ -228,6 +232,10 @@ impl Writer {
         let Some(board) = &mut self.board else { return };
         drop(board.lock.sign_state_file(self.participant.pid));
         let seq = board.state.seq();
+        if !self.rounds.has_company {
+            // Others append to the page that would be on its way.
+            board.hasten();
+        }
         let log = board.log().filter(|_| !here && !board.is_settled());
         let syncer = log.and_then(|log| Some((self.syncer()?, log)));
         match syncer {
@@ -238,10 +246,6 @@ impl Writer {
             }
             None => {
                 let Some(board) = &mut self.board else { return };
-                if !self.rounds.has_company {
-                    // Others append to the page that would be on its way.
-                    board.hasten();
-                }
                 let prepared = board.prepare_show();
                 let settled = board.settle_to(seq);
                 self.end_settled(Round { seq, prepared }, settled);
@@ -319,7 +323,11 @@ impl Writer {
 
     fn end_settled(&mut self, Round { seq, prepared }: Round, settled: Result<(), BoardError>) {
         let Some(board) = &mut self.board else { return };
-        let verified = board.lock.verify();
+        let found = board.found();
+        let has_left = |prepared: &Unplaced| found.is_some_and(|found| prepared.left().files.contains(&found));
+        // Beside the file that was left the others are, too, or the next call misses them.
+        let is_in_place = matches!(&prepared, Ok(Some(prepared)) if has_left(prepared));
+        let verified = if is_in_place { Ok(()) } else { board.lock.verify() };
         if settled.is_err() || verified.is_err() {
             if let Ok(Some(prepared)) = prepared {
                 board.give_up(prepared);
@@ -335,7 +343,7 @@ impl Writer {
             return self.conclude(seq, settled, None);
         }
         let (warning, shown) = match prepared {
-            Ok(Some(prepared)) => board.show(prepared),
+            Ok(Some(prepared)) => board.show(prepared, found),
             Ok(None) => (None, Ok(())),
             Err(error) => (None, Err(error)),
         };
