@@ -200,7 +200,8 @@ impl Board {
         let_the_living_rebuild(dir);
         let lock = BoardLock::open(dir)?;
         acquire(&lock)?;
-        let made = match Self::exists(dir) {
+        let shown = statefile::seq_of(dir).ok().flatten().map_or(0, |shown| shown.seq);
+        let made = match Self::exists(dir) || SqliteJournal::finish_remake(dir, shown)? {
             true => Ok(None),
             false => Self::begin(dir, author, board_id),
         };

@@ -324,6 +324,34 @@ fn journal_of_which_only_the_events_are_sound_is_made_anew_from_them() {
 }
 
 #[test]
+fn journal_that_was_being_made_anew_when_the_process_died_is_gone_on_with() {
+    let board = three_tasks();
+    board.cli_ok("create_task", json!({"description": "d", "id": "task-4", "idempotency_key": "k"}));
+    let events = board.events();
+    sql(&board, "INSERT INTO archived_keys SELECT *, zeroblob(32) FROM events WHERE seq = 5");
+    let mut dying = board.command();
+    let died = board.finish(dying.args(["call", "get_status", "{}"]).env("CALLBOARD_FAILPOINT", "remade"));
+    assert!(died.status.code().is_none(), "{}{}", died.stdout, died.stderr);
+    assert!(!board.file("journal.db").exists());
+    create(&board, "task-5");
+    assert_eq!(board.events()[..events.len()], events, "with its history");
+    assert_eq!(board.tasks().len(), 5);
+    board.assert_file_is_the_replay();
+    assert!(doctor(&board, &[]).status.success());
+}
+
+#[test]
+fn copy_of_a_journal_that_has_gone_on_since_is_not_gone_on_with() {
+    let board = three_tasks();
+    fs::copy(board.file("journal.db"), board.file("journal.db.remade")).unwrap();
+    create(&board, "task-4");
+    fs::remove_file(board.file("journal.db")).unwrap();
+    create(&board, "task-5");
+    assert_eq!(board.tasks().len(), 5);
+    board.assert_file_is_the_replay();
+}
+
+#[test]
 fn state_file_of_a_history_that_the_board_has_not_gone_on_with_is_kept_and_not_used() {
     let board = three_tasks();
     let names = ["journal.db", "journal.db-wal", STATE_FILE];

@@ -12,6 +12,7 @@ use super::{
     FILE_NAME, SqliteJournal, begin, beside, close_alone, compaction, connect, head, initialise, insert, put_in_place,
     read_link, runs, take_log_in_at_end,
 };
+use crate::failpoint;
 use crate::journal::chain::{Hash, Link, damaged};
 use crate::journal::{BatchId, Journal, JournalError};
 use crate::state::event::Recorded;
@@ -20,6 +21,8 @@ use crate::state::limit::KEYS_REMEMBERED;
 const REINSTATE: &str = "DELETE FROM meta WHERE key = 'superseded'";
 /// Events read in one go.
 const READ_AT_ONCE: usize = 4_096;
+/// A whole copy of a journal that is about to be set aside.
+const REMADE: &str = "journal.db.remade";
 
 impl SqliteJournal {
     /// Hands out the events after `after`, each verified, up to the first that is not sound or not wanted. Answers why no
@@ -96,10 +99,30 @@ impl SqliteJournal {
         extend(&mut copy, self.root(), &self)?;
         close_alone(copy)?;
         fs::File::open(&unfinished)?.sync_all()?;
+        let remade = dir.join(REMADE);
+        fs::rename(&unfinished, &remade)?;
+        fs::File::open(dir)?.sync_all()?;
         self.abandon();
         let aside = set_aside(dir)?;
-        put_in_place(&unfinished, dir)?;
+        failpoint::hit("remade")?;
+        put_in_place(&remade, dir)?;
         Ok(aside)
+    }
+
+    /// Goes on where a process died that had set the journal aside: puts its copy in the place, unless that lacks events up to
+    /// `seq`, and is therefore from before. Answers whether there is a journal now. The caller holds the board's lock.
+    pub fn finish_remake(dir: &Path, seq: u64) -> Result<bool, JournalError> {
+        let remade = dir.join(REMADE);
+        if fs::symlink_metadata(&remade).is_err() {
+            return Ok(false);
+        }
+        let (copy, _) = connect(&remade)?;
+        let is_newest = head(&copy, Link::ROOT)?.seq >= seq;
+        close_alone(copy)?;
+        if is_newest {
+            put_in_place(&remade, dir)?;
+        }
+        Ok(is_newest)
     }
 
     /// Takes on this journal, which was deleted: from here on nobody appends to it, and `by` alone makes another of it.
