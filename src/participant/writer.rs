@@ -712,6 +712,7 @@ impl Writer {
     fn commit(&mut self, here: bool) {
         let mut answers = Answers::new();
         let committed = self.commit_batch(&mut answers);
+        self.hasten();
         self.metrics.committed(answers.len());
         self.report_in(&mut answers);
         self.failed_at = committed.is_err().then(Instant::now);

@@ -126,6 +126,17 @@ impl Writer {
         self.feed.publish(events, seq);
     }
 
+    /// What was appended is for the next round, which begins in a moment unless one is under way. Where others append it
+    /// would be to the page that is on its way.
+    pub(super) fn hasten(&self) {
+        if let Some(board) = &self.board
+            && !self.rounds.is_under_way()
+            && !self.rounds.has_company
+        {
+            board.hasten();
+        }
+    }
+
     /// Begins a round if one is owed and none is under way.
     pub(super) fn advance(&mut self) {
         if !self.rounds.is_under_way() && self.rounds.is_owed() {
@@ -232,10 +243,6 @@ impl Writer {
         let Some(board) = &mut self.board else { return };
         drop(board.lock.sign_state_file(self.participant.pid));
         let seq = board.state.seq();
-        if !self.rounds.has_company {
-            // Others append to the page that would be on its way.
-            board.hasten();
-        }
         let log = board.log().filter(|_| !here && !board.is_settled());
         let syncer = log.and_then(|log| Some((self.syncer()?, log)));
         match syncer {
