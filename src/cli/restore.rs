@@ -229,13 +229,14 @@ fn unwritten(error: io::Error, dir: &Path, bytes: usize) -> anyhow::Error {
 
 /// What is put back of a board that was moved aside, in this order, and moved aside in the opposite one: so at no step a part
 /// is taken for the whole.
-const MOVED: [&str; 6] = [
+const MOVED: [&str; 7] = [
     sqlite::LOG_NAME,
     sqlite::FILE_NAME,
     "journal.db-shm",
     statefile::FILE_NAME,
     statefile::SPARE,
     snapshots::DIRECTORY,
+    sqlite::REMADE,
 ];
 
 /// Where a restore that was ended before it put another in its place has moved the board to.

@@ -40,7 +40,7 @@ use crate::state::event::Recorded;
 use crate::state::run::rows::Rows;
 pub use compaction::{BLOCK, Block};
 use room::Room;
-pub use salvage::set_aside;
+pub use salvage::{REMADE, set_aside};
 
 pub const FILE_NAME: &str = "journal.db";
 pub const LOG_NAME: &str = "journal.db-wal";
@@ -633,7 +633,10 @@ fn put_in_place(unfinished: &Path, dir: &Path) -> Result<SqliteJournal, JournalE
     set_orphans_aside(dir)?;
     let (identity, path) = (identity_of(unfinished)?, dir.join(FILE_NAME));
     if let Err(error) = rename_to_nothing(unfinished, &path) {
-        remove_database(unfinished)?;
+        // Else it may be the only copy.
+        if matches!(error, JournalError::Exists { .. }) {
+            remove_database(unfinished)?;
+        }
         return Err(error);
     }
     fs::File::open(dir)?.sync_all()?;

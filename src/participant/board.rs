@@ -200,8 +200,7 @@ impl Board {
         let_the_living_rebuild(dir);
         let lock = BoardLock::open(dir)?;
         acquire(&lock)?;
-        let shown = statefile::seq_of(dir).ok().flatten().map_or(0, |shown| shown.seq);
-        let made = match Self::exists(dir) || SqliteJournal::finish_remake(dir, shown)? {
+        let made = match Self::exists(dir) || is_remade(dir)? {
             true => Ok(None),
             false => Self::begin(dir, author, board_id),
         };
@@ -448,6 +447,14 @@ impl Board {
         }
     }
 
+    /// Whether the files that were verified when the call began are still there, beside a state file that is the one that was
+    /// left. What only has another name by now the next call misses.
+    pub fn verify_again(&self, found: Option<FileIdentity>, left: &Left) -> Result<(), DirectoryError> {
+        let is_left = found.is_some_and(|found| left.files.contains(&found));
+        let is_deleted = || self.lock.is_deleted() || self.log().is_some_and(|log| directory::is_deleted(&log));
+        if is_left && !is_deleted() { Ok(()) } else { self.lock.verify() }
+    }
+
     /// The file in the state file's place.
     pub fn found(&self) -> Option<FileIdentity> {
         FileIdentity::of(&self.dir).ok().flatten()
@@ -678,6 +685,14 @@ pub fn before_first_write(dir: &Path) -> Result<State, BoardError> {
             let unsound = || nothing_sound(dir, format!("no journal, no sound snapshot, and {of_file}"));
             newest.map(|(document, _)| State::from_document(document)).ok_or_else(unsound)
         }
+    }
+}
+
+/// A journal was being made anew when the process died that did so; the state file was written before.
+fn is_remade(dir: &Path) -> Result<bool, BoardError> {
+    match statefile::seq_of(dir) {
+        Ok(Some(shown)) => Ok(SqliteJournal::finish_remake(dir, &shown.board_id, shown.seq)?),
+        _ => Ok(false),
     }
 }
 

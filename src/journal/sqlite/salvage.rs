@@ -22,7 +22,7 @@ const REINSTATE: &str = "DELETE FROM meta WHERE key = 'superseded'";
 /// Events read in one go.
 const READ_AT_ONCE: usize = 4_096;
 /// A whole copy of a journal that is about to be set aside.
-const REMADE: &str = "journal.db.remade";
+pub const REMADE: &str = "journal.db.remade";
 
 impl SqliteJournal {
     /// Hands out the events after `after`, each verified, up to the first that is not sound or not wanted. Answers why no
@@ -109,15 +109,17 @@ impl SqliteJournal {
         Ok(aside)
     }
 
-    /// Goes on where a process died that had set the journal aside: puts its copy in the place, unless that lacks events up to
-    /// `seq`, and is therefore from before. Answers whether there is a journal now. The caller holds the board's lock.
-    pub fn finish_remake(dir: &Path, seq: u64) -> Result<bool, JournalError> {
+    /// Goes on where a process died that had set the journal aside: puts its copy in the place, if that is of this board and
+    /// has the events up to `seq`, and is therefore not from before. Answers whether there is a journal now. The caller holds
+    /// the board's lock.
+    pub fn finish_remake(dir: &Path, board_id: &str, seq: u64) -> Result<bool, JournalError> {
         let remade = dir.join(REMADE);
         if fs::symlink_metadata(&remade).is_err() {
             return Ok(false);
         }
         let (copy, _) = connect(&remade)?;
-        let is_newest = head(&copy, Link::ROOT)?.seq >= seq;
+        let of: String = copy.query_row("SELECT value FROM meta WHERE key = 'board_id'", [], |row| row.get(0))?;
+        let is_newest = of == board_id && head(&copy, Link::ROOT)?.seq >= seq;
         close_alone(copy)?;
         if is_newest {
             put_in_place(&remade, dir)?;

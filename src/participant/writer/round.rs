@@ -331,10 +331,10 @@ impl Writer {
     fn end_settled(&mut self, Round { seq, prepared }: Round, settled: Result<(), BoardError>) {
         let Some(board) = &mut self.board else { return };
         let found = board.found();
-        let has_left = |prepared: &Unplaced| found.is_some_and(|found| prepared.left().files.contains(&found));
-        // Beside the file that was left the others are, too, or the next call misses them.
-        let is_in_place = matches!(&prepared, Ok(Some(prepared)) if has_left(prepared));
-        let verified = if is_in_place { Ok(()) } else { board.lock.verify() };
+        let verified = match &prepared {
+            Ok(Some(prepared)) => board.verify_again(found, prepared.left()),
+            _ => board.lock.verify(),
+        };
         if settled.is_err() || verified.is_err() {
             if let Ok(Some(prepared)) = prepared {
                 board.give_up(prepared);
