@@ -37,9 +37,9 @@ impl Replaced {
     }
 }
 
-/// Puts the finished file `new` in the place of the one at `path`, where `found` lay a moment ago. What was there is kept unless it is one of `left`,
-/// which projections have written, or `left` is empty, which knows of none. One of `left` stays under the other's name if
-/// it is to be `spared`; else it is removed.
+/// Puts the finished file `new` in the place of the one at `path`, where `found` lay a moment ago. What was there is kept
+/// unless it is one of `left`, which projections have written, or `left` is empty, which knows of none. One of `left` stays
+/// under the other's name if it is to be `spared`; else it is removed.
 ///
 /// Where names can be exchanged this is one step: what was saved over the old file a moment ago is what is looked at.
 /// The old file is removed and not renamed over, so that what of it had not reached the disk never will: ext4 would write
@@ -55,24 +55,19 @@ pub fn replace(
     let is_ours = |file: &FileIdentity| left.is_empty() || left.contains(file);
     let mut found = found.filter(|found| left.contains(found));
     loop {
-        let old = match found.take() {
-            Some(old) => old,
-            None => {
-                let Some(metadata) = metadata(path)? else {
-                    match renameat_with(CWD, new, CWD, path, RenameFlags::NOREPLACE) {
-                        Ok(()) => return Ok(Replaced::default()),
-                        Err(Errno::EXIST) => continue,
-                        Err(_) => return fs::rename(new, path).map(done),
-                    }
-                };
-                let old = FileIdentity::from(&metadata);
-                // What cannot be removed like a file is only ever moved.
-                if metadata.is_dir() && is_ours(&old) {
-                    return fs::rename(new, path).map(done);
+        if found.take().is_none() {
+            let Some(metadata) = metadata(path)? else {
+                match renameat_with(CWD, new, CWD, path, RenameFlags::NOREPLACE) {
+                    Ok(()) => return Ok(Replaced::default()),
+                    Err(Errno::EXIST) => continue,
+                    Err(_) => return fs::rename(new, path).map(done),
                 }
-                old
+            };
+            // What cannot be removed like a file is only ever moved.
+            if metadata.is_dir() && is_ours(&FileIdentity::from(&metadata)) {
+                return fs::rename(new, path).map(done);
             }
-        };
+        }
         match renameat_with(CWD, new, CWD, path, RenameFlags::EXCHANGE) {
             Ok(()) => {
                 let displaced = identity(new)?;
@@ -86,10 +81,13 @@ pub fn replace(
             Err(Errno::NOENT) => {
                 fs::symlink_metadata(new)?;
             }
-            // A file system or system without the call.
+            // A file system or system without the call, where what was found may have been saved over since.
             Err(error) => {
                 let renamed_only = matches!(error, Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP);
-                let kept = if is_ours(&old) { None } else { Some(keep(path, path)?) };
+                let kept = match identity(path)? {
+                    Some(old) if !is_ours(&old) => Some(keep(path, path)?),
+                    _ => None,
+                };
                 fs::rename(new, path)?;
                 return Ok(Replaced { kept, renamed_only });
             }
