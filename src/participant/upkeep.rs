@@ -28,10 +28,36 @@ pub struct Upkeep {
     journal_at_snapshot: Option<u64>,
     /// What had passed through the journal when its size was looked at.
     looked_at: Option<u64>,
+    backlog: Backlog,
+}
+
+/// Old events that are still to be archived.
+#[derive(Default)]
+struct Backlog {
     /// Before this event nothing more is to be archived.
-    archive_at: u64,
-    /// When that event had come.
-    archive_looked_at: Option<Instant>,
+    next_at: u64,
+    /// When the last look was.
+    looked_at: Option<Instant>,
+    /// There was something to archive.
+    waits: bool,
+}
+
+impl Backlog {
+    /// Whether it is worth a look.
+    fn may_be_due(&self, seq: u64, now: Instant) -> bool {
+        let is_quiet = || self.looked_at.is_none_or(|before| now - before >= BUSY);
+        seq >= self.next_at || self.waits && is_quiet()
+    }
+
+    /// Whether to archive now, at event `seq`: there is a block from `due_at` on. `may_wait` says that this process will look
+    /// again.
+    fn is_due(&mut self, seq: u64, due_at: u64, may_wait: bool, now: Instant) -> bool {
+        // When it is due: again when one more block is.
+        self.next_at = if seq < due_at { due_at } else { seq + BLOCK };
+        let is_busy = self.looked_at.replace(now).is_some_and(|before| now - before < BUSY);
+        self.waits = seq >= due_at && is_busy && may_wait && seq < due_at + WAIT_AT_MOST;
+        seq >= due_at && !self.waits
+    }
 }
 
 impl Upkeep {
@@ -69,18 +95,15 @@ impl Upkeep {
 
     fn archive_if_long(&mut self, board: &Board, stay: Stay) {
         let seq = board.state.seq();
-        if seq < self.archive_at {
+        let now = Instant::now();
+        if !self.backlog.may_be_due(seq, now) {
             return;
         }
         let due_at = match board.archives_at() {
             Ok(due_at) => due_at,
             Err(error) => return tracing::warn!(%error, "whether the journal is long could not be seen"),
         };
-        // When it is due: again when one more block is.
-        self.archive_at = if seq < due_at { due_at } else { seq + BLOCK };
-        let before = self.archive_looked_at.replace(Instant::now());
-        let is_busy = before.is_some_and(|before| before.elapsed() < BUSY) && stay != Stay::Brief;
-        if seq < due_at || is_busy && seq < due_at + WAIT_AT_MOST {
+        if !self.backlog.is_due(seq, due_at, stay != Stay::Brief, now) {
             return;
         }
         let (dir, lock) = (board.dir().to_owned(), board.lock.another());
@@ -117,5 +140,45 @@ fn beside(name: &str, stay: Stay, work: impl FnOnce() + Send + 'static) {
             // Without a thread it is due again later.
             drop(thread::Builder::new().name(name.to_owned()).spawn(work));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of looks at every event, `apart` from each other: those at which blocks are archived, down to what stays.
+    fn archived_at(apart: Duration, may_wait: bool, events: u64) -> Vec<u64> {
+        let (mut backlog, mut now, mut due_at, mut archived) = (Backlog::default(), Instant::now(), 1_000, Vec::new());
+        for seq in 1..=events {
+            now += apart;
+            if backlog.may_be_due(seq, now) && backlog.is_due(seq, due_at, may_wait, now) {
+                archived.push(seq);
+                due_at += ((seq - due_at) / BLOCK + 1) * BLOCK;
+            }
+        }
+        archived
+    }
+
+    #[test]
+    fn old_events_wait_while_many_come_but_not_for_ever() {
+        let micros = Duration::from_micros(50);
+        let busy = archived_at(micros, true, 40_000);
+        let gaps: Vec<_> = [1_000].iter().chain(&busy).zip(&busy).map(|(before, at)| at - before).collect();
+        assert!(gaps.iter().all(|gap| (WAIT_AT_MOST..=WAIT_AT_MOST + BLOCK).contains(gap)), "{busy:?}");
+        assert_eq!(busy.len(), 2);
+        let by_the_block: Vec<_> = (0..4).map(|block| 1_000 + block * BLOCK).collect();
+        assert_eq!(archived_at(Duration::from_secs(1), true, 2_600), by_the_block, "a quiet board");
+        assert_eq!(archived_at(micros, false, 2_600), by_the_block, "who ends with the call looks once");
+    }
+
+    #[test]
+    fn what_has_waited_is_archived_with_the_first_call_behind_a_busy_time() {
+        let (mut backlog, start) = (Backlog::default(), Instant::now());
+        for seq in 1..=3_000 {
+            assert!(!(backlog.may_be_due(seq, start) && backlog.is_due(seq, 1_000, true, start)), "{seq}");
+        }
+        assert!(!backlog.may_be_due(3_001, start));
+        assert!(backlog.may_be_due(3_001, start + BUSY) && backlog.is_due(3_001, 1_000, true, start + BUSY));
     }
 }
