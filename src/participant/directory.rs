@@ -588,3 +588,22 @@ fn presence_file(dir: &Path, participant: &str) -> Option<PathBuf> {
     let is_name = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_alphanumeric());
     is_name.then(|| dir.join(RUN).join(participant))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deleted_lock_is_seen_without_looking_for_its_name() {
+        for name in LOCKS {
+            let place = tempfile::tempdir().expect("a temporary directory");
+            let dir = place.path().join("board");
+            prepare(&dir).expect("a directory");
+            let lock = BoardLock::open(&dir).expect("its locks");
+            assert!(!lock.is_deleted());
+            std::fs::remove_file(dir.join(name)).expect("the lock's file");
+            assert!(lock.is_deleted(), "{name}");
+            assert!(matches!(lock.verify(), Err(DirectoryError::Replaced { .. })), "{name}");
+        }
+    }
+}
