@@ -688,11 +688,13 @@ pub fn before_first_write(dir: &Path) -> Result<State, BoardError> {
     }
 }
 
-/// A journal was being made anew when the process died that did so; the state file was written before.
+/// A journal was being made anew when the process died that did so; the state file was written before. A copy that is damaged,
+/// too, is none.
 fn is_remade(dir: &Path) -> Result<bool, BoardError> {
-    match statefile::seq_of(dir) {
-        Ok(Some(shown)) => Ok(SqliteJournal::finish_remake(dir, &shown.board_id, shown.seq)?),
-        _ => Ok(false),
+    let Ok(Some(shown)) = statefile::seq_of(dir) else { return Ok(false) };
+    match SqliteJournal::finish_remake(dir, &shown.board_id, shown.seq) {
+        Err(error) if error.is_damage() => Ok(false),
+        finished => Ok(finished?),
     }
 }
 

@@ -341,14 +341,19 @@ fn journal_that_was_being_made_anew_when_the_process_died_is_gone_on_with() {
 }
 
 #[test]
-fn copy_of_a_journal_that_has_gone_on_since_is_not_gone_on_with() {
-    let board = three_tasks();
-    fs::copy(board.file("journal.db"), board.file("journal.db.remade")).unwrap();
-    create(&board, "task-4");
-    fs::remove_file(board.file("journal.db")).unwrap();
-    create(&board, "task-5");
-    assert_eq!(board.tasks().len(), 5);
-    board.assert_file_is_the_replay();
+fn copy_of_a_journal_that_is_older_or_damaged_is_not_gone_on_with() {
+    for is_damaged in [false, true] {
+        let board = three_tasks();
+        fs::copy(board.file("journal.db"), board.file("journal.db.remade")).unwrap();
+        if is_damaged {
+            fs::write(board.file("journal.db.remade"), "no database").unwrap();
+        }
+        create(&board, "task-4");
+        fs::remove_file(board.file("journal.db")).unwrap();
+        create(&board, "task-5");
+        assert_eq!(board.tasks().len(), 5);
+        board.assert_file_is_the_replay();
+    }
 }
 
 #[test]

@@ -27,6 +27,7 @@ pub const REPLACE: Key = Key::new(PART, "write the whole state file, fsync, rena
 /// A file that is larger than this is written but a few times a round.
 const LARGE: usize = 1 << 20;
 const FEW: usize = 3;
+
 pub struct Calibration {
     rows: Rows,
     journal: SqliteJournal,
