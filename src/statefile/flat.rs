@@ -42,6 +42,7 @@
 //! that is older than the file it began with: its first commit copies.
 
 mod books;
+mod first_part;
 pub mod layout;
 
 use std::fs::File;

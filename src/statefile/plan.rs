@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::fragment::sum_of;
+use super::rendering::Rendering;
 use crate::state::document::Board;
 
 #[derive(Debug)]
@@ -51,8 +52,8 @@ impl Plan {
     }
 
     /// The numbers of the board whose plan this is, without those of its entities.
-    pub fn sum_with(&self, short: &Board) -> io::Result<u128> {
-        Ok(sum_of("board", "", short)?.wrapping_add(self.sum))
+    pub fn sum_with(&self, short: &Rendering) -> u128 {
+        short.sum("board", "").wrapping_add(self.sum)
     }
 }
 
@@ -83,5 +84,5 @@ pub fn short(board: &Board) -> Board {
 }
 
 pub fn sum_of_board(board: &Board) -> io::Result<u128> {
-    Plan::of(board)?.sum_with(&short(board))
+    Ok(Plan::of(board)?.sum_with(&Rendering::of(&short(board))?))
 }

@@ -23,6 +23,11 @@ impl Rendering {
         Ok(Self { compact })
     }
 
+    /// Of compact JSON.
+    pub fn of_compact(json: String) -> Self {
+        Self { compact: json.into_bytes() }
+    }
+
     /// The number of the entity that `section` has under `key`.
     pub fn sum(&self, section: &str, key: &str) -> u128 {
         let mut digest = Sha256::new();

@@ -6,6 +6,7 @@ use std::io;
 use super::fragment::{Section, Shape};
 use super::hex;
 use super::plan::{Plan, short};
+use super::rendering::Rendering;
 use crate::state::State;
 use crate::state::agent::{Agent, Discovery, Participant};
 use crate::state::document::Retired;
@@ -56,7 +57,7 @@ impl Whole {
 
     pub fn render(&mut self, state: &State) -> io::Result<&[u8]> {
         let plan = Plan::known_or_of(self.plan.take(), state.board())?;
-        let of_board = plan.sum_with(&short(state.board()))?;
+        let of_board = plan.sum_with(&Rendering::of(&short(state.board()))?);
         self.plan = Some(plan);
         let text = &mut self.text;
         text.clear();

@@ -8,14 +8,14 @@ use std::os::unix::fs::FileExt;
 
 use foldhash::{HashMap, HashMapExt};
 
+use super::first_part::FirstPart;
 use super::layout::{self, FIELDS, FIRST, Field, Found, Layout, NEXT, ORDER, Span};
 use super::{Header, boot};
 use crate::state::State;
 use crate::state::changed::{Change, Entity};
 use crate::state::document::Board;
 use crate::statefile::fragment::sum_of;
-use crate::statefile::hex;
-use crate::statefile::plan::{Plan, short};
+use crate::statefile::plan::Plan;
 use crate::statefile::rendering::Rendering;
 
 /// Slots are this many bytes long, or a multiple of it.
@@ -47,6 +47,7 @@ type Place = (Field, u32);
 pub struct Books {
     layout: Option<Layout>,
     plan: Option<Plan>,
+    first_part: Option<FirstPart>,
     /// The layout that was written last.
     laid_out: Option<LaidOut>,
     slots: [Slots; FIELDS.len()],
@@ -66,10 +67,11 @@ pub struct Books {
 
 /// A layout as the file shows it, and its number in the checksum. Most commits leave it as it is.
 #[derive(Debug)]
-struct LaidOut {
+#[cfg_attr(test, derive(Default))]
+pub struct LaidOut {
     layout: Layout,
-    text: String,
-    sum: u128,
+    pub text: String,
+    pub sum: u128,
 }
 
 #[derive(Debug, Default)]
@@ -369,9 +371,10 @@ impl Books {
             Some(known) => known,
             None => LaidOut::of(&layout)?,
         };
-        let (head, checksum) = head(state.board(), &plan, &laid_out, self.total)?;
-        (self.plan, self.laid_out) = (Some(plan), Some(laid_out));
-        let head = filled(head, layout.head);
+        let first_part = FirstPart::known_or_of(self.first_part.take(), state.board())?;
+        let (text, checksum) = first_part.text(state.board(), &plan, &laid_out, self.total)?;
+        (self.plan, self.laid_out, self.first_part) = (Some(plan), Some(laid_out), Some(first_part));
+        let head = filled(text, layout.head);
         let (board_id, seq) = (state.board().board_id.clone(), state.seq());
         let header = Header { board_id, seq, checksum, layout: layout.clone() };
         self.layout = Some(layout);
@@ -484,8 +487,9 @@ impl Books {
             workflows: anywhere,
             tasks: anywhere,
         };
+        let first_part = FirstPart::of(state.board())?;
         // With numbers as long as they can be.
-        layout.head = grained(head(state.board(), &plan, &LaidOut::of(&layout)?, 0)?.0.len() + HEAD_ROOM);
+        layout.head = grained(first_part.text(state.board(), &plan, &LaidOut::of(&layout)?, 0)?.0.len() + HEAD_ROOM);
         let mut books = Self { known_after: state.seq(), ..Self::default() };
         let mut text = vec![b' '; usize::try_from(layout.head).map_err(io::Error::other)?];
         text.extend(filled(plan_text, layout.plan).unwrap_or_default());
@@ -522,10 +526,10 @@ impl Books {
             }
             text.extend_from_slice(field.closing().as_bytes());
         }
-        let head = filled(head(state.board(), &plan, &LaidOut::of(&layout)?, books.total)?.0, layout.head);
-        let head = head.ok_or_else(|| io::Error::other("the first fields have no room"))?;
-        text[..head.len()].copy_from_slice(&head);
-        (books.layout, books.plan) = (Some(layout), Some(plan));
+        let first = filled(first_part.text(state.board(), &plan, &LaidOut::of(&layout)?, books.total)?.0, layout.head);
+        let first = first.ok_or_else(|| io::Error::other("the first fields have no room"))?;
+        text[..first.len()].copy_from_slice(&first);
+        (books.layout, books.plan, books.first_part) = (Some(layout), Some(plan), Some(first_part));
         Ok((books, text))
     }
 
@@ -742,24 +746,6 @@ fn set_span(layout: &mut Layout, field: Field, span: Span) {
         Field::Tasks => layout.tasks = span,
         Field::Workflows => layout.workflows = span,
     }
-}
-
-/// The first part: all fields of the board but the long ones; and the checksum in it.
-fn head(board: &Board, plan: &Plan, laid_out: &LaidOut, entities: u128) -> io::Result<(Vec<u8>, String)> {
-    let short = short(board);
-    // A line break in the text is never inside a string, so these are the fields.
-    let mut text = serde_json::to_string_pretty(&short)?;
-    for long in ["\n  \"goal\": \"\",", "\n  \"master_plan\": \"\","] {
-        let start = text.find(long).ok_or_else(|| io::Error::other("the board has no goal and plan"))?;
-        text.drain(start..start + long.len());
-    }
-    let seq = format!("\n  \"seq\": {},", board.seq);
-    let parts = text.split_once(&seq).and_then(|(before, after)| Some((before, after.strip_suffix("\n}")?)));
-    let (before, after) = parts.ok_or_else(|| io::Error::other("the board has no seq"))?;
-    let checksum = hex(entities.wrapping_add(plan.sum_with(&short)?).wrapping_add(laid_out.sum));
-    let layout = &laid_out.text;
-    let head = format!("{before}{seq}\n  \"checksum\": \"{checksum}\",\n  \"layout\": {layout},{after},");
-    Ok((head.into_bytes(), checksum))
 }
 
 fn read_slots(field: Field, file: &File, from: u64, to: u64) -> io::Result<Option<Vec<Found>>> {

@@ -113,6 +113,7 @@ impl Field {
 
 /// The `layout` field. Offsets and lengths in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(Default))]
 pub struct Layout {
     /// Of the whole arrangement: within one, slots are only added, and stay where they are.
     pub generation: u64,
