@@ -424,12 +424,14 @@ impl Books {
     pub fn missing(&mut self, base: &Header, state: &State) -> io::Result<Vec<Piece>> {
         let Some(layout) = &self.layout else { return Err(io::Error::other("the layout is not known")) };
         let newer = self.log.iter().rev().take_while(|(seq, _)| *seq > base.seq);
-        let mut places: BTreeSet<Place> = newer.map(|(_, place)| *place).collect();
+        let mut places: Vec<Place> = newer.map(|(_, place)| *place).collect();
         for field in FIELDS {
             let end = base.layout.span(field).end;
             let numbered = self.slots[field as usize].all.iter().enumerate().rev();
             places.extend(numbered.take_while(|(_, slot)| slot.at >= end).map(|(number, _)| (field, number as u32)));
         }
+        places.sort_unstable();
+        places.dedup();
         let mut pieces: Vec<Piece> = Vec::new();
         if let Some(plan) = self.plan.as_ref().filter(|_| state.plan_seq() > base.seq) {
             let part = |text: &[u8], length| {
@@ -498,6 +500,8 @@ impl Books {
         let Some(tasks) = books.fill(Field::Tasks, state, &mut layout, before)? else {
             return Self::arrange(state, None);
         };
+        // All of it, as far as that is known; to move it later costs more than to write it.
+        text.reserve(tasks.len() + tasks.len() / 2);
         for field in FIELDS {
             text.extend_from_slice(field.opening().as_bytes());
             let start = text.len() as u64;
