@@ -97,12 +97,13 @@ struct Unfinished {
 }
 
 impl Unfinished {
-    /// Its first byte makes the file valid.
+    /// Its first byte makes the file valid. It is looked at before the lease ends: who has waited to open it may write at once.
     fn finish(&self) -> io::Result<FileIdentity> {
         failpoint::hit("slots-written")?;
         self.file.write_all_at(&self.head, 0)?;
+        let identity = FileIdentity::from(&self.file.metadata()?);
         lease::give_back(&self.file);
-        Ok(FileIdentity::from(&self.file.metadata()?))
+        Ok(identity)
     }
 }
 
