@@ -422,8 +422,8 @@ impl Board {
     }
 
     /// Whether the state file shows, or was to show, what this process does not know.
-    pub fn is_overtaken(&self) -> bool {
-        self.lock.left().seq > self.state.seq()
+    pub fn is_overtaken(&self, left: &Left) -> bool {
+        left.seq > self.state.seq()
     }
 
     /// Brings the state file to the head, if it is behind.
@@ -438,9 +438,9 @@ impl Board {
     }
 
     /// Writes the file that is to show the state as it is now, unless the one in its place does. The caller holds the state
-    /// file's lock until it is placed or given up.
-    pub fn prepare_show(&mut self) -> io::Result<Option<Unplaced>> {
-        let (found, left) = (FileIdentity::of(&self.dir)?, self.lock.left());
+    /// file's lock until it is placed or given up, and has read what was `left`.
+    pub fn prepare_show(&mut self, left: Left) -> io::Result<Option<Unplaced>> {
+        let found = FileIdentity::of(&self.dir)?;
         match found.and_then(|found| self.projection.shows(&found).or_else(|| left.shows(&found))) {
             Some(shown) if shown >= self.state.seq() => Ok(None),
             _ => self.projection.prepare(&mut self.state, found, left).map(Some),

@@ -236,7 +236,10 @@ impl Writer {
     /// With the state file's lock.
     fn hold_round(&mut self, here: bool) {
         self.rounds.waits_since = None;
-        if self.rounds.has_company || self.board.as_ref().is_some_and(Board::is_overtaken) {
+        let Some(board) = &self.board else { return };
+        // To which nobody adds as long as this process has the lock.
+        let left = board.lock.left();
+        if self.rounds.has_company || board.is_overtaken(&left) {
             self.take_in();
         }
         let here = here || self.rounds.awaits_turn || self.is_alone();
@@ -248,12 +251,12 @@ impl Writer {
         match syncer {
             Some((syncer, log)) => {
                 syncer.sync(log);
-                let prepared = self.board.as_mut().map_or(Ok(None), |board| board.prepare_show());
+                let prepared = self.board.as_mut().map_or(Ok(None), |board| board.prepare_show(left));
                 self.rounds.under_way = Some(Round { seq, prepared });
             }
             None => {
                 let Some(board) = &mut self.board else { return };
-                let prepared = board.prepare_show();
+                let prepared = board.prepare_show(left);
                 let settled = board.settle_to(seq);
                 self.end_settled(Round { seq, prepared }, settled);
             }
