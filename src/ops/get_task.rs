@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -67,5 +69,6 @@ pub fn retired(id: &TaskId, state: &State, call: &Call) -> Result<Task, Refusal>
         Event::TasksRetired { tasks } => tasks,
         _ => Vec::new(),
     });
-    tasks.into_iter().find(|task| task.id == *id).ok_or_else(unknown)
+    let task = tasks.into_iter().find(|task| task.id == *id).ok_or_else(unknown)?;
+    Ok(Arc::unwrap_or_clone(task))
 }

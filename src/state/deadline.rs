@@ -48,7 +48,7 @@ impl State {
         let runs = self.runs().over().filter_map(|ordinal| self.tasks.get(ordinal));
         let runs = runs.take(of_runs.unwrap_or_default()).filter(|task| self.index.dependents(&task.id).is_empty());
         let oldest = oldest.take(of_tasks.unwrap_or_default()).chain(runs);
-        let tasks: Vec<Task> = oldest.map(|task| Task::clone(task)).collect();
+        let tasks: Vec<_> = oldest.cloned().collect();
         (!tasks.is_empty()).then_some(Event::TasksRetired { tasks })
     }
 

@@ -252,7 +252,7 @@ pub enum Event {
     Resumed {},
     /// Finished tasks leave the live state; this event keeps them whole.
     TasksRetired {
-        tasks: Vec<Task>,
+        tasks: Vec<Arc<Task>>,
     },
     /// The plan is this one from here on. What it says as before is not in the event.
     PlanImported {

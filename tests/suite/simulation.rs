@@ -727,7 +727,7 @@ impl Simulation {
         let mut all: BTreeMap<TaskId, Task> = BTreeMap::new();
         for recorded in events {
             if let Event::TasksRetired { tasks } = &recorded.event {
-                all.extend(tasks.iter().map(|task| (task.id.clone(), task.clone())));
+                all.extend(tasks.iter().map(|task| (task.id.clone(), Task::clone(task))));
             }
         }
         all.extend(last.tasks().map(|task| (task.id.clone(), Task::clone(task))));

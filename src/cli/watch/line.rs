@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::cli::print::{Page, Tone, text};
 use crate::state::event::{Event, NewTask, Recorded, TaskChange};
 use crate::state::id::TaskId;
-use crate::state::task::{Place, Task};
+use crate::state::task::Place;
 
 /// Tasks that one line names.
 const NAMED: usize = 5;
@@ -144,7 +144,7 @@ fn told(event: &Event) -> Told {
         Event::ResultsAdded { run_id } => ("told", Tone::Plain, format!("{run_id} of child runs that have ended")),
         Event::RunnerSeen { agent, .. } => ("a runner", Tone::Good, agent.to_string()),
         Event::TasksReset { tasks } => ("reset", Tone::Busy, named(tasks.iter())),
-        Event::TasksRetired { tasks } => ("retired", Tone::Over, named(tasks.iter().map(|task: &Task| &task.id))),
+        Event::TasksRetired { tasks } => ("retired", Tone::Over, named(tasks.iter().map(|task| &task.id))),
         Event::WorkflowSaved(saved) => {
             let at = saved.checkpoint.as_ref().map(|(_, one)| {
                 format!(" {}: {} {}, {}", one.number, one.state.phase, one.state.step, one.state.status)
