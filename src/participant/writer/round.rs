@@ -137,9 +137,11 @@ impl Writer {
         }
     }
 
-    /// Begins a round if one is owed and none is under way.
+    /// Begins a round if one is owed and none is under way, unless it would only be found again that another process's is.
     pub(super) fn advance(&mut self) {
-        if !self.rounds.is_under_way() && self.rounds.is_owed() {
+        let waits_since = self.rounds.waits_since.filter(|_| self.rounds.awaits_turn);
+        let waits = waits_since.is_some_and(|since| since.elapsed() < LOCK_PATIENCE);
+        if !self.rounds.is_under_way() && self.rounds.is_owed() && !waits {
             self.begin(false);
         }
     }
@@ -204,9 +206,9 @@ impl Writer {
 
     /// `here` says that nothing else is to be done until the round is over.
     fn begin(&mut self, here: bool) {
-        // What this process has just appended only others could have shown.
+        // What this process has just appended nobody has had the time to show.
         let is_settled = self.board.as_ref().is_none_or(Board::is_settled);
-        let may_be_shown = is_settled || self.rounds.has_company || self.rounds.waits_since.is_some();
+        let may_be_shown = is_settled || self.rounds.waits_since.is_some();
         if may_be_shown && self.tell_shown() {
             return;
         }
@@ -237,6 +239,10 @@ impl Writer {
     fn hold_round(&mut self, here: bool) {
         self.rounds.waits_since = None;
         let Some(board) = &self.board else { return };
+        if self.rounds.has_company {
+            // Whoever is about to append does so first, and has his share in this round.
+            std::thread::yield_now();
+        }
         // To which nobody adds as long as this process has the lock.
         let left = board.lock.left();
         if self.rounds.has_company || board.is_overtaken(&left) {
@@ -265,7 +271,7 @@ impl Writer {
 
     /// One call after another of one caller: another thread would only make it longer.
     fn is_alone(&self) -> bool {
-        self.callers <= 1 && self.rounds.held.len() <= 1 && self.queue.is_empty()
+        !self.rounds.has_company && self.callers <= 1 && self.rounds.held.len() <= 1 && self.queue.is_empty()
     }
 
     fn syncer(&mut self) -> Option<&Syncer> {
