@@ -38,6 +38,12 @@ const ROOM_KEPT: usize = 1 << 20;
 /// A message, or the answer to a line that is none.
 type Incoming = Result<ClientJsonRpcMessage, Box<JsonRpcError>>;
 
+/// For the thread that writes.
+struct Outgoing {
+    line: Vec<u8>,
+    _unwritten: Arc<()>,
+}
+
 /// The requests without an answer yet, each with its number in the order of their coming.
 type Open = Arc<Mutex<HashMap<RequestId, u64>>>;
 
@@ -62,7 +68,9 @@ impl Drop for Place {
 pub struct Stdio {
     /// With the length of its line.
     input: mpsc::Receiver<(Incoming, usize)>,
-    output: mpsc::Sender<Vec<u8>>,
+    output: mpsc::Sender<Outgoing>,
+    /// Held by each line that the thread has yet to write.
+    unwritten: Arc<()>,
     written: oneshot::Receiver<()>,
     /// Cancelled by the transport when the client is gone, or by others to end the reading.
     ended: CancellationToken,
@@ -95,6 +103,7 @@ impl Stdio {
         Ok(Self {
             input,
             output,
+            unwritten: Arc::default(),
             written,
             ended,
             in_flight: Arc::new(Semaphore::new(IN_FLIGHT.max)),
@@ -123,9 +132,13 @@ impl Stdio {
             let (incoming, bytes) = incoming?;
             match incoming.and_then(|message| self.admit(message, bytes)) {
                 Ok(message) => return Some(message),
-                Err(refusal) => drop(place.send(line(&refusal))),
+                Err(refusal) => drop(place.send(self.outgoing(line(&refusal)))),
             }
         }
+    }
+
+    fn outgoing(&self, line: Vec<u8>) -> Outgoing {
+        Outgoing { line, _unwritten: Arc::clone(&self.unwritten) }
     }
 
     fn admit(&mut self, mut message: ClientJsonRpcMessage, bytes: usize) -> Incoming {
@@ -188,7 +201,10 @@ impl Transport<RoleServer> for Stdio {
         // Queued here, not in the future: rmcp polls those in any order, and the answer to `initialize` must be first.
         let queued = serde_json::to_vec(&message).map(|mut line| {
             line.push(b'\n');
-            output.try_send(line)
+            // To wake the thread takes longer than to write.
+            let is_next = Arc::get_mut(&mut self.unwritten).is_some();
+            line.drain(..if is_next { write_now(&line) } else { 0 });
+            if line.is_empty() { Ok(()) } else { output.try_send(self.outgoing(line)) }
         });
         async move {
             match queued? {
@@ -328,12 +344,27 @@ pub(super) fn object(refusal: &JsonRpcError) -> Value {
     json!({"jsonrpc": "2.0", "id": refusal.id, "error": refusal.error})
 }
 
-fn write_all(output: &mut impl Write, mut lines: mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
-    while let Some(line) = lines.blocking_recv() {
-        output.write_all(&line)?;
+fn write_all(output: &mut impl Write, mut lines: mpsc::Receiver<Outgoing>) -> io::Result<()> {
+    while let Some(outgoing) = lines.blocking_recv() {
+        output.write_all(&outgoing.line)?;
         output.flush()?;
     }
     Ok(())
+}
+
+/// How many bytes of it standard output has taken without waiting. An error is met again by whoever writes the rest.
+#[cfg(target_os = "linux")]
+fn write_now(line: &[u8]) -> usize {
+    use rustix::io::{ReadWriteFlags, pwritev2};
+
+    /// Where the output is, whether it can seek or not.
+    const HERE: u64 = u64::MAX;
+    pwritev2(io::stdout(), &[io::IoSlice::new(line)], HERE, ReadWriteFlags::NOWAIT).unwrap_or(0)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn write_now(_: &[u8]) -> usize {
+    0
 }
 
 #[cfg(test)]

@@ -227,8 +227,8 @@ impl Writer {
         true
     }
 
-    /// Nothing is under way but what has just come, and nothing is expected; nor do other processes append, whose turn might
-    /// have to be waited for. A process of few calls waits for that in any case.
+    /// Nothing is under way but what has just come, and nothing is expected. A process of few calls waits for others' turns
+    /// where it stands.
     pub fn is_idle(&self) -> bool {
         let waits_for_lock = self.locker.as_ref().is_none_or(|locker| locker.waiting);
         self.board.is_some()
@@ -236,7 +236,6 @@ impl Writer {
             && self.callers <= 1
             && self.queue.is_empty()
             && !waits_for_lock
-            && !self.rounds.has_company
             && !self.rounds.is_owed()
             && !self.rounds.is_under_way()
             && self.failed_at.is_none()
