@@ -1,5 +1,6 @@
 //! The MCP wire over standard input and output, as raw lines to a real process.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -450,6 +451,62 @@ fn requests_written_before_the_end_of_input_are_answered_even_without_a_last_new
     let mut ids: Vec<_> = answers.iter().map(|answer| answer["id"].as_u64().unwrap()).collect();
     ids.sort_unstable();
     assert_eq!(ids, [1, 2]);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn answers_that_do_not_fit_into_the_pipe_come_whole_once_they_are_read() {
+    let mut session = Session::start(&[]);
+    let ids: BTreeSet<u32> = (1..=40).collect();
+    for id in &ids {
+        session.send(&modern(*id, "tools/list", json!({})));
+    }
+    session.close_input();
+    let pipe = session.output.as_ref().unwrap().get_ref();
+    until(PATIENCE, "the pipe is full", || {
+        rustix::io::ioctl_fionread(pipe).ok().filter(|unread| *unread > (64 << 10) - 4096)
+    });
+    let answers: Vec<Value> = ids.iter().map(|_| session.receive()).collect();
+    let answered: BTreeSet<u32> =
+        answers.iter().map(|answer| serde_json::from_value(answer["id"].clone()).unwrap()).collect();
+    assert_eq!(answered, ids);
+    assert!(answers.iter().all(|answer| answer["result"] == answers[0]["result"]));
+    let all: usize = answers.iter().map(|answer| answer.to_string().len()).sum();
+    // More than the pipe has room for, several times.
+    assert!(all > 256 << 10, "{all} bytes");
+    assert!(session.ends_well_within_a_second().is_empty());
+}
+
+#[test]
+#[cfg(unix)]
+fn answers_are_written_to_a_file_and_a_socket_as_to_a_pipe() {
+    let place = tempfile::tempdir().unwrap();
+    let requests: String = (1..=5).map(|id| format!("{}\n", modern(id, "tools/list", json!({})))).collect();
+    let answered = |output: Stdio| {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_callboard"))
+            .arg("mcp")
+            .env("COORDINATION_DIR", place.path().join("board"))
+            .stdin(Stdio::piped())
+            .stdout(output)
+            .spawn()
+            .unwrap();
+        process.stdin.take().unwrap().write_all(requests.as_bytes()).unwrap();
+        process
+    };
+    let path = place.path().join("answers");
+    let file = std::fs::OpenOptions::new().append(true).create(true).open(&path).unwrap();
+    assert!(answered(file.into()).wait().unwrap().success());
+    let written = std::fs::read_to_string(&path).unwrap();
+    let (mut ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+    let (mut process, mut received) = (answered(std::os::fd::OwnedFd::from(theirs).into()), String::new());
+    ours.read_to_string(&mut received).unwrap();
+    assert!(process.wait().unwrap().success());
+    for output in [written, received] {
+        let answers = output.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let mut ids: Vec<_> = answers.map(|answer| answer["id"].as_u64().unwrap()).collect();
+        ids.sort_unstable();
+        assert_eq!(ids, [1, 2, 3, 4, 5]);
+    }
 }
 
 #[test]
