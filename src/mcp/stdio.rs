@@ -198,11 +198,11 @@ impl Transport<RoleServer> for Stdio {
             self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
         }
         let output = self.output.clone();
-        // Queued here, not in the future: rmcp polls those in any order, and the answer to `initialize` must be first.
+        // Written or queued here, not in the future: rmcp polls those in any order, and the answer to `initialize` must be first.
         let queued = serde_json::to_vec(&message).map(|mut line| {
             line.push(b'\n');
             // To wake the thread takes longer than to write.
-            let is_next = Arc::get_mut(&mut self.unwritten).is_some();
+            let is_next = !output.is_closed() && Arc::get_mut(&mut self.unwritten).is_some();
             line.drain(..if is_next { write_now(&line) } else { 0 });
             if line.is_empty() { Ok(()) } else { output.try_send(self.outgoing(line)) }
         });

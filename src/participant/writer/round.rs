@@ -4,7 +4,8 @@
 //! A commit gives the journal's lock back before its events are durable, so that others append while the disk is waited for. A
 //! round holds the state file's lock. Where others append it takes in what they have, too, so whoever has waited for that
 //! lock mostly finds its own events durable and shown, and has nothing left to do. The file gets its place behind the sync of
-//! the log, and is written while that is under way: for several callers another thread waits for the disk meanwhile.
+//! the log, and is written while that is under way: for several callers, or where others append, another thread waits for the
+//! disk meanwhile.
 
 use std::collections::VecDeque;
 use std::io;
@@ -37,8 +38,8 @@ pub(super) struct Rounds {
     verdict: Option<Verdict>,
     under_way: Option<Round>,
     syncer: Option<Syncer>,
-    /// The syncer waits for the state file's lock.
-    awaits_turn: bool,
+    /// Since when the syncer waits for the state file's lock.
+    awaits_turn: Option<Instant>,
     /// Since when that has been somebody else's.
     waits_since: Option<Instant>,
     /// When it was tried last to show what could not be shown.
@@ -137,11 +138,11 @@ impl Writer {
         }
     }
 
-    /// Begins a round if one is owed and none is under way, unless it would only be found again that another process's is.
+    /// Begins a round if one is owed and none is under way. Of another process's, which has only just been asked for, the
+    /// syncer will tell.
     pub(super) fn advance(&mut self) {
-        let waits_since = self.rounds.waits_since.filter(|_| self.rounds.awaits_turn);
-        let waits = waits_since.is_some_and(|since| since.elapsed() < LOCK_PATIENCE);
-        if !self.rounds.is_under_way() && self.rounds.is_owed() && !waits {
+        let has_just_asked = self.rounds.awaits_turn.is_some_and(|asked| asked.elapsed() < BETWEEN_TRIES);
+        if !self.rounds.is_under_way() && self.rounds.is_owed() && !has_just_asked {
             self.begin(false);
         }
     }
@@ -180,7 +181,7 @@ impl Writer {
             (Outcome::Synced(synced), Some(round)) => self.end(round, synced),
             (Outcome::Synced(_), None) => {}
             (Outcome::Turn, under_way) => {
-                (self.rounds.under_way, self.rounds.awaits_turn) = (under_way, false);
+                (self.rounds.under_way, self.rounds.awaits_turn) = (under_way, None);
                 self.show_what_is_unshown();
             }
         }
@@ -188,7 +189,7 @@ impl Writer {
 
     /// Once a second: whatever kept this process from showing what it did may have gone. Of another process's lock it hears.
     pub(super) fn try_to_show(&mut self) {
-        if !self.rounds.awaits_turn && is_past(self.rounds.tried_at) {
+        if self.rounds.awaits_turn.is_none() && is_past(self.rounds.tried_at) {
             self.rounds.tried_at = Some(Instant::now());
             self.show_what_is_unshown();
         }
@@ -211,6 +212,10 @@ impl Writer {
         let may_be_shown = is_settled || self.rounds.waits_since.is_some();
         if may_be_shown && self.tell_shown() {
             return;
+        }
+        if self.rounds.has_company && !here {
+            // Whoever is about to append does so first, and has his share in the round.
+            std::thread::yield_now();
         }
         let Some(board) = &self.board else { return self.rounds.owed = None };
         match board.lock.try_acquire_state_file() {
@@ -239,16 +244,12 @@ impl Writer {
     fn hold_round(&mut self, here: bool) {
         self.rounds.waits_since = None;
         let Some(board) = &self.board else { return };
-        if self.rounds.has_company {
-            // Whoever is about to append does so first, and has his share in this round.
-            std::thread::yield_now();
-        }
         // To which nobody adds as long as this process has the lock.
         let left = board.lock.left();
         if self.rounds.has_company || board.is_overtaken(&left) {
             self.take_in();
         }
-        let here = here || self.rounds.awaits_turn || self.is_alone();
+        let here = here || self.rounds.awaits_turn.is_some() || self.is_alone();
         let Some(board) = &mut self.board else { return };
         drop(board.lock.sign_state_file(self.participant.pid));
         let seq = board.state.seq();
@@ -269,7 +270,7 @@ impl Writer {
         }
     }
 
-    /// One call after another of one caller: another thread would only make it longer.
+    /// One call after another of one caller, and nobody else appends: another thread would only make it longer.
     fn is_alone(&self) -> bool {
         !self.rounds.has_company && self.callers <= 1 && self.rounds.held.len() <= 1 && self.queue.is_empty()
     }
@@ -294,14 +295,14 @@ impl Writer {
     /// To hear of it also when this process has gone on without.
     fn wait_for_turn(&mut self) {
         // If that fails it is tried again soon.
-        if !self.rounds.awaits_turn
+        if self.rounds.awaits_turn.is_none()
             && self.stay != Stay::Brief
             && let Some(board) = &self.board
             && let Ok(lock) = board.lock.turn()
             && let Some(syncer) = self.syncer()
         {
             syncer.wait_for_turn(lock);
-            self.rounds.awaits_turn = true;
+            self.rounds.awaits_turn = Some(Instant::now());
         }
         let since = *self.rounds.waits_since.get_or_insert_with(Instant::now);
         if since.elapsed() >= LOCK_PATIENCE {
