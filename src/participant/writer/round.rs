@@ -23,6 +23,9 @@ use crate::state::event::Recorded;
 use crate::state::time::Timestamp;
 use crate::statefile::Unplaced;
 
+/// Others' appends take less, mostly. After so many in a row that took more, other work has the processors.
+const LONGEST_YIELD: Duration = Duration::from_millis(2);
+const OUTRUN: u32 = 3;
 /// Between two looks of a process that has nothing else to do.
 const BETWEEN_TRIES: Duration = Duration::from_millis(1);
 
@@ -46,6 +49,9 @@ pub(super) struct Rounds {
     tried_at: Option<Instant>,
     /// Others had appended when this process last looked.
     pub has_company: bool,
+    /// How often in a row the processor was yielded to somebody who kept it, and when that was last.
+    outrun: u32,
+    outrun_at: Option<Instant>,
 }
 
 /// An answer that knows the board up to an event, and leaves when that is durable.
@@ -79,6 +85,19 @@ impl Rounds {
     /// A round is to make durable what is known, and does not wait for another process.
     fn is_soon(&self) -> bool {
         self.is_owed() && self.waits_since.is_none()
+    }
+
+    /// Whoever is about to append does so first, and has his share in the round. Not where other work takes the processor and
+    /// keeps it.
+    fn let_others_append(&mut self) {
+        if self.outrun >= OUTRUN && !is_past(self.outrun_at) {
+            return;
+        }
+        let start = Instant::now();
+        std::thread::yield_now();
+        let is_outrun = start.elapsed() > LONGEST_YIELD;
+        self.outrun = if is_outrun { self.outrun.saturating_add(1) } else { 0 };
+        self.outrun_at = is_outrun.then(Instant::now);
     }
 
     pub fn note(&mut self, events: Vec<Recorded>) {
@@ -214,8 +233,7 @@ impl Writer {
             return;
         }
         if self.rounds.has_company && !here {
-            // Whoever is about to append does so first, and has his share in the round.
-            std::thread::yield_now();
+            self.rounds.let_others_append();
         }
         let Some(board) = &self.board else { return self.rounds.owed = None };
         match board.lock.try_acquire_state_file() {
