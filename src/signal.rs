@@ -44,8 +44,9 @@ pub fn ending() -> io::Result<impl Future<Output = i32>> {
     })
 }
 
-/// As `nohup` has it; false where the system does not tell.
-fn is_ignored(signal: i32) -> bool {
+/// As `nohup` has it for this process and those it starts; false where the system does not tell.
+#[must_use]
+pub fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
