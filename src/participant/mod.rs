@@ -237,7 +237,7 @@ pub fn spawn(options: Options) -> Handle {
     let solo = Arc::new(Solo::new(writer, sender.clone()));
     let served = Arc::clone(&solo);
     let started = thread::Builder::new().name("writer".to_owned()).spawn(move || {
-        served.serve(&receiver);
+        served.serve(receiver);
         drop(alive);
     });
     if let Err(error) = &started {
@@ -274,6 +274,18 @@ pub(crate) struct Queued {
     entered: Instant,
     /// What the archive has answered, once it was asked.
     fetched: Option<Box<Fetched>>,
+}
+
+impl Queued {
+    /// The archive is to be asked first.
+    fn fetches(&self) -> bool {
+        self.prepared.fetches() && self.fetched.is_none()
+    }
+
+    /// It may record something, for which the lock is needed.
+    fn is_for_batch(&self) -> bool {
+        !self.fetches() && !self.prepared.annotations().read_only
+    }
 }
 
 impl Handle {

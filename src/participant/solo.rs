@@ -51,7 +51,7 @@ impl Solo {
     }
 
     /// The writer's thread, until it is told to stop.
-    pub fn serve(&self, messages: &Receiver<Message>) {
+    pub fn serve(&self, mut messages: Receiver<Message>) {
         loop {
             let patience = guarded(|| lock(&self.writer).note_patience());
             let received = match patience {
@@ -63,9 +63,10 @@ impl Solo {
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => Some(Message::Stop),
             };
-            if !guarded(|| lock(&self.writer).turn(received, messages)) {
+            let Some(lent) = guarded(|| lock(&self.writer).turn(received, messages)) else {
                 return guarded(|| lock(&self.writer).stop());
-            }
+            };
+            messages = lent;
         }
     }
 

@@ -106,6 +106,10 @@ pub(crate) struct Writer {
     /// When somebody waited last for what may happen.
     listened_at: Option<Instant>,
     queue: VecDeque<Queued>,
+    /// Lent for a turn of the writer's thread.
+    messages: Option<Receiver<Message>>,
+    /// What came while a batch was open, and is not for it.
+    put_off: Vec<Message>,
     /// What was committed and is not answered.
     rounds: Rounds,
     /// When the thread wakes by itself, if it does.
@@ -175,6 +179,8 @@ impl Writer {
             hint: Hint::default(),
             listened_at: None,
             queue: VecDeque::new(),
+            messages: None,
+            put_off: Vec::new(),
             rounds: Rounds::default(),
             wakes_at: None,
             answered: 0,
@@ -209,18 +215,19 @@ impl Writer {
         patience
     }
 
-    /// What has come, and what is due with it. False when it is time to stop.
-    pub fn turn(&mut self, received: Option<Message>, messages: &Receiver<Message>) -> bool {
-        match received {
-            Some(Message::Stop) => return false,
-            Some(message) => self.take(message),
-            None => {}
-        }
-        if !self.hear(messages) || !self.gather(messages) {
+    /// What has come, and what is due with it. Gives the messages back, unless it is time to stop.
+    pub fn turn(&mut self, received: Option<Message>, messages: Receiver<Message>) -> Option<Receiver<Message>> {
+        self.messages = Some(messages);
+        let goes_on = self.turn_with_messages(received);
+        self.messages.take().filter(|_| goes_on)
+    }
+
+    fn turn_with_messages(&mut self, received: Option<Message>) -> bool {
+        if !self.hear(received) || self.rounds.has_company && !self.gather() {
             return false;
         }
         self.attend();
-        if !self.hear(messages) {
+        if !self.hear(None) {
             return false;
         }
         self.count_callers();
@@ -235,6 +242,7 @@ impl Writer {
             && self.stay != Stay::Brief
             && self.callers <= 1
             && self.queue.is_empty()
+            && self.put_off.is_empty()
             && !waits_for_lock
             && !self.rounds.is_owed()
             && !self.rounds.is_under_way()
@@ -246,7 +254,7 @@ impl Writer {
     /// A turn of somebody who is alone, while the thread sleeps. Whether that is to be woken for what came of it.
     pub fn turn_alone(&mut self, call: Queued) -> bool {
         self.visits = true;
-        self.take(Message::Call(call));
+        let _ = self.take(Message::Call(call));
         self.attend();
         self.count_callers();
         self.visits = false;
@@ -284,32 +292,71 @@ impl Writer {
     }
 
     /// Whatever has come meanwhile goes into the same batch. False when it is time to stop.
-    fn hear(&mut self, messages: &Receiver<Message>) -> bool {
-        for message in messages.try_iter().take(BATCH) {
-            match message {
-                Message::Stop => return false,
-                message => self.take(message),
+    fn hear(&mut self, received: Option<Message>) -> bool {
+        for message in std::mem::take(&mut self.put_off).into_iter().chain(received) {
+            if !self.take(message) {
+                return false;
+            }
+        }
+        for _ in 0..BATCH {
+            let Some(message) = self.next_message(Duration::ZERO) else { break };
+            if !self.take(message) {
+                return false;
             }
         }
         true
     }
 
+    /// The next that comes within so long. To somebody who is alone none does: the thread that sleeps meanwhile has them.
+    fn next_message(&self, patience: Duration) -> Option<Message> {
+        let messages = self.messages.as_ref()?;
+        if patience.is_zero() { messages.try_recv().ok() } else { messages.recv_timeout(patience).ok() }
+    }
+
     /// Waits a moment for those who call one thing after another, because a commit costs about the same for one call as
-    /// for some. Who calls alone is not waited for.
-    fn gather(&mut self, messages: &Receiver<Message>) -> bool {
+    /// for some. Who calls alone is not waited for. While others append the lock is not to be held meanwhile.
+    fn gather(&mut self) -> bool {
         let until = Instant::now() + LINGER;
-        while !self.queue.is_empty() && self.queue.len() < self.callers.saturating_sub(self.rounds.held()).min(ENOUGH) {
-            match messages.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok(Message::Stop) => return false,
-                Ok(message) => self.take(message),
-                Err(_) => return true,
+        while self.is_too_few(self.queue.len()) {
+            let Some(message) = self.next_message(until.saturating_duration_since(Instant::now())) else { break };
+            if !self.take(message) {
+                return false;
             }
         }
         true
+    }
+
+    /// So many calls for a batch, when more are likely to come at once.
+    fn is_too_few(&self, calls: usize) -> bool {
+        calls > 0 && calls < self.callers.saturating_sub(self.rounds.held()).min(ENOUGH)
+    }
+
+    /// The next call for a batch that has so many. Where nobody else appends they are waited for here, and each is done while
+    /// the others are on their way.
+    fn next_call(&mut self, calls: usize, until: Instant) -> Option<Queued> {
+        if let Some(call) = self.queue.pop_front() {
+            return Some(call);
+        }
+        let mut is_closed = self.rounds.has_company;
+        while !is_closed {
+            let until = if self.is_too_few(calls) { until } else { Instant::now() };
+            match self.next_message(until.saturating_duration_since(Instant::now()))? {
+                Message::Call(call) if call.reply.is_closed() => {}
+                Message::Call(call) if call.is_for_batch() => return Some(call),
+                message => {
+                    is_closed = !matches!(message, Message::Call(_)) || self.put_off.len() >= BATCH;
+                    self.put_off.push(message);
+                }
+            }
+        }
+        None
     }
 
     /// How long nothing needs to be looked at, if no message comes.
     fn patience(&mut self) -> Option<Duration> {
+        if !self.put_off.is_empty() {
+            return Some(Duration::ZERO);
+        }
         let listened_to = self.is_listened_to();
         let Some(board) = &self.board else {
             // A call may have come while one before it was refused.
@@ -334,13 +381,14 @@ impl Writer {
         Some(until.map_or(patience, |until| until.clamp(SHORTEST_PATIENCE, patience)))
     }
 
-    fn take(&mut self, message: Message) {
+    /// False when it is time to stop.
+    fn take(&mut self, message: Message) -> bool {
         match message {
             // Whoever asked has gone.
             Message::Call(call) if call.reply.is_closed() => {}
-            Message::Call(call) if call.prepared.fetches() && call.fetched.is_none() => self.fetch(call),
-            Message::Call(call) if call.prepared.annotations().read_only => self.read(call, true),
-            Message::Call(call) => self.queue.push_back(call),
+            Message::Call(call) if call.is_for_batch() => self.queue.push_back(call),
+            Message::Call(call) if call.fetches() => self.fetch(call),
+            Message::Call(call) => self.read(call, true),
             Message::History { seq, limit, reply } => drop(reply.send(self.past(seq, limit))),
             Message::Look(look) => self.show(look),
             Message::Locked { acquired, generation } => self.locked(acquired, generation),
@@ -355,8 +403,9 @@ impl Writer {
                     self.last_look = None;
                 }
             }
-            Message::Stop => {}
+            Message::Stop => return false,
         }
+        true
     }
 
     /// What is due: waiting calls, deadlines, the lock.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Answers, BATCH, Writer, is_past, lock_error, waited};
+use super::{Answers, BATCH, LINGER, Writer, is_past, lock_error, waited};
 use crate::clock::BoardClock;
 use crate::journal::BatchId;
 use crate::ops::{self, DefaultAgent};
@@ -93,8 +93,9 @@ impl Writer {
     }
 
     fn record_calls(&mut self, events: &mut Vec<Recorded>, answers: &mut Answers) {
-        for _ in 0..BATCH {
-            let Some(call) = self.queue.pop_front() else { return };
+        let until = Instant::now() + LINGER;
+        for calls in 0..BATCH {
+            let Some(call) = self.next_call(calls, until) else { return };
             if call.reply.is_closed() {
                 continue;
             }
