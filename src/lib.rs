@@ -23,7 +23,7 @@
 //! | what a tool takes, decides or answers | its file in [`ops`]; a new one is one file and one line in the list |
 //! | who runs an agent session, where, and who hears of its end | `state::run`, `state::session`; `journal::sqlite` for their tables |
 //! | what was found out, and who is handed it | `state::discovery` |
-//! | how calls become durable, waiting, presence | [`participant`]: `solo` (on whose thread), `writer` (`batch`, `round`), `board` (start, catch-up), `directory`, `feed`, `archive` (the past), `upkeep` |
+//! | how calls become durable, waiting, presence | [`participant`]: `solo` (on whose thread), `writer` (`messages`, `batch`, `round`), `board` (start, catch-up), `directory`, `feed`, `archive` (the past), `upkeep` |
 //! | what happens to a damaged or deleted board | [`participant`]: `recovery` (at start, `doctor --repair`), `vanished` (while it runs) |
 //! | what a plan may look like | [`plan`] (JSON, Markdown, export); `state::plan` for what a new version means, `state::hierarchy` for parents |
 //! | how far executions have come, and what they may spend | `state::workflow`; [`artifact`] for the files that work leaves |

@@ -1,11 +1,12 @@
 //! Who keeps the replica: one at a time, by one commit path for every operation. That is a thread of its own, except that a
 //! caller who is alone takes its turn on the thread that it calls from, see [`Solo`](super::solo::Solo).
 //!
-//! Writing calls gather while the lock is waited for and are committed together. Reads are answered from the replica after
-//! catching up, once what they saw is durable. Calls that would rather wait are parked and looked at again whenever
-//! something changes.
+//! Writing calls gather while the lock is waited for, or while the batch is open, and are committed together. Reads are
+//! answered from the replica after catching up, once what they saw is durable. Calls that would rather wait are parked and
+//! looked at again whenever something changes.
 
 mod batch;
+mod messages;
 mod reads;
 mod round;
 
@@ -47,9 +48,6 @@ use round::Rounds;
 
 /// Calls committed together.
 const BATCH: usize = 64;
-/// So long others are waited for that are likely to call again at once, unless so many have called.
-const LINGER: Duration = Duration::from_micros(200);
-const ENOUGH: usize = 16;
 /// How often a process that outlives its calls looks whether the others live.
 const PRESENCE_CHECK: Duration = Duration::from_secs(1);
 /// Behind the file system's notifications, which are hints.
@@ -254,7 +252,7 @@ impl Writer {
     /// A turn of somebody who is alone, while the thread sleeps. Whether that is to be woken for what came of it.
     pub fn turn_alone(&mut self, call: Queued) -> bool {
         self.visits = true;
-        let _ = self.take(Message::Call(call));
+        self.take(Message::Call(call));
         self.attend();
         self.count_callers();
         self.visits = false;
@@ -291,67 +289,6 @@ impl Writer {
         self.answered = 0;
     }
 
-    /// Whatever has come meanwhile goes into the same batch. False when it is time to stop.
-    fn hear(&mut self, received: Option<Message>) -> bool {
-        for message in std::mem::take(&mut self.put_off).into_iter().chain(received) {
-            if !self.take(message) {
-                return false;
-            }
-        }
-        for _ in 0..BATCH {
-            let Some(message) = self.next_message(Duration::ZERO) else { break };
-            if !self.take(message) {
-                return false;
-            }
-        }
-        true
-    }
-
-    /// The next that comes within so long. To somebody who is alone none does: the thread that sleeps meanwhile has them.
-    fn next_message(&self, patience: Duration) -> Option<Message> {
-        let messages = self.messages.as_ref()?;
-        if patience.is_zero() { messages.try_recv().ok() } else { messages.recv_timeout(patience).ok() }
-    }
-
-    /// Waits a moment for those who call one thing after another, because a commit costs about the same for one call as
-    /// for some. Who calls alone is not waited for. While others append the lock is not to be held meanwhile.
-    fn gather(&mut self) -> bool {
-        let until = Instant::now() + LINGER;
-        while self.is_too_few(self.queue.len()) {
-            let Some(message) = self.next_message(until.saturating_duration_since(Instant::now())) else { break };
-            if !self.take(message) {
-                return false;
-            }
-        }
-        true
-    }
-
-    /// So many calls for a batch, when more are likely to come at once.
-    fn is_too_few(&self, calls: usize) -> bool {
-        calls > 0 && calls < self.callers.saturating_sub(self.rounds.held()).min(ENOUGH)
-    }
-
-    /// The next call for a batch that has so many. Where nobody else appends they are waited for here, and each is done while
-    /// the others are on their way.
-    fn next_call(&mut self, calls: usize, until: Instant) -> Option<Queued> {
-        if let Some(call) = self.queue.pop_front() {
-            return Some(call);
-        }
-        let mut is_closed = self.rounds.has_company;
-        while !is_closed {
-            let until = if self.is_too_few(calls) { until } else { Instant::now() };
-            match self.next_message(until.saturating_duration_since(Instant::now()))? {
-                Message::Call(call) if call.reply.is_closed() => {}
-                Message::Call(call) if call.is_for_batch() => return Some(call),
-                message => {
-                    is_closed = !matches!(message, Message::Call(_)) || self.put_off.len() >= BATCH;
-                    self.put_off.push(message);
-                }
-            }
-        }
-        None
-    }
-
     /// How long nothing needs to be looked at, if no message comes.
     fn patience(&mut self) -> Option<Duration> {
         if !self.put_off.is_empty() {
@@ -379,33 +316,6 @@ impl Writer {
         let now = self.clock.now(Timestamp::default());
         let until = deadline.map(|at| Duration::from_millis(u64::try_from(at.since(now)).unwrap_or(0)));
         Some(until.map_or(patience, |until| until.clamp(SHORTEST_PATIENCE, patience)))
-    }
-
-    /// False when it is time to stop.
-    fn take(&mut self, message: Message) -> bool {
-        match message {
-            // Whoever asked has gone.
-            Message::Call(call) if call.reply.is_closed() => {}
-            Message::Call(call) if call.is_for_batch() => self.queue.push_back(call),
-            Message::Call(call) if call.fetches() => self.fetch(call),
-            Message::Call(call) => self.read(call, true),
-            Message::History { seq, limit, reply } => drop(reply.send(self.past(seq, limit))),
-            Message::Look(look) => self.show(look),
-            Message::Locked { acquired, generation } => self.locked(acquired, generation),
-            Message::StopWaiting => self.hurried = true,
-            Message::Examined(examined) => self.edits.take(examined),
-            Message::Settled => self.hear_syncer(),
-            Message::Sooner => {}
-            Message::Changed => {
-                self.hint.take();
-                if self.board.is_some() && !Board::exists(&self.dir) {
-                    // Whoever comes next must find the board that was here, not make another.
-                    self.last_look = None;
-                }
-            }
-            Message::Stop => return false,
-        }
-        true
     }
 
     /// What is due: waiting calls, deadlines, the lock.

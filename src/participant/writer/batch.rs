@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Answers, BATCH, LINGER, Writer, is_past, lock_error, waited};
+use super::messages::LINGER;
+use super::{Answers, BATCH, Writer, is_past, lock_error, waited};
 use crate::clock::BoardClock;
 use crate::journal::BatchId;
 use crate::ops::{self, DefaultAgent};

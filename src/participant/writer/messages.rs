@@ -1,0 +1,178 @@
+//! What comes in, and when it is taken: a turn hears all that is there, and a batch that is open takes calls as they come.
+
+use std::time::{Duration, Instant};
+
+use super::{BATCH, Message, Writer};
+use crate::participant::Queued;
+use crate::participant::board::Board;
+
+/// So long others are waited for that are likely to call again at once, unless so many have called.
+pub(super) const LINGER: Duration = Duration::from_micros(200);
+const ENOUGH: usize = 16;
+
+impl Writer {
+    /// Whatever has come meanwhile goes into the same batch. False when it is time to stop.
+    pub(super) fn hear(&mut self, received: Option<Message>) -> bool {
+        for message in std::mem::take(&mut self.put_off).into_iter().chain(received) {
+            if !self.take(message) {
+                return false;
+            }
+        }
+        for _ in 0..BATCH {
+            let Some(message) = self.next_message(Duration::ZERO) else { break };
+            if !self.take(message) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The next that comes within so long. To somebody who is alone none does: the thread that sleeps meanwhile has them.
+    fn next_message(&self, patience: Duration) -> Option<Message> {
+        let messages = self.messages.as_ref()?;
+        if patience.is_zero() { messages.try_recv().ok() } else { messages.recv_timeout(patience).ok() }
+    }
+
+    /// Waits a moment for those who call one thing after another, because a commit costs about the same for one call as
+    /// for some. Who calls alone is not waited for. While others append the lock is not to be held meanwhile.
+    pub(super) fn gather(&mut self) -> bool {
+        let until = Instant::now() + LINGER;
+        while self.is_too_few(self.queue.len()) {
+            let Some(message) = self.next_message(until.saturating_duration_since(Instant::now())) else { break };
+            if !self.take(message) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// So many calls for a batch, when more are likely to come at once.
+    fn is_too_few(&self, calls: usize) -> bool {
+        calls > 0 && calls < self.callers.saturating_sub(self.rounds.held()).min(ENOUGH)
+    }
+
+    /// The next call for a batch that has so many. Where nobody else appends they are waited for here, and each is done while
+    /// the others are on their way.
+    pub(super) fn next_call(&mut self, calls: usize, until: Instant) -> Option<Queued> {
+        if let Some(call) = self.queue.pop_front() {
+            return Some(call);
+        }
+        let mut is_closed = self.rounds.has_company;
+        while !is_closed {
+            let until = if self.is_too_few(calls) { until } else { Instant::now() };
+            match self.next_message(until.saturating_duration_since(Instant::now()))? {
+                Message::Call(call) if call.reply.is_closed() => {}
+                Message::Call(call) if call.is_for_batch() => return Some(call),
+                message => {
+                    is_closed = !matches!(message, Message::Call(_)) || self.put_off.len() >= BATCH;
+                    self.put_off.push(message);
+                }
+            }
+        }
+        None
+    }
+
+    /// False when it is time to stop.
+    pub(super) fn take(&mut self, message: Message) -> bool {
+        match message {
+            // Whoever asked has gone.
+            Message::Call(call) if call.reply.is_closed() => {}
+            Message::Call(call) if call.is_for_batch() => self.queue.push_back(call),
+            Message::Call(call) if call.fetches() => self.fetch(call),
+            Message::Call(call) => self.read(call, true),
+            Message::History { seq, limit, reply } => drop(reply.send(self.past(seq, limit))),
+            Message::Look(look) => self.show(look),
+            Message::Locked { acquired, generation } => self.locked(acquired, generation),
+            Message::StopWaiting => self.hurried = true,
+            Message::Examined(examined) => self.edits.take(examined),
+            Message::Settled => self.hear_syncer(),
+            Message::Sooner => {}
+            Message::Changed => {
+                self.hint.take();
+                if self.board.is_some() && !Board::exists(&self.dir) {
+                    // Whoever comes next must find the board that was here, not make another.
+                    self.last_look = None;
+                }
+            }
+            Message::Stop => return false,
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::mpsc::sync_channel;
+
+    use serde_json::{Value, json};
+    use tokio::sync::oneshot;
+
+    use super::super::Answer;
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::ops::{self, DefaultAgent};
+    use crate::participant::feed::Feed;
+    use crate::participant::metrics::Metrics;
+    use crate::participant::{Options, Stay};
+    use crate::state::task::Place;
+
+    fn call(operation: &str, arguments: Value) -> (Message, oneshot::Receiver<Answer>) {
+        let prepared = ops::find(operation).unwrap().prepare(arguments).unwrap();
+        let (reply, answer) = oneshot::channel();
+        let (default_agent, place, entered) = (DefaultAgent::None, Place::default(), Instant::now());
+        let (principal, remote, command, fetched) = (None, false, None, None);
+        let call = Queued { prepared, default_agent, place, principal, remote, command, reply, entered, fetched };
+        (Message::Call(call), answer)
+    }
+
+    fn create(description: &str) -> (Message, oneshot::Receiver<Answer>) {
+        call("create_task", json!({"description": description}))
+    }
+
+    #[test]
+    fn open_batch_takes_calls_and_puts_off_the_rest_until_something_closes_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = Options {
+            dir: dir.path().join(".coordination"),
+            stay: Stay::Lasting,
+            unwritable: None,
+            forbidden: None,
+            clock: Box::new(SystemClock::default()),
+            seed: 1,
+            worktree: None,
+        };
+        let (sender, messages) = sync_channel(16);
+        let mut writer = Writer::new(options, sender.clone(), Arc::new(Feed::new()), Arc::new(Metrics::new()));
+        writer.messages = Some(messages);
+        // As after a batch of so many, who are likely to call again.
+        writer.callers = 8;
+        let (read, mut read_answer) = call("get_status", json!({}));
+        let (one, mut one_answer) = create("one");
+        let (other, mut other_answer) = create("other");
+        for message in [read, one, Message::Changed, other] {
+            sender.try_send(message).unwrap_or_else(|_| panic!("the queue is full"));
+        }
+
+        let until = Instant::now() + Duration::from_secs(60);
+        let taken = writer.next_call(1, until).unwrap();
+        assert_eq!(taken.prepared.params()["description"], "one");
+        assert!(writer.next_call(2, until).is_none(), "a batch that is closed takes the next call all the same");
+        assert_eq!((writer.put_off.len(), writer.queue.len()), (2, 0));
+        assert_eq!(writer.patience(), Some(Duration::ZERO));
+
+        writer.queue.push_back(taken);
+        let messages = writer.messages.take();
+        writer.attend();
+        writer.messages = messages;
+        assert!(writer.hear(None));
+        assert_eq!((writer.put_off.len(), writer.queue.len()), (0, 1));
+        writer.attend();
+        writer.stop();
+        for created in [&mut one_answer, &mut other_answer] {
+            assert_eq!(created.try_recv().unwrap().unwrap()["success"], true);
+        }
+        let status = read_answer.try_recv().unwrap().unwrap();
+        assert_eq!(status["total_tasks"], 1, "behind the batch, and ahead of the call that came later: {status}");
+    }
+}
