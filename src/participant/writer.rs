@@ -670,7 +670,10 @@ impl Writer {
     fn commit(&mut self, here: bool) {
         let mut answers = Answers::new();
         let committed = self.commit_batch(&mut answers);
-        self.hasten();
+        // For several the syncer is woken first.
+        if self.is_alone() {
+            self.hasten();
+        }
         self.metrics.committed(answers.len());
         self.report_in(&mut answers);
         self.failed_at = committed.is_err().then(Instant::now);

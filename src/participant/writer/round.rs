@@ -146,8 +146,8 @@ impl Writer {
         self.feed.publish(events, seq);
     }
 
-    /// What was appended is for the next round, which begins in a moment unless one is under way. Where others append it
-    /// would be to the page that is on its way.
+    /// What was appended is for the next round, which begins in a moment unless one is under way. Where others append, they
+    /// would write to the page that is on its way.
     pub(super) fn hasten(&self) {
         if let Some(board) = &self.board
             && !self.rounds.is_under_way()
@@ -276,6 +276,8 @@ impl Writer {
         match syncer {
             Some((syncer, log)) => {
                 syncer.sync(log);
+                // While that thread wakes.
+                self.hasten();
                 let prepared = self.board.as_mut().map_or(Ok(None), |board| board.prepare_show(left));
                 self.rounds.under_way = Some(Round { seq, prepared });
             }
@@ -289,7 +291,7 @@ impl Writer {
     }
 
     /// One call after another of one caller, and nobody else appends: another thread would only make it longer.
-    fn is_alone(&self) -> bool {
+    pub(super) fn is_alone(&self) -> bool {
         !self.rounds.has_company && self.callers <= 1 && self.rounds.held.len() <= 1 && self.queue.is_empty()
     }
 
