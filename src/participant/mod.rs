@@ -277,6 +277,15 @@ pub(crate) struct Queued {
 }
 
 impl Queued {
+    #[cfg(test)]
+    fn new(operation: &str, arguments: Value) -> (Self, oneshot::Receiver<Answer>) {
+        let prepared = ops::find(operation).unwrap().prepare(arguments).unwrap();
+        let (reply, answer) = oneshot::channel();
+        let (default_agent, place, entered) = (DefaultAgent::None, Place::default(), Instant::now());
+        let (principal, remote, command, fetched) = (None, false, None, None);
+        (Self { prepared, default_agent, place, principal, remote, command, reply, entered, fetched }, answer)
+    }
+
     /// The archive is to be asked first.
     fn fetches(&self) -> bool {
         self.prepared.fetches() && self.fetched.is_none()

@@ -137,19 +137,13 @@ impl Waiting {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use tokio::sync::oneshot;
 
     use super::*;
-    use crate::ops::{self, DefaultAgent};
-    use crate::state::task::Place;
 
     fn park(waiting: &mut Waiting, numbers: std::ops::Range<usize>) {
         for number in numbers {
-            let prepared = ops::find("wait_for_events").unwrap().prepare(json!({"since_seq": number})).unwrap();
-            let (reply, _) = oneshot::channel();
-            let (default_agent, place, entered) = (DefaultAgent::None, Place::default(), Instant::now());
-            let (principal, remote, command, fetched) = (None, false, None, None);
-            let call = Queued { prepared, default_agent, place, principal, remote, command, reply, entered, fetched };
+            let (call, _) = Queued::new("wait_for_events", json!({"since_seq": number}));
+            let entered = call.entered;
             waiting.park(call, entered);
         }
     }

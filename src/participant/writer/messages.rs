@@ -111,18 +111,12 @@ mod tests {
     use super::super::Answer;
     use super::*;
     use crate::clock::SystemClock;
-    use crate::ops::{self, DefaultAgent};
     use crate::participant::feed::Feed;
     use crate::participant::metrics::Metrics;
     use crate::participant::{Options, Stay};
-    use crate::state::task::Place;
 
     fn call(operation: &str, arguments: Value) -> (Message, oneshot::Receiver<Answer>) {
-        let prepared = ops::find(operation).unwrap().prepare(arguments).unwrap();
-        let (reply, answer) = oneshot::channel();
-        let (default_agent, place, entered) = (DefaultAgent::None, Place::default(), Instant::now());
-        let (principal, remote, command, fetched) = (None, false, None, None);
-        let call = Queued { prepared, default_agent, place, principal, remote, command, reply, entered, fetched };
+        let (call, answer) = Queued::new(operation, arguments);
         (Message::Call(call), answer)
     }
 
