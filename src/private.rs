@@ -5,14 +5,18 @@
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawMode, Stat};
+#[cfg(target_os = "linux")]
+use rustix::fs::{StatxFlags, makedev, statx};
 use rustix::fs::{fchmod, fstat, fsync, mkdirat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
+use rustix::path::Arg;
 use thiserror::Error;
 
 use crate::failpoint;
@@ -44,6 +48,12 @@ pub enum Purpose {
     Keep,
 }
 
+/// To read does not change when the file was read last, which costs a write. For its owner only.
+#[cfg(target_os = "linux")]
+pub const NO_ATIME: OFlags = OFlags::NOATIME;
+#[cfg(not(target_os = "linux"))]
+pub const NO_ATIME: OFlags = OFlags::empty();
+
 /// In directories whose files are replaced; whoever writes there holds it.
 const LOCK: &str = "lock";
 /// By a process that replaces it.
@@ -66,10 +76,9 @@ impl Dir {
 
     /// Whether its path still leads to it.
     pub fn is_in_place(&self) -> bool {
-        let found = statat(CWD, &self.path, AtFlags::SYMLINK_NOFOLLOW);
-        let identity = |stat: Stat| (stat.st_dev, stat.st_ino);
-        let own = self.identity.get_or_init(|| fstat(&self.handle).ok().map(identity));
-        found.ok().map(identity).is_some_and(|found| *own == Some(found))
+        let found = seen(CWD, &self.path);
+        let own = self.identity.get_or_init(|| fstat(&self.handle).ok().map(|stat| Seen::from(stat).identity));
+        found.is_ok_and(|found| *own == Some(found.identity))
     }
 
     /// The directory `name` in this one; none if there is none.
@@ -108,7 +117,7 @@ impl Dir {
 
     /// Refuses a directory in which others could put something.
     pub fn inspect(&self) -> Result<(), PrivateError> {
-        match foreign(&self.look_at()?) {
+        match foreign(&self.look_at()?.into()) {
             Some(what) => Err(PrivateError::Refused { path: self.path.clone(), what }),
             None => Ok(()),
         }
@@ -196,10 +205,14 @@ impl Dir {
         let access = match purpose {
             Purpose::Read => OFlags::RDONLY,
             Purpose::Write => OFlags::WRONLY,
-            Purpose::Keep => OFlags::RDWR | OFlags::CREATE,
+            Purpose::Keep => OFlags::RDWR | OFlags::CREATE | NO_ATIME,
         };
         let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let open = || openat(&self.handle, name, flags, Mode::RUSR | Mode::WUSR);
+        let open = || match openat(&self.handle, name, flags, Mode::RUSR | Mode::WUSR) {
+            // Whoever has it elsewhere, as a file system of another machine or process says.
+            Err(Errno::PERM) => openat(&self.handle, name, flags - NO_ATIME, Mode::RUSR | Mode::WUSR),
+            opened => opened,
+        };
         let (start, mut opened) = (Instant::now(), open());
         // A lease on what had the name a moment ago: another file has it by now.
         while matches!(opened, Err(Errno::AGAIN)) && start.elapsed() < LEASED_AT_MOST {
@@ -218,7 +231,7 @@ impl Dir {
             }
         };
         let stat = fstat(&handle).map_err(|source| PrivateError::Failed { path: path(), source: source.into() })?;
-        match wrong(&stat) {
+        match wrong(&stat.into()) {
             Some(what) => Err(PrivateError::Refused { path: path(), what }),
             None => Ok(Some(handle.into())),
         }
@@ -226,16 +239,16 @@ impl Dir {
 
     /// Which file `name` is, device and inode, if it is one to be trusted; none if there is none.
     pub fn identity(&self, name: &str) -> Result<Option<(u64, u64)>, PrivateError> {
-        let Some(stat) = self.stat(name)? else { return Ok(None) };
-        match wrong(&stat) {
+        let Some(seen) = self.stat(name)? else { return Ok(None) };
+        match wrong(&seen) {
             Some(what) => Err(PrivateError::Refused { path: self.path.join(name), what }),
-            None => Ok(Some((stat.st_dev, stat.st_ino))),
+            None => Ok(Some(seen.identity)),
         }
     }
 
     /// None if there is none, which an error does not say.
-    fn stat(&self, name: &str) -> Result<Option<Stat>, PrivateError> {
-        match statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW) {
+    fn stat(&self, name: &str) -> Result<Option<Seen>, PrivateError> {
+        match seen(&self.handle, name) {
             Ok(stat) => Ok(Some(stat)),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
             Err(error) => Err(PrivateError::Failed { path: self.path.join(name), source: error.into() }),
@@ -270,9 +283,57 @@ fn own_user() -> u32 {
     *USER.get_or_init(|| rustix::process::geteuid().as_raw())
 }
 
+/// What is to be known of a file to trust it.
+struct Seen {
+    /// Device and inode.
+    identity: (u64, u64),
+    mode: RawMode,
+    user: u32,
+}
+
+impl From<Stat> for Seen {
+    #[cfg_attr(
+        target_os = "linux",
+        expect(clippy::unnecessary_cast, reason = "elsewhere a device's number is another type")
+    )]
+    fn from(stat: Stat) -> Self {
+        Self { identity: (stat.st_dev as u64, stat.st_ino), mode: stat.st_mode, user: stat.st_uid }
+    }
+}
+
+/// Follows no link. Times are not asked for: of a file whose times were, the system notes the next write at once, and to the disk with it.
+#[cfg(target_os = "linux")]
+fn seen(base: impl AsFd, name: impl Arg + Copy) -> rustix::io::Result<Seen> {
+    let wanted = StatxFlags::TYPE | StatxFlags::MODE | StatxFlags::UID | StatxFlags::INO;
+    match statx(&base, name, AtFlags::SYMLINK_NOFOLLOW, wanted) {
+        Ok(found) => Ok(Seen {
+            identity: (makedev(found.stx_dev_major, found.stx_dev_minor), found.stx_ino),
+            mode: found.stx_mode.into(),
+            user: found.stx_uid,
+        }),
+        // Where it is unknown, or forbidden because it was when the rules were written.
+        Err(Errno::NOSYS | Errno::PERM) => statat(base, name, AtFlags::SYMLINK_NOFOLLOW).map(Seen::from),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn seen(base: impl AsFd, name: impl Arg) -> rustix::io::Result<Seen> {
+    statat(base, name, AtFlags::SYMLINK_NOFOLLOW).map(Seen::from)
+}
+
+/// Whether no name leads to it any more. Times are not asked for here either.
+pub fn is_deleted(file: &File) -> bool {
+    #[cfg(target_os = "linux")]
+    if let Ok(found) = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::NLINK) {
+        return found.stx_nlink == 0;
+    }
+    file.metadata().is_ok_and(|metadata| metadata.nlink() == 0)
+}
+
 /// Why a file is not to be trusted.
-fn wrong(stat: &Stat) -> Option<&'static str> {
-    match FileType::from_raw_mode(stat.st_mode) {
+fn wrong(seen: &Seen) -> Option<&'static str> {
+    match FileType::from_raw_mode(seen.mode) {
         FileType::RegularFile => {}
         FileType::Symlink => return Some("a symbolic link"),
         FileType::Fifo => return Some("a named pipe"),
@@ -280,15 +341,15 @@ fn wrong(stat: &Stat) -> Option<&'static str> {
         FileType::Directory => return Some("a directory"),
         _ => return Some("a device"),
     }
-    foreign(stat)
+    foreign(seen)
 }
 
 /// Why what is in a file or directory may be another's.
-fn foreign(stat: &Stat) -> Option<&'static str> {
-    if stat.st_uid != own_user() {
+fn foreign(seen: &Seen) -> Option<&'static str> {
+    if seen.user != own_user() {
         return Some("owned by another user");
     }
-    (stat.st_mode & 0o002 != 0).then_some("writable by everybody")
+    (seen.mode & 0o002 != 0).then_some("writable by everybody")
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use crate::journal::sqlite::SqliteJournal;
 use crate::journal::{AppendError, BatchId, Journal, JournalError};
 use crate::memory;
 use crate::ops::History;
+use crate::private;
 use crate::state::document::Document;
 use crate::state::event::{Event, Recorded};
 use crate::state::limit::KEYS_REMEMBERED;
@@ -451,7 +452,7 @@ impl Board {
     /// left. What only has another name by now the next call misses.
     pub fn verify_again(&self, found: Option<FileIdentity>, left: &Left) -> Result<(), DirectoryError> {
         let is_left = found.is_some_and(|found| left.files.contains(&found));
-        let is_deleted = || self.lock.is_deleted() || self.log().is_some_and(|log| directory::is_deleted(&log));
+        let is_deleted = || self.lock.is_deleted() || self.log().is_some_and(|log| private::is_deleted(&log));
         if is_left && !is_deleted() { Ok(()) } else { self.lock.verify() }
     }
 

@@ -473,7 +473,7 @@ impl BoardLock {
 
     /// Whether a lock was deleted, and not only renamed: that costs less to see.
     pub fn is_deleted(&self) -> bool {
-        [&self.journal, &self.state_file].iter().any(|held| is_deleted(&held.file))
+        [&self.journal, &self.state_file].iter().any(|held| private::is_deleted(&held.file))
     }
 
     pub fn is_in_place(&self) -> Result<bool, DirectoryError> {
@@ -497,11 +497,6 @@ impl BoardLock {
         }
         Ok(true)
     }
-}
-
-/// No name leads to it any more.
-pub fn is_deleted(file: &File) -> bool {
-    file.metadata().is_ok_and(|metadata| metadata.nlink() == 0)
 }
 
 fn sign(lock: &File, pid: u32) -> io::Result<()> {

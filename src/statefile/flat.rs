@@ -56,6 +56,7 @@ use rustix::fs::OFlags;
 
 use super::lease::{self, Asked};
 use super::{FILE_NAME, FileIdentity, HEAD_BYTES, Unfinished, open_regular, read_up_to, spare};
+use crate::private::NO_ATIME;
 use crate::state::State;
 use crate::state::changed::Changed;
 use books::Before;
@@ -263,7 +264,7 @@ fn take_spare(
     left: &[FileIdentity],
 ) -> io::Result<Option<Spare>> {
     let mut options = std::fs::OpenOptions::new();
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK | NO_ATIME).bits().cast_signed();
     let path = spare::path(dir);
     let Ok(file) = options.read(true).write(true).custom_flags(flags).open(&path) else { return Ok(None) };
     let metadata = file.metadata()?;
