@@ -141,6 +141,8 @@ pub struct SqliteJournal {
     /// The newest event that this process has read or written. What comes after it must be chained to it, so a history
     /// that was exchanged under a running process is noticed.
     last: Cell<Option<Link>>,
+    /// The newest event that there is, while the transaction of an append is open.
+    begun: Cell<Option<Link>>,
     /// Of a process that syncs the log itself, see [`SqliteJournal::defer_syncs`].
     log: Option<Arc<File>>,
     /// What the log says up to this event is durable.
@@ -169,6 +171,7 @@ impl SqliteJournal {
             has_log,
             base: 0,
             last: Cell::new(None),
+            begun: Cell::default(),
             log: None,
             durable: Cell::default(),
             has_failed: Cell::default(),
@@ -297,7 +300,7 @@ impl SqliteJournal {
         }
         match self.log() {
             None if self.has_failed.get() => return self.settle_for_good(seq),
-            None => checkpoint(&self.connection, "FULL")?,
+            None => self.take_log_in("FULL")?,
             Some(log) => return self.synced(seq, log.sync_data()),
         }
         self.settled(seq);
@@ -307,15 +310,21 @@ impl SqliteJournal {
     /// The same, and makes certain that what cannot be read will not come back: an append that failed may stand in the log
     /// behind its end.
     pub fn settle_for_good(&self, seq: u64) -> Result<(), JournalError> {
-        match checkpoint(&self.connection, "TRUNCATE") {
+        match self.take_log_in("TRUNCATE") {
             Err(JournalError::Busy) => return Err(JournalError::Busy),
             // The system tells of a failure once through each handle, so SQLite may have met the one that is known.
-            Err(_) => checkpoint(&self.connection, "TRUNCATE")?,
+            Err(_) => self.take_log_in("TRUNCATE")?,
             Ok(()) => {}
         }
         self.has_failed.set(false);
         self.settled(seq);
         Ok(())
+    }
+
+    fn take_log_in(&self, mode: &str) -> Result<(), JournalError> {
+        // SQLite does not while a transaction is open.
+        self.end_append();
+        checkpoint(&self.connection, mode)
     }
 
     /// The size that the database would have without the archive, what still stands in its log included. It grows with
@@ -346,6 +355,30 @@ impl SqliteJournal {
         Ok(())
     }
 
+    /// Opens the transaction of the next append: nothing comes between what is read from here on and that.
+    /// Whoever holds SQLite's own lock is waited for, also when nothing will be appended.
+    pub fn begin_append(&self) -> Result<(), JournalError> {
+        let (transaction, head) = self.begin()?;
+        self.begun.set(Some(head));
+        // It stays open.
+        std::mem::forget(transaction);
+        Ok(())
+    }
+
+    /// Also the newest event that there is.
+    fn begin(&self) -> Result<(Transaction<'_>, Link), rusqlite::Error> {
+        let transaction = Transaction::begin(&self.connection)?;
+        let head = head(&self.connection, self.root())?;
+        Ok((transaction, head))
+    }
+
+    /// No append follows, or not now.
+    pub fn end_append(&self) {
+        if self.begun.take().is_some() {
+            roll_back(&self.connection);
+        }
+    }
+
     /// The same as [`Journal::append`], and what follows from the events for the tables of runs.
     pub fn append_with(
         &mut self,
@@ -357,9 +390,11 @@ impl SqliteJournal {
         check_sequence(expected, events).map_err(AppendError::Failed)?;
         let rows = events.iter().map(|recorded| Row::of(recorded, batch)).collect::<Result<Vec<_>, _>>();
         let rows = rows.map_err(AppendError::Failed)?;
-        let (known, root) = (self.last.get(), self.root());
-        let transaction = Transaction::begin(&self.connection).map_err(failed)?;
-        let mut link = head(&self.connection, root).map_err(failed)?;
+        let known = self.last.get();
+        let (transaction, mut link) = match self.begun.take() {
+            Some(head) => (Transaction(&self.connection), head),
+            None => self.begin().map_err(failed)?,
+        };
         if link.seq != expected {
             return Err(AppendError::Conflict { head: link.seq });
         }
@@ -483,6 +518,10 @@ impl SqliteJournal {
         limit: usize,
         mut take: impl FnMut(Recorded) -> ControlFlow<()>,
     ) -> Result<(), JournalError> {
+        // That nothing stands behind it was seen when the transaction began.
+        if self.begun.get().is_some_and(|head| head.seq == after && self.last.get() == Some(head)) {
+            return Ok(());
+        }
         let link = self.rows_after(self.link_at(after)?, limit, |row, _| {
             self.pass(&row);
             Ok(take(row.recorded()?))
@@ -578,10 +617,14 @@ impl<'a> Transaction<'a> {
 
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
-        if !self.0.is_autocommit() {
-            // SQLite has rolled back already where this fails.
-            drop(self.0.execute_batch("ROLLBACK"));
-        }
+        roll_back(self.0);
+    }
+}
+
+fn roll_back(connection: &Connection) {
+    if !connection.is_autocommit() {
+        // SQLite has rolled back already where this fails.
+        drop(connection.prepare_cached("ROLLBACK").and_then(|mut rollback| rollback.execute([])));
     }
 }
 

@@ -323,6 +323,21 @@ impl Board {
         }
     }
 
+    /// See [`SqliteJournal::begin_append`]. Whatever else is wrong, to catch up or to append will find, and say more of it.
+    pub fn begin_append(&self) -> Result<(), BoardError> {
+        match self.journal.begin_append() {
+            Err(error @ JournalError::Busy) => return Err(BoardError::NotWritten(error)),
+            Err(error) => tracing::debug!(%error, "the transaction of an append could not be opened"),
+            Ok(()) => {}
+        }
+        Ok(())
+    }
+
+    /// See [`SqliteJournal::end_append`].
+    pub fn end_append(&self) {
+        self.journal.end_append();
+    }
+
     /// Puts what was applied since `expected` into the journal. On an error it is for the caller to take it back.
     pub fn append(
         &mut self,

@@ -49,6 +49,8 @@ impl Board {
     /// Puts the board back in its place, or finds the one that another process has put there, and holds its lock then,
     /// which may be held after an error, too. Answers what there is to report.
     pub fn regain(&mut self, author: &Author) -> Result<Option<String>, BoardError> {
+        // The journal may not be the one that is appended to.
+        self.end_append();
         acquire(&self.lock)?;
         let since = *self.awaited_since.get_or_insert_with(Instant::now);
         let regained = self.find_or_rebuild(author, since);

@@ -434,6 +434,30 @@ fn sync_that_succeeds_does_not_vouch_for_one_that_failed() {
     assert_eq!(fs::metadata(beside(&dir.path().join(FILE_NAME), "-wal")).expect("a log").len(), 0);
 }
 
+#[test]
+fn nobody_comes_between_what_is_read_and_the_append_that_was_begun() {
+    let (dir, mut journal) = sample();
+    let mut other = SqliteJournal::open(dir.path()).expect("a journal");
+    other.connection.busy_timeout(Duration::ZERO).expect("no patience");
+    let event = |seq| [plan(seq, "one more", None)];
+    assert_eq!(journal.read_from(3, 9).expect("no event"), []);
+    other.append(3, &batch("b3"), &event(4)).expect("an event");
+
+    journal.begin_append().expect("the turn");
+    assert!(matches!(other.append(4, &batch("b4"), &event(5)), Err(AppendError::Failed(JournalError::Busy))));
+    assert_eq!(journal.read_from(3, 9).expect("what was there before"), event(4));
+    assert_eq!(journal.read_from(4, 9).expect("no event"), []);
+    journal.append(4, &batch("b4"), &event(5)).expect("an event");
+    assert_eq!(other.read_from(4, 9).expect("it is there at once"), event(5));
+
+    journal.begin_append().expect("the turn");
+    journal.end_append();
+    other.append(5, &batch("b5"), &event(6)).expect("the turn was given back");
+    journal.begin_append().expect("the turn");
+    journal.settle_for_good(5).expect("taken in");
+    assert!(matches!(journal.append(5, &batch("b6"), &event(6)), Err(AppendError::Conflict { head: 6 })));
+}
+
 type Deed = Box<dyn FnOnce() + Send>;
 
 /// What others do while a connection waits for them.

@@ -24,8 +24,17 @@ use crate::state::{ApplyError, Envelope, State};
 impl Writer {
     /// Answers what has become of a hand edit.
     pub(super) fn commit_batch(&mut self, answers: &mut Answers) -> Result<Option<Verdict>, BoardError> {
+        let committed = self.commit_begun(answers);
+        if let Some(board) = &self.board {
+            board.end_append();
+        }
+        committed
+    }
+
+    fn commit_begun(&mut self, answers: &mut Answers) -> Result<Option<Verdict>, BoardError> {
         let Some(board) = &mut self.board else { return Ok(None) };
         board.lock.sign(self.participant.pid).map_err(lock_error)?;
+        board.begin_append()?;
         self.catch_up_or_regain(&mut true)?;
         let Some(board) = &mut self.board else { return Ok(None) };
         board.check_writable()?;
