@@ -1,12 +1,13 @@
 //! A transport for rmcp over standard input and output that outlives whatever a client writes.
 //!
 //! rmcp's own drops what is no message without an answer. This one answers (a parse error, an invalid request) and
-//! goes on, bounds what one client can make the process hold, and reads on a thread of its own: a read on tokio's
-//! blocking pool cannot be given up, and would keep the process from ending.
+//! goes on, and bounds what one client can make the process hold.
+
+mod input;
 
 use std::collections::HashMap;
 use std::future::pending;
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -24,19 +25,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::skeleton::Skeleton;
-use crate::state::limit::{IN_FLIGHT, LINE};
+use crate::state::limit::IN_FLIGHT;
+use input::{Incoming, Input};
 
-/// Messages between a thread and the session. Small, because each may be as long as a line may be.
+/// Lines between the session and the thread that writes. Small, because each may be as long as a line may be.
 const QUEUE: usize = 2;
 /// Bytes of a request for each of which it counts once more among those in flight, so that few large ones fill them up.
 const HEAVY: usize = 1 << 20;
-/// Bytes of a line that is too long which are looked at together.
-const CHUNK: u64 = 64 << 10;
-/// Bytes of room for a line that are kept for the next one.
-const ROOM_KEPT: usize = 1 << 20;
-
-/// A message, or the answer to a line that is none.
-type Incoming = Result<ClientJsonRpcMessage, Box<JsonRpcError>>;
 
 /// For the thread that writes.
 struct Outgoing {
@@ -66,8 +61,7 @@ impl Drop for Place {
 }
 
 pub struct Stdio {
-    /// With the length of its line.
-    input: mpsc::Receiver<(Incoming, usize)>,
+    input: Input,
     output: mpsc::Sender<Outgoing>,
     /// Held by each line that the thread has yet to write.
     unwritten: Arc<()>,
@@ -84,16 +78,10 @@ pub struct Stdio {
 }
 
 impl Stdio {
-    /// Starts the two threads. They are not joined: they end with the pipes or with the process.
+    /// Its threads are not joined: they end with the pipes or with the process.
     pub fn open(ended: CancellationToken) -> io::Result<Self> {
-        let (incoming, input) = mpsc::channel(QUEUE);
         let (output, outgoing) = mpsc::channel(QUEUE);
         let (all_written, written) = oneshot::channel();
-        thread::Builder::new().name("mcp-stdin".into()).spawn(move || {
-            if let Err(error) = read_all(&mut io::stdin().lock(), &incoming) {
-                tracing::warn!(%error, "standard input failed");
-            }
-        })?;
         thread::Builder::new().name("mcp-stdout".into()).spawn(move || {
             if let Err(error) = write_all(&mut io::stdout(), outgoing) {
                 tracing::warn!(%error, "standard output failed");
@@ -101,7 +89,7 @@ impl Stdio {
             let _ = all_written.send(());
         })?;
         Ok(Self {
-            input,
+            input: Input::open()?,
             output,
             unwritten: Arc::default(),
             written,
@@ -127,7 +115,7 @@ impl Stdio {
                 biased;
                 () = self.ended.cancelled() => None,
                 () = self.output.closed() => None,
-                incoming = self.input.recv() => incoming,
+                incoming = self.input.next() => incoming,
             };
             let (incoming, bytes) = incoming?;
             match incoming.and_then(|message| self.admit(message, bytes)) {
@@ -231,63 +219,6 @@ impl Transport<RoleServer> for Stdio {
     }
 }
 
-fn read_all(input: &mut impl BufRead, incoming: &mpsc::Sender<(Incoming, usize)>) -> io::Result<()> {
-    let mut line = Vec::new();
-    loop {
-        let message = match read_line(input, &mut line)? {
-            Line::End => break,
-            Line::Whole => parse(&line),
-            Line::TooLong(id) => {
-                let text = format!("a message has at most {} bytes; split the call into several", LINE.max);
-                Some(Err(invalid_request(id, text)))
-            }
-        };
-        if message.is_some_and(|message| incoming.blocking_send((message, line.len())).is_err()) {
-            break;
-        }
-        if line.capacity() > ROOM_KEPT {
-            line = Vec::new();
-        }
-    }
-    Ok(())
-}
-
-/// What there was to read.
-#[derive(Debug, PartialEq)]
-enum Line {
-    End,
-    Whole,
-    /// With the id of the request that it is, if it is one.
-    TooLong(Option<RequestId>),
-}
-
-/// Reads a line without its newline. Of one that is too long it keeps the beginning, and reads past the rest.
-fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Line> {
-    line.clear();
-    let mut read = input.by_ref().take(ROOM_KEPT as u64).read_until(b'\n', line)?;
-    if read == ROOM_KEPT && line.last() != Some(&b'\n') {
-        // At once: room that grows is there twice each time.
-        line.reserve_exact(LINE.max + 1 - read);
-        read += input.by_ref().take((LINE.max + 1 - read) as u64).read_until(b'\n', line)?;
-    }
-    if line.last() == Some(&b'\n') {
-        line.pop();
-    } else if line.len() > LINE.max {
-        let mut skeleton = Skeleton::default();
-        skeleton.see(line);
-        while line.last() != Some(&b'\n') {
-            line.clear();
-            if input.by_ref().take(CHUNK).read_until(b'\n', line)? == 0 {
-                break;
-            }
-            skeleton.see(line);
-        }
-        line.clear();
-        return Ok(Line::TooLong(skeleton.request_id()));
-    }
-    Ok(if read > 0 { Line::Whole } else { Line::End })
-}
-
 /// `None` for what gets no answer: an empty line, or a notification that nobody understands.
 pub(super) fn parse(line: &[u8]) -> Option<Incoming> {
     let text = line.trim_ascii();
@@ -371,35 +302,9 @@ fn write_now(_: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    fn lines(mut input: &[u8]) -> Vec<Line> {
-        let mut line = Vec::new();
-        let read = std::iter::from_fn(|| Some(read_line(&mut input, &mut line).unwrap()));
-        read.take_while(|line| *line != Line::End).collect()
-    }
-
     fn refusal(line: &str) -> (i32, Option<RequestId>) {
         let refusal = parse(line.as_bytes()).unwrap().unwrap_err();
         (refusal.error.code.0, refusal.id)
-    }
-
-    #[test]
-    fn line_of_exactly_the_limit_is_kept_and_a_longer_one_is_read_past() {
-        let mut input = vec![b'x'; LINE.max];
-        input.push(b'\n');
-        input.extend(vec![b'y'; 3 * LINE.max]);
-        input.extend(b"\nlast");
-        assert_eq!(lines(&input), [Line::Whole, Line::TooLong(None), Line::Whole]);
-    }
-
-    #[test]
-    fn a_request_that_is_too_long_is_answered_under_its_id_wherever_that_stands() {
-        let long = format!(r#"{{"name":"t","arguments":{{"id":9,"text":"}} \"id\":8 {}"}}}}"#, "x".repeat(LINE.max));
-        let before = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{long}}}"#);
-        let behind = format!(r#"{{"method":"tools/call","params":{long},"jsonrpc":"2.0","id":"a"}}"#);
-        let reply = format!(r#"{{"jsonrpc":"2.0","id":7,"result":{long}}}"#);
-        let id = |id: &str| Line::TooLong(Some(RequestId::String(id.into())));
-        let found = lines([before, behind, reply].join("\n").as_bytes());
-        assert_eq!(found, [Line::TooLong(Some(RequestId::Number(7))), id("a"), Line::TooLong(None)]);
     }
 
     #[test]

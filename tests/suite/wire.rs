@@ -1,6 +1,8 @@
 //! The MCP wire over standard input and output, as raw lines to a real process.
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -368,6 +370,78 @@ fn line_that_is_no_message_gets_an_error_and_the_session_goes_on() {
         assert_eq!(answer.get("id"), Some(&id), "{start}");
     }
     assert!(session.ask(modern(1, "server/discover", json!({})))["result"].is_object());
+}
+
+#[test]
+fn messages_are_read_from_whatever_standard_input_is() {
+    let ids = [1, 2, 3];
+    let messages = ids.map(|id| modern(id, "server/discover", json!({})).to_string());
+    // The last line has no end of its own.
+    let text = messages.join("\n");
+    let write_all = |mut to: Box<dyn Write>| to.write_all(text.as_bytes()).unwrap();
+    for kind in ["pipe", "socket", "file"] {
+        let place = tempfile::tempdir().unwrap();
+        let input = match kind {
+            "pipe" => {
+                let (input, output) = std::io::pipe().unwrap();
+                write_all(Box::new(output));
+                Stdio::from(input)
+            }
+            "socket" => {
+                let (input, output) = UnixStream::pair().unwrap();
+                write_all(Box::new(output));
+                Stdio::from(OwnedFd::from(input))
+            }
+            _ => {
+                let path = place.path().join("messages");
+                write_all(Box::new(std::fs::File::create(&path).unwrap()));
+                Stdio::from(std::fs::File::open(&path).unwrap())
+            }
+        };
+        let mut command = Command::new(env!("CARGO_BIN_EXE_callboard"));
+        let finished = command.arg("mcp").env("COORDINATION_DIR", place.path().join("board")).stdin(input).output();
+        let finished = finished.unwrap();
+        assert!(finished.status.success(), "{kind}: {finished:?}");
+        let answers = String::from_utf8(finished.stdout).unwrap();
+        let answers = answers.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let mut answered: Vec<_> =
+            answers.filter(|answer| answer["result"].is_object()).map(|one| one["id"].clone()).collect();
+        answered.sort_unstable_by_key(Value::as_i64);
+        assert_eq!(answered, ids, "{kind}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn pipe_needs_no_thread_that_waits_for_it() {
+    use rustix::io::{Errno, ReadWriteFlags, preadv2};
+
+    let (input, _output) = std::io::pipe().unwrap();
+    let read = preadv2(&input, &mut [std::io::IoSliceMut::new(&mut [0])], u64::MAX, ReadWriteFlags::NOWAIT);
+    if read != Err(Errno::AGAIN) {
+        return println!("skipped: this kernel cannot read a pipe without waiting");
+    }
+    let mut session = Session::start(&[]);
+    session.ask(modern(1, "server/discover", json!({})));
+    let threads = std::fs::read_dir(format!("/proc/{}/task", session.process.id())).unwrap();
+    let names = threads.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("comm")).unwrap());
+    let names: Vec<_> = names.collect();
+    assert!(!names.iter().any(|name| name.trim() == "mcp-stdin"), "{names:?}");
+}
+
+#[test]
+#[cfg(unix)]
+fn signal_ends_a_process_whose_client_writes_nothing_but_what_gets_no_answer() {
+    let mut session = Session::start(&[]);
+    session.ask(modern(1, "server/discover", json!({})));
+    let mut input = session.input.take().unwrap();
+    // Much more than the pipe holds, so it is being read.
+    let lines = vec![b'\n'; 1 << 20];
+    input.write_all(&lines).unwrap();
+    let flood = std::thread::spawn(move || while input.write_all(&lines).is_ok() {});
+    session.signal(rustix::process::Signal::TERM);
+    session.ends_well_within_a_second();
+    flood.join().unwrap();
 }
 
 #[test]
