@@ -1,11 +1,12 @@
 //! What those who wait for a task, those who read the whole history, and the way over HTTP cost those who call.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, ensure};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 use super::commit::call;
 use super::doors::{Client, Server};
@@ -13,7 +14,7 @@ use super::figure::{Key, Unit, micros};
 use super::place::{Board, agent, inside};
 use super::{Bench, Measure};
 use crate::ops::EventFilter;
-use crate::participant::{Caller, Handle};
+use crate::participant::{BoardError, CallError, Caller, Handle};
 
 const WAITING: &str = "waiting";
 const READ: Key = Key::new(WAITING, "get_status beside waiting claims");
@@ -64,12 +65,11 @@ async fn beside_waiting(handle: &Handle, waiting: usize, bench: &mut Bench) -> a
         let waiter = handle.clone();
         claims.spawn(async move {
             let claim = json!({"agent_id": agent(number), "wait_seconds": 50});
-            let claim = waiter.call("claim_task", claim, &Caller::default()).await;
-            (claim.is_ok_and(|claim| claim["success"] == true), Instant::now())
+            (insist(&waiter, "claim_task", claim).await, Instant::now())
         });
         // The queue of calls is shorter than the line of those who may wait.
         if number % 64 == 0 {
-            call(handle, "get_status", json!({})).await?;
+            insist(handle, "get_status", json!({})).await?;
         }
     }
     for _ in 0..bench.size.samples {
@@ -79,13 +79,30 @@ async fn beside_waiting(handle: &Handle, waiting: usize, bench: &mut Bench) -> a
         bench.figures.times(READ.clients(waiting), [read]);
         bench.figures.times(WRITE.clients(waiting), [write]);
         if let Some(claimed) = claims.join_next().await {
-            let (success, when) = claimed?;
-            ensure!(success, "a claim that waited came back empty");
+            let (claim, when) = claimed?;
+            let claim = claim.context("a claim that waited failed")?;
+            ensure!(claim["success"] == true, "a claim that waited came back empty: {claim}");
             bench.figures.times(ARRIVAL.clients(waiting), [when - start]);
         }
     }
     claims.shutdown().await;
     Ok(())
+}
+
+/// Where the processors are busy with something else, more may call at once than are taken, and are to try again in a moment.
+async fn insist(handle: &Handle, operation: &str, arguments: Value) -> Result<Value, CallError> {
+    const MOMENT: Duration = Duration::from_millis(1);
+    const PATIENCE: Duration = Duration::from_secs(30);
+    let start = Instant::now();
+    loop {
+        let answer = handle.call(operation, arguments.clone(), &Caller::default()).await;
+        let is_overloaded =
+            matches!(&answer, Err(CallError::Failed(error)) if matches!(**error, BoardError::Overloaded { .. }));
+        if !is_overloaded || start.elapsed() > PATIENCE {
+            return answer;
+        }
+        sleep(MOMENT).await;
+    }
 }
 
 /// Some resume from the beginning at the same time, and one calls meanwhile.
