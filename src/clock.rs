@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+#[cfg(target_os = "linux")]
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::state::deadline::STEP;
@@ -38,9 +39,31 @@ impl Clock for SystemClock {
     }
 
     fn slept(&self) -> Duration {
-        let read = |clock| Duration::try_from(clock_gettime(clock)).unwrap_or_default();
-        read(ClockId::Boottime).saturating_sub(read(ClockId::Monotonic))
+        slept()
     }
+}
+
+#[cfg(target_os = "linux")]
+fn slept() -> Duration {
+    let read = |clock| Duration::try_from(clock_gettime(clock)).unwrap_or_default();
+    read(ClockId::Boottime).saturating_sub(read(ClockId::Monotonic))
+}
+
+#[cfg(target_vendor = "apple")]
+fn slept() -> Duration {
+    let read = |clock| {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the pointer is to a time, and is not kept.
+        unsafe { libc::clock_gettime(clock, &raw mut time) };
+        Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
+    };
+    read(libc::CLOCK_MONOTONIC_RAW).saturating_sub(read(libc::CLOCK_UPTIME_RAW))
+}
+
+/// Not known.
+#[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
+fn slept() -> Duration {
+    Duration::ZERO
 }
 
 /// A clock that stands still until it is moved: for tests and simulation.

@@ -2,9 +2,11 @@
 //! else has, and whoever opens it while the lease stands waits until it is given back.
 
 use std::fs::File;
+#[cfg(target_os = "linux")]
 use std::io;
 
 /// The answer to a request for a write lease.
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "the answer is always the last"))]
 pub enum Asked<'a> {
     Granted(Lease<'a>),
     /// Somebody has the file open.
@@ -14,6 +16,7 @@ pub enum Asked<'a> {
 }
 
 /// Given back when dropped, if it is not kept.
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "none is granted"))]
 pub struct Lease<'a>(&'a File);
 
 impl Lease<'_> {
