@@ -132,6 +132,35 @@ fn held_lock_is_named_after_five_seconds_and_reads_go_on() {
 }
 
 #[test]
+fn program_that_writes_to_the_journal_is_waited_for_and_nothing_is_done_when_it_stays() {
+    let board = Board::new();
+    let mut client = board.mcp();
+    client.ok("create_task", json!({"description": "before", "id": "before"}));
+    client.register("a1");
+    let events = board.events();
+    let foreign = rusqlite::Connection::open(board.file("journal.db")).unwrap();
+    let calls = [
+        // Which would be refused anyway.
+        ("complete_task", json!({"agent_id": "a1", "task_id": "before", "output": "done"})),
+        ("claim_task", json!({"agent_id": "a1"})),
+        ("create_task", json!({"description": "in vain"})),
+    ];
+    for (tool, arguments) in calls {
+        foreign.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let start = Instant::now();
+        let refused = client.call(tool, arguments);
+        assert!(start.elapsed() >= Duration::from_secs(5), "{tool}: {:?}", start.elapsed());
+        foreign.execute_batch("ROLLBACK").unwrap();
+        assert_eq!(refused.code(), "not_written", "{tool}: {}", refused.text);
+        assert!(refused.text.contains("close it and try again"), "{tool}: {}", refused.text);
+        client.ok("get_status", json!({}));
+    }
+    assert_eq!(board.events(), events);
+    client.ok("create_task", json!({"description": "after"}));
+    board.assert_file_is_the_replay();
+}
+
+#[test]
 fn held_lock_of_the_state_file_delays_the_first_call_and_loses_none() {
     let board = Board::new();
     let mut client = board.mcp();
