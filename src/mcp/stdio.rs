@@ -32,6 +32,9 @@ use input::{Incoming, Input};
 const QUEUE: usize = 2;
 /// Bytes of a request for each of which it counts once more among those in flight, so that few large ones fill them up.
 const HEAVY: usize = 1 << 20;
+/// The offset that stands for where standard input or output is, whether it can seek or not.
+#[cfg(target_os = "linux")]
+const HERE: u64 = u64::MAX;
 
 /// For the thread that writes.
 struct Outgoing {
@@ -288,8 +291,6 @@ fn write_all(output: &mut impl Write, mut lines: mpsc::Receiver<Outgoing>) -> io
 fn write_now(line: &[u8]) -> usize {
     use rustix::io::{ReadWriteFlags, pwritev2};
 
-    /// Where the output is, whether it can seek or not.
-    const HERE: u64 = u64::MAX;
     pwritev2(io::stdout(), &[io::IoSlice::new(line)], HERE, ReadWriteFlags::NOWAIT).unwrap_or(0)
 }
 

@@ -137,6 +137,7 @@ mod ready {
     use tokio::io::unix::AsyncFd;
     use tokio::task::coop::consume_budget;
 
+    use super::super::HERE;
     use super::{Incoming, Lines};
 
     /// Bytes that are read at once.
@@ -198,8 +199,6 @@ mod ready {
 
     /// What there is of standard input, if anything.
     fn read_now(stdin: &OwnedFd, bytes: &mut [u8]) -> Result<usize, Errno> {
-        /// Where the input is, for it cannot seek.
-        const HERE: u64 = u64::MAX;
         preadv2(stdin, &mut [IoSliceMut::new(bytes)], HERE, ReadWriteFlags::NOWAIT)
     }
 }
