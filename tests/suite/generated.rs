@@ -34,6 +34,7 @@ fn schemas_are_what_the_operations_say() {
     let plan = ops::schema_of::<callboard::plan::Document>("plan.json");
     files.push(("plan.json".to_owned(), pretty(&plan)));
     files.push(("openrpc.json".to_owned(), pretty(&callboard::rpc::discover::document())));
+    files.push(("README.md".to_owned(), reference()));
     let stale: Vec<_> = files.iter().filter(|(name, wanted)| repaired(&dir.join(name), wanted)).collect();
     let unknown: Vec<_> = fs::read_dir(&dir)
         .unwrap()
@@ -48,7 +49,7 @@ fn schemas_are_what_the_operations_say() {
 fn readme_shows_the_operations_and_limits() {
     let path = root().join("README.md");
     let readme = fs::read_to_string(&path).unwrap();
-    let wanted = replaced(&replaced(&readme, "tools", &tools_table()), "limits", &limits_table());
+    let wanted = replaced(&replaced(&readme, "tools", &tools()), "limits", &limits());
     assert!(!repaired(&path, &wanted), "README.md was written anew");
 }
 
@@ -60,29 +61,93 @@ fn replaced(text: &str, name: &str, table: &str) -> String {
     format!("{before}{start}{table}{end}{after}")
 }
 
-fn tools_table() -> String {
-    let of = |toolset: Toolset| ops::all().iter().filter(move |entry| entry.toolset == toolset);
-    let listed = |toolset| {
-        let all = of(toolset).map(|entry| format!("`{}` ({})", entry.name, entry.description.trim_end_matches('.')));
-        all.collect::<Vec<_>>().join(" · ")
-    };
-    let mut table = "| tool | what it does |\n|---|---|\n".to_owned();
-    for entry in of(Toolset::Worker) {
-        writeln!(table, "| `{}` | {} |", entry.name, entry.description).unwrap();
-    }
-    let (core, full) = (listed(Toolset::Core), listed(Toolset::Full));
-    format!("{table}\nThese are toolset `worker`. In `core` there are besides: {core}.\n\nOnly in `full`: {full}.\n")
+/// The README's tools: a table of those that every worker has, and what there is besides.
+fn tools() -> String {
+    let core: Vec<_> = of(Toolset::Core).map(|entry| format!("`{}`", entry.name)).collect();
+    let text = format!(
+        "These are the toolset `worker`. `core` adds {}. `full` has all {}: also messages, reservations, plans, history, \
+         snapshots, context bundles, runs and sessions, checkpoints and artifacts.",
+        core.join(", "),
+        ops::all().len()
+    );
+    format!("{}\n{}", tool_table(Toolset::Worker, "schemas/"), wrapped(&text))
 }
 
-fn limits_table() -> String {
-    let all = limit::ALL.iter().map(|limit| format!("{} {} {}", limit.what, grouped(limit.max), limit.unit));
-    format!("{}.\n", all.collect::<Vec<_>>().join(" · "))
+/// The README's limits: those that one meets first.
+fn limits() -> String {
+    let first = [
+        limit::TITLE,
+        limit::DESCRIPTION,
+        limit::OUTPUT,
+        limit::BATCH,
+        limit::TASKS,
+        limit::AGENTS,
+        limit::ARTIFACT,
+        limit::WAIT,
+    ];
+    let first = first.map(|limit| format!("{} {} {}", limit.what, grouped(limit.max), limit.unit)).join(" · ");
+    let all = limit::ALL.len();
+    wrapped(&format!("{first}. All {all} stand in [schemas/README.md](schemas/README.md#limits)."))
+}
+
+/// The page beside the schemas: every tool and every limit.
+fn reference() -> String {
+    let mut page = "# Tools, schemas and limits\n\n\
+        Every tool is also a JSON-RPC method and a command (`callboard call NAME JSON`) of the same name. Its schema file has\n\
+        its arguments and its reply. A toolset has the tools of those before it; `--toolset` hides, it does not forbid.\n"
+        .to_owned();
+    let toolsets = [(Toolset::Worker, "worker"), (Toolset::Core, "core"), (Toolset::Full, "full")];
+    for (toolset, name) in toolsets {
+        write!(page, "\n## Toolset `{name}`\n\n{}", tool_table(toolset, "")).unwrap();
+    }
+    page.push_str(
+        "\n## Other schemas\n\n\
+         - [mcp-state.json](mcp-state.json): the state file, which has a `checksum` and a `layout` besides\n\
+         - [plan.json](plan.json): a plan as `import_plan` takes it in JSON\n\
+         - [openrpc.json](openrpc.json): all methods of `/rpc`, as `rpc.discover` answers\n\
+         \n## Limits\n\n\
+         What is over a limit is refused with a message that names the limit.\n\n\
+         | what | most | unit |\n|---|---:|---|\n",
+    );
+    for limit in limit::ALL {
+        writeln!(page, "| {} | {} | {} |", limit.what, grouped(limit.max), limit.unit).unwrap();
+    }
+    page
+}
+
+fn of(toolset: Toolset) -> impl Iterator<Item = &'static ops::Entry> {
+    ops::all().iter().filter(move |entry| entry.toolset == toolset)
+}
+
+/// With links to the schemas in `dir`.
+fn tool_table(toolset: Toolset, dir: &str) -> String {
+    let mut table = "| tool | what it does |\n|---|---|\n".to_owned();
+    for entry in of(toolset) {
+        writeln!(table, "| [`{name}`]({dir}{name}.json) | {} |", entry.description, name = entry.name).unwrap();
+    }
+    table
 }
 
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let parts: Vec<_> = digits.as_bytes().rchunks(3).rev().map(|part| std::str::from_utf8(part).unwrap()).collect();
     parts.join(",")
+}
+
+/// In lines of at most 120 columns, as the rest of the README.
+fn wrapped(text: &str) -> String {
+    let (mut lines, mut column) = (String::new(), 0);
+    for word in text.split(' ') {
+        let separator = match column {
+            0 => "",
+            _ if column + 1 + word.chars().count() > 120 => "\n",
+            _ => " ",
+        };
+        column = if separator == " " { column + 1 } else { 0 } + word.chars().count();
+        lines.push_str(separator);
+        lines.push_str(word);
+    }
+    lines + "\n"
 }
 
 #[test]
