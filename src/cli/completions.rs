@@ -1,6 +1,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use clap::{Arg, Command};
 use clap_complete::Shell;
 
 use super::Outcome;
@@ -14,7 +15,50 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Outcome {
     // In memory first: the generator panics when its output is closed.
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut super::command(), "callboard", &mut script);
+    clap_complete::generate(arguments.shell, &mut visible(super::command()), "callboard", &mut script);
     io::stdout().lock().write_all(&script)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The command without what its help does not show, which the generator would offer.
+fn visible(mut command: Command) -> Command {
+    // So that each command has the options that are given for all.
+    command.build();
+    rebuilt(&command)
+}
+
+fn rebuilt(command: &Command) -> Command {
+    let arguments = command.get_arguments().filter(|one| !one.is_hide_set()).map(bare);
+    let commands = command.get_subcommands().filter(|one| !one.is_hide_set()).map(rebuilt);
+    Command::new(command.get_name().to_owned())
+        .version(env!("CARGO_PKG_VERSION"))
+        .about(command.get_about().cloned().unwrap_or_default())
+        .disable_help_flag(true)
+        .disable_version_flag(true)
+        .disable_help_subcommand(true)
+        .args(arguments)
+        .subcommands(commands)
+}
+
+/// The argument without what ties it to others, which may not be there.
+fn bare(argument: &Arg) -> Arg {
+    let mut bare = Arg::new(argument.get_id().clone())
+        .short(argument.get_short())
+        .help(argument.get_help().cloned().unwrap_or_default())
+        .action(argument.get_action().clone())
+        .value_parser(argument.get_value_parser().clone())
+        .value_hint(argument.get_value_hint());
+    if let Some(long) = argument.get_long() {
+        bare = bare.long(long.to_owned());
+    }
+    if let Some(names) = argument.get_value_names() {
+        bare = bare.value_names(names);
+    }
+    if let Some(number) = argument.get_num_args() {
+        bare = bare.num_args(number);
+    }
+    match argument.get_index() {
+        Some(index) => bare.index(index).last(argument.is_last_set()),
+        None => bare,
+    }
 }
