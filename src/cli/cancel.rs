@@ -2,6 +2,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
+use super::print::text;
 use super::{Outcome, Session};
 
 #[derive(clap::Args)]
@@ -21,7 +22,11 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     let reply = session.call("cancel_task", request)?;
     session.show(&reply, |page| match reply["asked_owner"] == true {
         true => page.line(format_args!("the agent of {} is told to stop with its next call", arguments.id)),
-        false => page.line(format_args!("cancelled {}", arguments.id)),
+        false if reply["status"] == "cancelled" => page.line(format_args!("cancelled {}", arguments.id)),
+        // Some of its parts were done, or are asked to stop.
+        false => {
+            page.line(format_args!("cancelled what is open of {}; it is {}", arguments.id, text(&reply["status"])))
+        }
     })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -21,7 +21,7 @@ pub struct Arguments {
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     if let Some(id) = &arguments.id {
         let reply = session.call("release_task", json!({"task_id": id, "reason": arguments.reason}))?;
-        session.show(&reply, |page| page.line(format_args!("released {id}")))?;
+        session.show(&reply, |page| page.line(format_args!("{} {id}", became(&reply))))?;
         return Ok(ExitCode::SUCCESS);
     }
     let holder = match (arguments.all, session.agent.as_deref()) {
@@ -30,6 +30,11 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         (false, None) => usage_error("release what? Name a task, an agent with --agent, or --all"),
     };
     release_held(session, holder, arguments.reason.as_deref())
+}
+
+/// What has become of a task: one whose agent was asked to stop does not go back to the queue.
+fn became(reply: &Value) -> &'static str {
+    if reply["status"] == "cancelled" { "cancelled" } else { "released" }
 }
 
 /// As the person whose board it is: the agent may be gone.
@@ -52,7 +57,9 @@ fn release_held(session: &Session, holder: Option<&str>, reason: Option<&str>) -
                 holder.map_or("nobody holds a task".to_owned(), |id| format!("{id} holds no task"))
             ));
         }
-        held.iter().for_each(|task| page.line(format_args!("released {}", task.id)));
+        for (index, task) in held.iter().enumerate() {
+            page.line(format_args!("{} {}", became(&reply["results"][index]), task.id));
+        }
     })?;
     Ok(ExitCode::SUCCESS)
 }

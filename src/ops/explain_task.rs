@@ -136,7 +136,9 @@ fn reasons(task: &Task, state: &State, now: Timestamp) -> Vec<Reason> {
             format!("wait; a leader can take it back with release_task `{}`", task.id),
         );
     }
-    if let Err(refusal) = state.refuse_parent(&task.id) {
+    if task.status.is_unfinished()
+        && let Err(refusal) = state.refuse_parent(&task.id)
+    {
         let parts = match &task.path {
             Some(path) => format!("claim_task with scope {path}"),
             None => "claim_task one of its parts".to_owned(),

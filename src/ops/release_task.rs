@@ -1,7 +1,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::input::{self, SUCCESS, Success};
+use super::input;
 use super::{AgentArgument, Annotations, Call, Decision, Operation, Toolset, WRITE};
 use crate::state::State;
 use crate::state::deadline::cancelled_when_stopped;
@@ -9,6 +9,7 @@ use crate::state::event::Event;
 use crate::state::guard::not_held;
 use crate::state::id::TaskId;
 use crate::state::refusal::Refusal;
+use crate::state::task::TaskStatus;
 
 pub struct ReleaseTask;
 
@@ -22,6 +23,13 @@ pub struct Params {
     attempt: Option<u32>,
 }
 
+#[derive(Serialize, JsonSchema)]
+pub struct Reply {
+    success: bool,
+    /// cancelled when its agent was asked to stop, else available
+    status: TaskStatus,
+}
+
 impl Operation for ReleaseTask {
     const NAME: &'static str = "release_task";
     const DESCRIPTION: &'static str = "Put a task back unfinished, because you cannot do it. It costs no attempt.";
@@ -29,7 +37,7 @@ impl Operation for ReleaseTask {
     const TOOLSET: Toolset = Toolset::Worker;
     const AGENT: AgentArgument = AgentArgument::Optional;
     type Params = Params;
-    type Reply = Success;
+    type Reply = Reply;
 
     fn agent_id(params: &Params) -> Option<&str> {
         params.agent_id.as_deref()
@@ -49,7 +57,8 @@ impl Operation for ReleaseTask {
         Ok(std::iter::once(released).chain(cancelled).collect())
     }
 
-    fn reply(_: &Params, _: &State, _: &Call) -> Result<Success, Refusal> {
-        Ok(SUCCESS)
+    fn reply(params: &Params, state: &State, _: &Call) -> Result<Reply, Refusal> {
+        let task = state.known_task(&TaskId::checked(&params.task_id)?)?;
+        Ok(Reply { success: true, status: task.status })
     }
 }
