@@ -626,7 +626,13 @@ async fn end(shop: &Shop, arguments: &Arguments, took: Duration) -> anyhow::Resu
         shop.reason.replace(Some(Reason { text, is_good: true }));
     }
     let reason = shop.reason.borrow().clone();
-    let reason = reason.unwrap_or(Reason { text: "nothing is left to do".to_owned(), is_good: true });
+    let mut reason = reason.unwrap_or(Reason { text: "nothing is left to do".to_owned(), is_good: true });
+    // The same command line would stop at once.
+    let needs_budget = shop.is_spent.get() && is_left;
+    if needs_budget {
+        let more = format!("; to go on, add --workflow {} --continue and a higher budget", shop.workflow);
+        reason.text.push_str(&more);
+    }
     let finished = reason.is_good && !is_left && parked == 0;
     shop.ledger
         .borrow_mut()
@@ -643,7 +649,7 @@ async fn end(shop: &Shop, arguments: &Arguments, took: Duration) -> anyhow::Resu
         remaining,
         spent: serde_json::from_value(saved["spent"].clone()).unwrap_or_default(),
         budget_left: serde_json::from_value(saved["remaining"].clone()).unwrap_or_default(),
-        next: is_left.then(|| continuing(&shop.workflow)),
+        next: (is_left && !needs_budget).then(|| continuing(&shop.workflow)),
     };
     if finished && arguments.workflow.is_none() {
         // Nobody gave it a name to come back to, and there is nothing to come back for.

@@ -683,15 +683,16 @@ pub fn is_begun(dir: &Path) -> bool {
     Board::exists(dir) || dir.join(statefile::FILE_NAME).exists() || !recovery::evidence(dir).is_empty()
 }
 
-/// What a state file without a journal says, for whoever only looks; the first write will import it.
-pub fn before_first_write(dir: &Path) -> Result<State, BoardError> {
+/// What a state file without a journal says, for whoever only looks; the first write will import it. Where it is an earlier
+/// state, the text says so.
+pub fn before_first_write(dir: &Path) -> Result<(State, Option<String>), BoardError> {
     if std::fs::symlink_metadata(dir).is_err() {
-        return Ok(State::new());
+        return Ok((State::new(), None));
     }
     directory::inspect(dir)?;
     match statefile::load(dir)? {
-        Some(Found::Foreign { document, .. } | Found::Sound(document)) => Ok(State::from_document(*document)),
-        None if recovery::evidence(dir).is_empty() => Ok(State::new()),
+        Some(Found::Foreign { document, .. } | Found::Sound(document)) => Ok((State::from_document(*document), None)),
+        None if recovery::evidence(dir).is_empty() => Ok((State::new(), None)),
         found @ (Some(Found::Unsound { .. }) | None) => {
             let of_file = match found {
                 Some(Found::Unsound { reason }) => format!("the state file is not sound: {reason}"),
@@ -699,7 +700,13 @@ pub fn before_first_write(dir: &Path) -> Result<State, BoardError> {
             };
             let newest = recovery::earlier(dir).into_iter().max_by_key(|(document, _)| document.board.seq);
             let unsound = || nothing_sound(dir, format!("no journal, no sound snapshot, and {of_file}"));
-            newest.map(|(document, _)| State::from_document(document)).ok_or_else(unsound)
+            let (document, name) = newest.ok_or_else(unsound)?;
+            let lost = format!(
+                "there is no journal, and {of_file}: this is the state after event {} from {name}, and what came after \
+                 it is lost; `callboard doctor` says more, and the next writing call goes on from here",
+                document.board.seq
+            );
+            Ok((State::from_document(document), Some(lost)))
         }
     }
 }

@@ -532,7 +532,8 @@ impl Writer {
                 (state, Box::new(history), policy)
             }
             None => {
-                (shown, default_policy) = (board::before_first_write(&self.dir).unwrap_or_default(), Policy::default());
+                let (state, _) = board::before_first_write(&self.dir).unwrap_or_default();
+                (shown, default_policy) = (state, Policy::default());
                 (&mut shown, Box::new(NoHistory), &default_policy)
             }
         };

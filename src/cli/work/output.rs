@@ -158,7 +158,13 @@ impl Output {
         self.text.push_back(line);
         while self.text_bytes > TEXT_KEPT && self.text.len() > 1 {
             self.cut = true;
-            self.text_bytes -= self.text.pop_front().map_or(0, |line| line.len() + 1);
+            let oldest = self.text.pop_front().unwrap_or_default();
+            let end = last_bytes(&oldest, oldest.len().saturating_sub(self.text_bytes - TEXT_KEPT));
+            self.text_bytes -= oldest.len() + 1;
+            if !end.is_empty() {
+                self.text_bytes += end.len() + 1;
+                self.text.push_front(end.to_owned());
+            }
         }
     }
 
@@ -261,11 +267,11 @@ pub fn result(mut printed: Printed) -> (String, Option<Value>) {
     let is_fit =
         data.as_ref().is_none_or(|data| data.to_string().len() <= limit::DATA.max && depth(data) <= limit::DEPTH.max);
     let mut output = text.unwrap_or(printed.text);
+    if !is_fit {
+        output.push_str("\n(the object on the last line is too large or too deep to keep; the log has it)");
+    }
     if output.trim().is_empty() {
         output = if data.is_some() { "see data" } else { "(the command printed nothing)" }.to_owned();
-    }
-    if !is_fit {
-        output.push_str("\n(the object on the last line is too large or too deep to keep)");
     }
     (bounded(&output, limit::OUTPUT.max), data.filter(|_| is_fit))
 }

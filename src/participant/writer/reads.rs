@@ -19,7 +19,8 @@ impl Writer {
         let answer = match self.open(false) {
             Ok(()) => self.look_again().map_err(Arc::new).map_err(CallError::Failed),
             Err(error) if matches!(*error, BoardError::Absent { .. }) => {
-                board::before_first_write(&self.dir).map(drop).map_err(CallError::from)
+                let shown = board::before_first_write(&self.dir).map_err(CallError::from);
+                shown.map(|(_, lost)| self.report = self.report.take().or(lost))
             }
             Err(error) => Err(CallError::Failed(error)),
         };
@@ -66,7 +67,7 @@ impl Writer {
                 look(Ok(&board.state));
             }
             (Ok(()), None) => match board::before_first_write(&self.dir) {
-                Ok(state) => look(Ok(&state)),
+                Ok((state, _)) => look(Ok(&state)),
                 Err(error) => look(Err(error.into())),
             },
         }
