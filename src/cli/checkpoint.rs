@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::print::{Column, Page, Tone, text};
 use super::{Outcome, REFUSED, Session, read_input, usage_error};
+use crate::state::limit;
 
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -79,7 +80,7 @@ pub struct List {
     #[arg(value_name = "WORKFLOW")]
     workflow: Option<String>,
     /// At most N
-    #[arg(long, value_name = "N", default_value_t = 50)]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=limit::PAGE.max as i64))]
     limit: u32,
     /// Behind this one, as the page before ended
     #[arg(long, value_name = "LAST")]

@@ -732,7 +732,7 @@ impl Session {
             page.marked("stop requested:", print::Tone::Bad, format_args!("{task} {reason}"));
         }
         if let Some(warning) = reply["warning"].as_str() {
-            say(&format!("callboard: {}", print::harmless(warning)));
+            say(&format!("callboard: {}", print::harmless(&self.wording.in_commands(warning))));
         }
         Ok(page.print()?)
     }

@@ -45,7 +45,7 @@ struct Export {
     /// The format
     #[arg(long, value_enum, default_value = "markdown")]
     format: Format,
-    /// An earlier version, by the first digits of its hash
+    /// An earlier version, by at least the first 6 digits of its hash
     #[arg(long, value_name = "SHA256")]
     version: Option<String>,
 }
@@ -58,7 +58,7 @@ enum Format {
 
 #[derive(clap::Args)]
 struct Diff {
-    /// A file, or a version by the first digits of its hash [default: the version before the current one]
+    /// A file, or a version by at least the first 6 digits of its hash [default: the version before the current one]
     from: Option<String>,
     /// Another version [default: the current one]
     to: Option<String>,

@@ -55,8 +55,8 @@ impl Page {
         let _ = writeln!(self.text, "{lead} {word} {}", headline(&rest.to_string()));
     }
 
-    /// Rows under a header. Cells hold one line each; the last column is cut to what the terminal has left, so that the ids
-    /// in the others stay whole.
+    /// Rows under a header. Cells hold one line each. The last column is cut to [`HEADLINE`] and to what the terminal has
+    /// left; ids and names in the others stay whole, for they are given to other commands.
     pub fn table<const N: usize>(&mut self, header: [&str; N], rows: impl Iterator<Item = [Column; N]>) {
         let mut table = Table::new();
         // Some terminals say that they have none.
@@ -71,7 +71,13 @@ impl Page {
             table.force_no_tty();
         }
         table.set_header(header.map(|name| Cell::new(name.to_uppercase())));
-        table.add_rows(rows.map(|cells| Row::from(cells.map(Column::cell))));
+        table.add_rows(rows.map(|cells| {
+            let mut column = 0;
+            Row::from(cells.map(|cell| {
+                column += 1;
+                cell.cell(column == N)
+            }))
+        }));
         table.column_iter_mut().for_each(|column| _ = column.set_padding((0, 2)));
         if let Some(width) = width {
             table.row_iter_mut().for_each(|row| _ = row.max_height(1));
@@ -186,8 +192,8 @@ impl Column {
         Self(text.to_string(), tone)
     }
 
-    fn cell(self) -> Cell {
-        let cell = Cell::new(headline(&self.0));
+    fn cell(self, is_last: bool) -> Cell {
+        let cell = Cell::new(if is_last { headline(&self.0) } else { first_line(&self.0) });
         match self.1 {
             Tone::Plain => cell,
             tone => cell.fg(tone.colour()),
@@ -201,9 +207,13 @@ impl<T: fmt::Display> From<T> for Column {
     }
 }
 
+fn first_line(text: &str) -> String {
+    harmless(text.lines().next().unwrap_or_default())
+}
+
 /// The first line, cut to what a table can hold.
 pub fn headline(text: &str) -> String {
-    let line = harmless(text.lines().next().unwrap_or_default());
+    let line = first_line(text);
     match line.char_indices().nth(HEADLINE) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,

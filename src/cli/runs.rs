@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::print::{Column, Page, Tone, text};
 use super::{Outcome, Session};
+use crate::state::limit;
 use crate::state::run::RunStatus;
 use crate::state::time::Timestamp;
 
@@ -29,7 +30,7 @@ pub struct One {
     /// The run, as `callboard runs` names it
     id: String,
     /// Wait that long for its end
-    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=limit::WAIT.max as u64))]
     wait: u64,
     /// Stop it: a pending run at once, a running one by its runner
     #[arg(long, conflicts_with = "wait")]

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::print::{Column, Page, Tone, text};
 use super::wording::Wording;
 use super::{FAILED, Outcome, Session};
+use crate::state::limit;
 use crate::state::snapshot::{Listed, Occasion};
 use crate::state::time::Timestamp;
 
@@ -40,7 +41,7 @@ struct Create {
 #[derive(clap::Args)]
 struct List {
     /// The newest N
-    #[arg(long, value_name = "N", default_value_t = 50)]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=limit::PAGE.max as i64))]
     limit: u32,
 }
 
@@ -51,7 +52,7 @@ struct Diff {
     /// The same [default: the present]
     to: Option<String>,
     /// At most N changes
-    #[arg(long, value_name = "N", default_value_t = 200)]
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=limit::PAGE.max as i64))]
     limit: u32,
 }
 

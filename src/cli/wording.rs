@@ -7,7 +7,7 @@ use super::{Arguments, Command, LOCAL};
 use crate::location::{Location, Source};
 use crate::ops::{self, AgentArgument};
 
-const COMMANDS: [(&str, &str); 41] = [
+const COMMANDS: [(&str, &str); 47] = [
     ("claim_task", "claim"),
     ("start_task", "start"),
     ("complete_task", "complete"),
@@ -49,6 +49,12 @@ const COMMANDS: [(&str, &str); 41] = [
     ("diff_plans", "plan diff"),
     ("explain_task", "explain"),
     ("reset_tasks", "reset"),
+    ("get_master_plan", "plan versions"),
+    ("list_runs", "runs"),
+    ("get_run", "run"),
+    ("stop_run", "run --stop"),
+    ("list_sessions", "sessions"),
+    ("get_session", "sessions"),
 ];
 
 /// A worker would be refused, so that its name has no place before them.
@@ -63,13 +69,17 @@ const OF_LEADERS: [&str; 7] = [
 ];
 
 /// Arguments that messages name, and the options for them.
-const ARGUMENTS: [(&str, &str); 6] = [
+const ARGUMENTS: [(&str, &str); 7] = [
     ("wait_seconds: ", "--wait "),
     (" {task_id}", " and its id"),
     (" with all: true", " --all"),
     (" with scope ", " --scope "),
     ("give agent_id", "give --agent ID"),
     ("leave agent_id out", "leave --agent out"),
+    (
+        "give scope, or model_id, base_url and toolset_hash",
+        "give --state-scope, or --model-id, --base-url and --toolset-hash",
+    ),
 ];
 
 /// What the command line says of who acts, and on which board: the commands that it is told of say it, too, and lead to no

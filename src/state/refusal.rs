@@ -233,14 +233,14 @@ pub enum Refusal {
     #[error("nothing of the plan was imported: {}", problems_text(problems))]
     BadPlan { problems: Vec<Problem> },
     #[error(
-        "the plan has moved on: the current version is {}, not {given}; look at `plan diff` or get_master_plan, and import with its sha256", current.as_deref().unwrap_or("none")
+        "the plan has moved on: the current version is {}, not {given}; look at diff_plans or get_master_plan, and import with its sha256", current.as_deref().unwrap_or("none")
     )]
     PlanMoved {
         given: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         current: Option<String>,
     },
-    #[error("there is no {}; get_master_plan has the versions there are", version.as_ref().map_or("plan yet: import one with import_plan".to_owned(), |given| format!("version `{given}` of the plan")))]
+    #[error("there is no {}; get_master_plan has the versions there are", version.as_ref().map_or("plan yet: import one with import_plan".to_owned(), |given| format!("version of the plan whose hash begins with `{given}` (6 digits or more)")))]
     NoPlan {
         #[serde(skip_serializing_if = "Option::is_none")]
         version: Option<String>,

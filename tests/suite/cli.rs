@@ -936,8 +936,39 @@ fn programs_are_told_in_json_what_is_wrong_with_their_command_line() {
 fn completions_know_the_commands() {
     let project = Project::new();
     for shell in ["bash", "zsh", "fish"] {
-        contains(&project.says(&["completions", shell]), &["callboard", "claim", "permanent"]);
+        let script = project.says(&["completions", shell]);
+        contains(&script, &["callboard", "claim", "permanent"]);
+        assert!(!script.contains("supervise"), "{shell} offers what the help does not show");
     }
+}
+
+#[test]
+fn what_is_cancelled_or_released_is_told_as_it_is() {
+    let project = Project::new();
+    project.says(&["init", "g"]);
+    std::fs::write(project.dir("project/plan.md"), "## P1: A\n\n- [x] a\n- [ ] b\n").expect("written");
+    project.says(&["plan", "import", "plan.md"]);
+    let tasks: Value = serde_json::from_str(&project.says(&["--json", "tasks", "--scope", "P1"])).expect("JSON");
+    let parent = tasks["tasks"][0]["id"].as_str().expect("an id").to_owned();
+    let told = project.says(&["cancel", &parent]);
+    assert!(told.starts_with("cancelled what is open of ") && told.ends_with("; it is done\n"), "{told}");
+    project.run(&["cancel", &parent]).fails(REFUSED, &["it is over already"]);
+    contains(&project.says(&["explain", "P1"]), &["it is done"]);
+
+    project.says(&["add", "s", "--id", "s"]);
+    project.says(&["--agent", "w", "call", "register_agent", r#"{"role": "worker"}"#]);
+    project.says(&["--agent", "w", "claim", "s"]);
+    project.says(&["cancel", "s", "--ask-owner"]);
+    assert_eq!(project.says(&["--agent", "w", "release", "s"]), "cancelled s\n");
+}
+
+#[test]
+fn names_in_tables_stay_whole() {
+    let project = Project::new();
+    project.says(&["init", "g"]);
+    let scope = "s".repeat(120);
+    project.says(&["bundle", "--state-scope", &scope, "save", "--prompt", "a=b"]);
+    contains(&project.says(&["bundle", "list"]), &[&scope]);
 }
 
 #[test]
