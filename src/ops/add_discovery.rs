@@ -52,7 +52,7 @@ impl Operation for AddDiscovery {
 
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
         let agent = call.agent()?.clone();
-        // What is found is found in work on something.
+        // A discovery without a task belongs to the one its agent is working on.
         let own = state.known_agent(&agent)?.current_task.clone();
         let discovery = DiscoveryId::trusted(format!("disc-{}", Chance::new(call.seed).base32(8)));
         let content = input::checked_text("content", &limit::CONTENT, &params.content)?;
@@ -80,7 +80,7 @@ impl Operation for AddDiscovery {
     }
 }
 
-/// In the order given, each once.
+/// Each id once, in the order given.
 fn superseded(given: &[String], state: &State) -> Result<Vec<DiscoveryId>, Refusal> {
     limit::SUPERSEDED.check(given.len())?;
     let mut ids = Vec::new();

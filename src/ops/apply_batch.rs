@@ -12,6 +12,7 @@ pub struct ApplyBatch;
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
+    /// Writing operations, done in order (at most 5000); not reset_tasks, nor those on snapshots, bundles or artifacts
     operations: Vec<Item>,
     idempotency_key: Option<String>,
 }
@@ -19,7 +20,9 @@ pub struct Params {
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Item {
+    /// Name of the operation, such as update_task
     name: String,
+    /// Arguments of the operation, without idempotency_key
     #[serde(default)]
     arguments: Map<String, Value>,
 }
@@ -28,10 +31,11 @@ struct Item {
 pub struct Reply {
     success: bool,
     applied: usize,
+    /// Events recorded by the batch
     items_written: usize,
-    /// Durable writes that the same calls would have taken, less the one that was
+    /// Durable writes that separate calls would have taken, less the one that was made
     writes_saved: usize,
-    /// The reply of each operation; of a repeated call the ids of what it created and changed
+    /// Reply of each operation; for a repeated call the ids of what it created and changed
     results: Vec<Map<String, Value>>,
 }
 
@@ -75,10 +79,10 @@ impl Operation for ApplyBatch {
     }
 }
 
-/// Operations of a batch that are told, each with why it was refused.
+/// Refused operations of a batch that are named, each with the reason.
 const ERRORS_NAMED: usize = 20;
 
-/// All that was refused, by position.
+/// One refusal for all operations that were refused, given by position.
 pub fn refused_all(mut refused: Vec<(usize, String, Refusal)>) -> Refusal {
     let more = refused.len().saturating_sub(ERRORS_NAMED);
     refused.truncate(ERRORS_NAMED);
@@ -107,7 +111,7 @@ fn step(item: &Item) -> Result<Box<dyn Prepared>, Refusal> {
     Ok(prepared)
 }
 
-/// Short enough to repeat in a message.
+/// The operation's name, short enough to repeat in a message.
 fn name(item: &Item) -> String {
     item.name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').take(limit::ID.max).collect()
 }

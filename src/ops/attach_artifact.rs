@@ -16,11 +16,11 @@ pub struct AttachArtifact;
 pub struct Params {
     agent_id: Option<String>,
     task_id: String,
-    /// Of the file: report.txt
+    /// File name, such as report.txt
     name: String,
-    /// Its content
+    /// Content of the file; give either text or path
     text: Option<String>,
-    /// A file of this machine in place of text; not over HTTP
+    /// Path of a file on this machine to copy instead of text; not over HTTP
     path: Option<String>,
 }
 
@@ -29,7 +29,7 @@ pub struct Reply {
     success: bool,
     task_id: TaskId,
     artifact: Artifact,
-    /// In the board's directory
+    /// Path of the stored file in the board's directory
     path: String,
 }
 
@@ -78,7 +78,7 @@ impl Operation for AttachArtifact {
 
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
         let Fetched::Artifact(kept) = call.fetched else { return Err(Refusal::Empty { what: "the artifact" }.into()) };
-        // The task may have changed while the file was written.
+        // The task may have changed while the file was being written.
         Self::admit(params, state, call)?;
         let task = state.known_task(&TaskId::checked(&params.task_id)?)?;
         let acted = state.acted_on(call.actor.as_ref(), &task.id);

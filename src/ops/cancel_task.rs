@@ -17,7 +17,7 @@ pub struct Params {
     agent_id: Option<String>,
     task_id: String,
     reason: Option<String>,
-    /// If it is held, ask its agent to stop instead
+    /// If held, ask its agent to stop instead
     #[serde(default)]
     ask_owner: bool,
 }
@@ -77,7 +77,7 @@ impl Operation for CancelTask {
     }
 }
 
-/// None when its owner has been asked already.
+/// The event that ends the task or asks its agent to stop; `None` if the agent was already asked.
 fn ended(task: &Task, reason: &Option<String>, ask_owner: bool) -> Option<Event> {
     let (task, reason) = match (task.status.is_held() && ask_owner, &task.stop_requested) {
         (true, Some(request)) if request.cancel => return None,

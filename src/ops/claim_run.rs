@@ -21,13 +21,13 @@ pub struct ClaimRun;
 #[serde(deny_unknown_fields)]
 pub struct Params {
     agent_id: Option<String>,
-    /// Only runs that demand a tag of yours
+    /// Only runs that demand one of your tags
     #[serde(default)]
     require_matching_tags: bool,
-    /// Runs that you know you are to stop: the call does not come back for them
+    /// Ids of runs you already know you must stop; the call does not return early for these
     #[serde(default)]
     stopping: Vec<String>,
-    /// 0 to 50: wait that long for a run, or for a request to stop one
+    /// Seconds to wait for a run or for a request to stop one: 0 to 50, default 0
     #[serde(default)]
     wait_seconds: u64,
 }
@@ -45,10 +45,10 @@ pub struct Claimed {
     run: RunView,
     attempt: u32,
     lease_until: Timestamp,
-    /// You had claimed it before and not begun
+    /// You had claimed the run before and not started it
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     already: bool,
-    /// Where the session goes on
+    /// Where the session ran before and must continue
     #[serde(skip_serializing_if = "Affinity::is_empty")]
     affinity: Affinity,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,12 +60,13 @@ pub struct Empty {
     success: bool,
     verdict: Verdict,
     message: String,
-    /// Of the pause, in the words of whoever paused
+    /// Why the board was paused
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     pending: usize,
-    /// Pending runs that you do not fit
+    /// Pending runs whose demands you do not meet
     demands_unmet: usize,
+    /// What those runs demand and you lack
     #[serde(skip_serializing_if = "Vec::is_empty")]
     missing: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -138,7 +139,7 @@ fn runner(params: &Params) -> Runner {
     Runner { require_matching_tags: params.require_matching_tags }
 }
 
-/// A run that the agent holds is to be stopped, and it has not said that it knows.
+/// True if the agent has been asked to stop a run it holds and has not listed it in `stopping`.
 fn has_new_stop(params: &Params, agent: &Agent, state: &State) -> bool {
     agent.current_tasks.iter().any(|id| {
         let is_new = !params.stopping.iter().any(|known| known == id.as_str());

@@ -24,7 +24,7 @@ pub struct ClaimTask;
 #[serde(deny_unknown_fields)]
 pub struct Params {
     agent_id: Option<String>,
-    /// This one and no other
+    /// Claim only this task
     task_id: Option<String>,
     /// Only at or below a path such as P1.M2
     scope: Option<String>,
@@ -37,12 +37,13 @@ pub struct Params {
 }
 
 impl Params {
-    /// Of a claim whose reply may have been lost: this call may be the same one again.
+    /// True if this call may repeat the one that claimed `task`, whose reply may have been lost.
     fn asks_for(&self, task: &Task) -> bool {
         self.task_id.as_deref().is_none_or(|id| id == task.id.as_str()) && in_scope(task, self.scope.as_deref())
     }
 
-    /// The agent has a claim outside of the scope that it has not acted on. With another one it would forget it.
+    /// True if the agent has a claim outside the scope that it has not acted on. Given another task, it would forget
+    /// that one.
     fn is_elsewhere(&self, agent: &Agent, state: &State) -> bool {
         self.task_id.is_none() && state.unacted_claim(agent).is_some_and(|task| !self.asks_for(task))
     }
@@ -62,14 +63,14 @@ pub struct Claimed {
     task: Task,
     attempt: u32,
     lease_until: Timestamp,
-    /// You had claimed it before and not begun
+    /// You had claimed the task before and not started it
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     already: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     handoff: Option<Handoff>,
 }
 
-/// Either a task or a run.
+/// A task or a run that the agent holds.
 #[derive(Serialize, JsonSchema)]
 pub struct Held {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,7 +84,7 @@ pub struct Held {
 pub struct Empty {
     success: bool,
     message: String,
-    /// Of the pause, in the words of whoever paused
+    /// Why the board was paused
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     #[serde(flatten)]
@@ -91,7 +92,7 @@ pub struct Empty {
     next: &'static str,
 }
 
-/// What others leave to whoever takes the task: at most 2 kB.
+/// What earlier work leaves for the agent that takes the task: at most 2 kB.
 #[derive(Default, Serialize, JsonSchema)]
 pub struct Handoff {
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -100,10 +101,10 @@ pub struct Handoff {
     last_attempt: Option<LastAttempt>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     discoveries: Vec<String>,
-    /// How far an interrupted execution had come
+    /// Progress of an interrupted execution
     #[serde(skip_serializing_if = "Option::is_none")]
     checkpoint: Option<Reached>,
-    /// Others hold files of this task: agree with them before you change those
+    /// Files of this task that other agents hold: agree with them before you change those
     #[serde(skip_serializing_if = "Vec::is_empty")]
     overlaps: Vec<Overlap>,
     more: &'static str,
@@ -114,7 +115,7 @@ pub struct Handoff {
 struct Reached {
     workflow_id: WorkflowId,
     number: u64,
-    /// Whole, when it is short; else some of it
+    /// The whole state if it is short; else phase, step and status
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<ExecutionState>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,7 +127,7 @@ struct Reached {
     more: &'static str,
 }
 
-/// Who holds which files, for what, until when.
+/// Files that another agent holds, for which task and until when.
 #[derive(Serialize, JsonSchema)]
 struct Overlap {
     files: String,
@@ -136,7 +137,7 @@ struct Overlap {
     until: Timestamp,
 }
 
-/// What a dependency came to.
+/// Result of a dependency.
 #[derive(Serialize, JsonSchema)]
 struct Inherited {
     task: TaskId,
@@ -148,7 +149,7 @@ struct Inherited {
     commit: Option<String>,
 }
 
-/// What the agent before left.
+/// What the previous attempt left.
 #[derive(Serialize, JsonSchema)]
 struct LastAttempt {
     agent: AgentId,
@@ -160,13 +161,13 @@ struct LastAttempt {
     worktree: Option<String>,
 }
 
-/// Budget of the handoff, in bytes.
+/// Most bytes of the handoff.
 const HANDOFF: usize = 2_000;
 const DEPENDENCIES_SHOWN: usize = 5;
 const OUTPUT_SHOWN: usize = 200;
-/// Of an output, when all of 200 would not fit.
+/// Fewest bytes of an output that are shown, where 200 do not fit.
 const OUTPUT_AT_LEAST: usize = 40;
-/// A branch, or a whole object id of git.
+/// Bytes of a branch or commit; a whole git object id fits.
 const NAME_SHOWN: usize = 40;
 const ERROR_SHOWN: usize = 150;
 const NOTE_SHOWN: usize = 150;
@@ -174,11 +175,11 @@ const WORKTREE_SHOWN: usize = 80;
 const OVERLAPS_SHOWN: usize = 3;
 const FILES_SHOWN: usize = 60;
 const CHECKPOINT_SHOWN: usize = 500;
-/// Phase or status, when the whole state would not fit.
+/// Bytes of phase and of status, where the whole state does not fit.
 const PHASE_SHOWN: usize = 80;
 const DISCOVERIES_SHOWN: usize = 5;
 const DISCOVERY_SHOWN: usize = 140;
-/// Of all discoveries together: two long ones, or some short ones.
+/// Bytes of all discoveries together: two long ones, or several short ones.
 const DISCOVERIES_BYTES: usize = 2 * (DISCOVERY_SHOWN + "\"\"".len());
 
 impl Operation for ClaimTask {
@@ -278,8 +279,9 @@ impl Operation for ClaimTask {
     }
 }
 
-/// A claim is answered again because its reply may have been lost, which is no matter of another living process. The one that
-/// is answered has the claim from then on, and is the only one until it dies.
+/// The event that answers a claim again, because its reply may have been lost. Only the process that claimed can have
+/// lost it, so another process of the agent is refused while that one lives. The process answered here holds the claim
+/// from then on, alone until it dies.
 pub(super) fn answered_again(task: &Task, agent: &Agent, state: &State, call: &Call) -> Result<Option<Event>, Refusal> {
     let through = task.open_attempt().and_then(|attempt| attempt.participant.as_ref());
     let is_present = through.is_some_and(|one| agent.present_through.contains(one));
@@ -287,7 +289,7 @@ pub(super) fn answered_again(task: &Task, agent: &Agent, state: &State, call: &C
         None if through.is_none() => Ok(None),
         Some(own) if is_present && through == Some(&own.id) => Ok(None),
         own => {
-            // Of several that are left the first that asks.
+            // If the claiming process is gone, the first of the agent's other processes that asks gets the claim.
             if is_present || own.is_none_or(|own| !agent.present_through.contains(&own.id)) {
                 refuse_if_elsewhere(&agent.id, state, call)?;
             }
@@ -301,7 +303,7 @@ pub(super) fn answered_again(task: &Task, agent: &Agent, state: &State, call: &C
     }
 }
 
-/// Whatever there is to claim.
+/// True if the agent may claim nothing, whatever is ready.
 pub(super) fn may_not_claim(agent: &Agent, state: &State) -> bool {
     state.board().paused.is_some() || state.spent_workflow(&agent.id).is_some()
 }
@@ -327,7 +329,7 @@ fn holding(message: &'static str, agent: &Agent, state: &State) -> Reply {
     Reply::Holding { success: false, message, holding, next }
 }
 
-/// All that the agent holds, tasks and runs.
+/// All tasks and runs that the agent holds.
 pub(super) fn held(agent: &Agent, state: &State) -> Vec<Held> {
     let held = agent.current_tasks.iter().filter_map(|id| state.task(id));
     held.map(|task| {
@@ -380,7 +382,7 @@ pub(super) fn spent(agent: &Agent, state: &State) -> (String, &'static str) {
     (message.unwrap_or_default(), "stop; a leader can raise it with save_checkpoint {workflow_id, budget}")
 }
 
-/// With as much of the outputs as fits the budget.
+/// The handoff, with as much of the dependencies' outputs as fits its budget.
 fn handoff(task: &Task, agent: &Agent, state: &State) -> Option<Handoff> {
     let overlaps = state.overlaps_of(task, agent, OVERLAPS_SHOWN, &mut Effort::new());
     let found = discoveries(task, state);
@@ -397,7 +399,7 @@ fn handoff(task: &Task, agent: &Agent, state: &State) -> Option<Handoff> {
     {
         (checkpoint.state, checkpoint.phase, checkpoint.status) = (None, None, None);
     }
-    // Whose files they are, and how far one has come, comes before what was found out.
+    // Who holds the files, and how far work has come, matter more than discoveries.
     let comes_first = !handoff.overlaps.is_empty() || handoff.checkpoint.is_some();
     while size(&handoff) > HANDOFF && comes_first && handoff.discoveries.pop().is_some() {}
     while size(&handoff) > HANDOFF && handoff.overlaps.len() > 1 {

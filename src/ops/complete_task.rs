@@ -19,7 +19,7 @@ pub struct CompleteTask;
 pub struct Params {
     agent_id: Option<String>,
     task_id: String,
-    /// What was done, for whoever builds on it
+    /// What was done, for those who build on it
     output: String,
     #[serde(default)]
     files_modified: Vec<String>,
@@ -34,7 +34,7 @@ pub struct Params {
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
     success: bool,
-    /// It was done by this attempt before
+    /// This attempt had completed the task before
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     already: bool,
 }
@@ -82,9 +82,9 @@ fn result(params: &Params, call: &Call) -> Result<TaskResult, Refusal> {
     })
 }
 
-/// What becomes of the result of `agent`'s attempt: it is taken, also when the lease had ended and nobody has begun since,
-/// or kept with the attempt that is over. Who has had no such attempt is refused; `over` says it of a task that nobody
-/// holds.
+/// Decides what becomes of the result of `agent`'s attempt. It is taken while the attempt is open, and also after its
+/// lease expired if nobody has claimed the task since; else it is kept with the attempt that is over. An agent without
+/// such an attempt is refused; `over` makes the refusal for a task that nobody holds.
 pub(super) fn completed(
     task: &Task,
     agent: &AgentId,
@@ -114,7 +114,7 @@ pub(super) fn completed(
     }
 }
 
-/// The result of an attempt that is over, whoever ended it: kept on it, once.
+/// The refusal of a result whose attempt is over, however it ended. Keeps the result with the attempt, once.
 fn kept(task: &Task, late: &Attempt, result: Arc<TaskResult>) -> Rejected {
     let refusal = Refusal::AttemptOver {
         task: task.id.clone(),

@@ -20,32 +20,34 @@ pub struct CreateRun;
 #[serde(deny_unknown_fields)]
 pub struct Params {
     agent_id: Option<String>,
-    /// start_session, or resume_session with session_id
+    /// start_session (default), or resume_session, which needs session_id
     #[serde(rename = "type", default = "start")]
     kind: RunKind,
-    /// What the agent is to be told
+    /// Prompt for the agent
     prompt: String,
-    /// Of the new session, made up when left out; or the one to go on with
+    /// Id of the new session, made up if omitted; or of the session to resume
     session_id: Option<String>,
-    /// Of a new session: the one that starts it
+    /// For a new session: the session that starts it
     parent_session_id: Option<String>,
-    /// Which agent the runner is to start
+    /// Name of the agent that the runner starts
     agent_name: Option<String>,
+    /// Directory of the project that the agent works in
     project_dir: Option<String>,
+    /// How you learn that the run has ended; default sync
     #[serde(default)]
     execution_mode: ExecutionMode,
     /// What the runner must be and have
     demands: Option<Demands>,
-    /// 1 (first) to 10
+    /// 1 (first) to 10, default 5
     #[serde(default = "default_priority")]
     priority: i64,
-    /// Longest that one attempt may take
+    /// Time limit of each attempt
     timeout_seconds: Option<u32>,
-    /// How long to wait for a runner that fits: 300 unless given
+    /// Seconds to wait for a fitting runner before the run fails; default 300
     no_match_seconds: Option<u32>,
-    /// How many runners may die of it: 3 unless given
+    /// Attempts before the run fails; default 3
     max_attempts: Option<u32>,
-    /// Repeating a call with it creates nothing
+    /// A call repeated with it creates nothing
     idempotency_key: Option<String>,
 }
 

@@ -13,7 +13,7 @@ pub struct CreateSnapshot;
 #[serde(deny_unknown_fields)]
 pub struct Params {
     agent_id: Option<String>,
-    /// What it is for
+    /// What the snapshot is for, at most 200 bytes
     label: Option<String>,
 }
 

@@ -14,9 +14,10 @@ pub struct DeleteCheckpoints;
 pub struct Params {
     agent_id: Option<String>,
     workflow_id: String,
-    /// This one
+    /// Delete only this checkpoint
     number: Option<u64>,
-    /// All but so many of the newest; with neither the whole workflow goes, and the record of what it has spent
+    /// Delete all but this many of the newest. Without number and keep, the whole workflow is deleted, with the record
+    /// of what it has spent
     keep: Option<u32>,
 }
 
@@ -24,9 +25,9 @@ pub struct Params {
 pub struct Reply {
     success: bool,
     workflow_id: WorkflowId,
-    /// Checkpoints that are left
+    /// Checkpoints left
     kept: usize,
-    /// The workflow is gone
+    /// True if the whole workflow was deleted
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     removed: bool,
 }

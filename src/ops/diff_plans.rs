@@ -18,9 +18,9 @@ pub struct DiffPlans;
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// First digits of its sha256; the version before the other unless given
+    /// First 6 or more digits of a version's sha256; default the version before `to`
     from: Option<String>,
-    /// The current version unless given
+    /// First digits of the sha256 to compare with; default the current version
     to: Option<String>,
 }
 
@@ -39,7 +39,7 @@ struct Difference {
     task: TaskId,
     path: String,
     title: String,
-    /// Title or path before
+    /// Previous title or path
     #[serde(skip_serializing_if = "Option::is_none")]
     was: Option<String>,
 }

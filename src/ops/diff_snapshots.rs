@@ -15,13 +15,13 @@ pub struct DiffSnapshots;
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// A snapshot's name, or a seq
+    /// Name of a snapshot, or a seq
     from: String,
-    /// The present unless given
+    /// Name of a snapshot, or a seq; default the present
     to: Option<String>,
-    /// 200 unless given
+    /// Default 200, at most 1000
     limit: Option<NonZeroU32>,
-    /// `next` of the page before
+    /// `next` of the prior page
     #[serde(default)]
     after: usize,
 }
@@ -33,7 +33,7 @@ pub struct Reply {
     added: usize,
     removed: usize,
     changed: usize,
-    /// By table and id
+    /// Changes ordered by table and id
     changes: Vec<Change>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<usize>,

@@ -1,4 +1,4 @@
-//! One call against the state: identity, renewal, decision, events, answer. Pure; the writer makes it durable.
+//! One call against the state: identity, renewal of leases, decision, events, reply. Pure; the writer makes it durable.
 
 use serde_json::{Value, json};
 
@@ -15,11 +15,11 @@ use crate::state::{ApplyError, Created, Envelope, State};
 pub struct Executed {
     pub events: Vec<Recorded>,
     pub answer: Result<Value, Refusal>,
-    /// Who acted.
+    /// The agent that acted.
     pub actor: Option<AgentId>,
 }
 
-/// Decides, applies and answers. On an error the state is as it was.
+/// Decides, applies the events and builds the reply. On an error the state is left as it was.
 pub fn execute(state: &mut State, prepared: &dyn Prepared, call: Call<'_>) -> Result<Executed, ApplyError> {
     let start = state.savepoint();
     let mut run = Run { state, call, events: Vec::new(), key: None };
@@ -32,7 +32,7 @@ pub fn execute(state: &mut State, prepared: &dyn Prepared, call: Call<'_>) -> Re
     }
 }
 
-/// Whether the caller would rather wait than have the answer that `state` gives now.
+/// Whether the caller would rather wait than have the reply that `state` gives now.
 pub fn waits(state: &State, prepared: &dyn Prepared, mut call: Call<'_>) -> bool {
     if prepared.wait_seconds() == 0 || limit::WAIT.check(prepared.wait_seconds() as usize).is_err() {
         return false;
@@ -46,7 +46,7 @@ pub fn waits(state: &State, prepared: &dyn Prepared, mut call: Call<'_>) -> bool
     }
 }
 
-/// Whether the caller may have the archive asked for this call.
+/// Checks whether the caller may have the archive work of this call done.
 pub fn admit(state: &State, prepared: &dyn Prepared, mut call: Call<'_>) -> Result<(), Refusal> {
     call.actor = identify(state, prepared, &call)?;
     prepared.admit(state, &call)
@@ -110,8 +110,8 @@ impl Run<'_, '_> {
         }
     }
 
-    /// All steps, or none: a refused one takes back those before it. Those after it are tried all the same, to tell of
-    /// all that would be refused.
+    /// Runs all steps or none: a refused step rolls back those before it. The steps after it are still tried, so that
+    /// the refusal can name all that would be refused.
     fn batch(&mut self, prepared: &dyn Prepared, steps: &[Box<dyn Prepared>]) -> Result<Answer, ApplyError> {
         let (savepoint, recorded) = (self.state.savepoint(), self.events.len());
         let actor = self.call.actor.clone();
@@ -134,7 +134,7 @@ impl Run<'_, '_> {
             };
             match answer {
                 Ok(value) => results.push(self.addressed(value)),
-                // What was kept with it goes with the rest.
+                // The events that a refusal would have kept are rolled back with the rest.
                 Err(refusal) => refused.push((index, step.name().to_owned(), refusal.without_keeping())),
             }
         }
@@ -165,7 +165,8 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// Any call that names an agent renews its leases, and its presence through a living process begins with the first.
+    /// Renews the leases of the agent that the call names; any call that changes the board does. The agent's first such
+    /// call through a living process begins its presence there.
     fn renew(&mut self, prepared: &dyn Prepared) -> Result<Result<(), Refusal>, ApplyError> {
         let actor = self.call.actor.clone();
         let Some(agent) = actor.filter(|_| !prepared.annotations().read_only) else { return Ok(Ok(())) };
@@ -178,7 +179,7 @@ impl Run<'_, '_> {
             Err(refusal) => return Ok(Err(refusal)),
         };
         self.call.renewed = false;
-        // The key belongs to what the operation itself records.
+        // The idempotency key belongs to the events of the operation itself.
         let key = self.key.take();
         if let Some(participant) = self.call.presence
             && self.state.participant(&participant.id).is_none()
@@ -194,7 +195,8 @@ impl Run<'_, '_> {
         }
         let through = self.call.presence.map(|participant| &participant.id);
         let is_elsewhere = through.is_some_and(|own| self.is_elsewhere(&agent, own));
-        // What may be refused because the agent is another process's renews for itself, or joins with what it is given.
+        // These may be refused because the agent belongs to another process: `register_agent` renews with its own
+        // event, a batch leaves it to its steps, and a claim renews without joining the agent to this process.
         let (renews, through) = match prepared.name() {
             "register_agent" => (false, through),
             "apply_batch" => (!is_elsewhere, through),
@@ -210,13 +212,13 @@ impl Run<'_, '_> {
         Ok(Ok(()))
     }
 
-    /// The agent acts through other processes, and not through `own`.
+    /// True if the agent is present through other processes, but not through `own`.
     fn is_elsewhere(&self, agent: &AgentId, own: &ParticipantId) -> bool {
         let through = self.state.agent(agent).map(|agent| &agent.present_through);
         through.is_some_and(|through| !through.is_empty() && !through.contains(own))
     }
 
-    /// The call's idempotency key; when it was used before, `created` and `repeated` say so.
+    /// The call's idempotency key. If it was used before, sets `created` and `repeated`.
     fn known_key(&mut self, prepared: &dyn Prepared) -> Result<Option<Idempotency>, Refusal> {
         let Some(key) = prepared.idempotency_key().filter(|key| !key.is_empty()) else { return Ok(None) };
         limit::IDEMPOTENCY_KEY.check_text(key)?;
@@ -234,8 +236,8 @@ impl Run<'_, '_> {
         Ok(Some(Idempotency { key: own, params }))
     }
 
-    /// The same parameters with their agent named where it was left out, or the other way round: the key is that agent's
-    /// in any case.
+    /// The same parameters with the acting agent filled in where it was left out, or left out where it was given: the
+    /// key belongs to that agent either way.
     fn with_agent_or_without(&self, mut params: Value) -> Value {
         if let Some(agent) = params.get_mut("agent_id") {
             *agent = if agent.is_null() { json!(self.call.actor) } else { Value::Null };
@@ -243,8 +245,9 @@ impl Run<'_, '_> {
         params
     }
 
-    /// Whose keys the call's may be one of; it is kept as one of the first's. What stands for a process that chose no name
-    /// are the name that it has taken, which outlasts it, its own id before that, and the name that it would take.
+    /// The scopes in which the call's idempotency key is looked up; it is recorded in the first. A process with `auto`
+    /// uses the name it has taken, because that outlasts the process, else its own id; it also looks under its own id
+    /// and under the name that it would take.
     fn key_scopes(&self, prepared: &dyn Prepared) -> Vec<String> {
         let actor = self.call.actor.as_ref().map(AgentId::to_string);
         if prepared.agent_argument() != AgentArgument::None || self.call.principal.is_some() {
@@ -266,12 +269,12 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Who it is that acts as no agent: the person whose board it is, or the bearer of a token.
+    /// The actor where no agent acts: the board's owner, or the bearer of a token.
     fn nobody(&self) -> String {
         self.call.principal.map_or_else(|| HUMAN.to_owned(), Principal::as_actor)
     }
 
-    /// Every reply to an agent repeats its id, and brings what others want of it.
+    /// Adds what every reply to an agent carries: its id, its unread messages and the stop requests for what it holds.
     fn addressed(&self, mut reply: Value) -> Value {
         let Some(fields) = reply.as_object_mut() else { return reply };
         if self.call.repeated {
@@ -282,7 +285,7 @@ impl Run<'_, '_> {
         let unread = self.state.unread_count(agent);
         if unread > 0 {
             let mut told = json!({"count": unread, "next": "get_messages"});
-            // Toolsets hide the tool, and many clients call no hidden one.
+            // The toolset may hide the tool, and many clients call no hidden one.
             if let Some(command) = self.call.command {
                 told["cli"] = Value::from(format!("{command} --agent {agent} messages"));
             }
@@ -307,7 +310,7 @@ fn digest(params: &Value) -> String {
     sha256(params.to_string())[..32].to_owned()
 }
 
-/// The agent that the call is made for, by a caller who may make it.
+/// The agent that the call acts as, provided that the caller may act as it.
 fn identify(state: &State, prepared: &dyn Prepared, call: &Call<'_>) -> Result<Option<AgentId>, Refusal> {
     let Some(principal) = call.principal else { return actor(state, prepared, call) };
     principal.check(prepared)?;
@@ -325,7 +328,7 @@ fn actor(state: &State, prepared: &dyn Prepared, call: &Call<'_>) -> Result<Opti
         return AgentId::checked(given).map(Some);
     }
     match (prepared.agent_argument(), call.default_agent) {
-        // `register_agent` makes a name up.
+        // `register_agent` makes an id up.
         (AgentArgument::Required, default) if prepared.name() == "register_agent" && stands_for_nobody(default) => {
             Ok(Some(made_up(state, call.seed)))
         }
@@ -337,11 +340,11 @@ fn actor(state: &State, prepared: &dyn Prepared, call: &Call<'_>) -> Result<Opti
     }
 }
 
-/// Who does what nobody is asked to be named for: the agent that the process stands for. A slot that it has not taken may yet
-/// be another's.
+/// The author of a call that takes no `agent_id`: the agent that the process stands for, if it is registered. A free
+/// slot that the process has not taken does not count, because another may take it.
 fn author(state: &State, prepared: &dyn Prepared, default: &DefaultAgent, call: &Call<'_>) -> Option<AgentId> {
     let author = match default {
-        // A slip of the pen is nobody's name.
+        // A default agent that is not registered may be a typing error.
         DefaultAgent::Named(agent) => state.agent(agent)?.id.clone(),
         DefaultAgent::Auto { prefix } => {
             let slot = free_slot(state, prefix, call);
@@ -353,7 +356,8 @@ fn author(state: &State, prepared: &dyn Prepared, default: &DefaultAgent, call: 
     Some(author).filter(|author| author.as_str() != HUMAN && !prepared.annotations().read_only)
 }
 
-/// A person needs no registration, and registers agents.
+/// True if the process stands for no agent. The board's owner counts as none: a person needs no registration and
+/// registers agents.
 fn stands_for_nobody(default: &DefaultAgent) -> bool {
     match default {
         DefaultAgent::None => true,

@@ -18,7 +18,7 @@ pub struct ExplainTask;
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// An id, or the path of a task
+    /// Id or path of a task
     task_id: String,
 }
 
@@ -29,13 +29,13 @@ pub struct Reply {
     path: Option<String>,
     title: String,
     status: TaskStatus,
-    /// Somebody could claim it now
+    /// True if some agent could claim the task now
     claimable: bool,
-    /// Why nobody can, and what would change that
+    /// Why nobody can claim it, and what would change that
     reasons: Vec<Reason>,
-    /// Those who are there, have what it demands and have room, the best at it first
+    /// Agents that could take it when it is ready: present, suited and with room; the likeliest first
     agents: Vec<AgentId>,
-    /// Those who could not, and why
+    /// Agents that could not take it, and why
     #[serde(skip_serializing_if = "Vec::is_empty")]
     others: Vec<Other>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,9 +64,9 @@ struct Change {
     by: Option<AgentId>,
 }
 
-/// Of agents, and of tasks that it waits for.
+/// Most agents, and most awaited tasks, that are named.
 const NAMED: usize = 20;
-/// Events that are looked at for the last one about a task.
+/// Newest events that are searched for the last one about the task.
 const LOOKED_AT: u64 = 5_000;
 const READ_AT_ONCE: u64 = 500;
 
@@ -114,7 +114,7 @@ impl Operation for ExplainTask {
     }
 }
 
-/// By id, or the one at that path.
+/// The task with that id, or the only one at that path.
 fn named<'s>(given: &str, state: &'s State) -> Result<&'s Arc<Task>, Refusal> {
     let id = TaskId::checked(given)?;
     let mut there = state.at_path(given);
@@ -188,7 +188,7 @@ fn nobody(others: &[Other]) -> Reason {
     Reason { why: why.to_owned(), next: next.to_owned() }
 }
 
-/// What the task waits for, with what it is part of if that is why.
+/// Unfinished dependencies of the task and of its ancestors, the latter with the ancestor's name.
 fn waits<'s>(task: &'s Task, state: &'s State) -> Vec<(&'s TaskId, Option<String>)> {
     if !task.status.is_unfinished() {
         return Vec::new();
@@ -201,7 +201,7 @@ fn waits<'s>(task: &'s Task, state: &'s State) -> Vec<(&'s TaskId, Option<String
     own.chain(inherited).filter(|(id, _)| !state.is_done(id)).collect()
 }
 
-/// What keeps this agent from taking it, were it ready.
+/// What keeps this agent from taking the task once it is ready.
 fn obstacle(agent: &Agent, task: &Task, state: &State, now: Timestamp) -> Option<String> {
     if agent.role == Role::Observer {
         return Some("observers take no tasks".to_owned());
@@ -230,7 +230,7 @@ fn last_change(id: &TaskId, state: &State, history: &dyn History) -> Result<Opti
         let start = (before - 1).saturating_sub(READ_AT_ONCE);
         let mut found = None;
         history.each_after(start, usize::try_from(before - 1 - start).unwrap_or_default(), &mut |recorded| {
-            // A journal that goes on from a state may begin behind what is asked for.
+            // A rebuilt journal starts at some state, so its first event may lie beyond the range that is asked for.
             if recorded.seq < before && recorded.event.tasks().contains(&id) {
                 found = Some(recorded);
             }

@@ -15,7 +15,7 @@ pub struct ExportPlan;
 pub struct Params {
     #[serde(default)]
     format: Format,
-    /// First digits of its sha256; the plan as it stands now unless given
+    /// First 6 or more digits of a version's sha256; default the plan as it stands now
     version: Option<String>,
 }
 
@@ -30,7 +30,7 @@ enum Format {
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
     plan: PlanVersion,
-    /// In the format that was asked for
+    /// Set if format is markdown
     #[serde(skip_serializing_if = "Option::is_none")]
     markdown: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,7 +72,7 @@ impl Operation for ExportPlan {
     }
 }
 
-/// The newest that begins so; the current one when nothing is given.
+/// The newest version whose sha256 begins with `given`; without it the current one.
 pub fn version<'s>(state: &'s State, given: Option<&str>) -> Result<&'s PlanVersion, Refusal> {
     let Some(given) = given else { return state.current_plan().ok_or(Refusal::NoPlan { version: None }) };
     let mut newest = state.board().plans.iter().rev();
@@ -80,10 +80,11 @@ pub fn version<'s>(state: &'s State, given: Option<&str>) -> Result<&'s PlanVers
     found.ok_or_else(|| Refusal::NoPlan { version: Some(given.chars().take(64).collect()) })
 }
 
-/// Digits that name a version.
+/// Fewest digits that name a version.
 const SHORTEST: usize = 6;
 
-/// The state after `version` was imported. One that came with the state of another board has the `seq` that it had there.
+/// The state right after `version` was imported. Refused for a version that came with the state of another board,
+/// because its `seq` counts there.
 pub fn at(version: &PlanVersion, archive: &dyn Archive) -> Result<Box<Document>, Refusal> {
     let elsewhere = || Refusal::PlanFromElsewhere { version: version.session().to_owned() };
     let document = archive.at(version.seq).map_err(|refusal| match refusal {

@@ -19,7 +19,7 @@ pub struct Params {
     agent_id: Option<String>,
     task_id: String,
     error: String,
-    /// false: nobody need try again
+    /// false: do not try again
     #[serde(default = "yes")]
     retryable: bool,
     /// timeout, transient, permanent, …

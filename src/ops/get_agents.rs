@@ -15,9 +15,9 @@ pub struct GetAgents;
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// 200 unless given
+    /// Default 200, at most 1000
     limit: Option<NonZeroU32>,
-    /// `next` of the page before
+    /// `next` of the prior page
     after: Option<String>,
 }
 
@@ -32,9 +32,9 @@ pub struct Reply {
 struct Item {
     #[serde(flatten)]
     agent: Agent,
-    /// A process that it acts through lives
+    /// True if a process that the agent acts through is alive
     present: bool,
-    /// It holds a task, lives, and has not called for the length of a lease
+    /// True if the agent is present and holds a task, but has not called for the length of a lease
     quiet: bool,
 }
 

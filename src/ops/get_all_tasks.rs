@@ -49,9 +49,9 @@ pub struct Params {
     status_filter: StatusFilter,
     /// A path such as P1.M2
     scope: Option<String>,
-    /// 200 unless given
+    /// Default 200
     limit: Option<NonZeroU32>,
-    /// `next` of the page before
+    /// `next` of the prior page
     after: Option<String>,
 }
 

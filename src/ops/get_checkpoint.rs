@@ -14,20 +14,21 @@ pub struct GetCheckpoint;
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
+    /// Workflow to read from; give either this or task_id
     workflow_id: Option<String>,
-    /// The newest of any workflow that was saved in work on it
+    /// Newest checkpoint of any workflow saved while working on this task
     task_id: Option<String>,
-    /// This one; else the newest sound one
+    /// This checkpoint only; default the newest sound one
     number: Option<u64>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    /// There is a sound one
+    /// True if there is a sound checkpoint
     restored: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     checkpoint: Option<Checkpoint>,
-    /// Newer ones are damaged
+    /// True if newer checkpoints were skipped as damaged
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     fallback: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -17,14 +17,14 @@ pub struct GetDiscoveries;
 pub struct Params {
     /// All words
     query: Option<String>,
-    /// With any of these
+    /// Any of these tags
     #[serde(default)]
     tags: Vec<String>,
     task_id: Option<String>,
-    /// Superseded, too
+    /// Superseded too
     #[serde(default)]
     all: bool,
-    /// 20 unless given
+    /// Default 20
     limit: Option<NonZeroU32>,
     /// `next`
     after: Option<String>,
@@ -33,7 +33,7 @@ pub struct Params {
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
     discoveries: Vec<Shown>,
-    /// There may be older ones: give it as `after`
+    /// Cursor for `after`; there may be older ones
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<DiscoveryId>,
 }
@@ -46,9 +46,9 @@ struct Shown {
     superseded_by: Option<DiscoveryId>,
 }
 
-/// Bytes of content on one page; one discovery is always shown.
+/// Most bytes of content on a page; one discovery is always shown.
 const PAGE_BYTES: usize = 256 * 1024;
-/// Bytes of content that one call searches: it runs on the thread that answers all others, too.
+/// Most bytes of content that one call searches, because it runs on the thread that answers all others, too.
 const SEARCHED_BYTES: usize = 4 * 1024 * 1024;
 
 impl Operation for GetDiscoveries {
@@ -84,7 +84,7 @@ impl Operation for GetDiscoveries {
                 discoveries.push(Shown { discovery: Discovery::clone(one), superseded_by });
             }
         }
-        // Behind the last that fits, others may be that do not.
+        // After the last one that fits there may be others that do not.
         let next = older.any(|one| {
             (params.all || state.superseded_by(&one.id).is_none()) && (!sought.words.is_empty() || sought.fits(one))
         });
@@ -93,9 +93,9 @@ impl Operation for GetDiscoveries {
     }
 }
 
-/// What is looked for.
+/// Search terms of a call.
 struct Sought<'a> {
-    /// In lower case.
+    /// Words in lower case.
     words: Vec<String>,
     tags: &'a [String],
     task: Option<TaskId>,
@@ -115,7 +115,7 @@ impl<'a> Sought<'a> {
             && (self.words.is_empty() || self.says(one))
     }
 
-    /// Each word stands in the content, a tag or a file.
+    /// True if each word occurs in the content, a tag or a file.
     fn says(&self, one: &Discovery) -> bool {
         let texts: Vec<_> =
             std::iter::once(&one.content).chain(&one.tags).chain(&one.files).map(|text| text.to_lowercase()).collect();

@@ -20,33 +20,34 @@ pub struct GetHistory;
 #[serde(deny_unknown_fields)]
 pub struct Params {
     task_id: Option<String>,
-    /// Who acted, whom it names, or who held its task then, which is not known of retired tasks
+    /// Agent that acted, is named or held the event's task at the time (not known of retired tasks)
     agent: Option<String>,
+    /// Kinds of events, such as claimed or completed; default all
     #[serde(default)]
     kinds: Vec<String>,
     /// Nothing before this time
     since: Option<Timestamp>,
-    /// Oldest first, beginning after this event; newest first unless given
+    /// Oldest first, starting after this event; default newest first
     since_seq: Option<u64>,
-    /// Nothing from this event on; `next` of the page before
+    /// Only events before this one; `next` of the prior page
     before_seq: Option<u64>,
-    /// 50 unless given
+    /// Default 50, at most 1000
     limit: Option<NonZeroU32>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    /// Large ones in brief: `shortened`
+    /// Large events are shortened and marked `shortened`
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     events: Vec<Value>,
-    /// There is more: call again with it as `before_seq`, or as `since_seq` if that was given
+    /// Where the next page begins: pass it as before_seq, or as since_seq if you gave that
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<u64>,
 }
 
-/// Events that one call looks at, so that a rare kind does not read the whole journal at once.
+/// Most events that one call reads, so that a rare kind does not make it read the whole journal.
 const LOOKED_AT: usize = 5_000;
-/// Events read in one go.
+/// Events read at a time.
 const READ_AT_ONCE: u64 = 500;
 
 impl Operation for GetHistory {
@@ -93,7 +94,8 @@ impl Wanted<'_> {
         self.filter.wants(recorded) && self.agent.as_ref().is_none_or(concerns)
     }
 
-    /// By `agent`, up to the event, which may have ended that; another's claim may follow in the same millisecond.
+    /// True if `agent` held the task until the event, which may have ended that. A claim never counts, because another
+    /// agent's may come in the same millisecond.
     fn was_held(&self, task: &TaskId, agent: &AgentId, recorded: &Recorded) -> bool {
         if matches!(recorded.event, Event::Claimed { .. }) {
             return false;
@@ -104,7 +106,7 @@ impl Wanted<'_> {
     }
 }
 
-/// Answers where the next page begins.
+/// Fills the page from `seq` onwards and returns where the next one begins.
 fn forwards(
     page: &mut Page,
     wanted: &Wanted<'_>,
@@ -124,7 +126,7 @@ fn forwards(
         at = recorded.seq;
         ControlFlow::Continue(())
     })?;
-    // Of a state that was restored before anything was written there are no events.
+    // A board that was restored from a state has no events up to it.
     Ok((seq < at && at < head).then_some(at))
 }
 
@@ -140,18 +142,18 @@ fn backwards(
         let start = (at - 1).saturating_sub(READ_AT_ONCE);
         let (mut newest, mut is_over, mut oldest) = (VecDeque::new(), false, None);
         history.each_after(start, usize::try_from(at - 1 - start).unwrap_or_default(), &mut |recorded| {
-            // A journal that goes on from a state may begin behind what is asked for.
+            // A rebuilt journal starts at some state, so its first event may lie beyond the range that is asked for.
             if recorded.seq >= at {
                 return ControlFlow::Break(());
             }
             oldest.get_or_insert(recorded.seq);
             if recorded.at < wanted.since {
-                // What came before it is not asked for either.
+                // Nothing before it is asked for either.
                 newest.clear();
                 is_over = true;
             } else if wanted.has(&recorded) {
                 newest.push_back((recorded.seq, told(&recorded)));
-                // One more than the page has room for tells where the next begins.
+                // One event more than fits the page tells that there is a next page.
                 if newest.len() > size + 1 {
                     newest.pop_front();
                 }

@@ -21,7 +21,7 @@ pub struct Reply {
     master_plan: Arc<str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     created_at: Option<Timestamp>,
-    /// The newest versions of the imported plan, the current one last
+    /// Newest versions of the imported plan, the current one last
     #[serde(skip_serializing_if = "<[PlanVersion]>::is_empty")]
     plans: Arc<[PlanVersion]>,
 }

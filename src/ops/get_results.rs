@@ -17,11 +17,11 @@ pub struct GetResults;
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// All when left out
+    /// All if omitted
     task_ids: Option<Vec<String>>,
-    /// 100 unless given
+    /// Default 100
     limit: Option<NonZeroU32>,
-    /// `next` of the page before
+    /// `next` of the prior page
     after: Option<String>,
 }
 
@@ -37,7 +37,7 @@ struct Item {
     task_id: TaskId,
     description: String,
     status: TaskStatus,
-    /// None yet, unless it has ended
+    /// Null until the task has ended
     result: Option<TaskResult>,
     completed_at: Option<Timestamp>,
 }

@@ -20,7 +20,7 @@ pub struct GetRun;
 #[serde(deny_unknown_fields)]
 pub struct Params {
     run_id: String,
-    /// 0 to 50: wait that long for its end
+    /// Seconds to wait for the run's end: 0 to 50, default 0
     #[serde(default)]
     wait_seconds: u64,
 }
@@ -53,7 +53,7 @@ pub struct RunView {
     pub priority: u8,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_by: Option<AgentId>,
-    /// Who has it, or had it last
+    /// Agent that holds the run or held it last
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runner_id: Option<AgentId>,
     pub attempt: u32,
@@ -67,17 +67,17 @@ pub struct RunView {
     pub completed_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u32>,
-    /// When the attempt has taken all its time
+    /// When the open attempt exceeds timeout_seconds
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_at: Option<Timestamp>,
-    /// Pending: fails then, unless a runner is there that fits
+    /// When a pending run fails unless a fitting runner is there
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_match_until: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_requested: Option<StopRequest>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<TaskResult>,
-    /// What child runs came to, for this run to go on from
+    /// Results of child runs, for this run to continue with
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<ChildResult>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -85,7 +85,7 @@ pub struct RunView {
 }
 
 impl RunView {
-    /// None of a task that is no run.
+    /// The view of a run; `None` if the task is no run.
     pub fn of(task: &Task, state: &State) -> Option<Self> {
         let run = task.run.as_deref()?;
         let status = RunStatus::of(task);
@@ -127,7 +127,7 @@ impl RunView {
         Some(Self { attempts: Vec::new(), ..Self::of(task, state)? })
     }
 
-    /// Without what is long, for lists.
+    /// The view for lists: without attempts, output, data and child results, and with prompt and error cut short.
     pub fn brief(task: &Task, state: &State) -> Option<Self> {
         let whole = Self::without_attempts(task, state)?;
         let result = whole.result.map(|result| TaskResult {
@@ -145,7 +145,7 @@ impl RunView {
     }
 }
 
-/// Of a text in a list, in characters.
+/// Characters of one text that a list shows.
 const TEXT_SHOWN: usize = 200;
 
 fn beginning(text: &str) -> String {
@@ -180,7 +180,7 @@ impl Operation for GetRun {
     }
 }
 
-/// Also whether it has retired.
+/// The run, and whether it has retired.
 pub fn live_or_retired(id: &TaskId, state: &State, call: &Call) -> Result<(Arc<Task>, bool), Refusal> {
     match state.task(id) {
         Some(task) => Ok((Arc::clone(task), false)),

@@ -20,9 +20,9 @@ pub struct Params {
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
     session: SessionView,
-    /// The newest first; list_runs has the rest
+    /// Newest runs first; list_runs has the rest
     runs: Vec<RunView>,
-    /// Sessions that it has started
+    /// Sessions that this session has started
     #[serde(skip_serializing_if = "Vec::is_empty")]
     children: Vec<Child>,
 }
@@ -32,7 +32,7 @@ pub struct Reply {
 pub struct SessionView {
     #[serde(flatten)]
     pub session: Session,
-    /// Of its newest run
+    /// Status of the newest run
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<RunStatus>,
 }

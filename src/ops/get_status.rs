@@ -23,7 +23,7 @@ pub struct GetStatus;
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// Only below a path such as P1.M2
+    /// Only in a path such as P1.M2
     scope: Option<String>,
 }
 
@@ -40,35 +40,35 @@ pub struct Reply {
     #[serde(skip_serializing_if = "Option::is_none")]
     paused: Option<Pause>,
     queue: Queue,
-    /// Of the counts of failed tasks
+    /// How many of tasks.failed are cancelled or obsolete
     #[serde(skip_serializing_if = "Option::is_none")]
     of_failed: Option<OfFailed>,
-    /// Tasks that wait for one that failed or was cancelled: retry or update one of the two
+    /// Tasks that depend on a task that failed or was cancelled: retry that one or update the dependencies
     #[serde(skip_serializing_if = "Vec::is_empty")]
     blocked_by_failure: Vec<Blocked>,
-    /// Tasks out of attempts, or given up for good: they wait for a person
+    /// Tasks that failed, out of attempts or given up for good: they wait for a person
     #[serde(skip_serializing_if = "Vec::is_empty")]
     needs_attention: Vec<Parked>,
-    /// Cycles, missing tasks, and what a queue waits for in which nothing can move
+    /// Dependency cycles, missing tasks, and what a deadlocked queue waits for
     #[serde(skip_serializing_if = "Health::is_sound")]
     graph: Health,
-    /// The current version of the plan
+    /// Current version of the plan
     #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<PlanVersion>,
-    /// Runs, which are no tasks of the queue
+    /// Counts of runs, which are not tasks of the queue
     #[serde(skip_serializing_if = "Option::is_none")]
     runs: Option<Runs>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     parts: Vec<Part>,
-    /// Agents that hold a task, live, and have not called for the length of a lease
+    /// Agents that are present and hold a task, but have not called for the length of a lease
     #[serde(skip_serializing_if = "Vec::is_empty")]
     quiet: Vec<AgentId>,
-    /// What the person whose board it is has not answered, oldest first
+    /// Oldest messages that the board's owner has not read
     #[serde(skip_serializing_if = "Vec::is_empty")]
     for_human: Vec<ForHuman>,
     #[serde(skip_serializing_if = "is_zero")]
     unread_by_human: usize,
-    /// Hand edits that were not taken; the reason is in the .txt beside
+    /// Hand edits that were rejected; the reason is in the .txt file beside each
     #[serde(skip_serializing_if = "Vec::is_empty")]
     rejected_edits: Vec<String>,
     seq: u64,
@@ -97,19 +97,19 @@ struct Queue {
     ready: usize,
     blocked: usize,
     waiting_retry: usize,
-    /// Nothing is ready, held or waiting, and tasks are left
+    /// Tasks are left, but none is ready, held or waiting for a retry
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     deadlocked: bool,
 }
 
-/// One of the phases, or of the parts of the scope.
+/// A parent task at the top level, or a part of the scope, with its roll-up.
 #[derive(Serialize, JsonSchema)]
 struct Part {
     task: TaskId,
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<String>,
     title: String,
-    /// As its parts say: also in_progress
+    /// Status rolled up from the parts; in_progress once one is held or done
     status: &'static str,
     #[serde(flatten)]
     progress: Progress,
@@ -136,7 +136,7 @@ struct OfFailed {
 struct Blocked {
     task: TaskId,
     by: Vec<TaskId>,
-    /// Of those, what no retry brings back: it has left the plan, or retired
+    /// Those of `by` that no retry brings back: obsolete or retired
     #[serde(skip_serializing_if = "Vec::is_empty")]
     gone: Vec<TaskId>,
 }
@@ -148,7 +148,7 @@ struct Parked {
     attempts: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     category: Option<String>,
-    /// Its beginning
+    /// Beginning of the error
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -158,7 +158,7 @@ struct ForHuman {
     message: MessageId,
     from: AgentId,
     kind: MessageKind,
-    /// Its beginning
+    /// Beginning of the text
     text: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     task_id: Option<TaskId>,
@@ -168,10 +168,10 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// Messages to a person that are shown, and characters of each.
+/// Messages to the board's owner that are shown, and characters of each text.
 const MESSAGES_SHOWN: usize = 5;
 const TEXT_SHOWN: usize = 200;
-/// Blocked tasks that are named; the count is in `queue`.
+/// Blocked tasks that are named; `queue` has their number.
 const BLOCKED_NAMED: usize = 20;
 const PARKED_NAMED: usize = 20;
 const REJECTED_NAMED: usize = 5;
@@ -234,7 +234,7 @@ fn tasks(state: &State) -> Tasks {
     }
 }
 
-/// None where there never was one.
+/// Counts of runs; `None` if there never was a run.
 fn runs(state: &State) -> Option<Runs> {
     let count = |status| state.runs().count(status) as u64;
     let archived = state.board().archived_runs;
@@ -295,7 +295,7 @@ fn queue(scope: Option<&str>, state: &State) -> Queue {
     queue
 }
 
-/// Those with parts, or with a path, of the level below the scope.
+/// Parents at the top level, or, with a scope, the parts directly below it.
 fn parts(scope: Option<&str>, state: &State) -> Vec<Part> {
     let tops: Vec<&Arc<Task>> = match scope {
         None => {
@@ -319,7 +319,7 @@ fn parts(scope: Option<&str>, state: &State) -> Vec<Part> {
     tops.into_iter().map(part).collect()
 }
 
-/// Those that nobody is to do any more, of the counts of failed tasks.
+/// Number of cancelled and obsolete tasks, which the counters show as failed.
 fn called_off(scope: Option<&str>, state: &State) -> u64 {
     let Some(scope) = scope else { return of_failed(state).map_or(0, |off| off.cancelled + off.obsolete) };
     let live = state.tasks().filter(|task| in_scope(task, Some(scope))).map(|task| task.status);
@@ -383,7 +383,7 @@ fn for_human(state: &State) -> Vec<ForHuman> {
     shown.collect()
 }
 
-/// Its process lives and it holds a task, but it has not called for as long as a lease lasts.
+/// True if the agent is present and holds a task, but has not called for the length of a lease.
 pub fn is_quiet(agent: &Agent, call: &Call) -> bool {
     let silence = call.now.since(agent.last_heartbeat);
     agent.is_present() && agent.current_task.is_some() && silence > call.policy.lease_millis(false)

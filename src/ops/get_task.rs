@@ -21,7 +21,7 @@ pub struct Params {
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
     task: Task,
-    /// Claimable now
+    /// True if it can be claimed now
     ready: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     waits_for: Vec<Waiting>,
@@ -60,7 +60,7 @@ impl Operation for GetTask {
     }
 }
 
-/// A task that has left the live state, from the event that keeps it.
+/// A task that has left the live state, read from the event that keeps it.
 pub fn retired(id: &TaskId, state: &State, call: &Call) -> Result<Task, Refusal> {
     let unknown = || Refusal::UnknownTask { task: id.clone() };
     let stub = state.retired_task(id).ok_or_else(unknown)?;

@@ -1,4 +1,5 @@
-//! What becomes of an edit of the state file: the rules of `update_task` and `init_coordination`, all or nothing.
+//! Decides on a hand edit of the state file, by the rules of `update_task` and `init_coordination`: all of it or
+//! nothing.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +11,10 @@ use crate::state::limit;
 use crate::state::refusal::Refusal;
 use crate::state::task::{Context, Place};
 
-/// Why an edit is not taken over, one line for each thing that it must not change.
+/// Why an edit is rejected: one line for each change that is not allowed.
 type Reasons = Vec<String>;
 
-/// The event that takes `edit` over; none when everything is as the edit wants it already.
+/// The event that adopts `edit`; `None` if everything already is as the edit wants it.
 pub fn decide(edit: &Edit, state: &State) -> Result<Option<Event>, Reasons> {
     let mut verdict = Verdict::default();
     let board = state.board();
@@ -41,7 +42,8 @@ struct Verdict {
 }
 
 impl Verdict {
-    /// The new value of a field that is not yet as the edit wants it, and that nobody has changed meanwhile.
+    /// The new value of a field, unless it already has that value. If somebody changed it after `base_seq`, adds a
+    /// reason.
     fn wanted<T: Clone + PartialEq>(
         &mut self,
         path: &str,
@@ -62,7 +64,7 @@ impl Verdict {
     }
 }
 
-/// The change of one task; none when there is nothing left to change.
+/// The change to one task; `None` if nothing is left to change.
 fn edited(edit: &TaskEdit, state: &State, base_seq: u64, verdict: &mut Verdict) -> Option<EditedTask> {
     let of = |field: &str| format!("tasks[{}].{field}", edit.id);
     let task = verdict.checked(&format!("tasks[{}]", edit.id), state.known_task(&edit.id))?;
@@ -96,7 +98,8 @@ fn edited(edit: &TaskEdit, state: &State, base_seq: u64, verdict: &mut Verdict) 
     Some(EditedTask { task: edit.id.clone(), change, untitled })
 }
 
-/// What was there before may lie outside of the project; older boards allowed it.
+/// Checks only the files that the edit adds: those already there may lie outside the project, which older boards
+/// allowed.
 fn checked_context(context: Context, before: &[String]) -> Result<Context, Refusal> {
     let new: Vec<_> = context.files.iter().filter(|file| !before.contains(file)).cloned().collect();
     input::checked_patterns("files", &new, &Place::default())?;

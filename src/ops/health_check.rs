@@ -13,25 +13,25 @@ pub struct HealthCheck;
 #[serde(deny_unknown_fields)]
 pub struct Params {}
 
-/// How the process that answers is doing; the rest is in the state.
+/// How the answering process is doing; everything else is in the state.
 pub struct Vitals<'a> {
     pub started_at: Timestamp,
     /// What does not work as it should, and what to do about it.
     pub troubles: Vec<String>,
-    /// Of the state file, if it can be read. Asked for only when somebody wants to know.
+    /// Reads the state file's `seq`, if the file can be read. A function, because only `health_check` needs it.
     pub state_file_seq: &'a dyn Fn() -> Option<u64>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
     status: Health,
-    /// Why it is degraded
+    /// Why the status is degraded
     #[serde(skip_serializing_if = "Vec::is_empty")]
     reasons: Vec<String>,
     version: &'static str,
     board_id: String,
     seq: u64,
-    /// Events that mcp-state.json is behind
+    /// Events by which mcp-state.json is behind
     #[serde(skip_serializing_if = "Option::is_none")]
     state_file_lag: Option<u64>,
     uptime_seconds: i64,
@@ -55,7 +55,7 @@ struct Queue {
     claimed: usize,
     in_progress: usize,
     failed: usize,
-    /// How long ago the oldest task that could be claimed now was created
+    /// Age of the oldest task that could be claimed now
     #[serde(skip_serializing_if = "Option::is_none")]
     oldest_ready_seconds: Option<i64>,
 }

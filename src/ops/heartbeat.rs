@@ -19,7 +19,7 @@ pub struct Heartbeat;
 pub struct Params {
     agent_id: Option<String>,
     task_id: Option<String>,
-    /// Where you are, for whoever takes the task next
+    /// Your progress, for whoever takes the task next
     note: Option<String>,
     attempt: Option<u32>,
 }
@@ -29,7 +29,7 @@ pub struct Reply {
     success: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     task_id: Option<TaskId>,
-    /// In its place when you hold a run
+    /// Instead of task_id if you hold a run
     #[serde(skip_serializing_if = "Option::is_none")]
     run_id: Option<TaskId>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,7 +56,7 @@ impl Operation for Heartbeat {
         let agent = call.agent()?;
         let known = state.known_agent(agent)?;
         let mut events = Vec::new();
-        // A renewal is recorded for any call after a while; for a heartbeat after a second.
+        // Other calls record a renewal only after a while; a heartbeat does so after a second.
         if !call.renewed && call.now.since(known.last_heartbeat) >= SECOND {
             let present = call.presence.is_some() || known.is_present();
             events.push(Event::AgentSeen {
@@ -92,7 +92,8 @@ impl Operation for Heartbeat {
 const NOT_KEPT: &str =
     "the note was not kept: you hold no task that it could be about; report_run takes the note of a run";
 
-/// The named task; for a note or an attempt without one what the agent holds. A run takes its notes with report_run.
+/// The task that the call is about: the one named, or for a note or attempt one that the agent holds. Notes of runs go
+/// to `report_run`.
 fn noted_task(params: &Params, state: &State, call: &Call) -> Result<Option<TaskId>, Refusal> {
     if let Some(id) = &params.task_id {
         return TaskId::checked(id).map(Some);
@@ -103,7 +104,7 @@ fn noted_task(params: &Params, state: &State, call: &Call) -> Result<Option<Task
     let agent = state.known_agent(call.agent()?)?;
     let mut held = agent.current_tasks.iter().rev().filter_map(|id| state.task(id)).filter(|task| task.run.is_none());
     let is_meant = |task: &&Arc<Task>| params.attempt.is_none_or(|number| task.attempt == number);
-    // Of one that holds several it is the newest, unless another has that attempt.
+    // Of several held tasks the newest with the given attempt, else the newest.
     let meant = held.clone().find(is_meant).or_else(|| held.next());
     match meant {
         None if params.attempt.is_some() => Err(Refusal::HoldsNothing),

@@ -23,16 +23,16 @@ pub struct Params {
     agent_id: Option<String>,
     /// The whole plan: Markdown with headings and checklists, or JSON
     text: PlanText,
-    /// Where it comes from, for people
+    /// Where the plan comes from, for people
     source: Option<String>,
-    /// Say what would change, and change nothing
+    /// Report what would change, and change nothing
     #[serde(default)]
     dry_run: bool,
-    /// Only if this is the version that the board has
+    /// Refuse unless this is the board's current version: first 6 or more digits of its sha256
     prev_sha256: Option<String>,
 }
 
-/// Read when the call comes in, so that nothing is left to do under the board's lock but to compare.
+/// The plan's text, parsed when the call comes in, so that under the board's lock only the comparison is left.
 #[derive(Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -58,33 +58,33 @@ pub struct Reply {
     success: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     dry_run: bool,
-    /// The board has this very version already
+    /// The board already has this version
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     unchanged: bool,
     sha256: String,
-    /// The first 12 digits, which name the version
+    /// First 12 digits of sha256, which name the version
     session: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     prev_sha256: Option<String>,
     items: usize,
-    /// Items that are as they were
+    /// Items that did not change
     kept: usize,
     added: Vec<Changed>,
     modified: Vec<Changed>,
-    /// They were over and are to be done anew
+    /// Items that had ended and are to be done again
     reopened: Vec<Changed>,
     renamed: Vec<Changed>,
-    /// The plan says that they are done
+    /// Items that the plan says are done
     completed: Vec<Changed>,
-    /// Not in the plan any more
+    /// Items no longer in the plan
     obsolete: Vec<Changed>,
-    /// Not in the plan any more, but done before
+    /// Items no longer in the plan that were done before
     left_done: Vec<Changed>,
-    /// Done by the plan, but held: import it again when they are released
+    /// Items done according to the plan, but held by an agent: import again after they are released
     #[serde(skip_serializing_if = "Vec::is_empty")]
     ticked: Vec<Changed>,
-    /// Headings that are text, no items: others are marked by boxes or paths, and these have nothing to do below them, no
-    /// path, depends or priority; and entries without a box beside some with one
+    /// What was read as text, not as items: in a plan that marks items by boxes or paths, headings with nothing to do
+    /// below them and no path, depends or priority; and entries without a box beside some with one
     #[serde(skip_serializing_if = "Vec::is_empty")]
     skipped: Vec<Skipped>,
 }
@@ -95,10 +95,10 @@ struct Changed {
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<String>,
     title: String,
-    /// Title or path before
+    /// Previous title or path
     #[serde(skip_serializing_if = "Option::is_none")]
     was: Option<String>,
-    /// Who holds it
+    /// Agent that holds the task
     #[serde(skip_serializing_if = "Option::is_none")]
     held_by: Option<AgentId>,
 }
@@ -142,7 +142,8 @@ impl Operation for ImportPlan {
 }
 
 impl Params {
-    /// Read again where what it does not mark is an item of the plan that the board has: the same before and after the event.
+    /// The plan, parsed again if what it does not mark are items of the board's plan. The result is the same before and
+    /// after the event.
     fn plan(&self, state: &State) -> Result<Cow<'_, Plan>, Refusal> {
         let bad = |problems: &Vec<Problem>| Refusal::BadPlan { problems: problems.clone() };
         let plan = self.text.plan.as_ref().map_err(bad)?;
@@ -174,7 +175,7 @@ fn event(params: &Params, plan: &Plan, state: &State, call: &Call) -> Result<Eve
     Ok(event)
 }
 
-/// The same before and after the event, but that a removed task is obsolete only after it.
+/// Builds the reply. It is the same before and after the event, except that a removed task is obsolete only after it.
 fn told(params: &Params, plan: &Plan, state: &State, event: Option<&Event>) -> Reply {
     let current = state.current_plan();
     let mut reply = Reply {
@@ -254,7 +255,7 @@ fn told(params: &Params, plan: &Plan, state: &State, event: Option<&Event>) -> R
     reply
 }
 
-/// What agents hold of what is done by the plan.
+/// Tasks that agents hold although the plan says they are done.
 fn ticked(state: &State, event: Option<&Event>) -> Vec<Changed> {
     let (changed, removed): (HashMap<&TaskId, &Replanned>, &[TaskId]) = match event {
         Some(Event::PlanImported { changed, removed, .. }) => {

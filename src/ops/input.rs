@@ -1,4 +1,4 @@
-//! Parameters that several operations share, and their checks.
+//! Parameters that several operations share, and checks of them.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::num::NonZeroU32;
@@ -18,7 +18,7 @@ use crate::state::refusal::Refusal;
 use crate::state::task::{Context, DEFAULT_MAX_ATTEMPTS, DEFAULT_PRIORITY, Place, TaskResult};
 use crate::state::time::Timestamp;
 
-// A task as whoever plans it writes it; no doc comment, because each list of tools would hold it.
+// A task as its planner gives it. No doc comment, because every tool list would contain it.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskInput {
@@ -32,7 +32,7 @@ pub struct TaskInput {
     #[serde(default)]
     pub context_files: Vec<String>,
     pub hints: Option<String>,
-    /// Made up when left out
+    /// Made up if omitted
     pub id: Option<String>,
     pub title: Option<String>,
     /// Such as P1.M2.T3
@@ -49,7 +49,8 @@ fn default_priority() -> i64 {
     i64::from(DEFAULT_PRIORITY)
 }
 
-/// The tasks of one call as they will be recorded. A dependency `#N` is the N-th task of the same call, from 0.
+/// The tasks of one call as they will be recorded. A dependency `#N` names the N-th task of the same call, counted from
+/// 0.
 pub fn new_tasks<'a>(
     inputs: impl ExactSizeIterator<Item = &'a TaskInput> + Clone,
     state: &State,
@@ -86,7 +87,7 @@ pub fn new_tasks<'a>(
     Ok(tasks)
 }
 
-/// A task with a path is a part of the nearest one above it, of the same call or of the board.
+/// Sets the parent of each task with a path: the task nearest above it, from the same call or the board.
 fn find_parents(tasks: &mut [NewTask], state: &State) {
     let mut at: HashMap<String, Vec<TaskId>> = HashMap::new();
     for task in tasks.iter() {
@@ -112,12 +113,12 @@ fn find_parents(tasks: &mut [NewTask], state: &State) {
     }
 }
 
-/// How a task without an id of its own is named in refusals, and in dependencies on it.
+/// The name `#N` of a task without an id of its own, in refusals and in dependencies on it.
 fn at(position: usize) -> TaskId {
     TaskId::trusted(format!("#{position}"))
 }
 
-/// The refusal with `#N` for every id that was made up just now, which the caller has never seen.
+/// The refusal with `#N` in place of every id that was just made up, because the caller has never seen those ids.
 pub fn by_position(refusal: Refusal, inputs: &[TaskInput], tasks: &[NewTask]) -> Refusal {
     let named = |id: TaskId| {
         let position = tasks.iter().position(|task| task.id == id).filter(|at| inputs[*at].id.is_none());
@@ -166,7 +167,7 @@ fn new_task(input: &TaskInput, id: &TaskId, ids: &[TaskId], place: &Place) -> Re
     })
 }
 
-/// In the order given, each once.
+/// Each id once, in the order given.
 pub fn unique(ids: impl Iterator<Item = Result<TaskId, Refusal>>) -> Result<Vec<TaskId>, Refusal> {
     let mut seen = BTreeSet::new();
     let ids = ids.collect::<Result<Vec<_>, _>>()?;
@@ -188,7 +189,8 @@ pub fn context(files: &[String], hints: Option<&str>, metadata: Map<String, Valu
     Ok(Context { files, hints: hints.map(str::to_owned), parent_task: None, metadata })
 }
 
-/// Paths and globs inside the project, relative to the worktree's root. `what` is the field that they stand in.
+/// Checks paths and globs inside the project and makes them relative to the worktree's root. `what` is the argument's
+/// name.
 pub fn checked_patterns(what: &'static str, files: &[String], place: &Place) -> Result<Vec<String>, Refusal> {
     let files = checked_files(files)?.into_iter().enumerate();
     let checked = files.map(|(number, file)| {
@@ -210,7 +212,7 @@ pub fn checked_description(text: &str) -> Result<String, Refusal> {
     checked_text("description", &limit::DESCRIPTION, text)
 }
 
-/// Not empty, and within its limit.
+/// Checks that a text is not empty and within its limit.
 pub fn checked_text(what: &'static str, limit: &limit::Limit, text: &str) -> Result<String, Refusal> {
     if text.trim().is_empty() {
         return Err(Refusal::Empty { what });
@@ -242,7 +244,7 @@ pub fn checked_attempts(given: Option<u32>) -> Result<Option<u32>, Refusal> {
     Ok(given)
 }
 
-/// In the order given, each once.
+/// Each label once, in the order given.
 pub fn checked_labels(labels: &[String]) -> Result<Vec<String>, Refusal> {
     limit::LABELS.check(labels.len())?;
     let mut seen = BTreeSet::new();
@@ -258,7 +260,7 @@ pub fn checked_demands(demands: Option<&Demands>) -> Result<Demands, Refusal> {
     for label in demands.capabilities.iter().chain(&demands.tags) {
         checked_text("demand", &limit::LABEL, label)?;
     }
-    // As long as an agent's own, which they are to equal.
+    // The same limit as for an agent's properties, which these must equal.
     let properties = [&demands.hostname, &demands.project_dir, &demands.profile, &demands.kind];
     for property in properties.into_iter().flatten() {
         checked_text("demand", &limit::PATH, property)?;
@@ -282,7 +284,8 @@ pub fn checked_result(result: TaskResult) -> Result<TaskResult, Refusal> {
     Ok(result)
 }
 
-/// Readers of the state file stop at some depth, and this lies some levels down in it.
+/// Nesting depth of a value. It is limited because readers of the state file stop at some depth, and the value lies
+/// some levels down in it.
 pub fn depth(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
@@ -291,7 +294,7 @@ pub fn depth(value: &Value) -> usize {
     }
 }
 
-/// What a call is about that takes either.
+/// The target of a call that takes either a task or a scope.
 pub enum Chosen<'p> {
     Task(TaskId),
     Scope(&'p str),
@@ -308,7 +311,7 @@ pub fn task_or_scope<'p>(task_id: Option<&str>, scope: Option<&'p str>) -> Resul
     }
 }
 
-/// `all`, or a path: P1, P1.M2, P1.M2.T3, P1.M2.T3.S4.
+/// Checks that a scope is `all` or a path such as P1, P1.M2, P1.M2.T3, P1.M2.T3.S4.
 pub fn check_scope(scope: Option<&str>) -> Result<(), Refusal> {
     let scope = scope.filter(|scope| *scope != "all");
     scope.map_or(Ok(()), |path| check_path(path, hierarchy::numbers(path).is_some()))
@@ -321,7 +324,7 @@ fn check_path(path: &str, is_one: bool) -> Result<(), Refusal> {
     Err(Refusal::BadPath { given: path.chars().filter(|c| !c.is_control()).take(limit::ID.max).collect() })
 }
 
-/// How many entries a page may have: `given`, else `default`.
+/// Entries on a page: `given`, else `default`.
 pub fn page(given: Option<NonZeroU32>, default: usize) -> Result<usize, Refusal> {
     let size = given.map_or(default, |given| given.get() as usize);
     limit::PAGE.check(size)?;

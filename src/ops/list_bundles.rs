@@ -13,11 +13,11 @@ pub struct ListBundles;
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// Those of this one; else of all
+    /// Only bundles of this scope; default all scopes
     scope: Option<String>,
-    /// 50 unless given
+    /// Default 50, at most 1000
     limit: Option<NonZeroU32>,
-    /// `next` of the page before
+    /// `next` of the prior page
     after: Option<String>,
 }
 

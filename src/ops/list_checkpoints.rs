@@ -15,11 +15,11 @@ pub struct ListCheckpoints;
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// Left out: the workflows
+    /// Workflow whose checkpoints to list; if omitted, lists the workflows
     workflow_id: Option<String>,
-    /// 50 unless given
+    /// Default 50, at most 1000
     limit: Option<NonZeroU32>,
-    /// `next`
+    /// `next` of the prior page
     after: Option<String>,
 }
 
@@ -28,7 +28,7 @@ pub struct Params {
 pub enum Reply {
     Workflows {
         workflows: Vec<Shown>,
-        /// There are more: give it as `after`
+        /// Cursor for `after`; there are more
         #[serde(skip_serializing_if = "Option::is_none")]
         next: Option<WorkflowId>,
     },
@@ -40,7 +40,7 @@ pub struct Checkpoints {
     workflow: Shown,
     /// Newest first
     checkpoints: Vec<Brief>,
-    /// There are older ones: give it as `after`
+    /// Cursor for `after`; there are older ones
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
@@ -70,7 +70,7 @@ struct Brief {
     phase: String,
     step: u64,
     status: String,
-    /// Why it is not as it was saved
+    /// Why the checkpoint is not as it was saved
     #[serde(skip_serializing_if = "Option::is_none")]
     damage: Option<&'static str>,
 }

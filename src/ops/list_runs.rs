@@ -13,29 +13,29 @@ use crate::state::task::Task;
 
 pub struct ListRuns;
 
-/// What has retired is read from the journal, one after another: of so many, one page shows those that are asked for.
+/// Retired runs that one page looks at. Each is read from the journal separately; the page shows those that match.
 const RETIRED_LOOKED_AT: usize = 50;
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
     session_id: Option<String>,
-    /// Of the sessions that this one has started
+    /// Only runs of the sessions that this session has started
     parent_session_id: Option<String>,
     status: Option<RunStatus>,
-    /// Who has it, or had it last
+    /// Agent that holds the run or held it last
     runner_id: Option<String>,
     agent_name: Option<String>,
-    /// 100 unless given
+    /// Default 100, at most 1000
     limit: Option<NonZeroU32>,
-    /// `next` of the page before
+    /// `next` of the prior page
     after: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
     runs: Vec<RunView>,
-    /// There may be more, also behind an empty page: give it as `after`
+    /// Cursor for `after`; there may be more, even after an empty page
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
@@ -85,7 +85,8 @@ impl Operation for ListRuns {
     }
 }
 
-/// Before the last run of a page that ends among those that have retired: a live one may retire before the next page.
+/// Prefix of the cursor of a page that ended among retired runs, to tell it from that of a live run that retires before
+/// the next page.
 const RETIRED: &str = "retired:";
 
 fn cursor(last: &TaskId, state: &State) -> String {

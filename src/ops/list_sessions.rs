@@ -16,13 +16,13 @@ pub struct ListSessions;
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// That this one has started
+    /// Only sessions that this session has started
     parent_session_id: Option<String>,
-    /// Of the newest run
+    /// Only sessions whose newest run has this status
     status: Option<RunStatus>,
-    /// 100 unless given
+    /// Default 100, at most 1000
     limit: Option<NonZeroU32>,
-    /// `next` of the page before
+    /// `next` of the prior page
     after: Option<String>,
 }
 

@@ -13,9 +13,9 @@ pub struct ListSnapshots;
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// 50 unless given
+    /// Default 50, at most 1000
     limit: Option<NonZeroU32>,
-    /// `next` of the page before
+    /// `next` of the prior page
     after: Option<String>,
 }
 

@@ -11,7 +11,7 @@ pub struct LoadBundle;
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// Else that of model_id, base_url and toolset_hash
+    /// Scope of the bundle; if omitted, derived from model_id, base_url and toolset_hash
     scope: Option<String>,
     model_id: Option<String>,
     base_url: Option<String>,

@@ -1,5 +1,5 @@
-//! Operations: what the board can be asked. One operation is one file; from the list here come the MCP tools, the
-//! methods, `callboard call`, the schemas and the README's table.
+//! Operations: what the board can be asked. Each operation is one file. From the list in [`all`] come the MCP tools,
+//! the JSON-RPC methods, `callboard call`, the schemas and the README's table.
 
 mod add_discovery;
 mod apply_batch;
@@ -114,12 +114,12 @@ pub trait Operation: 'static {
     type Params: DeserializeOwned + JsonSchema + Serialize + Send + Sync + 'static;
     type Reply: Serialize + JsonSchema;
 
-    /// The events that follow from the call. Reads decide nothing.
+    /// Decides on the events that the call causes. Reads cause none.
     fn decide(_params: &Self::Params, _state: &State, _call: &Call) -> Decision {
         Ok(Vec::new())
     }
 
-    /// The answer, from the state in which the events are applied.
+    /// Builds the reply from the state after the events have been applied.
     fn reply(params: &Self::Params, state: &State, call: &Call) -> Result<Self::Reply, Refusal>;
 
     fn agent_id(_params: &Self::Params) -> Option<&str> {
@@ -130,29 +130,32 @@ pub trait Operation: 'static {
         None
     }
 
-    /// The call reads or writes the archive: `fetch` runs first, beside the writer and without any lock.
+    /// True if the call reads or writes the archive. `fetch` then runs first, outside the writer and without any lock.
     const FETCHES: bool = false;
 
-    /// Whether the caller may have `fetch` done at all.
+    /// Checks whether the caller may have `fetch` done at all; runs before it.
     fn admit(_params: &Self::Params, _state: &State, _call: &Call) -> Result<(), Refusal> {
         Ok(())
     }
 
-    /// What `decide` and `reply` are to find in `Call::fetched`.
+    /// Does the archive work and returns what `decide` and `reply` will find in `Call::fetched`.
     fn fetch(_params: &Self::Params, _archive: &dyn Archive) -> Result<Fetched, Refusal> {
         Ok(Fetched::Nothing)
     }
 
-    /// How long the caller would wait for a better answer, and whether this state has none yet.
+    /// How many seconds the caller is willing to wait for a better reply than the present one; 0 for none. While
+    /// `waits` says true of the state, the call is held back for that long.
     fn wait_seconds(_params: &Self::Params) -> u64 {
         0
     }
 
+    /// True if the caller would rather wait than have the reply that this state gives.
     fn waits(_params: &Self::Params, _state: &State, _call: &Call) -> bool {
         false
     }
 
-    /// The operations that this one consists of, to be done one after another or not at all.
+    /// The operations that a batch consists of: all are done, in order, or none. `None` for an operation that is no
+    /// batch.
     fn steps(_params: &Self::Params) -> Result<Option<Steps>, Refusal> {
         Ok(None)
     }
@@ -161,7 +164,7 @@ pub trait Operation: 'static {
 pub type Decision = Result<Vec<Event>, Rejected>;
 pub type Steps = Vec<Box<dyn Prepared>>;
 
-/// A refusal, and what is to be kept of the call all the same.
+/// A refusal, with the events to record in spite of it.
 #[derive(Debug)]
 pub struct Rejected {
     pub refusal: Refusal,
@@ -174,57 +177,60 @@ impl From<Refusal> for Rejected {
     }
 }
 
-/// What an operation may know beside its parameters and the state.
+/// What an operation may know besides its parameters and the state.
 pub struct Call<'a> {
     pub now: Timestamp,
     pub policy: &'a Policy,
-    /// Chance, as an argument.
+    /// Seed for random choices; chance is an argument, like time.
     pub seed: u64,
     pub participant: &'a ParticipantId,
-    /// The living process that the agent acts through; none for one-shot commands and HTTP.
+    /// The living process that the agent acts through; `None` for one-shot commands and HTTP.
     pub presence: Option<&'a Participant>,
     pub place: &'a Place,
     pub history: &'a dyn History,
     pub vitals: &'a Vitals<'a>,
-    /// What the call had fetched from the archive.
+    /// What `fetch` returned for this call.
     pub fetched: &'a Fetched,
-    /// Who an omitted `agent_id` stands for.
+    /// The agent that acts when `agent_id` is left out.
     pub default_agent: &'a DefaultAgent,
-    /// The same as the process was started, whatever name stands for it by now.
+    /// The default agent that the process was started with, even if `Auto` has resolved to a name since.
     pub started_as: &'a DefaultAgent,
-    /// Whose token let the caller in; none is the person whose board it is.
+    /// The bearer of the token that let the caller in; `None` if the caller is the board's owner.
     pub principal: Option<&'a Principal>,
-    /// The caller may be on another machine.
+    /// These may be refused because the agent belongs to another process: `register_agent` renews with its own event, a
+    /// batch leaves it to its steps, and a claim renews without joining the agent to this process.
     pub remote: bool,
-    /// How callboard is called for this board in a shell of the caller's; none where the caller may have no such shell.
+    /// The command line that runs callboard for this board in the caller's shell; `None` where the caller may have no
+    /// such shell.
     pub command: Option<&'a str>,
-    /// The acting agent; none is the person whose board it is.
+    /// The acting agent; `None` if it is the board's owner or the bearer of a token.
     pub actor: Option<AgentId>,
     /// What the call has created, now or when its idempotency key was first used.
     pub created: Vec<Created>,
-    /// The call had been answered before.
+    /// True if the idempotency key was used before: the call was already done.
     pub repeated: bool,
-    /// The renewal of the agent's leases was recorded with this call.
+    /// True if this call has already recorded a renewal of the agent's leases.
     pub renewed: bool,
-    /// How many events the operation itself has caused, beside those that say that its agent is there.
+    /// Number of events that the operation itself has caused, not counting `AgentSeen` and `RunnerSeen`.
     pub events: usize,
 }
 
 impl Call<'_> {
-    /// The acting agent, for operations that cannot do without.
+    /// The acting agent, for operations that need one.
     pub fn agent(&self) -> Result<&AgentId, Refusal> {
         self.actor.as_ref().ok_or(Refusal::AgentMissing)
     }
 
-    /// A path in the caller's worktree relative to its root, so that one file in five worktrees is one path.
+    /// Makes a path in the caller's worktree relative to its root, so that one file in five worktrees has one path.
     pub fn relative(&self, path: &str) -> String {
         self.place.relative(path).to_owned()
     }
 }
 
+/// The agent that acts when `agent_id` is left out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum DefaultAgent {
-    /// `agent_id` is required.
+    /// None: operations of agents require `agent_id`.
     #[default]
     None,
     Named(AgentId),
@@ -234,9 +240,9 @@ pub enum DefaultAgent {
     },
 }
 
-/// The past, for the few operations that read it.
+/// The journal's events, for the few operations that read them.
 pub trait History {
-    /// Hands out up to `limit` events after `seq` one by one, until `take` breaks.
+    /// Hands up to `limit` events after `seq` to `take`, one at a time, until `take` breaks.
     fn each_after(
         &self,
         seq: u64,
@@ -244,7 +250,7 @@ pub trait History {
         take: &mut dyn FnMut(Recorded) -> ControlFlow<()>,
     ) -> Result<(), String>;
 
-    /// The same at once, for what is known to be small.
+    /// Returns the events at once, for ranges known to be small.
     fn events_after(&self, seq: u64, limit: usize) -> Result<Vec<Recorded>, String> {
         let mut events = Vec::new();
         self.each_after(seq, limit, &mut |recorded| {
@@ -254,33 +260,33 @@ pub trait History {
         Ok(events)
     }
 
-    /// The newest `limit` files in which hand edits are kept that were not taken over.
+    /// The newest `limit` files that keep rejected hand edits.
     fn rejected_edits(&self, _limit: usize) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// Earlier states, for the few operations that need them. Slow, unlike everything else that an operation may ask.
+/// Earlier states, for the few operations that need them. Slow, unlike everything else that an operation may use.
 pub trait Archive {
-    /// The state when the call came.
+    /// The state at the time of the call.
     fn present(&self) -> &State;
-    /// Oldest first.
+    /// All snapshots, oldest first.
     fn list(&self) -> Result<Vec<Listed>, Refusal>;
-    /// The state of that snapshot.
+    /// The state in the snapshot `name`.
     fn load(&self, name: &SnapshotName) -> Result<Document, Refusal>;
     /// The newest sound snapshot.
     fn newest_sound(&self) -> Result<(SnapshotName, Document), Refusal>;
     /// The state after event `seq`.
     fn at(&self, seq: u64) -> Result<Document, Refusal>;
-    /// A snapshot of the present, durable when this returns.
+    /// Takes a snapshot of the present state; it is durable when this returns.
     fn take(&self, occasion: Occasion, label: Option<String>) -> Result<Listed, Refusal>;
     fn verify(&self) -> Result<Verification, Refusal>;
     fn bundles(&self, asked: &bundle::Asked) -> Result<bundle::Told, Refusal>;
-    /// The file of an artifact, written when this returns.
+    /// Writes the file of an artifact; it is on disk when this returns.
     fn keep_artifact(&self, task: &TaskId, name: &str, source: &Source) -> Result<Artifact, Refusal>;
 }
 
-/// What a call had fetched from the archive before it was decided on.
+/// What a call fetched from the archive before it was decided on.
 #[derive(Debug, Default)]
 pub enum Fetched {
     #[default]
@@ -292,7 +298,8 @@ pub enum Fetched {
     Pair(Box<Document>, Box<Document>),
     Bundles(bundle::Told),
     Artifact(Artifact),
-    /// An earlier state, of a snapshot or of the journal alone, and the snapshot taken of the present.
+    /// An earlier state and the snapshot taken of the present one. `snapshot` is `None` if the state came from the
+    /// journal.
     Earlier {
         document: Box<Document>,
         snapshot: Option<SnapshotName>,
@@ -300,7 +307,8 @@ pub enum Fetched {
     },
 }
 
-/// Hints to clients; see the MCP specification. Nothing here reaches beyond the board, so `openWorldHint` is false.
+/// Hints to clients, as defined by the MCP specification. No operation reaches beyond the board, so `openWorldHint` is
+/// false.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Annotations {
     pub read_only: bool,
@@ -308,12 +316,16 @@ pub struct Annotations {
     pub idempotent: bool,
 }
 
+/// Changes nothing.
 pub const READ: Annotations = Annotations { read_only: true, destructive: false, idempotent: true };
+/// Changes the board; the same call again changes it again.
 pub const WRITE: Annotations = Annotations { read_only: false, destructive: false, idempotent: false };
+/// Changes the board; the same call again has no further effect.
 pub const REPEATABLE: Annotations = Annotations { read_only: false, destructive: false, idempotent: true };
+/// May discard work; the same call again has no further effect.
 pub const DESTRUCTIVE: Annotations = Annotations { read_only: false, destructive: true, idempotent: true };
 
-/// Each holds the one before it.
+/// The sets of tools that clients can be shown; each contains the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Toolset {
     Worker,
@@ -321,14 +333,18 @@ pub enum Toolset {
     Full,
 }
 
+/// Whether an operation takes `agent_id`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentArgument {
+    /// The operation has no such argument.
     None,
+    /// Left out: the process's default agent acts, else the board's owner.
     Optional,
+    /// Left out: the process's default agent acts, else the call is refused.
     Required,
 }
 
-/// An operation without its types, for the list.
+/// An operation with its types erased, for the list.
 pub struct Entry {
     pub name: &'static str,
     pub description: &'static str,
@@ -354,8 +370,8 @@ impl Entry {
         }
     }
 
-    /// JSON Schema of the arguments. `agent_id` is required of agents unless the process stands for one; registration
-    /// makes one up.
+    /// JSON Schema of the arguments. `agent_required` adds `agent_id` to the required ones of an agent's operation;
+    /// `register_agent` never requires it, because it can make an id up.
     pub fn input_schema(&self, agent_required: bool) -> Map<String, Value> {
         let mut schema = (self.params_schema)();
         if agent_required && self.agent == AgentArgument::Required && self.name != RegisterAgent::NAME {
@@ -364,7 +380,7 @@ impl Entry {
         schema
     }
 
-    /// The arguments' names, as a reader of an error message wants them.
+    /// Names of the arguments in one line, for error messages.
     pub fn arguments(&self) -> String {
         schema::summary(&(self.params_schema)())
     }
@@ -373,7 +389,7 @@ impl Entry {
         (self.reply_schema)()
     }
 
-    /// Both schemas, as `schemas/` and `callboard call --schema` show them.
+    /// Schema of arguments and reply together, as in `schemas/` and in `callboard call --schema`.
     pub fn schema(&self) -> Value {
         json!({
             "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -389,12 +405,12 @@ impl Entry {
     }
 }
 
-/// JSON Schema of what is read and is not an operation's: a plan.
+/// JSON Schema of an input that is not an operation's arguments: a plan.
 pub fn schema_of<T: JsonSchema>(title: &str) -> Value {
     titled(schema::of::<T>(), title)
 }
 
-/// The same of what is written: the state file.
+/// JSON Schema of a file that callboard writes: the state file.
 pub fn schema_of_written<T: JsonSchema>(title: &str) -> Value {
     titled(schema::of_reply::<T>(), title)
 }
@@ -405,10 +421,10 @@ fn titled(mut schema: Map<String, Value>, title: &str) -> Value {
     Value::Object(schema)
 }
 
-/// The largest arguments that are read, in bytes.
+/// Largest arguments that are read, in bytes.
 pub const LARGEST_INPUT: u64 = limit::ARGUMENTS.max as u64;
 
-/// In the order in which clients are shown them.
+/// All operations, in the order in which clients are shown them.
 pub fn all() -> &'static [Entry] {
     const ALL: &[Entry] = &[
         Entry::of::<RegisterAgent>(),
@@ -479,16 +495,16 @@ pub fn find(name: &str) -> Option<&'static Entry> {
     all().iter().find(|entry| entry.name == name)
 }
 
-/// A call whose arguments have been read.
+/// A call whose arguments have been parsed.
 pub trait Prepared: Send + Sync {
     fn name(&self) -> &'static str;
     fn annotations(&self) -> Annotations;
     fn agent_argument(&self) -> AgentArgument;
     fn agent_id(&self) -> Option<&str>;
     fn idempotency_key(&self) -> Option<&str>;
-    /// The parameters without the key, for telling whether a repeated call is the same call.
+    /// The parameters without the idempotency key, to tell whether a repeated call is the same call.
     fn params(&self) -> Value;
-    /// How many secrets were taken out of the arguments.
+    /// Number of secrets that were redacted from the arguments.
     fn redacted(&self) -> usize;
     fn wait_seconds(&self) -> u64;
     fn waits(&self, state: &State, call: &Call) -> bool;
@@ -503,14 +519,14 @@ pub trait Prepared: Send + Sync {
 struct Parsed<O: Operation> {
     params: O::Params,
     redacted: usize,
-    /// Read with the call, too: under the board's lock there is no time for it.
+    /// Parsed together with the call, because there is no time for it under the board's lock.
     steps: Result<Option<Steps>, Refusal>,
 }
 
 fn prepare<O: Operation>(arguments: Value) -> Result<Box<dyn Prepared>, Refusal> {
     let mut arguments = if arguments.is_null() { Value::Object(Map::new()) } else { arguments };
     harmless::value(&mut arguments);
-    // Nothing of a read is kept.
+    // A read stores nothing, so there is nothing to redact.
     let redacted = if O::ANNOTATIONS.read_only { 0 } else { redact::value(&mut arguments) };
     let kept = needs_patience(&arguments).then(|| arguments.clone());
     let parsed = serde_path_to_error::deserialize(arguments);
@@ -531,16 +547,16 @@ fn prepare<O: Operation>(arguments: Value) -> Result<Box<dyn Prepared>, Refusal>
     }
 }
 
-/// The largest up to which every whole number is a double of its own.
+/// 2^53, up to which every whole number has a double of its own.
 const LARGEST_WHOLE: f64 = 9_007_199_254_740_992.0;
 
-/// The integer that JSON Schema takes a number like `5.0` for, and some clients write so.
+/// The integer meant by a number like `5.0`. JSON Schema counts it as an integer, and some clients write integers so.
 fn integer(number: &serde_json::Number) -> Option<i64> {
     let fraction = number.as_f64().filter(|value| number.is_f64() && value.abs() <= LARGEST_WHOLE)?;
     (fraction.fract() == 0.0).then_some(fraction as i64)
 }
 
-/// It has numbers like `5.0`, or nulls, which may stand for what is left out.
+/// Whether the value contains numbers like `5.0`, or nulls, which may stand for omitted arguments.
 fn needs_patience(value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -1,4 +1,4 @@
-//! Whom a token of a server lets in, and what it may do. Without one, the caller is the person whose board it is.
+//! The bearer of a server's token, and what it may do. Without a token the caller is the board's owner.
 
 use super::{AgentArgument, ApplyBatch, CreateTask, CreateTasksBatch, Operation, Prepared, RegisterAgent};
 use crate::state::State;
@@ -9,18 +9,18 @@ use crate::state::refusal::Refusal;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
-    /// The token's name.
+    /// Name of the token.
     pub token: String,
     pub role: Role,
-    /// The only agent that it acts as.
+    /// The only agent that the token may act as; `None` for any.
     pub agent: Option<AgentId>,
 }
 
-/// What workers may write without an agent's name.
+/// Writing operations that a worker's token may call without naming an agent.
 const OF_NOBODY: [&str; 3] = [CreateTask::NAME, CreateTasksBatch::NAME, ApplyBatch::NAME];
 
 impl Principal {
-    /// Refuses what a token of this role is not for, whoever acts.
+    /// Refuses what the token's role never allows, whoever acts.
     pub fn check(&self, prepared: &dyn Prepared) -> Result<(), Refusal> {
         match self.role {
             Role::Observer if !prepared.annotations().read_only => self.refuse("change anything"),
@@ -32,7 +32,7 @@ impl Principal {
         Err(Refusal::TokenRole { token: self.token.clone(), role: self.role, action })
     }
 
-    /// Refuses what a token of this role is not for when `actor` acts.
+    /// Refuses what the token's role does not allow when `actor` acts.
     pub fn admit(&self, state: &State, prepared: &dyn Prepared, actor: Option<&AgentId>) -> Result<(), Refusal> {
         if prepared.annotations().read_only || self.role == Role::Leader {
             return Ok(());
@@ -57,7 +57,7 @@ impl Principal {
         }
     }
 
-    /// Who acts, for a token that stands for one agent: nobody else.
+    /// The agent of a token that may act as one agent only; naming another is refused.
     pub fn own(&self, prepared: &dyn Prepared) -> Result<Option<&AgentId>, Refusal> {
         let Some(own) = &self.agent else { return Ok(None) };
         match prepared.agent_id() {
@@ -68,7 +68,7 @@ impl Principal {
         }
     }
 
-    /// Who acts, and whose idempotency keys are used, where no agent acts. No agent's id begins like this.
+    /// The actor recorded, and the scope of idempotency keys, where no agent acts. No agent's id begins with `~`.
     pub fn as_actor(&self) -> String {
         format!("~{}", self.token)
     }

@@ -13,23 +13,25 @@ pub struct RefineBundle;
 #[serde(deny_unknown_fields)]
 pub struct Params {
     agent_id: Option<String>,
-    /// Else that of model_id, base_url and toolset_hash
+    /// Scope of the bundle; if omitted, derived from model_id, base_url and toolset_hash
     scope: Option<String>,
     model_id: Option<String>,
     base_url: Option<String>,
     toolset_hash: Option<String>,
-    /// What is to be better; added to context.refinements
+    /// What should be better; appended to context.refinements
     text: Option<String>,
-    /// Take the place of those of the same name; null takes one away
+    /// Prompts to replace by name; null deletes one
     #[serde(default)]
     prompts: Map<String, Value>,
+    /// Settings to replace by name; null deletes one
     #[serde(default)]
     settings: Map<String, Value>,
+    /// Context to replace by name; null deletes an entry
     #[serde(default)]
     context: Map<String, Value>,
-    /// The sha256 of the bundle you loaded: refused when there is a newer one
+    /// sha256 of the bundle you loaded; refused if there is a newer one
     prev_sha: Option<String>,
-    /// Say what would be written, and write nothing
+    /// Report what would be written, and write nothing
     #[serde(default)]
     dry_run: bool,
 }

@@ -19,7 +19,7 @@ pub struct RegisterAgent;
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// Your name; made up when left out
+    /// Your name; made up if omitted
     agent_id: Option<String>,
     role: Role,
     capabilities: Option<Vec<String>>,
@@ -60,7 +60,7 @@ impl Operation for RegisterAgent {
         if !params.takeover {
             refuse_if_elsewhere(agent, state, call)?;
         }
-        // One that reconnects under its id alone is as able as before.
+        // An agent that reconnects under its own id keeps the abilities it had.
         let known = state.agent(agent).filter(|_| !takes_free_slot(params, call));
         let max_concurrent = params.max_concurrent.or(known.map(|known| known.max_concurrent)).unwrap_or(1);
         limit::HELD.check(max_concurrent as usize)?;
@@ -88,7 +88,7 @@ impl Operation for RegisterAgent {
     }
 }
 
-/// An id that acts through another living process is that process's.
+/// Refuses an id that acts through another living process: it belongs to that process.
 pub fn refuse_if_elsewhere(id: &AgentId, state: &State, call: &Call) -> Result<(), Refusal> {
     let Some(agent) = state.agent(id) else { return Ok(()) };
     let ours = call.presence.map(|participant| &participant.id);
@@ -104,7 +104,8 @@ pub fn refuse_if_elsewhere(id: &AgentId, state: &State, call: &Call) -> Result<(
     }
 }
 
-/// A new session that is numbered is not able to do what the one before it with that number was.
+/// True if the process takes a free slot. A new session in a numbered slot does not inherit the abilities of the one
+/// before it.
 fn takes_free_slot(params: &Params, call: &Call) -> bool {
     params.agent_id.is_none() && matches!(call.default_agent, DefaultAgent::Auto { .. })
 }
@@ -123,7 +124,7 @@ fn properties(given: Option<&Properties>, known: Option<&Properties>) -> Result<
     Ok(given.or(known).cloned().unwrap_or_default())
 }
 
-/// It addresses nobody else, and there is room for it, perhaps when others go.
+/// Checks that the id is not another form of address and that there is room for the agent, perhaps after others retire.
 pub fn room_for(agent: &AgentId, state: &State, call: &Call) -> Result<Option<Event>, Refusal> {
     match Address::checked(agent.as_str()) {
         Ok(Address::Agent(_) | Address::Human) => state.room_for_agent(agent, call.now),
@@ -131,7 +132,7 @@ pub fn room_for(agent: &AgentId, state: &State, call: &Call) -> Result<Option<Ev
     }
 }
 
-/// The registration of an agent that its process stands for and that did not register itself.
+/// Registration of a process's default agent that did not register itself.
 pub fn unasked(agent: &AgentId) -> Event {
     Event::AgentRegistered {
         agent: agent.clone(),

@@ -14,14 +14,14 @@ pub struct ReleaseFiles;
 #[serde(deny_unknown_fields)]
 pub struct Params {
     agent_id: Option<String>,
-    /// Ids from reserve_files; all of yours unless given
+    /// Ids from reserve_files; default all of yours
     reservations: Option<Vec<String>>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
     success: bool,
-    /// How many you have left
+    /// Reservations you still have
     left: usize,
 }
 
@@ -47,7 +47,7 @@ impl Operation for ReleaseFiles {
         limit::RESERVATIONS.check(given.len())?;
         for id in given {
             let id = ReservationId::checked(id)?;
-            // One that has ended is as released as can be.
+            // A reservation that has ended needs no release.
             let Some(one) = state.reservation(&id) else { continue };
             if one.agent != *agent {
                 state.leads(Some(agent), "release another's files")?;

@@ -29,20 +29,22 @@ enum Report {
 pub struct Params {
     agent_id: Option<String>,
     run_id: String,
+    /// started or progress while the run goes on; completed, failed or stopped when it has ended
     status: Report,
     attempt: Option<u32>,
-    /// Progress: how far it is
+    /// With started or progress: how far the run is
     note: Option<String>,
-    /// Completed: what came of it
+    /// With completed: what came of the run
     output: Option<String>,
+    /// With completed: the result as JSON
     data: Option<Value>,
     #[serde(default)]
     files_modified: Vec<String>,
     branch: Option<String>,
     commit: Option<String>,
-    /// Failed, stopped: why
+    /// With failed (required) or stopped: the reason
     error: Option<String>,
-    /// timeout, transient, permanent, …
+    /// With failed: timeout, transient, permanent, … (default error)
     category: Option<String>,
 }
 
@@ -51,7 +53,7 @@ pub struct Reply {
     success: bool,
     run_id: TaskId,
     status: RunStatus,
-    /// It was reported before
+    /// True if this was reported before
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     already: bool,
 }
@@ -119,7 +121,7 @@ fn noted(params: &Params) -> Result<Option<String>, Refusal> {
     params.note.as_ref().map(|note| limit::NOTE.check_text(note).map(|()| note.clone())).transpose()
 }
 
-/// How a run ends that is reported like that.
+/// The status with which a report ends the run; `None` if it does not.
 fn end_of(report: Report) -> Option<TaskStatus> {
     match report {
         Report::Started | Report::Progress => None,

@@ -18,13 +18,13 @@ pub struct Params {
     agent_id: Option<String>,
     /// Paths and globs from the repository's root; a directory ends in /
     files: Vec<String>,
-    /// Others may share them
+    /// Let others share the files
     #[serde(default)]
     shared: bool,
     reason: Option<String>,
-    /// A task you hold, which ends it; the newest unless given
+    /// Task you hold; the reservation ends with it. Default your newest task
     task_id: Option<String>,
-    /// 1 to 1440; without a task 60 unless given
+    /// Minutes to hold the files, 1 to 1440; without a task default 60
     minutes: Option<u32>,
 }
 
@@ -83,21 +83,21 @@ impl Operation for ReserveFiles {
             return Err(Refusal::TooManyHolds.into());
         }
         let after = |minutes| call.now + i64::from(minutes) * MINUTE;
-        // What was to last longer than a task does not end with the next one.
+        // A reservation meant to outlast a task is not bound to the next one.
         let outlasts =
             |known: &Reservation| params.minutes.is_some() || known.until.is_some_and(|until| until > after(MINUTES));
         let is_apart = known.is_some_and(|known| known.task.is_none() && outlasts(known));
         let task = task.filter(|_| params.task_id.is_some() || !is_apart);
         let until = match params.minutes {
             Some(minutes) => Some(after(minutes)),
-            // Who only renews gives nothing back.
+            // A renewal without minutes never shortens a reservation.
             None if task.is_none() => Some(after(MINUTES)).max(known.as_ref().and_then(|one| one.until)),
             None => None,
         };
         let reason = input::checked_reason(params.reason.as_ref())?;
         let reason = reason.or_else(|| known.and_then(|one| one.reason.clone()));
         let made_up = || ReservationId::trusted(format!("res-{}", Chance::new(call.seed).base32(8)));
-        // The newest task may be one that it has not heard of.
+        // Only a task that the caller names counts as acted on: it may not have heard of its newest one.
         let named = task.as_ref().filter(|_| params.task_id.is_some());
         let acted = named.and_then(|id| state.acted_on(Some(&agent.id), id));
         let reserved = Event::FilesReserved {
@@ -125,7 +125,7 @@ impl Operation for ReserveFiles {
     }
 }
 
-/// The reservation that this one renews. One without a task becomes the task's, which ends it.
+/// The reservation that this call renews. One without a task becomes the task's and ends with it.
 fn same<'a>(
     files: &[String],
     shared: bool,

@@ -19,9 +19,9 @@ pub struct ResetTasks;
 pub struct Params {
     agent_id: Option<String>,
     task_id: Option<String>,
-    /// In its place: all at or below a path such as P1.M2, or all
+    /// Instead of task_id: all tasks at or below a path such as P1.M2, or `all`
     scope: Option<String>,
-    /// Also what agents hold now, which ends their attempts
+    /// Also tasks that agents hold; their attempts end
     #[serde(default)]
     held: bool,
 }
@@ -31,12 +31,12 @@ pub struct Reply {
     success: bool,
     /// Tasks that are to be done anew
     reset: usize,
-    /// Left alone because agents hold them
+    /// Held tasks, which were left alone
     held: usize,
-    /// Left alone because they have retired
+    /// Retired tasks, which cannot be reset
     #[serde(skip_serializing_if = "is_zero")]
     retired: usize,
-    /// The snapshot that was taken before
+    /// The snapshot taken before the reset
     before: SnapshotName,
 }
 
@@ -85,7 +85,7 @@ impl Operation for ResetTasks {
     }
 }
 
-/// Those without parts that the plan, if they were of it, still has.
+/// Tasks that the call means, without parents and obsolete tasks.
 fn meant<'s>(params: &Params, state: &'s State) -> Result<Vec<&'s Task>, Refusal> {
     let own = |task: &&Task| !state.is_parent(&task.id) && task.status != TaskStatus::Obsolete;
     match input::task_or_scope(params.task_id.as_deref(), params.scope.as_deref())? {
@@ -106,7 +106,7 @@ fn meant<'s>(params: &Params, state: &'s State) -> Result<Vec<&'s Task>, Refusal
     }
 }
 
-/// What the scope has of tasks that were done or called off, and have left the live state.
+/// Number of done or cancelled tasks in the scope that have left the live state.
 fn retired(params: &Params, state: &State) -> usize {
     let Some(scope) = params.scope.as_deref() else { return 0 };
     let tasks = state.retired().filter(|(_, stub)| !stub.run && stub.status != TaskStatus::Obsolete);
@@ -117,7 +117,7 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// Nothing has come of it so far, or since it was last begun anew.
+/// True if nothing has come of the task since it was created or last reset.
 fn is_new(task: &Task, state: &State) -> bool {
     task.status == TaskStatus::Available
         && task.not_before.is_none()

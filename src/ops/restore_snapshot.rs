@@ -16,22 +16,22 @@ pub struct RestoreSnapshot;
 #[serde(deny_unknown_fields)]
 pub struct Params {
     agent_id: Option<String>,
-    /// Its name, or `latest` for the newest sound one
+    /// Name of the snapshot, or `latest` for the newest sound one
     snapshot: Option<String>,
-    /// In place of a snapshot: the state after this event
+    /// Instead of a snapshot: restore the state after this event
     seq: Option<u64>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
     success: bool,
-    /// The event that the restored state ended with
+    /// Last event of the restored state
     restored_seq: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     restored: Option<SnapshotName>,
-    /// Restore this seq to take it back
+    /// Restore this seq to undo the restore
     before_seq: u64,
-    /// The snapshot that was taken before
+    /// The snapshot taken before the restore
     before: SnapshotName,
 }
 
@@ -85,7 +85,7 @@ impl Operation for RestoreSnapshot {
             snapshot: snapshot.clone(),
             document: Box::new(state.restored(document, call.now)),
         };
-        // The restore has ended what was held, as those asked for who wanted it stopped.
+        // The restore ends all held attempts, so tasks and runs with a stop request end as it asked.
         let held = document.tasks.iter().filter(|task| task.status.is_held());
         let ended = held.filter_map(|task| run::stopped(task).or_else(|| cancelled_when_stopped(task)));
         Ok(iter::once(restored).chain(ended).collect())

@@ -19,7 +19,7 @@ pub struct RetryTask;
 pub struct Params {
     agent_id: Option<String>,
     task_id: Option<String>,
-    /// Instead: below P1.M2, or all
+    /// Instead: in P1.M2, or all
     scope: Option<String>,
 }
 
@@ -57,7 +57,7 @@ impl Operation for RetryTask {
         }
         match state.known_task(&id)?.status {
             TaskStatus::Failed | TaskStatus::Cancelled => Ok(vec![Event::Retried { task: id }]),
-            // Waiting out its backoff: it need not.
+            // A task that waits for its backoff need not wait any longer.
             TaskStatus::Available => {
                 let waits = state.known_task(&id)?.not_before.is_some();
                 Ok(waits.then_some(Event::Retried { task: id }).into_iter().collect())
@@ -77,7 +77,7 @@ impl Operation for RetryTask {
     }
 }
 
-/// Of those that failed or were cancelled.
+/// Retries the failed and the cancelled of `tasks`.
 fn retries<'s>(tasks: impl Iterator<Item = &'s Arc<Task>>, state: &State) -> Decision {
     let over = tasks.filter(|task| matches!(task.status, TaskStatus::Failed | TaskStatus::Cancelled));
     let own = over.filter(|task| !state.is_parent(&task.id));

@@ -13,20 +13,20 @@ pub struct SaveBundle;
 #[serde(deny_unknown_fields)]
 pub struct Params {
     agent_id: Option<String>,
-    /// Which bundles it belongs to; else that of model_id, base_url and toolset_hash
+    /// Scope of the bundle; if omitted, derived from model_id, base_url and toolset_hash
     scope: Option<String>,
     model_id: Option<String>,
     base_url: Option<String>,
-    /// Of the tools that the prompts count on
+    /// Hash of the toolset that the prompts were written for
     toolset_hash: Option<String>,
-    /// By name: system, developer
+    /// Prompts by name, such as system or developer
     #[serde(default)]
     prompts: Map<String, Value>,
     #[serde(default)]
     settings: Map<String, Value>,
     #[serde(default)]
     context: Map<String, Value>,
-    /// Say what would be written, and write nothing
+    /// Report what would be written, and write nothing
     #[serde(default)]
     dry_run: bool,
 }

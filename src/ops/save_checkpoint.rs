@@ -20,21 +20,23 @@ pub struct SaveCheckpoint;
 #[serde(deny_unknown_fields)]
 pub struct Params {
     agent_id: Option<String>,
-    /// Made by the first save
+    /// Id of the workflow; the first save creates it
     workflow_id: String,
-    /// What it was saved in work on
+    /// Task being worked on
     task_id: Option<String>,
+    /// Your attempt of task_id; default the current one
     attempt: Option<u32>,
-    /// Where the execution stands; left out: only budget, scope and spent
+    /// Progress of the execution; if omitted, no checkpoint is made and only the rest is saved
     state: Option<ExecutionState>,
-    /// What the workflow may spend; claims of its agents end with it
+    /// What the workflow may spend in all; when it is spent, its agents cannot claim
     budget: Option<Budget>,
-    /// What it works through
+    /// Part of the plan it works through, such as P1.M2
     scope: Option<String>,
-    /// Since the last save
+    /// Tokens, attempts and seconds spent since the last save
     #[serde(default)]
     spent: Spent,
-    /// For whoever works on task_id next: get_task shows it until the task is done. Its holder only
+    /// Data for whoever works on task_id next; get_task shows it until the task is done. Only the task's holder may
+    /// give it
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kept: Option<Map<String, Value>>,
     idempotency_key: Option<String>,
@@ -44,13 +46,13 @@ pub struct Params {
 pub struct Reply {
     success: bool,
     workflow_id: WorkflowId,
-    /// Number of the newest
+    /// Number of the newest checkpoint
     checkpoint: u64,
     kept: usize,
     spent: Spent,
     #[serde(skip_serializing_if = "Budget::is_empty")]
     remaining: Budget,
-    /// What the budget has no more of: finish, and claim nothing
+    /// What the budget has run out of: finish, and claim nothing more
     #[serde(skip_serializing_if = "Option::is_none")]
     exhausted: Option<String>,
 }
@@ -143,7 +145,8 @@ fn check_amounts(budget: Budget, spent: Spent) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Of a task that somebody holds only its holder saves, in the attempt that is current: not one whose lease has ended.
+/// Attempt of the task that the save belongs to. While an agent holds the task, no other may save for it; a given
+/// attempt must be the task's newest, so that an agent whose task was claimed again is refused.
 fn checked_attempt(
     id: &TaskId,
     given: Option<u32>,
@@ -164,7 +167,7 @@ fn checked_attempt(
     }
 }
 
-/// With the task that its agent holds.
+/// Checked `kept`, with the task that the agent holds.
 fn checked_kept(
     kept: &Map<String, Value>,
     task: Option<&TaskId>,
@@ -181,10 +184,10 @@ fn checked_kept(
     Ok((task.id.clone(), Arc::new(kept.clone())))
 }
 
-/// Also as its JSON.
+/// The state with its workflow's id, and its JSON.
 fn checked_state(given: &ExecutionState, workflow: &WorkflowId) -> Result<(ExecutionState, String), Refusal> {
     if let Some(inside) = given.workflow_id.as_ref().filter(|inside| *inside != workflow) {
-        // What an agent wrote there may be no id at all.
+        // An agent may have written there what is no id.
         let inside = WorkflowId::checked(inside.as_str())?;
         return Err(Refusal::OtherWorkflow { workflow: workflow.clone(), inside });
     }

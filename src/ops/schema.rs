@@ -5,15 +5,15 @@ use schemars::transform::{Transform, transform_subschemas};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value};
 
-/// Of what is read.
+/// Schema of what is read: parameters and plans.
 pub fn of<T: JsonSchema>() -> Map<String, Value> {
     let mut schema = object::<T>(settings().with_transform(Nullless));
-    // Clients refuse a tool whose arguments are not an object, also when it takes none.
+    // Clients refuse a tool whose arguments are not an object, even if it takes none.
     schema.entry("type").or_insert_with(|| Value::from("object"));
     schema
 }
 
-/// Of what is written.
+/// Schema of what is written: replies and the state file.
 pub fn of_reply<T: JsonSchema>() -> Map<String, Value> {
     object::<T>(settings().for_serialize())
 }
@@ -42,7 +42,7 @@ pub fn require(schema: &mut Map<String, Value>, name: &str) {
     }
 }
 
-/// Drops the nulls of fields that may be left out; not those of what has no schema.
+/// Drops nulls in optional fields; those in values without a schema stay.
 pub fn drop_nulls(value: &mut Value, schema: &Value) {
     match value {
         Value::Object(fields) => {
@@ -61,7 +61,7 @@ pub fn drop_nulls(value: &mut Value, schema: &Value) {
     }
 }
 
-/// The arguments as a reader of an error message wants them: `task_id, output, files_modified?`.
+/// Names of the arguments for error messages: `task_id, output, files_modified?`.
 pub fn summary(schema: &Map<String, Value>) -> String {
     let required = schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
     let properties = schema.get("properties").and_then(Value::as_object);
@@ -72,13 +72,13 @@ pub fn summary(schema: &Map<String, Value>) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// Without `format: uint32` and `default: null`, which clients warn about and models pay for.
+/// Removes `format: uint32` and `default: null`, which clients warn about and models pay for.
 #[derive(Clone)]
 struct Plain;
 
 impl Transform for Plain {
     fn transform(&mut self, schema: &mut Schema) {
-        // Some clients read only objects: `{}` for `true`.
+        // Some clients read only objects, so `true` becomes `{}`.
         if schema.as_bool() == Some(true) {
             schema.ensure_object();
         }
@@ -94,7 +94,8 @@ impl Transform for Plain {
     }
 }
 
-/// A field that may be left out may be null, too, without its saying so: clients warn about types in arrays.
+/// Removes `null` as an allowed value of optional fields. They accept null all the same, but clients warn about types
+/// in arrays.
 #[derive(Clone)]
 struct Nullless;
 

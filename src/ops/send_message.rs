@@ -18,14 +18,15 @@ pub struct SendMessage;
 #[serde(deny_unknown_fields)]
 pub struct Params {
     agent_id: Option<String>,
-    /// An agent, `role:leader`, `task:ID` for who holds it, `all`, or `human`; left out in a reply: who asked
+    /// Agent id, `role:leader`, `role:worker`, `task:ID` for the holder of a task, `all` or `human`; default in a
+    /// reply: the sender of that message
     to: Option<String>,
     text: String,
-    /// `request` when you want an answer
+    /// `request` if you want an answer
     kind: Option<MessageKind>,
-    /// The message that this answers
+    /// Id of the message that you answer
     reply_to: Option<String>,
-    /// What it is about
+    /// Task that the message is about; default in a reply: that of the message
     task_id: Option<String>,
     idempotency_key: Option<String>,
 }
@@ -34,14 +35,14 @@ pub struct Params {
 pub struct Reply {
     success: bool,
     message_id: MessageId,
-    /// How many were sent it
+    /// Number of agents it was sent to
     recipients: usize,
-    /// Not sent to these: their inboxes are full
+    /// Agents that did not get it because their inboxes are full
     #[serde(skip_serializing_if = "Vec::is_empty")]
     full: Vec<AgentId>,
 }
 
-/// Full inboxes that are named.
+/// Most agents with full inboxes that are named.
 const FULL_NAMED: usize = 20;
 
 impl Operation for SendMessage {
@@ -98,14 +99,14 @@ impl Operation for SendMessage {
             _ => None,
         });
         let message_id = sent.ok_or(Refusal::Empty { what: "what the call created" })?;
-        // A repeated call may ask for one that everybody has read and that is no longer kept.
+        // When a call is repeated, everybody may have read the message, so that it is no longer kept.
         let recipients = state.message(&message_id).map_or(0, |message| message.recipients.len());
         let full = left_out(params, state, call, &message_id);
         Ok(Reply { success: true, message_id, recipients, full })
     }
 }
 
-/// Of those whom the message was for, who did not get it.
+/// Agents that the message was for but that did not get it.
 fn left_out(params: &Params, state: &State, call: &Call, sent: &MessageId) -> Vec<AgentId> {
     let address = params.to.as_deref().map(Address::checked);
     let (Some(Ok(address)), Some(message)) = (address, state.message(sent)) else { return Vec::new() };
@@ -113,7 +114,7 @@ fn left_out(params: &Params, state: &State, call: &Call, sent: &MessageId) -> Ve
     found.full.into_iter().filter(|id| !message.recipients.contains(id)).take(FULL_NAMED).collect()
 }
 
-/// The message that is answered, by somebody who was sent it; the person whose board it is may answer any.
+/// The message to answer. Only its recipients may answer it, and the board's owner any.
 fn answered<'s>(id: &str, from: &AgentId, state: &'s State) -> Result<&'s Message, Refusal> {
     let id = MessageId::checked(id)?;
     let message = state.message(&id).filter(|one| one.recipients.contains(from) || from.as_str() == HUMAN);

@@ -22,9 +22,9 @@ pub struct Params {
 pub struct Reply {
     success: bool,
     run_id: TaskId,
-    /// stopping: its runner is told, and reports when it has stopped
+    /// stopping: the runner is told, and reports when it has stopped
     status: RunStatus,
-    /// It was over, or was asked to stop before
+    /// True if the run had ended or was asked to stop before
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     already: bool,
 }

@@ -1,5 +1,5 @@
-//! Events as replies tell them: a page ends by bytes, and what is larger than a page has room for is told in brief. The
-//! journal and the feed have them whole.
+//! Events as replies show them. A page of events is bounded in bytes, and an event too large for it is shortened. The
+//! journal and the feed have all events whole.
 
 use serde_json::{Map, Value, json};
 
@@ -7,15 +7,15 @@ use super::claim_task::shortened;
 use crate::state::document::Document;
 use crate::state::event::{Event, Recorded};
 
-/// What the events of one reply have at most, in bytes of JSON, or else one event: they stand in it twice, and a model reads
-/// them.
+/// Most bytes of JSON that the events of one reply have, unless a single event has more. A reply carries them twice,
+/// and a model reads them.
 const PAGE_BYTES: usize = 64 * 1024;
-/// An event that has more is told in brief.
+/// An event with more bytes of JSON is shortened.
 const EVENT_BYTES: usize = 16 * 1024;
 
-/// Fields of one object that are told, which only what agents make up has more of.
+/// Most fields of one object that are shown; only objects that agents made up have more.
 const FIELDS: usize = 40;
-/// How brief, from the least that is left out to what is always small enough.
+/// Ways to shorten an event, tried in order, from the one that leaves out least to one that is always short enough.
 const BRIEFER: [Brevity; 3] = [
     Brevity { text: 1_000, entries: 40, depth: 4 },
     Brevity { text: 160, entries: 40, depth: 4 },
@@ -30,12 +30,12 @@ pub struct Page {
 }
 
 impl Page {
-    /// Of at most `size` events.
+    /// A page of at most `size` events.
     pub fn new(size: usize) -> Self {
         Self { size, events: Vec::new(), bytes: 0 }
     }
 
-    /// Answers whether there was room for it; the next page begins with it if there was none.
+    /// Adds `event` and returns true, or returns false if there is no room; the next page then begins with it.
     pub fn add(&mut self, event: Value) -> bool {
         let bytes = event.to_string().len();
         let has_room = self.events.is_empty() || self.bytes + bytes <= PAGE_BYTES;
@@ -56,7 +56,7 @@ impl Page {
     }
 }
 
-/// The event as JSON: whole if it is small and has not the state of a board in it.
+/// The event as JSON: whole if it is small and holds no board's state.
 pub fn told(recorded: &Recorded) -> Value {
     match &recorded.event {
         Event::Imported { source, document } => of_document(recorded, document, json!({"source": source})),
@@ -81,7 +81,7 @@ fn of_document(recorded: &Recorded, document: &Document, extra: Value) -> Value 
     told
 }
 
-/// The same fields with less in them, and how many entries its lists have.
+/// The event with less in its fields, marked `shortened`, and with the lengths of its lists in `counts`.
 fn in_brief(mut event: Value) -> Value {
     let counts = counts(&event);
     for brevity in &BRIEFER {
@@ -103,11 +103,11 @@ fn counts(event: &Value) -> Map<String, Value> {
 }
 
 struct Brevity {
-    /// Bytes of one text.
+    /// Most bytes of one text.
     text: usize,
-    /// Of one list.
+    /// Most entries of one list.
     entries: usize,
-    /// Of lists and objects in each other, from the event on.
+    /// Levels of nested lists and objects that are kept, counted from the event.
     depth: usize,
 }
 
@@ -116,7 +116,7 @@ impl Brevity {
         match value {
             Value::String(text) if text.len() > self.text => *text = shortened(text, self.text),
             Value::Array(items) => {
-                // Of many things each is told by what it has itself: its id, its title.
+                // Each of many objects is shown with its own plain fields only, such as id and title.
                 if items.iter().all(Value::is_object) {
                     items
                         .iter_mut()
@@ -145,7 +145,7 @@ impl Brevity {
     }
 }
 
-/// No list and no object.
+/// True for anything but a list or an object.
 fn is_one(value: &Value) -> bool {
     !value.is_array() && !value.is_object()
 }

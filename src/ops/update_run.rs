@@ -17,7 +17,7 @@ pub struct UpdateRun;
 pub struct Params {
     agent_id: Option<String>,
     run_id: String,
-    /// Added to those there are; none can be taken back
+    /// Demands to add; none can be removed or changed
     demands: Demands,
 }
 

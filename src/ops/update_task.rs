@@ -26,14 +26,14 @@ pub struct Params {
     dependencies: Option<Vec<String>>,
     context_files: Option<Vec<String>>,
     hints: Option<String>,
-    /// In place of the old
+    /// Replaces the old
     metadata: Option<Map<String, Value>>,
     tags: Option<Vec<String>>,
     demands: Option<Demands>,
     max_attempts: Option<u32>,
-    /// Longest that one attempt may take
+    /// Time limit of each attempt
     timeout_seconds: Option<u32>,
-    /// Longest without a call while the agent's process lives
+    /// Most minutes without a call while the process lives
     silent_minutes: Option<u32>,
 }
 
@@ -94,8 +94,9 @@ pub fn check_unfinished(task: &Task) -> Result<(), Refusal> {
     Err(Refusal::WrongStatus { task: task.id.clone(), status: task.status, action: "changed", next: next.to_owned() })
 }
 
-/// Of the open attempt, whose agent may be busy for as long as it now may or must not. The grace of one whose process has died
-/// is not lengthened, and of one that slept with the machine nothing is known before it calls.
+/// New end of the open attempt's lease, if `timeout_seconds` or `silent_minutes` change it. If the agent's process has
+/// died, its grace is not lengthened; if the agent slept with the machine, nothing changes, because nothing is known of
+/// it before it calls.
 fn lease_with(change: &TaskChange, task: &Task, state: &State, call: &Call) -> Option<Timestamp> {
     let attempt = task.open_attempt()?;
     if change.timeout_seconds.is_none() && change.silent_minutes.is_none() {
@@ -143,7 +144,7 @@ pub fn dependencies(ids: &[String]) -> Result<Vec<TaskId>, Refusal> {
     input::unique(ids.iter().map(|id| TaskId::checked(id)))
 }
 
-/// The task's context with what the call says of it.
+/// The task's context with the call's changes; `None` if there are none.
 fn context(params: &Params, task: &Task, place: &Place) -> Result<Option<Context>, Refusal> {
     if params.context_files.is_none() && params.hints.is_none() && params.metadata.is_none() {
         return Ok(None);

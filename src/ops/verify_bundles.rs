@@ -11,7 +11,7 @@ pub struct VerifyBundles;
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// Those of this one; else of all
+    /// Only bundles of this scope; default all scopes
     scope: Option<String>,
 }
 

@@ -28,16 +28,17 @@ pub struct Params {
     /// 0 to 50
     #[serde(default)]
     wait_seconds: u64,
-    /// 50 unless given
+    /// Default 50
     limit: Option<NonZeroU32>,
-    /// The event up to which nothing was wanted: who waits is looked at again whenever something has happened.
+    /// Seq up to which no event matched, so that a waiting call, which is looked at again after each event, does not
+    /// search the same events twice.
     #[serde(skip)]
     unwanted: AtomicU64,
 }
 
 impl Params {
     fn since(&self, state: &State) -> u64 {
-        // A seq from before the board was made anew may lie beyond its head.
+        // A seq from before the board was rebuilt may lie beyond its head.
         let unwanted = Some(self.unwanted.load(Ordering::Relaxed)).filter(|seq| *seq <= state.seq());
         self.since_seq.min(state.seq()).max(unwanted.unwrap_or_default())
     }
@@ -45,18 +46,18 @@ impl Params {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    /// Large ones in brief: `shortened`
+    /// Large events are shortened and marked `shortened`
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     events: Vec<Value>,
     next_seq: u64,
-    /// There is more after `next_seq` now
+    /// There are more events after `next_seq` now
     more: bool,
 }
 
 /// Which events somebody wants to hear of.
 #[derive(Clone, Debug, Default)]
 pub struct EventFilter {
-    /// Any, if there are none.
+    /// Any kind if empty.
     kinds: Vec<String>,
     task: Option<TaskId>,
 }
@@ -76,10 +77,10 @@ impl EventFilter {
     }
 }
 
-/// Events that one call looks at, so that a rare kind does not read the whole journal at once.
+/// Most events that one call reads, so that a rare kind does not make it read the whole journal.
 const LOOKED_AT: usize = 5_000;
 
-/// What a refusal repeats of a name that is none.
+/// Most characters of an unknown kind that a refusal repeats.
 const LONGEST_KIND: usize = 64;
 
 impl Operation for WaitForEvents {
@@ -99,7 +100,7 @@ impl Operation for WaitForEvents {
         if EventFilter::checked(&params.kinds, params.task_id.as_deref()).is_err() {
             return false;
         }
-        // One from before the board was made anew: what happens here must be asked for from its own head.
+        // A seq from before the board was rebuilt: the caller must start from the board's own head.
         if params.since_seq > state.seq() {
             return false;
         }
@@ -128,7 +129,7 @@ impl Operation for WaitForEvents {
             params.unwanted.store(next_seq, Ordering::Relaxed);
         }
         if next_seq == since {
-            // Of a state that was restored before anything was written there are no events.
+            // A board that was restored from a state has no events up to it.
             next_seq = state.seq();
         }
         Ok(Reply { events, next_seq, more: next_seq < state.seq() })
