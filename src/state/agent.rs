@@ -1,4 +1,4 @@
-//! An agent, what it offers, and what a task may demand of it.
+//! Agents, what they offer, and what a task may demand of them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub struct Agent {
     pub id: AgentId,
     pub role: Role,
     pub last_heartbeat: Timestamp,
-    /// The newest of `current_tasks`.
+    /// The newest of current_tasks
     #[serde(default)]
     pub current_task: Option<TaskId>,
     #[serde(default)]
@@ -57,10 +57,10 @@ pub struct Agent {
     pub max_concurrent: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registered_at: Option<Timestamp>,
-    /// The living processes that it has acted through: its presence.
+    /// Ids of the living processes that the agent has acted through: its presence
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub present_through: BTreeSet<ParticipantId>,
-    /// It claims runs.
+    /// Set if the agent claims runs
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner: Option<Runner>,
 }
@@ -82,13 +82,13 @@ impl Agent {
         !self.present_through.is_empty()
     }
 
-    /// It acts through a living process, or was heard of a little while ago: it may come and claim.
+    /// True if the agent is present or was heard of within half an hour: it may come and claim.
     pub fn is_about(&self, now: Timestamp) -> bool {
         const A_LITTLE_WHILE: i64 = 30 * MINUTE;
         self.is_present() || now.since(self.last_heartbeat) < A_LITTLE_WHILE
     }
 
-    /// No process of it lives, and nobody has heard of it for so long that it will hardly read what it was sent.
+    /// True if the agent is not present and was not heard of for a week: it will hardly read what it was sent.
     pub fn is_lost(&self, now: Timestamp) -> bool {
         const A_WEEK: i64 = 7 * 24 * 60 * MINUTE;
         !self.is_present() && now.since(self.last_heartbeat) > A_WEEK
@@ -99,12 +99,13 @@ impl Agent {
     }
 }
 
-/// Agents that make room at once.
+/// Agents that retire at once to make room.
 const RETIRED_AT_ONCE: usize = 100;
 
 impl State {
-    /// There is room for one more agent called `id`, perhaps when some go: those heard of longest ago of whom nothing waits,
-    /// first those without mail. The person whose board it is needs none.
+    /// Checks that there is room for one more agent, `id`. On a full board, returns the event that retires agents which
+    /// hold nothing: first those without mail, and of these the ones heard of longest ago. The board's owner needs no
+    /// room.
     pub fn room_for_agent(&self, id: &AgentId, now: Timestamp) -> Result<Option<Event>, Refusal> {
         let room = limit::AGENTS.check(self.agents.len() + 1);
         if room.is_ok() || id.as_str() == HUMAN || self.agent(id).is_some() {
@@ -117,8 +118,8 @@ impl State {
         Ok(Some(Event::AgentsRetired { agents: away.into_iter().map(|agent| agent.id.clone()).collect() }))
     }
 
-    /// Away, and holding nothing; one with mail has a week to come for it. Workflows and attempts know their agents by name,
-    /// also one that is not registered.
+    /// Agents that may retire: away and holding nothing; one with mail only after a week. Workflows and attempts refer
+    /// to agents by id, registered or not, so they need none to stay.
     pub(super) fn agents_to_spare(&self, now: Timestamp) -> Vec<&Arc<Agent>> {
         let reserving: BTreeSet<_> = self.reservations().map(|one| &one.agent).collect();
         let is_away = |agent: &Agent| match self.unread_count(&agent.id) {
@@ -178,7 +179,7 @@ impl Demands {
     }
 
     pub fn met_by(&self, agent: &Agent) -> bool {
-        // Most demand one thing or nothing.
+        // The lengths are compared first, because most tasks demand one thing or nothing.
         let are_among = |demanded: &BTreeSet<String>, offered: &BTreeSet<String>| {
             demanded.len() <= offered.len() && demanded.iter().all(|one| offered.contains(one))
         };
@@ -187,14 +188,14 @@ impl Demands {
             && self.unequal_to(&agent.properties).next().is_none()
     }
 
-    /// What `agent` lacks, as a person would say it.
+    /// What `agent` lacks, in words for people.
     pub fn missing_from(&self, agent: &Agent) -> Vec<String> {
         let labels = self.capabilities.difference(&agent.capabilities).chain(self.tags.difference(&agent.tags));
         let unequal = self.unequal_to(&agent.properties).map(|(name, demanded)| format!("{name}={demanded}"));
         labels.cloned().chain(unequal).collect()
     }
 
-    /// These and `more`; none when one of them would take the place of another.
+    /// The demands of both; `None` if they contradict each other.
     pub fn merged(&self, more: &Self) -> Option<Self> {
         let one = |old: &Option<String>, new: &Option<String>| match (old, new) {
             (Some(old), Some(new)) if old != new => None,
@@ -210,7 +211,7 @@ impl Demands {
         })
     }
 
-    /// As a person would say them.
+    /// The demands in words for people.
     pub fn described(&self) -> Vec<String> {
         let labels = self.capabilities.iter().chain(&self.tags).cloned();
         let nothing = Properties::default();
@@ -242,13 +243,13 @@ pub struct Discovery {
     #[serde(default)]
     pub tags: Vec<String>,
     pub created_at: Timestamp,
-    /// In work on this one it was found.
+    /// Task being worked on when it was found
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<TaskId>,
-    /// Paths and globs that it is about.
+    /// Paths and globs that it is about
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
-    /// Those whose place it takes.
+    /// Ids of the discoveries that it replaces
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub supersedes: Vec<DiscoveryId>,
 }

@@ -17,7 +17,7 @@ use super::task::{Attempt, AttemptError, Outcome, StopRequest, Task, TaskResult,
 use super::time::{MINUTE, SECOND, Timestamp};
 use super::{Savepoint, State, Undo};
 
-/// An event that does not fit the state: the journal is not the one that the state came from, or it is damaged.
+/// An event that does not fit the state: the state came from another journal, or the journal is damaged.
 #[derive(Debug, Error, PartialEq)]
 pub enum ApplyError {
     #[error("event {found} cannot follow event {head}")]
@@ -26,13 +26,13 @@ pub enum ApplyError {
     Missing { seq: u64, kind: &'static str, what: String },
 }
 
-/// What an `edit_…` did not find.
+/// What an event names but the state does not have.
 pub(super) struct Absent(pub(super) String);
 
 impl State {
     pub fn apply(&mut self, recorded: &Recorded) -> Result<(), ApplyError> {
         let follows = match &recorded.event {
-            // It brings everything before it along.
+            // An import brings the state before it along.
             Event::Imported { document, .. } if recorded.seq == document.board.seq + 1 => recorded.seq > self.seq(),
             _ => recorded.seq == self.seq() + 1,
         };
@@ -51,14 +51,14 @@ impl State {
         })
     }
 
-    /// `begun` is where the event's own changes begin.
+    /// Applies what every event changes. `begun` is the savepoint before the event's own changes.
     fn apply_envelope(&mut self, recorded: &Recorded, begun: Savepoint) -> Result<(), Absent> {
         self.undo.push(Undo::Head(self.board.seq, self.board.last_activity));
         self.set_head(recorded.seq, recorded.at);
         if let Some(actor) = &recorded.actor
             && let Some(agent) = self.agents.get_mut(actor)
         {
-            // The event may have changed the agent already; what was before that is on the undo list.
+            // The event may have changed the agent already; the old value then is on the undo list.
             let is_new = |undo: &Undo| matches!(undo, Undo::Agent(id, _) if id == actor);
             match Arc::get_mut(agent).filter(|_| self.undo[begun.0..].iter().any(is_new)) {
                 Some(agent) => agent.last_heartbeat = recorded.at,
@@ -81,7 +81,7 @@ impl State {
                 board.created_at = at;
             }),
             Event::Imported { document, .. } => {
-                // Only ever a journal's first event, so there is nothing that an undo could miss.
+                // Only ever the first event of a journal, so rollback can miss nothing.
                 let (undo, remembered) = (std::mem::take(&mut self.undo), std::mem::take(&mut self.remembered));
                 *self = Self::from_document((**document).clone());
                 (self.undo, self.remembered) = (undo, remembered);
@@ -373,7 +373,7 @@ impl State {
         Ok(())
     }
 
-    /// What the event has changed decides on the status of what it is part of.
+    /// Updates the status of all parents of the tasks changed since `since`.
     fn roll_up(&mut self, since: Savepoint, at: Timestamp) -> Result<(), Absent> {
         let mut above: BTreeSet<TaskId> = BTreeSet::new();
         for undo in &self.undo[since.0..] {
@@ -399,7 +399,7 @@ impl State {
         Ok(())
     }
 
-    /// Whoever saves a checkpoint of a task has begun with it.
+    /// Notes that an agent which saves a checkpoint of a task has begun it.
     fn note_saved(&mut self, saved: &Saved) -> Result<(), Absent> {
         if let Some((id, kept)) = &saved.kept {
             self.edit_task(id, |task| task.kept = Some(Arc::clone(kept)))?;
@@ -430,7 +430,7 @@ impl State {
         Ok(())
     }
 
-    /// `edit` may set the status of the task, which it cannot reach beside its attempt.
+    /// Edits the open attempt. `edit` may set the task's status, which it cannot reach through the attempt.
     fn edit_open_attempt(
         &mut self,
         id: &TaskId,
@@ -462,7 +462,7 @@ impl State {
         found.map(|attempt| attempt.agent.clone()).ok_or_else(|| Absent(format!("attempt {attempt} of task {task}")))
     }
 
-    /// Closes the open attempt, if there is one, and takes the task off its agent's list. Answers whose it was.
+    /// Closes the open attempt, if any, and takes the task off its agent's list. Returns the agent.
     fn end_attempt(
         &mut self,
         id: &TaskId,
@@ -576,7 +576,7 @@ impl State {
     }
 }
 
-/// When a lease of `lease_millis` from `at` ends: the task may have its own span of silence and bound of an attempt.
+/// End of a lease of `lease_millis` from `at`. The task's own `silent_minutes` and `timeout_seconds` take precedence.
 pub fn lease_end(task: &Task, present: bool, lease_millis: i64, at: Timestamp) -> Timestamp {
     let own = task.silent_minutes.filter(|_| present).map(|minutes| i64::from(minutes) * MINUTE);
     let until = at + own.unwrap_or(lease_millis);
@@ -696,7 +696,7 @@ fn leave_plan(task: &mut Task, known_again: bool, at: Timestamp) {
     }
 }
 
-/// With all its attempts before it.
+/// Makes the task available again; its earlier attempts no longer count.
 fn begin_again(task: &mut Task) {
     make_available(task, None);
     task.uncounted = task.attempt;
@@ -704,7 +704,7 @@ fn begin_again(task: &mut Task) {
     task.completed_at = None;
 }
 
-/// Why an attempt came to nothing.
+/// The error of an attempt that an imported plan ended.
 fn replanned_error(what: &str) -> AttemptError {
     AttemptError {
         category: "replanned".to_owned(),
@@ -725,7 +725,7 @@ fn claim(task: &mut Task, attempt: Attempt) {
     task.started_at = None;
     task.not_before = None;
     task.attempt = attempt.number;
-    // Most tasks have but one attempt, and room for four is a kilobyte.
+    // Most tasks have only one attempt, and room for four takes a kilobyte.
     task.attempts.reserve_exact(1);
     task.attempts.push(attempt);
     let surplus = task.attempts.len().saturating_sub(ATTEMPTS_KEPT);

@@ -1,4 +1,5 @@
-//! Artifacts: files that work has left beside its result. The board knows their names and hashes, the files lie beside it.
+//! Artifacts: files that work leaves besides its result. The state has their names and hashes; the files lie in the
+//! board's directory.
 
 use std::fmt::Write as _;
 
@@ -10,13 +11,13 @@ use super::limit;
 use super::refusal::Refusal;
 use super::time::Timestamp;
 
-/// Of the files, in the board's.
+/// Directory of the artifacts, in the board's directory.
 pub const DIRECTORY: &str = "artifacts";
 
-/// Where the content comes from.
+/// Source of an artifact's content.
 pub enum Source<'a> {
     Text(&'a str),
-    /// The path of a file of this machine.
+    /// Path of a file on this machine.
     Path(&'a str),
 }
 
@@ -33,13 +34,15 @@ pub struct Artifact {
 }
 
 impl Artifact {
-    /// What its file is called below `artifacts/<task>/`: two contents of one name never meet.
+    /// Name of the artifact's file below `artifacts/<task>/`. It contains a hash, so that two contents of one name
+    /// never collide.
     pub fn file(&self) -> String {
         format!("{}-{}", self.sha256.get(..8).unwrap_or_default(), self.name)
     }
 }
 
-/// 1 to 100 letters, digits and `. _ -`, a letter or digit first: safe as the name of a file.
+/// Checks a name: 1 to 100 letters, digits and `. _ -`, beginning with a letter or digit, so that it is safe as a file
+/// name.
 pub fn checked_name(name: &str) -> Result<String, Refusal> {
     limit::LABEL.check_text(name)?;
     let mut bytes = name.bytes();

@@ -1,5 +1,5 @@
-//! Context bundles: refined prompts and settings, kept for whoever does such work next. Files beside the journal, no part
-//! of the state; here is what they hold and what is asked and answered about them.
+//! Context bundles: refined prompts and settings, kept for whoever does such work next. They are files beside the
+//! journal, not part of the state; here is what they contain and what can be asked about them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,15 +11,15 @@ use super::refusal::Refusal;
 pub use super::snapshot::{Problem, SnapshotName as BundleName};
 use super::time::Timestamp;
 
-/// Of the files that this build writes and reads.
+/// Version of the files that this build writes and reads.
 pub const VERSION: &str = "1";
 
-/// Which bundles belong together. Others are never looked at.
+/// Key of the bundles that belong together; bundles of other scopes are never looked at.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Scope(String);
 
 impl Scope {
-    /// `given`, else made of what the prompts were written for.
+    /// `given`, else the hash of model, URL and toolset.
     pub fn of(given: Option<&str>, content: &Content) -> Result<Self, Refusal> {
         if let Some(given) = given {
             if given.trim().is_empty() {
@@ -40,13 +40,13 @@ impl Scope {
         &self.0
     }
 
-    /// The name of its directory. What is no plain name in one case is never one: its hash is, behind a mark that plain
-    /// names do not have.
+    /// Name of the scope's directory. Scopes that are not plain lower-case names get their hash, behind a mark that
+    /// plain names do not have, so that no two collide where the file system ignores case.
     pub fn folder(&self) -> String {
         if is_plain(&self.0) { self.0.clone() } else { format!("{HASHED}{}", sha256(self.0.as_bytes())) }
     }
 
-    /// Whether a directory may be that of a scope.
+    /// Whether a directory may belong to a scope.
     pub fn is_folder(name: &str) -> bool {
         is_plain(name)
             || name
@@ -64,14 +64,14 @@ fn is_plain(name: &str) -> bool {
     first && name.len() <= limit::ID.max && bytes.all(fits)
 }
 
-/// What whoever saves a bundle gives.
+/// What a caller saves in a bundle.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Content {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// Of the tools that the prompts count on
+    /// Hash of the toolset that the prompts were written for
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub toolset_hash: Option<String>,
     #[serde(default)]
@@ -82,7 +82,7 @@ pub struct Content {
     pub context: Map<String, Value>,
 }
 
-/// Where refinements are kept, oldest first: the words of whoever wanted them.
+/// Key in `context` of the list of refinement texts, oldest first.
 const REFINEMENTS: &str = "refinements";
 
 impl Content {
@@ -97,8 +97,8 @@ impl Content {
         parts.into_iter().try_for_each(|part| part.values().try_for_each(|value| limit::DEPTH.check(1 + depth(value))))
     }
 
-    /// With the fields of `other` in the place of those of the same name; null takes one away. `text` is added to the
-    /// refinements of the context.
+    /// This content with the fields of `other`, by name; null deletes one. `text` is appended to the refinements in the
+    /// context.
     pub fn refined(mut self, other: &Self, text: Option<&str>) -> Self {
         for (part, new) in [
             (&mut self.prompts, &other.prompts),
@@ -123,7 +123,7 @@ impl Content {
         self
     }
 
-    /// Says nothing of what is to be kept.
+    /// True if there is nothing to keep.
     pub fn is_empty(&self) -> bool {
         self.prompts.is_empty() && self.settings.is_empty() && self.context.is_empty()
     }
@@ -141,7 +141,7 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// The content of a file.
+/// A bundle's file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bundle {
     pub version: String,
@@ -149,9 +149,9 @@ pub struct Bundle {
     pub scope_key: String,
     #[serde(flatten)]
     pub content: Content,
-    /// Of what was given.
+    /// SHA-256 of the content's JSON
     pub source_hash: String,
-    /// SHA-256 of the file of the bundle before it.
+    /// SHA-256 of the file of the bundle before this one
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prev_sha: Option<String>,
 }
@@ -167,7 +167,7 @@ impl Bundle {
     }
 }
 
-/// A scope that is not given follows from the content.
+/// What is asked of the bundles. A scope left out is derived from the content.
 #[derive(Debug)]
 pub enum Asked {
     Save { scope: Option<String>, content: Content, dry_run: bool },
@@ -188,14 +188,14 @@ pub enum Told {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Saved {
     pub success: bool,
-    /// A file was written. Not when the newest bundle says the same (`already`), and not by a dry run
+    /// True if a file was written; false if the newest bundle has the same content (`already`), and in a dry run
     pub saved: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub already: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
     pub scope: String,
-    /// Within the directory of bundles
+    /// Path in the board's directory of bundles
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -203,7 +203,7 @@ pub struct Saved {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prev_sha: Option<String>,
     pub bytes: usize,
-    /// Secrets that were taken out
+    /// Number of secrets that were redacted
     #[serde(skip_serializing_if = "is_none")]
     pub redacted: usize,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -217,7 +217,7 @@ fn is_none(count: &usize) -> bool {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Loaded {
     pub success: bool,
-    /// There is a sound bundle, and this is it
+    /// True if there is a sound bundle
     pub restored: bool,
     pub scope: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -226,10 +226,10 @@ pub struct Loaded {
     pub path: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
-    /// Files that were not what they should be; they are kept under the name `*.quarantined-N`
+    /// Damaged files, which are kept as `*.quarantined-N`
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub quarantined: Vec<Problem>,
-    /// Why something is wrong there still
+    /// What is still wrong
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
 }
@@ -237,7 +237,7 @@ pub struct Loaded {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Listing {
     pub bundles: Vec<Listed>,
-    /// There are more: give it as `after`
+    /// Cursor for `after`; there are more
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
@@ -247,7 +247,7 @@ pub struct Listed {
     pub path: String,
     pub bytes: u64,
     pub created_at: Timestamp,
-    /// Why it cannot be loaded; then nothing more is known of it
+    /// Why the bundle cannot be loaded; nothing else is known of it then
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -262,12 +262,12 @@ pub struct Listed {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Verification {
-    /// Nothing is wrong
+    /// True if nothing is wrong
     pub sound: bool,
     pub scopes: usize,
     pub bundles: usize,
     pub problems: Vec<Problem>,
-    /// What earlier looks have moved aside
+    /// Files that were moved aside earlier
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub quarantined: Vec<String>,
 }

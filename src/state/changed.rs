@@ -1,4 +1,5 @@
-//! What of the state has changed since somebody asked: for a picture of it that is kept up and not made anew.
+//! Which parts of the state have changed since they were last asked for, so that an image of it can be updated instead
+//! of rebuilt.
 
 use foldhash::{HashMap, HashMapExt};
 
@@ -6,7 +7,7 @@ use super::id::{
     AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, SessionId, TaskId, WorkflowId,
 };
 
-/// One thing that the state file shows by itself.
+/// One thing that the state file shows separately.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Entity {
     Agent(AgentId),
@@ -23,17 +24,17 @@ pub enum Entity {
 
 #[derive(Clone, Debug)]
 pub enum Changed {
-    /// Nothing of an earlier picture holds.
+    /// All of an earlier image is out of date.
     Everything,
-    /// One that the state does not have any more was removed.
+    /// The entities that changed; those that the state no longer has were removed.
     Entities(HashMap<Entity, Change>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// Of the event that changed it last.
+    /// Seq of the event that changed it last.
     pub seq: u64,
-    /// It was made, perhaps in the place of one of the same name that was removed.
+    /// Whether it was created, perhaps in place of a removed one of the same id.
     pub anew: bool,
 }
 
@@ -43,7 +44,7 @@ impl Default for Changed {
     }
 }
 
-/// Of more than so many it is not remembered which.
+/// Most entities that are remembered one by one; beyond that everything counts as changed.
 const REMEMBERED: usize = 1 << 16;
 
 impl Changed {
@@ -57,7 +58,7 @@ impl Changed {
         }
     }
 
-    /// Both, one after the other.
+    /// These changes followed by `later`.
     pub fn and(mut self, later: Self) -> Self {
         match (&self, later) {
             (Self::Entities(_), Self::Entities(later)) => {

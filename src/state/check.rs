@@ -73,7 +73,7 @@ impl State {
         }
     }
 
-    /// The index that was kept up equals the one that follows from the tasks.
+    /// The index kept up by changes equals one built from the tasks.
     fn check_index(&self, wrong: &mut Vec<String>) {
         let mut fresh = Self { index: Index::default(), ..self.clone() };
         fresh.index.due(self.index.awake_until());

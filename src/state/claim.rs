@@ -18,54 +18,55 @@ use super::task::{Task, TaskStatus};
 use super::time::{SECOND, Timestamp};
 use super::{Ordinal, State};
 
-/// What an agent that got nothing should make of it.
+/// What an agent that was given nothing should do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Nothing is left to do.
+    /// Nothing is left to do
     Finished,
-    /// Something may become ready: ask again.
+    /// Something may become ready: ask again
     Wait,
-    /// Nothing can become ready by itself.
+    /// Nothing can become ready by itself
     Stuck,
-    /// There is ready work, but not for this agent.
+    /// There is ready work, but not for this agent
     Unsuited,
-    /// Claims are paused.
+    /// Claims are paused
     Paused,
-    /// The budget of the agent's workflow is used up.
+    /// The budget of the agent's workflow is spent
     Spent,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EmptyHanded {
     pub verdict: Verdict,
-    /// Available, but a dependency is not done.
+    /// Available tasks with a dependency that is not done
     pub blocked: usize,
-    /// Available, but not before a time.
+    /// Available tasks that wait for a retry time
     pub waiting_retry: usize,
     pub demands_unmet: usize,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
     pub held: usize,
-    /// Seconds.
+    /// Seconds after which to ask again
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u64>,
 }
 
 /// Seconds between two polls of an agent that could wait instead.
 const POLL: u64 = 30;
-/// Tasks that are looked at for one whose files are free, where another will do.
+/// Tasks that are searched for one whose files are free, where any other will do as well.
 const LOOK_AHEAD: usize = 64;
-/// Ready tasks that are looked at for one in a scope before its path is looked up.
+/// Ready tasks that are searched for one in a scope before the scope is looked up by path.
 const PASSED_OVER: usize = 256;
 /// Missing demands that are named.
 const MISSING_NAMED: usize = 5;
 
 impl State {
-    /// The ready task for `agent`: lowest priority number, then oldest; what it has given up before comes last. Of equal
-    /// priority, one whose files nobody else holds comes first, if it is near; with `exclusive` no other is given. Looks
-    /// at one task of each demand set, passes over only what the agent gave up or what lies outside `scope`, and while
-    /// files are held looks at most `LOOK_AHEAD` tasks ahead, or with `exclusive` as far as the effort reaches.
+    /// The ready task for `agent`: lowest priority number, then oldest; tasks that it gave up before come last. Among
+    /// equal priorities one whose files nobody else holds is preferred if it is near; with `exclusive` only such a task
+    /// is given. Looks at one task of each demand set, passes over only what the agent gave up or what lies outside
+    /// `scope`, and while files are held looks at most `LOOK_AHEAD` tasks ahead, or with `exclusive` as far as the
+    /// effort allows.
     pub fn pick(&self, agent: &Agent, scope: Option<&str>, exclusive: bool) -> Option<&Arc<Task>> {
         let first_fit = |fresh| self.first_fit(agent, scope, exclusive, fresh);
         first_fit(true).or_else(|| first_fit(false))
@@ -90,7 +91,7 @@ impl State {
         first.filter(|_| !exclusive)
     }
 
-    /// What others hold of the files of `task`.
+    /// Files of `task` that other agents hold.
     pub fn overlaps_of(&self, task: &Task, agent: &Agent, most: usize, effort: &mut Effort) -> Vec<Hold> {
         match &task.context {
             Some(context) if !self.all_files_are_free() => {
@@ -100,8 +101,8 @@ impl State {
         }
     }
 
-    /// The ready tasks that `agent` may be given. Mostly the first will do, and the others are not looked for. When none of the
-    /// first `PASSED_OVER` lies in the scope, the others are found by their paths.
+    /// Ready tasks that `agent` may be given, in order and computed lazily, because mostly the first will do. If none
+    /// of the first `PASSED_OVER` is in the scope, the others are found by path.
     fn in_order<'a>(
         &'a self,
         agent: &'a Agent,
@@ -122,7 +123,7 @@ impl State {
         all.take(near).chain(far).filter(fits)
     }
 
-    /// The ready tasks at or below `path` that come behind the first `PASSED_OVER` of all.
+    /// Ready tasks at or below `path` that come after the first `PASSED_OVER` of all.
     fn beyond_near(&self, agent: &Agent, path: &str) -> impl Iterator<Item = Ordinal> {
         let rank = |ordinal| Some((self.tasks.get(ordinal)?.priority, ordinal));
         let last_near = self.merged(agent).nth(PASSED_OVER - 1).and_then(rank);
@@ -139,7 +140,7 @@ impl State {
         self.tasks.get(ordinal).is_some_and(|task| task.demands.met_by(agent) && self.index.is_ready(ordinal, task))
     }
 
-    /// From the demand sets, as far as they are asked for.
+    /// Merges the demand sets in order, reading each only as far as needed.
     fn merged<'a>(&'a self, agent: &'a Agent) -> impl Iterator<Item = Ordinal> + 'a {
         let mut runs: Vec<_> = self.index.ready_for(agent).collect();
         let heads = runs.iter_mut().enumerate().filter_map(|(number, run)| Some(Reverse((run.next()?, number))));
@@ -184,7 +185,7 @@ impl State {
         Err(Refusal::DemandsUnmet { task: id.clone(), agent: agent.id.clone(), missing })
     }
 
-    /// May take tasks at all.
+    /// Refuses observers.
     pub fn may_claim(&self, agent: &Agent) -> Result<(), Refusal> {
         if agent.role == Role::Observer {
             return Err(Refusal::Observer { agent: agent.id.clone() });
@@ -192,7 +193,7 @@ impl State {
         Ok(())
     }
 
-    /// The claim that `agent` got and has not acted on: its reply may have been lost.
+    /// The newest claim of `agent`, if it has not acted on it: its reply may have been lost.
     pub fn unacted_claim(&self, agent: &Agent) -> Option<&Arc<Task>> {
         let newest = self.task(agent.current_task.as_ref()?).filter(|task| task.run.is_none())?;
         newest.open_attempt().filter(|attempt| !attempt.acted)?;
@@ -211,7 +212,7 @@ impl State {
         self.index.delayed_count()
     }
 
-    /// Available tasks that wait for a dependency; those with parts wait for these alone, and are not counted.
+    /// Available tasks that wait for a dependency. Parents are not counted: they wait only for their parts.
     pub fn blocked_count(&self) -> usize {
         self.count(TaskStatus::Available) - self.ready_count() - self.delayed_count() - self.index.open_parents()
     }
@@ -225,7 +226,7 @@ impl State {
         self.tasks.get(ordinal).is_some_and(|task| self.index.is_ready(ordinal, task))
     }
 
-    /// Why `agent` gets nothing of `scope`.
+    /// Why `agent` gets nothing from `scope`.
     pub fn empty_handed(&self, agent: &Agent, scope: Option<&str>, now: Timestamp) -> EmptyHanded {
         let outlook = self.outlook_of(scope, agent);
         let missing: BTreeSet<_> = outlook
@@ -254,8 +255,8 @@ impl State {
         }
     }
 
-    /// Whether [`empty_handed`](Self::empty_handed) would say so. Every waiting call asks this of each change of the board, and
-    /// mostly not all of the scope needs a look: where none of it is ready, one task that is not finished will do.
+    /// Whether [`empty_handed`](Self::empty_handed) would say wait. Every waiting call asks this on each change of the
+    /// board, and mostly it need not look at the whole scope: if nothing in it is ready, one unfinished task is enough.
     pub fn is_to_wait(&self, agent: &Agent, scope: Option<&str>, now: Timestamp) -> bool {
         let is_plain = |path: &str| {
             let mut ready = self.index.ready().filter_map(|ordinal| self.tasks.get(ordinal));
@@ -272,7 +273,7 @@ impl State {
             || self.empty_handed(agent, scope, now).verdict == Verdict::Wait
     }
 
-    /// Of an agent that is told to wait: what it would wait for is what it holds itself, so that it has to go on with that.
+    /// True if an agent told to wait would wait only for what it holds itself, so that it has to go on with that.
     pub fn waits_for_itself(&self, agent: &Agent, scope: Option<&str>, now: Timestamp) -> bool {
         let own = self.own_tasks(agent).count();
         if own == 0 {
@@ -299,7 +300,7 @@ impl State {
         if outlook.open == 0 {
             return Verdict::Finished;
         }
-        // What others do next may be what the rest waits for, also outside the scope.
+        // The rest may wait for what others do next, even outside the scope.
         let will_others = || outlook.unmet.keys().any(|demands| self.is_anyone_for(demands, agent, now));
         match unmet {
             0 if outlook.under_way > 0 => Verdict::Wait,
@@ -309,7 +310,7 @@ impl State {
         }
     }
 
-    /// Tasks that are held, or will or can be without another being done first.
+    /// Tasks that are held, delayed or ready: they can go on without another being done first.
     fn under_way(&self) -> usize {
         self.held_count() + self.delayed_count() + self.ready_count()
     }
@@ -336,12 +337,12 @@ impl State {
         }
     }
 
-    /// There is or was something to do.
+    /// True if there is or ever was a task.
     fn is_planned(&self) -> bool {
         self.live_tasks() > self.runs().live() || self.board().archived.total() > 0
     }
 
-    /// Of the scope, every task is looked at.
+    /// Looks at every task of the scope.
     fn outlook_in(&self, scope: &str, agent: &Agent) -> Outlook<'_> {
         let mut outlook = Outlook { is_planned: self.is_planned(), under_way: self.under_way(), ..Outlook::default() };
         let tasks = self.index.within_path(scope).filter_map(|ordinal| self.tasks.get(ordinal));
@@ -368,14 +369,14 @@ impl State {
         outlook
     }
 
-    /// Whether another agent that is about offers what is demanded.
+    /// True if another agent is around that offers what is demanded.
     fn is_anyone_for(&self, demands: &Demands, agent: &Agent, now: Timestamp) -> bool {
         self.agents().any(|other| {
             other.id != agent.id && other.role != Role::Observer && other.is_about(now) && demands.met_by(other)
         })
     }
 
-    /// Whether a task stands at or below `scope`, or did, or may yet.
+    /// True if there is or was a task at or below `scope`, or if there are no tasks yet.
     pub fn is_scope(&self, scope: &str) -> bool {
         let of_retired = |stub: &Retired| path_in_scope(stub.path.as_deref(), scope);
         scope == "all"
@@ -385,27 +386,27 @@ impl State {
     }
 }
 
-/// What is left for agents, on the board or in a scope.
+/// Numbers of tasks that matter to a claim, on the whole board or in a scope.
 #[derive(Default)]
 struct Outlook<'a> {
     ready: usize,
-    /// Of the ready tasks, those whose demands the agent does not meet.
+    /// Ready tasks whose demands the agent does not meet, counted by demands.
     unmet: BTreeMap<&'a Demands, usize>,
     blocked: usize,
     delayed: usize,
     held: usize,
-    /// Of those that are held, by the agent itself.
+    /// Held tasks that the agent itself holds.
     own: usize,
-    /// On the whole board, in the scope or not.
+    /// Tasks held, delayed or ready on the whole board, whatever the scope.
     under_way: usize,
-    /// Available, ready or not.
+    /// Available tasks, ready or not.
     open: usize,
     next_delayed: Option<Timestamp>,
-    /// There is or was something to do.
+    /// Whether there is or ever was a task.
     is_planned: bool,
 }
 
-/// `scope` is `all` or a path: the task stands at it or below it.
+/// True if the task is at or below `scope`, which is `all` or a path.
 pub fn in_scope(task: &Task, scope: Option<&str>) -> bool {
     let Some(scope) = scope.filter(|scope| *scope != "all") else { return true };
     path_in_scope(task.path.as_deref(), scope)

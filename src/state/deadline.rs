@@ -1,4 +1,4 @@
-//! What time alone brings: leases that end and finished tasks that retire. Time is an argument.
+//! What time alone brings: leases that expire and finished tasks that retire. Time is an argument.
 
 use std::collections::HashMap;
 
@@ -12,13 +12,13 @@ use super::run::{stopped, timed_out};
 use super::task::Task;
 use super::time::{MINUTE, Timestamp};
 
-/// How long nothing expires after the clock has stepped.
+/// How long nothing expires after a clock step, in milliseconds.
 pub const GRACE_AFTER_STEP: i64 = 10 * MINUTE;
-/// Wall time against time in which agents could act: a larger difference is an event.
+/// Smallest gap between wall time and the time in which agents could act that counts as a clock step, in milliseconds.
 pub const STEP: i64 = MINUTE;
 
 impl State {
-    /// Leases, reservations and waits for a runner whose end has come.
+    /// The events for leases, reservations and waits for a runner whose time is over.
     pub fn expire(&self, now: Timestamp) -> Vec<Event> {
         let ended = self.index.leases_ended(now).filter_map(|ordinal| self.tasks.get(ordinal));
         let ended = ended.flat_map(|task| {
@@ -29,13 +29,14 @@ impl State {
         ended.chain(self.unmatched(now)).chain(self.expired_reservations(now)).collect()
     }
 
-    /// The next moment at which `expire` or `wake` has something to do.
+    /// The next time at which `expire` or `wake` has something to do.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let leases = self.index.next_lease_end().into_iter();
         leases.chain(self.index.next_delayed()).chain(self.runs().next_unmatched()).chain(self.holds.next_end()).min()
     }
 
-    /// The oldest finished tasks beyond `keep_finished`, a tenth of it at a time, unless an unfinished task needs them.
+    /// Retires the oldest finished tasks beyond `keep_finished`, when there are a tenth more, except those still
+    /// needed.
     pub fn retire_surplus(&self, policy: &Policy) -> Option<Event> {
         let keep = policy.keep_finished as usize;
         let surplus = |finished: usize| Some(finished.saturating_sub(keep)).filter(|surplus| *surplus > keep / 10);
@@ -52,7 +53,8 @@ impl State {
         (!tasks.is_empty()).then_some(Event::TasksRetired { tasks })
     }
 
-    /// Also while it stands in the plan, so that a changed plan finds it, and while its parts or what it is part of stay.
+    /// A task is needed by unfinished dependents and parents, while it has parts, and while it is in the plan, so that
+    /// a changed plan finds it.
     fn is_needed(&self, task: &Task) -> bool {
         let dependents = self.index.dependents(&task.id);
         task.planned.is_some()
@@ -61,15 +63,15 @@ impl State {
             || dependents.iter().filter_map(|ordinal| self.tasks.get(*ordinal)).any(|task| !task.status.may_retire())
     }
 
-    /// Its parent has its status from it and not from all parts, so that without it the parent might have another.
-    /// `differ` keeps of which parents the parts differ.
+    /// True if the parent has its status from this task and not all parts share it, so that without the task the
+    /// parent's status might change. `differ` caches, by parent, whether its parts differ.
     fn decides_on_parent<'s>(&'s self, task: &Task, differ: &mut HashMap<&'s TaskId, bool>) -> bool {
         let parent = task.parent.as_ref().and_then(|id| self.task(id)).filter(|parent| parent.status == task.status);
         let parts_differ = |id| self.parts(id).any(|part| part.status != task.status);
         parent.is_some_and(|parent| *differ.entry(&parent.id).or_insert_with_key(|id| parts_differ(id)))
     }
 
-    /// `participant` is dead: its agents have the grace to come back.
+    /// The event for a dead `participant`: its agents have until the end of the grace to come back.
     pub fn participant_gone(&self, participant: &Participant, policy: &Policy, now: Timestamp) -> Event {
         let grace_until = (now + policy.grace_millis()).max(self.board().grace_until.unwrap_or_default());
         Event::ParticipantGone { participant: participant.id.clone(), grace_until }
@@ -89,7 +91,7 @@ fn lease_expired(task: &Task) -> Option<Event> {
     Some(Event::LeaseExpired { task: task.id.clone(), attempt: attempt.number, counted, gave_up })
 }
 
-/// What follows when the agent of `task` has stopped, as a leader asked it to, and it would be ready again.
+/// Cancels `task` when its agent has stopped as a leader asked and the task would be ready again.
 pub fn cancelled_when_stopped(task: &Task) -> Option<Event> {
     let request = task.stop_requested.as_ref().filter(|request| request.cancel)?;
     Some(Event::Cancelled { task: task.id.clone(), reason: request.reason.clone() })

@@ -1,4 +1,4 @@
-//! What is different between two states, entity by entity.
+//! Differences between two states, entity by entity.
 
 use std::collections::BTreeMap;
 
@@ -29,16 +29,16 @@ impl Kind {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Change {
     pub table: &'static str,
-    /// Empty for the board itself.
+    /// Empty for the board itself
     #[serde(skip_serializing_if = "String::is_empty")]
     pub id: String,
     pub kind: Kind,
-    /// Those that are different.
+    /// Names of the fields that differ
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<String>,
 }
 
-/// By table, then by id.
+/// All changes, ordered by table and id.
 pub fn diff(from: &Document, to: &Document) -> Vec<Change> {
     let mut changes = Vec::new();
     let fields = differing(&from.board, &to.board);
@@ -95,7 +95,7 @@ fn compare<T: PartialEq + Serialize>(
     changes[start..].sort_by(|one, other| one.id.cmp(&other.id));
 }
 
-/// Names of the fields, in the order of the new one.
+/// Names of the fields that differ, in the order of the new value.
 fn differing<T: Serialize>(old: &T, new: &T) -> Vec<String> {
     let fields = |one: &T| match serde_json::to_value(one) {
         Ok(Value::Object(fields)) => fields,

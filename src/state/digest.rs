@@ -1,4 +1,4 @@
-//! SHA-256, as it is written down everywhere: in hexadecimal digits.
+//! SHA-256 as the project writes it: in hexadecimal digits.
 
 use sha2::{Digest, Sha256};
 

@@ -1,5 +1,6 @@
-//! Discoveries: what agents found out, kept for all. One that is superseded by a newer stays as long as there is room, and is
-//! shown when asked for. What follows from the discoveries (who supersedes whom, which are about what) is kept up beside them and never written.
+//! Discoveries: what agents found out, kept for all. A superseded one stays while there is room, and is shown on
+//! request. What follows from the discoveries (which supersedes which, which are about what) is kept up beside them and
+//! never written.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -13,19 +14,20 @@ use super::refusal::Refusal;
 use super::task::Task;
 use super::{Ordinal, State, Undo};
 
-/// The newest of one tag, task or file that are looked at for a claim.
+/// Newest discoveries of one tag, task or file that a claim looks at.
 const OF_EACH: usize = 20;
-/// Tags, dependencies and files of a task that are looked at for a claim.
+/// Tags, dependencies and files of a task that a claim looks at.
 const LOOKED_AT: usize = 50;
-/// The newest discoveries whose files are compared with the globs of a task.
+/// Newest discoveries whose files are compared with the globs of a task.
 const COMPARED: usize = 100;
 /// Comparisons of a glob with a file that one claim may cost.
 const COMPARISONS: usize = 2_000;
 
-/// Those that are superseded and make room at once.
+/// Superseded discoveries that retire at once to make room.
 const RETIRED_AT_ONCE: usize = 1_000;
 
-/// What each relation of a discovery to a task is worth: its own findings before its files', those before its tags'.
+/// Worth of each relation of a discovery to a task: findings of the task itself count more than those about its files,
+/// and these more than those with its tags.
 const OF_TASK: u32 = 16;
 const OF_DEPENDENCY: u32 = 8;
 const OF_FILE: u32 = 4;
@@ -34,13 +36,13 @@ const OF_TAG: u32 = 1;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
     ordinals: HashMap<DiscoveryId, Ordinal>,
-    /// By those that have taken its place.
+    /// The discoveries that supersede each one.
     superseded: HashMap<DiscoveryId, BTreeSet<Ordinal>>,
     tags: HashMap<String, BTreeSet<Ordinal>>,
     tasks: HashMap<TaskId, BTreeSet<Ordinal>>,
-    /// By the files as they were given.
+    /// Discoveries by file, as the file was given.
     files: HashMap<String, BTreeSet<Ordinal>>,
-    /// Those that name files.
+    /// Discoveries that name files.
     filed: BTreeSet<Ordinal>,
 }
 
@@ -82,7 +84,7 @@ fn forget<K: std::hash::Hash + Eq>(index: &mut HashMap<K, BTreeSet<Ordinal>>, ke
 }
 
 impl State {
-    /// Oldest first.
+    /// All discoveries, oldest first.
     pub fn discoveries(&self) -> impl DoubleEndedIterator<Item = &Arc<Discovery>> + ExactSizeIterator {
         self.discoveries.values()
     }
@@ -91,21 +93,21 @@ impl State {
         self.discoveries.get(self.findings.ordinals.get(id)?)
     }
 
-    /// Newest first; those that were there before `id`, if it is given and there.
+    /// Discoveries added before `id`, newest first; all if `id` is not there.
     pub fn discoveries_before(&self, id: Option<&DiscoveryId>) -> impl Iterator<Item = &Arc<Discovery>> {
         let end = id.and_then(|id| self.findings.ordinals.get(id)).copied().unwrap_or(Ordinal::MAX);
         self.discoveries.range(..end).rev().map(|(_, one)| one)
     }
 
-    /// The newest that has taken its place.
+    /// The newest discovery that supersedes `id`.
     pub fn superseded_by(&self, id: &DiscoveryId) -> Option<&DiscoveryId> {
         let by = self.findings.superseded.get(id)?.last()?;
         self.discoveries.get(by).map(|one| &one.id)
     }
 
-    /// What is most likely to help with `task`: found in work on it, on what it depends on, about its files or under its
-    /// tags; the newer first of those that are as close. Nothing that is superseded. The cost is bounded, however many
-    /// discoveries there are.
+    /// The discoveries most likely to help with `task`: found while working on it or on its dependencies, about its
+    /// files, or with its tags; of equally close ones the newer first, and none that is superseded. The cost is
+    /// bounded, however many discoveries there are.
     pub fn discoveries_for(&self, task: &Task, most: usize) -> Vec<&Arc<Discovery>> {
         let Findings { tags, tasks, files, .. } = &self.findings;
         let mut worth: BTreeMap<Ordinal, u32> = BTreeMap::new();
@@ -131,7 +133,7 @@ impl State {
         found.into_iter().take(most).map(|(_, one)| one).collect()
     }
 
-    /// Those of the newest whose files `own` may mean without naming them.
+    /// The newest discoveries whose files may overlap `own` without being named there.
     fn filed_near(&self, own: &[String]) -> Vec<Ordinal> {
         let named: HashSet<_> = own.iter().collect();
         let patterns: Vec<_> = own.iter().take(LOOKED_AT).filter_map(|file| Pattern::new(file)).collect();
@@ -149,8 +151,8 @@ impl State {
         newest.copied().filter(|ordinal| near(ordinal)).collect()
     }
 
-    /// There is room for one more discovery, perhaps when some go: on a full board the oldest that are superseded, be it by
-    /// the one that comes, which is in the place of `superseded`.
+    /// Checks that there is room for one more discovery. On a full board, returns the event that retires the oldest
+    /// superseded ones, including those that the new one supersedes.
     pub fn room_for_discovery(&self, superseded: &[DiscoveryId]) -> Result<Option<Event>, Refusal> {
         let count = self.discoveries.len() + 1;
         if limit::DISCOVERIES.check(count).is_ok() {
@@ -162,7 +164,7 @@ impl State {
         Ok(Some(Event::DiscoveriesRetired { discoveries }))
     }
 
-    /// Oldest first: those that are superseded, or are to be.
+    /// Superseded discoveries, and those in `superseded`, oldest first.
     pub(super) fn discoveries_to_spare(&self, superseded: &[DiscoveryId]) -> impl Iterator<Item = &DiscoveryId> {
         let ids = self.discoveries.values().map(|one| &one.id);
         ids.filter(|id| superseded.contains(id) || self.superseded_by(id).is_some())
@@ -174,7 +176,7 @@ impl State {
         self.undo.push(Undo::Discovery(ordinal, None));
     }
 
-    /// None when there is no such discovery.
+    /// Removes a discovery; `None` if there is no such one.
     pub(super) fn retire_discovery(&mut self, id: &DiscoveryId) -> Option<()> {
         let ordinal = *self.findings.ordinals.get(id)?;
         let old = self.swap_discovery(ordinal, None);

@@ -21,11 +21,11 @@ pub const SCHEMA_VERSION: u32 = 1;
 pub struct Document {
     #[serde(flatten)]
     pub board: Board,
-    /// In order of creation.
+    /// Tasks in order of creation
     pub tasks: Vec<Arc<Task>>,
     pub agents: BTreeMap<AgentId, Agent>,
     pub discoveries: Vec<Discovery>,
-    /// In order of sending.
+    /// Messages in order of sending
     #[serde(default)]
     pub messages: Vec<Message>,
     #[serde(default)]
@@ -38,17 +38,17 @@ pub struct Document {
     pub sessions: BTreeMap<SessionId, Session>,
     #[serde(default)]
     pub workflows: BTreeMap<WorkflowId, Workflow>,
-    /// By the place of each among those of its workflow.
+    /// Checkpoints by workflow and place
     #[serde(default)]
     pub checkpoints: BTreeMap<CheckpointId, Checkpoint>,
 }
 
-/// What is said once of the whole board.
+/// What is said once for the whole board.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Board {
     pub schema_version: u32,
     pub board_id: String,
-    /// The last event that is in the state.
+    /// Last event in the state
     pub seq: u64,
     #[serde(default)]
     pub goal: Arc<str>,
@@ -58,27 +58,27 @@ pub struct Board {
     pub last_activity: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<Pause>,
-    /// No lease ends before this because of a process that died: the clock has stepped lately.
+    /// No lease ends before this because a process died; set after a clock step
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace_until: Option<Timestamp>,
     #[serde(default)]
     pub archived: Archived,
-    /// Of runs: completed, stopped; as obsolete those that failed.
+    /// Retired runs: done counts completed ones, cancelled stopped ones, obsolete failed ones
     #[serde(default, skip_serializing_if = "Archived::is_empty")]
     pub archived_runs: Archived,
-    /// The last attempts of tasks that a restore has taken away, so that a task of that id never uses their numbers.
+    /// Last attempt number of tasks that a restore removed, so that no task of that id uses a number again
     #[serde(default, skip_serializing_if = "are_none_spent")]
     pub spent_attempts: Arc<BTreeMap<TaskId, u32>>,
-    /// What restores have undone, in their order: the idempotency keys of those events are free.
+    /// Event ranges that restores have undone, in order; idempotency keys of those events are free again
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undone: Vec<Undone>,
-    /// The newest versions of the plan, the current one last.
+    /// Newest versions of the imported plan, the current one last
     #[serde(default = "no_plans", skip_serializing_if = "has_no_plans")]
     pub plans: Arc<[PlanVersion]>,
 }
 
 impl Board {
-    /// The very same goal, master plan and what belongs to them, not only equal ones.
+    /// True if goal, master plan and what belongs to them are the very same objects, not only equal.
     pub fn has_plan_of(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.goal, &other.goal)
             && Arc::ptr_eq(&self.master_plan, &other.master_plan)
@@ -99,15 +99,15 @@ fn has_no_plans(plans: &Arc<[PlanVersion]>) -> bool {
     plans.is_empty()
 }
 
-/// A plan that was imported. What it said is in the state after event `seq`.
+/// One imported version of the plan. The state after event `seq` has its items.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanVersion {
-    /// Of its text; the first 12 digits name the session.
+    /// SHA-256 of the plan's text; its first 12 hex digits name the version
     pub sha256: String,
-    /// Of the version before.
+    /// SHA-256 of the version before this one
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prev_sha256: Option<String>,
-    /// Where it came from, as whoever imported it says.
+    /// Where the plan came from, as given on import
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -132,15 +132,15 @@ pub struct Pause {
     pub at: Timestamp,
 }
 
-/// The events after `after` up to `until`, the last one before a restore.
+/// Events after `after` up to `until`, undone by a restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Undone {
-    /// 0 for all of them: the restored state was another board's.
+    /// Last event that stands; 0 if none, because the restored state was another board's
     pub after: u64,
     pub until: u64,
 }
 
-/// How many retired tasks there are of each status.
+/// Numbers of retired tasks by status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Archived {
     #[serde(default)]
@@ -161,7 +161,7 @@ impl Archived {
     }
 }
 
-/// What stays of a task that has left the live state; the whole of it is in the journal's event `seq`.
+/// What stays of a retired task; event `seq` of the journal has the whole of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Retired {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -170,10 +170,10 @@ pub struct Retired {
     pub attempt: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,
-    /// First 16 hex digits of the SHA-256 of the task's JSON.
+    /// First 16 hex digits of the SHA-256 of the task's JSON
     pub content_hash: String,
     pub seq: u64,
-    /// It was a run.
+    /// True if it was a run
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub run: bool,
 }

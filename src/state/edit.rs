@@ -1,26 +1,26 @@
-//! What a person has changed in the state file by hand, of what may be changed there.
+//! What a person changed by hand in the state file, among what may be changed there.
 
 use super::id::TaskId;
 use super::task::Context;
 
-/// The difference between a file and the state that it was made from; nothing in it is checked.
+/// The difference between an edited file and the state it was made from, not yet checked.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Edit {
-    /// The last event in the state that was edited.
+    /// Last event in the edited state.
     pub base_seq: u64,
     pub goal: Option<Changed<String>>,
     pub master_plan: Option<Changed<String>>,
     pub tasks: Vec<TaskEdit>,
 }
 
-/// A field as it was, and as it is wanted.
+/// A field before and after the edit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Changed<T> {
     pub from: T,
     pub to: T,
 }
 
-/// `None` is a field that was left alone.
+/// Changes to one task; `None` is a field left alone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskEdit {
     pub id: TaskId,
@@ -28,7 +28,7 @@ pub struct TaskEdit {
     pub description: Option<Changed<String>>,
     pub priority: Option<Changed<i64>>,
     pub dependencies: Option<Changed<Vec<String>>>,
-    /// An empty one stands for none.
+    /// An empty context stands for none.
     pub context: Option<Changed<Context>>,
     pub tags: Option<Changed<Vec<String>>>,
 }

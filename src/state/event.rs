@@ -1,7 +1,7 @@
-//! What happened. An event is journal line, feed item, audit entry and replay unit at once: `State::apply` reads nothing
-//! but the state and the event, so everything that follows from policy, clock or chance stands in it.
+//! What happened. An event is journal line, feed item, audit entry and replay unit at once. `State::apply` reads
+//! nothing but the state and the event, so an event holds everything that follows from policy, clock or chance.
 //!
-//! A change of an event's meaning is a new version; old ones load for ever.
+//! A change of an event's meaning is a new version; old versions load for ever.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,10 +24,10 @@ use super::task::{AttemptError, Context, Place, Planned, Task, TaskResult, TaskS
 use super::time::Timestamp;
 use super::workflow::{Budget, Checkpoint, Spent};
 
-/// The version of the events that this build writes.
+/// Version of the events that this build writes.
 pub const VERSION: u32 = 1;
 
-/// The kinds of events, in the order in which they are defined.
+/// Kinds of events, in the order of their definition.
 pub const KINDS: [&str; 45] = [
     "board_created",
     "imported",
@@ -82,7 +82,8 @@ pub enum Event {
     BoardCreated {
         board_id: String,
     },
-    /// A state without a journal became the beginning of one. It follows the document's own `seq`, if that has one.
+    /// A state without a journal was imported as the start of one. The event follows the document's own `seq`, if it
+    /// has one.
     Imported {
         source: String,
         document: Box<Document>,
@@ -92,18 +93,18 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         master_plan: Option<String>,
     },
-    /// In an order in which every dependency exists before its dependent or stands in the same event.
+    /// Each dependency existed before its dependent, or is created by the same event.
     TasksCreated {
         tasks: Vec<NewTask>,
     },
     TaskUpdated {
         task: TaskId,
         change: Box<TaskChange>,
-        /// When the lease of the open attempt ends with that, if it ends otherwise than before.
+        /// The new end of the open attempt's lease, if it changes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lease_until: Option<Timestamp>,
     },
-    /// Anew, or again: counters and claims stay.
+    /// An agent registered, or registered again; its counters and claims stay.
     AgentRegistered {
         agent: AgentId,
         role: Role,
@@ -114,22 +115,22 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Properties::is_empty")]
         properties: Properties,
         max_concurrent: u32,
-        /// Presence in other processes ends: this one has taken the id over.
+        /// Ends the agent's presence in other processes: this process has taken the id over.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         takeover: bool,
     },
-    /// An agent was heard of: its leases now last `lease_millis` from here.
+    /// An agent was heard of; its leases now last `lease_millis` from here.
     AgentSeen {
         agent: AgentId,
-        /// The living process it acted through, when there is one.
+        /// The living process that it acted through, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         through: Option<ParticipantId>,
         lease_millis: i64,
-        /// Its claim, which that process was told of once more, and which is that process's from here on.
+        /// The claim that was answered again; it belongs to that process from here on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answered: Option<TaskId>,
     },
-    /// What an agent says of a task it holds, for whoever takes the task next.
+    /// An agent's note on a task it holds, for whoever takes the task next.
     Noted {
         task: TaskId,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -138,12 +139,12 @@ pub enum Event {
     ParticipantJoined {
         participant: Participant,
     },
-    /// Its presence lock was found free. Agents that were present through it alone have until `grace_until`.
+    /// The participant's presence lock was found free. Agents present only through it have until `grace_until`.
     ParticipantGone {
         participant: ParticipantId,
         grace_until: Timestamp,
     },
-    /// Wall time ran ahead of the time that agents could act in: every open deadline moves by `gap_millis`.
+    /// Wall time ran ahead of the time in which agents could act. Every open deadline moves by `gap_millis`.
     ClockStepped {
         gap_millis: i64,
         grace_until: Timestamp,
@@ -161,13 +162,13 @@ pub enum Event {
     Started {
         task: TaskId,
     },
-    /// Also late, by the agent of the last, expired attempt.
+    /// May come late, from the agent of the last attempt, after its lease expired.
     Completed {
         task: TaskId,
         attempt: u32,
         result: Arc<TaskResult>,
     },
-    /// A result of an attempt that is over.
+    /// The result of an attempt that was over; kept, but not taken.
     LateResultKept {
         task: TaskId,
         attempt: u32,
@@ -176,7 +177,7 @@ pub enum Event {
     Failed {
         task: TaskId,
         error: AttemptError,
-        /// The task becomes available again, then; else it stays failed.
+        /// When the task becomes available again; without it the task stays failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_at: Option<Timestamp>,
     },
@@ -188,16 +189,16 @@ pub enum Event {
     LeaseExpired {
         task: TaskId,
         attempt: u32,
-        /// Against `max_attempts`.
+        /// Whether the attempt counts against `max_attempts`.
         counted: bool,
-        /// The task has used up its attempts and is failed.
+        /// Whether the task has used up its attempts and is failed.
         gave_up: bool,
     },
     StopRequested {
         task: TaskId,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// It is not to be done by another either.
+        /// Cancel the task once its agent has stopped, so that nobody else does it either.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cancel: bool,
     },
@@ -219,11 +220,12 @@ pub enum Event {
         task_id: Option<TaskId>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         files: Vec<String>,
-        /// Their place it takes; they stay.
+        /// Discoveries that it replaces; they stay.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         supersedes: Vec<DiscoveryId>,
     },
-    /// Unread by all its recipients from here on; the message that it answers, if there is one, is read by its sender.
+    /// A message, unread by all its recipients from here on. The message that it answers, if any, counts as read by its
+    /// sender.
     MessageSent {
         message: Box<Message>,
     },
@@ -231,17 +233,17 @@ pub enum Event {
         agent: AgentId,
         messages: Vec<MessageId>,
     },
-    /// They have made room: read by all, or unread only by agents that are lost.
+    /// Messages dropped to make room: read by all, or unread only by agents that are lost.
     MessagesRetired {
         messages: Vec<MessageId>,
     },
-    /// Anew, or renewed under the same id. The files of a task need none: they are held with its lease.
+    /// A new reservation, or one renewed under the same id. A task's files need none: they are held with its lease.
     FilesReserved {
         reservation: Box<Reservation>,
     },
     FilesReleased {
         reservations: Vec<ReservationId>,
-        /// Their time was over.
+        /// They ran out; nobody gave them up.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         expired: bool,
     },
@@ -254,27 +256,27 @@ pub enum Event {
     TasksRetired {
         tasks: Vec<Arc<Task>>,
     },
-    /// The plan is this one from here on. What it says as before is not in the event.
+    /// A plan became the current one. The event leaves out what the plan says as before.
     PlanImported {
         plan: PlanVersion,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         created: Vec<NewTask>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changed: Vec<Replanned>,
-        /// Not in the plan any more: obsolete, unless they are done.
+        /// Tasks no longer in the plan: they become obsolete, unless done.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         removed: Vec<TaskId>,
-        /// Those are known when they come back.
+        /// Whether the removed tasks are recognised if they come back; false in older events.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         known_again: bool,
     },
-    /// Available again, also what was done, as if nobody had begun.
+    /// Tasks made available again, even done ones, as if nobody had begun them.
     TasksReset {
         tasks: Vec<TaskId>,
     },
-    /// A person changed the state file by hand, and the board took the changes over.
+    /// A person edited the state file, and the board adopted the changes.
     StateEdited {
-        /// The last event in the file that was edited.
+        /// Last event in the file that was edited.
         base_seq: u64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         goal: Option<String>,
@@ -283,92 +285,92 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tasks: Vec<EditedTask>,
     },
-    /// An earlier state has taken the place of the present one: all of `document`, in which the leases of then are ended
-    /// and attempt numbers, participants and agents are already those that hold from here on.
+    /// An earlier state replaced the present one. `document` is the whole restored state: its leases are ended, and its
+    /// attempt numbers, participants and agents are those that hold from here on.
     StateRestored {
-        /// The event that the earlier state ended with.
+        /// Last event of the earlier state.
         restored_seq: u64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         snapshot: Option<SnapshotName>,
         document: Box<Document>,
     },
-    /// With the session that it begins, if it does. It is told all results that its session has kept.
+    /// A run, with the session if it starts one. The run takes over all results that its session has kept.
     RunCreated {
         run: Box<NewTask>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session: Option<Box<Session>>,
     },
-    /// Nobody's doing but time's: no runner came, or its attempt took too long.
+    /// A run failed by itself: no runner came, or its attempt took too long.
     RunFailed {
         run_id: TaskId,
         error: AttemptError,
     },
-    /// A runner that fits is there and busy: they wait for it until then.
+    /// Runs whose fitting runners are busy wait for one until `until`.
     RunsAwaited {
         runs: Vec<TaskId>,
         until: Timestamp,
     },
-    /// A pending run that child results had called for is told those that its session has kept since.
+    /// A pending callback run takes over the results that its session has kept since.
     ResultsAdded {
         run_id: TaskId,
     },
-    /// The agent claims runs: for the first time, or by another rule than before.
+    /// An agent began to claim runs, or changed how it chooses them.
     RunnerSeen {
         agent: AgentId,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         require_matching_tags: bool,
     },
-    /// An execution has come further, spent something, or may spend more.
+    /// A workflow made progress, spent something, or got another budget.
     WorkflowSaved(Box<Saved>),
-    /// They were too old, or somebody wanted them gone.
+    /// Checkpoints that were too old, or that somebody deleted.
     CheckpointsDropped {
         checkpoints: Vec<CheckpointId>,
-        /// It goes, too, with the record of what it has spent.
+        /// The workflow that is deleted with them, including the record of what it has spent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         workflow: Option<WorkflowId>,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         expired: bool,
     },
-    /// In place of one of the same name; its file is written already.
+    /// An artifact, replacing one of the same name. Its file is already written.
     ArtifactAttached {
         task: TaskId,
         artifact: Box<Artifact>,
     },
-    /// They have made room: away for long, and nothing was theirs but mail, which counts as read.
+    /// Agents retired to make room: long away, with nothing but mail, which counts as read.
     AgentsRetired {
         agents: Vec<AgentId>,
     },
-    /// They have made room: others had taken their place.
+    /// Discoveries retired to make room; all were superseded.
     DiscoveriesRetired {
         discoveries: Vec<DiscoveryId>,
     },
-    /// They have made room: all their runs had retired, and nothing waited for them.
+    /// Sessions retired to make room: all their runs had retired, and nothing waited for them.
     SessionsRetired {
         sessions: Vec<SessionId>,
     },
 }
 
-/// What is new of a workflow.
+/// What is new about a workflow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Saved {
     pub workflow: WorkflowId,
-    /// It works for this workflow from here on, and for no other.
+    /// Agent that works for this workflow from here on, and for no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
-    /// The bounds that are new.
+    /// New bounds; the others stay.
     #[serde(default, skip_serializing_if = "Budget::is_empty")]
     pub budget: Budget,
-    /// Since it was saved last.
+    /// Spent since the last save.
     #[serde(default)]
     pub spent: Spent,
-    /// In place of whatever stood there.
+    /// The new checkpoint and its place, where it replaces what was there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<(CheckpointId, Checkpoint)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<CheckpointId>,
-    /// Left with the task that the agent holds, for whoever works on it next.
+    /// Data left with the task that the agent holds, for whoever works on it next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<(TaskId, Arc<Map<String, Value>>)>,
 }
@@ -390,7 +392,7 @@ pub struct NewTask {
     pub parent: Option<TaskId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned: Option<Planned>,
-    /// When it is over already, as a plan says; else available.
+    /// Set if the task is over from the start, as a plan may say; else it is available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<TaskStatus>,
     #[serde(default, skip_serializing_if = "Demands::is_empty")]
@@ -408,7 +410,7 @@ pub struct NewTask {
     pub run: Option<Box<Run>>,
 }
 
-/// New values of the fields that change; the others stay.
+/// New values of fields; the others stay.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TaskChange {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -433,7 +435,7 @@ pub struct TaskChange {
     pub silent_minutes: Option<u32>,
 }
 
-/// A task of which the plan says something new.
+/// A task about which a plan says something new.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Replanned {
     pub task: TaskId,
@@ -441,34 +443,34 @@ pub struct Replanned {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<TaskId>,
     pub planned: Planned,
-    /// An empty context takes the old one away.
+    /// An empty context removes the old one.
     #[serde(flatten)]
     pub change: TaskChange,
-    /// Available once more, or done; else it stays as it is.
+    /// The new status, available or done; without it the status stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub becomes: Option<TaskStatus>,
-    /// If it becomes available, no result of an attempt before counts; and a request to cancel it stays. Older events did
-    /// neither.
+    /// If the task becomes available, whether results of earlier attempts stop counting and a request to cancel it
+    /// stays. Older events did neither.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub anew: bool,
     pub what: PlanChange,
-    /// Its title or path before, when that is new.
+    /// Previous title or path, if it changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub was: Option<String>,
 }
 
-/// What a new version of the plan means for a task that was in the one before.
+/// What a new version of the plan means for a task of the version before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanChange {
     Modified,
-    /// It was over, and is to be done again.
+    /// The task had ended and is to be done again.
     Reopened,
-    /// Another title or path, and nothing else of what is to be done.
+    /// Only title or path changed, not what is to be done.
     Renamed,
-    /// The plan says that it is done.
+    /// The plan says that the task is done.
     Completed,
-    /// Other things moved, and it with them; or it has come back as it was.
+    /// The task moved along with others, or came back unchanged.
     Moved,
 }
 
@@ -476,10 +478,10 @@ pub enum PlanChange {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EditedTask {
     pub task: TaskId,
-    /// An empty context takes the old one away.
+    /// An empty context removes the old one.
     #[serde(flatten)]
     pub change: TaskChange,
-    /// The title was taken away.
+    /// The title was removed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untitled: bool,
 }
@@ -489,10 +491,10 @@ pub struct EditedTask {
 pub struct Recorded {
     pub seq: u64,
     pub at: Timestamp,
-    /// The process that wrote it; `participant` is a field of some events.
+    /// The process that wrote the event. Not called `participant`, because some events have a field of that name.
     #[serde(rename = "writer")]
     pub participant: ParticipantId,
-    /// Who acted: an agent, `human`, `~` and the name of a token whose bearer named no agent, or nobody when time did it.
+    /// The actor: an agent, `human`, or `~` and the name of a token whose bearer named no agent; `None` if time acted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<AgentId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -501,17 +503,17 @@ pub struct Recorded {
     pub event: Event,
 }
 
-/// A caller's name for one creating call, so that a repeated call creates nothing.
+/// The idempotency key of a creating call: repeating the call creates nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Idempotency {
     /// `<actor>/<operation>/<key>`.
     pub key: String,
-    /// Of the parameters: the same key with others is refused.
+    /// Hash of the parameters; the same key with others is refused.
     pub params: String,
 }
 
 impl Event {
-    /// The value of the `kind` column.
+    /// Value of the `kind` column.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::BoardCreated { .. } => "board_created",
@@ -562,7 +564,7 @@ impl Event {
         }
     }
 
-    /// The tasks that it is about, for filters.
+    /// Tasks that the event is about, for filters.
     pub fn tasks(&self) -> Vec<&TaskId> {
         match self {
             Self::TasksCreated { tasks } => tasks.iter().map(|task| &task.id).collect(),

@@ -1,4 +1,4 @@
-//! Dependencies: every one exists, and none leads back to where it started.
+//! Dependencies: each must exist, and none may close a cycle.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use super::refusal::Refusal;
 use super::task::{Task, TaskStatus};
 
 impl State {
-    /// Refuses tasks whose ids are taken, whose dependencies do not exist, or which would close a cycle.
+    /// Refuses tasks whose ids are taken, whose dependencies do not exist, or that would close a cycle.
     pub fn check_new(&self, tasks: &[NewTask]) -> Result<(), Refusal> {
         let mut fresh: HashMap<&TaskId, &[TaskId]> = HashMap::new();
         for task in tasks {
@@ -37,7 +37,7 @@ impl State {
         self.check_wired(nodes.collect())
     }
 
-    /// Refuses a cycle that these tasks would close, new or as they are to be from now on.
+    /// Refuses a cycle that new tasks, or tasks with new dependencies, would close.
     pub fn check_wired(&self, nodes: BTreeMap<&TaskId, Node<'_>>) -> Result<(), Refusal> {
         let wiring = Wiring::new(self, nodes);
         refuse_cycle(wiring.nodes.keys().copied(), |id| wiring.before(id))
@@ -48,7 +48,7 @@ impl State {
         self.check_rewired(&BTreeMap::from([(task, dependencies)]))
     }
 
-    /// The same for several tasks whose dependencies change at once.
+    /// The same check for several tasks whose dependencies change at once.
     pub fn check_rewired(&self, changed: &BTreeMap<&TaskId, &[TaskId]>) -> Result<(), Refusal> {
         for (task, dependencies) in changed {
             if let Some(unknown) = dependencies.iter().find(|id| self.status_of(id).is_none()) {
@@ -72,7 +72,7 @@ impl State {
         }
     }
 
-    /// The first cycle that some tasks close among themselves.
+    /// The first cycle among these dependencies.
     pub fn cycle_among(&self, dependencies: &BTreeMap<&TaskId, &[TaskId]>) -> Option<Vec<TaskId>> {
         let edges = |id: &TaskId| dependencies.get(id).into_iter().copied().flatten().collect();
         match refuse_cycle(dependencies.keys().copied(), edges) {
@@ -81,14 +81,14 @@ impl State {
         }
     }
 
-    /// Refuses to let a held task, or one with held parts, wait for what is not done.
+    /// Refuses a dependency that is not done, if the task or a part of it is held.
     pub fn check_still_ready(&self, task: &Task, dependencies: &[TaskId]) -> Result<(), Refusal> {
         let held = task.status.is_held() || self.below(&task.id).iter().any(|part| part.status.is_held());
         let waiting_for: Vec<_> = dependencies.iter().filter(|id| held && !self.is_done(id)).cloned().collect();
         if waiting_for.is_empty() { Ok(()) } else { Err(Refusal::NotReady { task: task.id.clone(), waiting_for }) }
     }
 
-    /// Available tasks with a dependency that is failed, cancelled or obsolete: nothing frees them by itself.
+    /// Available tasks with a dependency that failed, was cancelled or is obsolete: nothing frees them by itself.
     pub fn blocked_by_failure(&self) -> Vec<(&TaskId, Vec<&TaskId>)> {
         let ended_badly = [TaskStatus::Failed, TaskStatus::Cancelled, TaskStatus::Obsolete];
         let retired_badly = self.board().archived.cancelled + self.board().archived.obsolete > 0;
@@ -107,18 +107,18 @@ impl State {
     }
 }
 
-/// How a task hangs together with others.
+/// Parent and dependencies of a task.
 #[derive(Clone, Copy, Debug)]
 pub struct Node<'a> {
     pub parent: Option<&'a TaskId>,
     pub dependencies: &'a [TaskId],
 }
 
-/// The tasks as they are, but for some.
+/// The dependency graph of the state with some tasks replaced.
 struct Wiring<'a> {
     state: &'a State,
     nodes: BTreeMap<&'a TaskId, Node<'a>>,
-    /// Those of `nodes` by their parent.
+    /// The tasks of `nodes`, by parent.
     parts: HashMap<&'a TaskId, Vec<&'a TaskId>>,
 }
 
@@ -141,7 +141,7 @@ impl<'a> Wiring<'a> {
         self.nodes.get(id).copied().or_else(as_it_is)
     }
 
-    /// What must be done before `id` can be: its dependencies, its parts, and the dependencies of what it is part of.
+    /// What must be done before `id`: its dependencies, its parts, and the dependencies of its ancestors.
     fn before(&self, id: &TaskId) -> Vec<&'a TaskId> {
         let Some(node) = self.node(id) else { return Vec::new() };
         let mut before: Vec<_> = node.dependencies.iter().collect();
@@ -158,7 +158,7 @@ impl<'a> Wiring<'a> {
     }
 }
 
-/// Depth first without recursion: dependencies may be a million deep.
+/// Refuses a cycle. Searches depth first without recursion, because dependencies may be a million deep.
 fn refuse_cycle<'a>(
     starts: impl Iterator<Item = &'a TaskId>,
     dependencies: impl Fn(&TaskId) -> Vec<&'a TaskId>,

@@ -1,4 +1,4 @@
-//! Who may do what to a task: the questions that operations ask before they decide.
+//! Who may do what: the checks that operations make before they decide.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::task::{Attempt, Outcome, Task, TaskStatus};
 use super::time::{SECOND, Timestamp};
 use super::{State, lease_end};
 
-/// Who acts when no agent is named: the person whose board it is, a leader.
+/// Actor where no agent is named: the board's owner, who counts as a leader.
 pub const HUMAN: &str = "human";
 
 impl State {
@@ -35,7 +35,7 @@ impl State {
         }
     }
 
-    /// A page of tasks may begin behind it.
+    /// Checks that a page of tasks may begin after `id`.
     pub fn known_cursor(&self, id: &TaskId) -> Result<(), Refusal> {
         match self.retired_task(id) {
             Some(_) => Err(Refusal::CursorRetired { after: id.clone() }),
@@ -47,13 +47,13 @@ impl State {
         self.agent(id).ok_or_else(|| Refusal::UnknownAgent { agent: id.clone() })
     }
 
-    /// `actor` is registered, or nobody: the person whose board it is.
+    /// Checks that `actor` is registered; no actor stands for the board's owner.
     pub fn takes_part(&self, actor: Option<&AgentId>) -> Result<(), Refusal> {
         let Some(id) = actor.filter(|id| id.as_str() != HUMAN) else { return Ok(()) };
         self.known_agent(id).map(drop)
     }
 
-    /// `actor` is a leader, or nobody that the board knows: the person whose board it is.
+    /// Checks that `actor` is a leader; no actor stands for the board's owner, who is one.
     pub fn leads(&self, actor: Option<&AgentId>, action: &'static str) -> Result<(), Refusal> {
         let Some(id) = actor.filter(|id| id.as_str() != HUMAN) else { return Ok(()) };
         let agent = self.known_agent(id)?;
@@ -63,21 +63,21 @@ impl State {
         Err(Refusal::NotLeader { agent: id.clone(), role: agent.role, action })
     }
 
-    /// The open attempt of `task`, if it is `agent`'s and the one that `given` names.
+    /// The open attempt of `task`, if `agent` holds it and its number is `given`.
     pub fn own_attempt(&self, agent: &AgentId, id: &TaskId, given: Option<u32>) -> Result<&Attempt, Refusal> {
         self.known_agent(agent)?;
         let task = self.known_task(id)?;
         own_open(task, agent, given, not_held)
     }
 
-    /// What shows that `agent`'s claim of the task has arrived, when it names the task for the first time.
+    /// The event that notes that `agent` knows of its claim, the first time that it names the task.
     pub fn acted_on(&self, agent: Option<&AgentId>, id: &TaskId) -> Option<Event> {
         let open = self.task(id)?.open_attempt().filter(|open| Some(&open.agent) == agent)?;
         (!open.acted).then(|| Event::Noted { task: id.clone(), note: None })
     }
 
-    /// `agent` has ended it like that in its last attempt, and `given`, if there is one, names no other. One that was ended
-    /// for it, and is done by the word of a plan, it has not completed.
+    /// True if `agent` ended the task in that way in its last attempt, and `given`, if set, is that attempt. A task
+    /// that a plan marked as done counts only if the agent completed it.
     pub fn has_ended(&self, agent: &AgentId, id: &TaskId, given: Option<u32>, like: TaskStatus) -> bool {
         let same = |attempt: u32| given.is_none_or(|given| given == attempt);
         if let Some(task) = self.task(id) {
@@ -90,7 +90,7 @@ impl State {
         stub.is_some_and(|stub| stub.agent.as_ref() == Some(agent) && same(stub.attempt))
     }
 
-    /// The event that renews `agent`'s leases and its presence, when enough has changed to be worth recording.
+    /// The event that renews `agent`'s leases and presence, if enough has changed to be worth recording.
     pub fn seen(
         &self,
         agent: &AgentId,
@@ -115,7 +115,8 @@ impl State {
     }
 }
 
-/// The open attempt of `task`, if it is `agent`'s and the one that `given` names; `over` says why there is none.
+/// The open attempt of `task`, if `agent` holds it and its number is `given`; `over` makes the refusal if no attempt is
+/// open.
 pub fn own_open<'t>(
     task: &'t Task,
     agent: &AgentId,
@@ -132,7 +133,7 @@ pub fn own_open<'t>(
     }
 }
 
-/// Of an attempt that is not the current one.
+/// The refusal for an attempt that is not the current one.
 pub fn attempt_over(task: &Task, given: u32) -> Refusal {
     Refusal::AttemptOver {
         task: task.id.clone(),

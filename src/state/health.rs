@@ -12,20 +12,20 @@ use super::limit::{self, Limit};
 use super::task::{Task, TaskStatus};
 use super::time::Timestamp;
 
-/// Of each kind of trouble so many are named.
+/// Most entries of each kind that are named.
 pub const NAMED: usize = 20;
-/// Boards with more blocked tasks than this are searched for cycles by `doctor` alone.
+/// Most blocked tasks among which cycles are searched for, except by `doctor`.
 const SEARCHED: usize = 10_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Health {
-    /// Each waits for the next and the last for the first
+    /// Dependency cycles: each task waits for the next, and the last for the first
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cycles: Vec<Vec<TaskId>>,
-    /// They name a task that there is not
+    /// Tasks that depend on a task that does not exist
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub orphans: Vec<Orphan>,
-    /// Nothing can move: what all else waits for
+    /// What everything else waits for, when nothing can move
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub blockers: Vec<Blocker>,
 }
@@ -39,10 +39,10 @@ pub struct Orphan {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Blocker {
     pub task: TaskId,
-    /// None of a task that there is not
+    /// Null if the task does not exist
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<TaskStatus>,
-    /// How many tasks wait for it, themselves or through others
+    /// Number of tasks that wait for it, directly or through others
     pub blocks: usize,
     pub free_by: String,
 }
@@ -54,12 +54,12 @@ impl Health {
 }
 
 impl State {
-    /// Nothing is ready, held or waiting for its time, and tasks are left.
+    /// True if tasks are left, but none is ready, held or waiting for its time.
     pub fn is_deadlocked(&self) -> bool {
         self.blocked_count() > 0 && self.ready_count() + self.delayed_count() + self.held_count() == 0
     }
 
-    /// `thorough` also where it takes long.
+    /// What keeps the queue from moving. With `thorough` cycles are searched for even where that takes long.
     pub fn health(&self, thorough: bool) -> Health {
         let deadlocked = self.is_deadlocked();
         if self.blocked_count() == 0 || !thorough && !deadlocked && self.blocked_count() > SEARCHED {
@@ -72,7 +72,7 @@ impl State {
         }
     }
 
-    /// Of what the board holds no more than its limit: what nearly has come to that, and does not make room by itself.
+    /// The limits that are nearly reached, not counting what can retire to make room.
     pub fn nearly_full(&self, now: Timestamp) -> Vec<String> {
         let held: [(Limit, usize, &dyn Fn() -> usize); 7] = [
             (limit::TASKS, self.tasks.len(), &|| 0),
@@ -83,7 +83,7 @@ impl State {
             (limit::RUN_SESSIONS, self.sessions().len(), &|| self.sessions_to_spare(None).count()),
             (limit::WORKFLOWS, self.workflows.len(), &|| 0),
         ];
-        // What could go is looked for only where it matters.
+        // What could retire is counted only where it matters.
         let full = held.into_iter().filter(|(limit, count, _)| limit.nearly(*count).is_some());
         full.filter_map(|(limit, count, spare)| limit.nearly(count - spare())).collect()
     }
@@ -101,7 +101,7 @@ impl State {
         missing.take(NAMED).collect()
     }
 
-    /// One after another: the members of one that was found are passed over.
+    /// Finds cycles one after another, leaving out the members of those found.
     fn cycles(&self) -> Vec<Vec<TaskId>> {
         let mut found: Vec<Vec<TaskId>> = Vec::new();
         let mut known: BTreeSet<TaskId> = BTreeSet::new();
@@ -117,7 +117,7 @@ impl State {
         found
     }
 
-    /// What is not waited for by anything that can move: failed, called off, missing, or in a cycle.
+    /// What nothing that can move will resolve: failed, cancelled, obsolete or missing tasks, and cycles.
     fn blockers(&self) -> Vec<Blocker> {
         let mut blocks: BTreeMap<TaskId, BTreeSet<TaskId>> = BTreeMap::new();
         for task in self.blocked() {
@@ -131,7 +131,7 @@ impl State {
         blockers
     }
 
-    /// Where the chains of what `task` waits for end.
+    /// Ends of the chains of what `task` waits for.
     fn roots(&self, task: &Task) -> Vec<TaskId> {
         let mut seen: BTreeSet<&TaskId> = BTreeSet::new();
         let mut open: Vec<&TaskId> = self.waits_for(task).collect();

@@ -1,7 +1,7 @@
-//! Tasks that are parts of others: Phase `P1` > Milestone `P1.M1` > Task `P1.M1.T1` > Subtask `P1.M1.T1.S1`.
+//! Tasks that are parts of others: phase `P1` > milestone `P1.M1` > task `P1.M1.T1` > subtask `P1.M1.T1.S1`.
 //!
-//! A task with parts is never claimed; its status follows from theirs with every event. What it depends on, all its parts
-//! wait for; so a dependency on a parent, or of one, is a barrier.
+//! A task with parts is never claimed; its status rolls up from theirs with every event. All its parts wait for its
+//! dependencies, so a dependency on a parent, or of a parent, is a barrier.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::task::{Task, TaskStatus};
 use super::{Ordinal, State};
 
 const LEVELS: [&str; PLAN_DEPTH.max] = ["P", "M", "T", "S"];
-/// A chain of parents is followed no further; none is longer than `LEVELS` unless a file was made so.
+/// Most parents that are followed upwards; a chain is longer than `LEVELS` only if a file was made so.
 const FOLLOWED: usize = 2 * LEVELS.len();
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -48,7 +48,7 @@ impl Kind {
     }
 }
 
-/// The numbers of `P1.M2.T3` are 1, 2 and 3; none of what has no such form.
+/// The numbers in a path: 1, 2 and 3 for `P1.M2.T3`; `None` if it is no path.
 pub fn numbers(path: &str) -> Option<Vec<u32>> {
     let parts: Vec<_> = path.split('.').collect();
     if parts.len() > LEVELS.len() {
@@ -61,13 +61,13 @@ pub fn numbers(path: &str) -> Option<Vec<u32>> {
     parts.iter().zip(&LEVELS).map(number).collect()
 }
 
-/// Whether new tasks may stand there. `P01` is a path on older boards, and would be another than `P1`.
+/// Whether a new task may have this path. `P01` is a path on older boards, where it differs from `P1`.
 pub fn is_path(path: &str) -> bool {
     let is_padded = |part: &str| part.len() > 2 && part[1..].starts_with('0');
     numbers(path).is_some() && !path.split('.').any(is_padded)
 }
 
-/// The path of the `number`-th part of what stands at `parent`.
+/// Path of the `number`-th part of `parent`.
 pub fn part_path(parent: Option<&str>, number: u32) -> Option<String> {
     match parent {
         None => Some(format!("P{number}")),
@@ -79,7 +79,7 @@ pub fn parent_path(path: &str) -> Option<&str> {
     path.rsplit_once('.').map(|(parent, _)| parent)
 }
 
-/// 1 of a phase to 4 of a subtask.
+/// Level of a path, from 1 for a phase to 4 for a subtask.
 pub fn level(path: &str) -> usize {
     path.split('.').count()
 }
@@ -88,10 +88,10 @@ pub fn kind(path: &str) -> Kind {
     Kind::of_level(level(path))
 }
 
-/// How far what is below a task has come.
+/// Roll-up of the tasks below a task that have no parts themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Progress {
-    /// Tasks without parts
+    /// Number of tasks without parts
     pub tasks: u64,
     pub done: u64,
     pub held: u64,
@@ -108,7 +108,7 @@ impl Progress {
         self.percent = (self.done * 100 + self.tasks / 2) / self.tasks.max(1);
     }
 
-    /// What a parent is called whose parts have come so far, and whose own status is `status`.
+    /// The status shown for a parent whose own status is `status`: in_progress once a part is held or done.
     pub fn word(&self, status: TaskStatus) -> &'static str {
         match status {
             TaskStatus::Available if self.held > 0 || self.done > 0 => TaskStatus::InProgress.as_str(),
@@ -122,18 +122,18 @@ impl State {
         self.index.has_parts(id)
     }
 
-    /// In order of creation.
+    /// Direct parts, in order of creation.
     pub fn parts(&self, id: &TaskId) -> impl Iterator<Item = &Arc<Task>> {
         self.index.parts(id).filter_map(|ordinal| self.tasks.get(ordinal))
     }
 
-    /// From the parent upwards.
+    /// Parents from the nearest upwards.
     pub fn ancestors<'a>(&'a self, task: &'a Task) -> impl Iterator<Item = &'a Arc<Task>> {
         let above = |task: &Task| self.task(task.parent.as_ref()?);
         std::iter::successors(above(task), move |task| above(task)).take(FOLLOWED)
     }
 
-    /// Parts and parts of parts, each before its own.
+    /// All parts at any depth, each before its own parts.
     pub fn below(&self, id: &TaskId) -> Vec<&Arc<Task>> {
         let mut found: Vec<&Arc<Task>> = Vec::new();
         let mut seen: HashSet<&TaskId> = HashSet::new();
@@ -150,7 +150,7 @@ impl State {
         found
     }
 
-    /// Of the tasks below it that have no parts.
+    /// Roll-up of the tasks below `id` that have no parts.
     pub fn progress(&self, id: &TaskId) -> Progress {
         let mut progress = Progress::default();
         let leaves = self.below(id).into_iter().filter(|task| !self.is_parent(&task.id));
@@ -158,20 +158,19 @@ impl State {
         progress
     }
 
-    /// What `task` waits for: its own dependencies and those of all that it is part of.
+    /// Unfinished dependencies of `task` and of its ancestors.
     pub fn waits_for<'a>(&'a self, task: &'a Task) -> impl Iterator<Item = &'a TaskId> {
         let inherited = self.ancestors(task).flat_map(|above| &above.dependencies);
         task.dependencies.iter().chain(inherited).filter(|id| !self.is_done(id))
     }
 
-    /// Tasks at this path that are not out of the plan.
+    /// Tasks at this path that are not obsolete.
     pub fn at_path(&self, path: &str) -> impl Iterator<Item = &Arc<Task>> {
         let there = self.index.at_path(path).filter_map(|ordinal| self.tasks.get(ordinal));
         there.filter(|task| task.status != TaskStatus::Obsolete)
     }
 
-    /// What a new task at `path` becomes a part of: the nearest above it that has parts already, or that nobody has
-    /// begun on.
+    /// Parent of a new task at `path`: the nearest task above it that already has parts, or that nobody has begun.
     pub fn parent_at(&self, path: &str) -> Option<&Arc<Task>> {
         let mut above = parent_path(path);
         while let Some(path) = above {
@@ -187,14 +186,14 @@ impl State {
         None
     }
 
-    /// A task has no lease of its own while it has parts.
+    /// Refuses a task that has parts: it has no lease of its own.
     pub fn refuse_parent(&self, id: &TaskId) -> Result<(), Refusal> {
         let Some(task) = self.task(id).filter(|_| self.is_parent(id)) else { return Ok(()) };
         let open = self.below(id).into_iter().filter(|one| one.status.is_unfinished() && !self.is_parent(&one.id));
         Err(Refusal::IsParent { task: id.clone(), path: task.path.clone(), open: open.count() })
     }
 
-    /// The status that follows from the parts; none of a task without.
+    /// The status that rolls up from the parts; `None` for a task without parts.
     pub(super) fn rolled_up(&self, id: &TaskId) -> Option<TaskStatus> {
         let mut found = None;
         for part in self.parts(id) {
@@ -218,7 +217,7 @@ impl State {
         }
     }
 
-    /// Puts everything below the task where the definition of ready says.
+    /// Updates the readiness of everything below the task.
     pub(super) fn refresh_below(&mut self, id: &TaskId) {
         if self.index.has_parts(id) {
             let below = self.below(id);
@@ -228,7 +227,7 @@ impl State {
     }
 }
 
-/// Of two statuses of parts, the one that decides.
+/// Of the statuses of two parts, the one that decides the parent's.
 fn weightier(one: TaskStatus, other: TaskStatus) -> TaskStatus {
     const ORDER: [TaskStatus; 5] =
         [TaskStatus::Available, TaskStatus::Failed, TaskStatus::Done, TaskStatus::Cancelled, TaskStatus::Obsolete];

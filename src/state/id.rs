@@ -19,12 +19,13 @@ macro_rules! id {
         pub struct $name(#[schemars(with = "String")] Arc<str>);
 
         impl $name {
-            /// An id that came from the board itself: the journal, the state file, or made up here.
+            /// An id that came from the board itself: read from the journal or the state file, or made up here.
             pub fn trusted(id: impl AsRef<str>) -> Self {
                 Self(Arc::from(id.as_ref()))
             }
 
-            /// An id that somebody wrote. 1 to 64 letters, digits and `. _ : @ + -`, a letter or digit first.
+            /// Checks an id that somebody wrote: 1 to 64 letters, digits and `. _ : @ + -`, beginning with a letter or
+            /// digit.
             pub fn checked(id: &str) -> Result<Self, Refusal> {
                 check($what, id)?;
                 Ok(Self(Arc::from(id)))
@@ -56,12 +57,12 @@ macro_rules! id {
 }
 
 id!(
-    /// `task-` and 6 to 8 lower-case base32 digits, or given by whoever created it.
+    /// Id of a task or run: `task-` or `run-` and lower-case base32 digits, or chosen by the creator
     TaskId,
     "task id"
 );
 id!(
-    /// Given by the agent, or made up and memorable: `swift-otter`.
+    /// Id of an agent: chosen by it, or made up, such as `swift-otter`
     AgentId,
     "agent id"
 );
@@ -70,17 +71,17 @@ id!(MessageId, "message id");
 id!(ReservationId, "reservation id");
 id!(SessionId, "session id");
 id!(
-    /// Given by whoever runs it.
+    /// Id of a workflow, chosen by whoever runs it
     WorkflowId,
     "workflow id"
 );
 id!(
-    /// Where a checkpoint stands: `<workflow>/<place>`.
+    /// Place of a checkpoint: `<workflow>/<place>`
     CheckpointId,
     "checkpoint id"
 );
 id!(
-    /// A process that takes part in the board: `p-` and ten base32 digits.
+    /// Id of a process that takes part in the board: `p-` and ten base32 digits
     ParticipantId,
     "participant id"
 );
@@ -130,7 +131,7 @@ impl Chance {
         (0..len).map(|i| char::from(DIGITS[(bits >> (5 * i)) as usize & 31])).collect()
     }
 
-    /// A name that a person can tell from another and remember.
+    /// A name that people can remember and tell from others.
     pub fn agent_name(&mut self) -> String {
         const FIRST: [&str; 32] = [
             "amber", "brave", "calm", "clear", "cool", "crisp", "deft", "eager", "fair", "fleet", "fresh", "glad",

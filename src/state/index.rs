@@ -1,4 +1,4 @@
-//! What follows from the tasks and is kept up with every change, so that no operation scans them.
+//! What follows from the tasks, kept up with every change so that no operation scans them.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,9 +17,9 @@ use super::time::Timestamp;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Index {
     by_status: [usize; 7],
-    /// Ready tasks per demand set, first to be claimed first: a claim looks at one task of each set it meets.
+    /// Ready tasks by demand set, in claim order: a claim looks at the first task of each set that the agent meets.
     ready: BTreeMap<Set, BTreeSet<(u8, Ordinal)>>,
-    /// Ready but for `not_before`.
+    /// Tasks that wait only for `not_before`.
     delayed: BTreeSet<(Timestamp, Ordinal)>,
     dependents: HashMap<TaskId, BTreeSet<Ordinal>>,
     parts: HashMap<TaskId, BTreeSet<Ordinal>>,
@@ -27,18 +27,18 @@ pub struct Index {
     /// Available tasks that have parts.
     open_parents: BTreeSet<Ordinal>,
     leases: BTreeSet<(Timestamp, Ordinal)>,
-    /// Of all this, what is the runs' own.
+    /// The same for runs, which are kept apart.
     runs: Queue,
     /// Done, cancelled and obsolete tasks, oldest first.
     finished: BTreeSet<(Timestamp, Ordinal)>,
-    /// Up to when `not_before` has been looked at.
+    /// Time up to which `not_before` has been looked at.
     awake_until: Timestamp,
 }
 
-/// To find one among the first of the demand sets costs less than one comparison of two.
+/// Demand sets among which one is searched for by pointer, which costs less than comparing two sets.
 const NEAR: usize = 8;
 
-/// Demands that tasks share: mostly the very same ones are compared.
+/// Demands shared by tasks. Compared by pointer first, because mostly the same object is compared.
 #[derive(Clone, Debug)]
 pub struct Set(pub Arc<Demands>);
 
@@ -63,14 +63,14 @@ impl PartialEq for Set {
 impl Eq for Set {}
 
 impl Index {
-    /// Of tasks that are not placed yet.
+    /// The index of tasks, none of them placed yet.
     pub fn of<'a>(tasks: impl Iterator<Item = (Ordinal, &'a Task)>) -> Self {
         let mut index = Self::default();
         tasks.for_each(|(ordinal, task)| index.replace(ordinal, None, Some(task)));
         index
     }
 
-    /// The same as `place` for one after another, into an index in which none is placed.
+    /// Places many tasks at once in an index in which none is placed.
     pub fn place_all<'a>(&mut self, tasks: impl Iterator<Item = (Ordinal, &'a Task)>) {
         let mut ready: BTreeMap<Set, Vec<(u8, Ordinal)>> = BTreeMap::new();
         for (ordinal, task) in tasks {
@@ -150,7 +150,7 @@ impl Index {
         self.by_path.get(path).into_iter().flatten().copied()
     }
 
-    /// Of the tasks that stand at `path` or below it.
+    /// Tasks at `path` or below it.
     pub fn within_path(&self, path: &str) -> impl Iterator<Item = Ordinal> + '_ {
         let below = format!("{path}.");
         let from = self.by_path.range(below.clone()..);
@@ -170,7 +170,7 @@ impl Index {
         self.open_parents.len()
     }
 
-    /// Nothing but time stands between `task` and a claim.
+    /// Places a task that only time may keep from being claimed: among the ready or the delayed.
     pub fn place(&mut self, ordinal: Ordinal, task: &Task) {
         match task.not_before {
             Some(until) if until > self.awake_until => drop(self.delayed.insert((until, ordinal))),
@@ -180,7 +180,7 @@ impl Index {
         }
     }
 
-    /// Takes back what `place` did with `task`, if it did.
+    /// Undoes what `place` did with `task`, if it did anything.
     pub fn displace(&mut self, ordinal: Ordinal, task: &Task) {
         if let Some(until) = task.not_before {
             self.delayed.remove(&(until, ordinal));
@@ -198,14 +198,14 @@ impl Index {
         }
     }
 
-    /// The same, as ready tasks have it if some do.
+    /// The object that ready tasks share for these demands, if there is one.
     pub fn shared(&self, demands: Arc<Demands>) -> Arc<Demands> {
         let demands = Set(demands);
         let known = self.ready.get_key_value(&demands).map(|(known, _)| Arc::clone(&known.0));
         known.unwrap_or(demands.0)
     }
 
-    /// Delayed tasks whose time has come by `now`, which becomes the index's idea of now.
+    /// Delayed tasks whose time has come by `now`, which becomes the index's current time.
     pub fn due(&mut self, now: Timestamp) -> Vec<Ordinal> {
         self.awake_until = self.awake_until.max(now);
         self.delayed.range(..=(self.awake_until, Ordinal::MAX)).map(|(_, ordinal)| *ordinal).collect()
@@ -219,13 +219,13 @@ impl Index {
         self.dependents.get(id).map(|set| set.iter().copied().collect()).unwrap_or_default()
     }
 
-    /// The first of all that `agent` may be given.
+    /// The first task in claim order that `agent` may be given.
     pub fn first_for(&self, agent: &Agent) -> Option<Ordinal> {
         let met = self.ready.iter().filter(|(demands, _)| demands.0.met_by(agent));
         met.filter_map(|(_, set)| set.first()).min().map(|(_, ordinal)| *ordinal)
     }
 
-    /// Ready tasks that `agent` may be given, in the order in which it would be: one run per demand set it meets.
+    /// Ready tasks that `agent` may be given, in claim order: one sequence for each demand set it meets.
     pub fn ready_for<'a>(
         &'a self,
         agent: &'a Agent,
@@ -234,7 +234,7 @@ impl Index {
         met.map(|(_, set)| set.iter().copied())
     }
 
-    /// Demand sets of ready tasks that `agent` does not meet, with how many tasks have each.
+    /// Demand sets of ready tasks that `agent` does not meet, with the number of tasks of each.
     pub fn unmet_by<'a>(&'a self, agent: &'a Agent) -> impl Iterator<Item = (&'a Demands, usize)> + 'a {
         let unmet = self.ready.iter().filter(|(demands, _)| !demands.0.met_by(agent));
         unmet.map(|(demands, set)| (demands.0.as_ref(), set.len()))
@@ -253,7 +253,7 @@ impl Index {
         self.ready.values().map(BTreeSet::len).sum()
     }
 
-    /// The one that was created first of those that could be claimed now.
+    /// The ready task that was created first.
     pub fn oldest_ready(&self) -> Option<Ordinal> {
         self.ready().min()
     }

@@ -1,4 +1,4 @@
-//! Every limit of the board, in one table. Over a limit is a refusal that names the limit and the actual size.
+//! All limits of the board, in one table. Exceeding one is refused, naming the limit and the actual size.
 
 use super::refusal::Refusal;
 
@@ -7,7 +7,7 @@ pub struct Limit {
     pub what: &'static str,
     pub max: usize,
     pub unit: &'static str,
-    /// What whoever is over it may do.
+    /// What a caller over the limit can do.
     pub way_out: &'static str,
 }
 
@@ -114,7 +114,7 @@ pub const READ_MESSAGES_KEPT: usize = 500;
 pub const BUNDLES_KEPT: usize = 1_000;
 /// Checkpoints kept of one workflow at most, whatever `max_checkpoints_per_workflow` says.
 pub const CHECKPOINTS_KEPT: usize = 100;
-/// Restores of which is kept what they have undone; the oldest are forgotten first.
+/// Restores whose undone events are remembered; the oldest are forgotten first.
 pub const RESTORES_KEPT: usize = 100;
 /// Idempotency keys that are remembered; the oldest is forgotten first.
 pub const KEYS_REMEMBERED: usize = 10_000;
@@ -124,7 +124,7 @@ impl Limit {
         if actual <= self.max { Ok(()) } else { Err(Refusal::OverLimit { limit: *self, actual }) }
     }
 
-    /// Nine tenths of it are used; in words, with the way out.
+    /// A warning in words, with the way out, if nine tenths are used.
     pub fn nearly(&self, actual: usize) -> Option<String> {
         let Self { what, max, unit, way_out } = self;
         (actual >= max / 10 * 9).then(|| format!("{what}: {actual} of at most {max} {unit}; {way_out}"))

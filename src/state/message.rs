@@ -1,5 +1,5 @@
-//! Messages between agents, and between agents and the person whose board it is. Whom a message is for is decided when it
-//! is sent; it stays unread by each of them until that one acknowledges it.
+//! Messages between agents, and between agents and the board's owner. The recipients are decided when a message is
+//! sent; it stays unread by each until that one acknowledges it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::refusal::Refusal;
 use super::time::{MINUTE, Timestamp};
 use super::{Ordinal, State, Undo};
 
-/// Who was not heard of for so long is none of "everyone".
+/// Milliseconds of silence after which an agent no longer belongs to "everyone".
 const LOST: i64 = 24 * 60 * MINUTE;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -24,7 +24,7 @@ const LOST: i64 = 24 * 60 * MINUTE;
 pub enum MessageKind {
     #[default]
     Inform,
-    /// An answer is wanted.
+    /// An answer is wanted
     Request,
     Reply,
 }
@@ -43,7 +43,7 @@ impl MessageKind {
 pub struct Message {
     pub id: MessageId,
     pub from: AgentId,
-    /// As it was addressed: an agent, `role:…`, `task:…`, `all` or `human`.
+    /// Address as given: an agent, `role:…`, `task:…`, `all` or `human`
     pub to: String,
     pub kind: MessageKind,
     pub text: String,
@@ -52,14 +52,14 @@ pub struct Message {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<TaskId>,
     pub sent_at: Timestamp,
-    /// Whom that was when it was sent.
+    /// Agents that the address stood for when the message was sent
     pub recipients: BTreeSet<AgentId>,
-    /// Those of them who have not acknowledged it.
+    /// Recipients that have not acknowledged it
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub unread_by: BTreeSet<AgentId>,
 }
 
-/// To whom a message is addressed. An agent's id that looks like another form stands for that form.
+/// The address of a message. An agent's id that looks like another form stands for that form.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Address {
     Agent(AgentId),
@@ -88,7 +88,7 @@ fn printable(to: &str) -> String {
     to.chars().filter(|c| !c.is_control() && *c != '`').take(limit::ID.max).collect()
 }
 
-/// Who gets a message, and who would if its inbox were not full.
+/// Who gets a message, and who would get it if its inbox were not full.
 #[derive(Debug, Default, PartialEq)]
 pub struct Recipients {
     pub reached: BTreeSet<AgentId>,
@@ -96,7 +96,7 @@ pub struct Recipients {
 }
 
 impl State {
-    /// In order of sending.
+    /// All messages, in order of sending.
     pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> + ExactSizeIterator {
         self.messages.values()
     }
@@ -105,7 +105,7 @@ impl State {
         self.messages.get(&self.mail.ordinal(id)?)
     }
 
-    /// Its place in the order of sending.
+    /// Position of the message in the order of sending.
     pub fn message_place(&self, id: &MessageId) -> Option<Ordinal> {
         self.mail.ordinal(id)
     }
@@ -114,20 +114,20 @@ impl State {
         self.mail.boxes.get(reader).map_or(0, |mailbox| mailbox.unread.len())
     }
 
-    /// What `reader` has not acknowledged, oldest first.
+    /// Messages that `reader` has not acknowledged, oldest first.
     pub fn unread(&self, reader: &AgentId) -> impl Iterator<Item = &Arc<Message>> {
         let ordinals = self.mail.boxes.get(reader).into_iter().flat_map(|mailbox| &mailbox.unread);
         ordinals.filter_map(|ordinal| self.messages.get(ordinal))
     }
 
-    /// What `reader` has acknowledged, newest first.
+    /// Messages that `reader` has acknowledged, newest first.
     pub fn read(&self, reader: &AgentId) -> impl Iterator<Item = &Arc<Message>> {
         let ordinals = self.mail.boxes.get(reader).into_iter().flat_map(|mailbox| mailbox.read.iter().rev());
         ordinals.filter_map(|ordinal| self.messages.get(ordinal))
     }
 
-    /// The inboxes that a message of `sender` goes to. One addressed inbox that is full is a refusal; among many, those
-    /// that are full are left out, so that nobody who never reads can keep others from being told.
+    /// The recipients of a message from `sender`. If it is addressed to one inbox and that is full, it is refused;
+    /// among many, full inboxes are left out, so that one who never reads cannot keep others from being told.
     pub fn recipients(&self, to: &Address, sender: &AgentId, now: Timestamp) -> Result<Recipients, Refusal> {
         let others = |wanted: &dyn Fn(&Agent) -> bool| -> Vec<AgentId> {
             let known = self.agents().filter(|agent| agent.id != *sender && agent.id.as_str() != HUMAN);
@@ -169,9 +169,9 @@ impl State {
         Refusal::InboxFull { unread: self.unread_count(&recipient), recipient }
     }
 
-    /// There is room for one more message, perhaps when some go: the oldest that everybody has read, beyond those that are
-    /// kept, a tenth of them at a time. On a full board all of those, and if there are none, the oldest that only agents
-    /// have not read who are lost.
+    /// Checks that there is room for one more message. Returns the event that retires the oldest messages read by all,
+    /// beyond those that are kept, a tenth of these at a time. On a full board all read ones go, or if there are none,
+    /// the oldest that only lost agents have not read.
     pub fn room_for_message(&self, now: Timestamp) -> Result<Option<Event>, Refusal> {
         let read = &self.mail.read_by_all;
         let room = limit::MESSAGES.check(self.messages.len() + 1);
@@ -189,7 +189,7 @@ impl State {
         Ok(Some(Event::MessagesRetired { messages: going.into_iter().map(|message| message.id.clone()).collect() }))
     }
 
-    /// How many everybody has read.
+    /// Number of messages that all their recipients have read.
     pub(super) fn read_by_all(&self) -> usize {
         self.mail.read_by_all.len()
     }
@@ -212,7 +212,7 @@ impl State {
         old
     }
 
-    /// Nothing happens to a message that is gone, or was not sent to `reader`.
+    /// Marks a message as read by `reader`; does nothing if it is gone or was not sent to `reader`.
     pub(super) fn mark_read(&mut self, reader: &AgentId, id: &MessageId) {
         let Some(ordinal) = self.mail.ordinal(id) else { return };
         let Some(message) = self.messages.get(&ordinal).filter(|one| one.unread_by.contains(reader)) else { return };
@@ -246,7 +246,7 @@ fn is_about(agent: &Agent, now: Timestamp) -> bool {
     agent.is_present() || now.since(agent.last_heartbeat) <= LOST
 }
 
-/// What follows from the messages: who has which.
+/// The inboxes, which follow from the messages.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Mail {
     boxes: HashMap<AgentId, Mailbox>,

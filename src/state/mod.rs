@@ -1,7 +1,7 @@
 //! The pure core: what the board knows, every rule and every limit. No I/O, no clock, no async.
 //!
-//! Operations decide on a `&State` and return events; [`State::record`] applies them. What `apply` needs stands in the
-//! event, so that replaying a journal gives the same state on every machine.
+//! Operations decide on a `&State` and return events; [`State::record`] applies them. An event holds all that `apply`
+//! needs, so that replaying a journal gives the same state on every machine.
 
 pub mod agent;
 mod apply;
@@ -64,7 +64,7 @@ use task::{Task, TaskStatus};
 use time::Timestamp;
 use workflow::{Checkpoint, Progress, Workflow};
 
-/// Place in the order of creation.
+/// Number of a thing in the order of creation.
 type Ordinal = u64;
 
 #[derive(Clone, Debug)]
@@ -89,16 +89,16 @@ pub struct State {
     holds: Holds,
     progress: Progress,
     next_ordinal: Ordinal,
-    /// The plan has not changed since this event.
+    /// The last event that changed the goal, the master plan or the imported plans.
     plan_seq: u64,
-    /// What `rollback` puts back, oldest first; empty after `settle`.
+    /// What `rollback` restores, oldest first; empty after `settle`.
     undo: Vec<Undo>,
-    /// Since `take_changed`; what can still be taken back is not in it.
+    /// What has changed since `take_changed`, without what can still be rolled back.
     changed: Changed,
 }
 
-/// The task that was picked or changed last: what comes next is mostly about it, and to find it by its id again costs a
-/// claim on a large board two cache misses. No more than a hint, so nothing depends on who sees it when.
+/// The task that was picked or changed last. What comes next is mostly about it, and finding it by its id again costs a
+/// claim on a large board two cache misses. Only a hint: nothing depends on who sees it when.
 #[derive(Debug, Default)]
 struct Recent(AtomicU64);
 
@@ -134,15 +134,15 @@ enum Undo {
     Workflow(WorkflowId, Option<Arc<Workflow>>),
     Checkpoint(CheckpointId, Option<Arc<Checkpoint>>),
     Remembered(String),
-    /// Everything but the undo list itself.
+    /// The whole state but the undo list itself.
     Whole(Box<State>),
 }
 
-/// How far `rollback` goes back.
+/// A point in the undo list to which `rollback` can return.
 #[derive(Clone, Copy, Debug)]
 pub struct Savepoint(usize);
 
-/// Who acts, when, and under which key: what an event's envelope says.
+/// Who acts, when, and under which idempotency key.
 #[derive(Clone, Debug)]
 pub struct Envelope {
     pub at: Timestamp,
@@ -222,7 +222,8 @@ impl State {
         state.next_ordinal = tasks.len() as Ordinal;
         state.ordinals = tasks.iter().map(|task| task.id.clone()).zip(1..).collect();
         state.tasks = (1..).zip(tasks).collect();
-        // All at once, because one by one costs more than everything else at the start of a process.
+        // Built all at once, because building it task by task costs more than everything else at the start of a
+        // process.
         state.index = Index::of(state.tasks.iter().map(|(ordinal, task)| (ordinal, &**task)));
         let available = state.tasks.iter().filter(|(_, task)| may_be_ready(task));
         let (parents, parts): (Vec<_>, Vec<_>) = available.partition(|(_, task)| state.is_parent(&task.id));
@@ -278,12 +279,12 @@ impl State {
         self.board.seq
     }
 
-    /// The event since which the goal, the master plan and what belongs to them are as they are, as far as is known.
+    /// Last event known to have changed the goal, the master plan or what belongs to them.
     pub fn plan_seq(&self) -> u64 {
         self.plan_seq
     }
 
-    /// In order of creation, runs among them.
+    /// Live tasks in order of creation, runs among them.
     pub fn tasks(&self) -> impl DoubleEndedIterator<Item = &Arc<Task>> {
         self.tasks.values()
     }
@@ -300,7 +301,7 @@ impl State {
         }
     }
 
-    /// Tasks after `id` in order of creation; from the start when `id` is not among them.
+    /// Live tasks created after `id`; all if `id` is not live.
     pub fn tasks_after(&self, id: Option<&TaskId>) -> impl Iterator<Item = &Arc<Task>> {
         let start = id.and_then(|id| self.ordinal_of(id)).map_or(0, |ordinal| ordinal + 1);
         self.tasks.starting_at(start).map(|(_, task)| task)
@@ -330,7 +331,7 @@ impl State {
         self.participants.get(id)
     }
 
-    /// Takes the idempotency key of an event that is in the state already.
+    /// Remembers the idempotency key of an event that is already in the state.
     pub fn remember(&mut self, recorded: &Recorded) {
         self.remembered.note(recorded, &self.board.undone);
     }
@@ -348,7 +349,7 @@ impl State {
         self.tasks.len()
     }
 
-    /// The dependency is done, be it live or retired.
+    /// True if the task is done, live or retired.
     pub fn is_done(&self, id: &TaskId) -> bool {
         self.status_of(id) == Some(TaskStatus::Done)
     }
@@ -357,7 +358,7 @@ impl State {
         self.task(id).map(|task| task.status).or_else(|| Some(self.retired.get(id)?.status))
     }
 
-    /// Appends `event` to the history and applies it.
+    /// Gives `event` the next `seq` and applies it.
     pub fn record(&mut self, event: Event, envelope: &Envelope) -> Result<Recorded, ApplyError> {
         let (before, last_activity) = match &event {
             Event::Imported { document, .. } => (document.board.seq, document.board.last_activity),
@@ -379,7 +380,7 @@ impl State {
         Savepoint(self.undo.len())
     }
 
-    /// Takes back everything since `savepoint`.
+    /// Undoes everything since `savepoint`.
     pub fn rollback(&mut self, savepoint: Savepoint) {
         while self.undo.len() > savepoint.0 {
             let Some(undo) = self.undo.pop() else { break };
@@ -405,11 +406,11 @@ impl State {
         }
     }
 
-    /// What was recorded is in the journal: nothing before this can be taken back.
+    /// Makes everything so far final, because it is in the journal: nothing before this can be rolled back.
     pub fn settle(&mut self) {
         let seq = self.board.seq;
         for undo in self.undo.drain(..) {
-            // Only what goes by a name of its own, or was taken for dead, may have been there before, and have been removed.
+            // Only what is keyed by an id that can be used again may have existed before and been removed.
             let anew = matches!(
                 undo,
                 Undo::Agent(_, None)
@@ -451,20 +452,20 @@ impl State {
         }
     }
 
-    /// What has changed since this was asked last, or since the state came from a document. Whatever is not settled is
-    /// not in it.
+    /// Takes what has changed since the last call, or since the state was made from a document. Changes that are not
+    /// settled are not included.
     pub fn take_changed(&mut self) -> Changed {
         std::mem::take(&mut self.changed)
     }
 
-    /// Delayed tasks whose time has come become ready. Derived, so no event.
+    /// Makes delayed tasks ready whose time has come. Readiness is derived, so there is no event.
     pub fn wake(&mut self, now: Timestamp) {
         for ordinal in self.index.due(now) {
             self.refresh(ordinal);
         }
     }
 
-    /// Puts `document` in the place of everything but the remembered keys.
+    /// Replaces everything but the remembered keys by `document`.
     fn replace_by(&mut self, document: Document) {
         let mut new = Self::from_document(document);
         new.remembered = self.remembered.clone();
@@ -485,7 +486,7 @@ impl State {
         self.undo.push(Undo::Task(ordinal, old));
     }
 
-    /// Every change of a task goes through here, so that the indexes follow. Answers the task as it was.
+    /// Replaces a task and returns the old one. Every change of a task goes through here, so that the indexes follow.
     fn swap_task(&mut self, ordinal: Ordinal, new: Option<Arc<Task>>) -> Option<Arc<Task>> {
         let old = match &new {
             Some(task) => self.tasks.insert(ordinal, Arc::clone(task)),
@@ -494,7 +495,7 @@ impl State {
         match (&old, &new) {
             (None, Some(new)) => drop(self.ordinals.insert(new.id.clone(), ordinal)),
             (Some(old), None) => drop(self.ordinals.remove(&old.id)),
-            // An ordinal is one task's for ever.
+            // An ordinal belongs to one task for ever.
             _ => {}
         }
         self.index.replace(ordinal, old.as_deref(), new.as_deref());
@@ -520,7 +521,7 @@ impl State {
         self.place(ordinal, task.as_deref(), task.as_deref());
     }
 
-    /// What the task is part of, and what is part of it, may have become ready by its change, or not ready any more.
+    /// Updates the readiness of the task's parents and parts, which its change may have affected.
     fn refresh_around(&mut self, old: Option<&Task>, new: Option<&Task>) {
         let parents = [old, new].map(|task| task.and_then(|task| task.parent.clone()));
         let moved = parents[0] != parents[1];
@@ -534,7 +535,7 @@ impl State {
         }
     }
 
-    /// Puts the task where the definition of ready says; `old` is the task as it was.
+    /// Moves the task to where the definition of ready puts it; `old` is the task before its change.
     fn place(&mut self, ordinal: Ordinal, old: Option<&Task>, new: Option<&Task>) {
         if let Some(old) = old.filter(|old| may_be_ready(old)) {
             self.index.note_open_parent(ordinal, false);
@@ -548,7 +549,7 @@ impl State {
         }
     }
 
-    /// Available, without parts, and every dependency done: ready, or only waiting for its time.
+    /// Available, without parts, and with every dependency done: ready, or waiting for `not_before` only.
     fn is_unblocked(&self, task: &Task) -> bool {
         may_be_ready(task) && !self.is_parent(&task.id) && self.waits_for(task).next().is_none()
     }
@@ -568,14 +569,14 @@ impl State {
         let old = Arc::clone(&self.board);
         edit(Arc::make_mut(&mut self.board));
         if !old.has_plan_of(&self.board) {
-            // The event's number comes to the board when the event is applied.
+            // The board's own `seq` still is that of the event before; it changes when the event is applied.
             self.plan_seq = old.seq + 1;
         }
         self.undo.push(Undo::Board(old));
     }
 }
 
-/// Of what it says itself.
+/// Judges by the task alone, without dependencies and parts.
 fn may_be_ready(task: &Task) -> bool {
     task.status == TaskStatus::Available && task.run.is_none()
 }

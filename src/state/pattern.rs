@@ -1,6 +1,6 @@
-//! Files as tasks and reservations name them: a path or a glob, relative to the worktree's root. A path stands for itself
-//! and for what lies below it; one that ends in `/` is a directory. In a glob `*` and `?` stop at `/`, `**` does not, and
-//! brackets stand for one of the characters in them and for themselves, too: in names like `[id]` they are meant so.
+//! Files as tasks and reservations name them: a path or a glob, relative to the worktree's root. A path stands for
+//! itself and everything below it; one that ends in `/` is a directory. In a glob `*` and `?` stop at `/` and `**` does
+//! not; brackets match one of the characters in them, but also themselves, because names like `[id]` mean them so.
 
 use std::sync::OnceLock;
 
@@ -8,13 +8,13 @@ use globset::{GlobBuilder, GlobSet};
 
 use super::refusal::Refusal;
 
-/// What makes a path a glob.
+/// Characters that make a path a glob.
 const SPECIAL: [char; 7] = ['*', '?', '[', ']', '{', '}', '\\'];
 
 #[derive(Clone, Debug)]
 pub struct Pattern {
     text: String,
-    /// Made when it is first needed; none when the text is a path, or no glob that can be read.
+    /// Built when first needed; `None` if the text is a path or an unreadable glob.
     glob: OnceLock<Option<GlobSet>>,
 }
 
@@ -25,13 +25,13 @@ impl PartialEq for Pattern {
 }
 
 impl Pattern {
-    /// `place` says where in the call it stands.
+    /// The pattern, refused if it is empty or leaves the project. `place` is its position in the call.
     pub fn checked(text: &str, place: impl FnOnce() -> String) -> Result<Self, Refusal> {
         let shown = || text.chars().filter(|c| !c.is_control() && *c != '`').take(200).collect();
         Self::new(text).ok_or_else(|| Refusal::OutsideProject { place: place(), given: shown() })
     }
 
-    /// None for what is empty or leaves the project.
+    /// The pattern; `None` if it is empty or leaves the project.
     pub fn new(text: &str) -> Option<Self> {
         let is_rooted = |part: &str| part.starts_with('/') || part.starts_with("~/");
         let alternatives = || text.split(['{', ',']);
@@ -53,13 +53,13 @@ impl Pattern {
         &self.text
     }
 
-    /// `path` is a file, also one with brackets in its name.
+    /// True if the pattern covers the file `path`, whose name may contain brackets.
     pub fn covers(&self, path: &str) -> bool {
         is_at_or_below(path, &self.text) || self.matches(path)
     }
 
-    /// Some file may be meant by both. Of two globs only the fixed beginnings and ends are compared, so that it may be
-    /// said of two that share no file, but never left unsaid of two that do.
+    /// True if a file may match both. Of two globs only the fixed beginnings and ends are compared, so two that share
+    /// no file may be said to overlap, but never the other way round.
     pub fn overlaps(&self, other: &Self) -> bool {
         if is_at_or_below(&self.text, &other.text) || is_at_or_below(&other.text, &self.text) {
             return true;
@@ -77,7 +77,7 @@ impl Pattern {
         }
     }
 
-    /// The directory that everything it means lies in or at, by which related ones are found.
+    /// Directory that contains everything the pattern matches, under which related patterns are found.
     pub fn key(&self) -> &str {
         if self.is_glob() { self.head().rsplit_once('/').map_or("", |(directory, _)| directory) } else { &self.text }
     }
@@ -86,7 +86,7 @@ impl Pattern {
         self.text.contains(SPECIAL)
     }
 
-    /// A path is meant, or the directory that everything meant lies in.
+    /// True if the pattern matches `path`, or matches only files below it.
     fn meets(&self, path: &str) -> bool {
         self.matches(path) || self.head().strip_prefix(path).is_some_and(|rest| rest.starts_with('/'))
     }
@@ -110,7 +110,7 @@ impl Pattern {
         self.text.split(SPECIAL).next().unwrap_or_default()
     }
 
-    /// `**/` may stand for nothing, so its slash is no part of the end.
+    /// Fixed end of the pattern. `**/` may match nothing, so its slash is not part of the end.
     fn tail(&self) -> &str {
         let tail = self.text.rsplit(SPECIAL).next().unwrap_or_default();
         tail.strip_prefix('/').unwrap_or(tail)
@@ -189,7 +189,7 @@ mod tests {
             let (one, other) = (pattern(one), pattern(other));
             for path in ["a", "b", "c", "a/b", "a/c", "b/b", "b/c", "a/b/c", "b/a/b"] {
                 let both = one.covers(path) && other.covers(path);
-                // A path alone does not say that it is a directory.
+                // A path alone does not show whether it is a directory.
                 let below = [&one, &other].iter().any(|one| !one.is_glob() && one.as_str() != path);
                 assert!(!both || below || one.overlaps(&other), "{one:?} {other:?} {path}");
             }

@@ -22,35 +22,35 @@ use super::task::{Context, DEFAULT_MAX_ATTEMPTS, DEFAULT_PRIORITY, Planned, Task
 pub struct Plan {
     pub sha256: String,
     pub title: Option<String>,
-    /// Each before its parts.
+    /// Items, each before its parts.
     pub items: Vec<Item>,
-    /// Headings and entries of lists that are text, because others are marked as items and they are not.
+    /// Headings and list entries that are text, because others are marked as items and they are not.
     pub skipped: Vec<Skipped>,
 }
 
-/// A heading that is no item, or an entry beside items.
+/// A heading or list entry that is not an item.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Skipped {
     pub line: usize,
     pub title: String,
-    /// The level that a heading would have as an item, from 1.
+    /// Level that a heading would have as an item, counted from 1.
     #[serde(skip)]
     pub level: Option<usize>,
 }
 
-/// One thing to do, as the plan has it; checked but for what it has to do with other items.
+/// One item of a plan, checked except for what concerns other items.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Item {
     pub line: usize,
-    /// Its place in `items`.
+    /// Index of the parent in `items`.
     pub parent: Option<usize>,
-    /// As it is written; else it follows from where the item stands.
+    /// Path as written; if omitted, it follows from the item's place.
     pub path: Option<String>,
     pub title: String,
     pub description: Option<String>,
     pub status: Stated,
     pub priority: Option<u8>,
-    /// Paths, titles, or ids of tasks.
+    /// Paths, titles or ids of the tasks that the item depends on.
     pub depends: Vec<String>,
     pub files: Vec<String>,
     pub hints: Option<String>,
@@ -73,12 +73,12 @@ pub struct Problem {
 }
 
 impl State {
-    /// `plan` is the current one, and nothing is left to do of it.
+    /// True if `plan` is the current one and importing it again would change nothing.
     pub fn has_plan(&self, plan: &Plan) -> bool {
         let Some(current) = self.current_plan().filter(|current| current.sha256 == plan.sha256) else { return false };
         let is_due = |task: &Arc<Task>| {
             let ticked = task.planned.as_ref().is_some_and(|planned| planned.ticked);
-            // Whoever has reset it since knew what the plan says.
+            // Whoever has reset the task since then knew what the plan says.
             let was_reset = task.reset_at.is_some_and(|at| at >= current.imported_at);
             ticked && !was_reset && task.status != TaskStatus::Done && !task.status.is_held()
         };
@@ -89,8 +89,8 @@ impl State {
         self.board().plans.last()
     }
 
-    /// The lines of headings that `plan` skips and that are items of the current one, from when nothing was marked, and
-    /// not called off since. Whatever has an item of its own in `plan` is that item.
+    /// Lines of skipped headings that are items of the current plan, imported when nothing was marked, and not called
+    /// off since. A title that is also an item of `plan` at that level means that item instead.
     pub fn still_items(&self, plan: &Plan) -> BTreeSet<usize> {
         if plan.skipped.is_empty() {
             return BTreeSet::new();
@@ -110,13 +110,13 @@ impl State {
         plan.skipped.iter().filter(is_known).map(|one| one.line).collect()
     }
 
-    /// The event that makes `plan` the current one, or what is wrong with it.
+    /// The event that makes `plan` the current one, or the problems with it.
     pub fn replan(&self, plan: &Plan, source: Option<String>, seed: u64) -> Result<Event, Vec<Problem>> {
         Delta::new(self, plan, seed)?.event(source)
     }
 }
 
-/// The tasks that stand in the current plan, each before its parts.
+/// Tasks of the current plan, each before its parts.
 pub fn planned<'a>(tasks: impl Iterator<Item = &'a Arc<Task>>) -> Vec<&'a Task> {
     let mut found: Vec<_> = tasks.map(AsRef::as_ref).filter(|task: &&Task| task.planned.is_some()).collect();
     found.sort_by_cached_key(|task| hierarchy::numbers(task.path.as_deref().unwrap_or_default()));
@@ -127,9 +127,9 @@ struct Delta<'a> {
     state: &'a State,
     plan: &'a Plan,
     parts: Vec<Vec<usize>>,
-    /// Of the title and of what is to be done.
+    /// Hashes of each item's title and content.
     hashes: Vec<(String, String)>,
-    /// Of each item the task that it was before.
+    /// The task that each item was before.
     before: Vec<Option<&'a Arc<Task>>>,
     ids: Vec<TaskId>,
     paths: Vec<String>,
@@ -171,7 +171,7 @@ impl<'a> Delta<'a> {
         self.problems.insert(Problem { line: self.plan.items[item].line, problem });
     }
 
-    /// Two items that could not be told apart in the next version.
+    /// Refuses two items that the next version could not tell apart.
     fn refuse_twins(&mut self) {
         let mut paths: HashMap<&str, usize> = HashMap::new();
         let mut titles: HashMap<(Option<usize>, String), usize> = HashMap::new();
@@ -190,8 +190,8 @@ impl<'a> Delta<'a> {
         }
     }
 
-    /// Finds the tasks of the version before, level by level: by path and title, by what is to be done, by path, by title;
-    /// and by path and title those that stood in an earlier version.
+    /// Finds the task that each item was before, level by level: by path and title (also among tasks that left the plan
+    /// earlier), by title and content, by path, by content, and by similar title.
     fn recognise(&mut self) {
         let mut old: BTreeMap<usize, Vec<&'a Arc<Task>>> = BTreeMap::new();
         let mut gone: BTreeMap<usize, Vec<&'a Arc<Task>>> = BTreeMap::new();
@@ -204,7 +204,7 @@ impl<'a> Delta<'a> {
             let new: Vec<usize> = (0..levels.len()).filter(|item| levels[*item] == level).collect();
             let mut left = old.remove(&level).unwrap_or_default();
             self.pair(&new, &mut left, Self::is_same);
-            // What somebody may be at and has only moved is no other that had left.
+            // An unfinished task that has only moved is preferred to one that left the plan earlier.
             self.pair(&new, &mut left, |delta, item, task| {
                 task.status.is_unfinished() && delta.has_same_text(item, task)
             });
@@ -223,9 +223,9 @@ impl<'a> Delta<'a> {
         std::iter::successors(Some(item), above).count()
     }
 
-    /// Pairs those that have exactly one partner.
+    /// Pairs the items and tasks that fit exactly one partner.
     fn pair(&mut self, new: &[usize], left: &mut Vec<&'a Arc<Task>>, fits: fn(&Self, usize, &Task) -> bool) {
-        // By what decides in every step, so that not everything is compared with everything.
+        // Tasks by each key that a step decides on, so that not every item is compared with every task.
         let mut near: HashMap<&str, Vec<&'a Arc<Task>>> = HashMap::new();
         for task in left.iter() {
             let planned = origin(task);
@@ -263,7 +263,7 @@ impl<'a> Delta<'a> {
         left.retain(|task| !taken.contains(&task.id));
     }
 
-    /// Of what is left beside each other, the titles that share most of their words.
+    /// Pairs what is left under the same parent, if the titles share most of their words.
     fn pair_alike(&mut self, new: &[usize], left: &mut Vec<&'a Arc<Task>>) {
         let mut alike: Vec<(u32, usize, usize)> = Vec::new();
         let open: Vec<usize> = new.iter().copied().filter(|item| self.before[*item].is_none()).collect();
@@ -296,7 +296,7 @@ impl<'a> Delta<'a> {
         });
     }
 
-    /// The task is a part of what the item is a part of, or was when it left the plan.
+    /// True if the task has the item's parent, or had it when it left the plan.
     fn is_beside(&self, item: usize, task: &Task) -> bool {
         let parent = self.plan.items[item].parent.map(|parent| self.before[parent]);
         let above = task.path.as_deref().and_then(hierarchy::parent_path);
@@ -312,7 +312,7 @@ impl<'a> Delta<'a> {
     fn is_same(&self, item: usize, task: &Task) -> bool {
         match &self.plan.items[item].path {
             Some(path) => task.path.as_ref() == Some(path) && self.same_title(item, task),
-            // Another may stand beside it that has the one's new title.
+            // Only the plan's title counts: a task beside it may have the title that this one was given on the board.
             None => self.is_beside(item, task) && self.had_title(item, task),
         }
     }
@@ -331,17 +331,17 @@ impl<'a> Delta<'a> {
         one.description.is_some() && self.same_content(item, task) && self.is_beside(item, task)
     }
 
-    /// In the plan, whatever it is called on the board.
+    /// True if the plan last gave the task this title, whatever it is called on the board.
     fn had_title(&self, item: usize, task: &Task) -> bool {
         origin(task).is_some_and(|planned| planned.title == self.hashes[item].0)
     }
 
-    /// The item says of the task what the plan said before, or what was made of that on the board since: neither is news.
+    /// True if the item has the title that the plan gave before, or the one given on the board since: neither is news.
     fn same_title(&self, item: usize, task: &Task) -> bool {
         self.had_title(item, task) || one_line(task.headline()) == self.plan.items[item].title
     }
 
-    /// See `same_title`.
+    /// The same for the content.
     fn same_content(&self, item: usize, task: &Task) -> bool {
         self.had_content(item, task) || says(task, &self.plan.items[item])
     }
@@ -369,7 +369,7 @@ impl<'a> Delta<'a> {
         }
     }
 
-    /// Items without a path of their own keep the number that they had, or get one that nobody had.
+    /// Sets every item's path. Items without one of their own keep the number they had, or get one that nobody had.
     fn place(&mut self) {
         let plan = self.plan;
         let mut next: HashMap<Option<usize>, BTreeSet<u32>> = HashMap::new();
@@ -420,7 +420,7 @@ impl<'a> Delta<'a> {
             let mut found = Vec::new();
             for given in &item.depends {
                 let of_plan = by_path.get(given.as_str()).map(|item| vec![*item]);
-                // A long text has become a shorter title.
+                // A long text may have become a shorter title.
                 let titles = [folded(given), folded(&shortened(&one_line(given), limit::TITLE.max))];
                 let titled = || titles.iter().find_map(|title| by_title.get(title)).cloned();
                 let of_plan = of_plan.or_else(titled).unwrap_or_default();
@@ -523,7 +523,7 @@ impl<'a> Delta<'a> {
             path: Some(self.paths[number].clone()),
             parent,
             planned: Some(planned),
-            // Of one with parts, theirs decides.
+            // The status of a parent follows from its parts.
             status: status.filter(|_| self.parts[number].is_empty()),
             demands: Demands::default(),
             tags: item.tags.clone(),
@@ -535,7 +535,7 @@ impl<'a> Delta<'a> {
         }
     }
 
-    /// None when the plan says nothing new of the task.
+    /// The change to a task; `None` if the plan says nothing new about it.
     fn changed(
         &self,
         number: usize,
@@ -573,7 +573,7 @@ impl<'a> Delta<'a> {
         let moved = task.path.as_ref() != Some(&path) || task.parent != parent;
         let renumbered =
             if returns { task.path.as_ref() != Some(&path) } else { is_renumbered(task, parent.as_ref(), Some(&path)) };
-        // What had parts before follows from those, which are told.
+        // A parent's status follows from its parts, which are reported themselves.
         let by_parts = !self.parts[number].is_empty() && self.state.is_parent(&task.id);
         let reopened = !task.status.is_unfinished() && !by_parts && self.stays_open(number);
         let news = match () {
@@ -610,14 +610,14 @@ impl<'a> Delta<'a> {
         match task.status {
             TaskStatus::Done if stated_done || !rewritten => None,
             status if stated_done && !status.is_held() => Some(TaskStatus::Done),
-            // It was done before it had the parts that are gone again.
+            // The task was done before it got the parts that are gone again.
             TaskStatus::Available if had_parts && was_done && !rewritten => Some(TaskStatus::Done),
             _ if is_over && (rewritten || had_parts || task.planned.is_none()) => Some(TaskStatus::Available),
             _ => None,
         }
     }
 
-    /// Something of it is to be done when the plan is the current one.
+    /// True if something of the item is still to be done once the plan is the current one.
     fn stays_open(&self, number: usize) -> bool {
         match self.before[number] {
             _ if !self.parts[number].is_empty() => self.parts[number].iter().any(|part| self.stays_open(*part)),
@@ -639,7 +639,7 @@ impl<'a> Delta<'a> {
         }
         let Err(Refusal::DependencyCycle { mut cycle }) = self.state.check_wired(nodes) else { return };
         let number_of = |id: &TaskId| ids.iter().position(|one| one == id);
-        // Told from its first line on, whatever ids were made up.
+        // Begins the cycle at its first line, so that the message does not depend on made-up ids.
         cycle.pop();
         let first = cycle.iter().filter_map(number_of).min().unwrap_or_default();
         let start = cycle.iter().position(|id| *id == ids[first]).unwrap_or_default();
@@ -657,14 +657,14 @@ impl<'a> Delta<'a> {
     }
 }
 
-/// What the plan said of the task when it had it last.
+/// What the plan said about the task when it last had it.
 fn origin(task: &Task) -> Option<&Planned> {
     task.planned.as_deref().or(task.left_plan.as_deref())
 }
 
-/// Pairs of titles whose words are compared.
+/// Most pairs of titles whose words are compared.
 const COMPARED: usize = 50_000;
-/// Percent of words shared from which on a title is taken for a new wording of another.
+/// Percent of shared words from which a title counts as a rewording of another.
 const ALIKE: u32 = 50;
 
 fn likeness(one: &str, other: &str) -> u32 {
@@ -680,12 +680,12 @@ fn context(item: &Item) -> Context {
     Context { files: item.files.clone(), hints: item.hints.clone(), ..Context::default() }
 }
 
-/// With single spaces and no line ends.
+/// The text with single spaces and no line ends.
 pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// At most so many bytes.
+/// The text, cut to at most `bytes` bytes.
 pub fn shortened(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();
@@ -698,7 +698,7 @@ fn folded(text: &str) -> String {
     text.split_whitespace().map(str::to_lowercase).collect::<Vec<_>>().join(" ")
 }
 
-/// Short enough for a message.
+/// The text, short enough for a message.
 fn shown(text: &str) -> String {
     match text.char_indices().nth(60) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -707,7 +707,7 @@ fn shown(text: &str) -> String {
 }
 
 impl Planned {
-    /// What `new` is beside this, for what is to be done and how it is called.
+    /// The change from this to `new`, if any, in what is to be done or what it is called.
     pub fn change(&self, new: &Self, renumbered: bool) -> Option<PlanChange> {
         match () {
             () if self.content != new.content => Some(PlanChange::Modified),
@@ -718,7 +718,7 @@ impl Planned {
     }
 }
 
-/// It has another place below its parent, or another parent; not merely a parent with another number.
+/// True if the task has another parent, or another place below it. A new number of the parent does not count.
 pub fn is_renumbered(before: &Task, parent: Option<&TaskId>, path: Option<&str>) -> bool {
     before.parent.as_ref() != parent || last_part(before.path.as_deref()) != last_part(path)
 }
@@ -728,7 +728,7 @@ fn last_part(path: Option<&str>) -> &str {
     path.rsplit_once('.').map_or(path, |(_, last)| last)
 }
 
-/// The task is now as the item has it, for what is to be done.
+/// True if the task's content on the board equals the item's.
 fn says(task: &Task, item: &Item) -> bool {
     let none = Context::default();
     let Context { files, hints, .. } = task.context.as_deref().unwrap_or(&none);
@@ -741,13 +741,13 @@ fn settings_hash(priority: u8, dependencies: &[TaskId], tags: &[String]) -> Stri
     hash(&(priority, dependencies, tags))
 }
 
-/// Hints with other spaces and line ends are the same: Markdown has them in one line.
+/// Hash of what is to be done. Spaces and line ends in hints do not count, because Markdown has hints on one line.
 fn content_hash(item: &Item) -> String {
     let hints = item.hints.as_deref().map(one_line);
     hash(&(&item.description, &item.files, hints))
 }
 
-/// As boards have it of plans that were imported when every space counted.
+/// The hash that boards have of plans imported when every space counted.
 fn older_content_hash(item: &Item) -> String {
     hash(&(&item.description, &item.files, &item.hints))
 }

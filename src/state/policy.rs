@@ -1,4 +1,4 @@
-//! What an owner may set in `config.toml`. `apply` never reads it: what follows from it stands in the events.
+//! What the owner may set in `config.toml`. `apply` never reads it; what follows from it is recorded in the events.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -9,31 +9,31 @@ use super::time::{DAY, MINUTE, SECOND};
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Policy {
-    /// How long a claim lasts without a call, for an agent without a living process.
+    /// Minutes that a claim lasts without a call, for an agent without a living process.
     #[serde(deserialize_with = "at_least_one")]
     pub lease_minutes: u32,
-    /// How long a claim lasts without a call while the agent's process lives.
+    /// Minutes that a claim lasts without a call while the agent's process lives.
     #[serde(deserialize_with = "at_least_one")]
     pub silent_minutes: u32,
-    /// How long an agent whose process has died may take to come back.
+    /// Seconds in which an agent whose process died may come back.
     pub grace_seconds: u32,
-    /// First pause before a failed task is tried again; it doubles with every attempt.
+    /// Seconds before a failed task is first tried again; doubled with every attempt.
     pub retry_seconds: u32,
-    /// The longest such pause.
+    /// Most seconds of such a pause.
     pub retry_cap_seconds: u32,
     /// Finished tasks kept in the live state; older ones retire to the journal.
     pub keep_finished: u32,
-    /// The newest snapshots that are kept, whatever their age.
+    /// Newest snapshots that are kept, whatever their age.
     pub max_checkpoints: u32,
-    /// How long every snapshot is kept.
+    /// Days for which every snapshot is kept.
     pub checkpoint_days: u32,
-    /// The newest checkpoints that are kept of each workflow.
+    /// Newest checkpoints that are kept of each workflow.
     pub max_checkpoints_per_workflow: u32,
-    /// How long they are kept; the newest of a workflow stays.
+    /// Days for which checkpoints are kept; the newest of a workflow always stays.
     pub workflow_checkpoint_days: u32,
 }
 
-/// With 0 a living agent's task would be the next caller's at once, and whoever writes it may mean the contrary.
+/// Refuses 0: a living agent's task would go to the next caller at once, and whoever writes 0 may mean the contrary.
 fn at_least_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     match u32::deserialize(deserializer)? {
         0 => Err(D::Error::custom("0 would end every claim at once; the smallest value is 1, and a year has 525600")),

@@ -1,4 +1,5 @@
-//! Why the board says no. Every message names the thing and the way out; the codes of the wire are the variants' names.
+//! Why the board refuses a call. Every message names the thing and the way out; the codes on the wire are the variants'
+//! names.
 
 use serde::{Serialize, Serializer};
 use thiserror::Error;
@@ -99,7 +100,7 @@ pub enum Refusal {
         status: TaskStatus,
         #[serde(skip_serializing_if = "Option::is_none")]
         holder: Option<AgentId>,
-        /// What became of the result, if there was one.
+        /// Whether the result was kept, if there was one.
         #[serde(skip_serializing_if = "Option::is_none")]
         kept: Option<bool>,
         next: &'static str,
@@ -142,7 +143,7 @@ pub enum Refusal {
     SnapshotDamaged {
         snapshot: SnapshotName,
         detail: String,
-        /// The newest sound one.
+        /// The newest sound snapshot.
         #[serde(skip_serializing_if = "Option::is_none")]
         sound: Option<SnapshotName>,
     },
@@ -256,7 +257,7 @@ pub enum Refusal {
     #[error("{} operations were refused, so nothing of the batch was done: {}", errors.len() + more, errors_text(errors, *more))]
     BatchItems {
         errors: Vec<BatchError>,
-        /// How many more there are
+        /// Number of further errors.
         more: usize,
     },
     #[error("operation {index} ({name}) was refused, so nothing of the batch was done: {refusal}")]
@@ -295,7 +296,7 @@ pub struct BatchError {
     pub index: usize,
     pub name: String,
     pub refusal: Box<Refusal>,
-    /// As text.
+    /// The refusal as text.
     pub message: String,
 }
 
@@ -311,7 +312,7 @@ fn problems_text(problems: &[Problem]) -> String {
 }
 
 impl Refusal {
-    /// The same of a result that was not even kept.
+    /// The refusal of a result that was not even kept.
     pub fn without_keeping(self) -> Self {
         match self {
             Self::AttemptOver { task, given, current, status, holder, kept: Some(true), .. } => {
@@ -352,7 +353,7 @@ fn where_else(task: &TaskId) -> String {
     }
 }
 
-/// Without words of others: what a task or reason says is in the field.
+/// The hold in words, without the texts of others: what a task or reason says is in the field.
 fn held_text(hold: &Hold) -> String {
     let task = hold.task.as_ref().map(|task| format!(" for task `{task}`")).unwrap_or_default();
     format!("`{}` is held by `{}`{task} until {}", hold.files, hold.agent, hold.until)
@@ -367,7 +368,7 @@ fn cycle_text(cycle: &[TaskId]) -> String {
     names.join(" -> ")
 }
 
-/// At most five, so that the message stays readable.
+/// Names at most five tasks, so that the message stays readable.
 fn tasks_text(tasks: &[TaskId]) -> String {
     let named: Vec<_> = tasks.iter().take(5).map(|task| format!("`{task}`")).collect();
     let more = tasks.len().saturating_sub(5);
@@ -401,7 +402,7 @@ fn kept_text(kept: Option<bool>) -> &'static str {
     }
 }
 
-/// The role that may more.
+/// The next role with more rights.
 fn above(role: Role) -> &'static str {
     match role {
         Role::Observer => "worker",

@@ -1,4 +1,5 @@
-//! The newest idempotency keys and what their calls created. Not part of the document: the journal has them as a column.
+//! The newest idempotency keys and what their calls created. Not part of the document: the journal has the keys as a
+//! column.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -11,7 +12,7 @@ use super::limit::KEYS_REMEMBERED;
 
 #[derive(Clone, Debug, Default)]
 pub struct Calls {
-    /// Of each key its calls, oldest first: more than one when a restore has undone those before.
+    /// Calls of each key, oldest first; more than one only if a restore has undone the earlier ones.
     by_key: HashMap<String, Vec<Remembered>>,
     order: VecDeque<String>,
 }
@@ -19,7 +20,7 @@ pub struct Calls {
 /// A call that was made with an idempotency key.
 #[derive(Clone, Debug)]
 pub struct Remembered {
-    /// Its first event.
+    /// Seq of the call's first event.
     seq: u64,
     pub params: String,
     pub created: Vec<Created>,
@@ -28,20 +29,20 @@ pub struct Remembered {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Created {
     Tasks(Vec<TaskId>),
-    /// No new thing, but a task that has changed.
+    /// A task that was changed; nothing was created.
     Changed(TaskId),
     Discovery(DiscoveryId),
     Run(TaskId),
     Message(MessageId),
     Plan(Box<Event>),
-    /// No new thing, but how many begin anew.
+    /// Number of tasks that were reset; nothing was created.
     Reset(usize),
-    /// Its number, if the call saved one.
+    /// Number of the checkpoint, if the call saved one.
     Checkpoint(Option<u64>),
 }
 
 impl Created {
-    /// What the event brought into the world.
+    /// What the event created or changed, for the reply to a repeated call.
     pub fn by(event: &Event) -> Option<Self> {
         match event {
             Event::TasksCreated { tasks } => Some(Self::Tasks(tasks.iter().map(|task| task.id.clone()).collect())),
@@ -64,7 +65,7 @@ impl Created {
         }
     }
 
-    /// The ids, by what they are ids of.
+    /// The ids under the names of what they are ids of.
     pub fn told(&self) -> Map<String, Value> {
         let (name, id) = match self {
             Self::Tasks(tasks) => ("created", json!(tasks)),
@@ -84,12 +85,12 @@ impl Created {
 }
 
 impl Calls {
-    /// The call that stands in the state after event `seq`.
+    /// The call with this key whose effect is in the state after event `seq`.
     pub fn get(&self, key: &str, seq: u64, undone: &[Undone]) -> Option<&Remembered> {
         self.by_key.get(key)?.iter().find(|call| call.stands(seq, undone))
     }
 
-    /// Answers whether the call is new. The events of one batch share a key.
+    /// Notes an event's key and returns whether the call is new. The events of one batch share a key.
     pub fn note(&mut self, recorded: &Recorded, undone: &[Undone]) -> bool {
         let Some(Idempotency { key, params }) = &recorded.idempotency else { return false };
         let created = Created::by(&recorded.event);
@@ -108,7 +109,7 @@ impl Calls {
         true
     }
 
-    /// Of the calls with this key, the newest.
+    /// Forgets the newest call with this key.
     pub fn forget(&mut self, key: &str) {
         self.take(key, |calls| drop(calls.pop()));
         if let Some(place) = self.order.iter().rposition(|known| known == key) {
@@ -127,19 +128,20 @@ impl Calls {
 }
 
 impl Remembered {
-    /// Whether its effect is in the state after event `seq`: no restore has undone it, or a later one has brought it back.
+    /// True if the call's effect is in the state after event `seq`: no restore has undone it, or a later one brought it
+    /// back.
     fn stands(&self, seq: u64, undone: &[Undone]) -> bool {
         self.outlasts_restores() || is_part_of(self.seq, seq, undone)
     }
 
-    /// All that it did is what a restore leaves: messages, and what a workflow has spent.
+    /// True if all of the call's effects survive a restore: messages, and what a workflow has spent.
     fn outlasts_restores(&self) -> bool {
         let stays = |created: &Created| matches!(created, Created::Message(_) | Created::Checkpoint(None));
         !self.created.is_empty() && self.created.iter().all(stays)
     }
 }
 
-/// Whether what event `seq` did is in the state after the later event `head`.
+/// Whether the effect of event `seq` is in the state after the later event `head`.
 fn is_part_of(seq: u64, mut head: u64, undone: &[Undone]) -> bool {
     for restore in undone.iter().rev() {
         if seq <= restore.until && restore.until < head {

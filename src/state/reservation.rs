@@ -1,5 +1,5 @@
-//! Who holds which files. The files of a task belong to its claim, from the claim to the end of the lease, without any
-//! bookkeeping of their own; reservations are for more, until a time or the end of a lease.
+//! Who holds which files. A task's files belong to its claim until the lease ends, without any bookkeeping of their
+//! own. Reservations are for further files, until a time or the end of a lease.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
@@ -19,14 +19,14 @@ use super::{Ordinal, State, Undo};
 pub struct Reservation {
     pub id: ReservationId,
     pub agent: AgentId,
-    /// Paths and globs, relative to the worktree's root.
+    /// Paths and globs, relative to the worktree's root
     pub files: Vec<String>,
-    /// Others may share them, but nobody may have them alone.
+    /// True if others may share the files; nobody may then have them alone
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// It ends with this task's lease.
+    /// Task whose lease ends the reservation
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,10 +36,10 @@ pub struct Reservation {
     pub created_at: Timestamp,
 }
 
-/// Somebody's hold of files.
+/// A hold of files by an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Hold {
-    /// As the holder named them.
+    /// Path or glob as the holder named it
     pub files: String,
     pub agent: AgentId,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,7 +53,7 @@ pub struct Hold {
     pub worktree: Option<String>,
 }
 
-/// How many comparisons of patterns one call may cost.
+/// Comparisons of patterns that one call may still make.
 #[derive(Debug)]
 pub struct Effort(usize);
 
@@ -81,7 +81,7 @@ impl Default for Effort {
 }
 
 impl State {
-    /// In order of making; one that is renewed keeps its place.
+    /// Reservations in order of creation; a renewed one keeps its place.
     pub fn reservations(&self) -> impl DoubleEndedIterator<Item = &Arc<Reservation>> + ExactSizeIterator {
         self.reservations.values()
     }
@@ -90,13 +90,13 @@ impl State {
         self.reservations.get(self.holds.reservations.get(id)?)
     }
 
-    /// Nobody holds any file.
+    /// True if nobody holds any file.
     pub fn all_files_are_free(&self) -> bool {
         self.holds.patterns.is_empty()
     }
 
-    /// What others than `agent` hold of `files`, at most `most` of it; one hold of each holder and claim. When the effort
-    /// is spent, what was found so far.
+    /// At most `most` holds of `files` by others than `agent`, one for each holder and claim. When the effort is spent,
+    /// those found so far.
     pub fn overlaps(
         &self,
         files: &[String],
@@ -121,7 +121,7 @@ impl State {
         found.into_values().collect()
     }
 
-    /// Who holds the file at `path` at `now`.
+    /// Holds of the file at `path` at time `now`.
     pub fn holds_of(&self, path: &str, now: Timestamp) -> Vec<Hold> {
         let related = self.holds.related(path).filter(|(_, pattern)| pattern.covers(path));
         let holders: BTreeMap<_, _> = related.collect();
@@ -161,7 +161,7 @@ impl State {
         }
     }
 
-    /// Reservations whose time is over.
+    /// The event that ends reservations whose time is over.
     pub(super) fn expired_reservations(&self, now: Timestamp) -> Option<Event> {
         let over = self.holds.ends.range(..=(now, Ordinal::MAX));
         let reservations: Vec<_> =
@@ -169,21 +169,21 @@ impl State {
         (!reservations.is_empty()).then_some(Event::FilesReleased { reservations, expired: true })
     }
 
-    /// Under the id that it has already, when it is only renewed.
+    /// Adds a reservation, or renews the one with the same id.
     pub(super) fn reserve(&mut self, reservation: Reservation) {
         let known = self.holds.reservations.get(&reservation.id).copied();
         let ordinal = known.unwrap_or_else(|| self.take_ordinal());
         self.put_reservation(ordinal, Some(Arc::new(reservation)));
     }
 
-    /// Those that have ended by themselves are no mistake.
+    /// Removes a reservation; one that has already ended is no error.
     pub(super) fn unreserve(&mut self, id: &ReservationId) {
         if let Some(ordinal) = self.holds.reservations.get(id).copied() {
             self.put_reservation(ordinal, None);
         }
     }
 
-    /// The lease of `task` has ended.
+    /// Removes the reservations that end with the lease of `task`.
     pub(super) fn unreserve_all_of(&mut self, task: &TaskId) {
         for ordinal in self.holds.bound.get(task).cloned().unwrap_or_default() {
             self.put_reservation(ordinal, None);
@@ -246,10 +246,10 @@ enum Holder {
     Reservation(Ordinal),
 }
 
-/// What follows from the held tasks and the reservations.
+/// Patterns and ends, which follow from held tasks and reservations.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Holds {
-    /// By [`Pattern::key`].
+    /// Patterns by [`Pattern::key`].
     patterns: BTreeMap<String, BTreeMap<(Holder, usize), Pattern>>,
     reservations: HashMap<ReservationId, Ordinal>,
     ends: BTreeSet<(Timestamp, Ordinal)>,
@@ -259,7 +259,7 @@ pub(super) struct Holds {
 impl Holds {
     pub(super) fn replace_task(&mut self, ordinal: Ordinal, old: Option<&Task>, new: Option<&Task>) {
         let (old, new) = (files_of(old), files_of(new));
-        // A renewed lease changes nothing here, and patterns are dear.
+        // A renewed lease changes nothing here, and patterns are expensive.
         if old != new {
             self.drop_patterns(Holder::Task(ordinal), old);
             self.add_patterns(Holder::Task(ordinal), new);
@@ -313,7 +313,7 @@ impl Holds {
         }
     }
 
-    /// Those that may share a file with one of that key: at it, above it and below it.
+    /// Patterns that may share a file with one of this key: at it, above it and below it.
     fn related<'a>(&'a self, key: &'a str) -> impl Iterator<Item = (Holder, &'a Pattern)> + 'a {
         let ends = key.match_indices('/').map(|(end, _)| end).chain([key.len()]);
         let above = std::iter::once("").filter(|_| !key.is_empty()).chain(ends.map(|end| &key[..end]));
@@ -321,14 +321,14 @@ impl Holds {
         let from = self.patterns.range::<str, _>((Bound::Excluded(key), Bound::Unbounded));
         let is_below =
             move |other: &str| key.is_empty() || other.strip_prefix(key).is_some_and(|rest| rest.starts_with('/'));
-        // Between `a` and `a/b` stand `a-b` and the like.
+        // In the order of keys, `a-b` and the like lie between `a` and `a/b`.
         let below = from.take_while(move |(other, _)| other.starts_with(key)).filter(move |(other, _)| is_below(other));
         let all = above.chain(below.map(|(_, patterns)| patterns)).flatten();
         all.map(|((holder, _), pattern)| (*holder, pattern))
     }
 }
 
-/// Held while the task is.
+/// Files of a task that is held; none otherwise.
 fn files_of(task: Option<&Task>) -> &[String] {
     let held = task.filter(|task| task.open_attempt().is_some());
     held.and_then(|task| task.context.as_ref()).map_or(&[], |context| &context.files)

@@ -1,5 +1,5 @@
-//! Going back to an earlier state, without giving back what must never come back: an ended lease, a spent attempt
-//! number, a dead process, a role that was taken away.
+//! Going back to an earlier state without giving back what must never come back: an ended lease, a used attempt number,
+//! a dead process, a revoked role.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use super::time::{SECOND, Timestamp};
 use super::workflow::Workflow;
 
 impl State {
-    /// `target` as it can stand after this state. Of the present stay: who the board is and where its history is; the
-    /// living processes; the messages; the workflows with what they have spent; the reservations of no
-    /// task; the agents with what they are, while what they have done is as it was then. Every open attempt
-    /// of `target` ends as released, uncounted, and its task is available. The next attempt of a task is numbered above
-    /// every one that it ever had here, also when the task was gone in between.
+    /// `target` as it can follow this state. Kept from the present are: the board's identity and place in history; the
+    /// living processes; the messages; the workflows with what they have spent; reservations without a task; and the
+    /// agents, while their counters are those of `target`. Every open attempt of `target` ends as released, uncounted,
+    /// and its task is available. A task's next attempt gets a number above every one that it ever had here, even if
+    /// the task was gone in between.
     pub fn restored(&self, target: &Document, at: Timestamp) -> Document {
         let mut document = target.clone();
         let mut spent = self.spent_attempts();
@@ -36,7 +36,7 @@ impl State {
         document.agents = self.agents_with(&target.agents);
         // What was said since is not unsaid, and what was read stays read.
         document.messages = self.messages().map(|one| (**one).clone()).collect();
-        // Those of claims end with them.
+        // Reservations of a claim end with it.
         let kept = self.reservations().filter(|one| one.task.is_none());
         document.reservations = kept.map(|one| (**one).clone()).collect();
         self.keep_spent(&mut document);
@@ -52,7 +52,7 @@ impl State {
         document
     }
 
-    /// With what goes when `target` takes this state's place.
+    /// The event ranges undone, including what goes when `target` replaces this state.
     fn undone_by(&self, target: &Document) -> Vec<Undone> {
         let present = self.board();
         let is_ours = target.board.board_id == present.board_id;
@@ -61,8 +61,8 @@ impl State {
         present.undone.iter().copied().skip(surplus).chain([newest]).collect()
     }
 
-    /// Budgets, and what was spent of them, are those of the present, and numbers go on above every one that was used. The
-    /// checkpoints are those of then.
+    /// Keeps budgets and what was spent as they are now, and counts checkpoints on above every number used. The
+    /// checkpoints themselves are those of `target`.
     fn keep_spent(&self, document: &mut Document) {
         for workflow in self.workflows() {
             let then = document.workflows.remove(&workflow.id);
@@ -81,7 +81,7 @@ impl State {
         }
     }
 
-    /// The highest attempt of every task that had one.
+    /// The highest attempt number of every task that had an attempt.
     fn spent_attempts(&self) -> BTreeMap<TaskId, u32> {
         let mut spent = BTreeMap::clone(&self.board().spent_attempts);
         let live = self.tasks().map(|task| (&task.id, task.attempt));

@@ -31,29 +31,29 @@ pub struct Run {
     #[serde(rename = "type")]
     pub kind: RunKind,
     pub execution_mode: ExecutionMode,
-    /// Which agent the runner is to start, in its own words.
+    /// Name of the agent that the runner starts, as the runner knows it
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_name: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project_dir: Option<String>,
-    /// None is the person whose board it is, or the board itself.
+    /// Agent that created the run; null if it was the board's owner or the board itself
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_by: Option<AgentId>,
-    /// How long it waits for a runner that fits.
+    /// Seconds that the run waits for a fitting runner
     pub no_match_seconds: u32,
-    /// Until then, as long as it is pending.
+    /// When the wait for a runner ends, while the run is pending
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_match_until: Option<Timestamp>,
-    /// Nobody asked for it but the results of child runs.
+    /// True if the board created the run to deliver results of child runs
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub callback: bool,
-    /// What child runs of the session came to since its run before, oldest first.
+    /// Results of child runs since the session's run before, oldest first
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<ChildResult>,
 }
 
 impl Run {
-    /// As an event creates it.
+    /// The run as a new task, for the event that creates it.
     pub fn asked(self, id: TaskId, prompt: String, demands: Demands) -> NewTask {
         NewTask {
             id,
@@ -93,14 +93,14 @@ impl RunKind {
     }
 }
 
-/// How whoever created the run hears of its end.
+/// How the creator of a run learns of its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecutionMode {
-    /// It waits in get_run.
+    /// The creator waits in get_run.
     #[default]
     Sync,
-    /// It asks now and then.
+    /// The creator polls get_run.
     AsyncPoll,
     /// The parent session is resumed with the result.
     AsyncCallback,
@@ -116,7 +116,7 @@ impl ExecutionMode {
     }
 }
 
-/// Follows from the task's status; never stored.
+/// Status of a run. Derived from the task's status; never stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
@@ -140,7 +140,7 @@ impl RunStatus {
         }
     }
 
-    /// As far as the task's status says it.
+    /// The run's status as far as the task's status tells it.
     pub fn of_status(status: TaskStatus) -> Self {
         match status {
             TaskStatus::Available => Self::Pending,
@@ -175,7 +175,7 @@ impl fmt::Display for RunStatus {
     }
 }
 
-/// What a run came to, for the session that asked for it.
+/// Result of a run, for the session that asked for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChildResult {
     pub run_id: TaskId,
@@ -183,23 +183,23 @@ pub struct ChildResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_name: Option<String>,
     pub status: RunStatus,
-    /// Its beginning, if it is long: get_run has the whole.
+    /// Output, cut if it is long: get_run has the whole
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
-    /// Something was left out: get_run has the whole.
+    /// True if something was left out: get_run has the whole
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shortened: bool,
     pub ended_at: Timestamp,
 }
 
-/// An agent that claims runs.
+/// What an agent that claims runs takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Runner {
-    /// It takes no run that demands no tag.
+    /// Take only runs that demand one of the agent's tags
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub require_matching_tags: bool,
 }
@@ -210,7 +210,7 @@ impl Runner {
     }
 }
 
-/// A runner with room that was heard of in this time is still there.
+/// Milliseconds without a call after which a runner with room is taken to be gone.
 const RUNNER_LASTS: i64 = 5 * MINUTE;
 /// Missing demands that are named.
 const MISSING_NAMED: usize = 5;
@@ -220,18 +220,18 @@ impl State {
         self.index.runs()
     }
 
-    /// The newest first, of those that were created before `before`.
+    /// Live runs created before `before`, newest first.
     pub fn newest_runs(&self, before: Option<&TaskId>) -> impl Iterator<Item = &Arc<Task>> {
         let end = before.and_then(|id| self.ordinal_of(id));
         self.runs().newest(end).filter_map(|ordinal| self.tasks.get(ordinal))
     }
 
-    /// The live ones, oldest first.
+    /// Live runs of the session, oldest first.
     pub fn runs_of<'s>(&'s self, session: &SessionId) -> impl DoubleEndedIterator<Item = &'s Arc<Task>> + 's {
         self.runs().of_session(session).filter_map(|ordinal| self.tasks.get(ordinal))
     }
 
-    /// Those that have left the live state, the newest first, of those behind `after`.
+    /// Retired runs after `after`, newest first.
     pub fn newest_retired_runs(&self, after: Option<&TaskId>) -> Vec<&TaskId> {
         let mut retired: Vec<_> = self.retired().filter(|(_, stub)| stub.run).collect();
         retired.sort_by(|(one, first), (other, second)| second.seq.cmp(&first.seq).then_with(|| one.cmp(other)));
@@ -245,12 +245,12 @@ impl State {
         Ok((task, task.run.as_deref().ok_or_else(unknown)?))
     }
 
-    /// Claimed, and not begun.
+    /// Runs that are claimed and not begun.
     pub fn claimed_runs(&self) -> impl Iterator<Item = &Arc<Task>> {
         self.runs().claimed().filter_map(|ordinal| self.tasks.get(ordinal))
     }
 
-    /// None when there is no such run, be it live or retired.
+    /// Status of a live or retired run; `None` if there is no such run.
     pub fn run_status(&self, id: &TaskId) -> Option<RunStatus> {
         match self.task(id) {
             Some(task) => task.run.is_some().then(|| RunStatus::of(task)),
@@ -258,13 +258,13 @@ impl State {
         }
     }
 
-    /// The open attempt of run `id`, if it is `agent`'s and the one that `given` names.
+    /// The open attempt of run `id`, if `agent` holds it and its number is `given`.
     pub fn own_run(&self, agent: &AgentId, id: &TaskId, given: Option<u32>) -> Result<&Attempt, Refusal> {
         self.known_agent(agent)?;
         own_open(self.known_run(id)?.0, agent, given, run_over)
     }
 
-    /// `actor` leads, or has created the run.
+    /// Checks that `actor` leads or created the run.
     pub fn commands(&self, actor: Option<&AgentId>, task: &Task, action: &'static str) -> Result<(), Refusal> {
         let created = task.run.as_ref().and_then(|run| run.created_by.as_ref());
         if actor.is_some() && actor == created {
@@ -289,14 +289,14 @@ impl State {
         self.tasks.get(best?.1)
     }
 
-    /// The newest claim of `agent`, if it is of a run and was not acted on: its reply may have been lost.
+    /// The newest claim of `agent`, if it is a run and was not acted on: its reply may have been lost.
     pub fn unacted_run(&self, agent: &Agent) -> Option<&Arc<Task>> {
         let newest = self.task(agent.current_task.as_ref()?).filter(|task| task.run.is_some())?;
         newest.open_attempt().filter(|attempt| !attempt.acted)?;
         Some(newest)
     }
 
-    /// What `agent` lacks for pending runs, and of how many; a few are named.
+    /// Number of pending runs that `agent` cannot take, and some of what it lacks for them.
     pub fn runs_unmet(&self, agent: &Agent, runner: Runner) -> (usize, Vec<String>) {
         let (mut runs, mut missing) = (0, Vec::new());
         for (demands, count) in self.runs().demanded() {
@@ -313,8 +313,8 @@ impl State {
         (runs, missing)
     }
 
-    /// Pending runs that no runner has come for in their time: failed, unless one is there that fits and is busy, or none
-    /// may come.
+    /// Events for pending runs whose wait for a runner is over: they fail, unless a fitting runner is there but busy,
+    /// or claims are paused.
     pub(super) fn unmatched(&self, now: Timestamp) -> Vec<Event> {
         let mut fits: BTreeMap<&Demands, bool> = BTreeMap::new();
         let (mut events, mut awaited) = (Vec::new(), Vec::new());
@@ -333,7 +333,8 @@ impl State {
         events
     }
 
-    /// A process that lives and asks for nothing, though it could hold more, is not waited for.
+    /// Runners that are there. One that has room but has not called lately is not waited for, even if its process
+    /// lives.
     fn runners(&self, now: Timestamp) -> impl Iterator<Item = (&Arc<Agent>, Runner)> {
         let is_there = move |agent: &Agent| !agent.has_room() || now.since(agent.last_heartbeat) <= RUNNER_LASTS;
         let runners = self.agents().filter_map(|agent| Some((agent, agent.runner?)));
@@ -354,14 +355,14 @@ impl State {
     }
 }
 
-/// Whoever asked for its end has got it when nobody works on it any more: nobody else is to begin with it.
+/// Cancels a run whose stop was requested, once nobody works on it, so that nobody else begins it.
 pub fn stopped(task: &Task) -> Option<Event> {
     let request = task.stop_requested.as_ref().filter(|_| task.run.is_some())?;
     let reason = request.reason.clone().unwrap_or_else(|| "stopped".to_owned());
     Some(Event::Cancelled { task: task.id.clone(), reason: Some(reason) })
 }
 
-/// The attempt has taken the whole time that the run allows.
+/// Fails a run whose attempt has taken all the time that the run allows.
 pub(super) fn timed_out(task: &Task, attempt: &Attempt) -> Option<Event> {
     let seconds = task.timeout_seconds.filter(|_| task.run.is_some())?;
     let end = attempt.claimed_at + attempt.stepped_millis + i64::from(seconds) * SECOND;
@@ -370,7 +371,7 @@ pub(super) fn timed_out(task: &Task, attempt: &Attempt) -> Option<Event> {
     (attempt.lease_until >= end).then(|| Event::RunFailed { run_id: task.id.clone(), error })
 }
 
-/// Why nothing can be reported on a run that nobody holds.
+/// The refusal of a report on a run that nobody holds.
 pub fn run_over(task: &Task) -> Refusal {
     let status = RunStatus::of(task);
     let next = match status {

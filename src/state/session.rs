@@ -1,5 +1,5 @@
-//! A session: one conversation with an agent. Runs begin it and go on with it; what its child runs came to is kept here
-//! until a run of it is told.
+//! Sessions: each is one conversation with an agent. Runs start and resume it; results of its child runs are kept here
+//! until a run of it takes them over.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,39 +20,39 @@ use super::{State, Undo};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Session {
     pub id: SessionId,
-    /// Whose runs began it.
+    /// Session whose run started this one
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_session_id: Option<SessionId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_name: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project_dir: Option<String>,
-    /// Of its newest run, and of one that nobody asks for.
+    /// Execution mode of the newest run, and of runs that the board creates itself
     pub execution_mode: ExecutionMode,
-    /// Where it was begun, so where it goes on.
+    /// Where the session was started and so has to continue
     #[serde(default, skip_serializing_if = "Affinity::is_empty")]
     pub affinity: Affinity,
-    /// The newest.
+    /// Id of the newest run
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_run: Option<TaskId>,
-    /// How many there were.
+    /// Number of runs so far
     #[serde(default)]
     pub runs: u32,
-    /// Of child runs that have ended, oldest first, as long as no run of this session was told.
+    /// Results of ended child runs that no run of this session has taken over yet, oldest first
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<ChildResult>,
-    /// The run that was to be told those ended before it had begun: they wait for one that somebody asks for, or for another
-    /// result.
+    /// True if the run that was to take the results over ended before it began: they wait for a run that somebody
+    /// creates, or for another result
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waits: bool,
-    /// Of its newest run that somebody asked for, and of one that nobody asks for.
+    /// What the newest run that somebody created asked for; runs that the board creates ask for the same
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<Box<Asked>>,
     #[serde(default)]
     pub created_at: Timestamp,
 }
 
-/// What a run is to have.
+/// What a run asks for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Asked {
     #[serde(default, skip_serializing_if = "Demands::is_empty")]
@@ -69,7 +69,8 @@ impl Asked {
 }
 
 impl Session {
-    /// What a runner must be and have to go on with it: where the conversation is goes before where it was asked for.
+    /// Demands on a runner that resumes the session: where the conversation is takes precedence over what was asked
+    /// for.
     pub fn demands(&self) -> Demands {
         let affinity = self.affinity.demands();
         let asked = self.asked.as_deref().map(|asked| asked.demands.clone()).unwrap_or_default();
@@ -77,7 +78,7 @@ impl Session {
     }
 }
 
-/// The machine and profile that hold the conversation.
+/// The machine and profile that have the conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Affinity {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -95,22 +96,22 @@ impl Affinity {
         *self == Self::default()
     }
 
-    /// What a runner must be to go on with the session.
+    /// Demands on a runner that resumes the session.
     pub fn demands(&self) -> Demands {
         Demands { hostname: self.hostname.clone(), profile: self.profile.clone(), ..Demands::default() }
     }
 }
 
-/// Sessions that make room at once.
+/// Sessions that retire at once to make room.
 const RETIRED_AT_ONCE: usize = 1_000;
 
-/// All sessions, and those of them that something is known of.
+/// All sessions, with indexes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sessions {
     by_id: BTreeMap<SessionId, Arc<Session>>,
     by_creation: BTreeSet<(Timestamp, SessionId)>,
     children: BTreeSet<(SessionId, SessionId)>,
-    /// With results that no run was told.
+    /// Sessions with results that no run has taken over.
     owed: BTreeSet<SessionId>,
 }
 
@@ -155,12 +156,12 @@ impl State {
         self.sessions.get(id)
     }
 
-    /// By id.
+    /// All sessions, ordered by id.
     pub fn sessions(&self) -> impl ExactSizeIterator<Item = &Arc<Session>> {
         self.sessions.by_id.values()
     }
 
-    /// The newest first, of those that were there before `before` came.
+    /// Sessions created before `before`, newest first.
     pub fn newest_sessions(&self, before: Option<&Session>) -> impl Iterator<Item = &Arc<Session>> {
         let end = before.map(|session| (session.created_at, session.id.clone()));
         let all = &self.sessions.by_creation;
@@ -177,18 +178,18 @@ impl State {
         children.filter_map(|(_, child)| self.sessions.get(child))
     }
 
-    /// With results that no run was told.
+    /// Sessions with results that no run has taken over.
     pub fn owed_sessions(&self) -> impl Iterator<Item = &Arc<Session>> {
         self.sessions.owed.iter().filter_map(|id| self.sessions.get(id))
     }
 
-    /// That of its newest run.
+    /// Status of the session's newest run.
     pub fn session_status(&self, session: &Session) -> Option<RunStatus> {
         self.run_status(session.last_run.as_ref()?)
     }
 
-    /// There is room for one more session, a child of `parent`, perhaps when some go: on a full board the oldest of whose runs
-    /// none is live, that are owed no results and have no children. The tables of the journal keep them.
+    /// Checks that there is room for one more session, a child of `parent`. On a full board, returns the event that
+    /// retires the oldest sessions without live runs, results owed or children. The journal's tables keep them.
     pub fn room_for_session(&self, parent: Option<&SessionId>) -> Result<Option<Event>, Refusal> {
         let count = self.sessions.by_id.len() + 1;
         if limit::RUN_SESSIONS.check(count).is_ok() {
@@ -200,7 +201,7 @@ impl State {
         Ok(Some(Event::SessionsRetired { sessions }))
     }
 
-    /// Oldest first.
+    /// Sessions that may retire, oldest first.
     pub(super) fn sessions_to_spare(&self, parent: Option<&SessionId>) -> impl Iterator<Item = &Arc<Session>> {
         let oldest = self.sessions.by_creation.iter().filter_map(|(_, id)| self.session(id));
         oldest.filter(move |session| {

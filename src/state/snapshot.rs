@@ -1,4 +1,4 @@
-//! What is said of a snapshot: its name, what stands at its head, and what a look at all of them finds.
+//! What is known of a snapshot: its name, its head, and what a check of all of them finds.
 
 use std::fmt;
 
@@ -11,8 +11,8 @@ use super::time::Timestamp;
 
 pub const FORMAT: u32 = 1;
 
-/// `state-20260301T120000.000Z-1a2b3c4d.json`: when it was taken, and the first 8 hex digits of the file's SHA-256. The
-/// order of the names is the order in which they were taken.
+/// `state-20260301T120000.000Z-1a2b3c4d.json`: the time when it was taken and the first 8 hex digits of the file's
+/// SHA-256. The names sort in the order in which they were taken
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct SnapshotName(String);
@@ -25,7 +25,7 @@ impl SnapshotName {
         Self(format!("state-{time}-{}.json", sha256.get(..8).unwrap_or_default()))
     }
 
-    /// None for what is no such name; a name is safe to join to a directory.
+    /// The name, which is then safe to join to a directory; `None` if it has another form.
     pub fn parse(name: &str) -> Option<Self> {
         let fits = |(found, wanted): (u8, u8)| match wanted {
             b'#' => found.is_ascii_digit(),
@@ -43,7 +43,7 @@ impl SnapshotName {
         &self.0
     }
 
-    /// When it was taken.
+    /// Time when the snapshot was taken.
     pub fn at(&self) -> Timestamp {
         let part = |range| self.0.get(range).unwrap_or_default();
         let (date, time, rest) = (part(6..14), part(15..21), part(21..26));
@@ -52,7 +52,7 @@ impl SnapshotName {
         serde_json::from_value(text.into()).unwrap_or_default()
     }
 
-    /// The beginning of the file's SHA-256.
+    /// First 8 hex digits of the file's SHA-256.
     pub fn hash(&self) -> &str {
         self.0.get(27..35).unwrap_or_default()
     }
@@ -71,7 +71,7 @@ impl<'de> Deserialize<'de> for SnapshotName {
     }
 }
 
-/// What a refusal repeats of a name that is none.
+/// What a refusal repeats of a wrong name.
 fn printable(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(64).collect()
 }
@@ -80,13 +80,13 @@ fn printable(name: &str) -> String {
 #[serde(rename_all = "snake_case")]
 pub enum Occasion {
     OnDemand,
-    /// Something was about to take the present away.
+    /// The board was about to be restored to an earlier state
     BeforeRestore,
-    /// Somebody's edit of the state file was about to be taken over.
+    /// A hand edit of the state file was about to be adopted
     BeforeEdit,
-    /// Tasks were about to be reset.
+    /// Tasks were about to be reset
     BeforeReset,
-    /// The journal had grown.
+    /// The journal had grown
     Growth,
 }
 
@@ -102,26 +102,26 @@ impl Occasion {
     }
 }
 
-/// What a snapshot says of itself before its state.
+/// Head of a snapshot's file, before the state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Head {
     pub format: u32,
     pub board_id: String,
-    /// The last event that is in its state.
+    /// Last event in its state
     pub seq: u64,
     pub taken_at: Timestamp,
     pub occasion: Occasion,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Of the file of the snapshot before it.
+    /// SHA-256 of the file of the snapshot before it
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prev_sha256: Option<String>,
-    /// The journal's size then.
+    /// Size of the journal at that time, in bytes
     #[serde(default)]
     pub journal_bytes: u64,
 }
 
-/// The content of a file.
+/// A snapshot's file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     pub head: Head,
@@ -132,21 +132,21 @@ pub struct Snapshot {
 pub struct Listed {
     pub name: SnapshotName,
     pub bytes: u64,
-    /// None when the file does not begin as a snapshot does.
+    /// Null if the file does not begin as a snapshot does
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<Head>,
 }
 
-/// What a look at every snapshot has found.
+/// Result of checking every snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Verification {
-    /// Nothing is wrong.
+    /// True if nothing is wrong
     pub sound: bool,
     pub snapshots: usize,
     pub problems: Vec<Problem>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub newest_sound: Option<SnapshotName>,
-    /// The oldest one, when the one before it was pruned.
+    /// The oldest snapshot, if the one before it was pruned
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pruned_before: Option<SnapshotName>,
 }

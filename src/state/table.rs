@@ -1,10 +1,10 @@
-//! What is numbered in order of creation, found by its number in two steps however much there is: a search tree misses the
-//! processor's caches at every level, and a claim on a large board takes little else.
+//! A table of things numbered in order of creation. A lookup takes two steps however many there are: a search tree
+//! misses the processor's caches at every level, and a claim on a large board takes little else.
 
 use super::Ordinal;
 
-/// Numbers in one chunk. Most are in use while tasks are created in batches; messages and the like take numbers, too, and
-/// a chunk without entries is given back.
+/// Numbers in one chunk. Most are in use while tasks are created in batches; messages and the like take numbers, too. A
+/// chunk without entries is freed.
 const CHUNK: usize = 64;
 
 type Chunk<T> = Box<[Option<T>; CHUNK]>;
@@ -31,7 +31,7 @@ impl<T> Table<T> {
         self.chunks.get(chunk)?.as_ref()?[place].as_ref()
     }
 
-    /// Answers what was there before.
+    /// Inserts `value` and returns the one that was there before.
     pub fn insert(&mut self, ordinal: Ordinal, value: T) -> Option<T> {
         let (chunk, place) = position(ordinal);
         if chunk >= self.chunks.len() {
@@ -54,7 +54,7 @@ impl<T> Table<T> {
         Some(old)
     }
 
-    /// In order.
+    /// All values, in the order of their numbers.
     pub fn values(&self) -> impl DoubleEndedIterator<Item = &T> {
         self.chunks.iter().flatten().flat_map(|chunk| chunk.iter().flatten())
     }
@@ -82,7 +82,7 @@ impl<T> FromIterator<(Ordinal, T)> for Table<T> {
     }
 }
 
-/// The chunk, and the place in it.
+/// The chunk of a number, and the place in it.
 fn position(ordinal: Ordinal) -> (usize, usize) {
     let ordinal = ordinal as usize;
     (ordinal / CHUNK, ordinal % CHUNK)
@@ -96,7 +96,7 @@ mod tests {
 
     use super::*;
 
-    /// Some inside a chunk, some in chunks far apart.
+    /// Numbers within a chunk and in chunks far apart.
     fn ordinal() -> impl Strategy<Value = Ordinal> {
         prop_oneof![0..200_u64, 10_000..10_100_u64]
     }

@@ -44,17 +44,17 @@ impl TaskStatus {
         }
     }
 
-    /// Somebody holds it.
+    /// True if an agent holds the task.
     pub fn is_held(self) -> bool {
         matches!(self, Self::Claimed | Self::InProgress)
     }
 
-    /// Work may still happen on it without a leader's doing.
+    /// True if work may still happen on the task without a leader's doing.
     pub fn is_unfinished(self) -> bool {
         matches!(self, Self::Available | Self::Claimed | Self::InProgress)
     }
 
-    /// May retire from the live state. Failed tasks stay: they need somebody's attention.
+    /// True if the task may retire from the live state. Failed tasks stay: they need somebody's attention.
     pub fn may_retire(self) -> bool {
         matches!(self, Self::Done | Self::Cancelled | Self::Obsolete)
     }
@@ -92,16 +92,16 @@ pub struct Task {
     pub completed_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// The task that this one is a part of: that one is done when all its parts are.
+    /// Task that this one is a part of; that one is done when all its parts are
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<TaskId>,
-    /// It stands in the current plan.
+    /// Set while the task is in the current plan
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned: Option<Arc<Planned>>,
-    /// It stood in an earlier plan, and is known by this when it comes back.
+    /// Set if the task was in an earlier plan, so that it is recognised if it comes back
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_plan: Option<Arc<Planned>>,
-    /// It is a run, and no part of the queue.
+    /// Set if the task is a run, which is not part of the queue
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Box<Run>>,
     #[serde(default, skip_serializing_if = "Demands::is_empty")]
@@ -110,31 +110,31 @@ pub struct Task {
     pub tags: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
-    /// Longest an attempt may take from its claim, whatever the agent says.
+    /// Time limit of each attempt, in seconds from its claim, whatever the agent says
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u32>,
-    /// In place of the policy's `silent_minutes`.
+    /// Replaces the policy's silent_minutes
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent_minutes: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_requested: Option<StopRequest>,
-    /// Number of the current or last attempt: the fence of the lease.
+    /// Number of the current or last attempt: the fence of the lease
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempt: u32,
     #[serde(default = "default_max_attempts")]
     pub max_attempts: u32,
-    /// Attempts that do not count against `max_attempts`: ended by a clock step, released, or before a retry.
+    /// Attempts that do not count against max_attempts: ended by a clock step, released, or before a retry
     #[serde(default, skip_serializing_if = "is_zero")]
     pub uncounted: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<Attempt>,
-    /// It was begun anew then: what was saved in work on it before is not handed on.
+    /// When the task was last reset: what was saved before is not handed on
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reset_at: Option<Timestamp>,
-    /// Files that work on it has left.
+    /// Files that work on the task has left
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
-    /// What the newest of those who worked on it left for the next to go on from; gone when it is done or begun anew.
+    /// Data that an agent left for whoever works on the task next; gone when the task is done or reset
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Arc<Map<String, Value>>>,
 }
@@ -157,12 +157,12 @@ impl Task {
         self.attempts.last_mut().filter(|attempt| attempt.outcome.is_none())
     }
 
-    /// In one of its attempts, whatever came of that.
+    /// True if any attempt was started, whatever came of it.
     pub fn has_begun(&self) -> bool {
         self.attempts.iter().any(|attempt| attempt.started_at.is_some())
     }
 
-    /// It was begun anew when `attempt` had ended.
+    /// True if the task was reset after `attempt` ended.
     pub fn was_reset_since(&self, attempt: &Attempt) -> bool {
         self.reset_at.is_some_and(|at| attempt.ended_at.is_none_or(|ended| ended <= at))
     }
@@ -172,34 +172,34 @@ impl Task {
         self.attempt.saturating_sub(self.uncounted)
     }
 
-    /// Without its attempts and what was left in them, for lists.
+    /// The task for lists: without attempts and the data that agents left.
     pub fn brief(&self) -> Self {
         Self { attempts: Vec::new(), kept: None, ..self.clone() }
     }
 
-    /// What a person would call it: the title, or the first line of the description.
+    /// What a person would call the task: its title, or the first line of its description.
     pub fn headline(&self) -> &str {
         let text = self.title.as_deref().unwrap_or(&self.description);
         text.lines().next().unwrap_or_default()
     }
 
-    /// It could not do it: failed, or put back.
+    /// True if the agent failed or released the task before.
     pub fn was_given_up_by(&self, agent: &AgentId) -> bool {
         let is_given_up = |outcome| matches!(outcome, Some(Outcome::Failed | Outcome::Released));
         self.attempts.iter().any(|attempt| is_given_up(attempt.outcome) && attempt.agent == *agent)
     }
 }
 
-/// What the plan last said of a task, as first 16 hex digits of SHA-256 each: so that what was changed on the board since
-/// is not taken for a change of the plan.
+/// What the plan last said about a task, each as the first 16 hex digits of its SHA-256, so that a change made on the
+/// board since does not count as a change of the plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Planned {
     pub title: String,
-    /// What is to be done: if that changes, done work is to be done again.
+    /// Hash of what is to be done; if it changes, done work is to be done again
     pub content: String,
-    /// Priority, dependencies, tags.
+    /// Hash of priority, dependencies and tags
     pub settings: String,
-    /// It said that the task is done while an agent held it, which decides for itself.
+    /// True if the plan said that the task is done while an agent held it, which decides for itself
     #[serde(default, skip_serializing_if = "is_false")]
     pub ticked: bool,
 }
@@ -210,7 +210,7 @@ pub struct Context {
     pub files: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hints: Option<String>,
-    /// As older state files have it; kept, not interpreted.
+    /// Field of older state files; kept, not interpreted
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_task: Option<String>,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
@@ -246,12 +246,12 @@ pub struct StopRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     pub at: Timestamp,
-    /// Once its agent has stopped the task is cancelled.
+    /// True if the task is cancelled once its agent has stopped
     #[serde(default, skip_serializing_if = "is_false")]
     pub cancel: bool,
 }
 
-/// One agent's go at a task, opened by a claim.
+/// One agent's try at a task, opened by a claim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Attempt {
     pub number: u32,
@@ -261,15 +261,15 @@ pub struct Attempt {
     #[serde(flatten)]
     pub place: Place,
     pub claimed_at: Timestamp,
-    /// While the attempt is open: when its lease ends unless the agent is heard of.
+    /// When the lease of an open attempt ends, unless the agent calls
     pub lease_until: Timestamp,
-    /// The deadline was moved by a clock step and not renewed since: its expiry does not count.
+    /// True if a clock step moved lease_until and no call has renewed it since: its expiry does not count
     #[serde(default, skip_serializing_if = "is_false")]
     pub stepped: bool,
-    /// How far the clock has stepped since the claim: no part of the task's `timeout_seconds`.
+    /// Milliseconds that the clock has stepped since the claim; they do not count towards timeout_seconds
     #[serde(default, skip_serializing_if = "is_no_time")]
     pub stepped_millis: i64,
-    /// The agent has done something about the task since the claim, so it knows of the claim.
+    /// True if the agent has acted on the task since the claim, so that it knows of the claim
     #[serde(default, skip_serializing_if = "is_false")]
     pub acted: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -282,7 +282,7 @@ pub struct Attempt {
     pub error: Option<AttemptError>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// A result that came when the attempt was over: kept, not taken.
+    /// Result that came after the attempt was over; kept, but not taken
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late_result: Option<Arc<TaskResult>>,
 }
@@ -295,7 +295,7 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// Where an attempt is worked on, as the agent's own process read it from git.
+/// Where an attempt is worked on, as the agent's process read it from git.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Place {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -307,7 +307,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// A path in this worktree relative to its root, so that one file in five worktrees is one path.
+    /// Makes a path in this worktree relative to its root, so that one file in five worktrees has one path.
     pub fn relative<'p>(&self, path: &'p str) -> &'p str {
         let inside = self.worktree.as_deref().and_then(|root| path.strip_prefix(root)?.strip_prefix('/'));
         inside.unwrap_or(path)

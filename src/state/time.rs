@@ -1,4 +1,4 @@
-//! Points in time and spans, in milliseconds. On disk and in replies a point is RFC 3339 in UTC.
+//! Points in time and spans, in milliseconds. On disk and in replies, points are RFC 3339 in UTC.
 
 use std::fmt;
 use std::ops::{Add, Range, Sub};
@@ -8,12 +8,12 @@ use jiff::tz::Offset;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// Milliseconds since 1970-01-01T00:00:00Z, written as `2026-03-01T12:00:00.000Z`.
+/// Time in UTC to the millisecond, such as `2026-03-01T12:00:00.000Z`
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, JsonSchema)]
 #[schemars(with = "String")]
 pub struct Timestamp(i64);
 
-/// The last millisecond that RFC 3339 can write.
+/// The last time that RFC 3339 can express, in milliseconds since 1970.
 const LATEST: i64 = 253_402_207_200_000;
 
 impl Timestamp {
@@ -21,7 +21,7 @@ impl Timestamp {
         Self(millis.clamp(0, LATEST))
     }
 
-    /// None for the first moment of 1970, which stands for a time that nobody knows.
+    /// `None` for the first moment of 1970, which stands for an unknown time.
     pub fn known(self) -> Option<Self> {
         (self != Self::default()).then_some(self)
     }
@@ -30,7 +30,7 @@ impl Timestamp {
         self.0
     }
 
-    /// Milliseconds from `earlier` to here; 0 when it is not earlier.
+    /// Milliseconds since `earlier`; 0 if that is later.
     pub fn since(self, earlier: Self) -> i64 {
         (self.0 - earlier.0).max(0)
     }
@@ -59,12 +59,13 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// How long the text is, and where its numbers stand in it.
+/// Form of the text, and where its numbers are.
 const TEXT: &[u8; 24] = b"0000-00-00T00:00:00.000Z";
 const PLACES: [Range<usize>; 7] = [0..4, 5..7, 8..10, 11..13, 14..16, 17..19, 20..23];
 
 impl Timestamp {
-    /// Put together here: each event and each slot of the state file has several, and a general formatter shows.
+    /// Written by hand, because each event and each slot of the state file has several times and a general formatter is
+    /// noticeably slower.
     fn text(self) -> Option<[u8; TEXT.len()]> {
         let time = Offset::UTC.to_datetime(jiff::Timestamp::from_millisecond(self.0).ok()?);
         let parts = [
@@ -100,7 +101,7 @@ impl Timestamp {
         let small = |part: i16| i8::try_from(part).ok();
         let nanos = i32::from(millis) * 1_000_000;
         let (month, day) = (small(month)?, small(day)?);
-        // A leap second is for the general reader.
+        // Leap seconds are left to the general reader.
         let time = DateTime::new(year, month, day, small(hour)?, small(minute)?, small(second)?, nanos).ok()?;
         let time = Offset::UTC.to_timestamp(time).ok()?;
         is_separated.then(|| Self::from_millis(time.as_millisecond()))

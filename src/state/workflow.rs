@@ -1,8 +1,8 @@
-//! Workflows: how far an execution has come, what it may still spend, and its newest checkpoints, so that whoever takes it
-//! up after an interruption goes on from there.
+//! Workflows: the progress of an execution, its budget, and its newest checkpoints, so that whoever resumes it after an
+//! interruption goes on from there.
 //!
-//! The checkpoints of a workflow stand in places that are used again, the oldest first: a picture of the state that is
-//! written in place then overwrites one text instead of growing.
+//! A workflow's checkpoints have places that are reused, the oldest first. A state file that is written in place then
+//! overwrites one text instead of growing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -21,16 +21,16 @@ use super::refusal::Refusal;
 use super::time::Timestamp;
 use super::{State, Undo};
 
-/// Workflows whose old checkpoints go with one event.
+/// Workflows whose old checkpoints one event drops.
 const AGED_AT_ONCE: usize = 100;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Workflow {
     pub id: WorkflowId,
-    /// What it works through: `all` or a path such as P1.M2.
+    /// What the workflow works through: `all` or a path such as P1.M2
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
-    /// Those that work for it, and have saved in no other since.
+    /// Agents that work for it and have saved in no other workflow since
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub agents: BTreeSet<AgentId>,
     #[serde(default, skip_serializing_if = "Budget::is_empty")]
@@ -39,11 +39,11 @@ pub struct Workflow {
     pub spent: Spent,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    /// The number of the newest checkpoint; none is used twice.
+    /// Number of the newest checkpoint; no number is used twice
     pub checkpoint: u64,
 }
 
-/// What a workflow may spend; without a bound where there is none.
+/// What a workflow may spend; what is omitted is unlimited
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
@@ -69,7 +69,7 @@ pub struct Spent {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Checkpoint {
     pub workflow_id: WorkflowId,
-    /// Counted from 1 in its workflow.
+    /// Number within the workflow, from 1
     pub number: u64,
     pub at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,12 +78,12 @@ pub struct Checkpoint {
     pub task: Option<TaskId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
-    /// Of the state's JSON without spaces.
+    /// SHA-256 of the state's JSON without spaces
     pub sha256: String,
     pub state: ExecutionState,
 }
 
-/// Where an execution stands, in its own words.
+/// Progress of an execution, in its own words
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExecutionState {
@@ -95,7 +95,7 @@ pub struct ExecutionState {
     pub step: u64,
     #[serde(default = "pending")]
     pub status: String,
-    /// By persona: last_updated, status, current_attempt, tokens_used, last_error, recovery_applied
+    /// State by persona: last_updated, status, current_attempt, tokens_used, last_error, recovery_applied
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub persona_states: BTreeMap<String, Map<String, Value>>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -119,20 +119,20 @@ fn pending() -> String {
 }
 
 impl ExecutionState {
-    /// Its JSON without spaces.
+    /// The state's JSON without spaces.
     pub fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 }
 
 impl Checkpoint {
-    /// What is wrong with it, if it is not as it was saved.
+    /// What is wrong with the checkpoint; `None` if it is as it was saved.
     pub fn damage(&self) -> Option<&'static str> {
         (sha256(self.state.text()) != self.sha256).then_some("its sha256 does not fit its state")
     }
 }
 
-/// What of a budget is used up.
+/// A budget that is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exhausted {
     pub what: &'static str,
@@ -151,7 +151,7 @@ impl Budget {
         *self == Self::default()
     }
 
-    /// What `more` bounds is bounded as it says.
+    /// This budget with the bounds of `more` in place of its own.
     pub fn with(self, more: Self) -> Self {
         Self {
             tokens: more.tokens.or(self.tokens),
@@ -160,7 +160,7 @@ impl Budget {
         }
     }
 
-    /// Some bound that stands is higher in `new`.
+    /// True if `new` raises a bound that is set.
     pub fn is_raised_by(self, new: Self) -> bool {
         let raised = |old: Option<u64>, new: Option<u64>| matches!((old, new), (Some(old), Some(new)) if new > old);
         raised(self.tokens, new.tokens) || raised(self.attempts, new.attempts) || raised(self.seconds, new.seconds)
@@ -176,7 +176,7 @@ impl Spent {
         }
     }
 
-    /// The more of each.
+    /// The larger of each amount.
     pub fn max(self, other: Self) -> Self {
         Self {
             tokens: self.tokens.max(other.tokens),
@@ -214,7 +214,7 @@ impl State {
         self.workflows.values()
     }
 
-    /// Those behind `id` in the order of ids.
+    /// Workflows after `id`, ordered by id.
     pub fn workflows_after(&self, id: Option<&WorkflowId>) -> impl Iterator<Item = &Arc<Workflow>> {
         let start = id.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
         self.workflows.range::<WorkflowId, _>((start, std::ops::Bound::Unbounded)).map(|(_, one)| one)
@@ -236,13 +236,13 @@ impl State {
         self.checkpoints.get(id)
     }
 
-    /// Newest first.
+    /// Checkpoints of the workflow, newest first.
     pub fn checkpoints_of(&self, workflow: &WorkflowId) -> impl DoubleEndedIterator<Item = &Arc<Checkpoint>> {
         let places = self.progress.numbers.get(workflow).into_iter().flatten().rev();
         places.filter_map(|(_, place)| self.checkpoints.get(place))
     }
 
-    /// Those that were saved in work on `task` since it was reset, newest first.
+    /// Checkpoints saved while working on `task` since its last reset, newest first.
     pub fn checkpoints_for(&self, task: &TaskId) -> impl Iterator<Item = &Arc<Checkpoint>> {
         let reset_at = self.task(task).and_then(|task| task.reset_at);
         let places = self.progress.tasks.get(task).into_iter().flatten().rev();
@@ -255,13 +255,13 @@ impl State {
         self.workflows.get(self.progress.agents.get(agent)?)
     }
 
-    /// The workflow that `agent` works for, when its budget allows no more claims.
+    /// The workflow that `agent` works for, if its budget is spent.
     pub fn spent_workflow(&self, agent: &AgentId) -> Option<(&Arc<Workflow>, Exhausted)> {
         let workflow = self.workflow_of(agent)?;
         Some((workflow, workflow.exhausted()?))
     }
 
-    /// Where the next checkpoint of `workflow` belongs, and those that it drives out: the oldest beyond `keep`.
+    /// Place of the workflow's next checkpoint, and the places of those that it displaces: the oldest beyond `keep`.
     pub fn next_place(&self, workflow: &WorkflowId, keep: usize) -> (CheckpointId, Vec<CheckpointId>) {
         let none = BTreeMap::new();
         let known = self.progress.numbers.get(workflow).unwrap_or(&none);
@@ -276,7 +276,8 @@ impl State {
         (free.unwrap_or_else(|| CheckpointId::trusted(format!("{workflow}/0"))), leaving)
     }
 
-    /// Checkpoints that are too old, but for the newest sound one of each workflow, and what is newer than that.
+    /// The event that drops checkpoints that are too old. Of each workflow the newest sound one stays, and what is
+    /// newer.
     pub fn retire_checkpoints(&self, policy: &Policy, now: Timestamp) -> Option<Event> {
         let before = now + -policy.checkpoint_millis();
         let aged = self.progress.aging.iter().take_while(|(oldest, _)| *oldest < before).take(AGED_AT_ONCE);
@@ -289,7 +290,7 @@ impl State {
         (!checkpoints.is_empty()).then_some(Event::CheckpointsDropped { checkpoints, workflow: None, expired: true })
     }
 
-    /// There is room for one more workflow, perhaps when the one that nobody has used for longest goes.
+    /// Checks that there is room for one more workflow, perhaps by dropping the one unused for longest.
     pub fn room_for_workflow(&self, policy: &Policy, now: Timestamp) -> Result<Option<Event>, Refusal> {
         let room = limit::WORKFLOWS.check(self.workflows.len() + 1);
         if room.is_ok() {
@@ -303,24 +304,24 @@ impl State {
         }
     }
 
-    /// The workflow goes, with all that it had.
+    /// The event that drops a workflow with all that it had.
     pub fn workflow_dropped(&self, id: &WorkflowId, expired: bool) -> Event {
         let places = self.progress.numbers.get(id).into_iter().flat_map(BTreeMap::values);
         Event::CheckpointsDropped { checkpoints: places.cloned().collect(), workflow: Some(id.clone()), expired }
     }
 
-    /// Where the checkpoint of that number stands.
+    /// Place of the checkpoint with that number.
     pub fn place_of(&self, workflow: &WorkflowId, number: u64) -> Option<&CheckpointId> {
         self.progress.numbers.get(workflow)?.get(&number)
     }
 
-    /// A bound once set is raised by leaders only: an agent's budget is not its own to grant.
+    /// Lets only leaders raise a bound that is set: an agent's budget is not its own to grant.
     pub fn may_bound(&self, actor: Option<&AgentId>, old: Budget, new: Budget) -> Result<(), Refusal> {
         if old.is_raised_by(new) { self.leads(actor, "raise a budget") } else { Ok(()) }
     }
 
-    /// Whoever works for a workflow with a budget stays with it: in another it would be free to spend without end. Leaders
-    /// go where they like.
+    /// True if `agent` may work for `workflow`. An agent of a workflow with a budget stays with it, because in another
+    /// it could spend without end; leaders may change.
     pub fn may_join(&self, agent: &AgentId, workflow: &WorkflowId) -> bool {
         let own = self.workflow_of(agent).filter(|own| own.id != *workflow && !own.budget.is_empty());
         own.is_none() || self.leads(Some(agent), "leave a workflow with a budget").is_ok()
@@ -361,7 +362,7 @@ impl State {
         self.put_workflow(&saved.workflow, Some(Arc::new(workflow)));
     }
 
-    /// What is not there any more is no mistake.
+    /// Drops checkpoints, and a workflow if given. What is already gone is no error.
     pub(super) fn drop_checkpoints(&mut self, checkpoints: &[CheckpointId], workflow: Option<&WorkflowId>) {
         checkpoints.iter().for_each(|place| self.put_checkpoint(place, None));
         if let Some(workflow) = workflow {
@@ -415,7 +416,7 @@ impl State {
         old
     }
 
-    /// When the oldest checkpoint was made, of a workflow with more than one.
+    /// Time of the oldest checkpoint of a workflow that has more than one.
     fn oldest_of(&self, workflow: &WorkflowId) -> Option<Timestamp> {
         let numbers = self.progress.numbers.get(workflow).filter(|numbers| numbers.len() > 1)?;
         let oldest = numbers.values().filter_map(|place| self.checkpoints.get(place)).map(|one| one.at);
@@ -449,13 +450,13 @@ impl State {
     }
 }
 
-/// What follows from the workflows and their checkpoints.
+/// Indexes that follow from the workflows and their checkpoints.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Progress {
     numbers: BTreeMap<WorkflowId, BTreeMap<u64, CheckpointId>>,
     tasks: BTreeMap<TaskId, BTreeSet<(Timestamp, u64, CheckpointId)>>,
     agents: BTreeMap<AgentId, WorkflowId>,
-    /// By its oldest checkpoint, each workflow with more than one.
+    /// Workflows with more than one checkpoint, by the time of the oldest.
     aging: BTreeSet<(Timestamp, WorkflowId)>,
 }
 

@@ -1,4 +1,4 @@
-//! What a run's change means for its session and for the session above it.
+//! What a change of a run means for its session and for the parent session.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use crate::state::task::{Task, TaskStatus};
 use crate::state::time::{SECOND, Timestamp};
 use crate::state::{Ordinal, Savepoint, State, Undo};
 
-/// Of a child's output, and of its error, in bytes.
+/// Bytes of a child's output, and of its error, that are handed on.
 const OUTPUT_SHOWN: usize = 8 << 10;
-/// Data up to this many bytes is handed on.
+/// Largest data that is handed on, in bytes of JSON.
 const DATA_SHOWN: usize = 8 << 10;
-/// Of more child runs that end while their parent is busy it is told only how they ended.
+/// Child results that a busy parent gets in full; of further ones it gets only the status.
 const RESULTS_SHOWN: usize = 50;
-/// Seconds.
+/// Seconds that a run waits for a fitting runner by default.
 pub const NO_MATCH: u32 = 300;
 
 const CALLED_BACK: &str =
     "Runs that this session had started have ended; `results` says what they came to. Go on from there.";
 
 impl State {
-    /// Follows the runs that were changed since `since`.
+    /// Updates the sessions of all runs changed since `since`.
     pub(in crate::state) fn follow_runs(&mut self, since: Savepoint, at: Timestamp) -> Result<(), Absent> {
         let mut changed: BTreeMap<Ordinal, Option<Arc<Task>>> = BTreeMap::new();
         for undo in &self.undo[since.0..] {
@@ -74,7 +74,7 @@ impl State {
         }
     }
 
-    /// The conversation is where its first run was begun, anew if that was begun anew elsewhere.
+    /// Binds the session to the place where its first run is worked on, or where a session that starts again is.
     fn bind(&mut self, run: &Run, task: &Task) {
         let agent = task.claimed_by.as_ref().and_then(|id| self.agent(id));
         let Some(affinity) = agent.map(|agent| Affinity::of(&agent.properties)) else { return };
@@ -85,7 +85,7 @@ impl State {
         }
     }
 
-    /// A run of the session that nobody asks for is to be like the newest that somebody did.
+    /// Notes what the newest run that somebody created asks for, as the model for runs that the board creates.
     fn note_asked(&mut self, run: &Run, task: &Task) {
         let Some(session) = self.session(&run.session_id) else { return };
         let asked = Asked::of(task);
@@ -94,7 +94,7 @@ impl State {
         }
     }
 
-    /// Nobody was told what the run was to be told.
+    /// Gives the run's results back to its session, because nobody was told them.
     fn take_results_back(&mut self, run: &Run, task: &Task) -> Result<(), Absent> {
         let mut results = run.results.clone();
         if results.is_empty() {
@@ -109,7 +109,7 @@ impl State {
         Ok(())
     }
 
-    /// Keeps what the run came to for the session that its own is a child of.
+    /// Keeps the run's result for the parent session.
     fn call_back(&mut self, run: &Run, task: &Task, at: Timestamp) {
         let parent = self.session(&run.session_id).and_then(|session| session.parent_session_id.clone());
         let Some(parent) = parent else { return };
@@ -123,7 +123,7 @@ impl State {
         });
     }
 
-    /// A run as the event that created it says, with what its session had kept for it.
+    /// Creates the run of an event, with the results that its session has kept for it.
     pub(in crate::state) fn begin_run(
         &mut self,
         new: &NewTask,
@@ -152,7 +152,7 @@ impl State {
         Ok(())
     }
 
-    /// The pending run is told what has come in since it was created.
+    /// Hands the results that came since the run was created to the pending run.
     pub(in crate::state) fn tell_run(&mut self, id: &TaskId) -> Result<(), Absent> {
         let run = self.task(id).and_then(|task| task.run.as_deref());
         let session = run.ok_or_else(|| Absent(format!("run {id}")))?.session_id.clone();
@@ -161,7 +161,7 @@ impl State {
         self.edit_run(id, |run| run.results.append(&mut results))
     }
 
-    /// Pending runs wait for a runner in time that agents could act in.
+    /// Moves the end of the wait for a runner: it counts only time in which agents could act.
     pub(in crate::state) fn step_runs(&mut self, gap_millis: i64) -> Result<(), Absent> {
         let pending: Vec<_> = self.runs().pending_runs().filter_map(|ordinal| self.tasks.get(ordinal)).collect();
         let pending: Vec<_> = pending.into_iter().map(|task| task.id.clone()).collect();
@@ -171,8 +171,8 @@ impl State {
         Ok(())
     }
 
-    /// What is to be recorded behind everything else, one at a time until nothing is left: sessions whose child runs have
-    /// ended go on, unless they are busy or were stopped, or going on has come to nothing.
+    /// The next event that follows from the state; asked for until there is none. Sessions whose child runs have ended
+    /// are resumed, unless they are busy, were stopped, or a resumption has failed already.
     pub fn follow_up(&self, seed: u64) -> Option<Event> {
         self.owed_sessions().find_map(|session| {
             if session.waits || self.session_status(session) == Some(RunStatus::Stopped) {
@@ -208,7 +208,7 @@ impl State {
         Event::RunCreated { run: Box::new(run), session: None }
     }
 
-    /// That nothing has.
+    /// A run id that is not in use.
     pub fn new_run_id(&self, seed: u64) -> TaskId {
         let mut chance = Chance::new(seed);
         loop {
@@ -220,7 +220,7 @@ impl State {
     }
 }
 
-/// As much of it as is handed on.
+/// The part of a text that is handed on.
 fn beginning(text: &str) -> &str {
     let end = (0..=OUTPUT_SHOWN.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     &text[..end.unwrap_or_default()]

@@ -1,4 +1,4 @@
-//! What follows from the runs and is kept up with every change, so that no claim scans them.
+//! What follows from the runs, kept up with every change so that no claim scans them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,14 +16,14 @@ use crate::state::time::Timestamp;
 pub struct Queue {
     all: BTreeSet<Ordinal>,
     by_status: [usize; RunStatus::ALL.len()],
-    /// Pending runs per demand set, first to be claimed first: a claim looks at one run of each set it meets.
+    /// Pending runs by demand set, in claim order: a claim looks at the first run of each set that the runner meets.
     pending: BTreeMap<Set, BTreeSet<(u8, Ordinal)>>,
-    /// Pending runs, by the end of their wait for a runner that fits.
+    /// Pending runs, by the end of their wait for a fitting runner.
     unmatched: BTreeSet<(Timestamp, Ordinal)>,
     of_session: HashMap<SessionId, BTreeSet<Ordinal>>,
-    /// Claimed and not begun.
+    /// Runs that are claimed and not begun.
     claimed: BTreeSet<Ordinal>,
-    /// Oldest first.
+    /// Runs that have ended, oldest first.
     over: BTreeSet<(Timestamp, Ordinal)>,
 }
 

@@ -1,5 +1,5 @@
-//! Runs, sessions and attempts as rows of tables, for whoever asks the journal's database in SQL. They follow from the
-//! events alone: the rows of a batch are those of what it changed, as it is behind it.
+//! Runs, sessions and attempts as table rows, for queries of the journal's database in SQL. They follow from the events
+//! alone: a batch writes the rows of what it changed, as they are after it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use crate::state::task::{Attempt, Outcome, Task};
 use crate::state::time::SECOND;
 use crate::state::{Ordinal, Savepoint, State, Undo};
 
-/// What is to be written with a batch of events.
+/// Rows to write with a batch of events.
 #[derive(Debug, Default, PartialEq)]
 pub struct Rows {
-    /// Everything else that the tables have is to go, but for these runs, which have retired.
+    /// If set, all other rows are deleted, except those of these retired runs.
     pub anew: Option<BTreeSet<TaskId>>,
-    /// Parents may stand behind their children.
+    /// Sessions; a parent may come after its children.
     pub sessions: Vec<SessionRow>,
     pub runs: Vec<RunRow>,
 }
@@ -24,7 +24,7 @@ pub struct Rows {
 #[derive(Debug, PartialEq)]
 pub struct SessionRow {
     pub session: Arc<Session>,
-    /// Of the newest run.
+    /// Status of the newest run.
     pub status: Option<RunStatus>,
 }
 
@@ -32,7 +32,7 @@ pub struct SessionRow {
 pub struct RunRow {
     pub task: Arc<Task>,
     pub parent_session_id: Option<SessionId>,
-    /// Attempts that are new or other than they were.
+    /// Attempts that are new or have changed.
     pub attempts: Vec<Attempt>,
 }
 
@@ -47,7 +47,7 @@ impl RunRow {
         self.task.run.as_deref()
     }
 
-    /// When the open attempt has taken all its time; RFC 3339, as all times of the tables.
+    /// When the open attempt exceeds its timeout, in RFC 3339 like all times in the tables.
     pub fn timeout_at(&self) -> Option<String> {
         let open = self.task.open_attempt()?;
         let seconds = self.task.timeout_seconds?;
@@ -66,7 +66,7 @@ pub fn outcome_name(outcome: Outcome) -> &'static str {
 }
 
 impl State {
-    /// Of what was changed since `since`. Nothing without runs.
+    /// The rows of what has changed since `since`; empty without runs.
     pub fn run_rows(&self, since: Savepoint) -> Rows {
         let mut runs: BTreeMap<Ordinal, (Option<Arc<Task>>, Arc<Task>)> = BTreeMap::new();
         let mut sessions: BTreeSet<SessionId> = BTreeSet::new();
@@ -76,7 +76,7 @@ impl State {
                 Undo::Session(id, _) => drop(sessions.insert(id.clone())),
                 Undo::Task(ordinal, old) => {
                     let now = self.tasks.get(*ordinal);
-                    // Of a run that has retired this is the last that was seen of it.
+                    // A run that has retired keeps its last row.
                     let Some(last) = now.or(old.as_ref()).filter(|task| task.run.is_some()) else { continue };
                     let first = || (old.clone(), Arc::clone(last));
                     runs.entry(*ordinal).or_insert_with(first).1 = Arc::clone(last);
@@ -92,7 +92,7 @@ impl State {
         }
     }
 
-    /// Of the whole state, as after a change that replaced all of it.
+    /// The rows of the whole state, as after a change that replaced all of it.
     pub fn all_run_rows(&self) -> Rows {
         let retired = self.retired().filter(|(_, stub)| stub.run).map(|(id, _)| id.clone());
         let runs = self.tasks().filter(|task| task.run.is_some());
