@@ -1,5 +1,5 @@
-//! The files of artifacts: written whole before the board hears of them, under a name in which their hash stands, below
-//! `artifacts/<task>/`.
+//! Files of artifacts, below `artifacts/<task>/`: each is written whole, under a name with its hash, before the board
+//! hears of it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -18,10 +18,10 @@ use crate::state::limit;
 use crate::state::refusal::Refusal;
 use crate::state::time::Timestamp;
 
-/// Another process writes an artifact at most for so long.
+/// How long to wait for another process that writes an artifact.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Writes the file and says what it is; the same again writes nothing.
+/// Writes the file and returns the artifact; the same content again writes nothing.
 pub fn keep(board: &Path, task: &TaskId, name: &str, source: &Source, at: Timestamp) -> Result<Artifact, Refusal> {
     let content = match source {
         Source::Text(text) => cleaned(text.as_bytes().to_vec()),
@@ -45,7 +45,7 @@ fn unread(error: io::Error) -> Refusal {
     Refusal::ArtifactUnread { detail: error.to_string() }
 }
 
-/// Without its secrets, of which the fields of a JSON document say more than its text.
+/// The content without its secrets. In a JSON document, fields tell more about secrets than plain text does.
 fn cleaned(content: Vec<u8>) -> Vec<u8> {
     if let Some((clean, _)) = str::from_utf8(&content).ok().and_then(redact::document) {
         return clean.into_bytes();
@@ -53,8 +53,8 @@ fn cleaned(content: Vec<u8>) -> Vec<u8> {
     redact::bytes(&content).map_or(content, |(clean, _)| clean)
 }
 
-/// Refuses the files of the board, by whatever name: to open the journal's and close it again would take the locks from
-/// SQLite that this process has on them.
+/// Refuses the board's own files, under whatever name: opening the journal's and closing it again would drop SQLite's
+/// locks on it in this process.
 fn is_none_of(board: &Path, path: &Path) -> Result<(), Refusal> {
     let refused = || {
         let detail = "the file is one of the board's own; `callboard backup` copies the board, and `callboard state` prints \
@@ -74,7 +74,7 @@ fn is_none_of(board: &Path, path: &Path) -> Result<(), Refusal> {
     }
 }
 
-/// A regular file, and not more of it than may be kept.
+/// Reads a regular file, refusing one that is larger than may be kept.
 fn read(path: &Path) -> Result<Vec<u8>, Refusal> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let opened = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path);

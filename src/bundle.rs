@@ -1,9 +1,9 @@
 //! `bundles/<scope>/`: context bundles, each in a file of its own that nobody changes once it is there.
 //!
 //! A file holds the JSON of a [`Bundle`]; its name begins with the time and ends with the first digits of its SHA-256.
-//! `prev_sha` is the whole SHA-256 of the bundle before it in the same scope. `latest.json` names the newest, and is only a
-//! pointer: when it and the files disagree, the files are right. What is not what it should be is renamed to
-//! `*.quarantined-N` by whoever finds it, and the one before it counts. Who writes holds the lock of the scope's directory.
+//! `prev_sha` is the whole SHA-256 of the bundle before it in the same scope. `latest.json` names the newest bundle and
+//! is only a pointer: when it and the files disagree, the files are right. A damaged file is renamed to
+//! `*.quarantined-N` by whoever finds it, and the one before it counts. Writers hold the lock of the scope's directory.
 
 use std::fs::File;
 use std::io;
@@ -22,14 +22,14 @@ use crate::state::refusal::Refusal;
 use crate::state::time::Timestamp;
 use crate::{harmless, redact};
 
-/// In the board's directory.
+/// Directory of the bundles, in the board's directory.
 pub const DIRECTORY: &str = "bundles";
-/// So long for another that writes.
+/// How long to wait for another process that writes.
 const PATIENCE: Duration = Duration::from_secs(20);
 const QUARANTINED: &str = ".quarantined-";
-/// Problems that one report names.
+/// Most problems that one report names.
 const PROBLEMS: usize = 100;
-/// A file has little more than its limit, and none is read further.
+/// Most bytes that are read of a file; a sound one has little more than its limit.
 const MAX_BYTES: u64 = 2 * limit::BUNDLE.max as u64;
 
 /// The bundles in one directory.
@@ -41,7 +41,7 @@ pub struct Bundles {
 struct Kept {
     dir: Dir,
     folder: String,
-    /// None when the directory was come upon, not asked for.
+    /// `None` if the directory was found by listing, not by its scope.
     scope: Option<Scope>,
 }
 
@@ -55,23 +55,23 @@ struct Sound {
 /// Why a file is not the bundle that its name promises.
 enum Unsound {
     Damaged(String),
-    /// Nothing is wrong with it, but it cannot be understood here.
+    /// Written by a newer version; not damaged, but not understood here.
     Newer,
     Io(io::Error),
 }
 
-/// What a look for the newest bundle came to.
+/// Result of looking for the newest bundle.
 #[derive(Default)]
 struct Look {
     newest: Option<Sound>,
     damaged: Vec<(BundleName, String)>,
-    /// There is one, and `latest.json` does not say so.
+    /// True if there is one, but `latest.json` does not name it.
     misled: bool,
 }
 
 impl Bundles {
     pub fn at(path: &Path) -> Self {
-        // Behind a slash at its end a symbolic link would be followed.
+        // With a slash at its end, a symbolic link would be followed.
         Self { path: path.components().collect() }
     }
 
@@ -109,12 +109,12 @@ impl Bundles {
         }
     }
 
-    /// How many have bundles, as far as can be seen.
+    /// Number of scopes that have bundles, as far as can be seen.
     pub fn scopes(&self) -> usize {
         self.open().ok().flatten().and_then(|base| folders(&base).ok()).map_or(0, |folders| folders.len())
     }
 
-    /// None when there are no bundles yet.
+    /// The directory of all bundles; `None` if there are none yet.
     fn open(&self) -> Result<Option<Dir>, Refusal> {
         let dir = Dir::open(&self.path).map_err(refused)?;
         dir.as_ref().map_or(Ok(()), Dir::inspect).map_err(refused)?;
@@ -152,7 +152,7 @@ impl Bundles {
         Ok(Kept { dir, folder, scope: Some(scope.clone()) })
     }
 
-    /// The one that is asked for, or all.
+    /// Bundles of the given scope, or of all.
     fn kept_of(&self, scope: Option<&Scope>) -> Result<Vec<Kept>, Refusal> {
         if let Some(scope) = scope {
             return Ok(self.kept(scope)?.into_iter().collect());
@@ -210,7 +210,7 @@ impl Bundles {
         let mut look = kept.look()?;
         let mut warning = None;
         if !dry_run && (look.misled || !look.damaged.is_empty()) {
-            // Somebody may just be saving; with the lock it is certain.
+            // Another process may just be saving; under the lock it is certain.
             let mended = match kept.lock() {
                 Ok(_lock) => {
                     look = kept.look()?;
@@ -218,13 +218,13 @@ impl Bundles {
                 }
                 Err(refusal) => Err(refusal),
             };
-            // What is sound is so all the same.
+            // What is sound can be loaded all the same.
             let told = |refusal| format!("what is wrong with the bundles of this scope stays as it is: {refusal}");
             warning = mended.err().map(told);
         }
         let quarantined = kept.problems(&look);
         let Some(mut newest) = look.newest else { return Ok(Loaded { quarantined, warning, ..nothing() }) };
-        // The file may come from elsewhere.
+        // The file may come from elsewhere, so its content is cleaned again.
         newest.bundle.content = cleaned(&newest.bundle.content)?.0;
         Ok(Loaded {
             restored: true,
@@ -237,7 +237,7 @@ impl Bundles {
         })
     }
 
-    /// Newest first in each scope.
+    /// Lists bundles, newest first in each scope.
     fn list(&self, scope: Option<&Scope>, after: Option<&str>, limit: usize) -> Result<Listing, Refusal> {
         let mut listing = Listing { bundles: Vec::new(), next: None };
         let after = after.map(|after| after.split_once('/').unwrap_or((after, "")));
@@ -261,7 +261,7 @@ impl Bundles {
         Ok(listing)
     }
 
-    /// Reads every file, compares it with its name and with the chain. Changes nothing.
+    /// Compares every file with its name and with the chain. Changes nothing.
     fn verify(&self, scope: Option<&Scope>) -> Result<Verification, Refusal> {
         let mut report = Verification::default();
         for kept in self.kept_of(scope)? {
@@ -324,19 +324,19 @@ impl Kept {
         Ok(Sound { name: name.clone(), bundle, sha256, bytes: bytes.len() })
     }
 
-    /// What is wrong with the link to the bundle before `sound`; `older` are all the names before its own.
+    /// What is wrong with the link from `sound` to the bundle before it; `older` are all the names before its own.
     fn broken_link(&self, sound: &Sound, older: &[BundleName]) -> Result<Option<String>, Refusal> {
         let Some(prev) = &sound.bundle.prev_sha else {
             return Ok((!older.is_empty()).then(|| "it names none before it, and there are".to_owned()));
         };
         if older.is_empty() {
-            // The one before it was pruned.
+            // The bundle before it was pruned.
             return Ok(None);
         }
         for name in older.iter().filter(|name| prev.starts_with(name.hash())) {
             match self.read(name) {
                 Ok(found) if found.sha256 != *prev => {}
-                // A damaged one is still the one that was there, under its name or moved aside.
+                // A damaged one is still the one linked to, under its name or moved aside.
                 _ => return Ok(None),
             }
         }
@@ -348,7 +348,7 @@ impl Kept {
         Ok(Some(format!("the bundle before it ({}…) is missing", prev.chars().take(8).collect::<String>())))
     }
 
-    /// The newest sound bundle, and what is wrong with those after it. Changes nothing.
+    /// Finds the newest sound bundle, and the damaged ones after it. Changes nothing.
     fn look(&self) -> Result<Look, Refusal> {
         let names = self.names()?;
         let mut look = Look::default();
@@ -363,7 +363,7 @@ impl Kept {
                 },
                 Err(Unsound::Damaged(problem)) => problem,
                 Err(Unsound::Newer) => return Err(self.newer(name)),
-                // Moved aside or pruned since.
+                // The file was moved aside or pruned meanwhile.
                 Err(Unsound::Io(error)) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(Unsound::Io(error)) => return Err(self.failed(error)),
             };
@@ -373,7 +373,7 @@ impl Kept {
         Ok(look)
     }
 
-    /// Whether `latest.json` is ours, or none that can be read, and does not name `newest`.
+    /// True if `latest.json` is unreadable or ours, and does not name `newest`.
     fn misleads(&self, newest: &Sound) -> bool {
         let right = pointer_to(newest);
         let is_ours = |found: &Latest<String>| BundleName::parse(&found.path).is_some() || found.sha256 == right.sha256;
@@ -390,8 +390,8 @@ impl Kept {
         look.damaged.iter().take(PROBLEMS).map(problem).collect()
     }
 
-    /// Moves aside what is damaged, and has `latest.json` name the newest sound one. Other files in the directory may be
-    /// somebody else's. The caller holds the lock.
+    /// Moves damaged files aside and lets `latest.json` name the newest sound one. Other files in the directory may be
+    /// somebody else's and stay. The caller holds the lock.
     fn mend(&self, look: &Look) -> Result<(), Refusal> {
         for (name, problem) in &look.damaged {
             let aside = self.dir.quarantine(name.as_str()).map_err(|error| self.failed(error))?;
@@ -480,7 +480,7 @@ fn pointer_to(sound: &Sound) -> Latest<String> {
     Latest { version: VERSION.to_owned(), path: sound.name.to_string(), sha256: sound.sha256.clone() }
 }
 
-/// Writes what follows `newest`, if it says something else; into nothing for a dry run.
+/// Writes the bundle that follows `newest`, if its content differs. Without `kept` (a dry run) writes nothing.
 fn saved(
     scope: &Scope,
     newest: Option<Sound>,
@@ -506,7 +506,7 @@ fn saved(
         reply.prev_sha.clone_from(&newest.bundle.prev_sha);
         return Ok(Saved { already: true, sha256: Some(newest.sha256.clone()), bytes: newest.bytes, ..reply });
     }
-    // Later by name than every other, however the clocks of two processes differ.
+    // Its name sorts after all others, however much the clocks of two processes differ.
     let at = newest.as_ref().map_or(now, |newest| now.max(newest.name.at() + 1));
     reply.prev_sha = newest.map(|newest| newest.sha256);
     let bundle = Bundle::new(scope, content, reply.prev_sha.clone(), at);
@@ -523,7 +523,7 @@ fn saved(
     Ok(Saved { saved: true, path: Some(kept.path(&name)), sha256: Some(sha256), ..reply })
 }
 
-/// `text` and what `change` says, on top of what is stored.
+/// The stored content with `change` and `text` applied.
 fn refined(
     newest: Option<&Sound>,
     scope: &Scope,
@@ -543,7 +543,7 @@ fn given(scope: &Option<String>) -> Result<Option<Scope>, Refusal> {
     scope.as_deref().map(|scope| scope_of(Some(scope), &Content::default())).transpose()
 }
 
-/// A scope is written down, and tells bundles apart: it can neither hold a secret nor be redacted.
+/// A scope is written down and tells bundles apart, so it must not hold a secret and cannot be redacted.
 fn scope_of(given: Option<&str>, content: &Content) -> Result<Scope, Refusal> {
     let clean = given.map(|given| harmless::text(given).unwrap_or_else(|| given.to_owned()));
     if clean.as_deref().is_some_and(|clean| redact::text(clean).is_some() || clean.contains(redact::MARK)) {
@@ -552,7 +552,7 @@ fn scope_of(given: Option<&str>, content: &Content) -> Result<Scope, Refusal> {
     Scope::of(clean.as_deref(), content)
 }
 
-/// Without secrets and what deceives, and how many secrets there were.
+/// The content without secrets and deceptive characters, and the number of secrets.
 fn cleaned(content: &Content) -> Result<(Content, usize), Refusal> {
     let unread = |error: serde_json::Error| Refusal::BundlesFailed { detail: error.to_string() };
     let mut value = serde_json::to_value(content).map_err(unread)?;
@@ -573,7 +573,7 @@ fn refused(error: PrivateError) -> Refusal {
 }
 
 fn failed(path: &Path, error: &io::Error) -> Refusal {
-    // One of a private file names its place already.
+    // An error about a private file already names its place.
     match error.get_ref().is_some_and(|inner| inner.is::<PrivateError>()) {
         true => Refusal::BundlesFailed { detail: error.to_string() },
         false => Refusal::BundlesFailed { detail: format!("{}: {error}", path.display()) },

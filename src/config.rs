@@ -18,7 +18,7 @@ const LARGEST: u64 = 64 * 1024;
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     pub policy: Policy,
-    /// Write also where locks may not work.
+    /// Write even where file locks may not work.
     pub allow_network_filesystem: bool,
 }
 
@@ -36,34 +36,34 @@ pub fn load(board: &Path) -> Result<Config, ConfigError> {
     Ok(Followed::load(board)?.config)
 }
 
-/// What a board's file says, read again when it is another.
+/// The board's configuration, read again when the file changes.
 #[derive(Default)]
 pub struct Followed {
     config: Config,
-    /// None if there was no file.
+    /// Text of the file; `None` if there was none.
     text: Option<String>,
-    /// As it was read; none while that may not have been all that was saved.
+    /// The file as it was read; `None` while it may not have been completely saved.
     seen: Option<Found>,
-    /// What is there now, and since when.
+    /// The file that is there now, and since when.
     waiting: Option<(Found, Instant)>,
-    /// When it was looked for last.
+    /// When the file was last looked for.
     looked_at: Option<Instant>,
-    /// Of this it was told already that it cannot be used.
+    /// The file that was already reported as unusable.
     told: Option<Found>,
 }
 
-/// What differs once a file was saved again: device, inode, length, and when it changed. None where there is no file.
+/// What changes when a file is saved: device, inode, length and time of change. `None` if there is no file.
 type Found = Option<(u64, u64, u64, (i64, i64))>;
 
-/// Some editors empty a file before they write it, and whoever deletes a board may begin with this file. Also longer than the
-/// times of a file are apart.
+/// How long a change must be over before the file is read: some editors empty a file before they write it, and whoever
+/// deletes a board may begin with this file. Also longer than the resolution of file times.
 const REST: Duration = Duration::from_secs(2);
-/// Every operation would look for it, and what is saved need not be seen sooner.
+/// Shortest time between two looks: every operation would look, and a change need not be seen sooner.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 impl Followed {
     pub fn load(board: &Path) -> Result<Self, ConfigError> {
-        // Before the file is read, so that a change meanwhile is seen later.
+        // Before the file is read, so that a change meanwhile is noticed later.
         let found = find(board);
         let text = read(board)?;
         let config = text.as_ref().map_or_else(|| Ok(Config::default()), |text| parse(board, text))?;
@@ -71,7 +71,8 @@ impl Followed {
         Ok(Self { config, text, seen, ..Self::default() })
     }
 
-    /// Reads what was saved or removed a while ago. What cannot be used is told once, and what was read before holds.
+    /// Reads the file once its last change is some time ago. An unusable file is reported once, and the configuration
+    /// read before stays in force.
     pub fn look(&mut self, board: &Path) -> Result<(), ConfigError> {
         if self.looked_at.is_some_and(|looked_at| looked_at.elapsed() < BETWEEN_LOOKS) {
             return Ok(());
@@ -125,7 +126,7 @@ fn find(board: &Path) -> Found {
     Some((found.dev(), found.ino(), found.len(), (found.ctime(), found.ctime_nsec())))
 }
 
-/// Since it changed. Of what is not there nobody knows.
+/// True if the last change is long enough ago; false if there is no file, because then nobody knows.
 fn has_rested(found: Found) -> bool {
     let Some((.., (seconds, nanos))) = found else { return false };
     let (Ok(seconds), Ok(nanos)) = (u64::try_from(seconds), u32::try_from(nanos)) else { return false };

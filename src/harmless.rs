@@ -1,12 +1,12 @@
-//! What agents write, without what a terminal, an editor or a reader could be deceived by.
+//! Makes what agents write harmless: nothing is left that could deceive a terminal, an editor or a reader.
 //!
-//! Decided at the door, once for all places in which a text may later be shown: sequences that colour or move are dropped,
-//! line ends become `\n`, and every other control character but `\t`, what turns the direction of text around, and
+//! Done when a text comes in, once for all places where it may later be shown. Sequences that colour or move are
+//! dropped; line ends become `\n`; every other control character but `\t`, what reverses the direction of text, and
 //! invisible tag characters become U+FFFD.
 
 use serde_json::Value;
 
-/// `text` made harmless; none if it is.
+/// `text` made harmless; `None` if it already is.
 pub fn text(text: &str) -> Option<String> {
     if !text.chars().any(is_obeyed) {
         return None;
@@ -20,7 +20,7 @@ pub fn text(text: &str) -> Option<String> {
                 clean.push('\n');
             }
             '\u{1b}' if rest.next_if_eq(&'[').is_some() => {
-                // Parameters, then the letter that ends it.
+                // Parameters, then the letter that ends the sequence.
                 while rest.next_if(|c| matches!(c, ' '..='?')).is_some() {}
                 rest.next_if(|c| matches!(c, '@'..='~'));
             }

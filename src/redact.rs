@@ -1,8 +1,8 @@
 //! Secrets in what agents write, replaced by `[redacted: kind]` before anything is decided or kept.
 //!
-//! Three rules. `shape`: forms that issuers give their secrets. `named`: values behind a name such as `api_key` in
-//! prose, code, JSON, YAML and environments. And in objects, the values of fields with such names, and the names that have
-//! such a form. All take time linear in the text.
+//! Three rules: `shape` finds the forms that issuers give their secrets; `named` finds values after a name such as
+//! `api_key` in prose, code, JSON, YAML and environments; and in objects the values of fields with such names are
+//! masked, and names with such a form. All take time linear in the text.
 
 mod document;
 mod named;
@@ -17,23 +17,23 @@ use named::Telling;
 
 use crate::harmless;
 
-/// Shorter texts hold no secret that could be told from a word.
+/// Fewest bytes of a text that can hold a secret; shorter ones could not be told from words.
 const SHORTEST: usize = 8;
 
-/// How every mark begins.
+/// Beginning of every mark.
 pub const MARK: &str = "[redacted: ";
 
-/// How often a text is looked through. A secret whose pattern begins inside of another's shows only when that one is gone;
-/// the bound keeps the time linear in texts made to hold endless chains of them.
+/// How often a text is searched. A secret that begins inside another one shows only when that is gone; the bound keeps
+/// the time linear in texts made to hold endless chains of them.
 const PASSES: usize = 8;
 
-/// What a text must not keep.
+/// A secret found in a text.
 struct Finding {
     place: Range<usize>,
     kind: &'static str,
 }
 
-/// Fields that name things: what merely stands behind a telling name stays in them.
+/// Fields that name things: in them, only secrets with a telling form are redacted, not what follows a telling name.
 const NAMES: [&str; 22] = [
     "id",
     "task",
@@ -59,13 +59,12 @@ const NAMES: [&str; 22] = [
     "project_dir",
 ];
 
-/// `text` without its secrets, and how many there were; none when it has none.
+/// `text` without its secrets, and their number; `None` if it has none.
 pub fn text(text: &str) -> Option<(String, usize)> {
     redacted(text, true)
 }
 
-/// What git or a client calls something, made harmless and without what has a secret's form; none if there is nothing
-/// of either in it.
+/// A name that git or a client uses, made harmless and without what has a secret's form; `None` if it needs no change.
 pub fn name(name: &str) -> Option<String> {
     let harmless = harmless::text(name);
     let clean = redacted(harmless.as_deref().unwrap_or(name), false);
@@ -101,7 +100,7 @@ fn redacted_once(text: &str, by_name: bool) -> Option<(String, usize)> {
             clean.push_str(&mark(finding.kind));
             count += 1;
         }
-        // One that reaches further than the one before takes the rest with it.
+        // A finding that reaches further than the one before is removed together with it.
         kept_to = kept_to.max(finding.place.end);
     }
     clean.push_str(&text[kept_to..]);
@@ -112,14 +111,14 @@ fn mark(kind: &str) -> String {
     format!("{MARK}{kind}]")
 }
 
-/// `bytes` without their secrets, and how many there were; none when there are none. What is no UTF-8 stays as it is, and
-/// may be a part of a secret.
+/// `bytes` without their secrets, and their number; `None` if they have none. Bytes that are no UTF-8 stay as they are,
+/// and may be part of a secret.
 pub fn bytes(bytes: &[u8]) -> Option<(Vec<u8>, usize)> {
     let mut lifted = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
             match lowered(c) {
-                // One that stands for itself, byte by byte.
+                // A private-use character of the text itself is lifted byte by byte.
                 Some(_) => lifted.extend(c.encode_utf8(&mut [0; 4]).bytes().filter_map(lift)),
                 None => lifted.push(c),
             }
@@ -137,10 +136,10 @@ pub fn bytes(bytes: &[u8]) -> Option<(Vec<u8>, usize)> {
     Some((kept, count))
 }
 
-/// The last characters for private use stand for bytes of no text.
+/// The last private-use characters stand for bytes that are no text.
 const LIFTED: u32 = 0x10_FF00;
 
-/// No such byte is ASCII.
+/// Bytes to be lifted are never ASCII.
 fn lift(byte: u8) -> Option<char> {
     char::from_u32(LIFTED + u32::from(byte))
 }
@@ -149,24 +148,25 @@ fn lowered(c: char) -> Option<u8> {
     u32::from(c).checked_sub(LIFTED).and_then(|byte| u8::try_from(byte).ok())
 }
 
-/// Redacts every text in `value`, and says how many secrets there were.
+/// Redacts every text in `value` and returns the number of secrets.
 pub fn value(value: &mut Value) -> usize {
     within(value, Rule::TOP)
 }
 
-/// How a value is looked through, by the names of the fields that it is in.
+/// How a value is searched, depending on the names of the fields that contain it.
 #[derive(Clone, Copy)]
 enum Rule {
-    /// Its field's name says what it is: all but what says where the secret is kept, or that there is none.
+    /// The field's name says that the value is a secret. It is masked, unless it says where the secret is kept, or that
+    /// there is none.
     Masked(Telling),
-    /// `around`: what the name of a field says that it is somewhere within.
+    /// `around`: what the name of an outer field says is somewhere inside.
     Within { by_name: bool, around: Option<Telling> },
 }
 
 impl Rule {
     const TOP: Self = Self::Within { by_name: true, around: None };
 
-    /// For the fields of an object; `beside` is what is named in one of them, for another.
+    /// The rule for the fields of an object; `beside` is what one field says about another.
     fn of_fields(self, beside: Option<Telling>) -> Self {
         match self {
             Self::Masked(telling) => Self::Within { by_name: true, around: beside.or(Some(telling)) },
@@ -174,7 +174,7 @@ impl Rule {
         }
     }
 
-    /// For one of those fields, which may hold a `string`.
+    /// The rule for one of those fields, whose value may be the text `string`.
     fn of_field(self, name: &str, string: Option<&str>) -> Self {
         if let Some(telling) = Telling::of(name) {
             return Self::Masked(telling);
@@ -224,14 +224,14 @@ fn within_fields(fields: &mut Map<String, Value>, rule: Rule) -> usize {
     fields.iter_mut().map(field).sum::<usize>() + redact_names(fields)
 }
 
-/// What a name says that stands beside its value, as in lists of variables and headers. `field`: whether there is one of
-/// that name, and its text.
+/// What a name says that stands beside its value, as in lists of variables and headers. `field` says whether a field
+/// exists and what its text is.
 fn named_beside<'f>(field: impl Fn(&str) -> Option<Option<&'f str>>) -> Option<Telling> {
     field("value")?;
     Telling::of(["name", "key"].into_iter().find_map(field)??)
 }
 
-/// Two that become the same are numbered.
+/// Redacts the names of fields; names that become equal are numbered.
 fn redact_names(fields: &mut Map<String, Value>) -> usize {
     if fields.keys().all(|name| redacted(name, false).is_none()) {
         return 0;
@@ -259,7 +259,7 @@ mod tests {
 
     use super::*;
 
-    /// Put together, so that nobody takes this file for a leak.
+    /// Put together at run time, so that nobody takes this file for a leak.
     fn github() -> String {
         ["gh", "p_", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"].concat()
     }

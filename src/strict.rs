@@ -1,4 +1,4 @@
-//! JSON as strangers send it: no key twice in one object, and not nested without end.
+//! JSON from strangers: no key twice in one object, and limited nesting.
 //!
 //! RFC 8259 leaves open what a repeated key means, so two readers of one message may see different things.
 
@@ -9,23 +9,23 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-/// Arrays and objects within each other.
+/// Most arrays and objects nested in each other.
 pub const MAX_DEPTH: usize = 64;
 
-/// What is wrong with the text, if something is.
+/// Checks a text; an error says what is wrong.
 pub fn check(text: &[u8]) -> serde_json::Result<()> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     Level(0).deserialize(&mut deserializer).and_then(|()| deserializer.end())
 }
 
-/// A value inside so many others.
+/// Nesting depth of the value that is read.
 #[derive(Clone, Copy)]
 struct Level(usize);
 
-/// Keys of one object that are compared one by one; a set costs more than so few do.
+/// Most keys of an object that are compared one by one; for so few a set costs more.
 const FEW: usize = 16;
 
-/// Copied only if it is written with escapes.
+/// A key; copied only if it is written with escapes.
 #[derive(Deserialize, PartialEq, Eq, Hash)]
 struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 

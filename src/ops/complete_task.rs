@@ -19,7 +19,7 @@ pub struct CompleteTask;
 pub struct Params {
     agent_id: Option<String>,
     task_id: String,
-    /// What was done, for those who build on it
+    /// What was done, for others to build on
     output: String,
     #[serde(default)]
     files_modified: Vec<String>,

@@ -1,4 +1,4 @@
-//! The plan as it stands on the board, in a form that is the same plan when it is imported.
+//! Exports the plan as it stands on the board, in a form that is the same plan when imported.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::state::id::TaskId;
 use crate::state::plan::one_line;
 use crate::state::task::{Task, TaskStatus};
 
-/// `tasks` are those of the plan, each before its parts.
+/// The plan as JSON. `tasks` are those of the plan, each before its parts.
 pub fn json(title: Option<&str>, tasks: &[&Task]) -> Document {
     let paths = paths(tasks);
     let mut open: Vec<(Node, Option<&TaskId>)> = Vec::new();
@@ -84,7 +84,7 @@ pub fn markdown(title: Option<&str>, tasks: &[&Task]) -> String {
     text
 }
 
-/// Phases and milestones are headings, what is below them a checklist.
+/// Writes one item: phases and milestones as headings, what is below them as a checklist.
 fn item(text: &mut String, task: &Task, paths: &HashMap<&TaskId, &str>) {
     let (path, title) = (task.path.as_deref().unwrap_or_default(), one_line(task.headline()));
     let level = level(task);
@@ -94,7 +94,7 @@ fn item(text: &mut String, task: &Task, paths: &HashMap<&TaskId, &str>) {
     };
     match level {
         0..=2 => {
-            // What a heading ends with of these is no part of it.
+            // A heading loses `#` at its end, so a title that ends with it gets one more.
             let end = if title.ends_with('#') { " #" } else { "" };
             text.push_str(&format!("\n{} {path}: {title}{end}\n\n", "#".repeat(level + 1)));
         }
@@ -123,7 +123,7 @@ fn item(text: &mut String, task: &Task, paths: &HashMap<&TaskId, &str>) {
     }
 }
 
-/// In a code block, so that nothing in it is read as anything else.
+/// Writes a description as a code block, so that nothing in it is read as anything else.
 fn description(text: &mut String, description: &str, indent: &str) {
     let longest = description.split(|c| c != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(3.max(longest + 1));
@@ -134,14 +134,14 @@ fn description(text: &mut String, description: &str, indent: &str) {
     text.push_str(&format!("{indent}{fence}\n"));
 }
 
-/// So that it is read as the same list.
+/// The list in the form that is read as the same list.
 fn listed(texts: &[String], read: fn(&str) -> Vec<String>) -> String {
     let plain = texts.join(", ");
     let is_read = read(&plain) == texts && !plain.contains(char::is_control);
     if is_read { plain } else { serde_json::json!(texts).to_string() }
 }
 
-/// Of the whole, so that it is not taken for a phase.
+/// The plan's title as a heading, changed if it would be read as a phase.
 fn heading(title: &str) -> String {
     let line = one_line(title);
     if path_and_title(&line).0.is_some() { format!("Plan {line}") } else { line }

@@ -1,5 +1,5 @@
-//! The hierarchy as JSON. `backlog`, `milestones`, `tasks`, `subtasks`, `id` and `dependencies` of other planners are
-//! read, too.
+//! Plans as JSON. `backlog`, `milestones`, `tasks`, `subtasks`, `id` and `dependencies` of other planners are read,
+//! too.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,19 +19,19 @@ pub struct Document {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Node {
-    /// P1, P1.M2, P1.M2.T3 or P1.M2.T3.S4; without it an item is known by its title
+    /// P1, P1.M2, P1.M2.T3 or P1.M2.T3.S4; an item without a path is known by its title
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     pub title: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Planned (also Researching, Ready, Implementing, In Progress), Complete or Failed
+    /// Planned (or Researching, Ready, Implementing, In Progress), Complete or Failed
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<&'static str>,
-    /// 1 (first) to 10; that of its parent, else 5
+    /// 1 (first) to 10; default that of the parent, else 5
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
-    /// Paths, titles, or ids of tasks
+    /// Paths, titles or ids of the tasks it depends on
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -40,12 +40,12 @@ pub struct Node {
     pub hints: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// Its parts
+    /// Parts of the item
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub items: Vec<Node>,
 }
 
-/// The text of every item is looked at by itself, for the line in which it begins.
+/// The whole document. Items are kept as raw text, so that the line in which each begins can be told.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Top<'a> {
@@ -59,7 +59,7 @@ struct Top<'a> {
 struct Entry<'a> {
     #[serde(alias = "id")]
     path: Option<String>,
-    /// Said by the path.
+    /// Ignored, because the path says it.
     #[serde(rename = "type", alias = "kind")]
     _kind: Option<String>,
     title: String,
@@ -74,7 +74,7 @@ struct Entry<'a> {
     hints: Option<String>,
     #[serde(default)]
     tags: Vec<String>,
-    /// An estimate, which the board has no use for.
+    /// An estimate, which the board does not use.
     #[serde(rename = "story_points")]
     _story_points: Option<f64>,
     #[serde(borrow, default, alias = "milestones", alias = "tasks", alias = "subtasks")]
@@ -137,7 +137,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// What other planners call what may stand only once; see `Entry`.
+/// Names that other planners use for fields that may be given only once; see `Entry`.
 const ALSO_CALLED: [(&str, &str); 5] = [
     ("items", "backlog, milestones, tasks and subtasks"),
     ("path", "id"),
@@ -146,7 +146,7 @@ const ALSO_CALLED: [(&str, &str); 5] = [
     ("hints", "context_scope"),
 ];
 
-/// `line` is that of the text's beginning.
+/// The problem of an unreadable text, whose beginning is in `line`.
 fn unread(line: usize, error: &serde_json::Error) -> Problem {
     let text = error.to_string();
     let mut what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what).to_owned();

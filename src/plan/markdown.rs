@@ -1,5 +1,6 @@
-//! Headings and checklists. Every heading that leads somewhere, and every `- [ ]`, is an item, a part of what it stands
-//! below; what else stands below an item is its description, but for lines like `depends: P1.M1.T2`.
+//! Plans as Markdown headings and checklists. Headings (see `decide_on_headings`) and every `- [ ]` are items, each a
+//! part of what it stands below; other text below an item is its description, except for lines like `depends:
+//! P1.M1.T2`.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -11,7 +12,7 @@ use regex::Regex;
 use super::{Draft, Found, Given, Lines, NAMED, files, is_called_off, is_something, limit, list, named_file, stated};
 use crate::state::plan::{Item, Problem, Skipped, Stated, one_line, shortened};
 
-/// The info string of a code block that is a description, whatever it looks like.
+/// Info string of a code block that is a description, whatever it looks like.
 pub const VERBATIM: &str = "description";
 
 static PATH: LazyLock<Option<Regex>> =
@@ -21,12 +22,12 @@ static FIELD: LazyLock<Option<Regex>> = LazyLock::new(|| {
         .ok()
 });
 
-/// What other programs make of a box, or what was meant to be one.
+/// Boxes that only other programs understand, and what was meant to be a box.
 static MARK: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^\[\s*[^\s\pL\pN]?\s*\](?:\s|$)|^\[\s*[xX]\s*\](?:\s|$)").ok());
 
-/// YAML at the very beginning, which describes the text to other programs. The parser would take whatever stands between two
-/// rules for such a block, items and all.
+/// YAML at the very beginning, which describes the text to other programs. The parser would take whatever stands
+/// between two rules for such a block, items included.
 static FRONT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     const LINE: &str = r"(?:[\w\x22'][^\n]*:[^\n]*|[ \t]+[^\n]*|-(?:[ \t][^\n]*)?|[\]\[{}][^\n]*|#[^\n]*)?\n";
     Regex::new(&format!(
@@ -35,7 +36,7 @@ static FRONT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// `known` are the lines of headings that are items, whether they are marked or not.
+/// Reads a plan. `known` are the lines of headings that are items even without a mark.
 pub fn read(text: &str, known: &BTreeSet<usize>) -> Result<Found, Vec<Problem>> {
     let front = FRONT.as_ref().and_then(|front| front.find(text)).map_or(0, |front| front.end());
     let events = Parser::new_ext(&text[front..], Options::ENABLE_TASKLISTS).into_offset_iter();
@@ -75,7 +76,7 @@ pub fn read(text: &str, known: &BTreeSet<usize>) -> Result<Found, Vec<Problem>> 
     Ok(Found { title: reading.title, drafts: reading.drafts, skipped })
 }
 
-/// Where what begins at each event ends.
+/// For each event, the index at which what begins there ends.
 fn ends(events: &[Piece<'_>]) -> Vec<usize> {
     let mut ends: Vec<usize> = (0..events.len()).collect();
     let mut open = Vec::new();
@@ -96,7 +97,7 @@ fn endings(text: &str) -> Vec<String> {
     endings
 }
 
-/// From its last letter to its first, all of them small.
+/// The text in lower case, last letter first.
 fn backwards(text: &str) -> String {
     text.to_lowercase().chars().rev().collect()
 }
@@ -107,52 +108,53 @@ struct Reading<'a, 't> {
     text: &'t str,
     lines: Lines,
     headings: Vec<Heading>,
-    /// What an item of a list or a heading that is open stands for; the innermost is the last.
+    /// The open list entries and headings, innermost last.
     entries: Vec<Open>,
     drafts: Vec<Draft>,
     problems: Vec<Problem>,
     title: Option<String>,
-    /// The name of a list that the text has left open, so that the entries below it are meant.
+    /// A field whose value the text has left open, so that the entries below are its values.
     goes_on: Option<Begun<'t>>,
     events: &'a [Piece<'t>],
     ends: Vec<usize>,
-    /// The events that are boxes.
+    /// Indices of the events that are boxes.
     boxes: Vec<usize>,
-    /// Entries beside boxes that have none.
+    /// Entries without a box beside entries with one.
     unboxed: Vec<Skipped>,
-    /// The lines of headings and boxes, backwards and sorted: the first that is not before a name has its end, if any does.
+    /// Lines of headings and boxes, backwards and sorted: if any line ends with a name, the first one not before that
+    /// name does.
     endings: Vec<String>,
 }
 
-/// A list whose values follow.
+/// A field whose values follow as a list.
 struct Begun<'t> {
     name: String,
     line: &'t str,
 }
 
 struct Heading {
-    /// Its place in the events.
+    /// Index of its event.
     event: usize,
     level: HeadingLevel,
-    /// What it says, as it is written.
+    /// Range of its text as written.
     text: Range<usize>,
     is_item: bool,
 }
 
 struct Open {
-    /// None of an entry of a list, which lies below every heading.
+    /// `None` for a list entry, which lies below every heading.
     heading: Option<HeadingLevel>,
-    /// None below what the plan calls off.
+    /// `None` below what the plan calls off.
     draft: Option<usize>,
 }
 
 impl<'t> Reading<'_, 't> {
-    /// The place of the end of what begins at `start`.
+    /// Index of the end of what begins at `start`.
     fn end(&self, start: usize) -> usize {
         self.ends[start]
     }
 
-    /// One in a quotation or an entry of a list is text, as it ends nothing that comes after it.
+    /// Finds the headings. One in a quotation or a list entry is text, because it ends nothing that comes after it.
     fn found_headings(&self) -> Vec<Heading> {
         let mut found = Vec::new();
         let mut at = 0;
@@ -169,9 +171,9 @@ impl<'t> Reading<'_, 't> {
         found
     }
 
-    /// A single heading of the first level, at the beginning, is the title. Where items are marked, by a path or a box,
-    /// headings without a mark at or below them are prose; theirs are also what only an item has below it, and that they
-    /// are known as items.
+    /// Decides which headings are items. A single heading of the first level, at the beginning, is the title. Where
+    /// items are marked, by a path or a box, headings without a mark at or below them are prose. What only an item has
+    /// below it, and being known as an item, count as marks, too.
     fn decide_on_headings(&mut self, known: &BTreeSet<usize>) {
         let path_of = |heading: &Heading| path_and_title(&self.text[heading.text.clone()]).0.is_some();
         let paths: Vec<bool> = self.headings.iter().map(path_of).collect();
@@ -201,7 +203,7 @@ impl<'t> Reading<'_, 't> {
         }
     }
 
-    /// A dependency or a priority stands in the text right below the heading, or in an entry of a list there.
+    /// True if a dependency or a priority stands in the text right below the heading, or in a list entry there.
     fn is_described_as_item(&self, number: usize) -> bool {
         let end = self.headings.get(number + 1).map_or(self.events.len(), |next| next.event);
         let mut at = self.end(self.headings[number].event) + 1;
@@ -238,7 +240,7 @@ impl<'t> Reading<'_, 't> {
         })
     }
 
-    /// Prose may begin with such a word, too, but names no item.
+    /// True if `item` names an item of the plan. Prose may begin with such a word, too, but names no item.
     fn names(&self, item: &str) -> bool {
         let is_path = || path_and_title(&format!("{item} it")).0.is_some();
         let end = backwards(item);
@@ -246,7 +248,7 @@ impl<'t> Reading<'_, 't> {
         self.endings.get(at).is_some_and(|line| line.starts_with(&end)) || is_path()
     }
 
-    /// The headings that are no items, but for the title, and the entries that seem to be some.
+    /// Headings that are no items, except the title, and entries that seem to be items.
     fn skipped(&self) -> Vec<Skipped> {
         let mut above: Vec<HeadingLevel> = Vec::new();
         let mut skipped = self.unboxed.clone();
@@ -296,7 +298,7 @@ impl<'t> Reading<'_, 't> {
         self.open(Some(level), &text, None);
     }
 
-    /// A block that is no heading; answers where the next begins.
+    /// Reads a block that is no heading; returns the index where the next begins.
     fn block(&mut self, at: usize) -> usize {
         let (event, range) = &self.events[at];
         let end = self.end(at);
@@ -317,7 +319,7 @@ impl<'t> Reading<'_, 't> {
                     false => self.describe(range, false),
                 }
             }
-            // In a quotation, mostly.
+            // A quotation, mostly.
             _ if self.has_boxes(at, end) => {
                 let line = self.lines.at(range.start);
                 let problem = "a box that does not stand in a list of its own is no item: take it out of the quotation, \
@@ -334,8 +336,9 @@ impl<'t> Reading<'_, 't> {
         self.boxes.get(next).is_some_and(|one| *one < end)
     }
 
-    /// `goes_on` is what the text before it has left open. Entries are fields where all of the list is, up to the first box:
-    /// prose has lists whose entries begin with such a word, too. What an item depends on is read from any.
+    /// Reads a list. `goes_on` is the field that the text before it has left open. Entries before the first box are
+    /// fields only if all of them are, because lists in prose have entries that begin with such a word, too.
+    /// Dependencies are read from any entry.
     fn list(&mut self, at: usize, goes_on: Option<Begun<'t>>) {
         let entries: Vec<usize> = self.entries_of(at).collect();
         let first_box = entries.iter().position(|entry| self.has_boxes(*entry, self.end(*entry)));
@@ -363,20 +366,20 @@ impl<'t> Reading<'_, 't> {
         boxes.iter().for_each(|entry| self.entry(at, *entry, false));
     }
 
-    /// Below `Dependencies:` stand libraries, as often as not.
+    /// True if the list has the values of the field. Below `Dependencies:` stand libraries as often as not.
     fn is_meant(&self, name: &str, values: &[usize]) -> bool {
         let names = |entry: &usize| self.names(self.text[self.own_text(*entry)].trim_matches(['`', ' ', '\n']));
         !is_ambiguous(name) || values.iter().any(names)
     }
 
-    /// The places of the entries of the list that begins at `at`.
+    /// Indices of the entries of the list that begins at `at`.
     fn entries_of(&self, at: usize) -> impl Iterator<Item = usize> {
         let end = self.end(at);
         let within = move |entry: usize| Some(entry).filter(|entry| *entry < end);
         std::iter::successors(within(at + 1), move |entry| within(self.end(*entry) + 1))
     }
 
-    /// Where the entry's own text ends: a block begins there, or it is the end of the entry.
+    /// Index where the entry's own text ends: a block begins there, or the entry ends.
     fn own_end(&self, entry: usize) -> usize {
         let end = self.end(entry);
         match self.events[entry + 1].0 {
@@ -393,7 +396,7 @@ impl<'t> Reading<'_, 't> {
         own.reduce(|all, one| all.start.min(one.start)..all.end.max(one.end)).unwrap_or(start..start)
     }
 
-    /// It begins with a field, and what that says can be meant.
+    /// True if the entry begins with a field whose value can be meant.
     fn is_field(&self, entry: usize) -> bool {
         self.field_of(entry).is_some_and(|(name, value)| self.fits(&name, value))
     }
@@ -407,8 +410,8 @@ impl<'t> Reading<'_, 't> {
         text[self.own_text(entry)].lines().next().and_then(field)
     }
 
-    /// A line below a list is the last entry's to Markdown, unless something is between them; where it begins before the
-    /// entry's text, a field in it is the item's.
+    /// End of the entry's text that is its own. To Markdown a line below a list belongs to the last entry, unless
+    /// something is between them; a field in it is the item's if it begins left of the entry's text.
     fn end_of_entry(&self, entry: usize) -> usize {
         let own = self.own_text(entry);
         let column = own.start - self.text[..own.start].rfind('\n').map_or(0, |at| at + 1);
@@ -422,7 +425,7 @@ impl<'t> Reading<'_, 't> {
         self.end_of_entry(entry) < self.own_text(entry).len()
     }
 
-    /// Prose may begin with such a word, too.
+    /// True if the value suits the field: prose may begin with such a word, too.
     fn fits(&self, name: &str, value: &str) -> bool {
         match name {
             "status" => stated(value).is_some() || is_called_off(Some(value)),
@@ -436,7 +439,7 @@ impl<'t> Reading<'_, 't> {
         }
     }
 
-    /// Whether the line goes on with the values before it.
+    /// True if the line continues the values before it.
     fn continues(&self, name: &str, line: &str) -> bool {
         let mut values = line.split(',').map(|value| value.trim().trim_matches(['`', ']']));
         match is_dependency(name) {
@@ -445,7 +448,7 @@ impl<'t> Reading<'_, 't> {
         }
     }
 
-    /// The entry is one value, with all its commas, and the next is another.
+    /// Reads an entry as one value, commas included.
     fn value(&mut self, begun: Begun<'t>, entry: usize) {
         let own = self.own_text(entry);
         let text = self.text;
@@ -479,7 +482,8 @@ impl<'t> Reading<'_, 't> {
         }
     }
 
-    /// One entry of the list at `list`, in which there are boxes; before them there may be `are_fields` alone.
+    /// Reads an entry of the list at `list`, which has boxes. With `are_fields` the entries before the first box are
+    /// fields.
     fn entry(&mut self, list: usize, start: usize, are_fields: bool) {
         let end = self.end(start);
         let range = self.events[start].1.clone();
@@ -521,7 +525,7 @@ impl<'t> Reading<'_, 't> {
         self.goes_on = None;
     }
 
-    /// An entry that is text, though those beside it are items.
+    /// Notes an entry as skipped, because it is text beside items.
     fn skip(&mut self, entry: usize, are_fields: bool) {
         let own = self.own_text(entry);
         let is_called_off = self.entries.last().is_some_and(|above| above.draft.is_none());
@@ -533,14 +537,15 @@ impl<'t> Reading<'_, 't> {
         self.unboxed.push(Skipped { line: self.lines.at(own.start), title, level: None });
     }
 
-    /// The mark of an entry, if it is none that is read.
+    /// The mark of an entry, if it is one that is not read.
     fn mark(&self, entry: usize) -> Option<&'t str> {
         let text = &self.text[self.own_text(entry)];
         let mark = MARK.as_ref()?.find(text)?.as_str().trim_end();
         Some(mark).filter(|mark| !["[ ]", "[x]", "[X]"].contains(mark))
     }
 
-    /// In a list without boxes: above the first item is text for people, and an entry may begin with `[]` as with any word.
+    /// True if an entry of a list without boxes is marked wrongly. Above the first item is text for people, and an
+    /// entry may begin with `[]` as with any word.
     fn is_wrongly_marked(&self, entry: usize) -> bool {
         self.mark(entry).is_some_and(|mark| mark != "[]" && !self.entries.is_empty())
     }
@@ -554,7 +559,7 @@ impl<'t> Reading<'_, 't> {
         self.problems.push(Problem { line: self.lines.at(self.events[entry].1.start), problem });
     }
 
-    /// An entry without a box, which may be a line like `depends: P1`, or have one behind it.
+    /// Reads an entry without a box. It may be a field such as `depends: P1`, or have one after its text.
     fn plain_entry(&mut self, start: usize, are_fields: bool) {
         let range = self.events[start].1.clone();
         if self.is_wrongly_marked(start) {
@@ -583,7 +588,7 @@ impl<'t> Reading<'_, 't> {
         }
     }
 
-    /// An item begins.
+    /// Begins an item.
     fn open(&mut self, heading: Option<HeadingLevel>, text: &Range<usize>, is_done: Option<bool>) {
         let line = self.lines.at(text.start);
         let parent = self.entries.last().map(|open| open.draft);
@@ -600,7 +605,7 @@ impl<'t> Reading<'_, 't> {
         self.drafts.push(Draft { item, ..Draft::default() });
     }
 
-    /// Text of the innermost item that is open; with `fields` in it, in lines of their own.
+    /// Adds text to the innermost open item. With `fields`, lines of the text may be fields.
     fn describe(&mut self, range: &Range<usize>, fields: bool) {
         let start = self.text[..range.start].rfind('\n').map_or(0, |at| at + 1);
         let indent = range.start - start;
@@ -692,21 +697,21 @@ fn is_dependency(name: &str) -> bool {
     name.starts_with("depend")
 }
 
-/// Prose has a word for other dependencies than those of an item.
+/// True for names that prose also uses for dependencies of another kind.
 fn is_ambiguous(name: &str) -> bool {
     name.starts_with("dependenc")
 }
 
-/// The values may follow as entries of a list.
+/// True if the values may follow as entries of a list.
 fn is_left_open(value: &str) -> bool {
     value.is_empty() || value.ends_with(',')
 }
 
-/// Name and value of a line like `depends: P1`, whose name may stand in bold.
+/// Name and value of a line like `depends: P1`, whose name may be in bold.
 fn field(line: &str) -> Option<(String, &str)> {
     let found = FIELD.as_ref()?.captures(line)?;
     let [opened, name, closed, value] = [1, 2, 3, 4].map(|group| found.get(group).map_or("", |one| one.as_str()));
-    // Else the stars are the value's own, as in `files:**/*.rs`.
+    // Otherwise the stars belong to the value, as in `files:**/*.rs`.
     let is_closed_behind = !opened.is_empty() && closed.is_empty();
     let value = if is_closed_behind { value.trim_start_matches('*') } else { value };
     Some((name.to_lowercase(), value.trim()))
@@ -716,7 +721,7 @@ fn is_block(tag: &Tag<'_>) -> bool {
     !matches!(tag, Tag::Emphasis | Tag::Strong | Tag::Strikethrough | Tag::Link { .. } | Tag::Image { .. })
 }
 
-/// `P1.M2: Storage` has both.
+/// Splits a text like `P1.M2: Storage` into path and title.
 pub fn path_and_title(text: &str) -> (Option<String>, &str) {
     match PATH.as_ref().and_then(|path| path.captures(text)) {
         Some(found) => {

@@ -20,17 +20,17 @@ use crate::state::limit::{self, Limit};
 use crate::state::pattern::Pattern;
 use crate::state::plan::{Item, Plan, Problem, Skipped, Stated, shortened};
 
-/// Problems that are named at once.
+/// Most problems that are named at once.
 const NAMED: usize = 20;
-/// Of a value that cannot be read.
+/// Most bytes shown of a value that cannot be read.
 const SHOWN: usize = 60;
 
-/// JSON when it begins with a brace, or with a bracket before one, else Markdown.
+/// Reads a plan: JSON if it begins with a brace, or with a bracket before a brace, else Markdown.
 pub fn parse(text: &str) -> Result<Plan, Vec<Problem>> {
     parse_with(text, &BTreeSet::new())
 }
 
-/// With the headings in the lines `known` as items, whether they are marked or not.
+/// Reads a plan. Headings in the lines `known` are items even without a mark.
 pub fn parse_with(text: &str, known: &BTreeSet<usize>) -> Result<Plan, Vec<Problem>> {
     if text.len() > limit::PLAN.max {
         return Err(vec![over(1, limit::PLAN, text.len())]);
@@ -45,7 +45,7 @@ pub fn parse_with(text: &str, known: &BTreeSet<usize>) -> Result<Plan, Vec<Probl
     Ok(Plan { sha256: sha256(text), title, items: checked(drafts)?, skipped })
 }
 
-/// Markdown may begin with a bracket, too: `[TOC]`, or a link.
+/// True for JSON. Markdown may begin with a bracket, too: `[TOC]`, or a link.
 fn is_json(text: &str) -> bool {
     let text = text.trim_start_matches('\u{feff}').trim_start();
     let items = text.strip_prefix('[').map(str::trim_start);
@@ -57,7 +57,7 @@ fn over(line: usize, limit: Limit, actual: usize) -> Problem {
     Problem { line, problem: format!("{what} is over its limit: {actual} {unit}, at most {max}") }
 }
 
-/// What a text has, unchecked.
+/// Contents of a text, unchecked.
 struct Found {
     title: Option<String>,
     drafts: Vec<Draft>,
@@ -72,14 +72,14 @@ struct Draft {
     status: Option<Given>,
 }
 
-/// What a plan says in a line.
+/// A value, and the line that it stands in.
 #[derive(Debug)]
 struct Given {
     text: String,
     line: usize,
 }
 
-/// Every item by itself, and its path against where it stands.
+/// Checks every item by itself, and its path against its place.
 fn checked(mut drafts: Vec<Draft>) -> Result<Vec<Item>, Vec<Problem>> {
     let mut problems = Vec::new();
     let first = drafts.first().map_or(1, |draft| draft.item.line);
@@ -109,7 +109,7 @@ fn checked(mut drafts: Vec<Draft>) -> Result<Vec<Item>, Vec<Problem>> {
     if problems.is_empty() { Ok(items) } else { Err(problems) }
 }
 
-/// An item without a path has the one that the first of its parts says.
+/// Gives an item without a path the one that follows from the first part that has one.
 fn name_above(drafts: &mut [Draft], levels: &[usize]) {
     let fits = |path: &str, level| hierarchy::numbers(path).is_some_and(|numbers| numbers.len() == level);
     let unnamed: Vec<bool> = drafts.iter().map(|draft| draft.item.path.is_none()).collect();
@@ -134,16 +134,16 @@ fn clean(text: &mut String) {
     }
 }
 
-/// Problems have a line if it is another than the item's.
+/// Checks one item. A problem has a line only if it is not the item's.
 fn check(draft: &mut Draft, level: usize, above: Option<&str>) -> Result<(), Vec<(Option<usize>, String)>> {
     let mut problems = Vec::new();
     let item = &mut draft.item;
-    // An escape in JSON may stand for what the plan's text as a whole was not to have.
+    // An escape in JSON may stand for characters that were removed from the plan's text.
     let long = [&mut item.description, &mut item.hints].into_iter().flatten();
     let lists = item.tags.iter_mut().chain(&mut item.files).chain(&mut item.depends);
     long.chain([&mut item.title]).chain(&mut item.path).chain(lists).for_each(clean);
     item.tags.retain(|tag| !tag.trim().is_empty());
-    // The same in every format, so that none of them is a change.
+    // Trimmed in every format, so that a change of format is no change of the plan.
     item.description = item.description.take().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
     let mut keep = |limit: Limit, actual: usize| {
         if actual > limit.max {
@@ -209,7 +209,7 @@ impl Given {
     }
 }
 
-/// The states of other planners, too.
+/// Reads a status, in the words of other planners, too.
 fn stated(given: &str) -> Option<Stated> {
     let word: String = given.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
     Some(match word.as_str() {
@@ -221,23 +221,23 @@ fn stated(given: &str) -> Option<Stated> {
     })
 }
 
-/// Items that the plan itself calls off are not in it, and nor is anything below them.
+/// True if the plan calls the item off: then it and everything below it are not in the plan.
 fn is_called_off(status: Option<&str>) -> bool {
     let word = status.unwrap_or_default().to_lowercase();
     matches!(word.as_str(), "obsolete" | "cancelled" | "canceled")
 }
 
-/// `a, b` and `[a, b]`; as JSON, `["a, b"]`, any texts.
+/// Reads a list such as `a, b` or `[a, b]`. Written as JSON, `["a, b"]`, its entries may be any text.
 fn list(text: &str) -> Vec<String> {
     listed(text, |word| word)
 }
 
-/// The same of files, of which each may be named in words, as in "`a.rs` (new)".
+/// Reads a list of files, each of which may stand among words, as in "`a.rs` (new)".
 fn files(text: &str) -> Vec<String> {
     listed(text, |word| named_file(word).unwrap_or(word))
 }
 
-/// What stands in backticks among words, without the lines of the file that may be named with it.
+/// The file name in backticks among words, without line numbers at its end.
 fn named_file(text: &str) -> Option<&str> {
     let (_, from) = text.split_once('`')?;
     let (name, _) = from.split_once('`')?;
@@ -262,7 +262,7 @@ fn is_something(word: &str) -> bool {
     !word.is_empty() && word != "-" && !["none", "n/a"].iter().any(|none| word.eq_ignore_ascii_case(none))
 }
 
-/// What stands in brackets, if the text begins and ends with those of one pair.
+/// The text inside brackets, if it begins and ends with one pair of them.
 fn unwrapped(text: &str) -> Option<&str> {
     let inside = text.strip_prefix('[')?.strip_suffix(']')?;
     let mut open = 0usize;
@@ -276,7 +276,7 @@ fn unwrapped(text: &str) -> Option<&str> {
     (open == 0).then_some(inside)
 }
 
-/// The number of the line, from 1, in which `at` lies.
+/// Line numbers of a text, from 1, by position.
 struct Lines(Vec<usize>);
 
 impl Lines {

@@ -198,7 +198,7 @@ fn front_matter_is_no_part_of_the_plan() {
         assert_eq!(outline(&text), [format!("{} - Set up", lines + 3), format!("{} - Write", lines + 5)], "{text}");
         assert_eq!(parse(&text).unwrap().title.as_deref(), Some("My project"));
     }
-    // Rules, which no YAML stands between.
+    // These are rules, with no YAML between them.
     let ruled = "---\n## One: a\n\n---\n\n## Two\n\n---\nlast: words\n\n---\n\n## Three\n";
     assert_eq!(outline(ruled), ["2 - One: a", "6 - Two", "13 - Three"]);
 }
@@ -454,7 +454,7 @@ fn plan_is_read_in_a_time_that_grows_with_its_length() {
             start.elapsed()
         });
         let best = took.min().unwrap();
-        // With its square it would take minutes.
+        // Time that grows with the square of the length would take minutes.
         assert!(best < Duration::from_secs(10), "{best:?} for {}…", &text[..30]);
     }
 }
@@ -504,8 +504,7 @@ fn envelope() -> Envelope {
     Envelope { at: Timestamp::default(), participant, actor: None, idempotency: None }
 }
 
-/// The text that people and programs write from a plan, Markdown and JSON, after it was imported; none of a plan that the
-/// board refuses.
+/// The Markdown and the JSON exported from a plan after its import; `None` for a plan that the board refuses.
 fn exported(plan: &Plan) -> Option<(State, [String; 2])> {
     let mut state = State::new();
     state.record(Event::BoardCreated { board_id: "b".to_owned() }, &envelope()).expect("a new board");

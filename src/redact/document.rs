@@ -1,4 +1,5 @@
-//! JSON as it is written: only the texts of secrets are replaced, so numbers, layout and what is there twice stay.
+//! Redacts JSON in its written form: only the texts of secrets are replaced, so that numbers, layout and repeated names
+//! stay.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -22,8 +23,8 @@ const JSON: ParseOptions = ParseOptions {
     allow_extended_string_escapes: false,
 };
 
-/// `text`, an object or array in JSON, without its secrets, and how many there were; none when it is no such document or
-/// has none.
+/// `text`, an object or array in JSON, without its secrets, and their number; `None` if it is no such document or has
+/// none.
 pub fn document(text: &str) -> Option<(String, usize)> {
     let document = parse_to_ast(text, &CollectOptions::default(), &JSON).ok()?.value?;
     if !matches!(document, Value::Object(_) | Value::Array(_)) {
@@ -44,7 +45,7 @@ pub fn document(text: &str) -> Option<(String, usize)> {
     Some((clean, found.count))
 }
 
-/// Strings and numbers that give way to strings, in their order.
+/// Strings and numbers to be replaced by strings, in their order.
 #[derive(Default)]
 struct Found {
     replaced: Vec<(Range<usize>, String)>,
@@ -80,7 +81,7 @@ impl Found {
         let field = |name: &str| object.properties.iter().rfind(|field| field.name.as_str() == name).map(text_of);
         let rule = rule.of_fields(named_beside(field));
         let mut names: HashSet<_> = object.properties.iter().map(|field| field.name.as_str().to_owned()).collect();
-        // What is there twice is so afterwards.
+        // A name that occurs twice still does afterwards.
         let mut renamed = HashMap::new();
         for field in &object.properties {
             let name = field.name.as_str();

@@ -1,7 +1,7 @@
-//! Secrets that only their names give away: `DB_PASSWORD=…`, `"api_key": "…"`, `--token …`.
+//! Secrets that only their names reveal: `DB_PASSWORD=…`, `"api_key": "…"`, `--token …`.
 //!
 //! A name alone is not enough in a text, where `password: String` and `secret = os.environ["KEY"]` are code: the value
-//! must look like something that nobody would write for people to read.
+//! must also look like something that nobody would write for people to read.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -12,9 +12,9 @@ use serde_json::Number;
 
 use super::{Finding, MARK};
 
-/// Name, what is between, an opening quote, value.
+/// A name, what is between, an opening quote, and the value.
 const PAIR: &str = r#"(?P<name>(?:(?i:api|access|secret|private|auth)[ ])?[A-Za-z0-9_.\-]*(?i:pass|pwd|secret|token|key|cred|auth)[A-Za-z0-9_.\-]*)["'`\\\]\)]{0,4}[ \t]{0,8}(?:<[A-Za-z ]{1,20}>[ \t]{0,4})?(?P<between>:[ \t]{0,4}[&A-Za-z_'<>\[\], ]{1,40}=|:=|=>|={1,3}|:|[ \t](?i:is|was):?[ \t]|>)[ \t]{0,8}(?:[bBrRuUfF]{0,2}(?P<quote>\\?["'`]))?(?P<value>[^\s\x00"'`\\]+)"#;
-/// The same for options on a command line, whose value may stand apart.
+/// The same for a command-line option whose value is a separate word.
 const OPTION: &str = r#"--(?P<name>[A-Za-z0-9-]*(?i:pass|pwd|secret|token|key|cred|auth)[A-Za-z0-9-]*)(?P<between>[ \t]+)(?P<quote>["'])?(?P<value>[^\s\x00"'`\\]+)"#;
 
 static PATTERNS: LazyLock<Vec<Regex>> =
@@ -29,7 +29,7 @@ enum Habit {
     Token,
 }
 
-/// What every telling name has in it.
+/// Words of which every telling name contains one.
 static SIGNS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     let signs = ["pass", "pwd", "secret", "token", "key", "cred", "auth"];
     AhoCorasick::builder().ascii_case_insensitive(true).build(signs).ok()
@@ -68,14 +68,14 @@ pub fn findings(text: &str) -> Vec<Finding> {
     found
 }
 
-/// A name in quotation marks before a value in quotation marks is a field, of JSON or the like, and that is no prose.
+/// True if a quoted name stands before a quoted value: that is a field of JSON or the like, not prose.
 fn is_quoted(text: &str, name: Range<usize>) -> bool {
     let quotes = ['"', '\''];
     text[..name.start].ends_with(quotes) && text[name.end..].trim_start_matches('\\').starts_with(quotes)
 }
 
-/// What stands here is the name in a mark, which says nothing of what comes behind it: else a text that was redacted
-/// would not stay as it is.
+/// True inside a mark `[redacted: …]`. Its words say nothing about what follows; otherwise a redacted text would change
+/// again.
 fn is_in_mark(before: &[u8]) -> bool {
     const LONGEST: usize = 40;
     let near = &before[before.len().saturating_sub(LONGEST)..];
@@ -83,20 +83,20 @@ fn is_in_mark(before: &[u8]) -> bool {
     open.is_some_and(|open| !near[open..].contains(&b']'))
 }
 
-/// What of a bare word belongs to the value, not to the sentence or the code around it.
+/// Length of the part of a bare word that is the value, not the sentence or code around it.
 fn unquoted_length(word: &str) -> usize {
     let end = word.find(['(', ')', '[', ']', '{', '}', '<', '>', ';', ',', '&', '|']).unwrap_or(word.len());
     word[..end].trim_end_matches(['.', ':', '!', '?']).len()
 }
 
-/// What the name of a field says of its value.
+/// What a field's name says about its value.
 #[derive(Clone, Copy)]
 pub struct Telling {
     pub kind: &'static str,
     habit: Habit,
-    /// A number of this name counts what did not fail.
+    /// A number with this name counts successes.
     counts: bool,
-    /// It names a part of a program as often as what a request proves itself with.
+    /// The name means a part of a program as often as a credential.
     is_part: bool,
 }
 
@@ -107,12 +107,13 @@ impl Telling {
         judged(name).map(|(kind, habit)| Self { kind, habit, counts, is_part })
     }
 
-    /// Paths, verdicts and shares say something of a part; whoever proves himself writes more than words.
+    /// True for paths, verdicts and ratios, which say something about a part of a program; credentials are more than
+    /// words.
     pub fn is_said_of_a_part(&self, value: &str) -> bool {
         self.is_part && !value.contains(':') && is_wordy(value)
     }
 
-    /// Smaller ones count something.
+    /// True if the number may be a secret; smaller ones count something.
     pub fn may_be(&self, number: &Number) -> bool {
         const SMALLEST_PASSWORD: u64 = 1_000;
         const SMALLEST_TOKEN: u64 = 10_000_000;
@@ -121,7 +122,7 @@ impl Telling {
     }
 }
 
-/// The name of the field around it says what it is.
+/// True if the name of the outer field says what the value is.
 pub fn has_no_meaning(name: &str) -> bool {
     WITHOUT_MEANING.iter().any(|word| name.eq_ignore_ascii_case(word)) || name.bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -142,7 +143,7 @@ fn judged(name: &str) -> Option<(&'static str, Habit)> {
     if ends(&["password", "passwd", "passphrase", "passwort"]) || ["pwd", "pw"].contains(&last) {
         return Some(("password", Habit::Password));
     }
-    // The second pass is none.
+    // A second pass is no password.
     let is_pass = if before.is_empty() { numbered == "pass" } else { last == "pass" };
     if is_pass && !["by", "com", "tres", "first", "second", "last", "one", "each", "next"].contains(&before) {
         return Some(("password", Habit::Password));
@@ -168,7 +169,7 @@ fn judged(name: &str) -> Option<(&'static str, Habit)> {
     if last == "base" && before == "key" && words.iter().any(|word| word == "secret") {
         return Some(("secret", Habit::Token));
     }
-    // A number behind `auth` makes the name of a protocol or a firm of it.
+    // `auth` with a number is the name of a protocol or a company.
     let is_auth = numbered == "auth" && (words.len() == 1 || before == "basic") || last == "authorization";
     is_auth.then_some(("authorization", Habit::Token))
 }
@@ -176,7 +177,7 @@ fn judged(name: &str) -> Option<(&'static str, Habit)> {
 /// Words at the end of a name that do not say what it names.
 const WITHOUT_MEANING: [&str; 11] =
     ["value", "raw", "plain", "plaintext", "prod", "production", "dev", "staging", "live", "old", "new"];
-/// Before `key`.
+/// Words before `key` that make it a secret.
 const KEYS: [&str; 20] = [
     "api",
     "access",
@@ -199,7 +200,7 @@ const KEYS: [&str; 20] = [
     "jwt",
     "integration",
 ];
-/// Before `token`: marks of a place in a list or text.
+/// Words before `token` that make it a place in a list or text.
 const PLACES: [&str; 21] = [
     "page",
     "next",
@@ -224,7 +225,7 @@ const PLACES: [&str; 21] = [
     "per",
 ];
 
-/// `apiKey`, `API_KEY` and `api-key` are api and key.
+/// Words of a name: `apiKey`, `API_KEY` and `api-key` are api and key.
 fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = vec![String::new()];
     let mut before = None;
@@ -247,7 +248,7 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Words that say of a secret that there is none, or what it is to be.
+/// Words in place of a secret that say that there is none, or what it should be.
 const FOR_NONE: [&str; 22] = [
     "null",
     "none",
@@ -273,7 +274,7 @@ const FOR_NONE: [&str; 22] = [
     "invalid",
 ];
 
-/// As a whole it is a name of a secret that is kept elsewhere, or stands for none.
+/// True if the whole value names a secret that is kept elsewhere, or stands for none.
 pub fn stands_for_one(value: &str) -> bool {
     const REFERENCE: &str = concat!(
         r"^(?i:(?:bearer|basic|token) +)?",
@@ -293,7 +294,7 @@ pub fn stands_for_one(value: &str) -> bool {
         || PATTERN.as_ref().is_some_and(|pattern| pattern.is_match(value))
 }
 
-/// It stands for a secret that is kept elsewhere, or for none.
+/// True if the value stands for a secret that is kept elsewhere, or for none.
 pub fn is_reference(value: &str) -> bool {
     const IN_ANY: [&str; 15] = [
         "changeme",
@@ -335,7 +336,7 @@ fn is_secret(value: &str, habit: Habit, quoted: bool) -> bool {
     }
 }
 
-/// A path or address.
+/// True for a path or address.
 fn is_place(value: &str) -> bool {
     let inside = |rest: &str| rest.contains(['/', '.']) && is_wordy(rest);
     value.contains("://")
@@ -364,12 +365,12 @@ fn is_password(value: &str, quoted: bool) -> bool {
     digits > 0 || marked
 }
 
-/// `user.password2`, `Config::secret1`, `self.key_1`.
+/// True for a member in code: `user.password2`, `Config::secret1`, `self.key_1`.
 fn is_member(value: &str) -> bool {
     (value.contains('.') || value.contains("::") || value.contains("->")) && is_wordy(value)
 }
 
-/// Every part is a word, or one with a number of at most two digits behind it.
+/// True if every part is a word, or a word with a number of at most two digits after it.
 fn is_wordy(value: &str) -> bool {
     parts(value).all(|part| {
         let word = part.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -427,7 +428,7 @@ const TECHNICAL: [&str; 36] = [
     "ipv4",
 ];
 
-/// Capitals and small letters as no name has them.
+/// True if upper and lower case change as in no name.
 fn is_jumbled(word: &str) -> bool {
     let changes =
         word.as_bytes().windows(2).filter(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase());
@@ -435,7 +436,7 @@ fn is_jumbled(word: &str) -> bool {
     changes >= 3 && word.len() / (changes + 1) < 3
 }
 
-/// Long, mixed, and not put together from words.
+/// True if the value is long, mixed, and not made of words.
 pub fn is_random(value: &str) -> bool {
     const SHORTEST: usize = 12;
     const BITS: f64 = 2.6;
@@ -447,7 +448,7 @@ pub fn is_random(value: &str) -> bool {
     (mixed || is_jumbled(value)) && bits_per_byte(value) >= BITS
 }
 
-/// Shannon's measure.
+/// Shannon entropy of the bytes.
 fn bits_per_byte(text: &str) -> f64 {
     let mut counts = [0_u32; 256];
     text.bytes().for_each(|byte| counts[usize::from(byte)] += 1);

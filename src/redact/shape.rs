@@ -1,4 +1,4 @@
-//! Secrets that show what they are: the prefixes and forms that their issuers document.
+//! Secrets recognised by their form: the prefixes and shapes that their issuers document.
 
 use std::sync::{LazyLock, OnceLock};
 
@@ -9,9 +9,9 @@ use super::Finding;
 
 struct Shape {
     kind: &'static str,
-    /// One of these, divided by `|`, is in every text that the pattern matches, in whatever case.
+    /// Texts, divided by `|`, of which one is in every match of the pattern, in whatever case.
     signs: &'static str,
-    /// The first group is the secret, or else all of it.
+    /// Regular expression; the first group is the secret, or else the whole match.
     pattern: &'static str,
     is_real: fn(&str) -> bool,
 }
@@ -31,7 +31,7 @@ const SHAPES: &[Shape] = &[
         r"(?s)-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----.*?-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----",
         |text| longest_run(text) >= 24,
     ),
-    // Cut off before its end.
+    // A key cut off before its end.
     shape(
         "private key",
         "PRIVATE KEY",
@@ -137,17 +137,17 @@ const SHAPES: &[Shape] = &[
     ),
 ];
 
-/// Finds in one pass which shapes a text can have, so that few patterns are tried on it and fewer compiled.
+/// Finds in one pass which shapes a text may contain, so that few patterns are tried and fewer compiled.
 struct Scout {
     signs: AhoCorasick,
     /// The shape of each sign.
     shapes: Vec<usize>,
-    /// No text with fewer bytes matches the shape's pattern: `sk-` is in every `task-1`.
+    /// Fewest bytes of a text that the shape's pattern can match, because `sk-` is in every `task-1`.
     shortest: Vec<OnceLock<usize>>,
     patterns: Vec<OnceLock<Option<Regex>>>,
 }
 
-/// The signs are constants, and a test puts them together.
+/// Always present, because the signs are constants; a test builds it.
 static SCOUT: LazyLock<Option<Scout>> = LazyLock::new(|| {
     let all = SHAPES.iter().enumerate();
     let signs = all.flat_map(|(index, shape)| shape.signs.split('|').map(move |sign| (index, sign)));
@@ -181,7 +181,7 @@ fn shortest(shape: &Shape) -> usize {
     pattern.and_then(|pattern| pattern.properties().minimum_len()).unwrap_or_default()
 }
 
-/// Names put together from words have lower-case letters and hyphens only.
+/// True if the text has a digit or both cases: names made of words have lower-case letters and hyphens only.
 fn has_digit_or_case(text: &str) -> bool {
     let has = |is: fn(&u8) -> bool| text.as_bytes().iter().any(is);
     has(u8::is_ascii_digit) || has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase)
