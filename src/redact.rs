@@ -181,7 +181,7 @@ impl Rule {
         }
         let Self::Within { by_name, around } = self else { return self };
         let is_name = NAMES.contains(&name);
-        // Times have colons.
+        // Texts with colons do not count as random, because times have them.
         let is_random = |string: &str| !is_name && !string.contains(':') && named::is_random(string);
         match around {
             Some(telling) if named::has_no_meaning(name) || string.is_some_and(is_random) => Self::Masked(telling),

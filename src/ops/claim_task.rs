@@ -493,7 +493,7 @@ fn discoveries(task: &Task, state: &State) -> Vec<String> {
     fitting.collect()
 }
 
-/// At most `bytes` of `text` as JSON, cut between characters.
+/// `text`, cut between characters to at most `bytes` bytes of JSON.
 pub(super) fn shortened(text: &str, bytes: usize) -> String {
     let mut size = 0;
     let mut cut = 0;

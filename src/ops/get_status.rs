@@ -136,7 +136,7 @@ struct OfFailed {
 struct Blocked {
     task: TaskId,
     by: Vec<TaskId>,
-    /// Those of `by` that no retry brings back: obsolete or retired
+    /// Tasks among `by` that no retry brings back: obsolete or retired
     #[serde(skip_serializing_if = "Vec::is_empty")]
     gone: Vec<TaskId>,
 }

@@ -26,7 +26,7 @@ pub struct TaskInput {
     /// 1 (first) to 10
     #[serde(default = "default_priority")]
     pub priority: i64,
-    /// Ids that must be done first
+    /// Ids of tasks to do first
     #[serde(default)]
     pub dependencies: Vec<String>,
     #[serde(default)]
@@ -41,7 +41,7 @@ pub struct TaskInput {
     pub tags: Vec<String>,
     pub demands: Option<Demands>,
     pub max_attempts: Option<u32>,
-    /// Repeating a call with it creates nothing
+    /// A call repeated with it creates nothing
     pub idempotency_key: Option<String>,
 }
 

@@ -96,7 +96,7 @@ impl Operation for WaitForEvents {
     }
 
     fn waits(params: &Params, state: &State, call: &Call) -> bool {
-        // A filter that is refused is refused at once.
+        // An invalid filter is refused at once, without waiting.
         if EventFilter::checked(&params.kinds, params.task_id.as_deref()).is_err() {
             return false;
         }

@@ -243,7 +243,7 @@ pub enum Event {
     },
     FilesReleased {
         reservations: Vec<ReservationId>,
-        /// They ran out; nobody gave them up.
+        /// Whether they ran out; otherwise somebody gave them up.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         expired: bool,
     },

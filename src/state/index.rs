@@ -27,7 +27,7 @@ pub struct Index {
     /// Available tasks that have parts.
     open_parents: BTreeSet<Ordinal>,
     leases: BTreeSet<(Timestamp, Ordinal)>,
-    /// The same for runs, which are kept apart.
+    /// Index of the runs, which are kept apart.
     runs: Queue,
     /// Done, cancelled and obsolete tasks, oldest first.
     finished: BTreeSet<(Timestamp, Ordinal)>,

@@ -88,7 +88,7 @@ fn printable(to: &str) -> String {
     to.chars().filter(|c| !c.is_control() && *c != '`').take(limit::ID.max).collect()
 }
 
-/// Who gets a message, and who would get it if its inbox were not full.
+/// Agents that get a message, and those that would if their inboxes were not full.
 #[derive(Debug, Default, PartialEq)]
 pub struct Recipients {
     pub reached: BTreeSet<AgentId>,

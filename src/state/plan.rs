@@ -341,7 +341,7 @@ impl<'a> Delta<'a> {
         self.had_title(item, task) || one_line(task.headline()) == self.plan.items[item].title
     }
 
-    /// The same for the content.
+    /// True if the item has the content that the plan gave before, or the one given on the board since.
     fn same_content(&self, item: usize, task: &Task) -> bool {
         self.had_content(item, task) || says(task, &self.plan.items[item])
     }

@@ -75,7 +75,7 @@ impl Policy {
         i64::from(self.workflow_checkpoint_days) * DAY
     }
 
-    /// The pause before attempt `failed + 1`: `retry_seconds`·2ⁿ, capped.
+    /// Milliseconds before attempt `failed + 1`: `retry_seconds`, doubled with each failure after the first, capped.
     pub fn backoff_millis(&self, failed: u32) -> i64 {
         let doublings = failed.saturating_sub(1).min(20);
         let seconds = (u64::from(self.retry_seconds) << doublings).min(u64::from(self.retry_cap_seconds));

@@ -34,7 +34,7 @@ impl State {
         }
         document.board.spent_attempts = Arc::new(spent);
         document.agents = self.agents_with(&target.agents);
-        // What was said since is not unsaid, and what was read stays read.
+        // Messages sent since then stay sent, and read ones stay read.
         document.messages = self.messages().map(|one| (**one).clone()).collect();
         // Reservations of a claim end with it.
         let kept = self.reservations().filter(|one| one.task.is_none());

@@ -1,5 +1,5 @@
-//! Runs: work of a session, for a runner that meets its demands. A run is a task that no `claim_task` gives; its lease,
-//! attempts, result and request to stop are the task's own.
+//! Runs: work of a session, for a runner that meets its demands. A run is a task that `claim_task` never gives out; its
+//! lease, attempts, result and stop request are those of the task.
 
 mod follow;
 pub mod queue;
