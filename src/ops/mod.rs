@@ -197,8 +197,7 @@ pub struct Call<'a> {
     pub started_as: &'a DefaultAgent,
     /// The bearer of the token that let the caller in; `None` if the caller is the board's owner.
     pub principal: Option<&'a Principal>,
-    /// These may be refused because the agent belongs to another process: `register_agent` renews with its own event, a
-    /// batch leaves it to its steps, and a claim renews without joining the agent to this process.
+    /// True if the caller may be on another machine.
     pub remote: bool,
     /// The command line that runs callboard for this board in the caller's shell; `None` where the caller may have no
     /// such shell.
@@ -230,7 +229,7 @@ impl Call<'_> {
 /// The agent that acts when `agent_id` is left out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum DefaultAgent {
-    /// None: operations of agents require `agent_id`.
+    /// No agent: operations of agents require `agent_id`.
     #[default]
     None,
     Named(AgentId),

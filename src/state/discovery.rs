@@ -26,8 +26,8 @@ const COMPARISONS: usize = 2_000;
 /// Superseded discoveries that retire at once to make room.
 const RETIRED_AT_ONCE: usize = 1_000;
 
-/// Worth of each relation of a discovery to a task: findings of the task itself count more than those about its files,
-/// and these more than those with its tags.
+/// Worth of each relation of a discovery to a task: found while working on it, or on a dependency; about one of its
+/// files; with one of its tags.
 const OF_TASK: u32 = 16;
 const OF_DEPENDENCY: u32 = 8;
 const OF_FILE: u32 = 4;

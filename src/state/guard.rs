@@ -63,7 +63,7 @@ impl State {
         Err(Refusal::NotLeader { agent: id.clone(), role: agent.role, action })
     }
 
-    /// The open attempt of `task`, if `agent` holds it and its number is `given`.
+    /// The open attempt of `task`, if `agent` holds it and `given`, if set, is its number.
     pub fn own_attempt(&self, agent: &AgentId, id: &TaskId, given: Option<u32>) -> Result<&Attempt, Refusal> {
         self.known_agent(agent)?;
         let task = self.known_task(id)?;
@@ -115,8 +115,8 @@ impl State {
     }
 }
 
-/// The open attempt of `task`, if `agent` holds it and its number is `given`; `over` makes the refusal if no attempt is
-/// open.
+/// The open attempt of `task`, if `agent` holds it and `given`, if set, is its number; `over` makes the refusal if no
+/// attempt is open.
 pub fn own_open<'t>(
     task: &'t Task,
     agent: &AgentId,

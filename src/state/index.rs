@@ -198,7 +198,7 @@ impl Index {
         }
     }
 
-    /// The object that ready tasks share for these demands, if there is one.
+    /// The object that ready tasks share for these demands, else `demands` itself.
     pub fn shared(&self, demands: Arc<Demands>) -> Arc<Demands> {
         let demands = Set(demands);
         let known = self.ready.get_key_value(&demands).map(|(known, _)| Arc::clone(&known.0));

@@ -59,7 +59,7 @@ pub struct Message {
     pub unread_by: BTreeSet<AgentId>,
 }
 
-/// The address of a message. An agent's id that looks like another form stands for that form.
+/// The address of a message. A text in the form of another address is never taken for an agent's id.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Address {
     Agent(AgentId),

@@ -65,7 +65,7 @@ impl Created {
         }
     }
 
-    /// The ids under the names of what they are ids of.
+    /// The ids, named by kind, such as `created` or `discovery`.
     pub fn told(&self) -> Map<String, Value> {
         let (name, id) = match self {
             Self::Tasks(tasks) => ("created", json!(tasks)),

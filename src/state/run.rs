@@ -258,7 +258,7 @@ impl State {
         }
     }
 
-    /// The open attempt of run `id`, if `agent` holds it and its number is `given`.
+    /// The open attempt of run `id`, if `agent` holds it and `given`, if set, is its number.
     pub fn own_run(&self, agent: &AgentId, id: &TaskId, given: Option<u32>) -> Result<&Attempt, Refusal> {
         self.known_agent(agent)?;
         own_open(self.known_run(id)?.0, agent, given, run_over)

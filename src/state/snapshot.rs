@@ -12,7 +12,7 @@ use super::time::Timestamp;
 pub const FORMAT: u32 = 1;
 
 /// `state-20260301T120000.000Z-1a2b3c4d.json`: the time when it was taken and the first 8 hex digits of the file's
-/// SHA-256. The names sort in the order in which they were taken
+/// SHA-256. The names sort in the order in which they were taken.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct SnapshotName(String);
