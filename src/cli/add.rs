@@ -5,42 +5,42 @@ use serde_json::{Value, json};
 use super::{Outcome, Session, print, read_input, usage_error};
 use crate::state::task::DEFAULT_PRIORITY;
 
-/// Fewer tasks are added before anybody wonders.
+/// Number of tasks from which progress is shown; fewer are added before anybody wonders.
 const MANY: usize = 100;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// What is to be done, for somebody who knows nothing else
+    /// What is to be done, written for somebody who knows nothing else
     #[arg(required_unless_present = "batch")]
     description: Option<String>,
-    /// 1 (first) to 10 (last)
+    /// Priority from 1 (first) to 10 (last)
     #[arg(long, value_name = "N", default_value_t = i64::from(DEFAULT_PRIORITY), allow_negative_numbers = true)]
     priority: i64,
-    /// A task that must be done first; may be repeated
+    /// Task that must be done first; may be repeated
     #[arg(long, value_name = "ID")]
     after: Vec<String>,
-    /// A file to read before starting; may be repeated
+    /// File to read or change for it; may be repeated
     #[arg(long, value_name = "PATH")]
     file: Vec<String>,
-    /// What helps to do it
+    /// Hint on how to do it
     #[arg(long, value_name = "TEXT")]
     hint: Option<String>,
-    /// A short name
+    /// Short name of the task
     #[arg(long)]
     title: Option<String>,
-    /// A tag of the task; may be repeated
+    /// Tag of the task; may be repeated
     #[arg(long)]
     tag: Vec<String>,
-    /// A capability that its agent must have; may be repeated
+    /// Capability that an agent needs to claim the task; may be repeated
     #[arg(long, value_name = "NAME")]
     capability: Vec<String>,
-    /// The task's id; made up when left out
+    /// Id of the task [default: generated]
     #[arg(long)]
     id: Option<String>,
     /// Idempotency key: repeating the command with it adds nothing
     #[arg(long)]
     key: Option<String>,
-    /// Add the tasks of a JSON array, or of an object with `tasks`; `-` is standard input
+    /// Add the tasks in a JSON array, or in the `tasks` of an object; `-` reads standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "description", "priority", "after", "file", "hint", "title", "tag", "capability", "id",
     ])]

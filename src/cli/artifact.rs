@@ -19,20 +19,20 @@ pub enum Command {
 
 #[derive(Args)]
 pub struct Attach {
-    /// The task
+    /// Id of the task
     #[arg(value_name = "TASK")]
     task: String,
-    /// The file, of a server's board a text; `-` reads text from standard input
+    /// File to keep; `-` reads text from standard input; with --server, text files only
     #[arg(value_name = "FILE")]
     file: String,
-    /// What it is to be called [default: as the file]
+    /// Name of the kept file [default: the file's own]
     #[arg(long)]
     name: Option<String>,
 }
 
 #[derive(Args)]
 pub struct List {
-    /// The task
+    /// Id of the task
     #[arg(value_name = "TASK")]
     task: String,
 }

@@ -31,9 +31,9 @@ const BESIDE: [&str; 3] = [artifact::DIRECTORY, bundle::DIRECTORY, snapshot::DIR
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Where to write it
+    /// File to write
     file: PathBuf,
-    /// Replace the file if there is one, but neither a link nor a device
+    /// Replace the file if it exists; a link or a device is never replaced
     #[arg(long)]
     force: bool,
 }

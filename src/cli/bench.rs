@@ -35,7 +35,8 @@ use figure::Figures;
 use place::{Allowed, Place};
 use report::Report;
 
-/// `--dir`, which all commands take, is where the boards are made that are measured, and removed afterwards.
+/// Options of `callboard bench`. The boards that are measured are made below `--dir`, which all commands take, and
+/// removed afterwards.
 #[derive(clap::Args)]
 #[command(
     after_help = "Boards are made in a new directory below --dir, or else below the first of the system's directory for \
@@ -46,32 +47,32 @@ use report::Report;
     callboard bench --peers --svg cost.svg --json > bench.json"
 )]
 pub struct Arguments {
-    /// Small boards and few samples: a first look
+    /// Use small boards and few samples, for a first look
     #[arg(long)]
     quick: bool,
-    /// How often to measure everything, in turns [default: 5; 2 with --quick]
+    /// Number of rounds, each of which measures everything [default: 5; 2 with --quick]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rounds: Option<u32>,
-    /// Measure nothing but this part; may be given again
+    /// Measure only this part; may be repeated
     #[arg(long, value_enum, value_name = "PART")]
     only: Vec<Part>,
-    /// Also measure other queues that are installed: beanstalkd, Redis, PostgreSQL, NATS JetStream
+    /// Also measure the other queues that are installed: beanstalkd, Redis, PostgreSQL, NATS JetStream
     #[arg(long)]
     peers: bool,
-    /// Draw what a claim costs on larger and larger boards into this file
+    /// Draw the cost of a claim on larger and larger boards into this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Exit with 1 when a goal is missed, or none was measured; with --peers, none beside another queue
+    /// Exit with 1 if a goal is missed or none was measured; with --peers, also if none was compared with another queue
     #[arg(long)]
     check: bool,
-    /// Measure also where nothing lasts, such as on tmpfs
+    /// Also measure on a file system in memory, such as tmpfs, where nothing lasts
     #[arg(long)]
     allow_memory: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
 enum Part {
-    /// What the disk takes for an append, a replaced file, a SQLite commit
+    /// What the disk takes for an append, a replaced file and a SQLite commit
     Calibration,
     /// Claims decided and applied in memory
     Engine,
@@ -85,7 +86,7 @@ enum Part {
     Start,
     /// What HTTP adds to a call
     Added,
-    /// Calls beside many that wait or listen
+    /// Calls beside many callers that wait or listen
     Waiting,
 }
 

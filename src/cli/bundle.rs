@@ -19,51 +19,52 @@ use crate::state::bundle::{Asked, Content, Told};
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,
-    /// Keep the bundles in this directory, yours alone [default: `bundles` of the board]
+    /// Keep the bundles in this directory instead of on a board; it must be private to you [default: the board's
+    /// `bundles`]
     #[arg(long, global = true, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
-    /// Which bundles are meant [default: that of model, URL and tools]
+    /// Scope of the bundles [default: derived from model, URL and tools]
     #[arg(long, global = true, value_name = "SCOPE")]
     pub state_scope: Option<String>,
 }
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Keep prompts and settings
+    /// Save prompts and settings as a new bundle
     Save(Save),
-    /// Print the newest sound bundle; exit code 1 when there is none
+    /// Print the newest sound bundle; exit code 1 if there is none
     Load(Load),
-    /// Follow the stored bundle by a better one
+    /// Save an improved successor of the stored bundle, which stays
     Refine(Refine),
     /// List the bundles, newest first in each scope
     List(List),
-    /// Compare every bundle with its hash and the one before it
+    /// Check every bundle against its hash and against the bundle before it
     Verify,
 }
 
 /// What the prompts were written for.
 #[derive(Args)]
 struct Identity {
-    /// The model
+    /// Id of the model
     #[arg(long, value_name = "ID")]
     model_id: Option<String>,
-    /// Where it is served
+    /// URL that serves the model
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
-    /// A hash of the tools that it has
+    /// Hash of the model's tools
     #[arg(long, value_name = "HASH")]
     toolset_hash: Option<String>,
 }
 
 #[derive(Args)]
 struct Parts {
-    /// A JSON object with prompts, settings and context; `-` reads it from standard input
+    /// JSON object with prompts, settings and context; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     file: Option<String>,
-    /// A prompt: `system=Be brief`; may be repeated
+    /// Prompt, such as `system=Be brief`; may be repeated
     #[arg(long, value_name = "NAME=TEXT")]
     prompt: Vec<String>,
-    /// A setting, as JSON if it is some: `temperature=0.2`; may be repeated
+    /// Setting, such as `temperature=0.2`, read as JSON if it is JSON and else as text; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     setting: Vec<String>,
 }
@@ -74,7 +75,7 @@ struct Save {
     identity: Identity,
     #[command(flatten)]
     parts: Parts,
-    /// Say what would be written, and write nothing
+    /// Print what would be written, and write nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -83,7 +84,7 @@ struct Save {
 struct Load {
     #[command(flatten)]
     identity: Identity,
-    /// Leave damaged bundles where they are
+    /// Leave damaged bundles where they are instead of moving them aside
     #[arg(long)]
     dry_run: bool,
 }
@@ -94,26 +95,26 @@ struct Refine {
     identity: Identity,
     #[command(flatten)]
     parts: Parts,
-    /// What is to be better
+    /// What the new bundle is to do better
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     state_refine_text: Option<String>,
-    /// The same from a file; `-` is standard input
+    /// File with the text for --state-refine-text; `-` reads standard input
     #[arg(long, value_name = "FILE", conflicts_with = "state_refine_text")]
     state_refine_file: Option<String>,
-    /// Only if this is the SHA-256 of the newest bundle
+    /// Refuse unless this is the SHA-256 of the newest bundle
     #[arg(long, value_name = "SHA256")]
     prev_sha: Option<String>,
-    /// Say what would be written, and write nothing
+    /// Print what would be written, and write nothing
     #[arg(long)]
     dry_run: bool,
 }
 
 #[derive(Args)]
 struct List {
-    /// At most N
+    /// List at most N bundles
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: u32,
-    /// Behind this one, as the page before ended
+    /// Continue after this bundle, which the previous page named as its last
     #[arg(long, value_name = "PATH")]
     after: Option<String>,
 }

@@ -8,12 +8,12 @@ use crate::ops;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The operation; without it, lists all
+    /// Operation to call; without it, all are listed
     name: Option<String>,
-    /// Its arguments as a JSON object; `-` reads them from standard input
+    /// Arguments of the operation as a JSON object; `-` reads standard input
     #[arg(value_name = "JSON", default_value = "{}")]
     arguments: String,
-    /// Print the JSON Schema of its arguments and reply instead
+    /// Print the JSON Schemas of its arguments and reply instead of calling it
     #[arg(long)]
     schema: bool,
 }

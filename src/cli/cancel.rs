@@ -7,12 +7,12 @@ use super::{Outcome, Session};
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The task
+    /// Id of the task
     id: String,
-    /// Why it is not to be done
+    /// Why it is no longer wanted
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// If it is held, ask its agent to stop instead
+    /// If an agent holds it, ask that agent to stop instead of ending its attempt at once
     #[arg(long)]
     ask_owner: bool,
 }

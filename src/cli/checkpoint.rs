@@ -11,49 +11,49 @@ use crate::state::limit;
 
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// Keep how far a workflow has come
+    /// Save how far a workflow has come
     ///
-    /// A command that `callboard work` runs needs a workflow of its own for it: the worker's holds the worker's state. Or
-    /// it prints one line: `::callboard::checkpoint ` and a JSON object, which the worker keeps for it.
+    /// A command that `callboard work` runs must use a workflow of its own: that of `work` holds the worker's state. Or
+    /// it prints one line, `::callboard::checkpoint ` and a JSON object, which `work` saves for it.
     Save(Save),
-    /// Print the newest sound checkpoint; exit code 1 when there is none
+    /// Print the newest sound checkpoint; exit code 1 if there is none
     Show(Show),
     /// List the workflows, or the checkpoints of one
     List(List),
-    /// Delete a checkpoint, all but the newest, or a whole workflow
+    /// Delete one checkpoint, all but the newest N, or a whole workflow
     Delete(Delete),
 }
 
 #[derive(Args)]
 pub struct Save {
-    /// The workflow; the first save makes it
+    /// Id of the workflow; the first save creates it
     #[arg(value_name = "WORKFLOW")]
     workflow: String,
-    /// A JSON object: phase, step, status, persona_states, completed_tasks, …; `-` reads it from standard input
+    /// JSON object with phase, step, status, persona_states, completed_tasks, …; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     file: Option<String>,
-    /// The phase, in place of the file's
+    /// Phase, overriding the file's
     #[arg(long, value_name = "TEXT")]
     phase: Option<String>,
-    /// The step, in place of the file's
+    /// Number of the step, overriding the file's
     #[arg(long, value_name = "N")]
     step: Option<u64>,
-    /// The status, in place of the file's
+    /// Status, overriding the file's
     #[arg(long, value_name = "TEXT")]
     status: Option<String>,
-    /// Saved in work on this task
+    /// Id of the task in whose work it is saved
     #[arg(long, value_name = "ID", env = "CALLBOARD_TASK_ID", hide_env_values = true)]
     task: Option<String>,
-    /// The attempt that is meant, so that one that is over saves nothing
+    /// Number of the attempt that saves; the save is refused once that attempt is over
     #[arg(long, value_name = "N", env = "CALLBOARD_ATTEMPT", hide_env_values = true)]
     attempt: Option<u32>,
-    /// What the workflow works through: `all` or a path such as P1.M2
+    /// Tasks that the workflow works through: `all` or a path such as P1.M2
     #[arg(long, value_name = "PATH")]
     scope: Option<String>,
-    /// Spent since the last save: tokens=N, attempts=N, seconds=N; may be repeated
+    /// Amount spent since the last save: tokens=N, attempts=N or seconds=N; may be repeated
     #[arg(long, value_name = "WHAT=N")]
     spent: Vec<String>,
-    /// May be spent in all: tokens=N, attempts=N, seconds=N; may be repeated
+    /// Most that the workflow may spend: tokens=N, attempts=N or seconds=N; may be repeated
     #[arg(long, value_name = "WHAT=N")]
     budget: Vec<String>,
     /// Idempotency key: repeating the command with it saves nothing
@@ -63,42 +63,42 @@ pub struct Save {
 
 #[derive(Args)]
 pub struct Show {
-    /// The workflow
+    /// Id of the workflow
     #[arg(value_name = "WORKFLOW", required_unless_present = "task")]
     workflow: Option<String>,
-    /// The newest that was saved in work on this task
+    /// Show the newest checkpoint that was saved in work on this task
     #[arg(long, value_name = "ID", conflicts_with = "workflow")]
     task: Option<String>,
-    /// This one
+    /// Show the checkpoint with this number [default: the newest sound one]
     #[arg(long, value_name = "N")]
     number: Option<u64>,
 }
 
 #[derive(Args)]
 pub struct List {
-    /// The checkpoints of this workflow
+    /// List the checkpoints of this workflow
     #[arg(value_name = "WORKFLOW")]
     workflow: Option<String>,
-    /// At most N
+    /// List at most N
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=limit::PAGE.max as i64))]
     limit: u32,
-    /// Behind this one, as the page before ended
+    /// Continue after this one, which the previous page named as its last
     #[arg(long, value_name = "LAST")]
     after: Option<String>,
 }
 
 #[derive(Args)]
 pub struct Delete {
-    /// The workflow
+    /// Id of the workflow
     #[arg(value_name = "WORKFLOW")]
     workflow: String,
-    /// This checkpoint
+    /// Delete the checkpoint with this number
     #[arg(long, value_name = "N", conflicts_with = "keep")]
     number: Option<u64>,
-    /// All but the newest N
+    /// Delete all but the newest N
     #[arg(long, value_name = "N")]
     keep: Option<u32>,
-    /// The workflow with all its checkpoints, and the record of what it has spent
+    /// Delete the workflow with all its checkpoints and the record of what it has spent
     #[arg(long, conflicts_with_all = ["number", "keep"])]
     all: bool,
 }

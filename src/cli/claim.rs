@@ -10,15 +10,15 @@ use crate::state::task::Task;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// This task and no other
+    /// Claim this task and no other
     id: Option<String>,
-    /// Wait that long for a task
+    /// Seconds to wait for a task, at most 50
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=limit::WAIT.max as u64))]
     wait: u64,
     /// Skip tasks whose files others hold
     #[arg(long)]
     exclusive_files: bool,
-    /// Only at or below this path
+    /// Claim only tasks at or below this path
     #[arg(long, value_name = "PATH")]
     scope: Option<String>,
 }

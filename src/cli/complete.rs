@@ -6,21 +6,21 @@ use super::{Outcome, Session, read_input};
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The task that you hold
+    /// Id of the task that you hold
     id: String,
-    /// What was done, for whoever builds on it; `-` reads it from standard input
+    /// What was done, for whoever builds on it; `-` reads standard input
     #[arg(default_value = "")]
     output: String,
-    /// A file that was changed; may be repeated
+    /// File that was changed; may be repeated
     #[arg(long, value_name = "PATH")]
     file: Vec<String>,
-    /// A file that was made; may be repeated
+    /// File that was created; may be repeated
     #[arg(long, value_name = "PATH")]
     created: Vec<String>,
-    /// The branch with the work [default: the worktree's]
+    /// Branch with the work [default: the worktree's]
     #[arg(long)]
     branch: Option<String>,
-    /// The commit with the work
+    /// Commit with the work
     #[arg(long)]
     commit: Option<String>,
 }

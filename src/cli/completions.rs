@@ -8,7 +8,7 @@ use super::Outcome;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The shell that is to complete `callboard`
+    /// Shell to print the script for
     shell: Shell,
 }
 

@@ -38,7 +38,7 @@ const TOKEN_VARIABLE: &str = "CALLBOARD_TOKEN";
 
 #[derive(Debug, clap::Args)]
 pub struct ConnectArgs {
-    /// The client to configure
+    /// Client to configure
     pub client: Client,
     /// Print the configuration instead of writing it
     #[arg(long)]
@@ -46,7 +46,7 @@ pub struct ConnectArgs {
     /// Configure the client for every project, not only for this one
     #[arg(long)]
     pub global: bool,
-    /// Write hooks that remind agents of tasks and held files, not the server (claude, codex, gemini)
+    /// Write hooks that remind agents of their tasks and of held files, instead of the server (claude, codex, gemini)
     #[arg(long)]
     pub hooks: bool,
     #[arg(long, env = "CLAUDE_CONFIG_DIR", hide = true, value_name = "DIR")]

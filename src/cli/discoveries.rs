@@ -11,46 +11,46 @@ use crate::state::limit;
 pub struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// Only those in which all these words stand
+    /// List only discoveries that contain all these words
     #[arg(long, value_name = "WORDS")]
     search: Option<String>,
-    /// Only those with this tag; may be repeated, any of them will do
+    /// List only discoveries with this tag; may be repeated to match any of them
     #[arg(long)]
     tag: Vec<String>,
-    /// Only those found in work on this task
+    /// List only what was found in work on this task
     #[arg(long, value_name = "ID")]
     task: Option<String>,
-    /// Also those that are superseded
+    /// Include superseded discoveries
     #[arg(long)]
     all: bool,
-    /// Only those older than this one
+    /// List only discoveries older than this one
     #[arg(long, value_name = "ID")]
     before: Option<String>,
-    /// The newest N
+    /// List at most N, the newest
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=limit::PAGE.max as i64))]
     limit: u32,
 }
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Share something that others should know
+    /// Add something that others should know
     Add(Add),
 }
 
 #[derive(clap::Args)]
 struct Add {
-    /// What is to be known; `-` reads it from standard input
+    /// What is to be known; `-` reads standard input
     text: String,
-    /// What it is about; may be repeated
+    /// Tag of the discovery; may be repeated
     #[arg(long)]
     tag: Vec<String>,
-    /// Found in work on this task [default: the one you hold]
+    /// Id of the task in whose work it was found [default: the one you hold]
     #[arg(long, value_name = "ID")]
     task: Option<String>,
-    /// A file that it is about; may be repeated
+    /// File that it is about; may be repeated
     #[arg(long)]
     file: Vec<String>,
-    /// A discovery whose place it takes; may be repeated
+    /// Id of a discovery that this one supersedes; may be repeated
     #[arg(long, value_name = "ID")]
     supersede: Vec<String>,
     /// Idempotency key: repeating the command with it adds nothing

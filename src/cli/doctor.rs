@@ -25,11 +25,11 @@ use crate::{config, journal::sqlite};
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Make of a damaged board what can be made of it, after a copy of its journal, state file and snapshots, and remove
-    /// what processes that were ended while writing have left
+    /// Repair a damaged board as far as possible, after a copy of its journal, state file and snapshots, and remove
+    /// unfinished files of killed processes
     #[arg(long)]
     repair: bool,
-    /// Say what --repair would do, and change nothing
+    /// Print what --repair would do, and change nothing
     #[arg(long, requires = "repair")]
     dry_run: bool,
 }

@@ -8,7 +8,7 @@ use crate::state::task::TaskStatus;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Its id, or its path in the plan
+    /// Id of the task, or its path in the plan
     task: String,
 }
 

@@ -7,14 +7,14 @@ use super::{Outcome, Session};
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The task that you hold
+    /// Id of the task that you hold
     id: String,
     /// What was tried and what happened
     error: String,
-    /// Nobody need try again
+    /// Fail for good: the task is not tried again
     #[arg(long)]
     permanent: bool,
-    /// Kind of error: timeout, transient, permanent, …
+    /// Kind of error, such as timeout, transient or permanent
     #[arg(long)]
     category: Option<String>,
 }

@@ -24,11 +24,11 @@ pub struct Arguments {
     /// Files that are about to be changed
     #[arg(value_name = "FILE", required_unless_present_any = ["staged", "install_git_hook"])]
     files: Vec<PathBuf>,
-    /// The files that the next git commit changes
+    /// Check the files that the next git commit changes
     #[arg(long, conflicts_with = "files")]
     staged: bool,
-    /// Write git's pre-commit hook, which stops a commit of files that another agent holds; where no agent is named (--agent,
-    /// CALLBOARD_AGENT, or the session that commits), what is held from the same worktree passes
+    /// Install git's pre-commit hook, which stops a commit of files that another agent holds; where no agent is named
+    /// (--agent, CALLBOARD_AGENT, or the session that commits), files held from the same worktree pass
     #[arg(long, conflicts_with_all = ["files", "staged"])]
     install_git_hook: bool,
 }

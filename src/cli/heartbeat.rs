@@ -7,10 +7,10 @@ use super::{Outcome, Session};
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The task that the note is about [default: the one you hold]
+    /// Id of the task that the note is about [default: the one you hold]
     #[arg(long, value_name = "ID")]
     task: Option<String>,
-    /// Where you are, for whoever takes the task next
+    /// How far you are, for whoever takes the task next
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
 }

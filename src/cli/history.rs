@@ -14,19 +14,19 @@ use crate::state::limit;
 #[derive(clap::Args)]
 #[command(after_help = "With --agent ID: only what that agent did, or what is about it.")]
 pub struct Arguments {
-    /// Only what happened to this task
+    /// List only events of this task
     #[arg(long, value_name = "ID")]
     task: Option<String>,
-    /// Only events of this kind; may be repeated
+    /// List only events of this kind; may be repeated
     #[arg(long, value_parser = PossibleValuesParser::new(KINDS), hide_possible_values = true)]
     kind: Vec<String>,
-    /// Only what came after event SEQ, or since a time: 2026-03-01T12:00:00Z, 30m, 2h, 3d
+    /// List only events after event SEQ, or since a time: 2026-03-01T12:00:00Z, or 30m, 2h, 3d for a span that ends now
     #[arg(long, value_name = "SEQ|TIME")]
     since: Option<String>,
-    /// Only what came before this event: the next page
+    /// List only events before event SEQ, as for the next page
     #[arg(long, value_name = "SEQ")]
     before: Option<u64>,
-    /// At most N events
+    /// List at most N events
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     limit: usize,
 }

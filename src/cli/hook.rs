@@ -60,11 +60,11 @@ pub struct Arguments {
 enum Hook {
     /// When a session begins, resumes or was compacted: tell it its agent, its tasks and the next step
     SessionStart,
-    /// When an agent would stop: keep it from that once while it holds a task
+    /// When an agent is about to stop: keep it from stopping, once, while it holds a task
     Stop,
-    /// Before a tool that changes a file: keep it from one that somebody else holds
+    /// Before a tool changes a file: refuse a file that another agent holds
     Guard,
-    /// After a tool: renew the agent's leases, quietly and at most every 20 seconds
+    /// After a tool: renew the agent's leases, silently and at most every 20 seconds
     Heartbeat,
 }
 

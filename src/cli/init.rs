@@ -9,9 +9,9 @@ use crate::http::MCP;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// What all work is for
+    /// Goal of all work on the board
     goal: String,
-    /// The master plan; `-` reads it from standard input
+    /// File with the master plan; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     plan: Option<String>,
 }

@@ -11,7 +11,7 @@ use crate::http::TOKEN_FILE;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Write a page for `callboard` and one for each command into this directory instead
+    /// Write one page for `callboard` and one for each command into this directory, instead of printing one
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }

@@ -8,7 +8,7 @@ use crate::state::id::AgentId;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Which tools to show; hidden ones can still be called
+    /// Tools to list; tools that are not listed can still be called
     #[arg(long, value_enum, default_value = "core")]
     toolset: Tools,
 }
@@ -17,9 +17,9 @@ pub struct Arguments {
 pub enum Tools {
     /// What a worker needs
     Worker,
-    /// And what a leader needs most
+    /// The tools of `worker`, and what a leader needs most
     Core,
-    /// Everything
+    /// All tools
     Full,
 }
 

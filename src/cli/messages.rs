@@ -10,27 +10,27 @@ use crate::state::time::Timestamp;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Also those that are dealt with, after the unread ones
+    /// Also list messages that have been dealt with, after the unread ones
     #[arg(long)]
     all: bool,
-    /// This message is dealt with and needs no answer; may be repeated
+    /// Mark this message as dealt with, without an answer; may be repeated
     #[arg(long, value_name = "ID")]
     done: Vec<String>,
-    /// The first N
+    /// List at most N
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=limit::PAGE.max as i64))]
     limit: u32,
 }
 
 #[derive(clap::Args)]
 pub struct Send {
-    /// An agent, role:leader, role:worker, task:ID for who holds it, all, or human
+    /// Recipient: an agent's id, role:leader, role:worker, task:ID (whoever holds that task), all, or human
     to: String,
-    /// What is to be said; `-` reads it from standard input
+    /// Text of the message; `-` reads standard input
     text: String,
     /// Ask for an answer
     #[arg(long)]
     request: bool,
-    /// The task that it is about
+    /// Id of the task that the message is about
     #[arg(long, value_name = "ID")]
     task: Option<String>,
     /// Idempotency key: repeating the command with it sends nothing
@@ -40,9 +40,9 @@ pub struct Send {
 
 #[derive(clap::Args)]
 pub struct Reply {
-    /// The message, as `callboard messages` names it
+    /// Id of the message, as `callboard messages` lists it
     id: String,
-    /// The answer; `-` reads it from standard input
+    /// Text of the answer; `-` reads standard input
     text: String,
 }
 

@@ -1,4 +1,4 @@
-//! The command line: one file per command. Commands act as `human`, a leader, unless `--agent` says otherwise.
+//! The command line: one file per command. Commands act as `human`, a leader, unless `--agent` names an agent.
 
 mod add;
 mod agents;
@@ -96,20 +96,21 @@ const EXIT_CODES: [(u8, &str); 4] = [
 #[derive(Parser)]
 #[command(name = "callboard", version, after_help = exit_codes(), max_term_width = 100)]
 struct Arguments {
-    /// The board's directory [env: COORDINATION_DIR] [default: the nearest .coordination upwards, else the one of the
-    /// repository's main worktree]
+    /// Directory of the board [env: COORDINATION_DIR] [default: the nearest .coordination here or above, else the one
+    /// of the repository's main worktree, else .coordination here]
     #[arg(long, global = true, value_name = "DIR")]
     dir: Option<PathBuf>,
     /// Use the board of the `callboard serve` at this URL [env: CALLBOARD_SERVER]
     #[arg(long, global = true, value_name = "URL")]
     server: Option<String>,
-    /// A file with the server's token [default: CALLBOARD_TOKEN, else this board's serve.token]
+    /// File with the server's token [default: CALLBOARD_TOKEN, else this board's serve.token for a server on this
+    /// machine]
     #[arg(long, global = true, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Act as this agent; for `mcp` also `auto`
+    /// Act as this agent; without it, commands act as `human`. `mcp` and `connect` also take `auto`
     #[arg(long, global = true, value_name = "ID")]
     agent: Option<String>,
-    /// Write to a board on a network file system, which one machine alone uses
+    /// Allow writing to a board on a network file system; safe only if no other machine uses the board
     #[arg(long, global = true, env = "CALLBOARD_ALLOW_NETWORK_FILESYSTEM", hide_env = true,
         value_parser = clap::builder::FalseyValueParser::new(), action = clap::ArgAction::SetTrue)]
     allow_network_filesystem: bool,
@@ -124,7 +125,7 @@ struct Arguments {
     log_format: LogFormat,
     #[command(subcommand)]
     command: Command,
-    /// The command's name if it is one of [`LOCAL`]
+    /// Name of the command if it is one of [`LOCAL`].
     #[arg(skip)]
     local: Option<&'static str>,
 }
@@ -137,9 +138,9 @@ enum LogFormat {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Set the goal, make the board, and say how agents use it
+    /// Create the board, set its goal, and print how agents use it
     Init(init::Arguments),
-    /// Add a task, or many
+    /// Add one or more tasks
     Add(add::Arguments),
     /// Show counts, progress and what is stuck
     Status(status::Arguments),
@@ -149,40 +150,40 @@ enum Command {
     Agents,
     /// Show everything about a task
     Show(show::Arguments),
-    /// Take a task
+    /// Claim a task
     Claim(claim::Arguments),
-    /// Say that you have begun on a task
+    /// Mark a task that you hold as in progress
     Start(start::Arguments),
-    /// Finish your task with its result
+    /// Complete your task, with its result
     Complete(complete::Arguments),
-    /// Give your task up with the error
+    /// Fail your task, with the error; it is tried again later while attempts remain
     Fail(fail::Arguments),
-    /// Put tasks back unfinished
+    /// Give tasks back to the queue unfinished
     Release(release::Arguments),
-    /// End a task that is not to be done
+    /// Cancel a task that is no longer wanted
     Cancel(cancel::Arguments),
     /// Make failed or cancelled tasks available again
     Retry(retry::Arguments),
-    /// Begin tasks anew, also those that are done
+    /// Start tasks over, including finished ones; their results are dropped, after a snapshot
     Reset(reset::Arguments),
-    /// Say why a task is not claimable, who could take it, and what changed it last
+    /// Explain why a task cannot be claimed, who could claim it, and what changed it last
     Explain(explain::Arguments),
-    /// Make a plan's items tasks, and follow its changes
+    /// Import a plan as tasks, update them when it changes, and export it
     Plan(plan::Arguments),
-    /// Say that you are alive, and where you are
+    /// Renew your lease, with a note on how far you are
     Heartbeat(heartbeat::Arguments),
-    /// Stop all claims
+    /// Stop all claims until `resume`
     Pause(pause::Arguments),
     /// Allow claims again
     Resume,
-    /// Let agents work: claim tasks, run a command for each, retry, complete
+    /// Run a command for each task: claim, run, retry, complete
     Work(work::Arguments),
-    /// Run a command for `callboard work`, which starts it
+    /// Run one command for `callboard work`, which starts this process
     #[command(hide = true)]
     Supervise,
-    /// Show what happens, as it happens
+    /// Show events as they happen
     Watch(watch::Arguments),
-    /// Show what agents found out, or add to it
+    /// List what agents found out, or add a discovery
     Discoveries(discoveries::Arguments),
     /// Show your messages, unread first
     Messages(messages::Arguments),
@@ -196,44 +197,45 @@ enum Command {
     Run(runs::One),
     /// List the sessions that runs belong to, or show one
     Sessions(runs::Sessions),
-    /// Show what happened, newest first
+    /// List past events, newest first
     History(history::Arguments),
-    /// Print the whole state, of now or of any time
+    /// Print the whole state, now or at an earlier event or time
     State(state::Arguments),
-    /// Keep earlier states as files, compare them, and go back to them
+    /// Keep states as files, compare them, and go back to them
     Snapshot(snapshot::Arguments),
     /// Keep refined prompts and settings for the next run, and load them
     Bundle(bundle::Arguments),
-    /// Keep how far an execution has come, and what it may spend
+    /// Keep how far a workflow has come, and what it may spend
     #[command(subcommand)]
     Checkpoint(checkpoint::Command),
     /// Keep files with a task: reports, logs, patches
     #[command(subcommand)]
     Artifact(artifact::Command),
-    /// Write state, history and settings to one file, while others use them
+    /// Write state, history and settings to one file, while other processes use the board
     ///
     /// In it: the journal, the state file and config.toml. Not in it: bundles/ (context bundles), artifacts/,
-    /// snapshots/, logs/ and worktrees/, which you copy to take them elsewhere, tokens, and what was moved aside.
+    /// snapshots/, logs/ and worktrees/, which you copy yourself to move a board, and tokens and files that were moved
+    /// aside.
     Backup(backup::Arguments),
-    /// Make the board, or set it back, from a backup or a state file
+    /// Create a board from a backup or a state file, or set a board back to one
     Restore(restore::Arguments),
     /// Check the board, its files and this machine; changes nothing without --repair
     Doctor(doctor::Arguments),
-    /// Measure what operations cost on this machine, on boards of its own
+    /// Measure what operations cost on this machine, on temporary boards
     Bench(bench::Arguments),
-    /// Serve MCP on standard input and output, for an IDE or agent to start
+    /// Serve MCP over standard input and output, for an IDE or agent that starts this process
     Mcp(mcp::Arguments),
-    /// Serve MCP and JSON-RPC over HTTP, for agents and scripts that reach this machine
+    /// Serve MCP and JSON-RPC over HTTP, for agents and scripts
     Serve(serve::Arguments),
-    /// Make, list and end tokens for `callboard serve`
+    /// Create, list and revoke tokens for `callboard serve`
     Token(token::Arguments),
     /// Call any operation by name
     Call(call::Arguments),
-    /// Ask whether somebody else holds files, for hooks: exit code 1 if so
+    /// Check whether another agent holds files, for hooks: exit code 1 if so
     Guard(guard::Arguments),
-    /// For the hooks of agents' clients, which `connect CLIENT --hooks` writes
+    /// Answer the hooks of an agent's client, which `connect CLIENT --hooks` configures
     Hook(hook::Arguments),
-    /// Write the configuration that lets a client start `callboard mcp`
+    /// Configure a client to use this board: its MCP server, or its hooks
     Connect(connect::ConnectArgs),
     /// Print a shell's completion script
     Completions(completions::Arguments),
@@ -241,10 +243,10 @@ enum Command {
     Man(man::Arguments),
 }
 
-/// `--agent` of a process that acts as whichever of its agents is free.
+/// Value of `--agent` for a process that acts as whichever of its agents is free.
 const AUTO: &str = "auto";
 
-/// Commands that are about this machine and have no use for a server's board.
+/// Commands that are about this machine and cannot use a server's board.
 const LOCAL: [&str; 13] = [
     "doctor",
     "work",

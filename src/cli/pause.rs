@@ -6,7 +6,7 @@ use super::{Outcome, Session};
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Why, for the agents
+    /// Why, as agents that claim are told
     reason: Option<String>,
 }
 

@@ -18,11 +18,11 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Make the items of a Markdown or JSON plan tasks; of a changed plan, only what is new
+    /// Import a Markdown or JSON plan as tasks; of a changed plan, only the difference
     Import(Import),
     /// Print the plan as it stands on the board
     Export(Export),
-    /// Show what a file would change, or what is different between two versions
+    /// Show what a file would change, or the difference between two versions
     Diff(Diff),
     /// List the versions of the plan, newest last
     Versions,
@@ -30,22 +30,22 @@ enum Command {
 
 #[derive(clap::Args)]
 struct Import {
-    /// The plan; `-` is standard input
+    /// File with the plan; `-` reads standard input
     file: String,
-    /// Say what would change, and change nothing
+    /// Print what would change, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Only if the board has this version now
+    /// Refuse unless this is the version on the board now
     #[arg(long, value_name = "SHA256")]
     replacing: Option<String>,
 }
 
 #[derive(clap::Args)]
 struct Export {
-    /// The format
+    /// Output format
     #[arg(long, value_enum, default_value = "markdown")]
     format: Format,
-    /// An earlier version, by at least the first 6 digits of its hash
+    /// Earlier version to print, by at least 6 digits of its hash [default: the plan as it stands]
     #[arg(long, value_name = "SHA256")]
     version: Option<String>,
 }
@@ -58,9 +58,9 @@ enum Format {
 
 #[derive(clap::Args)]
 struct Diff {
-    /// A file, or a version by at least the first 6 digits of its hash [default: the version before the current one]
+    /// File, or version by at least 6 digits of its hash [default: the version before the current one]
     from: Option<String>,
-    /// Another version [default: the current one]
+    /// Version to compare with, by at least 6 digits of its hash [default: the current one]
     to: Option<String>,
 }
 

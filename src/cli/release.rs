@@ -8,12 +8,12 @@ use crate::state::task::{Task, TaskStatus};
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The task; without it, every task that the agent of --agent holds
+    /// Id of the task; without it, every task that the agent of --agent holds
     id: Option<String>,
-    /// Every task that anybody holds
+    /// Release every task that any agent holds
     #[arg(long, conflicts_with = "id")]
     all: bool,
-    /// For whoever takes it next
+    /// Why, for whoever takes it next
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }

@@ -7,13 +7,13 @@ use super::{Outcome, Session};
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// This task, and all that is part of it
+    /// Id of the task to reset, with all tasks that are part of it
     #[arg(required_unless_present = "scope")]
     id: Option<String>,
-    /// All tasks at or below this path; `all` is every task
+    /// Reset all tasks at or below this path; `all` is every task
     #[arg(long, value_name = "PATH", conflicts_with = "id")]
     scope: Option<String>,
-    /// Also what agents hold now, which ends their attempts
+    /// Also reset tasks that agents hold now, which ends their attempts
     #[arg(long)]
     held: bool,
 }

@@ -31,9 +31,9 @@ use crate::{config, failpoint, snapshot as snapshots};
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// A backup, or a state file of any age
+    /// Backup, or state file of any version
     file: PathBuf,
-    /// Also where there is a board already; it is backed up first
+    /// Restore even if there is a board already; it is backed up first
     #[arg(long)]
     force: bool,
 }

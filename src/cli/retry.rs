@@ -6,10 +6,10 @@ use super::{Outcome, Session};
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The failed or cancelled tasks; all of them or none
+    /// Ids of failed or cancelled tasks; all are retried, or none
     #[arg(required_unless_present = "scope")]
     id: Vec<String>,
-    /// All at or below this path; `all` is every task
+    /// Retry all tasks at or below this path; `all` is every task
     #[arg(long, value_name = "PATH", conflicts_with = "id")]
     scope: Option<String>,
 }

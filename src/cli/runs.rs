@@ -11,28 +11,28 @@ use crate::state::time::Timestamp;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Only those of this session
+    /// List only runs of this session
     #[arg(long, value_name = "ID")]
     session: Option<String>,
-    /// Only those of this status
+    /// List only runs with this status
     #[arg(long, value_parser = PossibleValuesParser::new(RunStatus::ALL.map(RunStatus::as_str)))]
     status: Option<String>,
-    /// Only those that this runner has, or had last
+    /// List only runs that this runner has, or had last
     #[arg(long, value_name = "AGENT")]
     runner: Option<String>,
-    /// Every page, not only the first
+    /// List every page, not only the first
     #[arg(long)]
     all: bool,
 }
 
 #[derive(clap::Args)]
 pub struct One {
-    /// The run, as `callboard runs` names it
+    /// Id of the run, as `callboard runs` lists it
     id: String,
-    /// Wait that long for its end
+    /// Seconds to wait for its end
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=limit::WAIT.max as u64))]
     wait: u64,
-    /// Stop it: a pending run at once, a running one by its runner
+    /// Stop the run: a pending one at once, a running one by its runner
     #[arg(long, conflicts_with = "wait")]
     stop: bool,
     /// Why it is stopped
@@ -42,9 +42,9 @@ pub struct One {
 
 #[derive(clap::Args)]
 pub struct Sessions {
-    /// Show this session: its runs, where it goes on, what it has started
+    /// Show this session: its runs, where it continues, and the sessions it has started
     id: Option<String>,
-    /// Every page, not only the first
+    /// List every page, not only the first
     #[arg(long)]
     all: bool,
 }

@@ -18,25 +18,25 @@ use crate::signal;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Address and port; port 0 takes a free one
+    /// Address and port to listen on; port 0 takes a free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8425")]
     listen: SocketAddr,
-    /// Make a new token; whoever has the old one is shut out
+    /// Make a new server token; the old one stops working
     #[arg(long)]
     new_token: bool,
-    /// Listen beyond this machine, unencrypted, with the token as the only protection
+    /// Listen on an address that other machines reach; traffic is not encrypted, and the token is the only protection
     #[arg(long)]
     allow_remote: bool,
-    /// Take requests for this host name, too
+    /// Accept requests for this host name, too; may be repeated
     #[arg(long, value_name = "NAME", value_parser = host)]
     allow_host: Vec<String>,
-    /// Take requests of web pages from this origin, as in https://example.org
+    /// Accept requests of web pages from this origin, such as https://example.org; may be repeated
     #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     allow_origin: Vec<String>,
-    /// Which tools to show; hidden ones can still be called
+    /// Tools to list; tools that are not listed can still be called
     #[arg(long, value_enum, default_value = "core")]
     toolset: Tools,
-    /// Serve what the MCP conformance suite asks for, to whoever connects
+    /// Serve what the MCP conformance suite asks for, without a token
     #[cfg(feature = "conformance")]
     #[arg(long, hide = true, conflicts_with = "allow_remote")]
     conformance: bool,

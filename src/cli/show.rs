@@ -9,7 +9,7 @@ use crate::state::time::Timestamp;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The task
+    /// Id of the task
     id: String,
 }
 

@@ -19,39 +19,39 @@ pub struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Keep the present state
+    /// Keep the present state as a snapshot
     Create(Create),
     /// List the snapshots, newest first
     List(List),
-    /// Show what is different between two states
+    /// Show the difference between two states
     Diff(Diff),
-    /// Go back to an earlier state; the present is kept first, and nobody holds a task afterwards
+    /// Go back to an earlier state; the present one is kept first, and held tasks are released
     Restore(Restore),
-    /// Compare every snapshot with its hash and the one before it
+    /// Check every snapshot against its hash and against the snapshot before it
     Verify,
 }
 
 #[derive(clap::Args)]
 struct Create {
-    /// What it is for
+    /// What the snapshot is for
     #[arg(long)]
     label: Option<String>,
 }
 
 #[derive(clap::Args)]
 struct List {
-    /// The newest N
+    /// List at most N, the newest
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=limit::PAGE.max as i64))]
     limit: u32,
 }
 
 #[derive(clap::Args)]
 struct Diff {
-    /// A snapshot's name, or the number of an event
+    /// Name of a snapshot, or number of an event
     from: String,
-    /// The same [default: the present]
+    /// Name of a snapshot, or number of an event [default: the present]
     to: Option<String>,
-    /// At most N changes
+    /// List at most N changes
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=limit::PAGE.max as i64))]
     limit: u32,
 }
@@ -59,9 +59,9 @@ struct Diff {
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
 struct Restore {
-    /// A snapshot's name, or `latest` for the newest sound one
+    /// Name of a snapshot, or `latest` for the newest sound one
     snapshot: Option<String>,
-    /// The state after event N, be there a snapshot of it or not
+    /// Go back to the state after event N, with or without a snapshot of it
     #[arg(long, value_name = "N")]
     seq: Option<u64>,
 }

@@ -6,7 +6,7 @@ use super::{Outcome, Session};
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The task that you have claimed
+    /// Id of the task that you have claimed
     id: String,
 }
 

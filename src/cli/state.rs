@@ -13,7 +13,7 @@ use crate::statefile;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// After event SEQ, or at a time: 2026-03-01T12:00:00Z, 30m ago as 30m [default: now]
+    /// Print the state after event SEQ, or at a time: 2026-03-01T12:00:00Z, or 30m, 2h, 3d ago [default: now]
     #[arg(long, value_name = "SEQ|TIME")]
     at: Option<String>,
 }

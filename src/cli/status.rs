@@ -13,7 +13,7 @@ const NAMED: u64 = 5;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Only at or below this path
+    /// Count only tasks at or below this path
     #[arg(long, value_name = "PATH")]
     scope: Option<String>,
 }

@@ -12,16 +12,16 @@ use crate::state::task::{Task, TaskStatus};
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Only those of this status
+    /// List only tasks with this status
     #[arg(long, value_parser = PossibleValuesParser::new(TaskStatus::ALL.map(TaskStatus::as_str)))]
     status: Option<String>,
-    /// Only at or below this path
+    /// List only tasks at or below this path
     #[arg(long, value_name = "PATH")]
     scope: Option<String>,
-    /// Every page, not only the first
+    /// List every page, not only the first
     #[arg(long)]
     all: bool,
-    /// As a tree of phases, milestones, tasks and subtasks, with how far each has come
+    /// Print a tree of phases, milestones, tasks and subtasks, with the progress of each
     #[arg(long, conflicts_with = "status")]
     tree: bool,
 }

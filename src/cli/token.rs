@@ -21,13 +21,13 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Make a token for somebody, and print it, once
+    /// Create a token and print it, once
     Add(Add),
-    /// List who has a token; what it is nobody can tell
+    /// List the tokens by name; their text is not kept
     List,
-    /// End a token, and with it what its bearers wait for, also in servers that run
+    /// Revoke a token and end its open requests, in running servers too
     Revoke {
-        /// The token's name
+        /// Name of the token
         name: String,
     },
 }
@@ -35,13 +35,13 @@ enum Action {
 /// `--agent`, which all commands take, is the only agent that the token acts as.
 #[derive(clap::Args)]
 struct Add {
-    /// What its bearer may do: read; work on tasks; everything
+    /// What the token allows: observer reads, worker works on tasks, leader does everything
     #[arg(long, value_enum, default_value = "worker")]
     role: Rank,
-    /// What the token is called in lists and messages [default: the agent's id, or the role and a number]
+    /// Name of the token in lists and messages [default: the agent's id, or the role and a number]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// After how many days it ends [default: never]
+    /// Days until the token expires [default: never]
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
     expires: Option<u32>,
 }

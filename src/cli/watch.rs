@@ -33,16 +33,16 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Only what happens to this task
+    /// Show only events of this task
     #[arg(long, value_name = "ID")]
     task: Option<String>,
-    /// Only events of this kind; may be repeated
+    /// Show only events of this kind; may be repeated
     #[arg(long, value_parser = PossibleValuesParser::new(KINDS), hide_possible_values = true)]
     kind: Vec<String>,
-    /// Only what this agent does; `human` is the person
+    /// Show only events that this agent caused; `human` is the person
     #[arg(long, value_name = "AGENT")]
     by: Option<String>,
-    /// Begin after this event; 0 is the beginning [default: now]
+    /// Begin after event SEQ; 0 begins with the first event [default: now]
     #[arg(long, value_name = "SEQ")]
     since: Option<u64>,
 }

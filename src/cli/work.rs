@@ -57,87 +57,110 @@ const NAMES: u32 = 10_000;
 const INTERRUPTED: u8 = 130;
 
 const HELP: &str = "\
-The command gets its task as one line of JSON on standard input (task, attempt, try, handoff, checkpoint, persona_state, \
-attempts, bundle) and in CALLBOARD_TASK_ID, CALLBOARD_TASK_TITLE, \
-CALLBOARD_TASK_DESCRIPTION, CALLBOARD_TASK_PATH, CALLBOARD_ATTEMPT, CALLBOARD_TRY, CALLBOARD_AGENT and \
-CALLBOARD_WORKFLOW; COORDINATION_DIR is the board. Exit code 0 completes the task with what was printed. A JSON object on \
-the last line becomes the result's data; in it, `tokens` counts against the budget, and `error` {category, message} makes \
-it a failure: timeout, transient, rate_limited or permanent. A line `::callboard::checkpoint {…}` keeps that object for \
-the next try, whoever makes it. All output goes to logs/TASK/ in the board's directory.
+Input of the command:
+  Standard input is one line of JSON: task, attempt, try, agent_id, workflow_id, handoff, checkpoint, persona_state, attempts, bundle.
+  In the environment: CALLBOARD_TASK_ID, CALLBOARD_TASK_TITLE, CALLBOARD_TASK_DESCRIPTION, CALLBOARD_TASK_PATH, \
+CALLBOARD_ATTEMPT, CALLBOARD_TRY, CALLBOARD_AGENT and CALLBOARD_WORKFLOW.
+  COORDINATION_DIR is the board's directory.
 
-The command's other exit codes: 75 may go well the next time; 124 took too long; 64 to 68, 72, 77, 78, 126 and 127 never \
-will, and the task waits for a person. What is printed tells only a rate limit and a timeout from the rest. Where a leader \
-or a changed plan asks for the end of a task, the command is ended and the task given back: that is no failure.
+Output of the command:
+  Exit code 0 completes the task with what was printed.
+  A JSON object on the last line of standard output becomes the result's data.
+  `tokens` in that object counts against the budget.
+  `error` {category, message} in that object makes the try a failure; the category is timeout, transient, rate_limited or permanent.
+  A line `::callboard::checkpoint {…}` keeps its object for the next try, whichever agent makes it.
+  All output goes to logs/TASK/ in the board's directory; of a try that prints much, the beginning and the end stay.
 
-With --state-scope, the newest sound bundle of that scope (`callboard bundle save`) is the `bundle` of the input: its \
-prompts, settings and context, model_id, base_url, and `restored`; CALLBOARD_MODEL_ID, CALLBOARD_BASE_URL, \
-CALLBOARD_STATE_SCOPE and CALLBOARD_BUNDLE_SHA256 (for `callboard bundle refine --prev-sha`) say the same. --model-id and --base-url (or CALLBOARD_MODEL_ID \
-and CALLBOARD_BASE_URL where the work is started), --prompt and --setting win over it. A damaged bundle is moved aside, and \
-the one before it taken; when there is none, the work says so and goes on without it (`restored` is false).
+Failures, by the command's exit code:
+  75 is transient: the next try may succeed.
+  124 is a timeout.
+  64 to 68, 72, 77, 78, 126 and 127 are permanent: the task is not tried again, and waits for a person.
+  Any other code is transient, unless what was printed tells of a rate limit or a timeout.
+  A leader or a changed plan can ask for the end of a task: the command is ended and the task given back, which is no failure.
 
-With --worktree, an agent works in worktrees/AGENT in the board's directory, on the branch callboard/AGENT, which begins \
-at HEAD. A completed task is a commit there; one that a task has made elsewhere, or that a task has taken off the branch, \
-is kept as refs/callboard/done/TASK if nothing names it. What was not completed is kept as refs/callboard/TASK/ATTEMPT, and \
-what an ended worker has left as refs/callboard/left/AGENT/TIME. Where git cannot keep all of it, as with a repository in \
-the worktree, the whole worktree becomes worktrees/AGENT.left-N, and the agent gets another. The repository's hooks are \
-not run for any of it: an agent may have written them. Commits of a task's dependencies are not merged into its branch: \
-each task names its own in its result, and the command merges what it builds on.
+Bundles, with --state-scope:
+  `bundle` in the input is the newest sound bundle of that scope (`callboard bundle save`): its prompts, settings and \
+context, model_id, base_url, and `restored`.
+  CALLBOARD_MODEL_ID, CALLBOARD_BASE_URL, CALLBOARD_STATE_SCOPE and CALLBOARD_BUNDLE_SHA256 (for `callboard bundle refine \
+--prev-sha`) say the same in the environment.
+  --model-id and --base-url (or CALLBOARD_MODEL_ID and CALLBOARD_BASE_URL where the work is started), --prompt and \
+--setting override it.
+  A damaged bundle is moved aside, and the one before it is used.
+  Without a sound bundle, the work says so and goes on; `restored` is false.
 
-The first Ctrl-C or SIGTERM lets running tasks end and claims no more; the second ends the command, with all that it \
-started, and gives its task back. After any interruption, also by SIGKILL, --workflow ID --continue goes on.
+Worktrees, with --worktree:
+  Each agent works in worktrees/AGENT in the board's directory, on the branch callboard/AGENT, which begins at HEAD.
+  A completed task becomes a commit on that branch.
+  A commit that a task made elsewhere, or took off the branch, is kept as refs/callboard/done/TASK if nothing names it.
+  What was not completed is kept as refs/callboard/TASK/ATTEMPT.
+  What a dead worker left is kept as refs/callboard/left/AGENT/TIME.
+  Where git cannot keep all of it, as with a repository inside the worktree, the whole worktree becomes \
+worktrees/AGENT.left-N, and the agent gets a new one.
+  The repository's hooks do not run for any of it: an agent may have written them.
+  Commits of a task's dependencies are not merged into its branch: each task names its commit in its result, and the \
+command merges what it builds on.
 
-Exit codes: 0 all went as it was asked; 1 tasks failed for good, a budget is spent or nothing can be done; 2 the command \
-line is wrong; 3 the board cannot be used; 130 ended by a second signal.";
+Interruption:
+  The first Ctrl-C or SIGTERM lets running tasks end and claims no more.
+  The second ends the command with all that it started, and gives its task back.
+  After any interruption, even SIGKILL, --workflow ID --continue goes on where the work stopped.
+
+Exit codes:\x20
+  0   all went as it was asked
+  1   tasks failed for good, a budget is spent or nothing can be done
+  2   the command line is wrong
+  3   the board cannot be used
+  130 ended by a second signal";
 
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub struct Arguments {
-    /// The command and its arguments, quoted as for a shell; no shell runs it
+    /// Command with its arguments, quoted as for a shell, although no shell runs it
     #[arg(long, value_name = "CMD", required_unless_present = "command")]
     exec: Option<String>,
-    /// Tasks that are worked on at once, each by an agent of its own
+    /// Number of tasks worked on at once, each by an agent of its own
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     agents: u16,
-    /// Only tasks at or below this path
+    /// Claim only tasks at or below this path
     #[arg(long, value_name = "PATH")]
     scope: Option<String>,
     /// What the agents can do, for tasks that demand it; separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     capabilities: Vec<String>,
-    /// Name of this work: its agents are ID-1, ID-2, … [default: one that is free]
+    /// Name of this workflow, whose agents are ID-1, ID-2, … [default: a free name]
     #[arg(long, value_name = "ID")]
     workflow: Option<String>,
-    /// Go on with the workflow where it was left
+    /// Continue the workflow that --workflow names
     #[arg(long = "continue", requires = "workflow")]
     continued: bool,
-    /// How often an agent tries a task again before it gives it up to others
+    /// Number of times that an agent retries a task before it leaves it to others; at most 1 after a timeout
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(..=100))]
     retries: u32,
-    /// Pause before the second try; it doubles, and is longer where a rate limit was hit
+    /// Pause before the second try; it doubles with each try, and is 15 times as long after a rate limit
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = time)]
     backoff: Duration,
-    /// Longest that one try may take, as in 90s, 15m or 2h
+    /// Longest time for one try, such as 90s, 15m or 2h
     #[arg(long, value_name = "TIME", value_parser = time)]
     timeout: Option<Duration>,
-    /// Tokens that the workflow may use in all, as the command's last line reports them
+    /// Number of tokens that the workflow may use in all, as the command's last line reports them
     #[arg(long, value_name = "N")]
     token_budget: Option<u64>,
-    /// Tries that the workflow may make in all
+    /// Number of tries that the workflow may make in all
     #[arg(long, value_name = "N")]
     attempt_budget: Option<u64>,
     /// Time that the workflow's tries may take in all
     #[arg(long, value_name = "TIME", value_parser = time)]
     time_budget: Option<Duration>,
-    /// End after so many tasks
+    /// Stop after N tasks
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_tasks: Option<u32>,
     /// Claim nothing more after this time
     #[arg(long, value_name = "TIME", value_parser = time)]
     max_duration: Option<Duration>,
-    /// Failures in a row after which the command is left alone for a while; 0: never
+    /// Pause all work after N failures in a row; 0 never pauses
     #[arg(long, value_name = "N", default_value_t = 5)]
     breaker: u32,
-    /// Go on with other tasks when one has failed for good
+    /// Continue with other tasks when one has failed for good
     #[arg(long)]
     continue_on_error: bool,
     /// Give each agent a git worktree and branch of its own, and commit there what a task changed
@@ -145,10 +168,10 @@ pub struct Arguments {
     worktree: bool,
     #[command(flatten)]
     bundle: bundle::Wanted,
-    /// Say what would be done, and do nothing
+    /// Print what would be done, and do nothing
     #[arg(long)]
     dry_run: bool,
-    /// The command and its arguments as they are
+    /// Command with its arguments, after --
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
 }

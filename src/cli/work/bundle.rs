@@ -13,22 +13,22 @@ use crate::state::bundle::{Asked, Content, Loaded, Problem, Told};
 
 #[derive(Args)]
 pub struct Wanted {
-    /// Hand the command the newest sound bundle of this scope, as it is when the work begins
+    /// Give the command the newest sound bundle of this scope, as it is when the work begins
     #[arg(long, value_name = "SCOPE", help_heading = "Bundle")]
     state_scope: Option<String>,
-    /// Where the bundles are kept [default: `bundles` of the board]
+    /// Directory of the bundles [default: the board's `bundles`]
     #[arg(long, value_name = "DIR", requires = "state_scope", help_heading = "Bundle")]
     state_dir: Option<PathBuf>,
-    /// The model, in place of the bundle's
+    /// Id of the model, overriding the bundle's
     #[arg(long, value_name = "ID", env = MODEL_ID, hide_env_values = true, help_heading = "Bundle")]
     model_id: Option<String>,
-    /// Where the model is served, in place of the bundle's
+    /// URL that serves the model, overriding the bundle's
     #[arg(long, value_name = "URL", env = BASE_URL, hide_env_values = true, help_heading = "Bundle")]
     base_url: Option<String>,
-    /// A prompt, in place of the bundle's of that name; may be repeated
+    /// Prompt that overrides the bundle's of that name; may be repeated
     #[arg(long, value_name = "NAME=TEXT", help_heading = "Bundle")]
     prompt: Vec<String>,
-    /// A setting, as JSON if it is some, in place of the bundle's of that name; may be repeated
+    /// Setting that overrides the bundle's of that name, read as JSON if it is JSON; may be repeated
     #[arg(long, value_name = "NAME=VALUE", help_heading = "Bundle")]
     setting: Vec<String>,
 }
