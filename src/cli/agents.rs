@@ -7,7 +7,7 @@ use super::print::{Column, Page, Tone};
 use super::{Outcome, Session};
 use crate::state::agent::Agent;
 
-/// One of `get_agents`.
+/// One agent in the reply of `get_agents`.
 #[derive(Deserialize)]
 struct Item {
     #[serde(flatten)]

@@ -50,7 +50,7 @@ fn attach(session: &Session, arguments: Attach) -> Outcome {
     let name = name.or(own_name.map(str::to_owned));
     let name = name.unwrap_or_else(|| usage_error("what is it to be called? give --name"));
     let mut request = json!({"task_id": task, "name": name});
-    // A server reads no files of this machine.
+    // A server reads no files of this machine, so the content goes along as text.
     match file == "-" || session.server.is_some() {
         true => request["text"] = Value::from(read_input(&file)),
         false => request["path"] = Value::from(session.cwd.join(&file).to_string_lossy()),

@@ -1,4 +1,4 @@
-//! `callboard backup`: the whole board in one file, as it is at one event, while others write.
+//! `callboard backup`: the whole board in one file, as of one event, taken while other processes write.
 
 pub mod container;
 
@@ -25,8 +25,7 @@ use crate::state::{State, artifact};
 use crate::statefile;
 use container::{Contents, Header};
 
-/// What lies in the board's directory and in no backup: it stays when a board is set back, and is copied by whoever moves
-/// one.
+/// Directories of the board that no backup contains. A restore leaves them in place; whoever moves a board copies them.
 const BESIDE: [&str; 3] = [artifact::DIRECTORY, bundle::DIRECTORY, snapshot::DIRECTORY];
 
 #[derive(clap::Args)]
@@ -59,7 +58,7 @@ fn holds_something(dir: &Path) -> bool {
     std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some())
 }
 
-/// Backs up the board in `dir`. What is written was replayed from its first event to its last.
+/// Backs up the board in `dir`, after replaying the copied journal from its first event to its last.
 pub fn write(dir: &Path, file: &Path, force: bool) -> anyhow::Result<Header> {
     let is_there = |name: &str| std::fs::symlink_metadata(dir.join(name)).is_ok();
     if !is_there(sqlite::FILE_NAME) && !is_there(statefile::FILE_NAME) {
@@ -82,11 +81,12 @@ pub fn write(dir: &Path, file: &Path, force: bool) -> anyhow::Result<Header> {
     let work = Scratch::make_in(parent, "backup");
     let work = work.with_context(|| format!("cannot write in {}", parent.display()))?;
     let copy = work.path().join(sqlite::FILE_NAME);
-    // SQLite writes into an empty file, and makes a new one readable by others.
+    // SQLite accepts an empty file; one that it creates itself others could read.
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(&copy)?;
     SqliteJournal::open(dir)?.copy_to(&copy)?;
     failpoint::hit("backup-copied")?;
-    // A backup is not to have what the board may still lose; on a disk that fails it is wanted all the same.
+    // A backup must not hold events that the board may still lose, so its log is synced. If that fails, a backup is
+    // wanted all the more.
     if let Err(error) = sqlite::sync_log(dir) {
         say(&format!("callboard: the board may lose its last events, which are in the backup: {error}"));
     }
@@ -117,14 +117,14 @@ pub fn write(dir: &Path, file: &Path, force: bool) -> anyhow::Result<Header> {
 const OWN: &str = "would be among the board's own files, of which none ends in .backup; let its name end so, or choose a place \
                    elsewhere";
 
-/// Whether a file of that name in the board's directory, or in one within it, could be taken for one of the board's.
+/// Whether `file`, in the board's directory or below it, could be mistaken for one of the board's own files.
 fn may_be_the_boards(dir: &Path, parent: &Path, file: &Path) -> bool {
     let is_within =
         parent.canonicalize().is_ok_and(|parent| dir.canonicalize().is_ok_and(|dir| parent.starts_with(dir)));
     is_within && file.extension().is_none_or(|extension| extension != "backup")
 }
 
-/// The state that the journal in `dir` ends with.
+/// The state after the last event of the journal in `dir`.
 pub fn replayed(dir: &Path) -> anyhow::Result<State> {
     let journal = SqliteJournal::open(dir)?;
     let mut state = State::new();

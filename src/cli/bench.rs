@@ -1,6 +1,6 @@
-//! `callboard bench`: what operations cost on this machine, beside what its disk takes and what other queues do.
+//! `callboard bench`: what operations cost on this machine, compared with what its disk needs and what other queues do.
 //!
-//! Everything is measured in rounds that go through all parts, so that the machine's other work meets all of them alike.
+//! Each round measures every part, so that other load on the machine affects all of them alike.
 
 mod calibration;
 mod commit;
@@ -39,9 +39,9 @@ use report::Report;
 /// removed afterwards.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Boards are made in a new directory below --dir, or else below the first of the system's directory for \
-    temporary files, /var/tmp and the current directory that is on a disk, and removed at the end, also when you interrupt \
-    it. No board that you have is touched.\n\nExamples:\n  \
+    after_help = "Boards are made in a new directory below --dir. Without --dir, it is made in the first of these that is \
+    on a disk: the system's directory for temporary files, /var/tmp, the current directory. It is removed at the end, also \
+    when you interrupt the command. No board that you have is touched.\n\nExamples:\n  \
     callboard bench --quick\n  \
     callboard bench --only commit --rounds 20\n  \
     callboard bench --peers --svg cost.svg --json > bench.json"
@@ -113,26 +113,26 @@ impl Part {
     }
 }
 
-/// How much is measured.
+/// Sizes of boards and numbers of samples.
 struct Size {
     rounds: u32,
-    /// Single calls of a kind in a round.
+    /// Single calls of each kind per round.
     samples: usize,
-    /// How long many clients work in a round.
+    /// Time that many clients work per round.
     span: Duration,
     clients: Vec<usize>,
-    /// Tasks of the boards on which single claims are measured.
+    /// Sizes, in tasks, of the boards on which single claims are measured.
     tasks: Vec<usize>,
-    /// The same for the engine, and how many claims.
+    /// Sizes, in tasks, of the engine's states, and the claims decided on each.
     engine: Vec<usize>,
     decided: usize,
-    /// Tasks of the boards on which many clients work.
+    /// Size, in tasks, of the board on which many clients work.
     work: usize,
-    /// Tasks of the board on which processes are started.
+    /// Size, in tasks, of the board on which processes are started.
     started: usize,
-    /// Claims that wait.
+    /// Numbers of waiting claims.
     waiting: Vec<usize>,
-    /// Listeners, and the events that each reads.
+    /// Number of listeners, and of events that each reads.
     listeners: (usize, usize),
 }
 
@@ -171,12 +171,12 @@ impl Size {
     }
 }
 
-/// What every measurement needs.
+/// State shared by all measurements.
 struct Bench {
     size: Size,
     place: Place,
     figures: Figures,
-    /// Other queues, and why some are not there.
+    /// The other queues, and why some are missing.
     found: Vec<peers::Found>,
     refusals: Vec<drive::Refusal>,
     bar: ProgressBar,
@@ -187,16 +187,16 @@ impl Bench {
         Self { size, place, figures: Figures::default(), found: Vec::new(), refusals: Vec::new(), bar }
     }
 
-    /// Says on a terminal what is measured now.
+    /// Shows on a terminal what is measured now.
     fn begin(&self, what: impl fmt::Display) {
         self.bar.inc(1);
         self.bar.set_message(what.to_string());
     }
 }
 
-/// A part of the measurements.
+/// A part of the benchmark.
 trait Measure {
-    /// Takes samples.
+    /// Takes the samples of one round.
     fn round(&mut self, bench: &mut Bench) -> anyhow::Result<()>;
 }
 
@@ -250,7 +250,7 @@ fn checked(report: &Report) -> ExitCode {
     if report.passes() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) }
 }
 
-/// Before hours are spent on what is to be drawn.
+/// Fails early if the drawing could not be written, before hours are spent on measuring.
 fn check_writable(path: &Path) -> anyhow::Result<()> {
     ensure!(!path.is_dir(), "it is a directory");
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -261,7 +261,7 @@ fn check_writable(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whoever interrupts this finds no boards afterwards, and no servers: those end with this process.
+/// Removes the boards when a signal interrupts the benchmark. Servers end with this process.
 fn clear_away_at_signal(boards: &Path, bar: ProgressBar) -> anyhow::Result<()> {
     let boards = boards.to_owned();
     let runtime = runtime()?;
@@ -310,7 +310,7 @@ fn measure(parts: &[Part], with_peers: bool, bench: &mut Bench) -> anyhow::Resul
     for part in parts {
         let name = part.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
         measures.push(part.measure(bench).map_err(|error| failed_in(&name, &error))?);
-        // In the same minute as what they are compared with.
+        // The other queues are measured right after the doors that they are compared with.
         if with_peers && *part == Part::Doors {
             measures.push(Box::new(peers::Peers::new(bench)?));
         }
@@ -319,7 +319,8 @@ fn measure(parts: &[Part], with_peers: bool, bench: &mut Bench) -> anyhow::Resul
     Ok(Report::of(bench, load_before, failure))
 }
 
-/// Why there were not all of them, when there was at least one.
+/// Runs all rounds. An error in the first fails the call; a later one ends the rounds, and is returned as the reason
+/// why there are fewer.
 fn rounds(measures: &mut [Box<dyn Measure>], bench: &mut Bench) -> anyhow::Result<Option<anyhow::Error>> {
     let rounds = bench.size.rounds;
     for round in 1..=rounds {
@@ -335,7 +336,7 @@ fn rounds(measures: &mut [Box<dyn Measure>], bench: &mut Bench) -> anyhow::Resul
             return Ok(Some(error));
         }
         if round == 1 {
-            // Now it is known how much there is to do.
+            // The first round has shown how many steps each takes.
             let each = bench.bar.position() - steps;
             bench.bar.set_length(steps + each * u64::from(rounds));
             if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} % {elapsed:>4} {wide_msg}") {
@@ -346,7 +347,7 @@ fn rounds(measures: &mut [Box<dyn Measure>], bench: &mut Bench) -> anyhow::Resul
     Ok(None)
 }
 
-/// Words alone: a pipe to a server that broke is not that of whoever reads what is printed.
+/// The error in words only: the broken pipe to a server must not look like a reader of our own output that left.
 fn failed_in(what: &str, error: &anyhow::Error) -> anyhow::Error {
     anyhow!("{what}: {error:#}")
 }
@@ -357,7 +358,7 @@ mod tests {
 
     use super::*;
 
-    /// Fails in the round of that number.
+    /// A measurement that fails in the round with this number.
     struct Failing(u32);
 
     impl Measure for Failing {

@@ -1,4 +1,4 @@
-//! The board that a command works on: in this directory, or behind a server.
+//! The board that a command works on: a replica in this process, or the board of a server.
 
 use std::env;
 use std::io::Read;
@@ -14,7 +14,7 @@ use crate::rpc::client::{Address, Client, Token};
 const LARGEST_TOKEN_FILE: u64 = 16 * 1024;
 
 pub enum Board {
-    /// A replica in this process.
+    /// A replica of the board in this process.
     Here(Handle, Caller),
     There(Client),
 }
@@ -28,7 +28,7 @@ impl Board {
     }
 }
 
-/// With these a board begins; commands that do anything else are about one that is there.
+/// Operations that may create a board; all other commands need one that exists.
 pub const BEGINNINGS: [&str; 10] = [
     "init_coordination",
     "create_task",
@@ -42,7 +42,7 @@ pub const BEGINNINGS: [&str; 10] = [
     "refine_bundle",
 ];
 
-/// What the command line and the environment say of a server.
+/// The server that the command line or the environment names.
 #[derive(Clone)]
 pub struct Server {
     pub address: Address,
@@ -50,7 +50,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// None when commands use the board of this directory: by default, and when it is named and no server is.
+    /// None if commands use the board of a directory: by default, and if --dir is given without --server.
     pub fn named(arguments: &super::Arguments, board: &Path) -> Option<Self> {
         let variable = env::var("CALLBOARD_SERVER").ok().filter(|url| !url.is_empty() && arguments.dir.is_none());
         let (url, name) = match (&arguments.server, variable) {
@@ -58,7 +58,7 @@ impl Server {
             (None, Some(url)) => (url, "CALLBOARD_SERVER"),
             (None, None) => return None,
         };
-        // The URL is not repeated: what is wrong with it may be a secret in it.
+        // The URL is not repeated: what is wrong with it may be a secret inside it.
         let address: Address = url.parse().unwrap_or_else(|error| usage_error(format!("{name}: {error}")));
         let token = token(arguments.token_file.as_deref(), &address, board);
         Some(Self { address, token })
@@ -70,7 +70,7 @@ impl Server {
     }
 }
 
-/// The token of the board in this directory is for servers on this machine.
+/// The token for a server. The one in this board's directory is used only for servers on this machine.
 fn token(file: Option<&Path>, address: &Address, board: &Path) -> Option<Token> {
     if let Some(file) = file {
         let text = read(file).unwrap_or_else(|error| usage_error(format!("--token-file: {error}")));

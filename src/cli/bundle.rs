@@ -1,5 +1,5 @@
-//! `callboard bundle`: refined prompts and settings, kept for the next run. With `--state-dir` in a directory of its own, which
-//! needs no board.
+//! `callboard bundle`: refined prompts and settings, kept for the next run. With `--state-dir`, they are kept in a
+//! directory of their own and need no board.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -42,7 +42,7 @@ enum Command {
     Verify,
 }
 
-/// What the prompts were written for.
+/// The model, server and tools that the prompts were written for.
 #[derive(Args)]
 struct Identity {
     /// Id of the model
@@ -134,14 +134,15 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     }
 }
 
-/// Where the bundles are.
+/// Where the bundles are kept: on the board, or in a directory of their own.
 struct Place<'a> {
     session: &'a Session,
     state_dir: Option<PathBuf>,
 }
 
 impl Place<'_> {
-    /// The board is asked by its operation; a directory of one's own, or what only looks, needs none.
+    /// Answers through the board's operation, or directly from the files: for `state_dir`, and for a dry run without a
+    /// server.
     fn ask(&self, asked: Asked, dry_run: bool) -> anyhow::Result<Value> {
         let is_local = self.state_dir.is_some() || (dry_run && self.session.server.is_none());
         if !is_local {
@@ -304,7 +305,7 @@ fn verify(place: &Place, scope: Option<String>) -> Outcome {
     Ok(ExitCode::from(if sound { 0 } else { FAILED }))
 }
 
-/// What the file says, and what the command line says instead.
+/// The content of the file, overridden by the options.
 fn content(identity: Identity, parts: Parts) -> Content {
     let mut content: Content = match &parts.file {
         Some(file) => written(&read_input(file)).unwrap_or_else(|error| {
@@ -320,7 +321,7 @@ fn content(identity: Identity, parts: Parts) -> Content {
     content
 }
 
-/// A [`Content`] as somebody writes it: what is misspelt would be lost.
+/// A [`Content`] as a person writes it: unknown fields are refused, since a misspelt one would be lost.
 #[derive(Deserialize)]
 #[serde(remote = "Content", deny_unknown_fields)]
 struct Written {
@@ -341,7 +342,7 @@ fn written(text: &str) -> serde_json::Result<Content> {
     input.end().map(|()| content)
 }
 
-/// As JSON if it is some.
+/// The text parsed as JSON, or a string if it is not JSON.
 pub fn setting(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))
 }

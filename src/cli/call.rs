@@ -19,7 +19,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Asks what there is to be called, of no board.
+    /// Whether this only asks what can be called, which needs no board.
     pub fn is_for_help(&self) -> bool {
         self.schema || self.name.is_none()
     }

@@ -1,4 +1,4 @@
-//! `callboard checkpoint`: how far an execution has come, saved by whatever runs it and read by whoever takes it up.
+//! `callboard checkpoint`: how far a workflow has come, saved by whatever runs it and read by whatever resumes it.
 
 use std::process::ExitCode;
 
@@ -131,7 +131,7 @@ fn save(session: &Session, arguments: Save) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the file says, and what the command line says instead; nothing when neither says anything.
+/// The state in the file, overridden by the options; none if neither is given.
 fn execution_state(arguments: &Save) -> Option<Value> {
     let Save { file, phase, step, status, .. } = arguments;
     let mut state = match file {

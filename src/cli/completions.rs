@@ -13,7 +13,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Outcome {
-    // In memory first: the generator panics when its output is closed.
+    // The generator panics when its output is closed, so it writes to memory first.
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut visible(super::command()), "callboard", &mut script);
     io::stdout().lock().write_all(&script)?;

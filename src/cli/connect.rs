@@ -1,8 +1,8 @@
-//! `callboard connect CLIENT`: writes a client's configuration so that it starts `callboard mcp` on stdio, or, with
-//! `--url`, so that it talks to `callboard serve`. The token stays out of what is written: projects commit such files.
-//! Each client reads it from the environment or asks for it; Zed does neither.
+//! `callboard connect CLIENT`: writes a client's configuration so that it starts `callboard mcp` on stdio or, with
+//! `--url`, connects to `callboard serve`. The token is not written into it, because projects commit such files: each
+//! client reads it from the environment or asks for it. Zed does neither.
 //!
-//! With `--hooks` it writes the hooks that run `callboard hook`, beside the hooks that are there, in place of the server.
+//! With `--hooks`, it writes the hooks that run `callboard hook` instead of the server. Existing hooks stay.
 //!
 //! The formats were checked against Claude Code 2.1.197, Codex 0.169, Gemini CLI 0.61 and the documentation of Cursor,
 //! VS Code and Zed. A claim waits up to 50 s: the clients' own limits for a tool call are above that, except in older
@@ -33,7 +33,7 @@ use json::Dialect;
 pub use line::quoted;
 use line::{Choice, Line, text};
 
-/// Where clients find the token of `callboard serve`.
+/// Environment variable in which clients find the token of `callboard serve`.
 const TOKEN_VARIABLE: &str = "CALLBOARD_TOKEN";
 
 #[derive(Debug, clap::Args)]
@@ -88,7 +88,7 @@ pub struct Connected {
     pub status: Status,
     /// The smallest complete configuration file that holds the entry.
     pub config: String,
-    /// How an entry that was there before differed.
+    /// What differed in an entry that was there before.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<String>,
     pub next: String,
@@ -96,7 +96,7 @@ pub struct Connected {
     what: &'static str,
 }
 
-/// Not every path is text.
+/// Serializes a path that need not be UTF-8.
 fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path.to_string_lossy())
 }
@@ -107,16 +107,16 @@ enum Addition<'a> {
     Hooks(Hooks<'a>),
 }
 
-/// What a configuration is written for.
+/// Who and what a configuration is written for.
 #[derive(Clone, Copy)]
 pub struct Target<'a> {
-    /// Written as given, see [`command`].
+    /// Path or name of the executable, written as given; see [`command`].
     pub exe: &'a Path,
-    /// `--agent`, if it was given.
+    /// Value of `--agent`, if given.
     pub agent: Option<&'a str>,
-    /// The board's directory, if the user named it.
+    /// Directory of the board, if the user named it.
     pub dir: Option<&'a Path>,
-    /// The board's directory.
+    /// Directory of the board.
     pub board: &'a Path,
     pub project_root: &'a Path,
     pub home: Option<&'a Path>,
@@ -130,7 +130,7 @@ pub enum Status {
     Printed,
 }
 
-/// Writes into the client's configuration what is missing or differs.
+/// Adds to the client's configuration what is missing, and updates what differs.
 pub fn connect(args: &ConnectArgs, target: &Target<'_>) -> anyhow::Result<Connected> {
     let client = args.client;
     let next = match &args.url {
@@ -233,7 +233,7 @@ impl Target<'_> {
         Line { agent: self.agent.map_or(Choice::Kept, Choice::Named), dir: self.dir }
     }
 
-    /// For the executable, in place of `before`, whose options stay where nothing else was asked for.
+    /// Arguments for the executable. Options in `before` stay, except those that were asked for differently.
     fn arguments(&self, before: &[String]) -> anyhow::Result<Vec<String>> {
         let arguments = self.line().words(&["mcp"], before)?;
         let names_agent = |word: &String| word == "--agent" || word.starts_with("--agent=");
@@ -245,7 +245,7 @@ impl Target<'_> {
 }
 
 impl<'a> Addition<'a> {
-    /// For a file with this `text`.
+    /// The addition to a file that holds this `text`.
     fn new(args: &ConnectArgs, target: &'a Target<'_>, text: &str) -> anyhow::Result<Self> {
         Ok(match &args.url {
             _ if args.hooks => Self::Hooks(Hooks::new(args.client, target.exe, target.line())?),
@@ -336,7 +336,7 @@ impl Client {
         })
     }
 
-    /// The key of its servers.
+    /// Key of the client's table of servers.
     fn servers(self) -> &'static str {
         match self {
             Self::Claude | Self::Gemini | Self::Cursor => "mcpServers",
@@ -346,7 +346,8 @@ impl Client {
         }
     }
 
-    /// Claude Code reads plain JSON only, Gemini CLI takes comments, too, the editors also trailing commas. None is TOML.
+    /// What the client's own parser takes: plain JSON (Claude Code), comments too (Gemini CLI), or also trailing commas
+    /// (the editors). None means TOML.
     fn dialect(self) -> Option<Dialect> {
         match self {
             Self::Claude => Some(Dialect::Plain),
@@ -363,7 +364,7 @@ impl Client {
         }
     }
 
-    /// Those of the server's entry in the file with this `text`; empty where there is none, or none that can be read.
+    /// Arguments of the server's entry in a file with this `text`; empty if there is none, or none that can be read.
     fn arguments(self, text: &str) -> Vec<String> {
         match self.dialect() {
             Some(dialect) => json::arguments(text, self.servers(), dialect),
@@ -402,12 +403,13 @@ impl Client {
     }
 }
 
-/// What a person does, before what [`Client::next`] says, in whichever directory.
+/// Command that puts the token into the environment, to be run before what [`Client::next`] says. It works in any
+/// directory.
 fn export_token(board: &Path) -> String {
     format!("export {TOKEN_VARIABLE}=\"$(cat {})\"", quoted(&board.join(TOKEN_FILE).to_string_lossy()))
 }
 
-/// The endpoint's URL; a server's address alone is enough.
+/// The URL of the endpoint; the address of a server is completed to it.
 fn endpoint(url: &str) -> Result<String, &'static str> {
     let (_, rest) = url
         .split_once("://")
@@ -420,7 +422,7 @@ fn endpoint(url: &str) -> Result<String, &'static str> {
     let whole = url.trim_end_matches('/');
     Ok(match path.trim_end_matches('/') {
         "" => format!("{whole}/mcp"),
-        // `callboard serve` answers there without the slash only.
+        // `callboard serve` answers this path only without the trailing slash.
         path if path.rsplit('/').next() == Some("mcp") => whole.to_owned(),
         _ => url.to_owned(),
     })

@@ -1,4 +1,4 @@
-//! `callboard doctor`: looks at everything that a board needs, and changes nothing unless it is to repair.
+//! `callboard doctor`: checks everything that a board needs, and changes nothing without `--repair`.
 
 mod files;
 mod journal;
@@ -130,7 +130,7 @@ fn directory(dir: &Path) -> Check {
     }
 }
 
-/// Whoever may write to a directory above the board may put another in its place.
+/// Checks who can write above the board: whoever can may replace the board's directory.
 fn above(dir: &Path) -> Check {
     const NAME: &str = "directories above";
     let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
@@ -148,17 +148,17 @@ fn above(dir: &Path) -> Check {
     Check::warn(NAME, open.join(", "), fix)
 }
 
-/// Who but this user and root can rename what lies in the directory.
+/// Who, apart from this user and root, can rename entries of the directory.
 fn openness(metadata: &Metadata) -> Option<&'static str> {
     const STICKY: u32 = 0o1000;
     let (mode, owner) = (metadata.mode(), metadata.uid());
     let own_group = rustix::process::getegid().as_raw();
     match () {
         () if owner != 0 && owner != rustix::process::geteuid().as_raw() => Some("owned by another user"),
-        // Each may rename only what is their own.
+        // With the sticky bit, users can rename only their own entries.
         () if mode & STICKY != 0 => None,
         () if mode & 0o002 != 0 => Some("writable by everybody"),
-        // Many systems give each user a group of their own.
+        // Many systems give each user a group of their own, so that group is not a risk.
         () if mode & 0o020 != 0 && metadata.gid() != own_group => Some("writable by a group"),
         () => None,
     }
@@ -189,7 +189,7 @@ fn configuration(dir: &Path) -> Check {
     }
 }
 
-/// What is read while nobody writes, and then what follows from it.
+/// All checks of a board: what must be read while nobody writes comes first, under the lock.
 fn board(dir: &Path) -> Vec<Check> {
     let (lock_check, locked) = lock::acquire(dir);
     let Some(locked) = locked else { return vec![lock_check, files::participants(dir)] };

@@ -1,5 +1,5 @@
-//! `callboard guard`: whether somebody else holds the files that are about to be changed. Reads the state file and waits
-//! for nobody, so that a git hook may ask it.
+//! `callboard guard`: whether another agent holds files that are about to be changed. It reads the state file and waits
+//! for no lock, so that a git hook can call it.
 
 use std::env;
 use std::io::{ErrorKind, Write};
@@ -33,7 +33,7 @@ pub struct Arguments {
     install_git_hook: bool,
 }
 
-/// What a file is held for, by others.
+/// A file, and what others hold it for.
 struct Held {
     file: String,
     holds: Vec<Hold>,
@@ -44,10 +44,10 @@ pub fn run(session: &Session, arguments: &Arguments) -> Outcome {
         return install(session);
     }
     let files = if arguments.staged { staged(&session.cwd) } else { arguments.files.clone() };
-    // Where no board is, nobody holds anything.
+    // Without a board, nobody holds anything.
     let scene = Scene::look(session, None)?;
     let held = scene.as_ref().map(|scene| held(scene, &files)).unwrap_or_default();
-    // Whoever asks as nobody in particular asks as a person, who has the answer.
+    // Commands in the message are worded for the session's agent or, if it has none, for a person.
     let wording = match scene.as_ref().and_then(Scene::speaker) {
         Some(agent) => session.wording.of_agent(agent.as_str()),
         None => session.wording.of_nobody(),
@@ -80,14 +80,15 @@ fn write(page: &mut Page, held: &[Held], wording: &Wording) {
     }
 }
 
-/// As git says it, which has set the index of this very commit in the environment of its hook.
+/// The files that the next commit changes, as git lists them. In a hook, git has set the index of this very commit in
+/// the environment.
 fn staged(cwd: &Path) -> Vec<PathBuf> {
     let text = git(cwd, &["diff", "--cached", "--name-only", "--no-renames", "--no-relative", "-z"]);
     let root = Worktree::at(cwd).map_or_else(|| cwd.to_owned(), |worktree| worktree.root);
     text.split('\0').filter(|name| !name.is_empty()).map(|name| root.join(name)).collect()
 }
 
-/// Without git, or outside of it, the command line asks for what is not there. Exit code 1 would say that a file is held.
+/// The output of git. Without git or a repository this is a usage error: exit code 1 would say that a file is held.
 fn git(cwd: &Path, arguments: &[&str]) -> String {
     match Command::new("git").args(arguments).current_dir(cwd).stdin(Stdio::null()).output() {
         Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -103,11 +104,12 @@ fn git(cwd: &Path, arguments: &[&str]) -> String {
     }
 }
 
-/// What is written before the line that asks.
+/// First lines of the hook, before the line that calls `guard`.
 const HOOK_HEAD: &str =
     "#!/bin/sh\n# Stops a commit of files that another agent holds, see `callboard guard --help`.\n";
 
-/// The hook is all worktrees' of the repository. One that somebody else has written stays as it is.
+/// Installs the pre-commit hook, which all worktrees of the repository share. A hook that somebody else wrote stays as
+/// it is.
 fn install(session: &Session) -> Outcome {
     let path = git(&session.cwd, &["rev-parse", "--git-path", "hooks/pre-commit"]);
     let path = session.cwd.join(path.trim_end_matches('\n'));
@@ -116,7 +118,8 @@ fn install(session: &Session) -> Outcome {
         Some(dir) => format!(" --dir {}", quoted(&std::path::absolute(dir)?.to_string_lossy())),
         None => String::new(),
     };
-    // Exit code 1 says that a file is held; a callboard that is missing or cannot read its board stops no commit.
+    // Only exit code 1 says that a file is held; if callboard is missing or cannot read its board, the commit goes
+    // ahead.
     let ask = format!("{} guard --staged{dir}", quoted(&exe.to_string_lossy()));
     let call = format!("{ask} || [ $? -ne 1 ] || exit 1");
     let status = GitHook::at(&path, &ask)?;
@@ -128,7 +131,7 @@ fn install(session: &Session) -> Outcome {
             fs::create_dir_all(parent)?;
         }
         let text = format!("{HOOK_HEAD}{call}\n");
-        // Never through a link, and never over what came meanwhile.
+        // `create_new` follows no link and replaces no file that appeared meanwhile.
         let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(&path)?;
         file.write_all(text.as_bytes())?;
     }
@@ -168,25 +171,25 @@ fn install(session: &Session) -> Outcome {
     Ok(ExitCode::from(code))
 }
 
-/// What is in the place of git's hook.
+/// What is in the place of git's pre-commit hook.
 #[derive(Clone, Copy, PartialEq)]
 enum GitHook {
     Missing,
-    /// It asks this `callboard guard` about this board.
+    /// A hook that calls this `callboard guard` for this board.
     Ours,
-    /// As callboard writes it, but it asks another one or about another board.
+    /// A hook that callboard wrote, but that calls another program or is for another board.
     Outdated,
-    /// The same in somebody else's hook.
+    /// A hook of somebody else's that calls `guard` of another program or for another board.
     Elsewhere,
-    /// It would, but git skips it.
+    /// A hook that calls this `callboard guard`, but is not executable, so git skips it.
     Idle,
     Foreign,
-    /// A directory, or a link that leads nowhere.
+    /// A directory, or a link to nothing.
     NoFile,
 }
 
 impl GitHook {
-    /// `ask` is the command that it should run.
+    /// Classifies the hook at `path`, which should run the command `ask`.
     fn at(path: &Path, ask: &str) -> anyhow::Result<Self> {
         let metadata = match fs::metadata(path) {
             Ok(metadata) => metadata,
@@ -217,7 +220,7 @@ impl GitHook {
     }
 }
 
-/// Whether a line of a shell script has the command, and no other that ends or begins like it.
+/// Whether a line of a shell script runs exactly `command`, not one that merely contains it.
 fn runs(line: &str, command: &str) -> bool {
     let Some((before, after)) = line.split_once(command) else { return false };
     let begins = before.is_empty() || before.ends_with([' ', '\t', ';', '&', '|', '(']);

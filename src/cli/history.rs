@@ -1,4 +1,4 @@
-//! `callboard history`: what happened, newest first.
+//! `callboard history`: past events, newest first.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use crate::state::event::KINDS;
 use crate::state::limit;
 
 #[derive(clap::Args)]
-#[command(after_help = "With --agent ID: only what that agent did, or what is about it.")]
+#[command(after_help = "With --agent ID, lists only what that agent did and what is about it.")]
 pub struct Arguments {
     /// List only events of this task
     #[arg(long, value_name = "ID")]

@@ -1,7 +1,8 @@
 //! `callboard hook …`: what an agent's client runs when a session begins, when a turn ends, and before and after tools.
 //!
-//! The client writes one JSON object to standard input and obeys one on standard output. Checked against the schemas in
-//! Claude Code 2.1.197 and Codex 0.169.0 and the documentation in Gemini CLI 0.61.0, which agree in what is used here:
+//! The client writes one JSON object to standard input and obeys one on standard output. This was checked against the
+//! schemas in Claude Code 2.1.197 and Codex 0.169.0 and the documentation in Gemini CLI 0.61.0, which agree on what is
+//! used here:
 //!
 //! | event | input, beside `cwd` | output that is obeyed |
 //! |---|---|---|
@@ -10,9 +11,9 @@
 //! | `PreToolUse` of Claude Code | `tool_input` with `file_path` or `notebook_path` | `hookSpecificOutput.permissionDecision: "deny"` with its reason |
 //! | `PostToolUse`, Gemini's `AfterTool` | the tool's input and output | none is given |
 //!
-//! A hook must never get in its session's way: it answers within two seconds or not at all, makes no board, and ends with
-//! exit code 0 whatever happens (2 would block). Standard input is read to its end, because Claude Code takes a hook that
-//! closes it early for a failed one.
+//! A hook must never get in its session's way: it answers within two seconds or not at all, creates no board, and
+//! always exits with code 0 (2 would block). It reads standard input to the end, because Claude Code treats a hook that
+//! closes it early as failed.
 
 mod host;
 mod quote;
@@ -38,16 +39,16 @@ use crate::state::agent::Agent;
 use crate::state::time::SECOND;
 pub use scene::Scene;
 
-/// From the start of the process, which itself takes some milliseconds of the two seconds.
+/// Longest wait for the answer; the rest of the two seconds is for starting the process.
 const PATIENCE: Duration = Duration::from_millis(1_700);
-/// Bytes of standard input that are looked at; a tool's output may be long.
+/// Bytes of standard input that are read; a tool's output may be long.
 const LARGEST_INPUT: u64 = 16 << 20;
-/// An agent that was heard of so lately is not reported again.
+/// Milliseconds since an agent's last heartbeat within which no new one is sent.
 const HEARD: i64 = 20 * SECOND;
 
-const WHO: &str = "Reads the client's JSON on standard input and answers in JSON, or with nothing, and always succeeds.
-The agent is --agent, else CALLBOARD_AGENT, else those that act through a `callboard mcp` which the same
-client process has started, else the only one present in the worktree if processes cannot be compared.";
+const WHO: &str = "Reads the client's JSON on standard input, answers in JSON or with nothing, and always exits with 0.
+The agent is --agent, else CALLBOARD_AGENT, else any that acts through a `callboard mcp` that the same client
+process has started, else, if processes cannot be compared, the only one present in the worktree.";
 
 #[derive(clap::Args)]
 #[command(after_help = WHO)]
@@ -68,13 +69,13 @@ enum Hook {
     Heartbeat,
 }
 
-/// What the hooks use of their input; clients send more.
+/// The fields of the hooks' input that are used; clients send more.
 #[derive(Deserialize)]
 struct Input {
     cwd: Option<PathBuf>,
     stop_hook_active: Option<bool>,
-    /// Work that goes on when the turn ends, and wakes the session. Of whichever form, like the tool's input: most hooks
-    /// need neither.
+    /// Work that continues after the turn and wakes the session. Like `tool_input`, it is accepted in any form, since
+    /// most hooks need neither.
     #[serde(default)]
     background_tasks: Value,
     #[serde(default)]
@@ -85,7 +86,7 @@ pub fn run(session: &Session, arguments: &Arguments) -> Outcome {
     let (sender, receiver) = sync_channel(1);
     let (hook, session) = (arguments.hook, session.clone());
     let asked = thread::Builder::new().name("hook".to_owned()).spawn(move || drop(sender.send(hook.output(&session))));
-    // Whatever it still waits for ends with the process.
+    // A call that is still waiting ends with the process.
     if let (Ok(_), Ok(Some(output))) = (asked, receiver.recv_timeout(PATIENCE)) {
         writeln!(io::stdout().lock(), "{}", print::harmless_json(&output.to_string()))?;
     }
@@ -95,7 +96,7 @@ pub fn run(session: &Session, arguments: &Arguments) -> Outcome {
 impl Hook {
     fn output(self, session: &Session) -> Option<Value> {
         let input = read_input()?;
-        // The second stop is the agent's own decision, and the turn goes on when its subagents are done.
+        // A second stop is the agent's own decision; while subagents run, the turn is not over.
         if matches!(self, Self::Stop) && (input.stop_hook_active == Some(true) || input.has_subagents()) {
             return None;
         }
@@ -107,7 +108,7 @@ impl Hook {
             }
             Self::Stop => tell::at_stop(&scene).map(|reason| json!({"decision": "block", "reason": reason})),
             Self::Guard => {
-                // Of the tools that change one file.
+                // Only tools that change one file have such a field.
                 let file = ["file_path", "notebook_path"].iter().find_map(|name| input.tool_input[name].as_str())?;
                 let reason = tell::at_edit(&scene, Path::new(file))?;
                 Some(json!({"hookSpecificOutput": {
@@ -140,7 +141,7 @@ fn read_input() -> Option<Input> {
     serde_json::from_slice(&text).ok()
 }
 
-/// Any call that names an agent renews its leases.
+/// Renews the leases of silent agents: any call that names an agent does.
 fn renew(session: &Session, scene: &Scene) {
     let now = SystemClock::default().wall();
     let silent = |agent: &&Arc<Agent>| !agent.current_tasks.is_empty() && now.since(agent.last_heartbeat) >= HEARD;
@@ -163,7 +164,7 @@ fn renew(session: &Session, scene: &Scene) {
         for agent in silent {
             let handle = handle.clone();
             calls.spawn(async move {
-                // Nobody is there to be told.
+                // Nobody is there to see an error.
                 drop(handle.call("heartbeat", json!({"agent_id": agent}), &Caller::default()).await);
             });
         }

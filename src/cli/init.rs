@@ -50,7 +50,8 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// For a project's AGENTS.md or CLAUDE.md; `board` are the options that lead to the board, with a blank behind each.
+/// A paragraph for a project's AGENTS.md or CLAUDE.md. `board` holds the options that name the board, each followed by
+/// a space.
 fn paragraph(board: &str) -> String {
     format!(
         "\

@@ -1,4 +1,4 @@
-//! The log on standard error: one line for each event, whatever clients wrote into it.
+//! The log on standard error: one line per event, whatever line breaks clients' texts contain.
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -8,18 +8,19 @@ use rustix::io::retry_on_intr;
 
 use super::print::harmless_json;
 
-/// In bytes: a pipe that takes more at all takes so many.
+/// Bytes written at once: a pipe that is writable at all takes this many without blocking.
 const AT_ONCE: usize = 4_000;
 
-/// Nobody may wait for whoever reads the log, perhaps with the board's lock held: what cannot be written is left out.
+/// Whether standard error takes more now. Nobody may wait for a reader of the log, perhaps with the board's lock held,
+/// so what cannot be written is dropped.
 fn takes_more(stderr: &impl AsFd) -> bool {
     let mut asked = [PollFd::new(stderr, PollFlags::OUT)];
-    // Of what cannot be asked, the writing tells.
+    // If it cannot be polled, the write itself will show the error.
     let found = retry_on_intr(|| poll(&mut asked, Some(&Timespec::default())));
     found.is_err() || !asked[0].revents().is_empty()
 }
 
-/// Takes each event in one piece, as the subscriber writes it.
+/// A writer that takes each event in one piece, as the subscriber writes it.
 pub struct Lines;
 
 impl Write for Lines {

@@ -91,7 +91,7 @@ const FILES: [(&str, &str); 13] = [
     (".mcp-state.json.spare", "In it: the state file before the last, into which the next one is written."),
 ];
 
-/// Begins the last paragraph of a command whose exit codes are not the common ones.
+/// Start of the last paragraph of a command's help if its exit codes are not the common ones.
 const OWN_CODES: &str = "\n\nExit codes: ";
 
 pub fn run(arguments: &Arguments) -> Outcome {
@@ -109,7 +109,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The command and all below it.
+/// The command and all subcommands below it.
 fn pages(command: &clap::Command) -> Vec<&clap::Command> {
     let below = command.get_subcommands().filter(|one| !one.is_hide_set()).flat_map(pages);
     std::iter::once(command).chain(below).collect()
@@ -128,7 +128,7 @@ fn page(command: &clap::Command) -> io::Result<Vec<u8>> {
         man.render_subcommands_section(&mut page)?;
     }
     let mut roff = Roff::new();
-    // What the root has behind its options are the exit codes.
+    // The root's text after the options lists the exit codes, which have a section of their own.
     let notes = command.get_after_help().filter(|_| !is_root).map(ToString::to_string).unwrap_or_default();
     let (notes, own_codes) = notes.split_once(OWN_CODES).unwrap_or((&notes, ""));
     if !notes.is_empty() {
@@ -154,7 +154,7 @@ fn page(command: &clap::Command) -> io::Result<Vec<u8>> {
     Ok(ascii(&String::from_utf8_lossy(&page)).into_bytes())
 }
 
-/// Lines that are indented stay lines.
+/// Writes paragraphs; indented lines keep their line breaks.
 fn paragraphs(roff: &mut Roff, text: &str) {
     for paragraph in text.trim().split("\n\n") {
         roff.control("PP", []);
@@ -167,7 +167,7 @@ fn paragraphs(roff: &mut Roff, text: &str) {
     }
 }
 
-/// Formatters differ in which encoding they expect, not in how they read this.
+/// Escapes characters beyond ASCII: formatters expect different encodings, but all of them read these escapes.
 fn ascii(page: &str) -> String {
     let escaped = page.chars().map(|c| if c.is_ascii() { c.to_string() } else { format!("\\[u{:04X}]", u32::from(c)) });
     escaped.collect()

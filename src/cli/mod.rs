@@ -263,7 +263,7 @@ const LOCAL: [&str; 13] = [
     "restore",
 ];
 
-/// The command line as it is parsed and documented.
+/// The command line, as it is parsed and documented.
 fn command() -> clap::Command {
     let root = Arguments::command();
     let of_servers = root.get_arguments().filter(|one| ["server", "token_file"].contains(&one.get_id().as_str()));
@@ -271,17 +271,17 @@ fn command() -> clap::Command {
     root.mut_subcommands(|one| if LOCAL.contains(&one.get_name()) { one.args(hidden.clone()) } else { one })
 }
 
-/// The same as this process parses it.
+/// The command line, as this process parses it.
 fn parser() -> clap::Command {
     without_empty_variables(command()).color(colours_of(own_words()))
 }
 
-/// What this process was told, up to what is another command's.
+/// The arguments of this process, up to `--`, behind which they belong to another command.
 fn own_words() -> impl Iterator<Item = String> {
     env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).take_while(|word| word != "--")
 }
 
-/// What a command line says of colours, also one that cannot be parsed.
+/// The value of --color in a command line, even one that cannot be parsed.
 fn colours_of(mut words: impl Iterator<Item = String>) -> ColorChoice {
     let mut found = ColorChoice::Auto;
     while let Some(word) = words.next() {
@@ -295,7 +295,7 @@ fn colours_of(mut words: impl Iterator<Item = String>) -> ColorChoice {
     found
 }
 
-/// A variable that is empty is not set.
+/// Treats empty environment variables as unset.
 fn without_empty_variables(command: clap::Command) -> clap::Command {
     let is_empty = |one: &clap::Arg| one.get_env().and_then(env::var_os).is_some_and(|value| value.is_empty());
     command
@@ -303,7 +303,7 @@ fn without_empty_variables(command: clap::Command) -> clap::Command {
         .mut_subcommands(without_empty_variables)
 }
 
-/// What commands need: where the board is, how to call it, how to print.
+/// What commands need: where the board is, how to call it, and how to print.
 #[derive(Clone)]
 pub struct Session {
     location: Location,
@@ -318,7 +318,7 @@ pub struct Session {
     color: ColorChoice,
 }
 
-/// Whether the command did what it was asked.
+/// The exit code of a command, or why it failed.
 pub type Outcome = anyhow::Result<ExitCode>;
 
 pub fn main() -> ExitCode {
@@ -329,15 +329,15 @@ pub fn main() -> ExitCode {
     let is_hook = matches!(arguments.command, Command::Hook(_));
     let telling = match &arguments.command {
         _ if arguments.json => Telling::Json,
-        // Whoever names operations is told operations.
+        // Whoever calls operations by name is told operations, not commands.
         Command::Call(_) => Telling::Operations,
         _ => Telling::Commands(Wording::of(&arguments)),
     };
     match run(arguments) {
         Ok(code) => code,
-        // It must not get in the way of the session that runs it.
+        // A failing hook must not get in the way of the session that runs it.
         Err(_) if is_hook => ExitCode::SUCCESS,
-        // Whoever read our output has enough of it.
+        // The reader of our output has left, having read enough.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => report(&error, &telling),
     }
@@ -347,7 +347,7 @@ fn run(arguments: Arguments) -> Outcome {
     if let (Some(name), Some(_)) = (arguments.local, &arguments.server) {
         usage_error(format!("`callboard {name}` is about this machine; leave --server out"));
     }
-    // As an argument it would be redacted, and be no id any more.
+    // As an argument of a call it would be redacted, and would then be no valid id.
     if arguments.agent.as_deref().is_some_and(|agent| redact::text(agent).is_some()) {
         usage_error("--agent has the form of a secret, and everybody reads the names of agents; choose another");
     }
@@ -358,10 +358,10 @@ fn run(arguments: Arguments) -> Outcome {
         usage_error("`callboard serve` is for many agents, each of whom says who it is; leave --agent out");
     }
     if let Command::Supervise = arguments.command {
-        // It needs none of what follows, nor the directory that its worker was started in.
+        // It needs nothing of what follows, not even an existing current directory.
         return supervise::run();
     }
-    // Neither do these, so that they can be asked whatever is wrong with the directory or the environment.
+    // Help must work whatever is wrong with the directory or the environment.
     match &arguments.command {
         Command::Completions(asked) => return completions::run(asked),
         Command::Man(asked) => return man::run(asked),
@@ -421,7 +421,7 @@ fn run(arguments: Arguments) -> Outcome {
     }
 }
 
-/// Standard output belongs to the protocol and to replies.
+/// Logs to standard error: standard output belongs to the protocol and to replies.
 fn start_log(format: LogFormat) {
     let filter = EnvFilter::try_from_env("CALLBOARD_LOG")
         .unwrap_or_else(|_| EnvFilter::new("warn,rmcp=error,rmcp::service=off,rustls_platform_verifier=off"));
@@ -436,20 +436,20 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// How an error is told.
+/// How an error is worded.
 enum Telling {
-    /// As the object that programs get.
+    /// As a JSON object, for programs.
     Json,
     Operations,
     Commands(Wording),
 }
 
-/// What a command says no to itself, though the board can be used.
+/// A refusal by the command itself, although the board can be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{0:#}")]
 struct Declined(anyhow::Error);
 
-/// Codes of refusals that no other call would be spared: the disk or a directory of the board.
+/// Codes of refusals whose cause is the disk or a directory of the board, so that any call would meet it.
 const CODES_OF_THE_BOARD: [&str; 4] = ["archive_failed", "artifact_failed", "bundles_failed", "history_unread"];
 
 fn blame_and_data(error: &anyhow::Error) -> (Blame, Value) {
@@ -474,7 +474,7 @@ fn blame_and_data(error: &anyhow::Error) -> (Blame, Value) {
     (blame, json!({"code": code, "message": format!("{error:#}")}))
 }
 
-/// The error on standard error, and the exit code that it stands for.
+/// Prints the error on standard error, and returns the exit code for it.
 fn report(error: &anyhow::Error, telling: &Telling) -> ExitCode {
     let (blame, data) = blame_and_data(error);
     let is_of_the_board = data["code"].as_str().is_some_and(|code| CODES_OF_THE_BOARD.contains(&code));
@@ -498,13 +498,13 @@ fn as_object(error: &Value) -> String {
     print::harmless_json(&json!({"error": error}).to_string())
 }
 
-/// What is wrong with the command line, for people or for programs. Help comes this way, too.
+/// Prints what is wrong with the command line, for people or for programs, and exits. Help comes this way, too.
 fn exit_with(error: &clap::Error) -> ! {
     if !error.use_stderr() || own_words().all(|word| word != "--json") {
         error.exit();
     }
     let message = match error.kind() {
-        // Of which all the help is told.
+        // clap's message for this would be the whole help.
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => "a command is missing; --help lists them".to_owned(),
         _ => without_usage(&error.render().to_string()),
     };
@@ -512,7 +512,7 @@ fn exit_with(error: &clap::Error) -> ! {
     process::exit(error.exit_code())
 }
 
-/// What is wrong, and how it may have been meant.
+/// The message of clap without its usage: what is wrong, and what may have been meant.
 fn without_usage(rendered: &str) -> String {
     let ends = ["\n\nUsage:", "\n\nFor more information"];
     let end = ends.iter().filter_map(|end| rendered.find(end)).min().unwrap_or(rendered.len());
@@ -525,12 +525,12 @@ fn exit_codes() -> String {
     format!("Exit codes:{}", lines.concat())
 }
 
-/// On standard error, which may be closed.
+/// Writes to standard error, which may be closed.
 fn say(text: &str) {
     drop(writeln!(io::stderr().lock(), "{text}"));
 }
 
-/// The text of a file that was named on the command line; `-` is standard input.
+/// The text of a file named on the command line; `-` is standard input.
 pub fn read_input(name: &str) -> String {
     let mut text = String::new();
     let read = match name {
@@ -545,12 +545,12 @@ pub fn read_input(name: &str) -> String {
     }
 }
 
-/// A command line that clap could not know to be wrong.
+/// Exits with a usage error that clap could not detect.
 pub fn usage_error(message: impl std::fmt::Display) -> ! {
     exit_with(&parser().error(ErrorKind::ValueValidation, message))
 }
 
-/// Where in `words`, a command line behind the program's name, the subcommand stands.
+/// Index of the subcommand in `words`, the command line without the program's name.
 pub fn place_of_subcommand(words: &[String]) -> Option<usize> {
     let command = command();
     let takes_value = |word: &str| {
@@ -564,7 +564,7 @@ pub fn place_of_subcommand(words: &[String]) -> Option<usize> {
     Some(place)
 }
 
-/// A board that is named from the root on can be used from a directory that was deleted.
+/// The current directory. It need not exist if the board is named by an absolute path.
 fn start_directory(board: Option<&Path>) -> anyhow::Result<PathBuf> {
     match env::current_dir() {
         Err(_) if board.is_some_and(Path::is_absolute) => Ok(PathBuf::from("/")),
@@ -610,10 +610,10 @@ impl Session {
         &self.location.dir
     }
 
-    /// A replica of the board in this process.
+    /// Starts a participant: a replica of the board in this process.
     pub fn participant(&self, stay: Stay) -> Handle {
         let forbidden = match stay {
-            // A client has started it.
+            // A client has started this process, so the message is about its configuration.
             Stay::Presence => self.location.may_create().err().map(|error| error.to_string()),
             Stay::Brief | Stay::Lasting => self.may_create().err().map(|error| error.to_string()),
         };
@@ -628,7 +628,7 @@ impl Session {
         })
     }
 
-    /// Whether a board may be made here, for commands that make one or use it.
+    /// Whether a board may be created here; for commands that create one or use it.
     fn may_create(&self) -> Result<(), BoardError> {
         self.location.may_create().map_err(|error| BoardError::Forbidden(error.typed()))
     }
@@ -637,7 +637,7 @@ impl Session {
         self.objection_to(self.dir())
     }
 
-    /// Why nothing should be written to a board in `dir`, unless it is allowed all the same.
+    /// Why the board in `dir` should not be written to, unless that is allowed.
     fn objection_to(&self, dir: &Path) -> Option<String> {
         let found = filesystem::objection(&filesystem::kind(dir), dir);
         let is_allowed = || config::load(dir).is_ok_and(|config| config.allow_network_filesystem);
@@ -655,7 +655,7 @@ impl Session {
         Caller { agent, place: self.place(), command, ..Caller::default() }
     }
 
-    /// Commands act for a person.
+    /// The agent that the command acts as: by default the person.
     fn acting_agent(&self) -> anyhow::Result<AgentId> {
         let name = self.agent.as_deref().unwrap_or(HUMAN);
         if name == AUTO {
@@ -664,7 +664,7 @@ impl Session {
         Ok(AgentId::checked(name).map_err(CallError::Refused)?)
     }
 
-    /// The board that the command is about.
+    /// The board that the command works on.
     pub fn board(&self, stay: Stay) -> anyhow::Result<Board> {
         if let Some(server) = &self.server {
             return Ok(Board::There(server.client(self)?));
@@ -674,14 +674,15 @@ impl Session {
         Ok(Board::Here(self.participant(stay), caller))
     }
 
-    /// One operation, from a command that does just that.
+    /// Calls one operation, for a command that does nothing else.
     pub fn call(&self, operation: &str, arguments: Value) -> anyhow::Result<Value> {
         self.expect_board(operation)?;
         let board = self.board(Stay::Brief)?;
         runtime()?.block_on(board.call(operation, arguments))
     }
 
-    /// A command in the wrong directory would make an empty board there, which is then that of all directories below it.
+    /// Refuses to create a board by accident: an empty board in the wrong directory would be the board of everything
+    /// below it.
     fn expect_board(&self, operation: &str) -> Result<(), CallError> {
         let may_make = match ops::find(operation) {
             Some(entry) => entry.annotations.read_only || BEGINNINGS.contains(&operation),
@@ -694,7 +695,7 @@ impl Session {
         Err(BoardError::Absent { dir: self.dir().to_owned() }.into())
     }
 
-    /// All pages of a list operation as one reply; `list` is the field with the items.
+    /// All pages of a list operation as one reply; `list` is the name of the field with the items.
     fn every_page(&self, operation: &str, list: &str, query: &Value) -> anyhow::Result<Value> {
         let (board, runtime) = (self.board(Stay::Brief)?, runtime()?);
         let (mut query, mut items) = (query.clone(), Vec::new());
@@ -709,10 +710,10 @@ impl Session {
         }
     }
 
-    /// Paths as the board keeps them: relative to the worktree's root, or outside of git to the project, whatever directory
-    /// the command was run in.
+    /// Paths as the board keeps them, whatever the current directory: relative to the worktree's root or, outside of
+    /// git, to the project.
     fn project_paths(&self, given: &[String]) -> Vec<String> {
-        // A server's board lies elsewhere.
+        // A server's board is elsewhere, so its directory says nothing about paths here.
         let without_git = || self.server.is_none().then(|| fs_err::canonicalize(self.dir().parent()?).ok()).flatten();
         let root = self.place().worktree.map(PathBuf::from).or_else(without_git);
         let relative = |path: &String| {
@@ -722,7 +723,7 @@ impl Session {
         given.iter().map(|path| relative(path).unwrap_or_else(|| path.clone())).collect()
     }
 
-    /// The reply as JSON, or what `write` makes of it for people.
+    /// Prints the reply as JSON, or what `write` makes of it for people.
     fn show(&self, reply: &Value, write: impl FnOnce(&mut print::Page)) -> anyhow::Result<()> {
         if self.json {
             return Ok(print::json(reply)?);
@@ -789,7 +790,7 @@ impl Session {
     }
 }
 
-/// `a/../b` is `b`, without asking the disk.
+/// Resolves `.` and `..` without asking the disk: `a/../b` becomes `b`.
 fn without_dots(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut path, component| {
         match component {
@@ -809,7 +810,7 @@ pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
     Ok(runtime)
 }
 
-/// Differs from process to process, also in the same millisecond.
+/// A seed that differs between processes, even in the same millisecond.
 fn seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(process::id())

@@ -1,4 +1,4 @@
-//! How commands write for people: one page of text, tables, colours, times, and nothing that a terminal would obey.
+//! Output for people: one page of text, tables, colours, times, and nothing that a terminal would obey.
 
 use std::fmt::{self, Write as _};
 use std::io::{self, IsTerminal, Write as _};
@@ -16,7 +16,7 @@ const HEADLINE: usize = 80;
 /// Least width of a table's last column, in characters, however narrow the terminal is.
 const LAST: u16 = 12;
 
-/// What a command prints for people, put together before anything is written.
+/// Output for people, composed completely before anything is written.
 pub struct Page {
     text: String,
     coloured: bool,
@@ -33,7 +33,7 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// `name` and what it is, when there is something; further lines are indented.
+    /// Adds `name` and a value, unless the value is empty; its further lines are indented.
     pub fn field(&mut self, name: &str, value: impl fmt::Display) {
         let value = harmless(value.to_string().trim_end());
         if !value.is_empty() {
@@ -42,29 +42,29 @@ impl Page {
         }
     }
 
-    /// A line that begins with a coloured word; further lines are indented.
+    /// Adds a line that begins with a coloured word; further lines are indented.
     pub fn marked(&mut self, word: &str, tone: Tone, rest: impl fmt::Display) {
         let word = self.paint(word, tone.style());
         let _ = writeln!(self.text, "{word} {}", harmless(&rest.to_string()).replace('\n', "\n  "));
     }
 
-    /// One line: what it is about, a coloured word, the first line of the rest.
+    /// Adds one line: what it is about, a coloured word, and the first line of the rest.
     pub fn entry(&mut self, lead: &str, word: &str, tone: Tone, rest: impl fmt::Display) {
         let lead = self.paint(&harmless(lead), AnsiColor::BrightBlack.on_default());
         let word = self.paint(word, tone.style());
         let _ = writeln!(self.text, "{lead} {word} {}", headline(&rest.to_string()));
     }
 
-    /// Rows under a header. Cells hold one line each. The last column is cut to [`HEADLINE`] and to what the terminal has
-    /// left; ids and names in the others stay whole, for they are given to other commands.
+    /// Adds rows under a header. Cells hold one line each. Only the last column is cut to the width of the terminal, so
+    /// that ids in the others stay whole.
     pub fn table<const N: usize>(&mut self, header: [&str; N], rows: impl Iterator<Item = [Column; N]>) {
         let mut table = Table::new();
-        // Some terminals say that they have none.
+        // Some terminals report a width of zero.
         let width = table.width().filter(|width| *width > 0);
         table.style_text_only();
         table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
         if self.coloured {
-            // Below the table NO_COLOR is asked once more; here it has been weighed against --color already.
+            // The table would look at NO_COLOR again; here it has already been weighed against --color.
             crossterm::style::force_color_output(true);
             table.enforce_styling();
         } else {
@@ -82,7 +82,7 @@ impl Page {
         if let Some(width) = width {
             table.row_iter_mut().for_each(|row| _ = row.max_height(1));
             let taken: u16 = table.column_max_content_widths().iter().take(N - 1).map(|taken| taken + 2).sum();
-            // With its padding, of which nothing is printed.
+            // The width includes padding, which is not printed.
             let left = Width::Fixed(width.saturating_sub(taken).max(LAST) + 2);
             if let Some(last) = table.column_mut(N - 1) {
                 last.set_constraint(ColumnConstraint::UpperBoundary(left));
@@ -94,7 +94,7 @@ impl Page {
         }
     }
 
-    /// `3 min ago`, `in 2 h`.
+    /// A time relative to now: `3 min ago`, `in 2 h`.
     pub fn when(&self, time: Timestamp) -> String {
         let (ahead, span) = (time > self.now, time.since(self.now).max(self.now.since(time)));
         let text = match (span, (span + MINUTE / 2) / MINUTE) {
@@ -121,8 +121,8 @@ impl Page {
     }
 }
 
-/// Whoever reads what a command prints may have had enough of it. What the command has found stands, and is told by its
-/// exit code. Any other failure must not be taken for one of the command.
+/// Ignores a reader that has left: what the command did stands, and its exit code tells. Any other failure to write
+/// must not look like a failure of the command.
 pub fn unless_reader_left(written: io::Result<()>) -> io::Result<()> {
     written.or_else(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Ok(()),
@@ -132,14 +132,14 @@ pub fn unless_reader_left(written: io::Result<()>) -> io::Result<()> {
     })
 }
 
-/// Pretty on a terminal, one line for programs.
+/// Prints JSON: indented on a terminal, on one line for programs.
 pub fn json(value: &Value) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let text = if out.is_terminal() { serde_json::to_string_pretty(value)? } else { value.to_string() };
     unless_reader_left(writeln!(out, "{}", harmless_json(&text)))
 }
 
-/// What a word means, for its colour.
+/// Meaning of a word, which decides its colour.
 #[derive(Clone, Copy)]
 pub enum Tone {
     Plain,
@@ -207,11 +207,11 @@ impl<T: fmt::Display> From<T> for Column {
     }
 }
 
+/// The first line of a text, cut to what a table can hold.
 fn first_line(text: &str) -> String {
     harmless(text.lines().next().unwrap_or_default())
 }
 
-/// The first line, cut to what a table can hold.
 pub fn headline(text: &str) -> String {
     let line = first_line(text);
     match line.char_indices().nth(HEADLINE) {
@@ -220,7 +220,7 @@ pub fn headline(text: &str) -> String {
     }
 }
 
-/// A piece of a reply as text: a string without its quotes, nothing for what is not there.
+/// A value of a reply as text: a string without its quotes; empty if it is null.
 pub fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -230,13 +230,13 @@ pub fn text(value: &Value) -> String {
     }
 }
 
-/// `text` in which every character is replaced that a terminal would obey instead of show, and tabs by spaces. Line breaks
+/// `text` with tabs as spaces, and with each character replaced that a terminal would obey instead of show. Line breaks
 /// stay.
 pub fn harmless(text: &str) -> String {
     with_tabs(text).replace('\t', " ")
 }
 
-/// The same with its tabs: for what is read again by others than people.
+/// Like [`harmless`], but with tabs kept, for text that programs read again.
 ///
 /// Agents write what is printed here; see CVE-2021-42574 for what bidirectional controls can hide.
 pub fn with_tabs(text: &str) -> String {
@@ -248,7 +248,7 @@ pub fn with_tabs(text: &str) -> String {
     shown.collect()
 }
 
-/// JSON with the same characters escaped. Outside of strings it has none of them.
+/// JSON with the characters escaped that a terminal would obey. They occur only inside its strings.
 pub fn harmless_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for c in json.chars() {

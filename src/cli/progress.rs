@@ -7,11 +7,11 @@ use super::{Session, print};
 
 const TICK: Duration = Duration::from_millis(100);
 
-/// What is waited for and how long already, on a terminal; gone when dropped.
+/// A spinner on a terminal that shows what is waited for and for how long; it disappears when dropped.
 pub struct Progress(ProgressBar);
 
 impl Session {
-    /// None when nobody looks: standard error is no terminal, or a program reads the reply.
+    /// None if nobody would see it: standard error is no terminal, or a program reads the reply.
     pub fn progress(&self, what: &str) -> Option<Progress> {
         if self.json || !io::stderr().is_terminal() {
             return None;

@@ -1,8 +1,8 @@
-//! `callboard restore`: a board from a backup, or from a state file.
+//! `callboard restore`: creates or resets a board from a backup or a state file.
 //!
-//! In an empty directory the backup becomes the board, with its whole history. Where there is a board already, the
-//! backup's state becomes an event of it, so that the processes that use it go on, and so does its history. Only a board
-//! that is damaged is moved aside.
+//! In an empty directory, the backup becomes the board, with its whole history. If there is a board already, the
+//! backup's state becomes one more event of it, so that its history and the processes that use it go on. Only a damaged
+//! board is moved aside.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -38,13 +38,13 @@ pub struct Arguments {
     force: bool,
 }
 
-/// What the file holds.
+/// What the file contains.
 enum Source {
     Backup {
         contents: Contents,
         document: Box<Document>,
     },
-    /// A state without a history, and its text.
+    /// A state without history, and its text.
     State {
         text: Vec<u8>,
         document: Box<Document>,
@@ -64,7 +64,7 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     let (dir, file) = (session.dir(), &arguments.file);
     let source = read(file, dir).with_context(|| format!("{} is not restored", file.display()))?;
     let is_there = |name: &&str| fs::symlink_metadata(dir.join(name)).is_ok();
-    // SQLite would take a log that was left for that of the restored journal.
+    // A leftover log counts as a board: SQLite would take it for the log of the restored journal.
     let there: Vec<_> =
         [sqlite::FILE_NAME, sqlite::LOG_NAME, statefile::FILE_NAME].into_iter().filter(is_there).collect();
     if !there.is_empty() && !arguments.force {
@@ -84,7 +84,7 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
             Err(error) if error.is_damage() || matches!(error, JournalError::NewerFormat { .. }) => {
                 tracing::warn!(%error, "the journal that is there cannot be used");
             }
-            // Another time it can be.
+            // Any other error may pass: the journal may be usable later.
             Err(error) => return Err(error.into()),
         }
     }
@@ -109,10 +109,10 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A journal is tried in a copy where the board is to be: what is left there of a process that was ended is known to git
-/// as the board's, and to the doctor.
+/// Reads and checks the file. A journal is checked in a copy in the board's directory: if this process is killed, git
+/// ignores what it leaves there, and the doctor finds it.
 fn read(file: &Path, dir: &Path) -> anyhow::Result<Source> {
-    // Nobody may be at the other end of a pipe.
+    // Opening a pipe would block until there is a writer.
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let opened = OpenOptions::new().read(true).custom_flags(flags).open(file);
     let mut input = opened.unwrap_or_else(|error| usage_error(format!("cannot read {}: {error}", file.display())));
@@ -140,13 +140,13 @@ fn read(file: &Path, dir: &Path) -> anyhow::Result<Source> {
     let state = backup::replayed(work.path())?;
     ensure!(state.seq() == header.seq, "its journal ends at event {}, not at {}", state.seq(), header.seq);
     let document = Box::new(state.to_document());
-    // Another version may have written it otherwise.
+    // Compares content, not text: another version may have written it differently.
     let is_same = |found: &Found| matches!(found, Found::Sound(said) if *said == document);
     ensure!(is_same(&statefile::recognise(&contents.state)?), "its state is not what its journal says");
     Ok(Source::Backup { contents, document })
 }
 
-/// As an event of the board that is there.
+/// Restores as an event of the existing board.
 fn over(session: &Session, source: &Source) -> Outcome {
     let kept = session.dir().join(format!("before-restore-{}.backup", compact(SystemClock::default().wall())));
     backup::write(session.dir(), &kept, false).with_context(|| {
@@ -176,9 +176,9 @@ fn over(session: &Session, source: &Source) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The journal cannot be followed to its end, or ends before the state file.
+/// Whether the journal cannot be replayed to its end, or ends before the event that the state file shows.
 fn is_damaged(dir: &Path) -> bool {
-    // Before the journal, of which others may write more meanwhile.
+    // The state file is read first, since others may append to the journal meanwhile.
     let shown = statefile::seq_of(dir).ok().flatten().map_or(0, |head| head.seq);
     match backup::replayed(dir) {
         Ok(state) => shown > state.seq(),
@@ -192,8 +192,8 @@ fn is_damaged(dir: &Path) -> bool {
     }
 }
 
-/// Where no journal can be used. Nothing that is there is touched before all that comes is whole. The journal comes last:
-/// with it the board is there.
+/// Puts the files in place where no journal can be used. Nothing existing is touched before all new files are complete.
+/// The journal comes last: with it, the board exists.
 fn place(dir: &Path, source: &Source, aside: Option<&Path>) -> anyhow::Result<()> {
     directory::prepare(dir)?;
     let lock = BoardLock::open(dir)?;
@@ -227,8 +227,8 @@ fn unwritten(error: io::Error, dir: &Path, bytes: usize) -> anyhow::Error {
     anyhow::Error::new(error).context(format!("{dir} {what}, and is as it was; {remedy}, or choose another with --dir"))
 }
 
-/// What is put back of a board that was moved aside, in this order, and moved aside in the opposite one: so at no step a part
-/// is taken for the whole.
+/// Files of a board that is moved aside. They are put back in this order and moved aside in the reverse order, so that
+/// at no step a part looks like a whole board.
 const MOVED: [&str; 7] = [
     sqlite::LOG_NAME,
     sqlite::FILE_NAME,
@@ -239,19 +239,19 @@ const MOVED: [&str; 7] = [
     sqlite::REMADE,
 ];
 
-/// Where a restore that was ended before it put another in its place has moved the board to.
+/// Where an interrupted restore has moved the board to, if it had not yet put another in its place.
 pub fn moved_aside(dir: &Path) -> Option<PathBuf> {
     let aside = recovery::evidence(dir).into_iter().rfind(|name| name.starts_with(recovery::REPLACED))?;
     let aside = dir.join(aside);
     let has = |dir: &Path, name: &str| fs::symlink_metadata(dir.join(name)).is_ok();
     let board = [sqlite::FILE_NAME, statefile::FILE_NAME];
-    // One that came to its end leaves nothing unfinished, and a board that is older than what came behind it.
+    // A restore that finished leaves no unfinished files, and what it moved aside is the older board.
     let is_unfinished = board.iter().any(|name| unfinished(dir, name).symlink_metadata().is_ok());
     let is_moved = board.iter().all(|name| !has(dir, name)) && board.iter().any(|name| has(&aside, name));
     (is_unfinished && is_moved).then_some(aside)
 }
 
-/// The caller holds the board's lock.
+/// Moves a board back from `aside`. The caller holds the board's lock.
 pub fn put_back(dir: &Path, aside: &Path) -> anyhow::Result<()> {
     for name in MOVED {
         let (old, new) = (aside.join(name), dir.join(name));
@@ -267,7 +267,8 @@ pub fn put_back(dir: &Path, aside: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Moves aside what is there, and gives what was written its names, never over another's file; all of it, or nothing.
+/// Moves existing files aside and gives the written ones their final names, never over another file. Either all of it
+/// happens, or nothing.
 fn replace(dir: &Path, names: &[&str], aside: Option<&Path>) -> anyhow::Result<()> {
     let mark = format!("{}-{}", SystemClock::default().wall(), std::process::id());
     directory::mark_restored(dir, &mark)?;
@@ -284,7 +285,7 @@ fn replace(dir: &Path, names: &[&str], aside: Option<&Path>) -> anyhow::Result<(
     Err(error.context(format!("{} is as it was", dir.display())))
 }
 
-/// Adds to `renamed` what it has renamed, from what to what.
+/// Renames the files, and adds each old and new path to `renamed`.
 fn rename_all(
     dir: &Path,
     names: &[&str],
@@ -315,8 +316,8 @@ fn rename_all(
     Ok(fs_err::File::open(dir)?.sync_all()?)
 }
 
-/// Never over another file. Where the file system cannot say so itself, the board's lock, which the caller holds, keeps
-/// those away who would make one.
+/// Renames without replacing a file. If the file system cannot guarantee that, the board's lock, which the caller
+/// holds, keeps others from creating one.
 fn rename_new(old: &Path, new: &Path) -> io::Result<()> {
     match renameat_with(CWD, old, CWD, new, RenameFlags::NOREPLACE) {
         Ok(()) => return Ok(()),

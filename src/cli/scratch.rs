@@ -1,4 +1,5 @@
-//! Copies of a board's files, made for a moment: private to their owner, and known for leftovers once the process is gone.
+//! Temporary copies of a board's files: private to their owner, and recognizable as leftovers once their process is
+//! gone.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
@@ -9,18 +10,18 @@ use tempfile::TempDir;
 
 use crate::private::{Dir, Purpose};
 
-/// And six characters: the names of directories, of which only those with the mark are ever removed.
+/// Prefixes of directory names, followed by six characters. Only directories with the mark are ever removed.
 const DIRECTORIES: [&str; 3] = [".callboard-backup-", ".callboard-restore-", ".callboard-repair-"];
-/// A file that is made in such a directory and nowhere else; held as long as the process lives.
+/// File that exists only in such directories, locked as long as the process lives.
 const MARK: &str = ".callboard-scratch";
-/// The mark until it is locked: one without a lock says that its process is gone.
+/// Name of the mark before it is locked: a mark without a lock would say that its process is gone.
 const UNLOCKED: &str = ".callboard-scratch.tmp";
-/// And six characters: files in a board's directory that are made under these names and renamed when they are whole.
+/// Prefixes of files in a board's directory that are renamed once they are complete; six characters follow.
 const UNFINISHED: [&str; 4] = [".tmp", ".restored-", ".tokens-", ".serve-token-"];
-/// The same, with anything up to `.tmp` behind it.
+/// Prefixes of such files with any text and `.tmp` behind them.
 const UNFINISHED_COPIES: [&str; 2] = [".journal.db", ".mcp-state.json"];
 
-/// A directory that is removed with this value.
+/// A directory that is removed when this value is dropped.
 pub struct Scratch {
     /// Closed before the directory is removed: some file systems keep the name of an open file.
     _mark: Option<File>,
@@ -28,14 +29,14 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// In `parent`, from which it removes what ended processes have left.
+    /// Makes a directory in `parent`, and removes those there that dead processes have left.
     pub fn make_in(parent: &Path, purpose: &str) -> io::Result<Self> {
         for path in abandoned(parent) {
-            // What cannot be removed is in nobody's way.
+            // A directory that cannot be removed is in nobody's way.
             drop(fs::remove_dir_all(path));
         }
         let dir = private(&format!(".callboard-{purpose}-"), parent)?;
-        // The parent may be a repository.
+        // The parent may be in a repository.
         fs::write(dir.path().join(".gitignore"), "*\n")?;
         Ok(Self { _mark: mark(dir.path())?, dir })
     }
@@ -45,7 +46,8 @@ impl Scratch {
     }
 }
 
-/// None where the file system has no locks: without the mark the directory is not taken for abandoned.
+/// Marks the directory as in use. None if the file system has no locks: without the mark it is never taken for
+/// abandoned.
 fn mark(dir: &Path) -> io::Result<Option<File>> {
     let unlocked = dir.join(UNLOCKED);
     let mark = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unlocked)?;
@@ -61,14 +63,14 @@ pub fn private(prefix: &str, parent: &Path) -> io::Result<TempDir> {
     tempfile::Builder::new().prefix(prefix).permissions(Permissions::from_mode(0o700)).tempdir_in(parent)
 }
 
-/// The directories in `parent` whose processes are gone.
+/// Directories in `parent` whose processes are gone.
 fn abandoned(parent: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     let named = entries.filter(|entry| is_made_up(&entry.file_name().to_string_lossy(), &DIRECTORIES));
     named.map(|entry| entry.path()).filter(|path| is_abandoned(path)).collect()
 }
 
-/// One of `starts` and the six characters by which `tempfile` tells names apart.
+/// Whether the name is one of `starts` and the six characters by which `tempfile` makes names unique.
 fn is_made_up(name: &str, starts: &[&str]) -> bool {
     let rest = starts.iter().filter_map(|start| name.strip_prefix(start));
     rest.into_iter().any(|rest| rest.len() == 6 && rest.bytes().all(|byte| byte.is_ascii_alphanumeric()))
@@ -80,7 +82,7 @@ fn is_abandoned(path: &Path) -> bool {
     mark.is_some_and(|mark| mark.try_lock().is_ok())
 }
 
-/// What processes that were ended while writing have left in the board's directory. The caller holds the board's lock.
+/// Files and directories that killed processes left in the board's directory. The caller holds the board's lock.
 pub fn leftovers(board: &Path) -> Vec<PathBuf> {
     let is_copy = |name: &str| name.ends_with(".tmp") && UNFINISHED_COPIES.iter().any(|start| name.starts_with(start));
     let entries = fs::read_dir(board).into_iter().flatten().flatten();
@@ -94,7 +96,7 @@ pub fn leftovers(board: &Path) -> Vec<PathBuf> {
     left
 }
 
-/// What another has removed meanwhile is removed.
+/// Removes a leftover; one that is gone already counts as removed.
 pub fn remove(leftover: &Path) -> io::Result<()> {
     let removed = fs::symlink_metadata(leftover).and_then(|metadata| match metadata.is_dir() {
         true => fs::remove_dir_all(leftover),

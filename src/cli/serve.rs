@@ -42,20 +42,20 @@ pub struct Arguments {
     conformance: bool,
 }
 
-/// As it is compared: what stands there beside a name would never match.
+/// Checks a host name in the form in which it is compared: with a port, say, it would never match.
 fn host(text: &str) -> Result<String, &'static str> {
     let authority: Option<Authority> = text.parse().ok();
     let name = authority.filter(|authority| authority.host() == text).map(|authority| authority.host().to_owned());
     name.ok_or("a host name or address alone, without a port, as in board.example or [::1]")
 }
 
-/// As browsers send it: without a path, and without the port that the scheme has anyway.
+/// Checks an origin in the form in which browsers send it: without a path and without the scheme's default port.
 fn origin(text: &str) -> Result<String, &'static str> {
     let wrong = "a scheme, a host and perhaps a port, as in https://example.org";
     let uri: Uri = text.parse().map_err(|_| wrong)?;
     let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else { return Err(wrong) };
     let is_bare = uri.path_and_query().is_none_or(|path| path == "/");
-    // Nobody's name before the host, and no port that is none.
+    // Nothing may precede the host, such as a user's name, and a port must be a number.
     let Some(port) = authority.as_str().strip_prefix(authority.host()).filter(|_| is_bare) else { return Err(wrong) };
     let is_port = port.is_empty() || authority.port_u16().is_some();
     let port = if matches!((scheme, port), ("http", ":80") | ("https", ":443")) { "" } else { port };
@@ -93,7 +93,7 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     })
 }
 
-/// As many files as the system lets this process have: each connection is one.
+/// Raises the limit of open files to the maximum: each connection needs one.
 fn allow_connections() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
@@ -101,11 +101,11 @@ fn allow_connections() {
     }
 }
 
-/// By which names clients come.
+/// How clients reach the server.
 struct Reached {
-    /// One that is let in.
+    /// A URL with a host that is accepted.
     url: String,
-    /// What `ssh` has to be told on another machine to make a way to it, if others can connect.
+    /// Arguments of `ssh` on another machine that make a tunnel to the server, if others can connect.
     tunnel: Option<String>,
     port: u16,
 }
@@ -113,7 +113,7 @@ struct Reached {
 impl Reached {
     fn new(address: SocketAddr, allowed: &[String]) -> Self {
         let (ip, port) = (address.ip(), address.port());
-        // Nobody connects to the address that stands for all of them.
+        // Clients cannot connect to the unspecified address.
         let own = match ip {
             IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
             IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
@@ -129,7 +129,7 @@ impl Reached {
     }
 }
 
-/// Where the server is, and what clients need to call it.
+/// Prints where the server is, and what clients need to call it.
 fn announce(session: &Session, reached: &Reached, token: &Token) -> io::Result<()> {
     let Reached { url, tunnel, port } = reached;
     let (mcp, rpc) = (format!("{url}{MCP}"), format!("{url}{RPC}"));
@@ -146,7 +146,7 @@ fn announce(session: &Session, reached: &Reached, token: &Token) -> io::Result<(
         "type": "http", "url": mcp, "headers": {"Authorization": format!("Bearer {text}")},
     }}});
     let connect = session.wording.command(&format!("connect CLIENT --url {mcp}"));
-    // The command line sends its token to no other machine unencrypted.
+    // The command line sends its token unencrypted to no other machine, hence the tunnel.
     let way = match tunnel {
         Some(tunnel) => format!(
             "From a shell on another machine, HOST being this one, and with the token above:\n  \

@@ -1,4 +1,4 @@
-//! `callboard snapshot`: earlier states as files, to compare with and to go back to.
+//! `callboard snapshot`: states kept as files, to compare with and to go back to.
 
 use std::process::ExitCode;
 
@@ -142,7 +142,7 @@ fn restore(session: &Session, arguments: &Restore) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was done, and how it is undone.
+/// Says what was done, and how to undo it.
 pub fn tell_restored(page: &mut Page, reply: &Value, wording: &Wording) {
     let (seq, before) = (&reply["restored_seq"], &reply["before_seq"]);
     page.line(format_args!("the board is as it was after event {seq}; whoever held a task must claim again"));
@@ -171,7 +171,7 @@ fn verify(session: &Session) -> Outcome {
     Ok(ExitCode::from(if sound { 0 } else { FAILED }))
 }
 
-/// RFC 3339 or, as people write it, a span that ends now: `30m`, `2h`, `3d`.
+/// Parses a time in RFC 3339, or a span that ends now: `30m`, `2h`, `3d`.
 pub fn moment(given: &str, now: Timestamp) -> Option<Timestamp> {
     if let Ok(time) = serde_json::from_value(Value::from(given)) {
         return Some(time);

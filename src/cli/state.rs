@@ -1,4 +1,4 @@
-//! `callboard state`: the whole state, of now or of any time, as the state file has it.
+//! `callboard state`: the whole state, now or at any earlier time, in the format of the state file.
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
@@ -13,7 +13,8 @@ use crate::statefile;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Print the state after event SEQ, or at a time: 2026-03-01T12:00:00Z, or 30m, 2h, 3d ago [default: now]
+    /// Print the state after event SEQ, or at a time: 2026-03-01T12:00:00Z, or 30m, 2h, 3d to go back that far
+    /// [default: now]
     #[arg(long, value_name = "SEQ|TIME")]
     at: Option<String>,
 }

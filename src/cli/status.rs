@@ -6,9 +6,9 @@ use super::print::{Page, Tone, headline, text};
 use super::wording::Wording;
 use super::{Outcome, Session};
 
-/// Characters of the progress bar.
+/// Width of the progress bar, in characters.
 const BAR: u64 = 30;
-/// Messages that the status names.
+/// Most messages that are listed.
 const NAMED: u64 = 5;
 
 #[derive(clap::Args)]
@@ -128,7 +128,7 @@ fn troubles(page: &mut Page, status: &Value, wording: &Wording) {
     }
 }
 
-/// For what failed and for what has left the plan.
+/// Commands that unblock what waits for failed tasks, or for tasks that left the plan.
 fn ways_out(blocked: &Value, wording: &Wording) -> String {
     let named = |list: &str| blocked[list].as_array().cloned().unwrap_or_default();
     let gone = named("gone");

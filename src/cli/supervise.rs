@@ -1,8 +1,10 @@
-//! Between `callboard work` and the command that it runs: a small process that nothing of the command outlives.
+//! The supervisor: a small process between `callboard work` and the command that it runs, which nothing of the command
+//! outlives.
 //!
 //! Its standard input is a socket to the worker: one line with the [`Assignment`], then [`Order`]s; the answers are
-//! [`Report`]s, a line each. When the socket ends, the worker is dead, by SIGKILL too, and all that it started is ended.
-//! Being the reaper of its descendants, it finds also those that left the process group or the session.
+//! [`Report`]s, one per line. When the socket ends, the worker is dead, even by SIGKILL, and all that was started is
+//! ended. As the reaper of its descendants (a child subreaper), it also finds those that left the process group or the
+//! session.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
@@ -26,20 +28,21 @@ use serde::{Deserialize, Serialize};
 
 use super::Outcome;
 
-/// How long what was asked to end may take to end.
+/// Time that processes get to end after they were asked to.
 const GRACE: Duration = Duration::from_secs(3);
-/// The same for what a command leaves running when it has ended itself.
+/// Time that processes get to end after the command itself has ended.
 const GRACE_OF_REST: Duration = Duration::from_millis(500);
-/// After that it is left alone: the kernel may not let go of it.
+/// Time after which processes are left alone: the kernel may not let go of them.
 const LONGEST_REST: Duration = Duration::from_secs(10);
-/// How long a run of the same task may take to be gone.
+/// Time that an earlier run of the same task gets to end.
 const PATIENCE: Duration = Duration::from_secs(30);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
-/// In the environment of the command and of all that it starts, to tell them from others.
+/// Environment variable that marks the command and all that it starts.
 pub const RUN: &str = "CALLBOARD_RUN";
 
-/// What all runs of one task begin with: a path may be another board's where processes see other file systems.
+/// Common start of the marks of all runs of one task. It names the lock by device and inode: the same path may be
+/// another board's where processes see other file systems.
 pub fn mark(lock: &fs::Metadata) -> String {
     format!("{}-{}-", lock.dev(), lock.ino())
 }
@@ -49,17 +52,17 @@ pub struct Assignment {
     pub command: Vec<String>,
     pub environment: BTreeMap<String, String>,
     pub directory: PathBuf,
-    /// Held until nothing of the command is left that can be ended, so that what follows a killed worker waits for that.
-    /// None where it could not be made.
+    /// Lock file, locked until nothing of the command is left that can be ended, so that whoever follows a killed
+    /// worker waits for that. None if it could not be created.
     pub lock: Option<PathBuf>,
-    /// For the command's standard input.
+    /// Text for the command's standard input.
     pub input: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// End, or be ended after a while.
+    /// Ask the command to end, and kill it after a while.
     Terminate,
     Kill,
 }
@@ -73,7 +76,7 @@ pub enum Report {
     Ended(Exit),
 }
 
-/// How the command ended; nothing of it is left that can be ended.
+/// How the command ended. Nothing of it is left that can be ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exit {
@@ -82,8 +85,8 @@ pub enum Exit {
 }
 
 pub fn run() -> Outcome {
-    // Out of the worker's process group and terminal: what is typed there is for the worker.
-    // Who leads a group can begin no session, so it goes back to the worker's for that moment.
+    // Leave the worker's process group and terminal: what is typed there is for the worker. The leader of a group can
+    // start no session, so this process first joins the worker's group for a moment.
     let workers = getppid().and_then(|worker| getpgid(Some(worker)).ok());
     let _ = setpgid(None, workers);
     let _ = setsid();
@@ -95,7 +98,7 @@ pub fn run() -> Outcome {
     let assignment: Assignment = serde_json::from_str(&line)?;
     let (sender, given) = channel();
     thread::Builder::new().name("socket".into()).spawn(move || read_orders(orders, &sender))?;
-    // Kept open to the end: the lock is held as long.
+    // The lock is held as long as this file is open, to the end.
     let lock = assignment.lock.as_ref().map(|lock| File::options().read(true).append(true).open(lock)).transpose()?;
     match lock.as_ref().map_or(Ok(Turn::Ours), |lock| wait_for(lock, &given))? {
         Turn::NotWanted => {
@@ -131,15 +134,16 @@ pub fn run() -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What came of waiting for an earlier run of the same task.
+/// Result of waiting for an earlier run of the same task.
 enum Turn {
     Ours,
-    /// The worker is dead, or wants it no more.
+    /// The worker is dead, or no longer wants the run.
     NotWanted,
     Never,
 }
 
-/// What was started for the same task by a worker that was killed is being ended; not for ever, as it may hang in the kernel.
+/// Waits while a run that a killed worker started for the same task is ended; not for ever, as it may hang in the
+/// kernel.
 fn wait_for(lock: &File, given: &Receiver<Order>) -> io::Result<Turn> {
     let start = Instant::now();
     loop {
@@ -158,8 +162,8 @@ fn wait_for(lock: &File, given: &Receiver<Order>) -> io::Result<Turn> {
     }
 }
 
-/// A run whose worker and supervisor were both killed goes on alone, and nobody hears of its end. Who holds the task's lock
-/// has the task alone. Answers false when something of it stays.
+/// Ends a run whose worker and supervisor were both killed: it goes on alone, and nobody hears of its end. The holder
+/// of the task's lock may do this, as it alone has the task. False if something of the run stays.
 fn end_earlier(lock: &File) -> bool {
     let Ok(lock) = lock.metadata() else { return false };
     let run = format!("{RUN}={}", mark(&lock));
@@ -186,13 +190,13 @@ fn start(assignment: &Assignment) -> io::Result<Child> {
     command.stdin(Stdio::piped()).process_group(0).spawn()
 }
 
-/// A command need not read what it is given.
+/// Writes the input on a thread, because a command need not read it.
 fn feed(mut child: Child, input: String) -> io::Result<()> {
     let Some(mut pipe) = child.stdin.take() else { return Ok(()) };
     thread::Builder::new().name("input".into()).spawn(move || drop(pipe.write_all(input.as_bytes()))).map(drop)
 }
 
-/// The worker may be gone; then nobody is left to tell.
+/// Sends a report; if the worker is gone, nobody is left to hear it.
 fn tell(mut socket: &UnixStream, report: &Report) {
     let line = serde_json::to_string(report).unwrap_or_default() + "\n";
     drop(socket.write_all(line.as_bytes()));
@@ -215,7 +219,7 @@ fn read_orders(orders: BufReader<UnixStream>, sender: &Sender<Order>) {
     }
 }
 
-/// Until the time of grace is over, or a harder order or the worker's end cuts it short.
+/// Waits until the time of grace is over, or a harder order or the worker's end cuts it short.
 fn wait_for_another(given: &Receiver<Order>) {
     let end = Instant::now() + GRACE;
     while let Ok(Order::Terminate) | Err(RecvTimeoutError::Timeout) =
@@ -227,7 +231,7 @@ fn wait_for_another(given: &Receiver<Order>) {
     }
 }
 
-/// The main thread ends the process when nothing is left.
+/// Kills the descendants until the main thread, when nothing is left, ends the process.
 fn end_for_ever() -> ! {
     loop {
         for pid in descendants() {
@@ -237,7 +241,7 @@ fn end_for_ever() -> ! {
     }
 }
 
-/// Waits for the command, and on the way for whatever descendant ends.
+/// Waits for the command, and reaps any other descendant that ends before.
 fn reap(command: Pid) -> Exit {
     loop {
         match wait(WaitOptions::empty()) {
@@ -255,7 +259,7 @@ fn exit(status: WaitStatus) -> Exit {
     }
 }
 
-/// What the command has left running would hold its files and outlive its task.
+/// Ends what the command has left running, which would hold its files and outlive its task.
 fn end_rest() {
     let start = Instant::now();
     let mut asked = false;
@@ -267,7 +271,7 @@ fn end_rest() {
         }
         let signal = if start.elapsed() < GRACE_OF_REST { Signal::TERM } else { Signal::KILL };
         if !asked || signal == Signal::KILL {
-            // Another user's is beyond reach.
+            // Processes of another user cannot be ended.
             let mut left = descendants();
             left.retain(|pid| kill_process(*pid, signal) != Err(Errno::PERM));
             if left.is_empty() || start.elapsed() > LONGEST_REST {
@@ -279,8 +283,8 @@ fn end_rest() {
     }
 }
 
-/// Kills all other processes whose environment `is_one`, an entry each, until none is left. Answers whether that came, as
-/// far as this system shows it.
+/// Kills all other processes for whose environment (one slice per entry) `is_one` holds, until none is left. Returns
+/// whether none is left, as far as this system shows.
 pub fn end_those(is_one: impl Fn(&[&[u8]]) -> bool) -> bool {
     let is_one = |pid: &Pid| {
         let environment = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
@@ -303,12 +307,12 @@ pub fn end_those(is_one: impl Fn(&[&[u8]]) -> bool) -> bool {
     false
 }
 
-/// Every living process below this one.
+/// All living processes below this one.
 pub fn descendants() -> Vec<Pid> {
     below(process::id())
 }
 
-/// Every living process below `top`, as /proc shows them.
+/// All living processes below `top`, as /proc shows them.
 fn below(top: u32) -> Vec<Pid> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -327,7 +331,8 @@ fn below(top: u32) -> Vec<Pid> {
     found
 }
 
-/// From `/proc/PID/stat`: `pid (name) state ppid …`, in which the name may hold anything.
+/// The parent of a living process, from `/proc/PID/stat`: `pid (name) state ppid …`, in which the name may hold
+/// anything.
 pub fn parent_of_living(pid: u32) -> Option<u32> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;

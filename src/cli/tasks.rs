@@ -49,7 +49,7 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Each below what it is part of; what the plan has dropped is not in it.
+/// Prints each task below its parent, without tasks that the plan has dropped.
 fn tree(page: &mut Page, tasks: &[Task]) {
     let there: HashSet<&TaskId> = tasks.iter().map(|task| &task.id).collect();
     let mut below: HashMap<Option<&TaskId>, Vec<&Task>> = HashMap::new();
@@ -76,7 +76,7 @@ fn tree(page: &mut Page, tasks: &[Task]) {
             let done = format!("{} % ({} of {}) {}", progress.percent, progress.done, progress.tasks, task.headline());
             page.entry(&lead, word, tone, done);
         }
-        // A chain that leads back to itself is in none of the lists that begin at the top.
+        // A chain of parents that forms a cycle is in no list that begins at the top, so this ends.
         open.extend(parts.iter().rev().map(|part| (*part, depth + 1)));
     }
 }

@@ -32,7 +32,7 @@ enum Action {
     },
 }
 
-/// `--agent`, which all commands take, is the only agent that the token acts as.
+/// Options of `token add`. `--agent`, which all commands take, is the only agent that the token acts as.
 #[derive(clap::Args)]
 struct Add {
     /// What the token allows: observer reads, worker works on tasks, leader does everything

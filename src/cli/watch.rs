@@ -1,4 +1,4 @@
-//! `callboard watch`: what happens, as it happens, until the reader has enough.
+//! `callboard watch`: events as they happen, until the reader has enough.
 
 pub mod line;
 
@@ -25,9 +25,9 @@ use crate::signal;
 use crate::state::event::KINDS;
 use crate::state::limit;
 
-/// Events of one page.
+/// Most events on one page.
 const PAGE: u32 = 200;
-/// Between attempts to reach a server that was there.
+/// First and longest pause between attempts to reach a server that was there.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 
@@ -50,7 +50,7 @@ pub struct Arguments {
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     let runtime = runtime()?;
     let watched = runtime.block_on(watch(session, &arguments));
-    // A write to a reader that does not read must not keep the process.
+    // A write to a reader that does not read must not keep the process alive.
     runtime.shutdown_background();
     watched.map(|()| ExitCode::SUCCESS)
 }
@@ -98,10 +98,10 @@ fn written(session: &Session, arguments: &Arguments, events: &[Value]) -> String
     page.into_text()
 }
 
-/// Comes true when what we print goes into a closed pipe. A quiet board gives no other occasion to see it.
+/// Completes when our output goes to a closed pipe. On a quiet board, no write would show it.
 async fn reader_left() {
     let (sender, left) = oneshot::channel();
-    // Asks for no event, so that only the end of the other side comes.
+    // Waits for no events, so that only the other side's end wakes it.
     thread::spawn(move || {
         let out = io::stdout();
         let mut watched = [PollFd::new(&out, PollFlags::empty())];
@@ -109,7 +109,7 @@ async fn reader_left() {
             match poll(&mut watched, None) {
                 Ok(_) => return sender.send(()).unwrap_or_default(),
                 Err(Errno::INTR) => {}
-                // Then a write will tell.
+                // A write will show it.
                 Err(_) => return,
             }
         }
@@ -126,7 +126,7 @@ struct Feed<'a> {
     seq: u64,
     subscribed: Option<Events>,
     subscribed_at: Instant,
-    /// Before the next attempt to subscribe again; none after a connection that has held.
+    /// Pause before the next attempt to subscribe; none after a connection that lasted.
     pause: Duration,
 }
 
@@ -134,7 +134,7 @@ impl<'a> Feed<'a> {
     async fn start(board: &'a Board, arguments: &Arguments) -> anyhow::Result<Self> {
         let head = head(&board.call("get_status", json!({})).await?);
         if let Some(task) = &arguments.task {
-            // Nothing would ever happen to one that is not there.
+            // Fails if the task does not exist: nothing would ever happen to it.
             board.call("get_task", json!({"task_id": task})).await?;
         }
         let mut filter = Map::new();
@@ -153,7 +153,7 @@ impl<'a> Feed<'a> {
         Ok(feed)
     }
 
-    /// Some events, and at least one unless none of those that came were wanted.
+    /// The next events; none only if those that came did not match the filter.
     async fn next(&mut self) -> anyhow::Result<Vec<Value>> {
         match self.board {
             Board::Here(..) => self.page().await,
@@ -189,8 +189,8 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// Goes on where the connection was cut, however long the server is away. Of one that is cut again and again it tells
-    /// once.
+    /// Resubscribes where the connection was cut, however long the server is away. If it is cut again and again, this
+    /// is reported once.
     async fn resume(&mut self, client: &Client) -> Result<Events, ClientError> {
         if self.subscribed_at.elapsed() > LONGEST_PAUSE {
             self.pause = Duration::ZERO;

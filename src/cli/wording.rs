@@ -1,4 +1,4 @@
-//! The board names its operations, as agents call them; whoever types is told the commands.
+//! Rewords messages: the board names its operations, as agents call them; a person at a shell is told commands.
 
 use std::path::{Path, absolute};
 
@@ -57,7 +57,7 @@ const COMMANDS: [(&str, &str); 47] = [
     ("get_session", "sessions"),
 ];
 
-/// A worker would be refused, so that its name has no place before them.
+/// Operations that only leaders may use: a worker would be refused, so its name does not go before them.
 const OF_LEADERS: [&str; 7] = [
     "cancel_task",
     "retry_task",
@@ -82,19 +82,18 @@ const ARGUMENTS: [(&str, &str); 7] = [
     ),
 ];
 
-/// What the command line says of who acts, and on which board: the commands that it is told of say it, too, and lead to no
-/// other board.
+/// Agent and board that the command line names. Commands in messages repeat them, so that they lead to the same board.
 #[derive(Clone, Default)]
 pub struct Wording {
     agent: Option<String>,
-    /// Options, with a blank behind each: those of a server, and that of a directory.
+    /// Options that name a server and a directory, each followed by a space.
     server: String,
     dir: String,
-    /// Those that say which bundles are meant, of `bundle` alone.
+    /// Options that say which bundles are meant, for `bundle` only.
     bundles: String,
 }
 
-/// How callboard is called for this board from the project in a shell, whose environment need not be this process's.
+/// How to call callboard for this board in a shell of the project, whose environment need not be this process's.
 pub fn in_shell(location: &Location) -> String {
     match location.source {
         Source::Option | Source::Environment => {
@@ -106,7 +105,7 @@ pub fn in_shell(location: &Location) -> String {
 
 impl Wording {
     pub fn of(arguments: &Arguments) -> Self {
-        // A path is good in any directory.
+        // An absolute path works in any directory.
         let option = |name: &str, path: &Path| {
             let path = absolute(path).unwrap_or_else(|_| path.to_owned());
             format!("{name} {} ", quoted(&path.to_string_lossy()))
@@ -131,17 +130,17 @@ impl Wording {
         Self { agent: Some(agent.to_owned()), ..self.clone() }
     }
 
-    /// For whoever acts as nobody in particular.
+    /// The wording without an agent.
     pub fn of_nobody(&self) -> Self {
         Self { agent: None, ..self.clone() }
     }
 
-    /// The command line of a person; `words` begin with the subcommand.
+    /// The command line for a person; `words` begin with the subcommand.
     pub fn line(&self, words: &str) -> String {
         self.with("", words)
     }
 
-    /// That of the agent, if one acts.
+    /// The command line for the agent, if there is one.
     pub fn line_of_agent(&self, words: &str) -> String {
         let agent = self.agent.as_ref().map(|agent| format!("--agent {} ", quoted(agent)));
         self.with(&agent.unwrap_or_default(), words)
@@ -156,13 +155,13 @@ impl Wording {
         }
     }
 
-    /// [`line`](Self::line) as messages name commands.
+    /// [`line`](Self::line) in backquotes, as messages name commands.
     pub fn command(&self, words: &str) -> String {
         format!("`{}`", self.line(words))
     }
 
-    /// `text` with every operation that has a command of its own replaced by it, or else by `callboard call`. What stands
-    /// between backquotes is a command already, or somebody's name for something, which stays.
+    /// `text` with every operation replaced by its own command, or else by `callboard call`. Text between backquotes
+    /// stays: it is a command already, or the name of something.
     pub fn in_commands(&self, text: &str) -> String {
         in_commands(text, self)
     }
@@ -182,7 +181,7 @@ fn in_commands(text: &str, wording: &Wording) -> String {
             told.push_str(if index + 1 < parts.len() { "`" } else { "" });
             continue;
         }
-        // What the command is to be done to is its argument.
+        // The object of the operation becomes the command's argument.
         match told.strip_suffix("` ").filter(|before| ends_with_own_command(before)).map(str::len) {
             Some(end) => told.replace_range(end.., " "),
             None => told.push('`'),
@@ -193,7 +192,7 @@ fn in_commands(text: &str, wording: &Wording) -> String {
     told
 }
 
-/// `callboard call` takes JSON.
+/// Whether the text ends with a command other than `callboard call`, whose arguments are JSON.
 fn ends_with_own_command(text: &str) -> bool {
     let command = text.rsplit('`').next().unwrap_or_default();
     command.starts_with("callboard ") && !command.split(' ').any(|word| word == "call")
@@ -207,7 +206,7 @@ fn plain(text: &str, wording: &Wording) -> String {
         let (before, from) = rest.split_at(start);
         let (word, after) = from.split_at(from.find(|c| !is_name(c)).unwrap_or(from.len()));
         told.push_str(before);
-        // Also what others may do to what is theirs.
+        // A clause about what leaders may do to others' tasks.
         let is_a_leaders = told.rsplit(';').next().is_some_and(|clause| clause.contains("a leader can"));
         let is_agents = !is_a_leaders && !OF_LEADERS.contains(&word);
         told.push_str(&command(word, wording, is_agents).unwrap_or_else(|| word.to_owned()));
@@ -217,7 +216,7 @@ fn plain(text: &str, wording: &Wording) -> String {
     ARGUMENTS.iter().fold(told, |told, (argument, option)| told.replace(argument, option))
 }
 
-/// Names of one word are words of the language, too.
+/// The command for an operation. Names of one word stay, as they are words of the language, too.
 fn command(word: &str, wording: &Wording, is_agents: bool) -> Option<String> {
     let operation = ops::find(word).filter(|_| word.contains('_'))?;
     let own = COMMANDS.iter().find(|(name, _)| *name == word).map(|(_, command)| (*command).to_owned());
@@ -269,7 +268,7 @@ mod tests {
         assert_eq!(told("claim_task"), format!("`{everything}--agent w claim`"));
         assert_eq!(told("retry_task `a`"), format!("`{everything}retry a`"));
         assert_eq!(told("`callboard status` has all"), format!("`{everything}status` has all"));
-        // About this machine, and without --server.
+        // It is about this machine, so --server is left out.
         assert_eq!(told("`callboard doctor --repair`"), "`callboard --dir '/a b' doctor --repair`");
         assert_eq!(told("`callboard connect CLIENT --dir DIR`"), "`callboard connect CLIENT --dir DIR`");
         let bundles = "--state-dir /b --state-scope s";

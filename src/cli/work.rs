@@ -1,5 +1,5 @@
-//! `callboard work`: any command becomes a durable worker. Its agents claim tasks, run the command for each, try again
-//! where that may help, and keep on the board how far they are, so that an interruption loses nothing.
+//! `callboard work`: turns any command into a durable worker. Its agents claim tasks, run the command for each, retry
+//! where that may help, and save their progress on the board, so that an interruption loses nothing.
 
 mod breaker;
 mod bundle;
@@ -49,11 +49,11 @@ use shop::{Reason, Settings, Shop, Urgency};
 use show::{Event, Remaining, Show, Summary};
 use worker::Worker;
 
-/// Tasks that a dry run names.
+/// Most tasks that a dry run lists.
 const NAMED: usize = 10;
-/// Names of workflows that are tried before the worker gives up.
+/// Names for a workflow that are tried before the worker gives up.
 const NAMES: u32 = 10_000;
-/// Ended by a second signal.
+/// Exit code after a second signal.
 const INTERRUPTED: u8 = 130;
 
 const HELP: &str = "\
@@ -176,7 +176,7 @@ pub struct Arguments {
     command: Vec<String>,
 }
 
-/// `90`, `90s`, `1m30s`, `2h`.
+/// Parses a duration: `90`, `90s`, `1m30s`, `2h`.
 fn time(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<u64>().ok().map(Duration::from_secs);
     let span = || text.parse::<jiff::SignedDuration>().ok().and_then(|span| Duration::try_from(span).ok());
@@ -205,7 +205,7 @@ pub fn run(session: &Session, arguments: &Arguments) -> Outcome {
     ended
 }
 
-/// As a list: from `--exec`, from behind `--`, or begun in the one and ended in the other.
+/// The command as a list of words: from `--exec`, from behind `--`, or from both, one after the other.
 fn command(arguments: &Arguments) -> Vec<String> {
     let exec = arguments.exec.as_deref().unwrap_or_default();
     let Some(mut words) = shlex::split(exec) else {
@@ -223,7 +223,7 @@ fn command(arguments: &Arguments) -> Vec<String> {
     words
 }
 
-/// Before anything is claimed: every task would fail of it.
+/// Refuses a missing program before anything is claimed: every task would fail.
 fn refuse_missing(program: &str, current: &Path) {
     use std::os::unix::fs::PermissionsExt;
     let is_program =
@@ -238,7 +238,7 @@ fn refuse_missing(program: &str, current: &Path) {
     }
 }
 
-/// With --worktree an agent's name is a part of its branch's.
+/// Refuses a workflow name that git does not take: with --worktree, an agent's name is part of its branch's name.
 fn refuse_unfit_branch(arguments: &Arguments, workflow: &str) {
     let agent = format!("{workflow}-{}", arguments.agents);
     if arguments.worktree && checkout::name_of(&agent) != agent {
@@ -248,7 +248,7 @@ fn refuse_unfit_branch(arguments: &Arguments, workflow: &str) {
     }
 }
 
-/// A path that was mistyped has no task, and whoever gave it is not told that all of them are done.
+/// Refuses a scope without tasks: it is probably mistyped, and "all are done" would mislead.
 async fn refuse_empty_scope(handle: &Handle, arguments: &Arguments) -> anyhow::Result<()> {
     let Some(scope) = arguments.scope.clone().filter(|scope| scope != "all") else { return Ok(()) };
     check_scope(Some(&scope)).map_err(CallError::Refused)?;
@@ -257,7 +257,7 @@ async fn refuse_empty_scope(handle: &Handle, arguments: &Arguments) -> anyhow::R
     if has_tasks { Ok(()) } else { Err(CallError::Refused(Refusal::EmptyScope { scope }).into()) }
 }
 
-/// That a workflow would have now, refused where the work would be.
+/// Name of the workflow, as a start now would choose it; errors are those that the start would meet.
 async fn name(session: &Session, arguments: &Arguments, handle: &Handle) -> anyhow::Result<String> {
     if arguments.worktree {
         Own::start(&session.cwd)?;
@@ -392,7 +392,8 @@ async fn work(session: &Session, arguments: &Arguments, command: Vec<String>) ->
             }
         });
     }
-    // No more work at once than was asked for: what others hold from before is ended first, by turns.
+    // Never work on more tasks at once than was asked for: tasks that surplus agents still hold are ended first, in
+    // turn.
     let mut others = workers.split_off(agents.len());
     let mut working = JoinSet::new();
     for (place, mut worker) in workers.into_iter().enumerate() {
@@ -430,11 +431,11 @@ fn exit_code(shop: &Shop, is_well: bool) -> ExitCode {
     }
 }
 
-/// Who works, and what the board knows of the workflow.
+/// The agents at work, and what the board knows about the workflow.
 struct Enlisted {
     workflow: String,
     agents: Vec<AgentId>,
-    /// Of those that were more before, whoever still holds a task.
+    /// Agents of an earlier start with more agents that still hold a task.
     others: Vec<AgentId>,
     known: Option<Value>,
 }
@@ -482,13 +483,13 @@ fn no_name() -> anyhow::Error {
     anyhow!("every name up to work-{NAMES} is taken; give one with --workflow")
 }
 
-/// Whether a workflow without a name can have this one.
+/// Whether an unnamed workflow can take this name.
 async fn is_free(session: &Session, arguments: &Arguments, handle: &Handle, workflow: &str) -> anyhow::Result<bool> {
     let known = known(handle, workflow).await?;
     Ok(!known["workflow"].is_object() && left(session, arguments, &ids(workflow, arguments.agents)).is_none())
 }
 
-/// What the board knows of a workflow that has a name. It is refused if it can neither begin nor go on.
+/// What the board knows about a named workflow. Refuses one that can neither begin nor continue.
 async fn known_or_new(
     session: &Session,
     arguments: &Arguments,
@@ -504,7 +505,7 @@ async fn known_or_new(
             );
         }
     } else if !arguments.continued {
-        // Whether somebody works for it just now decides what there is to do about it.
+        // If a process works for it right now, the way out is another one.
         if let Some(pid) = present(session, handle, agents_of(&known)).await? {
             return Err(in_use(workflow, pid).into());
         }
@@ -519,19 +520,19 @@ fn agents_of(known: &Value) -> BTreeSet<AgentId> {
     agents.filter_map(|id| AgentId::checked(id).ok()).collect()
 }
 
-/// The process through which one of these agents works just now.
+/// Process id of a live process through which one of these agents works.
 async fn present(session: &Session, handle: &Handle, agents: BTreeSet<AgentId>) -> anyhow::Result<Option<u32>> {
     let through = handle.look(move |state| {
         let through = agents.iter().filter_map(|id| state.agent(id)?.present_through.iter().next().cloned());
         let through = through.filter_map(|one| state.participant(&one));
         through.map(|one| (one.id.clone(), one.pid)).collect::<Vec<_>>()
     });
-    // That one has ended is recorded only by the next call that writes.
+    // The end of a process is recorded only by the next call that writes.
     let is_present = |(id, _): &(ParticipantId, u32)| directory::is_present(session.dir(), id.as_str());
     Ok(through.await?.into_iter().find(is_present).map(|(_, pid)| pid))
 }
 
-/// With worktrees: what an earlier workflow of the same name has left of them.
+/// Worktrees or branches that an earlier workflow of this name has left; only with --worktree.
 fn left(session: &Session, arguments: &Arguments, agents: &[AgentId]) -> Option<String> {
     let mut agents = agents.iter().filter(|_| arguments.worktree);
     agents.find_map(|agent| Own::left(&session.cwd, session.dir(), agent.as_str()))
@@ -570,7 +571,7 @@ async fn register(
     Ok(())
 }
 
-/// The person who starts the work says what it may spend.
+/// The caller for what the person who starts the work decides, such as the budget.
 fn person() -> Caller {
     Caller { agent: AgentChoice::Named(AgentId::trusted(HUMAN)), ..Caller::default() }
 }
@@ -579,7 +580,7 @@ async fn begin(shop: &Shop, arguments: &Arguments) -> anyhow::Result<()> {
     let budget = Budget {
         tokens: arguments.token_budget,
         attempts: arguments.attempt_budget,
-        // Whole seconds are counted, and less than one is not none.
+        // Whole seconds are counted, rounded up so that a fraction is not zero.
         seconds: arguments.time_budget.map(|time| time.as_secs() + u64::from(time.subsec_nanos() > 0)),
     };
     let mut saving = shop.saving(None, None, Spent::default());
@@ -603,7 +604,8 @@ fn checkout(session: &Session, arguments: &Arguments, agent: &AgentId) -> anyhow
     }
 }
 
-/// The first signal lets what runs come to its end, the second ends it, the third does not ask, the fourth not even here.
+/// Handles signals: the first lets running tasks end, the second ends them, the third kills them, the fourth exits at
+/// once.
 async fn listen(shop: Rc<Shop>) {
     let kinds = [SignalKind::interrupt(), SignalKind::terminate()];
     let [Ok(mut interrupt), Ok(mut terminate)] = kinds.map(signal) else { return };
@@ -625,12 +627,12 @@ async fn listen(shop: Rc<Shop>) {
     std::process::exit(i32::from(INTERRUPTED));
 }
 
-/// Of the whole command, so that another one is not judged by what this one did.
+/// Hash of the command, so that one command is not judged by another's failures.
 fn fingerprint(command: &[String]) -> String {
     sha256(command.join("\0"))[..16].to_owned()
 }
 
-/// What was done and what remains, on the board and for whoever reads it. Answers false when nothing is left but failures.
+/// Saves and prints what was done and what remains. False if nothing is left but failures.
 async fn end(shop: &Shop, arguments: &Arguments, took: Duration) -> anyhow::Result<bool> {
     let status = shop.call(&person(), "get_status", json!({"scope": arguments.scope})).await?;
     let number = |value: &Value| value.as_u64().unwrap_or_default();
@@ -675,18 +677,18 @@ async fn end(shop: &Shop, arguments: &Arguments, took: Duration) -> anyhow::Resu
         next: (is_left && !needs_budget).then(|| continuing(&shop.workflow)),
     };
     if finished && arguments.workflow.is_none() {
-        // Nobody gave it a name to come back to, and there is nothing to come back for.
+        // The workflow was given no name to come back to, and nothing is left to come back for.
         shop.call(&person(), "delete_checkpoints", json!({"workflow_id": shop.workflow})).await?;
     }
     shop.show.tell(&Event::Ended(&summary));
     Ok(is_left || parked == 0)
 }
 
-/// This command line with what makes it go on.
+/// This command line, with the options that continue the workflow.
 fn continuing(workflow: &str) -> String {
     let given = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
     let given: Vec<_> = given.collect();
-    // What is behind is the command's own.
+    // What follows `--` belongs to the command.
     let own: Vec<_> = given.iter().take_while(|one| *one != "--").collect();
     let has = |option: &str| own.iter().any(|one| *one == option || one.starts_with(&format!("{option}=")));
     let mut more = Vec::new();
