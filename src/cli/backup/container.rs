@@ -1,4 +1,4 @@
-//! The format of a backup: a line `callboard-backup 1`; a line of JSON, the [`Header`]; the parts that it names, one after
+//! Format of a backup: a line `callboard-backup 1`; a line of JSON, the [`Header`]; the parts that it lists, one after
 //! another; and a last line with the SHA-256 of everything before it, in 64 hex digits.
 
 use std::io::{self, Read, Write};
@@ -20,7 +20,7 @@ const LARGEST: u64 = 8 << 30;
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Header {
     pub board_id: String,
-    /// The last event.
+    /// Number of the last event.
     pub seq: u64,
     pub taken_at: Timestamp,
     pub parts: Vec<Part>,
@@ -36,7 +36,7 @@ pub struct Part {
 pub struct Contents {
     pub state: Vec<u8>,
     pub journal: Vec<u8>,
-    /// Empty when the board has none.
+    /// Empty if the board has none.
     pub config: Vec<u8>,
 }
 
@@ -65,7 +65,7 @@ pub fn write(out: &mut impl Write, header: &Header, contents: &Contents) -> io::
     out.write_all(format!("{}\n", hex(&digest.finalize())).as_bytes())
 }
 
-/// Reads and verifies all of it.
+/// Reads a whole backup and verifies it.
 pub fn read(input: impl Read) -> anyhow::Result<(Header, Contents)> {
     let mut all = Vec::new();
     input.take(LARGEST).read_to_end(&mut all)?;

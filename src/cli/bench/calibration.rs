@@ -1,4 +1,4 @@
-//! What this disk takes for what every durable queue must do, one way or another.
+//! What the disk takes for the writes that every durable queue must make in some form.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ const SQLITE: Key = Key::new(PART, "SQLite FULL commit of an event");
 const JOURNAL: Key = Key::new(PART, "append an event to a journal, sync it");
 pub const REPLACE: Key = Key::new(PART, "write the whole state file, fsync, rename");
 
-/// A file that is larger than this is written but a few times a round.
+/// Bytes beyond which a file is written only `FEW` times per round.
 const LARGE: usize = 1 << 20;
 const FEW: usize = 3;
 
@@ -32,7 +32,7 @@ pub struct Calibration {
     rows: Rows,
     journal: SqliteJournal,
     seq: u64,
-    /// Texts of state files, by their number of tasks.
+    /// Texts of state files, with their number of tasks.
     texts: Vec<(usize, Vec<u8>)>,
     directory: PathBuf,
 }
@@ -85,7 +85,7 @@ impl Measure for Calibration {
     }
 }
 
-/// A SQLite database beside all else, in which each commit is durable and holds one claim.
+/// A SQLite database of its own, in which each commit is durable and holds one claim.
 pub struct Rows {
     connection: Connection,
     body: String,
@@ -96,8 +96,8 @@ impl Rows {
         let connection = Connection::open(place.fresh("rows"))?;
         sqlite::set_up(&connection)?;
         connection.execute_batch("CREATE TABLE rows(seq INTEGER PRIMARY KEY, body TEXT NOT NULL)")?;
-        // Until the log is as long as it gets each commit makes the file longer, too, which takes longer than the disk need:
-        // ours has its room from the beginning.
+        // While the log still grows, each commit also lengthens its file, which takes longer than the disk needs. So
+        // the log gets its full length first.
         let fill = "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?1)
             INSERT INTO rows(body) SELECT hex(randomblob(1000)) FROM numbers";
         connection.execute(fill, [sqlite::LOG_PAGES])?;

@@ -1,4 +1,5 @@
-//! Durable operations in this process, without any door: what one caller waits, and what many get done together.
+//! Durable operations in this process, without any transport: how long one caller waits, and how much many callers do
+//! together.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ const PART: &str = "commit";
 pub const CLAIM: Key = Key::new(PART, "claim");
 pub const COMPLETE: Key = Key::new(PART, "complete");
 pub const SAVE: Key = Key::new(PART, "save_checkpoint of 2 kB");
-/// Between the claims, so that both meet the same weather.
+/// Measured in turns with the claims, so that both meet the same load on the machine.
 pub const SQLITE: Key = Key::new(PART, "SQLite FULL commit, in turns with the claims");
 pub const SQLITE_SAVES: Key = Key::new(PART, "SQLite FULL commit, in turns with the checkpoints");
 pub const RATE: Key = Key::new(PART, "claims and completions");
@@ -33,18 +34,18 @@ pub const WRITTEN: Key = Key::new(PART, "written by an operation");
 const EMPTY: Key = Key::new(PART, "claim, empty-handed");
 pub const PLANNED: Key = Key::new(PART, "claim, beside a plan of 200 kB");
 
-/// Callers at once, beside the one alone.
+/// Numbers of callers at once, in addition to a single one.
 pub const CALLERS: [usize; 2] = [8, 64];
-/// Agents of a board: as many as callers at once, and the one alone.
+/// Agents on a board: one for each caller at once, and one for the single caller.
 const AGENTS: usize = 65;
 const ALONE: usize = 64;
-/// Larger boards are used in every round, because it takes a while to make one.
+/// Size, in tasks, from which a board is reused in every round, because making one takes a while.
 const RENEWED: usize = 10_000;
-/// Tasks that a caller does in a round, when there are enough.
+/// Most tasks that a caller does per round.
 const MOST_EACH: usize = 20;
 pub const SMALL_BOARD: usize = 1_000;
 const PLAN_BYTES: usize = 200_000;
-/// Tasks of a large board that are done for what is written alone, with their share of what takes the log in.
+/// Tasks of a large board that are done only to measure what is written, including checkpoints of the log.
 const LASTING: usize = 1_000;
 
 pub struct Commits {
@@ -54,13 +55,13 @@ pub struct Commits {
     nothing_suited: Option<Filled>,
 }
 
-/// A board with tasks to do, in this process.
+/// A participant in this process, with a board of tasks to do.
 struct Filled {
     handle: Handle,
     board: Board,
-    /// How many there are to do when a round begins.
+    /// Number of available tasks when a round begins.
     tasks: usize,
-    /// How many there were ever.
+    /// Number of tasks ever created.
     created: usize,
 }
 
@@ -70,7 +71,7 @@ impl Filled {
         Ok(Self { handle: inside(&board), board, tasks, created: tasks })
     }
 
-    /// As many tasks as were done since, so that the board is in each round as large as it is said to be.
+    /// Adds as many tasks as were done, so that in each round the board is as large as stated.
     async fn fill_again(&mut self) -> anyhow::Result<()> {
         let (status, _) = call(&self.handle, "get_status", json!({})).await?;
         let ready =
@@ -79,12 +80,12 @@ impl Filled {
         create_tasks(&self.handle, self.created..self.created + missing, &json!({})).await?;
         self.created += missing;
         self.board.settle()?;
-        // Else what many callers wrote in the round before is written back while one is measured.
+        // Otherwise, what many callers wrote in the round before would be written back during a measurement.
         take_log_in(&self.board)
     }
 }
 
-/// As SQLite does by itself when the log is long.
+/// Checkpoints the log, as SQLite does by itself when the log is long.
 fn take_log_in(board: &Path) -> anyhow::Result<()> {
     let journal = Connection::open(board.join(FILE_NAME))?;
     Ok(journal.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?)
@@ -96,7 +97,7 @@ impl Commits {
         Ok(Self { runtime, rows: Rows::new(&mut bench.place)?, kept: Vec::new(), nothing_suited: None })
     }
 
-    /// One that was kept, filled again, or a new one.
+    /// A board with that many tasks: one that was kept and is refilled, or a new one.
     fn board(&mut self, tasks: usize, bench: &mut Bench) -> anyhow::Result<Filled> {
         match self.kept.iter().position(|kept| kept.tasks == tasks) {
             Some(kept) => {
@@ -108,10 +109,10 @@ impl Commits {
         }
     }
 
-    /// One caller, who is done with a task before it takes the next.
+    /// Measures one caller, who finishes a task before claiming the next.
     fn alone(&self, filled: &Filled, bench: &mut Bench) -> anyhow::Result<()> {
         let (handle, tasks, agent) = (&filled.handle, filled.tasks, agent(ALONE));
-        // What filled the board is not to count.
+        // What was written to fill the board must not count.
         take_log_in(&filled.board)?;
         let samples = alone(tasks, bench);
         self.runtime.block_on(pair(handle, &agent))?;
@@ -138,7 +139,7 @@ impl Commits {
             take_log_in(&filled.board)?;
         }
         count(before);
-        // Where the system does not tell, there is no figure.
+        // Some systems do not report what was written.
         if bytes > 0 {
             let operations = (2 * (samples + lasting(tasks))) as f64;
             bench.figures.value(WRITTEN.tasks(tasks), Unit::Bytes, bytes as f64 / operations);
@@ -146,9 +147,9 @@ impl Commits {
         Ok(())
     }
 
-    /// Not between the claims, which would then write their share of it into the next file.
+    /// Measures saved checkpoints. They are not between the claims, which would then pay for part of their log.
     fn saves(&self, handle: &Handle, tasks: usize, bench: &mut Bench) -> anyhow::Result<()> {
-        // As large as what is saved.
+        // The row is as large as what is saved.
         let body = checkpoint().to_string();
         for _ in 0..bench.size.samples {
             let commit = self.rows.commit_of(&body)?;
@@ -161,7 +162,7 @@ impl Commits {
     }
 
     fn together(&self, handle: &Handle, tasks: usize, callers: usize, bench: &mut Bench) -> anyhow::Result<()> {
-        // As many for all crowds, and each of the tasks once.
+        // The same number of claims for each group of callers, and no task is used twice.
         let left = tasks.saturating_sub(1 + alone(tasks, bench) + lasting(tasks));
         let each = (left / CALLERS.iter().sum::<usize>()).min(MOST_EACH);
         let (claims, elapsed) = self.runtime.block_on(callers_at_once(handle, callers, each))?;
@@ -171,7 +172,7 @@ impl Commits {
         Ok(())
     }
 
-    /// A board whose master plan is longer than all its tasks.
+    /// Measures claims on a board whose master plan is longer than all its tasks.
     fn planned(&self, bench: &mut Bench) -> anyhow::Result<()> {
         let filled = Filled::new(SMALL_BOARD, bench)?;
         let line = "- build the next part, and test it\n";
@@ -181,14 +182,14 @@ impl Commits {
         self.runtime.block_on(pair(&filled.handle, &agent))?;
         for _ in 0..alone(SMALL_BOARD, bench) {
             let (claim, _) = self.runtime.block_on(pair(&filled.handle, &agent))?;
-            // As between the claims that these are compared with.
+            // A SQLite commit in between, as for the claims that these are compared with.
             self.rows.commit()?;
             bench.figures.times(PLANNED.tasks(SMALL_BOARD).clients(1), [claim]);
         }
         Ok(())
     }
 
-    /// Nothing is ready for the one who asks, so nothing is recorded.
+    /// Measures claims for which no task is ready, so nothing is recorded.
     fn empty_handed(&mut self, bench: &mut Bench) -> anyhow::Result<()> {
         let filled = match self.nothing_suited.take() {
             Some(filled) => filled,
@@ -231,12 +232,12 @@ impl Measure for Commits {
     }
 }
 
-/// Tasks for the one caller; a board of a hundred must have some left for the others.
+/// Number of tasks for the single caller; a board of a hundred tasks must have some left for the others.
 fn alone(tasks: usize, bench: &Bench) -> usize {
     bench.size.samples.min(tasks / 5)
 }
 
-/// A small board has not the tasks for it.
+/// Number of tasks done to measure what is written; a small board has too few.
 fn lasting(tasks: usize) -> usize {
     if tasks < 10 * LASTING { 0 } else { LASTING }
 }
@@ -251,7 +252,7 @@ pub async fn call(handle: &Handle, operation: &str, arguments: Value) -> anyhow:
     }
 }
 
-/// As a worker saves one: where a dozen tasks stand.
+/// A checkpoint as a worker saves it, with the status of a dozen agents.
 fn checkpoint() -> Value {
     let persona =
         |number: usize| (agent(number), json!({"status": "running", "current_attempt": 1, "tokens_used": 1_234}));
@@ -261,7 +262,7 @@ fn checkpoint() -> Value {
         {"phase": "build", "step": 7, "status": "running", "persona_states": personas, "completed_tasks": tasks}})
 }
 
-/// A claim and a completion.
+/// A claim and a completion, with the time of each.
 async fn pair(handle: &Handle, agent: &str) -> anyhow::Result<(Duration, Duration)> {
     let (claimed, claim) = call(handle, "claim_task", json!({"agent_id": agent})).await?;
     let task = claimed["task"]["id"].as_str().with_context(|| format!("nothing was claimed: {claimed}"))?;
@@ -269,7 +270,7 @@ async fn pair(handle: &Handle, agent: &str) -> anyhow::Result<(Duration, Duratio
     Ok((claim, call(handle, "complete_task", completion).await?.1))
 }
 
-/// What the claims took, and all of it together.
+/// The time of each claim, and of everything together.
 async fn callers_at_once(handle: &Handle, callers: usize, each: usize) -> anyhow::Result<(Vec<Duration>, Duration)> {
     let start = Arc::new(Barrier::new(callers + 1));
     let mut running = JoinSet::new();
@@ -287,7 +288,7 @@ async fn callers_at_once(handle: &Handle, callers: usize, each: usize) -> anyhow
         });
     }
     start.wait().await;
-    // They may be at work before this goes on.
+    // Callers may begin before this task goes on, so the earliest start counts.
     let mut first = Instant::now();
     let mut claims = Vec::new();
     while let Some(own) = running.join_next().await {
@@ -298,7 +299,7 @@ async fn callers_at_once(handle: &Handle, callers: usize, each: usize) -> anyhow
     Ok((claims, first.elapsed()))
 }
 
-/// A caller without a door.
+/// A client that calls the participant in this process directly.
 pub struct Inside {
     handle: Handle,
     runtime: Runtime,

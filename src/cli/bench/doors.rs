@@ -1,4 +1,4 @@
-//! End to end: the real program, through each of its doors, with more and more clients.
+//! End to end: the real program through each of its transports, with more and more clients.
 
 use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -42,7 +42,7 @@ impl Door {
     }
 }
 
-/// The door that other queues are compared with.
+/// The transport that other queues are compared with.
 pub const JSON_RPC: &str = "JSON-RPC over HTTP";
 pub const STDIO_CLAIM: &str = "claim, MCP on stdio";
 
@@ -82,7 +82,7 @@ impl Measure for Doors {
     }
 }
 
-/// Several processes on one directory, beside one process with as many callers.
+/// Several processes on one directory, compared with one process with as many callers.
 pub struct Processes;
 
 pub const PROCESSES: &str = "processes";
@@ -118,24 +118,24 @@ impl Measure for Processes {
     }
 }
 
-/// A way to have operations done.
+/// A way to call operations.
 pub trait Client: Send {
-    /// `arguments` is JSON.
+    /// Calls an operation; `arguments` is JSON.
     fn call(&mut self, operation: &str, arguments: &str) -> anyhow::Result<Reply>;
 }
 
-/// What a client must know of a reply.
+/// The part of a reply that a client needs.
 #[derive(Debug, Default, Deserialize)]
 pub struct Reply {
     #[serde(default)]
     pub success: bool,
     pub task: Option<Claimed>,
-    /// That the state file was not written, say.
+    /// For example, that the state file was not written.
     pub warning: Option<String>,
 }
 
 impl Reply {
-    /// What is done in part is not the work that is measured.
+    /// Refuses a reply with a warning: work done in part is not what is measured.
     pub fn whole(self, operation: &str) -> anyhow::Result<Self> {
         match self.warning {
             Some(warning) => bail!("{operation}: {warning}"),
@@ -149,7 +149,7 @@ pub struct Claimed {
     pub id: String,
 }
 
-/// A worker at a board.
+/// A worker that calls through a client.
 pub struct Through<C> {
     agent: String,
     client: C,
@@ -179,7 +179,7 @@ impl<C: Client> Worker for Through<C> {
     }
 }
 
-/// The answer to a call of a tool.
+/// The response to a `tools/call`.
 #[derive(Deserialize)]
 struct ToolAnswer {
     result: Option<ToolResult>,
@@ -196,7 +196,7 @@ struct ToolResult {
     content: Vec<Block>,
 }
 
-/// For people, and where it says what was wrong.
+/// Text for people, which says what was wrong.
 #[derive(Deserialize)]
 struct Block {
     #[serde(default)]
@@ -216,7 +216,7 @@ impl ToolAnswer {
     }
 }
 
-/// The answer to a call of a method.
+/// The response to a JSON-RPC method.
 #[derive(Deserialize)]
 pub struct MethodAnswer {
     result: Option<Reply>,
@@ -230,19 +230,19 @@ impl MethodAnswer {
     }
 }
 
-/// A request for a method.
+/// A request for a JSON-RPC method.
 pub fn method(operation: &str, arguments: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{operation}","params":{arguments}}}"#)
 }
 
-/// A request for a tool, in the era without a handshake.
+/// A request for a tool, in the protocol version without a handshake.
 fn tool(operation: &str, arguments: &str) -> String {
     let meta =
         r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
     method("tools/call", &format!(r#"{{"name":"{operation}","arguments":{arguments},"_meta":{meta}}}"#))
 }
 
-/// This program, which ends with this value.
+/// A process of this program, which ends when this value is dropped.
 struct Process {
     child: Child,
     last_words: LastWords,
@@ -261,7 +261,7 @@ impl Process {
         drop(self.child.wait());
     }
 
-    /// What went wrong with it, and what it says of that itself.
+    /// What went wrong with the process, and its own last words on that.
     fn ended(&mut self, error: &anyhow::Error) -> anyhow::Error {
         self.end();
         match self.last_words.lines() {
@@ -336,7 +336,7 @@ impl Server {
         Ok(Self { process, address, token })
     }
 
-    /// What went wrong with a client, and what the server says of that.
+    /// What went wrong with a client, and the server's last words on that.
     pub fn ended(&mut self, error: &anyhow::Error) -> anyhow::Error {
         self.process.ended(error)
     }
@@ -361,7 +361,7 @@ impl Server {
     }
 }
 
-/// Where a server listens, and its token.
+/// Address and token that the server announces.
 fn announced(server: &mut Child) -> anyhow::Result<(String, String)> {
     let mut line = String::new();
     let output = server.stdout.take().context("no standard output")?;
@@ -449,7 +449,7 @@ mod tests {
         for error in errors {
             let error = error.expect("it has ended");
             assert!(error.to_string().ends_with("\nthe disk is full"), "{error:#}");
-            // That would be taken for the end of whoever reads what is printed.
+            // It must not look like the end of a reader of our own output.
             assert!(!crate::cli::is_broken_pipe(&error), "{error:#}");
         }
     }

@@ -1,5 +1,5 @@
-//! Many clients at once, each in a thread of its own, that claim and complete as fast as they are answered. The same for
-//! every door and every other queue.
+//! Many clients at once, each on a thread of its own, that claim and complete tasks as fast as they are answered. It is
+//! the same for every transport and every other queue.
 
 use std::io::{self, BufReader};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -16,10 +16,10 @@ use serde::Serialize;
 use super::Bench;
 use super::figure::{Key, Unit, micros};
 
-/// Who has not answered until then will not answer any more.
+/// Longest wait for an answer; whoever has not answered by then will not.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A connection on which nothing is waited for without end.
+/// A connection on which no read or write waits for ever.
 pub fn connect(address: impl ToSocketAddrs) -> io::Result<BufReader<TcpStream>> {
     let stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
@@ -28,7 +28,7 @@ pub fn connect(address: impl ToSocketAddrs) -> io::Result<BufReader<TcpStream>> 
     Ok(BufReader::new(stream))
 }
 
-/// The same for a pipe: until there is something to read, or its end.
+/// Waits until a pipe has something to read or is closed.
 pub fn await_answer(pipe: impl AsFd, patience: Duration) -> anyhow::Result<()> {
     let patience = Timespec::try_from(patience)?;
     let mut awaited = [PollFd::new(&pipe, PollFlags::IN)];
@@ -36,7 +36,7 @@ pub fn await_answer(pipe: impl AsFd, patience: Duration) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Why a call failed. Of a socket on which too long was waited the system says that it is to be tried again.
+/// An error in words. After a timeout on a socket, the system only says to try again.
 pub fn in_words(error: &anyhow::Error) -> String {
     let kind = error.downcast_ref().map(io::Error::kind);
     match kind {
@@ -51,25 +51,25 @@ fn no_answer() -> String {
 
 /// One client of a queue.
 pub trait Worker: Send {
-    /// Takes a task; false when there is none.
+    /// Claims a task; false if there is none.
     fn claim(&mut self) -> anyhow::Result<bool>;
 
-    /// Finishes the task that was taken last.
+    /// Completes the task that was claimed last.
     fn complete(&mut self) -> anyhow::Result<()>;
 }
 
 pub struct Run {
-    /// How many tasks each worker has finished.
+    /// Number of tasks that each worker has completed.
     pub done: Vec<usize>,
     claims: Vec<Duration>,
     completions: Vec<Duration>,
     elapsed: Duration,
-    /// How many calls were refused, and how the first.
+    /// Number of refused calls, and the first refusal.
     refused: usize,
     refusal: Option<anyhow::Error>,
 }
 
-/// An answer that says no: the next call may succeed.
+/// A refusal: the next call may succeed.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Refused(pub String);
@@ -80,14 +80,14 @@ struct Own {
     completions: Vec<Duration>,
     refused: usize,
     refusal: Option<anyhow::Error>,
-    /// Anything else that goes wrong: the others' figures would be those of a queue that is slow.
+    /// Any other error, which fails the whole run: the others' figures would be those of a slow queue.
     failure: Option<anyhow::Error>,
     end: Option<Instant>,
 }
 
-/// For `span`, or until there are no more tasks.
+/// Runs the workers for `span`, or until there are no more tasks.
 pub fn drive(mut workers: Vec<Box<dyn Worker>>, span: Duration) -> anyhow::Result<Run> {
-    // What is done but once, like making the connection, is not what is asked for.
+    // One-time work, such as connecting, is not measured.
     for worker in &mut workers {
         if worker.claim()? {
             worker.complete()?;
@@ -166,7 +166,7 @@ impl Run {
         self.claims.len() + self.completions.len()
     }
 
-    /// Operations a second, and what single ones took, as figures of `part` with the names for each.
+    /// Records operations per second and the times of single claims, as figures of `part` under `names`.
     pub fn record(&self, bench: &mut Bench, names: &Names, tasks: usize) {
         let key = |name| Key::new(names.part, name).tasks(tasks).clients(self.done.len());
         let rate = self.operations() as f64 / self.elapsed.as_secs_f64().max(1e-9);
@@ -182,7 +182,7 @@ impl Run {
     }
 }
 
-/// The first of those that the figure of the same name counts.
+/// The first of the refusals that the figure of the same name counts.
 #[derive(Serialize)]
 pub struct Refusal {
     #[serde(flatten)]
@@ -190,7 +190,7 @@ pub struct Refusal {
     pub said: String,
 }
 
-/// How the figures of a queue are called.
+/// Names of the figures of a queue.
 pub struct Names {
     pub part: &'static str,
     pub rate: &'static str,
@@ -247,12 +247,12 @@ mod tests {
         let workers: Vec<Box<dyn Worker>> =
             (0..8).map(|_| Box::new(Countdown { left: Arc::clone(&left), open: 0 }) as Box<dyn Worker>).collect();
         let run = drive(workers, Duration::from_secs(60)).expect("all work");
-        // Each had one before.
+        // Each has done one before.
         assert_eq!(run.done.iter().sum::<usize>(), 992);
         assert_eq!(run.operations(), 2 * 992);
     }
 
-    /// Refuses every call, or every other.
+    /// A worker that refuses some or all calls.
     struct Moody {
         calls: usize,
         refuses: fn(usize) -> bool,
@@ -287,7 +287,7 @@ mod tests {
         assert!(run.is_err_and(|error| error.to_string() == "not now"));
     }
 
-    /// Is lost after some calls.
+    /// A worker whose connection is lost after some calls.
     struct Mortal(usize);
 
     impl Worker for Mortal {

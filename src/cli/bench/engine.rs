@@ -1,4 +1,4 @@
-//! The pure core alone: a claim decided and applied, without disk, lock, thread or JSON.
+//! The pure core alone: a claim is decided and applied without disk, lock, thread or JSON.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -24,11 +24,11 @@ const COMPLETE: Key = Key::new(PART, "complete");
 
 /// Tasks in one event.
 const AT_ONCE: usize = 5_000;
-/// One task of so many demands the rare capability.
+/// One in this many tasks demands the rare capability.
 const RARITY: usize = 100;
-/// What other tasks demand.
+/// Capabilities that the other tasks demand, in turn.
 const COMMON: [&[&str]; 4] = [&["docs"], &["linux"], &["rust"], &["linux", "rust"]];
-/// At most so many claims on one state in a round, so that it stays about as large as it is said to be.
+/// At most one claim per this many tasks in a round, so that the state stays about as large as stated.
 const SHARE: usize = 2;
 
 #[derive(Default)]
@@ -57,8 +57,8 @@ impl Measure for Engine {
     }
 }
 
-/// The state of a board on which nothing is done yet, and of two agents: one who can do most things, and one who can do
-/// but the rare one.
+/// The state of a board with nothing done yet and two agents: one has the common capabilities, the other only the rare
+/// one.
 pub fn state_of(tasks: usize) -> anyhow::Result<State> {
     let mut state = State::new();
     let envelope = envelope();
@@ -111,11 +111,11 @@ fn new_task(number: usize, chance: &mut Chance) -> NewTask {
     }
 }
 
-/// How long `count` claims and completions took. The state is afterwards as before.
+/// Times of `count` claims and completions. Afterwards the state is as before.
 fn claims(state: &mut State, agent: &str, count: usize) -> anyhow::Result<(Vec<Duration>, Vec<Duration>)> {
     let before = state.savepoint();
     let (mut claims, mut completions) = (Vec::new(), Vec::new());
-    // The first is slow for having waited.
+    // The first call after a pause is slow, so it is not counted.
     for turn in 0..=count {
         let (claimed, claim) = act(state, agent, "claim_task", json!({"agent_id": agent}))?;
         let Some(Event::Claimed { task, .. }) = claimed.first().map(|recorded| &recorded.event) else {
@@ -174,7 +174,7 @@ fn envelope() -> Envelope {
     }
 }
 
-/// The past of a state that was never written down.
+/// The history of a state that was never written down.
 struct Unwritten;
 
 impl History for Unwritten {

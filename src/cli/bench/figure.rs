@@ -1,11 +1,11 @@
-//! What was measured: samples of each round under the name of what they are samples of.
+//! Measured figures: the samples of each round under a name.
 
 use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// What a figure is about.
+/// The name of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Key {
     pub part: &'static str,
@@ -40,7 +40,7 @@ pub enum Unit {
     Bytes,
     #[serde(rename = "calls")]
     Calls,
-    /// Of something.
+    /// Ratio of two figures.
     #[serde(rename = "share")]
     Share,
 }
@@ -64,7 +64,7 @@ impl Figures {
         self.round += 1;
     }
 
-    /// Of one that broke off: it has not gone through all parts.
+    /// Drops the samples of an aborted round, which has not gone through all parts.
     pub fn forget_round(&mut self) {
         for figure in &mut self.list {
             figure.rounds.retain(|(round, _)| *round != self.round);
@@ -99,7 +99,7 @@ impl Figures {
         }
     }
 
-    /// Of all samples of all rounds.
+    /// The median of all samples of all rounds.
     pub fn median(&self, key: Key) -> Option<f64> {
         let figure = self.list.iter().find(|figure| figure.key == key)?;
         figure.quantile(50)
@@ -107,7 +107,7 @@ impl Figures {
 }
 
 impl Figure {
-    /// The sample below which `percent` of all lie.
+    /// The sample below which `percent` of all samples lie.
     pub fn quantile(&self, percent: usize) -> Option<f64> {
         quantile(self.rounds.iter().flat_map(|(_, samples)| samples).copied().collect(), percent)
     }
@@ -116,13 +116,13 @@ impl Figure {
         self.rounds.iter().map(|(_, samples)| samples.len()).sum()
     }
 
-    /// The lowest and the highest of the rounds' medians.
+    /// The lowest and the highest median of a round.
     pub fn spread(&self) -> Option<(f64, f64)> {
         let medians: Vec<_> = self.rounds.iter().filter_map(|(_, samples)| quantile(samples.clone(), 50)).collect();
         Some((quantile(medians.clone(), 0)?, quantile(medians, 100)?))
     }
 
-    /// For programs.
+    /// The figure as JSON.
     pub fn value(&self) -> Value {
         let mut value = serde_json::to_value(self.key).unwrap_or_default();
         let rounded = |number: Option<f64>| number.map(|number| (number * 1_000.0).round() / 1_000.0);
@@ -141,7 +141,8 @@ pub fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
 
-/// None of nothing. Of an even number the median lies between the two in the middle.
+/// The quantile of the samples; none if there are none. With an even number of them, the median is the mean of the
+/// middle two.
 pub fn quantile(mut samples: Vec<f64>, percent: usize) -> Option<f64> {
     samples.sort_by(f64::total_cmp);
     let last = samples.len().checked_sub(1)?;

@@ -1,13 +1,13 @@
-//! What was promised, as figures of one and the same run.
+//! Performance goals, each a comparison of figures from the same run.
 
 use serde::Serialize;
 
 use super::figure::Key;
 use super::{Bench, commit, doors, engine, peers, startup, waiting};
 
-/// What claims in the engine may take, in microseconds.
+/// Longest time for a claim in the engine, in microseconds.
 const DECIDED: f64 = 2.0;
-/// What the way over HTTP may add, in microseconds.
+/// Longest time that HTTP may add to a call, in microseconds.
 const OVER_HTTP: f64 = 1_000.0;
 
 #[derive(Debug, Serialize)]
@@ -15,9 +15,9 @@ pub struct Goal {
     pub what: String,
     pub found: f64,
     pub unit: &'static str,
-    /// The figure must not be beyond this.
+    /// Bound that the figure must keep.
     pub least: f64,
-    /// Better still.
+    /// A stricter bound to aim for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aim: Option<f64>,
     pub better: Better,
@@ -53,7 +53,7 @@ impl Goal {
     }
 }
 
-/// Those of which the figures were measured, without those beside other queues.
+/// The goals whose figures were measured, without those that compare other queues.
 pub fn goals(bench: &Bench) -> Vec<Goal> {
     let Bench { figures, size, .. } = bench;
     let median = |key| figures.median(key);
@@ -123,7 +123,7 @@ pub fn goals(bench: &Bench) -> Vec<Goal> {
     goals.into_iter().flatten().collect()
 }
 
-/// Clients, the queue that ours is compared with, the least share of what it does, and the aim.
+/// Number of clients, the other queue, the least ratio of our throughput to its, and the ratio to aim for.
 const COMPARED: [(usize, &str, f64, f64); 5] = [
     (64, peers::POSTGRES, 2.0, 3.0),
     (64, peers::BEANSTALKD, 1.0, 1.3),
@@ -132,7 +132,7 @@ const COMPARED: [(usize, &str, f64, f64); 5] = [
     (8, peers::POSTGRES, 1.0, 1.2),
 ];
 
-/// The goals beside other queues, and what is to be compared but cannot.
+/// The goals that compare other queues, and the comparisons that could not be made.
 pub fn against_peers(bench: &Bench) -> (Vec<Goal>, Vec<String>) {
     let Bench { figures, size, found, .. } = bench;
     let (mut goals, mut missing) = (Vec::new(), Vec::new());
@@ -141,7 +141,7 @@ pub fn against_peers(bench: &Bench) -> (Vec<Goal>, Vec<String>) {
     }
     for (clients, name, least, aim) in COMPARED {
         let key = |part, name| Key::new(part, name).tasks(size.work).clients(clients);
-        // One that failed has other rounds than ours.
+        // A queue that failed has other rounds than ours.
         let is_whole = found.iter().any(|peer| peer.name == name && peer.missing.is_none());
         let theirs = figures.median(key(peers::PART, name)).filter(|_| is_whole);
         let found = figures.median(key(doors::PART, doors::JSON_RPC)).zip(theirs).map(|(ours, theirs)| ours / theirs);

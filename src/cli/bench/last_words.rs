@@ -1,13 +1,13 @@
-//! What a program says last: why it does not start, or has ended.
+//! The last output of a program: why it does not start, or has ended.
 
 use std::io::Read;
 use std::thread::{self, JoinHandle};
 
-/// In bytes.
+/// Bytes of output that are kept.
 const KEPT: usize = 8 << 10;
 const LINES: usize = 5;
 
-/// Reads along, so that the program never waits for its pipe.
+/// A thread that reads along, so that the program never blocks on its pipe.
 pub struct LastWords(Option<JoinHandle<Vec<u8>>>);
 
 impl LastWords {
@@ -15,7 +15,7 @@ impl LastWords {
         Self(Some(thread::spawn(|| tail(output))))
     }
 
-    /// The last lines, once all have ended that may write some.
+    /// The last lines, after every process that may write some has ended.
     pub fn lines(&mut self) -> String {
         let text = self.0.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);

@@ -1,4 +1,4 @@
-//! Where it was measured. What the system does not tell is left out.
+//! The machine that was measured. What the system does not report is left out.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// With the file system of `place`.
+    /// This machine, with the file system of `place`.
     pub fn at(place: &Path) -> Self {
         let system = uname();
         let kernel = [system.sysname(), system.release(), system.machine()].map(|part| part.to_string_lossy());
@@ -32,20 +32,20 @@ impl Machine {
     }
 }
 
-/// Of the last one, five and fifteen minutes.
+/// Load averages of the last one, five and fifteen minutes.
 pub fn load() -> Option<[f64; 3]> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     let mut averages = text.split(' ').map(|average| average.parse().ok());
     Some([averages.next()??, averages.next()??, averages.next()??])
 }
 
-/// What `process` has to itself and its share of the rest, in bytes.
+/// Memory of `process`, in bytes: its own, and its share of the rest.
 pub fn memory(process: u32) -> Option<u64> {
     kilobytes(&format!("/proc/{process}/smaps_rollup"), "Pss").map(|size| size * 1024)
 }
 
-/// What this process has handed to the system to write, in bytes. How much of it the system counts as on its way to a
-/// disk (`write_bytes`) says nothing: where its cache has large folios, a byte is as much as the folio.
+/// Bytes that this process has passed to write calls. What the system counts as sent to a disk (`write_bytes`) is
+/// useless: if its cache has large folios, a single byte counts as a whole folio.
 pub fn written() -> Option<u64> {
     value(&fs::read_to_string("/proc/self/io").ok()?, "wchar")?.parse().ok()
 }
@@ -58,7 +58,7 @@ fn field(path: &str, name: &str) -> Option<String> {
     value(&fs::read_to_string(path).ok()?, name).map(str::to_owned)
 }
 
-/// What stands behind `name` and a colon.
+/// The value after `name` and a colon.
 fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (found, value) = line.split_once(':')?;

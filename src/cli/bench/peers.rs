@@ -1,7 +1,7 @@
-//! Other durable queues that are installed here, at the same work: as many tasks that are claimed and completed, each step
-//! safe on the disk before it is answered. Of a claim beanstalkd and NATS write nothing, so that they do less than that.
+//! Other durable queues that are installed here, doing the same work: as many tasks are claimed and completed, and each
+//! step is safe on disk before it is answered. For a claim, beanstalkd and NATS write nothing, so they do less.
 //!
-//! Each is started in a directory of its own on a free port of this machine, spoken to by blocking clients like ours, in
+//! Each is started in a directory of its own on a free port of this machine, called by blocking clients like ours in
 //! its own protocol, and stopped again.
 
 mod beanstalkd;
@@ -29,36 +29,36 @@ use super::{Bench, Measure};
 
 pub const PART: &str = "peers";
 
-/// Until a server takes connections.
+/// Longest wait until a server accepts connections.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Between asking a server to stop and making it.
+/// Time between asking a server to stop and killing it.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A queue to compare with.
 trait Peer {
-    /// Makes away with all tasks and puts in `tasks` new ones.
+    /// Removes all tasks and adds `tasks` new ones.
     fn fill(&mut self, tasks: usize) -> anyhow::Result<()>;
 
     fn connect(&self, number: usize) -> anyhow::Result<Box<dyn Worker>>;
 }
 
-/// How to have one, and what it is called.
+/// A kind of queue: its names, and how to start it.
 struct Kind {
     names: Names,
     package: &'static str,
     start: fn(&mut Place) -> anyhow::Result<Started>,
 }
 
-/// A peer, or why there is none.
+/// A running queue and its version, or why there is none.
 enum Started {
     Here(Box<dyn Peer>, String),
     Missing(Missing),
 }
 
 enum Missing {
-    /// It is not installed.
+    /// The program is not installed.
     Program(&'static str),
-    /// And what to do about it.
+    /// Another reason, and what to do about it.
     Other(String),
 }
 
@@ -90,7 +90,7 @@ const KINDS: [Kind; 4] = [
     },
 ];
 
-/// What became of a queue that was to be compared with.
+/// What became of a queue that was to be compared.
 #[derive(Serialize)]
 pub struct Found {
     pub name: &'static str,
@@ -157,7 +157,7 @@ fn measured(names: &Names, peer: &mut dyn Peer, clients: usize, bench: &mut Benc
     Ok(())
 }
 
-/// Where the program is: in one of the directories of PATH, or in one of `beside`.
+/// Path of a program: in a directory of PATH, in the usual ones for servers, or in one of `beside`.
 fn program(name: &str, beside: &[PathBuf]) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from);
@@ -165,33 +165,33 @@ fn program(name: &str, beside: &[PathBuf]) -> Option<PathBuf> {
     directories.map(|directory| directory.join(name)).find(|path| path.is_file())
 }
 
-/// The first line that a program says of its version.
+/// First line of the version that a program reports.
 fn version(program: &Path, option: &str) -> String {
     let output = Command::new(program).arg(option).stdin(Stdio::null()).output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     text.lines().next().unwrap_or("unknown").chars().take(100).collect()
 }
 
-/// A port that nobody listened on a moment ago.
+/// A port on which nobody listened a moment ago.
 fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }
 
-/// A server of our own, which ends with this value.
+/// A server of our own, which ends when this value is dropped.
 struct Running {
     process: Child,
     port: u16,
 }
 
 impl Running {
-    /// Ready when it takes connections.
+    /// Starts the server, and waits until it accepts connections.
     fn start(program: &Path, mut command: Command, port: u16) -> anyhow::Result<Self> {
         let program = program.display();
-        // Some complain on the one, some on the other.
+        // Some programs complain on standard output, some on standard error.
         let (output, input) = io::pipe()?;
         command.stdout(input.try_clone()?).stderr(input);
         let process = command.spawn().with_context(|| program.to_string())?;
-        // Else this process would have the end that is written to open, too.
+        // Otherwise this process, too, would hold the pipe's writing end open.
         drop(command);
         let mut running = Self { process, port };
         let mut last_words = LastWords::of(output);
@@ -211,7 +211,7 @@ impl Running {
         Ok(running)
     }
 
-    /// Not when it has ended: then it is somebody else who listens there.
+    /// Whether it accepts connections. If it has ended, somebody else listens there.
     fn listens(&mut self) -> io::Result<bool> {
         Ok(TcpStream::connect(("127.0.0.1", self.port)).is_ok() && self.process.try_wait()?.is_none())
     }
@@ -224,7 +224,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         unleash(&mut self.process.stdin);
-        // Politely at first: PostgreSQL has processes of its own to end.
+        // First ask it to end: PostgreSQL has processes of its own to end.
         let _ = kill_process(Pid::from_child(&self.process), Signal::INT);
         let asked = Instant::now();
         while asked.elapsed() < GRACE {
@@ -238,7 +238,7 @@ impl Drop for Running {
     }
 }
 
-/// A new directory.
+/// Creates a new directory.
 fn directory(place: &mut Place, name: &str) -> anyhow::Result<PathBuf> {
     let path = place.fresh(name);
     fs::create_dir(&path)?;
@@ -283,7 +283,7 @@ mod tests {
         assert!(!Running { process, port }.listens().expect("it is known"));
     }
 
-    /// Does some tasks before it is lost.
+    /// A queue that is lost after some tasks.
     struct Mortal;
 
     struct Client(usize);

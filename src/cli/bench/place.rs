@@ -1,4 +1,4 @@
-//! Where boards are made to be measured: a directory that is gone afterwards, on a disk.
+//! Where the boards are made that are measured: a directory on a disk, removed afterwards.
 
 use std::env;
 use std::io::Write;
@@ -24,7 +24,7 @@ const AT_ONCE: usize = 2_000;
 /// Agents that one call registers.
 const REGISTERED_AT_ONCE: usize = 500;
 
-/// Where temporary files survive a restart, on most systems.
+/// Directory whose temporary files survive a restart, on most systems.
 const LASTING: &str = "/var/tmp";
 
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub struct Place {
     boards: usize,
 }
 
-/// Where boards may be made although they are better made elsewhere.
+/// Places that are allowed although others are better.
 #[derive(Clone, Copy, Default)]
 pub struct Allowed {
     pub memory: bool,
@@ -41,7 +41,7 @@ pub struct Allowed {
 }
 
 impl Place {
-    /// In `parent`, or else in the first of the usual places that is on a disk.
+    /// A directory in `parent` or, without one, in the first of the usual places that is on a disk.
     pub fn new(parent: Option<&Path>, allowed: Allowed) -> anyhow::Result<Self> {
         let usual = || [env::temp_dir(), PathBuf::from(LASTING), env::current_dir().unwrap_or_default()];
         let is_disk = |path: &PathBuf| matches!(filesystem::kind(path).class, Class::Local | Class::Unknown);
@@ -63,18 +63,18 @@ impl Place {
         self.base.path()
     }
 
-    /// A path at which nothing is yet.
+    /// A path at which nothing exists yet.
     pub fn fresh(&mut self, what: &str) -> PathBuf {
         self.boards += 1;
         self.path().join(format!("{what}-{}", self.boards))
     }
 
-    /// A new board with that many tasks and agents, `worker-0` and so on.
+    /// A new board with that many tasks and agents, named `worker-0` and so on.
     pub fn board(&mut self, tasks: usize, agents: usize) -> anyhow::Result<Board> {
         self.board_of(tasks, agents, &json!({}))
     }
 
-    /// The same; every task has the fields of `more`, too.
+    /// A new board whose tasks also have the fields of `more`.
     pub fn board_of(&mut self, tasks: usize, agents: usize, more: &Value) -> anyhow::Result<Board> {
         let board = Board(self.fresh("board"));
         let handle = inside(&board);
@@ -95,7 +95,7 @@ impl Place {
     }
 }
 
-/// Why nothing is to be measured in `parent`, which lies on `found`.
+/// Why nothing should be measured in `parent`, whose file system is `found`.
 fn objection(found: &FileSystem, parent: &Path, allowed: Allowed) -> Option<String> {
     if found.class == Class::Memory && !allowed.memory {
         return Some(format!(
@@ -108,12 +108,12 @@ fn objection(found: &FileSystem, parent: &Path, allowed: Allowed) -> Option<Stri
     filesystem::objection(found, parent).filter(|_| !allowed.network)
 }
 
-/// The directory of a board, which goes with this value.
+/// The directory of a board, which is removed when this value is dropped.
 #[derive(Debug)]
 pub struct Board(PathBuf);
 
 impl Board {
-    /// Else some commit that is measured would take into the journal all that was written to fill the board.
+    /// Checkpoints the log. Otherwise some measured commit would have to write back all that filled the board.
     pub fn settle(&self) -> anyhow::Result<()> {
         let journal = SqliteJournal::open(self)?;
         Ok(journal.settle(journal.head()?)?)
@@ -130,16 +130,16 @@ impl Deref for Board {
 
 impl Drop for Board {
     fn drop(&mut self) {
-        // What cannot be removed now goes with the place.
+        // What cannot be removed now is removed with the whole place.
         drop(fs::remove_dir_all(&self.0));
     }
 }
 
-/// Tasks of those numbers; each has the fields of `more`, too.
+/// Creates tasks with these numbers, which also have the fields of `more`.
 pub async fn create_tasks(handle: &Handle, numbers: Range<usize>, more: &Value) -> anyhow::Result<()> {
     let create = |number| {
         let description = format!("do thing {number}, and do it well");
-        // Ids made up by chance would now and then be equal on a board of so many.
+        // Random ids would now and then collide on so large a board.
         let mut task = json!({"id": format!("bench-{number:06}"), "description": description});
         more.as_object().into_iter().flatten().for_each(|(name, value)| task[name] = value.clone());
         task
@@ -151,7 +151,7 @@ pub async fn create_tasks(handle: &Handle, numbers: Range<usize>, more: &Value) 
     Ok(())
 }
 
-/// The id of an agent of a board made here.
+/// The id of an agent on such a board.
 pub fn agent(number: usize) -> String {
     format!("worker-{number}")
 }
@@ -169,19 +169,20 @@ pub fn inside(board: &Path) -> Handle {
     })
 }
 
-/// This very program, on `board`. Its server does not end with its standard input, and is therefore `leashed`.
+/// A command that runs this very program on `board`. A server does not end with its standard input, so it is `leashed`.
 pub fn callboard(board: &Path, is_server: bool) -> anyhow::Result<Command> {
     let program = env::current_exe()?;
     let mut command = if is_server { leashed(&program) } else { Command::new(program) };
-    // No repository around it, of which a claim would read branch and commit.
+    // Outside of any repository, of which a claim would read branch and commit.
     command.current_dir(board.parent().unwrap_or(board)).env("COORDINATION_DIR", board);
-    // Where boards are made was decided before.
+    // Where boards may be made has been decided already.
     command.env("CALLBOARD_ALLOW_NETWORK_FILESYSTEM", "1");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     Ok(command)
 }
 
-/// Becomes the program after it, beside a process that ends that program when the standard input ends without a line.
+/// A script that becomes the program given to it, next to a process that ends the program if standard input ends
+/// without a line.
 const LEASH: &str = r#"
     exec 3<&0
     (
@@ -194,8 +195,8 @@ const LEASH: &str = r#"
     )
     exec "$@" 0</dev/null 3<&-"#;
 
-/// The program as a server of this process, which it does not outlive, however this process ends. The standard input is
-/// the leash: it stays as it is.
+/// A command that runs `program` as a server which does not outlive this process, however this process ends. Its
+/// standard input is the leash, and must stay open.
 pub fn leashed(program: &Path) -> Command {
     let mut command = Command::new("/bin/sh");
     command.args(["-c", LEASH, "sh"]).arg(program).stdin(Stdio::piped());
@@ -204,14 +205,14 @@ pub fn leashed(program: &Path) -> Command {
     command
 }
 
-/// Before it is ended, so that nobody ends what gets its number after it.
+/// Releases the leash, so that it kills nothing; to be called before the server ends, as its process id may be reused.
 pub fn unleash(leash: &mut Option<ChildStdin>) {
     if let Some(mut leash) = leash.take() {
         drop(leash.write_all(b"\n"));
     }
 }
 
-/// For longer than the leash waits for a server that does not end.
+/// A script that removes a directory. It tries for longer than the leash waits for a server that does not end.
 const CLEAR: &str = r#"
     trap '' INT TERM HUP
     look=0
@@ -219,8 +220,8 @@ const CLEAR: &str = r#"
     rm -rf -- "$1" || echo "callboard: $1 could not be removed; remove it yourself" >&2
     exit "$2""#;
 
-/// Clears away what is at `path`, where what is ending may still write, instead of this process and all that it does.
-/// Answers why it could not.
+/// Replaces this process with one that removes `path`, where ending processes may still write. Returns only if it
+/// failed, with the reason.
 pub fn become_nothing(path: &Path, exit: i32) -> std::io::Error {
     Command::new("/bin/sh").args(["-c", CLEAR, "sh"]).arg(path).arg(exit.to_string()).exec()
 }
@@ -251,7 +252,7 @@ mod tests {
         let objection = |network| objection(&found, Path::new("/far"), Allowed { memory: false, network });
         assert!(objection(false).is_some_and(|text| text.contains("--allow-network-filesystem")));
         assert_eq!(objection(true), None);
-        // Else each process would refuse what was allowed.
+        // Otherwise each process would refuse what was allowed.
         let command = callboard(Path::new("/far/board"), true).expect("this program");
         let allowed = |(name, value): (&OsStr, Option<&OsStr>)| {
             name == "CALLBOARD_ALLOW_NETWORK_FILESYSTEM" && value == Some(OsStr::new("1"))

@@ -1,4 +1,4 @@
-//! What a claim costs on larger and larger boards: bars for a terminal, and a drawing.
+//! The cost of a claim on larger and larger boards: bars for a terminal, and a drawing.
 
 use std::fmt::Write;
 
@@ -6,13 +6,13 @@ use super::figure::{Figures, Key, Unit};
 use super::report::grouped;
 use super::{calibration, commit};
 
-/// Medians, in microseconds, by the number of tasks.
+/// Medians, in microseconds, by number of tasks.
 pub struct Curve {
     name: &'static str,
     points: Vec<(usize, f64)>,
 }
 
-/// Of those that were measured.
+/// The curves of the figures that were measured.
 pub fn curves(figures: &Figures) -> Vec<Curve> {
     let drawn: [(Key, &str); 4] = [
         (commit::CLAIM, "durable claim"),
@@ -31,7 +31,7 @@ pub fn curves(figures: &Figures) -> Vec<Curve> {
     drawn.into_iter().map(of).filter(|curve| !curve.points.is_empty()).collect()
 }
 
-/// One line for each point. Ten times the cost is always as much longer.
+/// One line per point. Ten times the cost is always the same step longer.
 pub fn bars(curves: &[Curve]) -> String {
     const LONGEST: f64 = 40.0;
     let (low, high) = range(curves.iter().flat_map(|curve| &curve.points).map(|(_, cost)| *cost));
@@ -47,7 +47,7 @@ pub fn bars(curves: &[Curve]) -> String {
     text
 }
 
-/// Powers of ten around all of `values`.
+/// The powers of ten that enclose all of `values`.
 fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (low, high) = values
         .filter(|value| *value > 0.0)
@@ -65,10 +65,10 @@ const LEFT: f64 = 90.0;
 const RIGHT: f64 = 20.0;
 const TOP: f64 = 60.0;
 const BOTTOM: f64 = 60.0;
-/// Told apart also by those who see no colours: the lines differ in their dashes.
+/// Colours and dashes of the lines; the dashes are for those who cannot tell the colours apart.
 const STYLES: [(&str, &str); 4] = [("#0072b2", ""), ("#56b4e9", "2 3"), ("#009e73", "8 4"), ("#d55e00", "10 3 2 3")];
 
-/// A drawing without any script, both axes logarithmic.
+/// A drawing without scripts; both axes are logarithmic.
 pub fn svg(curves: &[Curve]) -> String {
     let points = || curves.iter().flat_map(|curve| &curve.points);
     let (fewest, most) = range(points().map(|(tasks, _)| *tasks as f64));
@@ -145,7 +145,7 @@ mod tests {
         for text in ["100,000", "10,000 µs", "durable claim"] {
             assert!(drawn.contains(&format!(">{text}<")), "{text}: {drawn}");
         }
-        // The cheapest is the lowest, so its place is the greatest from above.
+        // The cheapest point is the lowest, so its distance from the top is the greatest.
         let heights: Vec<f64> = drawn
             .lines()
             .filter_map(|line| line.strip_prefix("<circle")?.split("cy=\"").nth(1)?.split('"').next()?.parse().ok())

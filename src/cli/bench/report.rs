@@ -1,4 +1,4 @@
-//! What was found, for people and for programs.
+//! The report of a run, for people and for programs.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::machine::{self, Machine};
 use super::{Bench, plot};
 use crate::cli::print::{Column, Page, Tone};
 
-/// Of the JSON.
+/// Version of the JSON format.
 const FORMAT: u32 = 1;
 
 pub struct Report {
@@ -18,7 +18,7 @@ pub struct Report {
     load_before: Option<[f64; 3]>,
     load_after: Option<[f64; 3]>,
     pub goals: Vec<Goal>,
-    /// Goals beside other queues that were asked for, and not measured.
+    /// Goals against other queues that were asked for but not measured.
     pub not_measured: Vec<String>,
     are_peers_missing: bool,
     /// Why there are fewer rounds than were asked for.
@@ -40,7 +40,7 @@ impl Report {
         }
     }
 
-    /// Whether all goals are met, and there are some of what was asked for.
+    /// Whether there are goals for what was asked for, and all are met.
     pub fn passes(&self) -> bool {
         !self.goals.is_empty() && !self.are_peers_missing && self.goals.iter().all(Goal::is_met)
     }
@@ -120,7 +120,7 @@ fn row(figure: &Figure) -> [Column; 7] {
     let count = |number: Option<usize>| number.map(grouped).unwrap_or_default();
     let shown = |number: Option<f64>| number.map(|number| in_unit(number, figure.unit)).unwrap_or_default();
     let spread = figure.spread().map(|(low, high)| [low, high].map(|one| in_unit(one, figure.unit)).join(" … "));
-    // Of one value a round there is no last hundredth.
+    // One value per round has no 99th percentile.
     let p99 = figure.quantile(99).filter(|_| figure.unit == Unit::Micros);
     let unit = match figure.unit {
         Unit::Micros => "µs",
@@ -164,7 +164,7 @@ fn in_unit(number: f64, unit: Unit) -> String {
     }
 }
 
-/// Three figures, or all that stand before the point.
+/// The number with three significant digits, or with all digits before the point.
 fn short(number: f64) -> String {
     match number.abs() {
         size if size < 10.0 => format!("{number:.2}"),
@@ -174,7 +174,7 @@ fn short(number: f64) -> String {
     }
 }
 
-/// `1234567` as `1,234,567`.
+/// The number with separators: `1234567` as `1,234,567`.
 pub fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();

@@ -1,4 +1,4 @@
-//! How long a process takes from its start to its first reply, and what memory it needs for each task.
+//! The time from the start of a process to its first reply, and the memory that it needs per task.
 
 use std::time::Instant;
 

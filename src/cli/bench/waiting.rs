@@ -1,4 +1,5 @@
-//! What those who wait for a task, those who read the whole history, and the way over HTTP cost those who call.
+//! What calls cost beside agents that wait for a task or clients that read the whole history, and what HTTP adds to a
+//! call.
 
 use std::time::{Duration, Instant};
 
@@ -25,7 +26,7 @@ const BESIDE: Key = Key::new(WAITING, "get_agents beside listeners");
 const ADDED: &str = "added";
 const TASKS: usize = 1_000;
 
-/// What the way over HTTP may add to a call, per operation.
+/// Operations and figures for what HTTP may add to a call.
 pub const OVER_HTTP: [(&str, Key); 4] = [
     ("get_status", Key::new(ADDED, "by MCP over HTTP to get_status")),
     ("get_status", Key::new(ADDED, "by JSON-RPC over HTTP to get_status")),
@@ -58,7 +59,7 @@ impl Measure for Waiting {
 }
 
 async fn beside_waiting(handle: &Handle, waiting: usize, bench: &mut Bench) -> anyhow::Result<()> {
-    // While it is held, there may be more to do.
+    // While this task is held, more may become ready, so claims wait.
     call(handle, "claim_task", json!({"agent_id": agent(waiting)})).await?;
     let mut claims = JoinSet::new();
     for number in 0..waiting {
@@ -67,7 +68,7 @@ async fn beside_waiting(handle: &Handle, waiting: usize, bench: &mut Bench) -> a
             let claim = json!({"agent_id": agent(number), "wait_seconds": 50});
             (insist(&waiter, "claim_task", claim).await, Instant::now())
         });
-        // The queue of calls is shorter than the line of those who may wait.
+        // The queue of calls is shorter than the number of claims that may wait.
         if number % 64 == 0 {
             insist(handle, "get_status", json!({})).await?;
         }
@@ -89,7 +90,7 @@ async fn beside_waiting(handle: &Handle, waiting: usize, bench: &mut Bench) -> a
     Ok(())
 }
 
-/// Where the processors are busy with something else, more may call at once than are taken, and are to try again in a moment.
+/// Calls again while the participant is overloaded: on a busy machine, more calls may come at once than it accepts.
 async fn insist(handle: &Handle, operation: &str, arguments: Value) -> Result<Value, CallError> {
     const MOMENT: Duration = Duration::from_millis(1);
     const PATIENCE: Duration = Duration::from_secs(30);
@@ -105,7 +106,7 @@ async fn insist(handle: &Handle, operation: &str, arguments: Value) -> Result<Va
     }
 }
 
-/// Some resume from the beginning at the same time, and one calls meanwhile.
+/// Measures one caller while several clients read all events from the beginning.
 async fn beside_listeners(handle: &Handle, count: usize, events: usize, bench: &mut Bench) -> anyhow::Result<()> {
     const AT_ONCE: usize = 500;
     for first in (0..events).step_by(AT_ONCE) {
@@ -142,13 +143,13 @@ async fn beside_listeners(handle: &Handle, count: usize, events: usize, bench: &
     Ok(())
 }
 
-/// The same operation in process and over HTTP, in turns.
+/// The same operation in this process and over HTTP, in turns.
 pub struct OverHttp {
     runtime: Runtime,
-    /// One board each, so that neither has to read what the other wrote.
+    /// Each has a board of its own, so that neither reads what the other wrote.
     near: Handle,
     far: Server,
-    /// Where they are.
+    /// Directories of the two boards.
     _boards: [Board; 2],
 }
 
@@ -176,7 +177,8 @@ impl Measure for OverHttp {
                 for (door, (_, key)) in doors.iter_mut().zip(pair) {
                     let start = Instant::now();
                     door.call(operation, &text).map_err(|error| self.far.ended(&error))?;
-                    // Against its neighbour in time, because what a durable write takes changes with the machine's work.
+                    // Each is compared with its neighbour in time, because a durable write takes longer when the
+                    // machine is busy.
                     bench.figures.add(key.tasks(TASKS), Unit::Micros, [micros(start.elapsed()) - micros(inner)]);
                 }
             }

@@ -1,4 +1,4 @@
-//! JSON-RPC in a WebSocket (RFC 6455), as much of it as a client needs that waits for each answer.
+//! JSON-RPC over a WebSocket (RFC 6455), as far as a client needs it that waits for each answer.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -17,7 +17,7 @@ const MASKED: u8 = 0x80;
 pub struct WebSocket(BufReader<TcpStream>);
 
 impl WebSocket {
-    /// Over a new connection; `head` is the header lines that let it in.
+    /// Opens a WebSocket on a new connection; `head` holds the header lines that authorize it.
     pub fn open(mut stream: BufReader<TcpStream>, head: &str) -> anyhow::Result<Self> {
         let request = format!(
             "GET /rpc HTTP/1.1\r\n{head}Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
@@ -38,7 +38,7 @@ impl WebSocket {
     }
 
     fn send(&mut self, kind: u8, payload: &[u8]) -> anyhow::Result<()> {
-        // A mask of zeros is a mask, and this is no browser.
+        // A mask of zeros is valid; only browsers need a random one.
         const MASK: [u8; 4] = [0; 4];
         let mut frame = vec![LAST | kind];
         match u16::try_from(payload.len()).context("the message is too long")? {
@@ -53,7 +53,7 @@ impl WebSocket {
         Ok(self.0.get_mut().write_all(&frame)?)
     }
 
-    /// The next message.
+    /// Receives the next message.
     fn receive(&mut self) -> anyhow::Result<Vec<u8>> {
         let mut message = Vec::new();
         loop {

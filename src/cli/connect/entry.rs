@@ -1,24 +1,24 @@
 use std::fmt;
 
-/// The name of the server in every client.
+/// Name of the server in every client's configuration.
 pub const SERVER: &str = "callboard";
 
-/// What clients know servers behind a URL by. None of them takes these beside a command.
+/// Keys of a server behind a URL, in any client. None of them is valid beside a command.
 const REMOTE_KEYS: &[&str] = &["url", "httpUrl", "serverUrl", "headers", "http_headers", "bearer_token_env_var"];
 
-/// And these belong to a command, or to another way of naming a URL; `type` is for clients that are told it.
+/// Keys of a server that the client starts, or other keys for a URL. `type` is required by some clients.
 const LOCAL_KEYS: &[&str] =
     &["type", "command", "args", "env", "env_vars", "envFile", "cwd", "url", "httpUrl", "serverUrl"];
 
 /// The settings of one server, in the order in which a new entry lists them.
 pub struct Entry {
     settings: Vec<(&'static str, Setting, Rule)>,
-    /// Keys of the other door; one that has a setting stays.
+    /// Keys of the other kind of server, which are removed unless they have a setting here.
     unwanted: &'static [&'static str],
     pub secret: Option<Secret>,
 }
 
-/// Asked for by the client, once, and kept where the client keeps secrets.
+/// A secret that the client asks for once and keeps where it keeps secrets.
 #[derive(Clone, Copy)]
 pub struct Secret {
     pub id: &'static str,
@@ -27,7 +27,7 @@ pub struct Secret {
 
 enum Rule {
     Required,
-    /// Left as it is where it is set.
+    /// Written only where the user has not set it.
     Suggested,
 }
 
@@ -36,22 +36,22 @@ pub enum Setting {
     Text(String),
     List(Vec<String>),
     Number(u32),
-    /// Of a table in which other keys stay.
+    /// One key of a table in which other keys stay.
     Field(&'static str, String),
 }
 
-/// A configuration with the entry in it.
+/// A configuration that holds the entry.
 pub struct Edited {
     pub text: String,
     /// The entry was not there before.
     pub new: bool,
-    /// What differed.
+    /// What differed in the entry before.
     pub changes: Vec<String>,
 }
 
-/// An entry in a file that keeps its form.
+/// An entry in a file whose format is preserved.
 pub trait Table {
-    /// In one line, for people.
+    /// A value in one line, for people.
     fn shown(&self, key: &str) -> Option<String>;
     fn holds(&self, key: &str, setting: &Setting) -> bool;
     fn set(&mut self, key: &str, setting: &Setting);
@@ -59,12 +59,12 @@ pub trait Table {
 }
 
 impl Entry {
-    /// Of a server that the client starts.
+    /// An entry for a server that the client starts.
     pub fn local() -> Self {
         Self { settings: Vec::new(), unwanted: REMOTE_KEYS, secret: None }
     }
 
-    /// Of a server behind a URL.
+    /// An entry for a server behind a URL.
     pub fn remote() -> Self {
         Self { settings: Vec::new(), unwanted: LOCAL_KEYS, secret: None }
     }
@@ -89,7 +89,7 @@ impl Entry {
         required.map(|(key, setting, _)| (*key, setting))
     }
 
-    /// Everything else in the table stays: it is the user's. Says what differed.
+    /// Merges the settings into the table. Everything else in it is the user's and stays. Returns what differed.
     pub fn merge_into(&self, table: &mut impl Table) -> Vec<String> {
         let mut changes = Vec::new();
         for (key, setting, rule) in &self.settings {

@@ -8,21 +8,22 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use fs_err as fs;
 
-/// Bytes; far above any client's configuration.
+/// Most bytes in a file; far above any client's configuration.
 const LIMIT: u64 = 4 << 20;
-/// With another that connects.
+/// Longest wait for another process that connects.
 const PATIENCE: Duration = Duration::from_secs(5);
 const BETWEEN_TRIES: Duration = Duration::from_millis(5);
 
 /// A client's configuration file, which may not exist yet.
 pub struct ConfigFile {
-    /// As asked for.
+    /// Path as it was asked for.
     pub path: PathBuf,
-    /// Where it really is, behind symbolic links.
+    /// Path behind symbolic links.
     target: PathBuf,
     pub text: String,
     permissions: Option<Permissions>,
-    /// On its directory, until the file is replaced: of two that write, the second reads what the first wrote.
+    /// Lock on the file's directory, held until the file is replaced: of two writers, the second reads what the first
+    /// wrote.
     _lock: Option<fs::File>,
 }
 
@@ -48,8 +49,8 @@ impl ConfigFile {
         Ok(Self { path, text, target, permissions: found.map(|found| found.permissions()), _lock: lock })
     }
 
-    /// Whole or not at all: the client may be reading, and a crash must not leave it without configuration. `false`, and
-    /// nothing is written, if somebody else has changed it meanwhile.
+    /// Replaces the file, whole or not at all: the client may be reading, and a crash must not leave it without
+    /// configuration. Returns `false`, and writes nothing, if somebody else has changed it meanwhile.
     pub fn replace(&self, text: &str) -> anyhow::Result<bool> {
         let dir = self.target.parent().unwrap_or(Path::new("."));
         let place = || format!("cannot write {}", self.target.display());
@@ -72,8 +73,8 @@ impl ConfigFile {
     }
 }
 
-/// Whether others that connect wait for this one. Where a file system has no locks, or somebody else keeps this one for
-/// himself, it goes without: what has changed is seen before it is replaced.
+/// Whether the lock was taken, so that others that connect wait. Without it, because the file system has no locks or
+/// somebody keeps this one, the work goes on: a change is noticed before the file is replaced.
 fn locked(dir: &fs::File) -> bool {
     let began = Instant::now();
     loop {
@@ -85,7 +86,7 @@ fn locked(dir: &fs::File) -> bool {
     }
 }
 
-/// Nothing where there is no file.
+/// The text of the file; empty if there is none.
 fn read(path: &Path) -> anyhow::Result<String> {
     let mut bytes = Vec::new();
     match fs::File::open(path) {

@@ -1,4 +1,4 @@
-//! The hooks that run `callboard hook`, in the form that three clients share: groups of commands for each event.
+//! The hooks that run `callboard hook`, in the format that three clients share: groups of commands for each event.
 
 use std::path::Path;
 
@@ -12,11 +12,11 @@ use super::entry::Edited;
 use super::json::{self, Dialect};
 use super::line::{self, Choice, Line, quoted, shell_words, text};
 
-/// What `callboard hook` an event of the client runs, and for which of its tools.
+/// An event of the client, the subcommand of `callboard hook` that it runs, and for which tools.
 struct Hook {
     event: &'static str,
     run: &'static str,
-    /// For every source and tool without one.
+    /// Pattern for sources or tools; none stands for all.
     matcher: Option<&'static str>,
 }
 
@@ -24,19 +24,19 @@ const fn hook(event: &'static str, run: &'static str) -> Hook {
     Hook { event, run, matcher: None }
 }
 
-/// Claude Code's tools that change a file.
+/// Hook for Claude Code's tools that change a file.
 const EDITS: Hook = Hook { event: "PreToolUse", run: "guard", matcher: Some("Edit|Write|MultiEdit|NotebookEdit") };
-/// A hook answers within two seconds; the client waits longer only if it cannot be started.
+/// Timeout for a hook, which answers within two seconds; the client waits longer only if it cannot be started.
 const TIMEOUT_SECONDS: u32 = 5;
 
 pub struct Hooks<'a> {
     format: &'static Format,
-    /// As a word of a shell.
+    /// The program, quoted for a shell.
     program: String,
     line: Line<'a>,
 }
 
-/// How a client has its hooks.
+/// How a client's configuration holds hooks.
 struct Format {
     project_file: &'static str,
     hooks: &'static [Hook],
@@ -70,22 +70,22 @@ static GEMINI: Format = Format {
 
 impl<'a> Hooks<'a> {
     pub fn new(client: Client, exe: &Path, line: Line<'a>) -> anyhow::Result<Self> {
-        // A hook that names nobody finds the session's agent itself.
+        // A hook without --agent finds the session's agent itself.
         let agent = if line.agent == Choice::Named(AUTO) { Choice::Dropped } else { line.agent };
         let line = Line { agent, ..line };
         Ok(Self { format: format(client)?, program: quoted(&text(exe)?), line })
     }
 
-    /// The command of a hook, in place of `before`.
+    /// The command line of a hook, in place of `before`.
     fn command(&self, run: &str, before: &str) -> anyhow::Result<String> {
         let words = self.line.words(&["hook", run], &shell_words(before).unwrap_or_default())?;
         let words = words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
-        // Where there is no callboard, or one that knows no hooks, nobody is to be bothered, least of all with exit code
-        // 2, which blocks.
+        // If callboard is missing or too old for hooks, nobody should be bothered, least of all by exit code 2, which
+        // blocks.
         Ok(format!("{} {words} || true", self.program))
     }
 
-    /// Adds what is missing and updates what is ours; comments, order and layout of the rest stay.
+    /// Adds missing hooks and updates ours. Comments, order and layout of the rest stay.
     pub fn put_into(&self, text: &str) -> anyhow::Result<Edited> {
         let (text, (new, changes)) = json::change(text, self.format.dialect, |root| {
             let events = root.object_value_or_create("hooks").context("`hooks` is not an object")?;
@@ -156,7 +156,7 @@ fn format(client: Client) -> anyhow::Result<&'static Format> {
     }
 }
 
-/// The `command` of the hook that runs ours, `fresh` or an earlier one, and what it holds.
+/// The `command` property of the hook that runs ours, in its `fresh` or an earlier form, and its value.
 fn find(groups: &CstArray, run: &str, fresh: &str) -> Option<(CstObjectProp, String)> {
     let hooks = groups.elements().into_iter().filter_map(|group| group.as_object()?.array_value("hooks"));
     let mut hooks = hooks.flat_map(|hooks| hooks.elements()).filter_map(|hook| hook.as_object());
@@ -167,7 +167,8 @@ fn find(groups: &CstArray, run: &str, fresh: &str) -> Option<(CstObjectProp, Str
     })
 }
 
-/// Runs `callboard hook RUN`, from wherever and for whichever board, and nothing else: what does more is the user's.
+/// Whether the command runs `callboard hook RUN`, wherever it is and for whichever board, and nothing else; one that
+/// does more is the user's.
 fn is_ours(command: &str, run: &str, fresh: &str) -> bool {
     command == fresh || shell_words(command).is_some_and(|words| line::runs(&words, &["hook", run]))
 }

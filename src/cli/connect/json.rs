@@ -6,10 +6,10 @@ use serde_json::Value;
 use super::TOKEN;
 use super::entry::{Edited, Entry, SERVER, Secret, Setting, Table};
 
-/// Windows editors write it and the clients skip it; JSON has no place for it.
+/// Editors on Windows write it and clients skip it, although JSON does not allow it.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// What a client's own parser takes. A file that the client cannot read is refused here, too.
+/// What a client's own parser accepts. A file that the client cannot read is refused here, too.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Dialect {
     Plain,
@@ -17,7 +17,7 @@ pub enum Dialect {
     TrailingCommas,
 }
 
-/// Puts the entry at `servers.callboard`; comments, order and layout of the rest stay.
+/// Puts the entry at `servers.callboard`. Comments, order and layout of the rest stay.
 pub fn edit(text: &str, servers: &str, entry: &Entry, dialect: Dialect) -> anyhow::Result<Edited> {
     let (text, (new, changes)) = change(text, dialect, |root| {
         let servers_object =
@@ -41,7 +41,7 @@ pub fn edit(text: &str, servers: &str, entry: &Entry, dialect: Dialect) -> anyho
     Ok(Edited { text, new, changes })
 }
 
-/// The text after `edit` has changed its top level.
+/// The text after `edit` has changed its top-level object.
 pub fn change<T>(
     text: &str,
     dialect: Dialect,
@@ -58,12 +58,12 @@ pub fn change<T>(
     Ok((format!("{mark}{text}"), edited))
 }
 
-/// Reads as clients do: the last of equal keys counts.
+/// Parses the text as clients do: the last of equal keys counts.
 pub fn read(text: &str, dialect: Dialect) -> anyhow::Result<Value> {
     Ok(parse(split_mark(text).1, dialect)?.to_serde_value().unwrap_or_default())
 }
 
-/// The `args` of the entry, if there are any.
+/// The `args` of the entry; empty if there are none.
 pub fn arguments(text: &str, servers: &str, dialect: Dialect) -> Vec<String> {
     let value = read(text, dialect).unwrap_or_default();
     let words = value[servers][SERVER]["args"].as_array().into_iter().flatten();
@@ -74,7 +74,7 @@ pub fn split_mark(text: &str) -> (&str, &str) {
     text.split_at(text.len() - text.trim_start_matches(BYTE_ORDER_MARK).len())
 }
 
-/// As VS Code does it: `inputs` beside the servers.
+/// Adds the secret to `inputs`, beside the servers, as VS Code does.
 fn ask_for(top: &CstObject, secret: &Secret) -> anyhow::Result<Option<String>> {
     let inputs = top.array_value_or_create("inputs").context("`inputs` is not a list")?;
     if inputs.elements().iter().any(|input| asks_for(input, secret)) {
@@ -90,7 +90,7 @@ fn ask_for(top: &CstObject, secret: &Secret) -> anyhow::Result<Option<String>> {
     Ok(Some(format!("inputs: `{}` added", secret.id)))
 }
 
-/// What no server uses any more is not asked for.
+/// Removes the secret from `inputs` if no server uses it any more.
 fn ask_no_more(top: &CstObject, secret: &Secret) -> Option<String> {
     let inputs = top.array_value("inputs")?;
     let asking = inputs.elements().into_iter().find(|input| asks_for(input, secret))?;
@@ -122,7 +122,7 @@ fn parse(text: &str, dialect: Dialect) -> anyhow::Result<CstRootNode> {
         allow_extended_string_escapes: false,
     };
     let reason = "it is not valid for this client";
-    // The tree keeps comments whatever the options say.
+    // The syntax tree keeps comments whatever the options say.
     parse_to_ast(text, &CollectOptions::default(), &options).context(reason)?;
     CstRootNode::parse(text, &options).context(reason)
 }

@@ -7,27 +7,27 @@ use clap::ArgMatches;
 
 use super::super::command;
 
-/// What `connect` decides of a command line. Other options that stand in one are the user's, and stay.
+/// Options that `connect` decides in a command line. All others in it are the user's, and stay.
 #[derive(Clone, Copy)]
 pub struct Line<'a> {
     pub agent: Choice<'a>,
-    /// The board's directory, if it was named.
+    /// Directory of the board, if it was named.
     pub dir: Option<&'a Path>,
 }
 
-/// What becomes of `--agent` in a line.
+/// What becomes of `--agent` in a command line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Choice<'a> {
-    /// It stays as it is there.
+    /// It stays as it is.
     Kept,
     Named(&'a str),
-    /// It is not to be there.
+    /// It is removed.
     Dropped,
 }
 
 impl Line<'_> {
-    /// The words behind the program's name: the subcommand `path` and its options, those of `before` among them if that
-    /// is such a line, too.
+    /// The words after the program's name: the subcommand `path` and its options, including those of `before` if that
+    /// runs the same subcommand.
     pub fn words(&self, path: &[&str], before: &[String]) -> anyhow::Result<Vec<String>> {
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let decided = |option: &[String]| match option[0].split('=').next() {
@@ -54,12 +54,12 @@ pub fn text(path: &Path) -> anyhow::Result<String> {
     text.with_context(|| format!("the path {} is not UTF-8 and cannot be written to a configuration", path.display()))
 }
 
-/// Whether the words behind `callboard` run the subcommand `path`.
+/// Whether the words after `callboard` run the subcommand `path`.
 pub fn runs(words: &[String], path: &[&str]) -> bool {
     options(words, path).is_some()
 }
 
-/// Each with its value; none if the line is not one of callboard's that runs the subcommand `path`.
+/// The options, each with its value; none if the line does not run the subcommand `path` of callboard.
 fn options(words: &[String], path: &[&str]) -> Option<Vec<Vec<String>>> {
     let mut root = command();
     let line = ["callboard"].into_iter().chain(words.iter().map(String::as_str));
@@ -86,12 +86,12 @@ fn options(words: &[String], path: &[&str]) -> Option<Vec<Vec<String>>> {
     Some(options)
 }
 
-/// Of the subcommand and those below it.
+/// Names of the subcommand and of those below it.
 fn names(matches: &ArgMatches) -> Vec<&str> {
     std::iter::successors(matches.subcommand(), |(_, below)| below.subcommand()).map(|(name, _)| name).collect()
 }
 
-/// The words behind `callboard` of a shell's command that runs it and does nothing else; `|| true` may follow.
+/// The words after `callboard` in a shell command that runs it and does nothing else; `|| true` may follow.
 pub fn shell_words(command: &str) -> Option<Vec<String>> {
     let command = command.trim();
     let call = command.strip_suffix("true").and_then(|rest| rest.trim_end().strip_suffix("||")).unwrap_or(command);
@@ -103,7 +103,7 @@ pub fn shell_words(command: &str) -> Option<Vec<String>> {
     words.first().is_some_and(is_callboard).then(|| words.split_off(1))
 }
 
-/// As a shell splits plain words; none where it would do more than that.
+/// Splits plain words as a shell does; none if a shell would do more than that.
 fn split(command: &str) -> Option<Vec<String>> {
     let (mut words, mut word) = (Vec::new(), None::<String>);
     let mut rest = command.chars();
@@ -131,7 +131,7 @@ fn split(command: &str) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// As one word of a shell.
+/// The word quoted for a shell.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%:,=".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -47,7 +47,7 @@ impl Project {
         connect(&args, &target)
     }
 
-    /// Connects twice: the entry is added to `before`, giving `after`, and the second time nothing changes.
+    /// Connects twice: the first adds the entry to `before`, giving `after`, and the second changes nothing.
     fn adds(&self, client: Client, before: &str, after: &str) {
         self.write(client, before);
         let first = self.connect(client).expect("connected");
@@ -374,7 +374,7 @@ fn hooks(client: Client) -> ConnectArgs {
 }
 
 impl Project {
-    /// Adds hooks twice to `before`: the first time gives what is answered, the second changes nothing.
+    /// Adds hooks twice to `before`: the first gives the returned text, the second changes nothing.
     fn adds_hooks(&self, client: Client, file: &str, before: &str) -> String {
         let path = self.path("project").join(file);
         fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");

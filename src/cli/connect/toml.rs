@@ -4,7 +4,7 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table as TomlTable, Table
 use super::entry::{Edited, Entry, SERVER, Setting, Table};
 use super::json::split_mark;
 
-/// Puts the entry at `[servers.callboard]`; comments, order and layout of the rest stay.
+/// Puts the entry at `[servers.callboard]`. Comments, order and layout of the rest stay.
 pub fn edit(text: &str, servers: &str, entry: &Entry) -> anyhow::Result<Edited> {
     let (mark, text) = split_mark(text);
     let edited = edit_unmarked(text, servers, entry)?;
@@ -14,7 +14,7 @@ pub fn edit(text: &str, servers: &str, entry: &Entry) -> anyhow::Result<Edited> 
     Ok(Edited { text: format!("{mark}{text}"), ..edited })
 }
 
-/// The `args` of the entry, if there are any.
+/// The `args` of the entry; empty if there are none.
 pub fn arguments(text: &str, servers: &str) -> Vec<String> {
     let Ok(document) = split_mark(text).1.parse::<DocumentMut>() else { return Vec::new() };
     let server = document.get(servers).and_then(|servers| servers.get(SERVER));
@@ -22,7 +22,7 @@ pub fn arguments(text: &str, servers: &str) -> Vec<String> {
     words.filter_map(|word| word.as_str().map(str::to_owned)).collect()
 }
 
-/// Of the lines' ends the document keeps only that they are there.
+/// Edits a text without a byte order mark. The document does not preserve the kind of its line ends.
 fn edit_unmarked(text: &str, servers: &str, entry: &Entry) -> anyhow::Result<Edited> {
     let mut document: DocumentMut = text.parse().context("it is not valid TOML")?;
     let mut server_table = TomlTable::new();
@@ -43,7 +43,7 @@ fn edit_unmarked(text: &str, servers: &str, entry: &Entry) -> anyhow::Result<Edi
     Ok(Edited { text: document.to_string(), new, changes })
 }
 
-/// Comments at the end of a file belong to no table and would move below a new one.
+/// Comments at the end of a file belong to no table; a new table would be put above them.
 fn keep_last_comments_above(table: &mut TomlTable, document: &mut DocumentMut) {
     let comments = document.trailing().as_str().unwrap_or_default().trim_end();
     if !comments.is_empty() {
@@ -96,7 +96,7 @@ impl Table for &mut dyn TableLike {
                 table.into()
             }
         };
-        // A comment behind the old value belongs to its decor.
+        // A comment after the old value is part of its decor.
         if let Some(before) = self.get(key).and_then(Item::as_value) {
             *value.decor_mut() = before.decor().clone();
         }

@@ -1,4 +1,4 @@
-//! The state file, the living processes' files, and what crashes have left.
+//! The state file, the files of living processes, and what crashes have left.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::statefile::{self, FILE_NAME, Found, Head};
 const REPAIR: &str = "restore journal or state file from a backup; or `callboard doctor --repair`, which goes on from the \
                       newest sound snapshot, if there is one (--dry-run says how)";
 
-/// `shown` is the head of the file as it was while nobody wrote.
+/// Checks the state file; `shown` is its head, read while nobody wrote.
 pub fn state(dir: &Path, shown: io::Result<Option<Head>>, journal: &Examined) -> Check {
     let document = match statefile::load(dir) {
         Ok(None) => return missing(dir, journal),
@@ -99,12 +99,12 @@ pub fn participants(dir: &Path) -> Check {
     };
     match gone.len() {
         0 => Check::ok("living processes", found),
-        // An agent's leases end a while after its process; that is how it should be.
+        // Normal: an agent's leases end some time after its process.
         count => Check::ok("living processes", format!("{found}; {count} ended without goodbye, to be cleared")),
     }
 }
 
-/// Nobody writes now, so an unfinished file will stay unfinished.
+/// Checks for leftovers. Nobody writes now, so an unfinished file will stay unfinished.
 pub fn leftovers(dir: &Path) -> Check {
     let is_evidence =
         |name: &String| ["quarantined-", "rejected-", "orphaned-", "put-back-"].iter().any(|mark| name.contains(mark));
@@ -125,7 +125,7 @@ pub fn leftovers(dir: &Path) -> Check {
     }
 }
 
-/// Every snapshot, read and compared with its name and with the one before.
+/// Checks every snapshot against its name and against the one before it.
 pub fn snapshots(dir: &Path) -> Check {
     const NAME: &str = "snapshots";
     let report = match Snapshots::of(dir).and_then(|snapshots| snapshots.verify()) {
@@ -150,7 +150,7 @@ pub fn snapshots(dir: &Path) -> Check {
     )
 }
 
-/// Every context bundle, read and compared with its name and with the one before.
+/// Checks every context bundle against its name and against the one before it.
 pub fn bundles(dir: &Path, now: Timestamp) -> Check {
     const NAME: &str = "bundles";
     let report = match Bundles::at(&dir.join(bundle::DIRECTORY)).answer(&Asked::Verify { scope: None }, now) {
@@ -184,7 +184,7 @@ pub fn bundles(dir: &Path, now: Timestamp) -> Check {
     Check::warn(NAME, format!("{found}; {}{aside}", problems.join("; ")), fix)
 }
 
-/// What was mended, as long as the report is kept.
+/// Reports past recoveries, as long as their log exists.
 pub fn recoveries(dir: &Path) -> Check {
     match recovery::logged(dir).as_slice() {
         [] => Check::ok("recoveries", "none"),
@@ -194,7 +194,7 @@ pub fn recoveries(dir: &Path) -> Check {
     }
 }
 
-/// Sorted; none when the directory cannot be read.
+/// Names in the directory, sorted; none if it cannot be read.
 fn names(dir: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let mut names: Vec<_> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();

@@ -1,4 +1,4 @@
-//! The journal, from a copy: SQLite would make files beside the one it opens.
+//! The journal, examined in a copy: SQLite would create files beside the one that it opens.
 
 use std::env;
 use std::fs::Permissions;
@@ -24,7 +24,7 @@ use crate::state::{ApplyError, State};
 
 const NAME: &str = "journal";
 const READ_AT_ONCE: usize = 4_096;
-/// Tasks of one kind of trouble that are named.
+/// Most tasks that are named for one kind of problem.
 const NAMED: usize = 5;
 const KEEP: &str = "the next call goes on from the state file if that is sound, and keeps the journal as *.quarantined-N; \
                     `callboard doctor --repair --dry-run` says what would be done and lost";
@@ -39,22 +39,22 @@ pub struct Copy {
     bytes: u64,
 }
 
-/// What the journal says.
+/// What the examination of the journal showed.
 pub enum Examined {
     None,
     Unreadable,
     Sound { board_id: Option<String>, head: u64 },
 }
 
-/// The caller holds the lock. The log comes first: what a checkpoint meanwhile moves from it to the database is the same
-/// content, so that a log over a newer database is as good.
+/// Copies the journal. The caller holds the lock. The log is copied first: a checkpoint meanwhile only moves its
+/// content to the database, so a log with a newer database is just as good.
 pub fn copy(dir: &Path) -> io::Result<Option<Copy>> {
     let temporary = scratch::private("callboard-doctor-", &env::temp_dir())?;
     let mut bytes = 0;
     for (name, is_journal) in [(format!("{FILE_NAME}-wal"), false), (FILE_NAME.to_owned(), true)] {
         let to = temporary.path().join(&name);
         let copied = regular(&dir.join(&name)).and_then(|path| std::fs::copy(path, &to));
-        // What may not be written there is to be written here.
+        // The copy must be writable, even if the original is not.
         match copied.and_then(|size| std::fs::set_permissions(&to, Permissions::from_mode(0o600)).map(|()| size)) {
             Ok(size) => bytes += size,
             Err(error) if error.kind() == ErrorKind::NotFound && is_journal => return Ok(None),
@@ -72,7 +72,7 @@ fn regular(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// `file` is the event that the state file says it shows.
+/// Examines the copy; `file` is the event that the state file claims to show.
 pub fn examine(dir: &Path, copied: io::Result<Option<Copy>>, file: Option<u64>) -> (Vec<Check>, Examined) {
     let copy = match copied {
         Ok(Some(copy)) => copy,
@@ -97,7 +97,7 @@ pub fn examine(dir: &Path, copied: io::Result<Option<Copy>>, file: Option<u64>) 
     }
 }
 
-/// Whether the tables of runs are what the events say; nothing is to be told of a board without runs.
+/// Checks that the tables of runs match the events. None if the board has no runs.
 fn tables(copy: &Copy) -> Option<Check> {
     const NAME: &str = "runs";
     let rebuilt = SqliteJournal::open(copy.dir.path()).and_then(|journal| {
@@ -126,7 +126,7 @@ struct Found {
     head: u64,
     last: Option<Timestamp>,
     replayed: Result<State, ApplyError>,
-    /// The rest of the file.
+    /// Result of checking the rest of the file.
     checked: Result<(), JournalError>,
 }
 
@@ -161,7 +161,7 @@ fn flaw(error: &JournalError) -> Check {
     }
 }
 
-/// Whether the events make a state, and one that keeps the invariants.
+/// Checks that the events can be replayed to a state that keeps the invariants.
 fn replay(found: &Found) -> Check {
     const REPORT: &str = "this is a defect of callboard, please report it; the board goes on from the state file";
     match &found.replayed {
@@ -173,7 +173,7 @@ fn replay(found: &Found) -> Check {
     }
 }
 
-/// Whether the board will hold more of everything.
+/// Checks that no limit of the board is nearly reached.
 fn room(dir: &Path, state: &State) -> Check {
     const NAME: &str = "room";
     let now = SystemClock::default().wall();
@@ -190,7 +190,7 @@ fn room(dir: &Path, state: &State) -> Check {
     }
 }
 
-/// Whether the tasks can be done, as they wait for each other.
+/// Checks that no task waits for ever for others.
 fn graph(state: &State) -> Check {
     const NAME: &str = "graph";
     let health = state.health(true);

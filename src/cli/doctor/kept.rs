@@ -12,10 +12,10 @@ use crate::state::id::TaskId;
 use crate::state::limit;
 use crate::statefile::{self, Found};
 
-/// Of what is wrong, so much is named.
+/// Most problems that are named.
 const NAMED: usize = 5;
 
-/// Nothing of a board that has neither.
+/// The checks; none for a board without checkpoints and artifacts.
 pub fn checks(dir: &Path) -> Vec<Check> {
     let Ok(Some(Found::Sound(document))) = statefile::load(dir) else { return Vec::new() };
     checkpoints(&document).into_iter().chain(artifacts(dir, &document)).collect()

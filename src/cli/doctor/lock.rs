@@ -1,4 +1,4 @@
-//! The board's locks, shared and for a moment: while they are held nobody writes.
+//! The board's locks, held shared for a moment: meanwhile nobody writes.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
@@ -15,7 +15,7 @@ use crate::participant::directory::{LOCKS, signer};
 
 const NAME: &str = "lock";
 
-/// Nobody writes while this lives.
+/// The locks; nobody writes as long as this value lives.
 pub struct Locked(#[expect(dead_code, reason = "closing them releases the locks")] Vec<File>);
 
 pub fn acquire(dir: &Path) -> (Check, Option<Locked>) {

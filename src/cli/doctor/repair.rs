@@ -1,5 +1,5 @@
-//! `callboard doctor --repair`: makes of a damaged board what can be made of it, after a copy of its journal, state file and
-//! snapshots, and removes what processes that were ended while writing have left.
+//! `callboard doctor --repair`: repairs a damaged board as far as possible, after a copy of its journal, state file and
+//! snapshots, and removes unfinished files of killed processes.
 
 use std::env;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -38,7 +38,7 @@ pub fn run(session: &Session, dry_run: bool) -> Outcome {
 
 fn with_lock(session: &Session, dir: &Path, dry_run: bool) -> Outcome {
     let leftovers = scratch::leftovers(dir);
-    // SQLite would make files beside the journal that it opens.
+    // SQLite would create files beside the journal that it opens.
     let mut copy = scratch::private("callboard-doctor-", &env::temp_dir())?;
     copy_board(dir, copy.path()).context("the board cannot be copied to be examined")?;
     let mut plan = recovery::plan(copy.path())?;
@@ -89,7 +89,7 @@ fn with_lock(session: &Session, dir: &Path, dry_run: bool) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether the tables of runs are other than the events say.
+/// Whether the tables of runs differ from what the events say.
 fn tables_differ(copy: &Path) -> bool {
     let rebuilt = SqliteJournal::open(copy).and_then(|journal| {
         let before = journal.dump_runs()?;
@@ -99,11 +99,11 @@ fn tables_differ(copy: &Path) -> bool {
     rebuilt.unwrap_or(false)
 }
 
-/// Fault and remedy.
+/// A fault and its remedy.
 const TABLES: (&str, &str) =
     ("the tables of runs are not what the events say", "make the tables of runs anew from the events");
 
-/// What no living process need end for: nobody reads the tables but people, and nobody the leftovers.
+/// Repairs for which no living process need end: only people read the tables, and nobody the leftovers.
 fn mend(session: &Session, dir: &Path, leftovers: &[PathBuf], tables: Option<(&str, &str)>, dry_run: bool) -> Outcome {
     if leftovers.is_empty() && tables.is_none() {
         session.show(&json!({"repaired": false, "faults": []}), |page| page.line(format_args!("nothing to repair")))?;
@@ -143,7 +143,7 @@ fn repair(dir: &Path, backup: &Path, aside: Option<&Path>, finds_nothing: bool) 
     if finds_nothing {
         for path in remains(dir) {
             let name = path.file_name().unwrap_or_default();
-            // Of directories there is no copy.
+            // The backup holds no copy of directories, so they are moved there.
             let removed = if path.is_dir() { fs::rename(&path, backup.join(name)) } else { fs::remove_file(&path) };
             removed.with_context(|| format!("cannot remove {}", path.display()))?;
         }
@@ -157,7 +157,8 @@ fn repair(dir: &Path, backup: &Path, aside: Option<&Path>, finds_nothing: bool) 
     Ok(plan.carry_out(&author)?)
 }
 
-/// Under its name when it is whole, so that what a full disk has cut short is taken for no backup.
+/// Makes the backup. It gets its name only when it is complete, so that one cut short by a full disk is not taken for a
+/// backup.
 fn back_up(dir: &Path, backup: &Path) -> io::Result<()> {
     let work = Scratch::make_in(dir, "repair")?;
     let copy = work.path().join("backup");
@@ -167,7 +168,7 @@ fn back_up(dir: &Path, backup: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// What makes the board one that nothing new may take the place of.
+/// The board's own files and evidence; with any of them left, no new board may be made here.
 fn remains(dir: &Path) -> Vec<PathBuf> {
     let journal = ["", "-wal", "-shm"].map(|suffix| format!("{}{suffix}", sqlite::FILE_NAME));
     let own = journal.into_iter().chain([statefile::FILE_NAME.to_owned()]).filter(|name| dir.join(name).exists());
@@ -178,7 +179,7 @@ fn has_remains(dir: &Path) -> bool {
     !remains(dir).is_empty()
 }
 
-/// Regular files only, of the board and its snapshots; what was made for a moment or by an earlier repair is left out.
+/// Copies the regular files of the board and its snapshots, without temporary files and copies by earlier repairs.
 fn copy_board(from: &Path, to: &Path) -> io::Result<()> {
     copy_files(from, to)?;
     if fs::symlink_metadata(from.join(snapshot::DIRECTORY)).is_ok_and(|metadata| metadata.is_dir()) {

@@ -1,4 +1,4 @@
-//! Whether this user can write what a call would have to, and whether there is room for it.
+//! Whether this user can write every file that a call writes, and whether there is room for it.
 
 use std::fs;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use crate::participant::directory::LOCKS;
 use crate::statefile;
 
 const NAME: &str = "writing";
-/// What a call writes at most, about, unless it writes the whole state file anew.
+/// Most bytes, about, that a call writes, apart from rewriting the whole state file.
 const OF_A_CALL: u64 = 256 << 10;
 
 pub fn check(dir: &Path) -> Check {
@@ -40,7 +40,7 @@ pub fn check(dir: &Path) -> Check {
     }
 }
 
-/// Why the file cannot be written; of one that is not there nothing is said.
+/// Why the file cannot be written; none if it can, or does not exist.
 fn denied(path: &Path) -> Option<io::ErrorKind> {
     match accessat(CWD, path, Access::READ_OK | Access::WRITE_OK, AtFlags::EACCESS) {
         Ok(()) | Err(Errno::NOENT) => None,
@@ -48,11 +48,11 @@ fn denied(path: &Path) -> Option<io::ErrorKind> {
     }
 }
 
-/// Takes so much for a file without a name, which nobody sees and which is gone at once.
+/// Allocates that much for an unnamed file, which nobody sees and which disappears at once.
 fn fits(dir: &Path, bytes: u64) -> io::Result<()> {
     let mut file = tempfile::tempfile_in(dir)?;
     match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
-        // A file system without the call.
+        // The file system does not support the call.
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => file.write_all(&vec![0; bytes.min(OF_A_CALL) as usize]),
         taken => Ok(taken?),
     }

@@ -1,25 +1,26 @@
-//! Which processes belong to one session: the client starts its hooks and its MCP server, so both have the same host.
+//! Which processes belong to the same session: the client starts its hooks and its MCP server, so both have the same
+//! host.
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// What stands between a client and the programs that it starts, also as a hook of git.
+/// Programs that may stand between a client and what it starts, also as a hook of git.
 const LAUNCHERS: [&str; 16] = [
     "git", "sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox", "env", "nice", "nohup", "timeout", "setsid",
     "xargs", "make",
 ];
-/// A longer chain of launchers is none.
+/// Longest chain of launchers; a longer one is not followed.
 const LONGEST_CHAIN: usize = 16;
-/// They take in what lost its parent, so they are nobody's host; as is the first process, whatever it is.
+/// Programs that adopt orphaned processes, so they are nobody's host. The same is true of process 1, whatever it is.
 const FOSTERERS: [&str; 4] = ["systemd", "init", "launchd", "tini"];
 const FIRST_PROCESS: u32 = 1;
 
 #[derive(Clone, Debug, PartialEq)]
 struct Process {
     parent: u32,
-    /// A script goes by its own name and by that of its interpreter.
+    /// A script has its own name and that of its interpreter.
     names: Vec<String>,
 }
 
@@ -29,11 +30,11 @@ impl Process {
     }
 }
 
-/// The processes that can be seen from here.
+/// The processes that are visible from here.
 pub struct Processes(Source);
 
 enum Source {
-    /// Linux: read when asked for.
+    /// Linux: each process is read from /proc when needed.
     Proc,
     Listed(HashMap<u32, Process>),
 }
@@ -48,7 +49,7 @@ impl Processes {
         Self(Source::Listed(text.lines().filter_map(parse_listed).collect()))
     }
 
-    /// The nearest process above `pid` that is no launcher. None when it cannot be seen, or there is none.
+    /// The nearest process above `pid` that is no launcher. None if it is not visible, or there is none.
     pub fn host_of(&self, pid: u32) -> Option<u32> {
         let mut host = self.get(pid)?.parent;
         for _ in 0..LONGEST_CHAIN {
@@ -71,7 +72,7 @@ impl Processes {
         match &self.0 {
             Source::Proc => {
                 let mut process = parse_stat(&String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/stat")).ok()?))?;
-                // Which of another user's process cannot be read.
+                // The link of another user's process cannot be read.
                 process.names.extend(fs::read_link(format!("/proc/{pid}/exe")).ok().as_deref().and_then(program));
                 Some(process)
             }
@@ -80,13 +81,13 @@ impl Processes {
     }
 }
 
-/// The file name of what runs, also when that was replaced meanwhile.
+/// The file name of the running program, even if the file was replaced meanwhile.
 fn program(exe: &Path) -> Option<String> {
     let name = exe.file_name()?.to_string_lossy();
     Some(name.strip_suffix(" (deleted)").unwrap_or(&name).to_owned())
 }
 
-/// `17 (name) S 1 …`, see proc_pid_stat(5). The name may have spaces and parentheses.
+/// Parses `17 (name) S 1 …`, see proc_pid_stat(5). The name may contain spaces and parentheses.
 fn parse_stat(stat: &str) -> Option<Process> {
     let (before, after) = stat.rsplit_once(')')?;
     let (_, name) = before.split_once('(')?;
@@ -94,7 +95,7 @@ fn parse_stat(stat: &str) -> Option<Process> {
     Some(Process { parent, names: vec![name.to_owned()] })
 }
 
-/// `  17     1 /bin/name`; the name may have spaces, and a dash before it in a login shell.
+/// Parses `  17     1 /bin/name`. The name may contain spaces, and begins with a dash in a login shell.
 fn parse_listed(line: &str) -> Option<(u32, Process)> {
     let (pid, rest) = line.trim_start().split_once(' ')?;
     let (parent, path) = rest.trim_start().split_once(' ')?;

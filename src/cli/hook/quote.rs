@@ -1,5 +1,5 @@
-//! Text that agents wrote, on its way into a model's context. It is data: cut, on one line, in quotes, and without what
-//! a model's client or a reader would take for something else.
+//! Quoting of text that agents wrote, before it enters a model's context. It is data: shortened, on one line, in
+//! quotes, and without what a client or a reader would take for something else.
 
 use super::super::print::harmless;
 
@@ -13,7 +13,7 @@ pub fn quoted(text: &str, longest: usize) -> String {
     serde_json::Value::from(shown).to_string()
 }
 
-/// Clients put what a hook says between tags, which no task may close.
+/// Clients put what a hook says between tags, which a task's text must not close.
 fn without_markup(c: char) -> char {
     match c {
         '<' => '‹',
@@ -22,7 +22,7 @@ fn without_markup(c: char) -> char {
     }
 }
 
-/// Joiners that make emoji are seen; these only hide text from people.
+/// Characters that only hide text from people. Joiners that make emoji are visible, so they stay.
 fn is_unseen(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{e0100}'..='\u{e01ef}')
 }

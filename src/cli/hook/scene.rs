@@ -1,5 +1,5 @@
-//! What a hook finds: the board, from its state file, which needs no lock, and while somebody edits that from the journal;
-//! and the agents of the session that runs it.
+//! What a hook finds: the board, read without a lock from its state file or, if a person has edited that, from the
+//! journal; and the agents of the session that runs it.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -24,9 +24,10 @@ use crate::state::task::Task;
 use crate::statefile::{self, Found};
 use crate::worktree::Worktree;
 
-/// Set by whoever starts a client as a certain agent.
+/// Environment variable that names the agent, set by whoever starts a client as a certain agent.
 const AGENT_VARIABLE: &str = "CALLBOARD_AGENT";
-/// The directory the session was started in, whichever it works in now; Gemini CLI sets it, too.
+/// Environment variable with the directory in which the session was started, wherever it works now. Gemini CLI sets it,
+/// too.
 const PROJECT_VARIABLE: &str = "CLAUDE_PROJECT_DIR";
 
 /// An agent and a task that it holds.
@@ -34,25 +35,25 @@ pub type Held = (Arc<Agent>, Arc<Task>);
 
 pub struct Scene {
     pub dir: PathBuf,
-    /// How callboard is called for that board in the session's shell.
+    /// How to call callboard for that board in the session's shell.
     pub command: String,
     pub state: State,
-    /// Those that the session acts as.
+    /// Agents that the session acts as.
     pub agents: Vec<Arc<Agent>>,
-    /// The agent it was told to act as, which need not be on the board.
+    /// The agent that the session was told to act as, which need not be on the board.
     named: Option<AgentId>,
-    /// What agents hold who acted in this worktree through a process that has ended, when the session has none itself:
-    /// it may be theirs, resumed.
+    /// Tasks of agents that acted in this worktree through a process that has ended, if the session has no agents: it
+    /// may be a resumed session of theirs.
     pub left: Vec<Held>,
-    /// The session's directory and its worktree.
+    /// The session's directory, and the root of its worktree.
     cwd: PathBuf,
     root: Option<PathBuf>,
-    /// The same as the board keeps it.
+    /// The worktree as the board names it.
     worktree: Option<String>,
 }
 
 impl Scene {
-    /// None where there is no board.
+    /// Looks at the board; none if there is none.
     pub fn look(session: &Session, cwd: Option<&Path>) -> Result<Option<Self>, BoardError> {
         let cwd = cwd.filter(|cwd| cwd.is_dir()).unwrap_or(&session.cwd);
         let Some(location) = board_location(session, cwd) else { return Ok(None) };
@@ -80,7 +81,7 @@ impl Scene {
         self.named.as_ref().filter(|id| self.agents.is_empty() && !id.as_str().is_empty())
     }
 
-    /// Who asks others in the session's name.
+    /// The agent in whose name the session asks others.
     pub fn speaker(&self) -> Option<&AgentId> {
         self.agents.first().map(|agent| &agent.id).or_else(|| self.unregistered())
     }
@@ -89,8 +90,8 @@ impl Scene {
         agent.current_tasks.iter().filter_map(|id| self.state.task(id))
     }
 
-    /// What others than this session's agents hold of `file`, which need not exist, as it is named or as what it leads to. A session that
-    /// does not know its agents takes what is held from its own worktree for its own.
+    /// What others than this session's agents hold of `file`, under its name or under what a link leads to; it need not
+    /// exist. A session that does not know its agents counts everything held from its own worktree as its own.
     pub fn others_hold(&self, file: &Path) -> Vec<Hold> {
         let file = without_dots(&self.cwd.join(file));
         let linked = || fs::canonicalize(&file).ok().and_then(|target| self.in_project(&target));
@@ -119,7 +120,7 @@ impl Scene {
         holds
     }
 
-    /// `file` relative to the worktree, links in it left as they are.
+    /// `file` relative to the worktree, with links left as they are.
     fn as_named(&self, file: &Path) -> Option<String> {
         let root = match &self.root {
             Some(root) => root.clone(),
@@ -130,7 +131,7 @@ impl Scene {
         Some(file.strip_prefix(root).ok()?.to_str()?.to_owned()).filter(|path| !path.is_empty())
     }
 
-    /// `file` relative to the board's worktree that it lies in, or outside of git to the project.
+    /// `file` relative to the worktree of the board that contains it or, outside of git, to the project.
     fn in_project(&self, file: &Path) -> Option<String> {
         let known = file.ancestors().skip(1).find_map(|dir| Some((dir, fs::canonicalize(dir).ok()?)));
         let (dir, canonical) = known?;
@@ -155,22 +156,22 @@ fn board_location(session: &Session, cwd: &Path) -> Option<Location> {
     });
     location.may_create().ok()?;
     directory::inspect(&location.dir).ok()?;
-    // Without a journal a renewal would make the board.
+    // Without a journal, renewing a lease would create the board.
     location.dir.join(JOURNAL).exists().then_some(location)
 }
 
-/// None when nobody was named; a name that cannot be an agent's is nobody's.
+/// The agent that was named; none if none was. A name that cannot be an agent's belongs to nobody.
 fn named(session: &Session) -> Option<AgentId> {
     let given = session.agent.clone().filter(|name| name != AUTO);
     let name = given.or_else(|| env::var(AGENT_VARIABLE).ok()).filter(|name| !name.is_empty())?;
     Some(AgentId::checked(&name).unwrap_or_else(|_| AgentId::trusted("")))
 }
 
-/// For the agents of a session that named none.
+/// A search for the agents of a session that names none.
 struct Search<'a> {
     state: &'a State,
     dir: &'a Path,
-    /// The session's; outside of git it has none, like everybody on that board.
+    /// Worktree of the session. Outside of git it has none, like everybody else on that board.
     worktree: Option<&'a str>,
 }
 
@@ -185,7 +186,8 @@ impl Search<'_> {
         let siblings: Vec<_> = living.iter().filter(|one| processes.host_of(one.pid) == Some(host)).collect();
         let mut agents = self.through(&self.prefer_here(siblings));
         if agents.is_empty() {
-            // A process with another host is another session's; one that cannot be seen may be this one's.
+            // A process with another host belongs to another session; one whose host is not visible may belong to this
+            // one.
             let unseen = |one: &&Arc<Participant>| processes.host_of(one.pid).is_none();
             agents = self.only_one_here(&living.iter().filter(unseen).cloned().collect::<Vec<_>>());
         }
@@ -193,7 +195,7 @@ impl Search<'_> {
         (agents, left)
     }
 
-    /// One host may have sessions in several worktrees.
+    /// Prefers participants in this worktree: one host may have sessions in several.
     fn prefer_here<'p>(&self, participants: Vec<&'p Arc<Participant>>) -> Vec<&'p Arc<Participant>> {
         let here: Vec<_> = participants.iter().copied().filter(|one| self.is_here(one.worktree.as_deref())).collect();
         if here.is_empty() { participants } else { here }

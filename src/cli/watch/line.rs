@@ -7,30 +7,30 @@ use crate::state::event::{Event, NewTask, Recorded, TaskChange};
 use crate::state::id::TaskId;
 use crate::state::task::Place;
 
-/// Tasks that one line names.
+/// Most tasks that one line names.
 const NAMED: usize = 5;
 
 type Told = (&'static str, Tone, String);
 
 pub fn write(page: &mut Page, event: &Value) {
-    // A newer server may know kinds that this build does not.
+    // A newer server may send kinds that this build does not know.
     let (word, tone, rest) = match serde_json::from_value::<Recorded>(event.clone()) {
         Ok(recorded) if !is_cut(event) => told(&recorded.event),
         _ => told_in_brief(event),
     };
-    // Nobody acts when a lease ends.
+    // Nobody acts when a lease expires.
     let actor = event["actor"].as_str().unwrap_or("-");
     page.entry(&format!("{} {actor}", clock(&text(&event["at"]))), word, tone, rest);
 }
 
-/// Lists are not whole in it.
+/// Whether lists in the event are shortened.
 fn is_cut(event: &Value) -> bool {
     let counts = event["counts"].as_object();
     let told = |name: &String| event[name].as_array().map_or(0, Vec::len);
     counts.into_iter().flatten().any(|(name, count)| *count != told(name))
 }
 
-/// What a reply does not tell whole, as far as it does.
+/// An event that the reply does not contain completely, as far as it does.
 fn told_in_brief(event: &Value) -> Told {
     match event["kind"].as_str() {
         Some("imported") => ("imported", Tone::Good, format!("the board from {}", text(&event["source"]))),
@@ -45,7 +45,7 @@ fn told_in_brief(event: &Value) -> Told {
     }
 }
 
-/// `2026-03-01T12:00:00.000Z` to the second.
+/// A time to the second: `2026-03-01T12:00:00.000Z` as `2026-03-01 12:00:00Z`.
 fn clock(time: &str) -> String {
     format!("{}Z", time.replace('T', " ").chars().take(19).collect::<String>())
 }
@@ -174,7 +174,7 @@ fn about(task: &TaskId, what: Option<&str>) -> String {
     }
 }
 
-/// The fields that have new values.
+/// Names of the fields that were changed.
 fn changed(change: &TaskChange) -> String {
     let fields = serde_json::to_value(change).unwrap_or_default();
     let names: Vec<_> = fields.as_object().into_iter().flat_map(|fields| fields.keys().cloned()).collect();

@@ -1,19 +1,19 @@
-//! A circuit breaker: a command that fails every time is left alone for a while, whatever the task.
+//! A circuit breaker: after several failures in a row, whatever the task, the command is not run for a while.
 
 use serde::{Deserialize, Serialize};
 
 use crate::state::time::{SECOND, Timestamp};
 
-/// First pause; it doubles.
+/// First pause, in milliseconds; it doubles.
 const FIRST_PAUSE: i64 = 30 * SECOND;
 const LONGEST_PAUSE: i64 = 30 * 60 * SECOND;
-/// After so many pauses without one success the worker gives up.
+/// Pauses without one success in between, after which the worker gives up.
 const PAUSES: u32 = 3;
 
-/// Kept in the workflow's state, so that a restart does not close it.
+/// The state of the circuit breaker, kept in the workflow's state so that a restart does not close it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Breaker {
-    /// Hash of the command that it is about: another command begins anew.
+    /// Hash of the command; another command starts afresh.
     pub command: String,
     /// Failures since the last success.
     pub failures: u32,
@@ -24,8 +24,8 @@ pub struct Breaker {
 }
 
 impl Breaker {
-    /// For `command`, as it was left if it is the same. One that had given up begins anew: whoever goes on has mended what
-    /// the command failed of.
+    /// The breaker for `command`, in its known state if that is for the same command. A breaker that had given up
+    /// starts afresh: whoever continues has fixed the cause.
     pub fn of(command: &str, known: Option<Self>) -> Self {
         let known = known.filter(|known| known.command == command && !known.has_given_up());
         known.unwrap_or_else(|| Self { command: command.to_owned(), ..Self::default() })
@@ -35,7 +35,7 @@ impl Breaker {
         *self = Self { command: std::mem::take(&mut self.command), ..Self::default() };
     }
 
-    /// Opens after `threshold` failures in a row, and after each that follows a pause. 0 never opens.
+    /// Opens after `threshold` failures in a row, and again after each failure that follows a pause. 0 never opens.
     pub fn failed(&mut self, threshold: u32, now: Timestamp) {
         self.failures = self.failures.saturating_add(1);
         let is_open = self.open_until.is_some_and(|until| until > now);
@@ -45,7 +45,7 @@ impl Breaker {
         }
     }
 
-    /// The one that was made last.
+    /// Length of the latest pause, in milliseconds.
     fn pause(&self) -> i64 {
         (FIRST_PAUSE << self.pauses.saturating_sub(1).min(10)).min(LONGEST_PAUSE)
     }
@@ -54,8 +54,8 @@ impl Breaker {
         self.pauses > PAUSES
     }
 
-    /// Milliseconds until the command may be run again. A clock that was set back begins the pause anew, or it would last
-    /// until the clock is there again.
+    /// Milliseconds until the command may run again. After the clock was set back, at most one whole pause is left;
+    /// otherwise it would last until the clock has caught up.
     pub fn left(&mut self, now: Timestamp) -> i64 {
         let latest = now + self.pause();
         self.open_until = self.open_until.map(|until| until.min(latest));
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(breaker.left(now), 0);
         breaker.failed(3, now);
         assert_eq!(breaker.left(now), FIRST_PAUSE);
-        // Those that ran already.
+        // Failures of runs that had already begun.
         breaker.failed(3, now);
         assert_eq!((breaker.left(now), breaker.pauses), (FIRST_PAUSE, 1));
         let later = now + FIRST_PAUSE;

@@ -1,4 +1,4 @@
-//! The bundle of prompts and settings that the command is handed, and what the command line says instead.
+//! The bundle of prompts and settings for the command, overridden by the command line.
 
 use std::path::{Path, PathBuf};
 
@@ -36,16 +36,16 @@ pub struct Wanted {
 const MODEL_ID: &str = "CALLBOARD_MODEL_ID";
 const BASE_URL: &str = "CALLBOARD_BASE_URL";
 
-/// What every try of the command is told.
+/// What each try of the command is given of the bundle.
 pub struct Handed {
-    /// None when no bundle was asked for.
+    /// None if no bundle was asked for.
     loaded: Option<Loaded>,
-    /// The bundle's, with what the command line says in its place.
+    /// Content of the bundle, overridden by the command line.
     content: Content,
 }
 
 impl Handed {
-    /// Damaged bundles are passed over, and moved aside unless it is a `dry_run`.
+    /// Loads the newest sound bundle. Damaged ones are skipped and, unless it is a `dry_run`, moved aside.
     pub fn load(board: &Path, wanted: &Wanted, dry_run: bool) -> Result<Self, CallError> {
         let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
         let explicit = Content {
@@ -76,7 +76,7 @@ impl Handed {
         Ok(Self { loaded, content })
     }
 
-    /// For people and programs that watch the work; none when no bundle was asked for.
+    /// What to report about the bundle; none if none was asked for.
     pub fn news(&self) -> Option<News<'_>> {
         let Loaded { restored, scope, path, sha256, quarantined, warning, .. } = self.loaded.as_ref()?;
         Some(News {
@@ -89,7 +89,7 @@ impl Handed {
         })
     }
 
-    /// In the command's input; null when there is nothing to hand over.
+    /// The `bundle` in the command's input; null if there is nothing to give.
     pub fn input(&self) -> Value {
         if self.loaded.is_none() && self.content == Content::default() {
             return Value::Null;
@@ -105,7 +105,7 @@ impl Handed {
         told.into_iter().filter(|(name, _)| !matches!(name.as_str(), "damaged" | "warning")).chain(content).collect()
     }
 
-    /// In its environment; empty where nothing is said.
+    /// Environment variables for the command; empty where there is no value.
     pub fn variables(&self) -> [(&'static str, String); 4] {
         let of_bundle = |part: fn(&Loaded) -> Option<&String>| self.loaded.as_ref().and_then(part).cloned();
         [
@@ -118,7 +118,7 @@ impl Handed {
     }
 }
 
-/// What became of the wish for a bundle.
+/// Report on the bundle that was asked for.
 #[derive(Debug, serde::Serialize)]
 pub struct News<'a> {
     pub scope: &'a str,
@@ -128,7 +128,7 @@ pub struct News<'a> {
     pub path: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sha256: Option<&'a str>,
-    /// Newer ones that were not what they should be.
+    /// Newer bundles that are damaged.
     #[serde(skip_serializing_if = "<[Problem]>::is_empty")]
     pub damaged: &'a [Problem],
     #[serde(skip_serializing_if = "Option::is_none")]

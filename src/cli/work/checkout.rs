@@ -1,4 +1,4 @@
-//! Where a worker's command runs, and what it changed there, as git says.
+//! The directory in which a worker's command runs, and what the command changed there, as git reports it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,22 +14,22 @@ use crate::state::task::Place;
 use crate::state::time::Timestamp;
 use crate::worktree::{Repository, Worktree};
 
-/// Where what was not completed is kept.
+/// Prefix of the references under which git keeps what was not completed.
 const ASIDE: &str = "refs/callboard";
 const LONGEST_SUBJECT: usize = 72;
 
 #[derive(Clone, Debug)]
 pub struct Checkout {
     directory: PathBuf,
-    /// Of the worktree that it is in, if it is in one.
+    /// Root of the worktree that contains the directory, if there is one.
     root: Option<PathBuf>,
-    /// The worktree of one agent alone: its changes are committed there, and what a failure leaves is put aside.
+    /// The agent's own worktree, if it has one: changes are committed there, and what a failure leaves is put aside.
     own: Option<Arc<Own>>,
-    /// Nobody else works here, so that changes can be told whose they are.
+    /// Nobody else works here, so that all changes are known to be the task's.
     is_told: bool,
 }
 
-/// How it was before a task.
+/// State of the checkout before a task.
 #[derive(Clone, Debug, Default)]
 pub struct Before {
     head: Option<String>,
@@ -45,12 +45,12 @@ pub struct Changes {
 }
 
 impl Checkout {
-    /// The directory that the worker was started in.
+    /// A checkout of the directory that the worker was started in.
     pub fn shared(directory: &Path, is_alone: bool) -> Self {
         Self { directory: directory.to_owned(), root: root(directory), own: None, is_told: is_alone }
     }
 
-    /// The agent's own worktree and branch, made if they are not there.
+    /// The agent's own worktree and branch, created if they do not exist.
     pub fn own(directory: &Path, board: &Path, agent: &str) -> anyhow::Result<Self> {
         let own = Own::of(directory, board, agent)?;
         let inside = root(directory);
@@ -60,7 +60,7 @@ impl Checkout {
         Ok(Self { root: Some(own.path.clone()), directory, own: Some(Arc::new(own)), is_told: true })
     }
 
-    /// Where the command is run: of an own worktree the root, when what is below is not there.
+    /// The directory to run the command in: the root of an own worktree if the directory below does not exist there.
     pub fn directory(&self) -> &Path {
         match &self.own {
             Some(own) if !self.directory.is_dir() => &own.path,
@@ -68,18 +68,18 @@ impl Checkout {
         }
     }
 
-    /// An own worktree that is not there, as before the first task or when a task has removed it, is made. Answers what is
-    /// to be told of that.
+    /// Creates an own worktree that does not exist, as before the first task or after a task has removed it. Returns
+    /// what to report about that.
     pub fn be_there(&self, agent: &str, at: Timestamp, before: &Before) -> anyhow::Result<Option<String>> {
         let Some(own) = &self.own else {
-            // In another directory the command might do harm.
+            // In another directory, the command might do harm.
             if !self.directory.is_dir() {
                 bail!("{} is not there any more; a task may have removed or moved it", self.directory.display());
             }
             return Ok(None);
         };
         if own.kept().is_some() {
-            // A try before this one may have left a lock, and git could do nothing in this one.
+            // An earlier try may have left a lock, with which git could do nothing in this one.
             unlock(own);
             return Ok(None);
         }
@@ -91,7 +91,7 @@ impl Checkout {
         self.own.is_some()
     }
 
-    /// As it is now.
+    /// The present worktree, branch and head.
     pub fn place(&self) -> Place {
         let Some(worktree) = Worktree::at(self.directory()) else { return Place::default() };
         let root = worktree.root.to_string_lossy().into_owned();
@@ -105,8 +105,8 @@ impl Checkout {
         Before { head: self.head().ok(), dirty: self.dirty().unwrap_or_default() }
     }
 
-    /// Before a task that goes on here after its worker was killed: what lies in the agent's own worktree is the task's,
-    /// since `head`.
+    /// The state before a task that continues here after its worker was killed: in the agent's own worktree, everything
+    /// since `head` is the task's.
     pub fn before_what_goes_on(&self, head: Option<&str>) -> Before {
         let now = self.before();
         let Some(own) = &self.own else { return now };
@@ -123,7 +123,7 @@ impl Checkout {
         Ok(head.trim().to_owned())
     }
 
-    /// What lies there uncommitted. Of a submodule only another commit is a change that can be committed here.
+    /// Uncommitted files. Of a submodule, only another commit is a change that can be committed here.
     fn dirty(&self) -> anyhow::Result<BTreeSet<String>> {
         let changed = git(&self.root(), ["diff", "--name-only", "--ignore-submodules=dirty", "-z", "HEAD"])?;
         Ok(names(&changed).chain(names(&self.untracked()?)).collect())
@@ -137,7 +137,7 @@ impl Checkout {
         self.root.clone().unwrap_or_else(|| self.directory.clone())
     }
 
-    /// What has changed since, committed if the worktree is the agent's own; and what is to be told of that.
+    /// The changes since `before`, committed if the worktree is the agent's own, and what to report about that.
     pub fn done(&self, before: &Before, subject: &str, task: &str) -> anyhow::Result<(Changes, Option<String>)> {
         let Some(head) = before.head.as_deref() else { return Ok(Default::default()) };
         if let Some(own) = &self.own {
@@ -159,7 +159,7 @@ impl Checkout {
             list.truncate(limit::FILES.max);
         }
         if let Some(own) = &self.own {
-            // A task may have left the branch, or set it back to before what was completed until then.
+            // A task may have left the branch, or set it back behind commits of earlier tasks.
             let reference = format!("{ASIDE}/done/{}", name_of(task));
             let now = self.head()?;
             [head, now.as_str()].into_iter().try_for_each(|commit| own.keep_unless_named(&reference, commit))?;
@@ -171,7 +171,7 @@ impl Checkout {
         Ok((changes, problem))
     }
 
-    /// Of a repository inside this one git keeps but the number of a commit, which nobody else could find.
+    /// Reports a repository inside this one: git keeps only its commit's number, which nobody else could resolve.
     fn told_of_nested(&self, head: &str, task: &str) -> anyhow::Result<Option<String>> {
         let root = self.root();
         let raw = git(&root, ["diff", "--raw", "--no-renames", "-z", head, "HEAD"])?;
@@ -204,18 +204,18 @@ impl Checkout {
         Ok(())
     }
 
-    /// What an attempt leaves that was not completed is kept under a name of its own, its commits too, so that the next
-    /// task begins from where this one began. Answers what is to be told of it.
+    /// Keeps what an uncompleted attempt leaves, including its commits, under a name of its own, so that the next task
+    /// starts where this one did. Returns what to report.
     pub fn put_aside(&self, before: &Before, task: &str, attempt: u32) -> anyhow::Result<Option<String>> {
         self.put_under(&format!("{ASIDE}/{}/{attempt}", name_of(task)), before.head.as_deref())
     }
 
-    /// The same of whatever lies there that is not told whose it is.
+    /// Puts aside whatever is left that cannot be attributed to a task.
     pub fn put_rest_aside(&self, agent: &str, at: Timestamp) -> anyhow::Result<Option<String>> {
         self.put_under(&left_by(agent, at), None)
     }
 
-    /// Under a reference, or else, as it lies there, under another name of the directory.
+    /// Keeps the leftovers under a reference or, if git cannot keep all of them, by moving the whole worktree aside.
     fn put_under(&self, reference: &str, head: Option<&str>) -> anyhow::Result<Option<String>> {
         let Some(own) = &self.own else { return Ok(None) };
         let Err(error) = self.try_put_under(own, reference, head) else { return Ok(None) };
@@ -224,7 +224,8 @@ impl Checkout {
             .map(|away| format!("not all that was left could be put aside ({error:#}); it is in {}", away.display())))
     }
 
-    /// The worktree is at `head` then, or else where the agent's branch is: what was completed is there.
+    /// Afterwards the worktree is at `head` or, if there is none, at the tip of the agent's branch, where completed
+    /// work is.
     fn try_put_under(&self, own: &Own, reference: &str, head: Option<&str>) -> anyhow::Result<()> {
         let root = self.root();
         own.kept().with_context(|| format!("{} is no worktree", root.display()))?;
@@ -236,7 +237,7 @@ impl Checkout {
         if is_dirty {
             self.git_as_someone(&["add", "--all"])?;
             let created = self.git_as_someone(&["stash", "create"])?;
-            // Made from what is checked out, so that this is kept with it. There may be nothing that can be kept so.
+            // The stash commit's parent is what is checked out, so that is kept with it. There may be nothing to stash.
             kept = Some(created.trim()).filter(|created| !created.is_empty()).unwrap_or(&now).to_owned();
         }
         for commit in [&kept, &tip] {
@@ -257,8 +258,8 @@ impl Checkout {
         Ok(())
     }
 
-    /// Of what lies there, something that git could not take along: a repository, or a submodule's commit. Another file that
-    /// still differs does so however often it is set back, as with line ends that git would write otherwise.
+    /// Something left that git could not take along: a repository, or a submodule's commit. Any other file that still
+    /// differs would do so after every reset, as with line ends that git would write otherwise.
     fn unkept(&self) -> anyhow::Result<Option<String>> {
         if let Some(name) = names(&self.untracked()?).next() {
             return Ok(Some(name));
@@ -273,7 +274,8 @@ impl Checkout {
         Ok(None)
     }
 
-    /// A commit needs a name and an address, and a machine may have either or none.
+    /// Runs git with a fallback for user.name and user.email: a commit needs both, and a machine may have either or
+    /// none.
     fn git_as_someone(&self, arguments: &[&str]) -> anyhow::Result<String> {
         let root = self.root();
         let mut all = Vec::new();
@@ -296,14 +298,14 @@ fn unlock(own: &Own) {
     }
 }
 
-/// An id as a part of a reference: as it is, unless git takes no such part.
+/// An id as a component of a reference, changed only where git would not accept it.
 pub fn name_of(id: &str) -> String {
     let name = id.replace(':', "-").replace("..", "--");
     let ending = [".lock", "."].into_iter().find_map(|ending| Some((name.strip_suffix(ending)?, ending)));
     ending.map_or_else(|| name.clone(), |(start, ending)| format!("{start}{}", ending.replace('.', "-")))
 }
 
-/// The name of what is not told whose it is.
+/// Reference for leftovers that cannot be attributed to a task.
 fn left_by(agent: &str, at: Timestamp) -> String {
     format!("{ASIDE}/left/{agent}/{}", at.millis())
 }

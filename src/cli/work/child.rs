@@ -1,4 +1,4 @@
-//! One run of the command, below a supervisor: started, listened to, and ended with all that it started.
+//! One run of the command under a supervisor: started, listened to, and ended with all that it started.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -19,19 +19,19 @@ use super::output::{self, Output, Printed, Stream};
 use crate::cli::supervise::{Assignment, Exit, Order, RUN, Report, descendants, parent_of_living};
 
 const CHUNK: usize = 64 << 10;
-/// How long output may still come when nothing of the command is left.
+/// Time that output may still arrive after nothing of the command is left.
 const LINGER: Duration = Duration::from_secs(2);
-/// Longest report of a supervisor; what is longer is none.
+/// Longest report of a supervisor, in bytes; anything longer is no report.
 const LONGEST_REPORT: usize = 64 << 10;
 
-/// A supervisor and what it runs.
+/// A supervisor and the command that it runs.
 pub struct Child {
     process: Process,
     run: String,
     reports: BufReader<OwnedReadHalf>,
     report: Vec<u8>,
     orders: OwnedWriteHalf,
-    /// The supervisor has said its last.
+    /// The supervisor has sent its last report.
     is_over: bool,
     end: Option<End>,
     out_open: bool,
@@ -54,10 +54,10 @@ pub enum End {
     Lost,
 }
 
-/// What happened next.
+/// The next thing that happened to the run.
 pub enum Happened {
     Output,
-    /// Checkpoints that the command marked, or why a marked line is none.
+    /// Checkpoints that the command marked, or why a marked line holds none.
     Marked(Vec<output::Marked>),
     Started {
         pid: u32,
@@ -70,7 +70,7 @@ impl Child {
         let (ours, theirs) = StdStream::pair()?;
         ours.set_nonblocking(true)?;
         let mut command = Command::new(own_program());
-        // Of its own group from the start: what is typed before it has a session must not end it.
+        // It is in a group of its own from the start: a Ctrl-C typed before it has a session must not end it.
         command.arg("supervise").stdin(Stdio::from(OwnedFd::from(theirs))).process_group(0);
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(false).spawn()?;
         let (read, mut orders) = UnixStream::from_std(ours)?.into_split();
@@ -96,11 +96,11 @@ impl Child {
 
     pub async fn order(&mut self, order: Order) {
         let line = serde_json::to_string(&order).unwrap_or_default() + "\n";
-        // Whether it is still there is seen by its reports.
+        // Its reports show whether it is still there.
         drop(self.orders.write_all(line.as_bytes()).await);
     }
 
-    /// Cancelling loses nothing: what was read is in `output`.
+    /// Waits for the next thing to happen. It can be cancelled without loss: everything read is in `output`.
     pub async fn next(&mut self, output: &mut Output) -> Happened {
         let (mut out, mut err) = ([0; CHUNK / 4], [0; CHUNK / 4]);
         let marked = output.take_marked();
@@ -143,7 +143,7 @@ impl Child {
         Happened::Output
     }
 
-    /// After [`Happened::Over`]: how it ended. Nothing of it is left.
+    /// How the run ended; to be called after [`Happened::Over`]. Nothing of it is left.
     pub async fn end(mut self, output: &mut Output) -> (End, Printed) {
         drop(self.orders);
         drop(timeout_at(Instant::now() + LINGER, self.process.wait()).await);
@@ -170,13 +170,13 @@ async fn read_some(pipe: Option<&mut (impl AsyncReadExt + Unpin)>, buffer: &mut 
     }
 }
 
-/// This very program, also when another was installed at its path since.
+/// Path of this very program, even if another version has been installed at its path since.
 fn own_program() -> std::path::PathBuf {
     let this = Path::new("/proc/self/exe");
     if this.exists() { this.to_owned() } else { std::env::current_exe().unwrap_or_else(|_| "callboard".into()) }
 }
 
-/// What a supervisor that was killed has left becomes a child of this process, which takes over.
+/// Ends what a killed supervisor has left. It becomes children of this process, which is the next subreaper.
 async fn end_orphans(run: &str) {
     let mark = format!("{RUN}={run}");
     for _ in 0..200 {

@@ -1,4 +1,4 @@
-//! What kind of failure it was, and what follows from it: how long to wait, and whether to try again at all.
+//! Kinds of failures, and what follows from each: how long to wait, and whether to try again at all.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
@@ -13,13 +13,13 @@ use crate::cli::supervise::Exit;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Category {
-    /// It took too long.
+    /// The try took too long.
     Timeout,
-    /// It may go well the next time.
+    /// The next try may succeed.
     Transient,
-    /// It was asked for less.
+    /// The command was told to send fewer requests.
     RateLimited,
-    /// It will not go well, whoever tries.
+    /// No try will succeed, whoever makes it.
     Permanent,
 }
 
@@ -29,14 +29,14 @@ pub struct Failure {
     pub message: String,
 }
 
-/// Times the base of the pause: who was told to slow down waits longer.
+/// Factor of the pause after a rate limit: whoever was told to slow down waits longer.
 const RATE_LIMITED_FACTOR: u32 = 15;
 const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
-/// A timeout costs the whole time again, so one worker tries once more and leaves the rest to others.
+/// Retries after a timeout: it costs the whole time again, so one worker retries once and leaves the rest to others.
 const RETRIES_AFTER_TIMEOUT: u32 = 1;
 
-/// What programs print when they fail so; the first that is found decides. None of it is permanent: a log may hold any
-/// word, and a task that is given up for good by mistake costs more than a few more tries.
+/// What programs print in each kind of failure; the first match decides. None of them is permanent: a log may contain
+/// any word, and giving a task up by mistake costs more than a few more tries.
 const PATTERNS: [(Category, &[&str]); 3] = [
     (
         Category::RateLimited,
@@ -84,7 +84,7 @@ impl Category {
         all.into_iter().find(|category| category.as_str() == name)
     }
 
-    /// How many more tries one worker has.
+    /// How many more tries one worker makes.
     pub fn retries(self, configured: u32) -> u32 {
         match self {
             Self::Permanent => 0,
@@ -93,7 +93,8 @@ impl Category {
         }
     }
 
-    /// The pause after the `failed`-th try: doubling, and up to a tenth more, so that workers do not come back at once.
+    /// The pause after the `failed`-th try. It doubles, and is up to a tenth longer, so that workers do not come back
+    /// all at once.
     pub fn pause(self, base: Duration, failed: u32) -> Duration {
         let factor = if self == Self::RateLimited { RATE_LIMITED_FACTOR } else { 1 };
         let doubled = base.saturating_mul(factor << failed.saturating_sub(1).min(12)).min(LONGEST_PAUSE);
@@ -107,8 +108,8 @@ impl Failure {
         Self { category, message: message.into() }
     }
 
-    /// Why a try that ended like this has failed; none if it has not. What the command says itself comes first, then its
-    /// exit code, then what it printed. Of the message many see the first line alone.
+    /// Why a try has failed; none if it has succeeded. What the command itself reports comes first, then its exit code,
+    /// then what it printed. Many readers see only the first line of the message.
     pub fn of(exit: Exit, printed: &Printed) -> Option<Self> {
         let said = printed.object.as_ref().and_then(said);
         if exit == Exit::Code(0) && said.is_none() {
@@ -131,7 +132,8 @@ impl Failure {
     }
 }
 
-/// `{"error": "text"}`, `{"error": {"category": …, "message": …}}`, or `{"is_error": true, "result": "text"}`.
+/// The failure in an object `{"error": "text"}`, `{"error": {"category": …, "message": …}}`, or `{"is_error": true,
+/// "result": "text"}`.
 fn said(object: &Map<String, Value>) -> Option<(Option<Category>, String)> {
     let text = |value: &Value| value.as_str().map(str::to_owned).unwrap_or_default();
     match object.get("error") {
@@ -149,7 +151,7 @@ fn said(object: &Map<String, Value>) -> Option<(Option<Category>, String)> {
     }
 }
 
-/// Codes of sysexits(3), of timeout(1) and of shells.
+/// The category for an exit code of sysexits(3), timeout(1) or a shell.
 fn of_exit(exit: Exit) -> Option<Category> {
     match exit {
         Exit::Code(124) => Some(Category::Timeout),

@@ -1,4 +1,4 @@
-//! Git, as the worker calls it: it runs nothing that an agent wrote, and hangs on nothing.
+//! Git, as the worker calls it: it runs nothing that an agent wrote, and never hangs.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -15,17 +15,18 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::cli::supervise::end_those;
 
-/// An agent may have written the hooks, and a worker trusts no command of an agent. Nor does it ask a person to sign.
+/// Options against what agents may have written: a worker trusts no hook or command of an agent. Nor does it ask a
+/// person to sign.
 const UNTRUSTED: [&str; 6] =
     ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "commit.gpgsign=false"];
-/// For the largest repository on a slow disk.
+/// Longest time for one call, enough for the largest repository on a slow disk.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// In the environment of all that runs in an agent's own worktree for it: the worktree.
+/// Environment variable with the worktree, in all processes that run in an agent's own worktree for it.
 pub const WORKTREE: &str = "CALLBOARD_WORKTREE";
 
-/// What git prints, or its error. Hooks of an outer git must not lead it elsewhere, and what is typed to end the worker
-/// must not end it halfway. It prints into files: what it leaves running would keep a pipe open.
+/// What git prints, or its error. Variables of an outer git do not lead it elsewhere, and a signal typed to end the
+/// worker does not end it halfway. It prints into files, since what it leaves running would keep a pipe open.
 pub fn git<A: AsRef<OsStr>>(directory: &Path, arguments: impl IntoIterator<Item = A>) -> anyhow::Result<String> {
     let mut command = Command::new("git");
     command.arg("-C").arg(directory).args(UNTRUSTED).args(arguments).stdin(Stdio::null()).process_group(0);
@@ -42,7 +43,7 @@ pub fn git<A: AsRef<OsStr>>(directory: &Path, arguments: impl IntoIterator<Item 
     text_of(out)
 }
 
-/// How it ended, if it did in time; else it is ended with all that it has started.
+/// The status of git if it ends in time; otherwise it is killed with all that it has started.
 fn ended(mut git: Child) -> anyhow::Result<ExitStatus> {
     let start = Instant::now();
     loop {
@@ -59,8 +60,8 @@ fn ended(mut git: Child) -> anyhow::Result<ExitStatus> {
     }
 }
 
-/// Ends what runs in an agent's own worktree for a worker that is dead, or was left there by what has ended. Answers
-/// whether nothing of it is left, as far as this system shows that.
+/// Ends processes that run in an agent's own worktree for a dead worker, or that others left running there. Returns
+/// whether none is left, as far as this system shows.
 pub fn end_rest(worktree: &Path) -> bool {
     let mark = [WORKTREE.as_bytes(), b"=", worktree.as_os_str().as_bytes()].concat();
     end_those(|environment| environment.contains(&mark.as_slice()))

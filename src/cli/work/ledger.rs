@@ -1,4 +1,4 @@
-//! What a workflow has done and where each of its agents stands: kept on the board before and after every try.
+//! What a workflow has done, and where each of its agents stands: saved on the board before and after every try.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use crate::state::limit;
 use crate::state::time::Timestamp;
 use crate::state::workflow::{ExecutionState, Spent};
 
-/// Finished tasks that the state names, the newest; their number is in the metrics.
+/// Most finished tasks that the state names, the newest; `step` counts all of them.
 const COMPLETED_NAMED: usize = 300;
-/// Bytes of what commands may keep, of all agents together.
+/// Bytes that commands may keep by checkpoints, for all agents together.
 const KEPT_BYTES: usize = 32_000;
 const LAST_ERROR: usize = 500;
-/// Bytes of a whole state as it is saved; the rest of what the board takes is for what it adds.
+/// Bytes of a whole state as it is saved; the board adds the rest of what it allows.
 const STATE_BYTES: usize = limit::CHECKPOINT.max - 2_048;
-/// Levels of the state above what a command keeps.
+/// Levels of nesting in the state above what a command keeps.
 const DEPTH_OF_KEPT: usize = 3;
 const BREAKER: &str = "breaker";
 
@@ -30,18 +30,18 @@ pub struct Ledger {
     pub breaker: Breaker,
     pub tally: Tally,
     agents: usize,
-    /// All that tries took, and what of it the workflow was charged: whole seconds, rounded up.
+    /// Time that all tries took, and whole seconds of it that the workflow was charged for, rounded up.
     took: Duration,
     charged: u64,
 }
 
-/// What this process has done.
+/// Counts of what this process has done.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Tally {
     pub done: u64,
-    /// By one worker; others may try.
+    /// Tasks that a worker here has given up; others may try them.
     pub given_up: u64,
-    /// Of those, for good: they wait for a person.
+    /// Tasks given up for good, included in `given_up`; they wait for a person.
     pub parked: u64,
     pub released: u64,
     pub lost: u64,
@@ -59,21 +59,21 @@ pub struct Persona {
     pub last_updated: Timestamp,
     #[serde(default)]
     pub status: PersonaStatus,
-    /// Number of the try of `task_attempt` that runs or ran last.
+    /// Number of the try of `task_attempt` that is running or ran last.
     #[serde(default)]
     pub current_attempt: u32,
     #[serde(default)]
     pub tokens_used: u64,
     #[serde(default)]
     pub last_error: Option<String>,
-    /// The try was taken up after an interruption.
+    /// The try was resumed after an interruption.
     #[serde(default)]
     pub recovery_applied: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
     #[serde(default)]
     pub task_attempt: u32,
-    /// What the command kept by a marked line.
+    /// Object that the command keeps by a marked line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Value>,
 }
@@ -84,12 +84,12 @@ pub enum PersonaStatus {
     #[default]
     Idle,
     Running,
-    /// Between two tries.
+    /// Waiting between two tries.
     Waiting,
 }
 
 impl Persona {
-    /// What it is at, or was at last.
+    /// Whether this is the task and attempt that it works on, or worked on last.
     pub fn is_at(&self, task: &TaskId, attempt: u32) -> bool {
         self.task.as_ref() == Some(task) && self.task_attempt == attempt
     }
@@ -138,13 +138,14 @@ impl Ledger {
         }
     }
 
-    /// Whether it was interrupted in a try of that attempt.
+    /// Whether the agent was interrupted during a try of that attempt.
     pub fn goes_on(&self, agent: &AgentId, task: &TaskId, attempt: u32) -> bool {
         let persona = self.persona(agent);
         persona.is_at(task, attempt) && persona.status == PersonaStatus::Running
     }
 
-    /// A try begins, or one that was interrupted goes on: then it is not counted again. Answers its number.
+    /// Begins a try, or resumes one that was interrupted, which is not counted again. Returns its number and what to
+    /// charge.
     pub fn begin(&mut self, agent: &AgentId, task: &TaskId, attempt: u32, now: Timestamp) -> (u32, Spent) {
         let (mut persona, goes_on) = (self.persona(agent), self.goes_on(agent, task, attempt));
         if !persona.is_at(task, attempt) {
@@ -169,7 +170,7 @@ impl Ledger {
         (persona.current_attempt, Spent { attempts: u64::from(!goes_on), ..Spent::default() })
     }
 
-    /// A try of the agent is over, with `tokens` used and in `took`.
+    /// Records the end of a try, which used `tokens` and has `took` of its time uncharged.
     pub fn tried(
         &mut self,
         agent: &AgentId,
@@ -192,7 +193,7 @@ impl Ledger {
         Spent { tokens, attempts: 0, seconds: self.charge(took) }
     }
 
-    /// Seconds that the workflow is to be charged for more time.
+    /// Seconds to charge the workflow for more time.
     pub fn charge(&mut self, took: Duration) -> u64 {
         self.took += took;
         let whole = self.took.as_secs() + u64::from(self.took.subsec_nanos() > 0);
@@ -201,18 +202,18 @@ impl Ledger {
         seconds
     }
 
-    /// What was charged more than all took, as seconds are rounded up.
+    /// Time charged beyond what all tries took, because seconds are rounded up.
     pub fn charged_ahead(&self) -> Duration {
         Duration::from_secs(self.charged).saturating_sub(self.took)
     }
 
-    /// They did not come to be charged.
+    /// Takes back a charge that was not saved.
     pub fn uncharge(&mut self, took: Duration, seconds: u64) {
         self.took = self.took.saturating_sub(took);
         self.charged -= seconds;
     }
 
-    /// The agent has no task any more.
+    /// Records that the agent no longer has the task.
     pub fn ended(&mut self, agent: &AgentId, task: &TaskId, done: bool, now: Timestamp) {
         let mut persona = self.persona(agent);
         persona.last_updated = now;
@@ -229,7 +230,7 @@ impl Ledger {
         self.put(agent, &persona);
     }
 
-    /// A task that was to be done is not.
+    /// Takes a task off the completed ones, because its completion was refused.
     pub fn take_back(&mut self, task: &TaskId) {
         let done = &mut self.state.completed_tasks;
         if let Some(place) = done.iter().rposition(|one| one == task.as_str()) {
@@ -238,7 +239,7 @@ impl Ledger {
         }
     }
 
-    /// What a command marks, within bounds.
+    /// Keeps what a command marked, if it is within bounds.
     pub fn keep(&mut self, agent: &AgentId, marked: Map<String, Value>, now: Timestamp) -> Result<(), String> {
         let (bytes, most) = (Value::Object(marked.clone()).to_string().len(), KEPT_BYTES / self.agents.max(1));
         if bytes > most {
@@ -255,7 +256,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// As it is to be saved.
+    /// The state as it is to be saved, shortened if it is too large.
     pub fn snapshot(&mut self) -> Value {
         let breaker = serde_json::to_value(&self.breaker).unwrap_or_default();
         self.state.metrics.insert(BREAKER.to_owned(), breaker);
@@ -265,14 +266,14 @@ impl Ledger {
         serde_json::to_value(&saved).unwrap_or_default()
     }
 
-    /// Counted over all processes that worked for the workflow.
+    /// Adds one to a metric that counts over all processes of the workflow.
     pub fn count(&mut self, metric: &str) {
         let count = self.state.metrics.get(metric).and_then(Value::as_u64).unwrap_or_default();
         self.state.metrics.insert(metric.to_owned(), Value::from(count + 1));
     }
 }
 
-/// Takes out what can be missed most easily. Answers whether there was anything.
+/// Removes what is missed least. Returns whether there was anything.
 fn shrink(state: &mut ExecutionState) -> bool {
     for named in [&mut state.completed_tasks, &mut state.pending_tasks] {
         if !named.is_empty() {

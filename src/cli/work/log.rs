@@ -1,4 +1,4 @@
-//! What a command prints, in a file of bounded size: its beginning, and in a second file its end.
+//! What a command prints, in two files of bounded size: the beginning, and the end.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -8,13 +8,13 @@ use crate::private::{Dir, Purpose};
 use crate::state::digest::sha256;
 use crate::state::id::TaskId;
 
-/// Bytes of each of the two files.
+/// Most bytes in each of the two files.
 const LARGEST: u64 = 2 << 20;
-/// Of one task; the oldest go first.
+/// Most log files of one task; the oldest are removed first.
 const KEPT: usize = 40;
-/// Tasks whose logs are kept, the newest.
+/// Most tasks whose logs are kept, the newest.
 const TASKS_KEPT: usize = 1_000;
-/// Below the board's directory.
+/// Name of the directory below the board's directory.
 pub const LOGS: &str = "logs";
 const LOCK: &str = "lock";
 
@@ -29,12 +29,12 @@ impl Shelf {
         let (logs, _) = board.make_dir(LOGS)?;
         let (dir, _) = logs.make_dir(&file_name(task))?;
         dir.keep_private()?;
-        // Made here, so that a supervisor finds it.
+        // Created here, so that the supervisor finds it.
         dir.open_file(LOCK, Purpose::Keep)?;
         Ok(Self { dir })
     }
 
-    /// Held by whatever runs a command for the task.
+    /// Path of the lock that is held by whatever runs a command for the task.
     pub fn lock(&self) -> PathBuf {
         self.dir.path().join(LOCK)
     }
@@ -67,7 +67,7 @@ impl Shelf {
     }
 }
 
-/// Removes the logs of tasks that nobody has worked on for longest, beyond those that are kept.
+/// Removes the logs of the tasks that nobody has worked on for longest, if there are too many.
 pub fn sweep(board: &Path) -> io::Result<()> {
     let Some(logs) = Dir::open(board)?.map_or(Ok(None), |board| board.dir(LOGS))? else { return Ok(()) };
     let names = logs.names()?;
@@ -81,7 +81,7 @@ pub fn sweep(board: &Path) -> io::Result<()> {
     known[..surplus].iter().try_for_each(|(_, name)| fs_err::remove_dir_all(logs.path().join(name)))
 }
 
-/// An id that came with a foreign state may be no file name.
+/// The directory's name for a task: an id from an imported state may be no file name.
 fn file_name(task: &TaskId) -> String {
     match TaskId::checked(task.as_str()) {
         Ok(id) => id.as_str().to_owned(),
@@ -91,17 +91,17 @@ fn file_name(task: &TaskId) -> String {
 
 pub struct Log {
     path: PathBuf,
-    /// None where none could be opened.
+    /// The first file; none if it could not be opened.
     beginning: Option<File>,
     written: u64,
-    /// Once the beginning is full: the second file, and how much is in it.
+    /// Once the first file is full: the second file, and its size in bytes.
     end: Option<(File, u64)>,
-    /// The first error; a disk that is full stops no work.
+    /// The first error, after which nothing is logged: a full disk stops no work.
     failed: Option<io::Error>,
 }
 
 impl Log {
-    /// Keeps nothing: a disk that is full stops no work.
+    /// A log that keeps nothing: a full disk stops no work.
     pub fn none() -> Self {
         Self { path: PathBuf::new(), beginning: None, written: 0, end: None, failed: None }
     }
@@ -138,7 +138,7 @@ impl Log {
         if *size + bytes.len() as u64 > LARGEST {
             *size = keep_half(file)?;
         }
-        // More than half a file at once: of that, too, only the end matters.
+        // Of more than half a file at once, too, only the end matters.
         let bytes = &bytes[bytes.len().saturating_sub(LARGEST as usize / 2)..];
         file.write_all(bytes)?;
         *size += bytes.len() as u64;
@@ -154,7 +154,7 @@ fn second(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Moves the second half of what is in the file to its beginning.
+/// Moves the second half of the file to its beginning. Returns its size in bytes.
 fn keep_half(file: &mut File) -> io::Result<u64> {
     let size = file.seek(SeekFrom::End(0))?;
     let kept = size.min(LARGEST / 2);

@@ -1,4 +1,4 @@
-//! What of a command's output is kept: a bounded log, the last lines, and the last line when it is a JSON object.
+//! What is kept of a command's output: a bounded log, the last lines, and the last line if it is a JSON object.
 
 use std::collections::VecDeque;
 
@@ -9,19 +9,19 @@ use crate::ops::input::depth;
 use crate::state::limit;
 use crate::{harmless, redact};
 
-/// How a line begins that is for callboard.
+/// Prefix of a line with a checkpoint for callboard.
 pub const MARK: &str = "::callboard::checkpoint ";
-/// Bytes of a line that are looked at; the rest of a longer one is only logged.
+/// Bytes of a line that are examined; the rest of a longer one is only logged.
 const LONGEST_LINE: usize = 256 << 10;
-/// No private key has more bytes.
+/// Bytes that no private key exceeds.
 const LONGEST_KEY: usize = 32 << 10;
-/// Lines kept for the message of a failure, and bytes of each.
+/// Lines kept for the message of a failure, and bytes kept of each.
 const LAST_LINES: usize = 20;
 const LINE_KEPT: usize = 400;
-/// Bytes of the standard output that become the result.
+/// Bytes of standard output kept as the result.
 const TEXT_KEPT: usize = 16 << 10;
 
-/// What a model's use is told in; each counts some tokens that no other does.
+/// Fields of `usage` in which a model's tokens are reported; none counts tokens of another.
 const USED: [&str; 4] = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"];
 
 /// A state that a command marked, or why the marked line holds none.
@@ -35,30 +35,30 @@ pub enum Stream {
 
 pub struct Output {
     log: Log,
-    /// Whole lines for the log, and pieces of those that are too long.
+    /// Whole lines for the log, and parts of lines that are too long.
     pending: Vec<u8>,
     out: Lines,
     err: Lines,
     last_lines: VecDeque<String>,
-    /// The end of the standard output, line by line.
+    /// The end of standard output, line by line.
     text: VecDeque<String>,
     text_bytes: usize,
     cut: bool,
-    /// Checkpoints that the command marked and nobody took yet.
+    /// Checkpoints that the command marked and that were not taken yet.
     marked: Vec<Marked>,
 }
 
-/// What a command that has ended leaves.
+/// What is kept of a command's output after its end.
 #[derive(Debug, Default)]
 pub struct Printed {
     pub text: String,
-    /// The last line of the standard output, when it is a JSON object.
+    /// The last line of standard output, if it is a JSON object.
     pub object: Option<Map<String, Value>>,
-    /// Of both streams.
+    /// The last lines of both streams.
     pub last_lines: String,
 }
 
-/// Cuts a stream into lines, of which it keeps a bounded part.
+/// Splits a stream into lines, and keeps a bounded part of each.
 #[derive(Default)]
 struct Lines {
     begun: Vec<u8>,
@@ -92,7 +92,7 @@ impl Output {
         self.pending = held;
     }
 
-    /// Of a line that is too long, what is beyond goes to the log and nowhere else.
+    /// Reads part of a line. What exceeds the longest line goes only to the log.
     fn read_part(&mut self, stream: Stream, bytes: &[u8]) {
         let lines = match stream {
             Stream::Out => &mut self.out,
@@ -152,7 +152,7 @@ impl Output {
         }
     }
 
-    /// The newest line stays whole, because it may be the object.
+    /// Keeps a line for the result. The newest line stays whole, because it may be the object.
     fn keep_text(&mut self, line: String) {
         self.text_bytes += line.len() + 1;
         self.text.push_back(line);
@@ -180,7 +180,7 @@ impl Output {
         &self.log
     }
 
-    /// What of it was kept; a last line need not end with a newline.
+    /// Everything kept; the last line need not end with a newline.
     pub fn finish(&mut self) -> Printed {
         for stream in [Stream::Out, Stream::Err] {
             if !self.lines(stream).begun.is_empty() {
@@ -205,7 +205,7 @@ impl Output {
 }
 
 impl Lines {
-    /// Answers what of `bytes` is too much.
+    /// Returns the part of `bytes` that exceeds the longest line.
     fn push<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
         let room = LONGEST_LINE - self.begun.len();
         let (kept, beyond) = bytes.split_at(bytes.len().min(room));
@@ -215,7 +215,7 @@ impl Lines {
     }
 }
 
-/// Where a private key begins that has no end yet: line by line nobody would know it for one.
+/// Offset of a private key that has begun but not ended: line by line, nobody would recognize it.
 fn begun_key(pending: &[u8]) -> usize {
     let begin = memchr::memmem::rfind(pending, b"-----BEGIN ").filter(|begin| {
         let rest = &pending[*begin..];
@@ -226,7 +226,8 @@ fn begun_key(pending: &[u8]) -> usize {
     begin.unwrap_or(pending.len())
 }
 
-/// Of a line that is an object, whose fields say more of what they hold than its text does; none when it has no secrets.
+/// A line that is a JSON object, without its secrets, which its fields' names reveal better than its text; none if it
+/// has none.
 fn without_secrets(line: &str) -> Option<String> {
     let (mark, json) = line.strip_prefix(MARK).map_or(("", line), |json| (MARK, json));
     let mut object = serde_json::from_str::<Map<String, Value>>(json).ok().map(Value::Object)?;
@@ -241,7 +242,7 @@ fn shortened(text: &str, bytes: usize) -> String {
     format!("{}…", first_bytes(&text, bytes))
 }
 
-/// As much of the beginning as fits, cut between characters.
+/// The beginning of the text, as much as fits, cut between characters.
 pub fn first_bytes(text: &str, bytes: usize) -> &str {
     let mut end = bytes.min(text.len());
     while !text.is_char_boundary(end) {
@@ -258,7 +259,7 @@ fn last_bytes(text: &str, bytes: usize) -> &str {
     &text[start..]
 }
 
-/// The text and the data of a result.
+/// The text and the data of a task's result.
 pub fn result(mut printed: Printed) -> (String, Option<Value>) {
     let text = ["output", "result"]
         .into_iter()
@@ -276,8 +277,8 @@ pub fn result(mut printed: Printed) -> (String, Option<Value>) {
     (bounded(&output, limit::OUTPUT.max), data.filter(|_| is_fit))
 }
 
-/// `tokens`, or what agents' own clients report of their models' use, with what was read from a cache, as others count it
-/// among the input; never more than a workflow can be charged.
+/// The tokens used: `tokens`, or the sum of what agents' own clients report as their models' `usage`, cached tokens
+/// included. Never more than a workflow can be charged.
 pub fn tokens(object: &Map<String, Value>) -> u64 {
     let number = |value: &Value| value.as_u64().or_else(|| value.as_f64().filter(|n| *n >= 0.0).map(|n| n as u64));
     let most = limit::BUDGET.max as u64;
@@ -326,7 +327,7 @@ mod tests {
             "cache_read_input_tokens": 100, "output_tokens": 7, "server_tool_use": {"web_search_requests": 1}});
         assert_eq!(counted(serde_json::json!({"usage": usage})), 130);
         assert_eq!(counted(serde_json::json!({"usage": usage, "tokens": 5.0})), 5);
-        // Of others the cached ones are among the input.
+        // Other clients count cached tokens as part of the input.
         let usage = serde_json::json!({"input_tokens": 40, "cached_input_tokens": 9, "output_tokens": 2});
         assert_eq!(counted(serde_json::json!({"usage": usage})), 42);
         assert_eq!(counted(serde_json::json!({"usage": null})), 0);

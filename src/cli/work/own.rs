@@ -1,5 +1,5 @@
-//! The worktree of one agent alone, on a branch of its own: how it is made, and made anew when what a task has left there
-//! cannot be cleared away. No commit is lost to it, and no file.
+//! An agent's own worktree, on a branch of its own: how it is created, and created again if what a task has left there
+//! cannot be cleared away. No commit and no file is lost.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -11,31 +11,31 @@ use fs_err as fs;
 use super::git::{end_rest, git};
 use crate::worktree::Repository;
 
-/// Below the board's directory, which git ignores.
+/// Directory of the worktrees below the board's directory, which git ignores.
 const WORKTREES: &str = "worktrees";
 const BRANCHES: &str = "callboard";
 /// Names that are tried for one commit.
 const NAMES: u32 = 100;
-/// What git keeps, in a worktree's own directory, of a rebase or of patches that are being applied.
+/// Directories in a worktree's git directory that hold an unfinished rebase, or patches being applied.
 const HALF_DONE: [&str; 2] = ["rebase-merge", "rebase-apply"];
-/// In these, commits that may have no other name: where it began, and what was uncommitted then.
+/// Files in them that name commits which may have no other name: where it began, and what was uncommitted then.
 const NAMING: [&str; 2] = ["orig-head", "autostash"];
-/// The same of a merge.
+/// File that names what was uncommitted when a merge began.
 const MERGE_AUTOSTASH: &str = "MERGE_AUTOSTASH";
-/// No commit's name has more bytes.
+/// Bytes that no commit's name exceeds.
 const ONE_LINE: u64 = 100;
-/// How the names of what it keeps of a search begin.
+/// Prefix of the files of an unfinished `git bisect`.
 const BISECT: &str = "BISECT_";
 
 #[derive(Debug)]
 pub struct Own {
     repository: Repository,
-    /// Where that is asked.
+    /// Root of the main worktree, in which git is asked about the repository.
     main: PathBuf,
-    /// Canonical, as git names it.
+    /// Path of the worktree, canonical, as git names it.
     pub path: PathBuf,
     pub branch: String,
-    /// The commit at which the branch begins.
+    /// Commit at which the branch begins.
     start: String,
 }
 
@@ -54,7 +54,7 @@ impl Own {
         })
     }
 
-    /// The commit at which branches begin.
+    /// The repository, and the commit at which branches begin.
     pub fn start(directory: &Path) -> anyhow::Result<(Repository, String)> {
         let Some(repository) = Repository::containing(directory) else {
             bail!("--worktree needs a git repository, and {} is in none", directory.display())
@@ -65,7 +65,7 @@ impl Own {
         Ok((repository, start.trim().to_owned()))
     }
 
-    /// What an earlier work of the same name has left: its worktree or its branch.
+    /// The worktree or branch that an earlier workflow of the same name has left.
     pub fn left(directory: &Path, board: &Path, agent: &str) -> Option<String> {
         let path = board.join(WORKTREES).join(agent);
         if path.symlink_metadata().is_ok() {
@@ -75,16 +75,16 @@ impl Own {
         tip(directory, &branch).map(|_| format!("the branch {branch}"))
     }
 
-    /// What the repository keeps for it, if it is there and a worktree of that repository.
+    /// The git directory of this worktree, if the worktree exists and belongs to the repository.
     pub fn kept(&self) -> Option<PathBuf> {
         let found = Repository::containing(&self.path).filter(|found| found.root.as_deref() == Some(&self.path))?;
         found.kept_by(&self.repository).map(Path::to_owned)
     }
 
-    /// At `head`, or else where the branch is, or begins. What lies in its place is moved away, and where to is answered. A
-    /// commit that nothing would name any more is kept as `reference`.
+    /// Creates the worktree at `head` or, if there is none, at the tip or the start of the branch. What is in its place
+    /// is moved away, and its new path is returned. A commit that nothing would name any more is kept as `reference`.
     pub fn make(&self, reference: &str, head: Option<&str>) -> anyhow::Result<Option<PathBuf>> {
-        // A rebase that is not ended keeps the branch, wherever its worktree is.
+        // An unfinished rebase keeps hold of the branch, wherever its worktree is.
         if let Err(error) = self.end_half_done(reference) {
             tracing::warn!(error = format!("{error:#}"), "what a task has begun is not ended");
         }
@@ -109,9 +109,10 @@ impl Own {
         git(&self.main, arguments.into_iter().chain([self.path.as_os_str(), head.as_ref()])).map(drop)
     }
 
-    /// It stays a worktree, so that its index, its commits and its submodules are kept, too; only the branch is free.
+    /// Moves what is in the place away. It stays a worktree, so that its index, commits and submodules are kept; only
+    /// the branch becomes free.
     fn move_away(&self) -> anyhow::Result<Option<PathBuf>> {
-        // An empty directory holds nothing.
+        // An empty directory holds nothing to keep.
         if self.path.symlink_metadata().is_err() || fs::remove_dir(&self.path).is_ok() {
             return Ok(None);
         }
@@ -119,8 +120,8 @@ impl Own {
         let name = self.path.file_name().unwrap_or_default().display();
         let mut names = (1u32..).map(|number| self.path.with_file_name(format!("{name}.left-{number}")));
         let away = names.find(|path| path.symlink_metadata().is_err()).context("no name is free")?;
-        // Of a worktree that was moved by hand, gitrepository-layout(5) says to write down where it is. All that needs room
-        // on the disk comes first: what is half moved would be in the way of every work after this one.
+        // gitrepository-layout(5) says to update `gitdir` after a worktree was moved by hand. Everything that needs
+        // disk space comes first: half a move would be in the way of all later work.
         let gitdir = kept.map(|kept| kept.join("gitdir"));
         let written = gitdir.as_ref().map(|gitdir| gitdir.with_extension("new"));
         if let Some(written) = &written {
@@ -134,7 +135,8 @@ impl Own {
         Ok(Some(away))
     }
 
-    /// Who is killed while git changes a worktree leaves git's locks, or even that git. An agent has one worker.
+    /// Removes git's locks, which remain if a process is killed while git changes a worktree, and ends such a git if it
+    /// still runs. An agent has only one worker.
     pub fn unlock(&self) -> anyhow::Result<()> {
         let Some(kept) = self.kept() else { return Ok(()) };
         let mut locks: Vec<_> = ["index.lock", "HEAD.lock"].map(|name| kept.join(name)).into();
@@ -145,10 +147,9 @@ impl Own {
         Ok(())
     }
 
-    /// Ends what a task has begun and not ended, as a rebase or a merge: git would go on with it in a later one's name, and
-    /// set the branch back to what that one never saw. Commits that only this named are kept as `reference`. Git's own
-    /// commands would put what was uncommitted among the stashes of the whole repository, and end no search while a merge is
-    /// in conflict.
+    /// Ends what a task has begun and not finished, such as a rebase or a merge: in a later task, git would continue
+    /// it, and set the branch back. Commits that only this named are kept as `reference`. Git's own commands would put
+    /// uncommitted files among the stashes of the whole repository, and cannot end a bisect during a conflict.
     pub fn end_half_done(&self, reference: &str) -> anyhow::Result<()> {
         let Some(kept) = self.kept() else { return Ok(()) };
         let naming = HALF_DONE.iter().flat_map(|dir| NAMING.map(|name| Path::new(dir).join(name)));
@@ -170,12 +171,12 @@ impl Own {
                 fs::remove_file(path)?;
             }
         }
-        // Of merges and reverts, too.
+        // This also ends reverts and merges.
         git(&self.path, ["cherry-pick", "--quit"]).map(drop)
     }
 
-    /// What the repository knows of a worktree in this place that is gone. Of all others it keeps what it knows: a disk
-    /// that is not mounted just now has its worktree still.
+    /// Makes the repository forget a worktree in this place that is gone. Others stay known: one may be on a disk that
+    /// is not mounted now.
     fn forget(&self, reference: &str) -> anyhow::Result<()> {
         let listed = git(&self.main, ["worktree", "list", "--porcelain"])?;
         let is_own = |entry: &&str| field(entry, "worktree ").is_some_and(|path| Path::new(&path) == self.path);
@@ -188,7 +189,7 @@ impl Own {
         git(&self.main, remove).map(drop)
     }
 
-    /// What was moved away keeps the branch, if the disk was full just then.
+    /// Frees the branch, which a moved worktree still holds if the disk was full during the move.
     fn free_branch(&self) -> anyhow::Result<()> {
         let listed = git(&self.main, ["worktree", "list", "--porcelain"])?;
         let branch = format!("refs/heads/{}", self.branch);
@@ -198,7 +199,7 @@ impl Own {
         paths.filter(|path| Path::new(path).is_dir()).try_for_each(|path| detach(Path::new(&path)))
     }
 
-    /// As [`Self::keep`], unless it is on the agent's branch or a reference names it or what was made from it.
+    /// Like [`Self::keep`], unless the commit is on the agent's branch or is reachable from some reference.
     pub fn keep_unless_named(&self, reference: &str, commit: &str) -> anyhow::Result<()> {
         let is_on_branch = self.is_within(commit, &format!("refs/heads/{}", self.branch));
         if is_on_branch || !git(&self.main, ["for-each-ref", "--count=1", "--contains", commit])?.is_empty() {
@@ -207,11 +208,11 @@ impl Own {
         self.keep(reference, commit)
     }
 
-    /// Under that name, or one beside it if it is taken by another.
+    /// Gives the commit the name `reference` or, if that is taken by another, one with a number.
     pub fn keep(&self, reference: &str, commit: &str) -> anyhow::Result<()> {
         for number in 1..=NAMES {
             let name = if number == 1 { reference.to_owned() } else { format!("{reference}-{number}") };
-            // An empty old value: only where there is none.
+            // The empty old value means that the reference must not exist yet.
             let kept = git(&self.main, ["update-ref", name.as_str(), commit, ""]);
             if kept.is_ok() || self.is_within(commit, &name) {
                 return Ok(());
@@ -224,18 +225,18 @@ impl Own {
         tip(&self.main, &self.branch)
     }
 
-    /// Whether `commit` is `of` or what it was made from.
+    /// Whether `commit` is `of` or an ancestor of it.
     pub fn is_within(&self, commit: &str, of: &str) -> bool {
         git(&self.main, ["merge-base", "--is-ancestor", commit, of]).is_ok()
     }
 }
 
-/// Of an entry of `git worktree list --porcelain`.
+/// Value of a field in an entry of `git worktree list --porcelain`.
 fn field(entry: &str, name: &str) -> Option<String> {
     entry.lines().find_map(|line| Some(line.strip_prefix(name)?.to_owned()))
 }
 
-/// Leaves the branch, at its commit. Where there is none, nothing holds a branch that is there.
+/// Detaches the worktree from its branch, at the same commit. A worktree without a commit holds no existing branch.
 fn detach(worktree: &Path) -> anyhow::Result<()> {
     let Ok(head) = git(worktree, ["rev-parse", "--verify", "--quiet", "HEAD"]) else { return Ok(()) };
     let detached = git(worktree, ["update-ref", "--no-deref", "HEAD", head.trim()]);

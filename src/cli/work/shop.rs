@@ -1,4 +1,4 @@
-//! What the agents of one worker share: the board, the workflow's ledger, and when to stop.
+//! What the agents of one worker process share: the board, the workflow's ledger, and when to stop.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -18,18 +18,18 @@ use crate::state::id::{AgentId, TaskId};
 use crate::state::time::Timestamp;
 use crate::state::workflow::Spent;
 
-/// Pauses between calls that fail because the board cannot be used, before the worker gives up.
+/// Pauses, in milliseconds, between calls that fail because the board cannot be used; then the worker gives up.
 const PAUSES: [u64; 6] = [100, 300, 1_000, 3_000, 5_000, 10_000];
 
-/// How urgently to stop.
+/// How urgently to stop, from not at all to at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Urgency {
     Work,
-    /// Claim nothing more; what was claimed is worked on as ever.
+    /// Claim nothing more; claimed tasks are worked on as usual.
     Enough,
-    /// Finish what runs, and try nothing again.
+    /// Let running tries finish, and retry nothing.
     Finish,
-    /// End what runs, and give it back.
+    /// End running tries, and give their tasks back.
     Cut,
     Kill,
 }
@@ -58,19 +58,19 @@ pub struct Shop {
     /// The first reason to stop.
     pub reason: RefCell<Option<Reason>>,
     pub taken: Cell<u32>,
-    /// Claims under way.
+    /// Number of claims in progress.
     pub claiming: Cell<u32>,
-    /// Distinguishes this process's batches.
+    /// Distinguishes the batches of this process from those of others.
     pub run: String,
     pub batches: Cell<u64>,
-    /// What the workflow's tries may still take, if it has a bound.
+    /// Seconds that the workflow's tries may still take, if that is limited.
     pub seconds_left: Cell<Option<u64>>,
-    /// Tries that the workflow has begun, and how many it may begin in all, if it has a bound.
+    /// Tries that the workflow has begun, and how many it may begin in all, if that is limited.
     pub attempts_begun: Cell<u64>,
     pub attempts_bound: Cell<Option<u64>>,
-    /// Since when the time of each try that runs is not charged to the workflow.
+    /// For each running try, the time from which it is not yet charged to the workflow.
     pub running: RefCell<BTreeMap<AgentId, Instant>>,
-    /// The workflow's budget is the reason to stop.
+    /// The budget is the reason to stop.
     pub is_spent: Cell<bool>,
 }
 
@@ -78,17 +78,17 @@ pub struct Shop {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
     pub text: String,
-    /// All is as it was asked for.
+    /// Everything went as it was asked for.
     pub is_good: bool,
 }
 
-/// A task that an agent of ours holds.
+/// A task that one of our agents holds.
 #[derive(Clone, Debug)]
 pub struct Held {
     pub task: TaskId,
     pub attempt: u32,
     pub acted: bool,
-    /// The commit that it was claimed on, as the board knows it.
+    /// The commit on which it was claimed, as the board knows it.
     pub head: Option<String>,
 }
 
@@ -97,7 +97,7 @@ impl Shop {
         SystemClock::default().wall()
     }
 
-    /// One operation; a board that cannot be used just now is asked again for a while.
+    /// Calls one operation. While the board cannot be used, it is called again for a while.
     pub async fn call(&self, caller: &Caller, name: &str, arguments: Value) -> Result<Value, CallError> {
         self.ledger.borrow_mut().tally.calls += 1;
         let mut pauses = PAUSES.iter();
@@ -117,12 +117,12 @@ impl Shop {
         }
     }
 
-    /// What a reply says of the budget.
+    /// Remembers what a reply says about the budget.
     fn learn(&self, reply: &Value) {
         for saved in reply["results"].as_array().into_iter().flatten().chain([reply]) {
             if saved["spent"].is_object() {
                 self.seconds_left.set(saved["remaining"]["seconds"].as_u64());
-                // Of what begins just now the board need not know yet.
+                // The board may not know yet about tries that begin just now.
                 let begun = saved["spent"]["attempts"].as_u64().unwrap_or_default();
                 self.attempts_begun.set(self.attempts_begun.get().max(begun));
                 self.attempts_bound.set(saved["remaining"]["attempts"].as_u64().map(|left| begun + left));
@@ -130,8 +130,8 @@ impl Shop {
         }
     }
 
-    /// Counts a try that is about to begin, unless the workflow may begin no more. The board counts it, too, but several
-    /// agents begin before it answers one of them.
+    /// Counts a try that is about to begin, unless the workflow may begin no more. The board counts too, but several
+    /// agents begin before it has answered one of them.
     pub fn begins_attempt(&self) -> bool {
         let begun = self.attempts_begun.get();
         let may_begin = self.attempts_bound.get().is_none_or(|bound| begun < bound);
@@ -139,12 +139,12 @@ impl Shop {
         may_begin
     }
 
-    /// The board refused to have it begin.
+    /// Takes back the count of a try that the board refused.
     pub fn takes_attempt_back(&self) {
         self.attempts_begun.set(self.attempts_begun.get().saturating_sub(1));
     }
 
-    /// Several writing operations in one durable write, once, however often it must be tried.
+    /// Calls several writing operations in one durable write. It takes effect once, however often it must be sent.
     pub async fn batch(&self, caller: &Caller, operations: Vec<(&str, Value)>) -> Result<Vec<Value>, CallError> {
         let items = operations.len() as u64;
         let operations: Vec<_> =
@@ -178,12 +178,12 @@ impl Shop {
         }
     }
 
-    /// Answers what of its time is not charged.
+    /// Ends the clock of the agent's try. Returns its time that is not yet charged.
     pub fn ended(&self, agent: &AgentId) -> Duration {
         self.running.borrow_mut().remove(agent).map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// When the workflow has no time left, if it has a bound and all tries go on that run now.
+    /// When the workflow's time will be used up, if it is limited and all running tries go on.
     pub fn time_ends(&self) -> Option<Instant> {
         let (left, running) = (Duration::from_secs(self.seconds_left.get()?), self.running.borrow());
         let left = left + self.ledger.borrow().charged_ahead();
@@ -191,13 +191,13 @@ impl Shop {
         Some(Instant::now() + left.saturating_sub(uncharged) / u32::try_from(running.len()).unwrap_or(1).max(1))
     }
 
-    /// The work ends because of its budget.
+    /// Stops the work because of its budget.
     pub fn spent(&self, text: String) {
         self.is_spent.set(self.is_spent.get() || self.reason.borrow().is_none());
         self.stop(Urgency::Finish, text, false);
     }
 
-    /// The arguments with which the workflow is saved as it stands, and what the command has kept of the task that is held.
+    /// Arguments of `save_checkpoint`: the workflow as it stands and, for the held task, what the command keeps.
     pub fn saving(&self, agent: Option<&AgentId>, held: Option<&Held>, spent: Spent) -> Value {
         let holder = agent.filter(|_| held.is_some());
         json!({
@@ -229,7 +229,7 @@ impl Shop {
         *self.stop.borrow() > Urgency::Work
     }
 
-    /// Waits, unless the work is to stop that urgently meanwhile: answers whether it went on to the end.
+    /// Waits, unless the work is to stop that urgently. Returns whether it waited to the end.
     pub async fn pause(&self, pause: Duration, until: Urgency) -> bool {
         let mut stop = self.stop.subscribe();
         let end = Instant::now() + pause;
@@ -239,13 +239,13 @@ impl Shop {
         }
     }
 
-    /// The breaker does not let the command run just now.
+    /// Whether the breaker keeps the command from running now.
     pub fn breaker_is_open(&self) -> bool {
         self.settings.breaker > 0 && self.ledger.borrow_mut().breaker.left(self.now()) > 0
     }
 
-    /// Until the breaker lets the command run again; false when the work stops. One that never opens is not asked: it may
-    /// have opened where the work goes on from.
+    /// Waits until the breaker lets the command run again; false if the work stops. With a threshold of 0, the breaker
+    /// is ignored: it may be open in the state that the work continues from.
     pub async fn wait_for_breaker(&self, until: Urgency) -> bool {
         if self.settings.breaker == 0 {
             return *self.stop.borrow() < until;
@@ -277,7 +277,7 @@ impl Shop {
         }
     }
 
-    /// Of the scope, for the bar.
+    /// Updates the progress bar for the scope.
     pub async fn show_progress(&self) {
         let query = json!({"scope": self.settings.scope});
         if let Ok(status) = self.handle.call("get_status", query, &Caller::default()).await {
@@ -286,7 +286,7 @@ impl Shop {
         }
     }
 
-    /// What each of the agents holds.
+    /// The tasks that each of the agents holds.
     pub async fn held(&self, agents: Vec<AgentId>) -> Result<BTreeMap<AgentId, Vec<Held>>, CallError> {
         let of = move |state: &crate::state::State| {
             let held = |agent: &AgentId| {

@@ -1,4 +1,4 @@
-//! What is told of the work: lines for people, with bars below them on a terminal, or a JSON object each.
+//! What is shown of the work: lines for people, with progress bars on a terminal, or one JSON object per event.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -18,9 +18,9 @@ use crate::state::id::{AgentId, TaskId};
 use crate::state::workflow::{Budget, Spent};
 
 const TICK: Duration = Duration::from_millis(200);
-/// Lines that wait for whoever reads; one that does not read is told no more, and the work goes on.
+/// Most lines that wait for the reader. If it does not read, further ones are dropped, and the work goes on.
 const WAITING: usize = 1_024;
-/// How long a reader may take for the last of it.
+/// Time that a reader gets for the last lines.
 const LINGER: Duration = Duration::from_secs(2);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
@@ -108,26 +108,26 @@ pub enum Event<'e> {
 #[derive(Serialize)]
 pub struct Summary {
     pub workflow: String,
-    /// Why it ended.
+    /// Why the work ended.
     pub reason: String,
     /// Everything that there was to do is done.
     pub finished: bool,
     pub seconds: f64,
     #[serde(flatten)]
     pub tally: Tally,
-    /// Events that the reader of this was too slow for.
+    /// Number of events that were dropped because the reader was too slow.
     #[serde(skip_serializing_if = "is_none")]
     pub untold: u64,
     pub remaining: Remaining,
     pub spent: Spent,
     #[serde(skip_serializing_if = "Budget::is_empty")]
     pub budget_left: Budget,
-    /// What goes on from here, when something is left.
+    /// Command that continues the work, if something is left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
 
-/// Of the scope, for whoever.
+/// Number of tasks left in the scope, whoever works on them.
 #[derive(Clone, Copy, Default, Serialize)]
 pub struct Remaining {
     pub ready: u64,
@@ -145,18 +145,18 @@ pub struct Show {
     json: bool,
     bars: Option<SyncSender<Move>>,
     lines: Option<SyncSender<String>>,
-    /// Ends when everything is written.
+    /// Closed when everything is written.
     written: Receiver<()>,
     untold: Cell<u64>,
 }
 
-/// What is shown from here on.
+/// A change to the progress bars.
 enum Move {
     Total { done: u64, of: u64 },
     Agent(AgentId, String),
 }
 
-/// On a thread of their own: a terminal may take no output.
+/// Progress bars, on a thread of their own: a terminal may accept no output.
 struct Bars {
     all: MultiProgress,
     total: ProgressBar,
@@ -167,7 +167,7 @@ impl Show {
     pub fn new(session: &Session) -> io::Result<Self> {
         let is_watched = !session.json && io::stderr().is_terminal();
         let all = is_watched.then(MultiProgress::new);
-        // Elsewhere the lines do not disturb the bars, and one that is not read must not hold them.
+        // If the lines go elsewhere, they do not disturb the bars, and an unread line must not block them.
         let around = all.clone().filter(|_| io::stdout().is_terminal());
         let (ends, written) = channel();
         let lines = on_a_thread("output", ends.clone(), move |lines| write(&lines, around.as_ref()))?;
@@ -221,20 +221,20 @@ impl Show {
         self.move_to(Move::Agent(AgentId::clone(agent), print::headline(&text)));
     }
 
-    /// How much of the scope is done.
+    /// Updates how much of the scope is done.
     pub fn progress(&self, done: u64, of: u64) {
         self.move_to(Move::Total { done, of });
     }
 
     fn move_to(&self, to: Move) {
         if let Some(bars) = &self.bars {
-            // What a terminal does not take, nobody sees.
+            // What a terminal does not accept, nobody sees.
             let _ = bars.try_send(to);
         }
     }
 }
 
-/// The end of `ends` is that of what `work` does with what is sent to it.
+/// Runs `work` on a thread; what is sent goes to it. `ends` is dropped when it has finished.
 fn on_a_thread<T: Send + 'static>(
     name: &str,
     ends: Sender<()>,
@@ -251,12 +251,12 @@ fn on_a_thread<T: Send + 'static>(
 impl Drop for Show {
     fn drop(&mut self) {
         (self.lines, self.bars) = (None, None);
-        // An error, too, says that it has ended.
+        // A closed channel, an error here, also says that it has ended.
         let _ = self.written.recv_timeout(LINGER);
     }
 }
 
-/// Whoever read it may have had enough; then nothing is written any more.
+/// Writes lines until the reader leaves, having read enough.
 fn write(lines: &Receiver<String>, around: Option<&MultiProgress>) {
     for line in lines {
         let write = || writeln!(io::stdout().lock(), "{line}");
@@ -309,7 +309,7 @@ impl Bars {
     }
 }
 
-/// None for what only a bar or a program wants to know.
+/// The event as a line for people; none if only a bar or a program needs it.
 fn sentence(event: &Event) -> Option<String> {
     Some(match event {
         Event::Began { workflow, agents, continued, command } => {

@@ -1,4 +1,4 @@
-//! One agent of the worker: claims, runs the command, tries again, and ends each task one way or the other.
+//! One agent of a worker process: claims tasks, runs the command, retries, and ends each task in one way or another.
 
 mod run;
 
@@ -25,13 +25,13 @@ use crate::state::refusal::Refusal;
 use crate::state::task::{Attempt, Outcome as Ended, Task};
 use crate::state::workflow::Spent;
 
-/// One long poll.
+/// Length of one long poll.
 const WAIT_SECONDS: u64 = 30;
-/// Between looks whether the task is still ours.
+/// Interval between checks that the task is still ours.
 const LOOK: Duration = Duration::from_secs(1);
-/// Well within the shortest lease that can be set, a minute.
+/// Interval of heartbeats, well within the shortest lease that can be set, a minute.
 const HEARTBEAT: Duration = Duration::from_secs(20);
-/// Bytes of the message of a failure.
+/// Most bytes in the message of a failure.
 const MESSAGE: usize = 4 << 10;
 const OUT_OF_TIME: &str = "the workflow's budget of time is spent";
 const OUT_OF_ATTEMPTS: &str = "the workflow's budget of attempts is spent";
@@ -40,7 +40,7 @@ pub struct Worker {
     pub agent: AgentId,
     pub checkout: Checkout,
     pub shop: Rc<Shop>,
-    /// How the checkout was when the task began that is not ended yet.
+    /// State of the checkout when the current task began.
     pub begun: RefCell<Option<Before>>,
 }
 
@@ -48,19 +48,19 @@ pub struct Worker {
 enum Tried {
     Done(Printed, Changes),
     Failed(Failure),
-    /// Ended by us, because the work is cut short.
+    /// Ended by us, because the work stops.
     Interrupted,
-    /// Ended by us, because the workflow may take no more time.
+    /// Ended by us, because the workflow's budget of time is spent.
     Spent,
-    /// A leader wants it stopped, or the plan has changed it.
+    /// A leader, or a changed plan, asks for the end of the task.
     StopRequested {
         reason: String,
     },
-    /// Somebody else's by now, or nobody's.
+    /// The task is now somebody else's, or nobody's.
     Lost {
         reason: String,
     },
-    /// What an earlier worker runs for it does not end.
+    /// What an earlier worker runs for the task does not end.
     Busy {
         reason: String,
     },
@@ -70,28 +70,28 @@ enum Tried {
     },
 }
 
-/// Why a run is being ended before its time.
+/// Why a run is ended early.
 #[derive(Clone)]
 enum Cause {
     Timeout(Duration),
-    /// No failure of the task: it would have had more time of another workflow.
+    /// Not a failure of the task: another workflow would have had more time.
     Spent,
     Interruption,
     StopRequested(String),
     Lost(String),
 }
 
-/// A try that is over: what it came to, and what it used.
+/// A finished try: its result, and what it used.
 struct Outcome {
     tried: Tried,
     tokens: u64,
     took: Duration,
-    /// When the task's own time is over: no try begins after it.
+    /// When the task's own time is over; no try begins after it.
     until: Option<Instant>,
 }
 
 impl Worker {
-    /// Until there is nothing more to do, or the work stops.
+    /// Works until there is nothing more to do, or the work stops.
     pub async fn work(&mut self) -> anyhow::Result<()> {
         self.end_what_it_holds().await?;
         while self.may_claim().await && self.wait_for_breaker().await {
@@ -106,7 +106,7 @@ impl Worker {
         self.release_rest().await
     }
 
-    /// What was held before an interruption, and nothing else.
+    /// Ends the tasks that were held before an interruption, and claims none.
     pub async fn end_what_it_holds(&self) -> anyhow::Result<()> {
         for held in self.held().await? {
             let (agent, task, attempt) = (&self.agent, &held.task, held.attempt);
@@ -122,7 +122,8 @@ impl Worker {
         Caller { agent, place: self.checkout.place(), ..Caller::default() }
     }
 
-    /// Others' claims that are under way may be the last that there are to be.
+    /// Whether another task may be claimed. With a limit, claims that other agents have in progress may use it up, so
+    /// they are waited for.
     async fn may_claim(&self) -> bool {
         while let Some(most) = self.shop.settings.max_tasks {
             if self.shop.taken.get() >= most {
@@ -136,7 +137,8 @@ impl Worker {
         !self.shop.is_stopping()
     }
 
-    /// Before a claim. Where nothing will come of it, its answer says so, and that is not waited for.
+    /// Waits for the breaker before a claim. If the claim would yield nothing anyway, it is not waited for, since the
+    /// claim's answer says so.
     async fn wait_for_breaker(&self) -> bool {
         if self.shop.breaker_is_open() && !self.may_get_a_task().await {
             return !self.shop.is_stopping();
@@ -144,7 +146,7 @@ impl Worker {
         self.shop.wait_for_breaker(Urgency::Enough).await
     }
 
-    /// Now or later.
+    /// Whether there may be a task for this agent, now or later.
     async fn may_get_a_task(&self) -> bool {
         let (id, scope, now) = (self.agent.clone(), self.shop.settings.scope.clone(), self.shop.now());
         let looked =
@@ -157,7 +159,7 @@ impl Worker {
         Ok(held.remove(&self.agent).unwrap_or_default())
     }
 
-    /// The next task, or none for now; when there will be none, the work stops.
+    /// Claims the next task; none if there is none for now. If there will be none, the work stops.
     async fn claim(&mut self) -> anyhow::Result<Option<(Held, Value)>> {
         let query = json!({"agent_id": self.agent, "scope": self.shop.settings.scope, "wait_seconds": WAIT_SECONDS});
         let caller = self.caller();
@@ -177,7 +179,7 @@ impl Worker {
         Ok(None)
     }
 
-    /// What an answer without a task means for the worker.
+    /// Handles an answer without a task.
     async fn make_of(&self, reply: &Value) -> anyhow::Result<()> {
         let message = reply["message"].as_str().unwrap_or_default();
         let stop = |text: String, is_good| self.shop.stop(Urgency::Enough, text, is_good);
@@ -195,7 +197,8 @@ impl Worker {
             "stuck" => stop(message.to_owned(), false),
             "spent" => self.shop.spent(message.to_owned()),
             _ if reply["holding"].is_array() => {
-                // A claim of ours whose answer did not arrive: it is taken up like one from before.
+                // The answer to an earlier claim of ours was lost: its task is taken up like one from before an
+                // interruption.
                 for held in self.held().await?.into_iter().filter(|held| held.acted) {
                     self.execute(held, Value::Null).await?;
                 }
@@ -205,7 +208,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Works on one task until it is ended one way or the other.
+    /// Works on one task until it is ended in one way or another.
     async fn execute(&self, held: Held, handoff: Value) -> anyhow::Result<()> {
         let mut has_begun = false;
         let before = match self.before(&held).await {
@@ -248,7 +251,8 @@ impl Worker {
         }
     }
 
-    /// How the checkout is before a task; what another task has left there goes, so that it is not taken for this one's.
+    /// Prepares the checkout for a task and records its state. What another task has left is put aside, so that it is
+    /// not taken for this one's.
     async fn before(&self, held: &Held) -> anyhow::Result<Before> {
         let persona = self.shop.ledger.borrow().persona(&self.agent);
         let goes_on = persona.is_at(&held.task, held.attempt);
@@ -272,14 +276,14 @@ impl Worker {
         Ok(before)
     }
 
-    /// No other task would have one, either.
+    /// Gives the task back and stops the work: no other task would have a place to work, either.
     async fn has_no_place(&self, held: &Held, error: &anyhow::Error) -> anyhow::Result<()> {
         let reason = format!("{} has nowhere to work: {error:#}", self.agent);
         self.shop.stop(Urgency::Finish, reason.as_str(), false);
         self.release(held, &reason, Spent::default()).await
     }
 
-    /// What this agent was at when its worker was killed, if others have taken it or nobody is to do it.
+    /// The task that this agent was working on when its worker was killed, if others have it now or nobody is to do it.
     async fn left_behind(&self, persona: Persona) -> Option<Held> {
         let (id, number) = (persona.task.filter(|_| persona.status != PersonaStatus::Idle)?, persona.task_attempt);
         let agent = self.agent.clone();
@@ -297,17 +301,17 @@ impl Worker {
         looked.await.ok().flatten()
     }
 
-    /// What the task has left is kept, away from the next one.
+    /// Puts aside what the task has left, so that the next task does not see it.
     async fn put_aside(&self, held: &Held) {
         let Some(before) = self.begun.take() else { return };
         let (checkout, id, attempt) = (self.checkout.clone(), held.task.to_string(), held.attempt);
         let put = tokio::task::spawn_blocking(move || checkout.put_aside(&before, &id, attempt)).await;
-        // Before the next task it is tried again.
+        // It is tried again before the next task.
         let problem = put.map_err(anyhow::Error::from).and_then(|put| put);
         self.shop.tell_problem(problem.unwrap_or_else(|error| Some(format!("{}: {error:#}", held.task))));
     }
 
-    /// Says on the board what a try came to. Answers whether the same agent tries again.
+    /// Records the result of a try on the board. Returns whether the same agent tries again.
     async fn settle(&self, held: &Held, number: u32, outcome: Outcome) -> anyhow::Result<bool> {
         let Outcome { tried, tokens, took, until } = outcome;
         let failure = if let Tried::Failed(failure) = &tried { Some(failure.clone()) } else { None };
@@ -369,7 +373,7 @@ impl Worker {
         }
     }
 
-    /// Answers whether it is done; a result that the board does not take fails the task.
+    /// Completes the task. Returns whether it is done: a result that the board does not accept fails the task.
     async fn complete(&self, held: &Held, printed: Printed, changes: Changes, spent: Spent) -> anyhow::Result<bool> {
         let agent = &self.agent;
         let (output, data) = result(printed);
@@ -406,8 +410,8 @@ impl Worker {
         Ok(false)
     }
 
-    /// Ends a task by one operation, and saves in the same write; when that is refused, by the operation alone, as a result
-    /// that comes too late is kept on its attempt.
+    /// Ends a task by one operation, and saves in the same write. If that is refused, the operation is called alone,
+    /// since a result that comes too late is kept on its attempt.
     async fn end_by(
         &self,
         name: &str,
@@ -431,12 +435,14 @@ impl Worker {
         }
     }
 
-    /// What is refused for another reason would be refused again: the task is still ours, and has to be ended.
+    /// Whether a refusal means that the task is not ours any more. If it is still ours, the call would be refused
+    /// again, and the task must be ended.
     async fn is_lost(&self, held: &Held) -> bool {
         self.has_completed(held).await || matches!(self.reason_to_end(held).await, Some(Cause::Lost(_)))
     }
 
-    /// The second level: another attempt, by another agent if there is one; a permanent failure parks the task.
+    /// The second level of retries: another attempt, by another agent if there is one. A permanent failure parks the
+    /// task.
     async fn give_up(&self, held: &Held, failure: &Failure, spent: Spent) -> anyhow::Result<()> {
         let agent = &self.agent;
         self.put_aside(held).await;
@@ -473,7 +479,7 @@ impl Worker {
         Ok(())
     }
 
-    /// The first level: the same agent tries again after a while. Answers whether it does.
+    /// The first level of retries: the same agent tries again after a pause. Returns whether it does.
     async fn wait_to_retry(
         &self,
         held: &Held,
@@ -525,7 +531,7 @@ impl Worker {
         Ok(false)
     }
 
-    /// Between two tries: keeps the lease, until there is a reason not to.
+    /// Renews the lease between two tries, until there is a reason to stop.
     async fn hold(&self, held: &Held) -> Cause {
         let (mut look, mut beat) = (interval(LOOK), interval(HEARTBEAT));
         loop {
@@ -538,7 +544,7 @@ impl Worker {
         }
     }
 
-    /// Whoever asked decides what becomes of it: it is cancelled now, or offered again.
+    /// Gives the task back: whoever asked for its end decides whether it is cancelled or offered again.
     async fn stop_as_asked(&self, held: &Held, reason: &str, spent: Spent) -> anyhow::Result<()> {
         self.release(held, &format!("stopped as asked: {reason}"), spent).await
     }
@@ -559,7 +565,7 @@ impl Worker {
         Ok(())
     }
 
-    /// It is not ours any more: nothing is said of it but here.
+    /// Ends work on a task that is not ours any more. On the board, the task stays as it is.
     async fn lost(&self, held: &Held, reason: &str, spent: Spent) -> anyhow::Result<()> {
         self.put_aside(held).await;
         {
@@ -571,7 +577,8 @@ impl Worker {
         self.save(None, spent).await
     }
 
-    /// A state that is refused must not end the work; what was spent is charged without it.
+    /// Saves the workflow. If the state is refused, that must not end the work, so what was spent is charged without
+    /// it.
     async fn save(&self, held: Option<&Held>, spent: Spent) -> anyhow::Result<()> {
         let mut saving = self.shop.saving(Some(&self.agent), held, spent);
         let mut saved = self.shop.call(&self.caller(), "save_checkpoint", saving.clone()).await;
@@ -586,7 +593,7 @@ impl Worker {
         }
     }
 
-    /// A claim whose answer nobody waited for.
+    /// Gives back a task whose claim was answered after the work had stopped.
     async fn release_rest(&self) -> anyhow::Result<()> {
         for held in self.held().await? {
             self.release(&held, "the worker stopped before it began", Spent::default()).await?;
@@ -594,7 +601,7 @@ impl Worker {
         Ok(())
     }
 
-    /// With the time since the last one charged, so that a worker that is killed has not worked for nothing.
+    /// Renews the lease, and charges the time since the last heartbeat, so that the time of a killed worker counts.
     async fn heartbeat(&self, held: &Held) {
         let beating = json!({"agent_id": self.agent, "task_id": held.task, "attempt": held.attempt});
         let more = self.shop.uncharged(&self.agent);
@@ -611,14 +618,14 @@ impl Worker {
         }
     }
 
-    /// Whether the command has completed its task itself: then nobody does it again.
+    /// Whether the command has completed its task itself, so that nobody does it again.
     async fn has_completed(&self, held: &Held) -> bool {
         let (id, agent, attempt) = (held.task.clone(), self.agent.clone(), held.attempt);
         let looked = move |state: &State| state.task(&id).is_some_and(|task| is_completed(task, &agent, attempt));
         self.shop.handle.look(looked).await.unwrap_or(false)
     }
 
-    /// Whether the task is still ours, or was until the command completed it, and still wanted.
+    /// Why the run must end: the task is not ours any more, or not wanted. None also if the command has completed it.
     async fn reason_to_end(&self, held: &Held) -> Option<Cause> {
         let (id, agent, attempt) = (held.task.clone(), self.agent.clone(), held.attempt);
         let looked = self.shop.handle.look(move |state| {
@@ -634,7 +641,7 @@ impl Worker {
                 None => Some(Cause::Lost(format!("it is {}", task.status))),
             }
         });
-        // A board that cannot be read says nothing of the task.
+        // A board that cannot be read says nothing about the task.
         looked.await.ok().flatten()
     }
 }

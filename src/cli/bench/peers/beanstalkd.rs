@@ -38,7 +38,7 @@ impl Beanstalkd {
 }
 
 impl Peer for Beanstalkd {
-    /// It has no way to forget all, so a new one takes its place.
+    /// beanstalkd cannot drop all jobs, so a new one is started instead.
     fn fill(&mut self, tasks: usize) -> anyhow::Result<()> {
         self.running = None;
         let log = |fill: usize| self.base.join(fill.to_string());
@@ -105,7 +105,7 @@ impl Worker for Client {
         }
         let reserved = line.strip_prefix("RESERVED ").and_then(|rest| rest.split_once(' '));
         self.job = reserved.with_context(|| format!("beanstalkd answers `{line}`"))?.0.to_owned();
-        // The body has one line.
+        // Skips the body, which is one line.
         self.read()?;
         Ok(true)
     }

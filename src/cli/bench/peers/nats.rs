@@ -1,4 +1,4 @@
-//! A work queue of NATS JetStream, by the text protocol of NATS; `sync_interval: always` syncs before every answer.
+//! A work queue of NATS JetStream, over the text protocol of NATS. `sync_interval: always` syncs before every answer.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use super::{Missing, Peer, Running, Started, directory, free_port, program, vers
 use crate::cli::bench::drive::Worker;
 use crate::cli::bench::place::{Place, leashed};
 
-/// Since when `sync_interval` may be `always`.
+/// First release in which `sync_interval` may be `always`.
 const SINCE: (u32, u32) = (2, 10);
 /// Requests that are sent before their answers are read.
 const AT_ONCE: usize = 100;
@@ -44,7 +44,7 @@ pub fn start(place: &mut Place) -> anyhow::Result<Started> {
     Ok(Started::Here(Box::new(Nats(Running::start(&program, command, port)?)), version))
 }
 
-/// `nats-server: v2.10.27` has release 2.10.
+/// The release of a version line: `nats-server: v2.10.27` has release 2.10.
 fn release(version: &str) -> Option<(u32, u32)> {
     let (_, numbers) = version.split_once(": v")?;
     let mut numbers = numbers.split('.');
@@ -54,7 +54,7 @@ fn release(version: &str) -> Option<(u32, u32)> {
 impl Peer for Nats {
     fn fill(&mut self, tasks: usize) -> anyhow::Result<()> {
         let mut client = Client::connect(&self.0)?;
-        // Not there the first time.
+        // It does not exist the first time.
         client.manage(&format!("STREAM.DELETE.{STREAM}"), &json!({}))?;
         let stream = json!({"name": STREAM, "subjects": ["tasks"], "retention": "workqueue", "storage": "file"});
         let created = client.manage(&format!("STREAM.CREATE.{STREAM}"), &stream)?;
@@ -88,14 +88,14 @@ struct Client {
     stream: BufReader<TcpStream>,
     unsent: String,
     inbox: String,
-    /// Where the task that was taken last is acknowledged.
+    /// Subject on which the task that was claimed last is acknowledged.
     task: String,
 }
 
 struct Message {
-    /// Where an answer is wanted.
+    /// Subject for an answer, if one is wanted.
     reply_to: Option<String>,
-    /// What the header says of the message, when it has one.
+    /// Status in the message's header, if it has one.
     status: Option<String>,
     body: String,
 }
@@ -187,7 +187,7 @@ impl Worker for Client {
         }
     }
 
-    /// With an answer, so that it is known to be recorded.
+    /// Acknowledges and waits for the answer, so that the acknowledgement is known to be recorded.
     fn complete(&mut self) -> anyhow::Result<()> {
         let task = self.task.clone();
         let answer = self.ask(&task, "+ACK")?;

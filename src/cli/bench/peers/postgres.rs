@@ -1,4 +1,4 @@
-//! A table of PostgreSQL, claimed from by `FOR UPDATE SKIP LOCKED`, by the third version of its protocol.
+//! A table in PostgreSQL, claimed from by `FOR UPDATE SKIP LOCKED`, over version 3 of its protocol.
 
 use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
@@ -14,9 +14,9 @@ use super::{Missing, Peer, Running, Started, directory, free_port, program, vers
 use crate::cli::bench::drive::Worker;
 use crate::cli::bench::place::{Place, leashed, unleash};
 
-/// Where Debian and its descendants keep the programs, below the release.
+/// Directory in which Debian and its derivatives keep the programs, one subdirectory per release.
 const BESIDE: &str = "/usr/lib/postgresql";
-/// It does not run as root; one of these does it instead.
+/// Users to run as instead of root, which PostgreSQL refuses; the first that exists is taken.
 const INSTEAD_OF_ROOT: [&str; 2] = ["postgres", "nobody"];
 const USER: &str = "bench";
 const VERSION_3: i32 = 3 << 16;
@@ -89,7 +89,7 @@ pub fn start(place: &mut Place) -> anyhow::Result<Started> {
     Ok(Started::Here(Box::new(Postgres(Running::start(&postgres, command, port)?)), version))
 }
 
-/// The directories of programs, newest release first.
+/// Directories of programs, newest release first.
 fn releases(base: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(base).into_iter().flatten().flatten();
     let mut found: Vec<_> = entries
@@ -146,7 +146,7 @@ struct Client {
     task: String,
 }
 
-/// One message of the protocol: its kind, its length, and then what `write` writes.
+/// One message of the protocol: its kind, its length, and its parts.
 fn message(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
     let size: usize = parts.iter().map(|part| part.len()).sum();
     let length = i32::try_from(size + 4).unwrap_or(i32::MAX).to_be_bytes();
@@ -158,13 +158,13 @@ impl Client {
         let mut client = Self { stream: running.connect()?, agent: format!("worker-{number}"), task: String::new() };
         let parameters = format!("user\0{USER}\0database\0postgres\0\0");
         let start = message(0, &[&VERSION_3.to_be_bytes(), parameters.as_bytes()]);
-        // The first message alone has no kind.
+        // Only the first message has no kind.
         client.stream.get_mut().write_all(&start[1..])?;
         client.until_ready()?;
         Ok(client)
     }
 
-    /// Reads up to the end of the answer; the first column of the first row, if there is one.
+    /// Reads to the end of the answer. Returns the first column of the first row, if there is one.
     fn until_ready(&mut self) -> anyhow::Result<Option<String>> {
         let mut found = None;
         let mut trouble = None;
@@ -200,10 +200,10 @@ impl Client {
         self.until_ready().map(drop)
     }
 
-    /// The first column of the row that the prepared statement answers.
+    /// The first column of the row that a prepared statement returns.
     fn execute(&mut self, name: &str, parameters: &[&str]) -> anyhow::Result<Option<String>> {
         let count = u16::try_from(parameters.len())?.to_be_bytes();
-        // Without a name for the bound statement; every value as text.
+        // An unnamed portal; every value is text.
         let mut bind = [&[0], name.as_bytes(), &[0, 0, 0], &count].concat();
         for parameter in parameters {
             bind.extend(i32::try_from(parameter.len())?.to_be_bytes());

@@ -1,4 +1,4 @@
-//! A stream of Redis with a consumer group, by the RESP protocol; `appendfsync always` syncs before every answer.
+//! A stream of Redis with a consumer group, over the RESP protocol. `appendfsync always` syncs before every answer.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -24,7 +24,7 @@ pub fn start(place: &mut Place) -> anyhow::Result<Started> {
     let port = free_port()?;
     let mut command = leashed(&program);
     command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "yes"]);
-    // No rewrite in the middle of a round.
+    // Prevents a rewrite of the log in the middle of a round.
     command.args(["--auto-aof-rewrite-percentage", "0"]);
     command.args(["--appendfsync", "always", "--daemonize", "no", "--dir"]).arg(directory(place, "redis")?);
     Ok(Started::Here(Box::new(Redis(Running::start(&program, command, port)?)), version))
@@ -75,7 +75,7 @@ enum Answer {
 }
 
 impl Answer {
-    /// The first text at the bottom of the list that is at `path`.
+    /// The text at `path` in nested lists.
     fn at(&self, path: &[usize]) -> Option<&str> {
         match (self, path) {
             (Self::Text(text), []) => Some(text),
@@ -128,7 +128,7 @@ impl Worker for Client {
         let name = self.name.clone();
         match self.ask(&["XREADGROUP", "GROUP", GROUP, &name, "COUNT", "1", "STREAMS", STREAM, ">"])? {
             Answer::Nothing => Ok(false),
-            // One stream, of which it has the name and the entries, of which the first has its id and its fields.
+            // The answer lists streams; each has a name and entries, and each entry an id and fields.
             answer => {
                 self.task = answer.at(&[0, 1, 0, 0]).with_context(|| format!("Redis answers {answer:?}"))?.to_owned();
                 Ok(true)

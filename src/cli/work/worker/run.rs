@@ -1,4 +1,4 @@
-//! One run of the command: how it is started and listened to, and what it came to.
+//! One run of the command: how it is started and listened to, and what it results in.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,15 +24,15 @@ use crate::state::id::TaskId;
 use crate::state::task::Task;
 use crate::state::workflow::Spent;
 
-/// Marked lines that come faster are kept, and saved with the next.
+/// Least time between saves of marked checkpoints; those that come faster are saved with the next.
 const BETWEEN_CHECKPOINTS: Duration = Duration::from_millis(200);
-/// What is left of a task's own time when its try is ended: to end the command, and to say so before the lease is over.
+/// Time before the end of the task's own time at which its try is ended, to fail it before its lease is over.
 const MARGIN: Duration = Duration::from_secs(5);
-/// Longest text of a variable: a program's arguments and environment share what the system allows.
+/// Most bytes in an environment variable: arguments and environment share what the system allows.
 const VARIABLE: usize = 16 << 10;
 
 impl Worker {
-    /// One run of the command, to its end.
+    /// Runs the command once, to its end.
     pub(super) async fn run(
         &self,
         held: &Held,
@@ -80,14 +80,14 @@ impl Worker {
         let tokens = printed.object.as_ref().map_or(0, tokens);
         let tried = match (cause, end) {
             (Some(Cause::Lost(reason)), _) => Tried::Lost { reason },
-            // However it ended then: what it changed belongs to what it says is done.
+            // However the run ended: what it changed belongs to the result that it reported.
             _ if self.has_completed(held).await => self.done(&task, before, printed).await,
             (Some(Cause::StopRequested(reason)), _) => Tried::StopRequested { reason },
             (_, End::Busy { reason }) => Tried::Busy { reason },
             (_, End::NotStarted { reason }) => {
                 Tried::NotStarted { reason: format!("{}: {reason}", assignment.command[0]) }
             }
-            // A command that is told to end may well end without an error.
+            // A command that is told to end may well exit without an error.
             (Some(Cause::Interruption), End::Exit(_)) => Tried::Interrupted,
             (Some(Cause::Timeout(after)), End::Exit(_)) => {
                 let message = format!("no end within {} s\n{}", after.as_secs_f64(), printed.last_lines);
@@ -125,7 +125,7 @@ impl Worker {
         }
     }
 
-    /// When the task's own time is over for this worker: soon enough to fail it before its lease ends.
+    /// When the task's own time is over for this worker: early enough to fail it before its lease ends.
     fn until(&self, task: &Task) -> Option<Instant> {
         let (open, seconds) = (task.open_attempt()?, task.timeout_seconds?);
         let whole = Duration::from_secs(u64::from(seconds));
@@ -162,7 +162,7 @@ impl Worker {
             ("CALLBOARD_AGENT", self.agent.to_string()),
             ("CALLBOARD_WORKFLOW", self.shop.workflow.clone()),
             ("COORDINATION_DIR", self.shop.settings.board.to_string_lossy().into_owned()),
-            // The command is to use this board and no server's.
+            // The command is to use this board, not a server's.
             ("CALLBOARD_SERVER", String::new()),
             (supervise::RUN, run),
             (git::WORKTREE, self.checkout.root().to_string_lossy().into_owned()),
@@ -178,7 +178,8 @@ impl Worker {
         }
     }
 
-    /// A program that is named by a path is the one of the agent's own directory, if there is one.
+    /// The command to run. A program named by a relative path is taken from the agent's own directory if it exists
+    /// there.
     fn command(&self) -> Vec<String> {
         let mut command = self.shop.settings.command.clone();
         let is_path = |program: &&mut String| program.contains('/') && !Path::new(program.as_str()).is_absolute();
@@ -191,7 +192,7 @@ impl Worker {
         command
     }
 
-    /// Listens until the command is over, and ends it when there is a reason to.
+    /// Listens until the command has ended, and ends it if there is a reason to.
     async fn follow(
         &self,
         mut child: Child,
@@ -239,7 +240,7 @@ impl Worker {
                     Happened::Over => {
                         let (end, printed) = child.end(output).await;
                         written(&mut writing).await;
-                        // Its last line need not have had an end.
+                        // The last line need not end with a newline.
                         if self.keep(output.take_marked(), output) || unsaved {
                             self.save_kept(held).await;
                         }
@@ -248,14 +249,14 @@ impl Worker {
                 },
                 () = written(&mut writing), if writing.is_some() => continue,
                 _ = stop.changed() => continue,
-                // A look waits for nobody's lock.
+                // This check waits for no lock.
                 _ = look.tick() => self.reason_to_end(held).await,
                 _ = beat.tick(), if writing.is_none() => {
                     writing = Some(Box::pin(self.heartbeat(held)));
                     continue;
                 }
                 () = until(deadline), if cause.is_none() => limit.map(Cause::Timeout),
-                // With every look anew, as others' tries use it up, too.
+                // Computed at each turn, since other agents' tries use the time up, too.
                 () = until(self.shop.time_ends()), if cause.is_none() => {
                     self.shop.spent(OUT_OF_TIME.to_owned());
                     Some(Cause::Spent)
@@ -268,7 +269,7 @@ impl Worker {
         }
     }
 
-    /// The newest of what the command marked. Answers whether there is something to save.
+    /// Keeps the newest of the marked checkpoints. Returns whether there is one to save.
     fn keep(&self, marked: Vec<Marked>, output: &mut Output) -> bool {
         let mut kept = false;
         for one in marked {
@@ -291,8 +292,8 @@ impl Worker {
     }
 }
 
-/// What is being written to the board while the command runs. It is not waited for: somebody may hold the board's lock, and
-/// the command is to be ended in time all the same.
+/// A write to the board while the command runs. Nothing waits for it: somebody may hold the board's lock, and the
+/// command must still be ended in time.
 type Writing<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 async fn written(writing: &mut Option<Writing<'_>>) {
