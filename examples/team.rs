@@ -1,5 +1,5 @@
-//! A leader plans ten tasks; four worker processes do them over MCP on stdio; one is killed in the middle of its task, and
-//! another takes that task over.
+//! A leader plans ten tasks, and four worker processes do them over MCP on stdio. One is killed in the middle of its
+//! task, and another takes that task over.
 //!
 //! Run it with `cargo build && cargo run --example team`.
 
@@ -20,7 +20,7 @@ const WORKERS: [&str; 4] = ["ada", "grace", "edsger", "barbara"];
 fn main() -> Outcome<()> {
     let board = tempfile::tempdir()?.keep().join(".coordination");
     println!("board: {}", board.display());
-    // A minute of grace is right for people; here nobody wants to wait so long for a process that does not come back.
+    // A minute of grace is right for people; here nobody wants to wait that long for a process that does not come back.
     std::fs::create_dir(&board)?;
     std::fs::write(board.join("config.toml"), "[policy]\ngrace_seconds = 2\n")?;
     let mut leader = Agent::start(&board)?;
@@ -37,7 +37,7 @@ fn main() -> Outcome<()> {
     report(&mut leader, &board)
 }
 
-/// Two sources, a module from each, tests of each, and what needs several of them.
+/// The plan: two sources, a module from each, their tests, and tasks that need several of them.
 fn plan(leader: &mut Agent) -> Outcome<()> {
     leader.call("init_coordination", json!({"goal": "a tiny parser", "master_plan": "lex, parse, print, document"}))?;
     let tasks = json!([
@@ -58,7 +58,8 @@ fn plan(leader: &mut Agent) -> Outcome<()> {
     Ok(())
 }
 
-/// The loop that the prompt `work` tells a model to follow. The first to start on the parser does not live to finish it.
+/// The loop that the prompt `work` tells a model to follow. The first worker to start on the parser dies before it
+/// finishes.
 fn work(name: &str, board: &Path, somebody_died: &AtomicBool) -> Outcome<()> {
     let mut agent = Agent::start(board)?;
     agent.call("register_agent", json!({"agent_id": name, "role": "worker"}))?;
@@ -159,7 +160,7 @@ impl Agent {
     }
 }
 
-/// The binary of the same build, beside this example's directory.
+/// The binary of the same build, next to this example's directory.
 fn callboard() -> Outcome<PathBuf> {
     let example = std::env::current_exe()?;
     let built = example.parent().and_then(Path::parent).map(|dir| dir.join("callboard"));

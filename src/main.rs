@@ -3,8 +3,8 @@ use std::process::ExitCode;
 use callboard::cli;
 use mimalloc::MiMalloc;
 
-/// Calls are made of many small texts that one thread makes and another drops, which the system's allocator does at twice
-/// the price. Without huge pages, of which a small process would use a fraction.
+/// mimalloc, because calls consist of many small texts that one thread allocates and another frees, which costs twice
+/// as much with the system's allocator. Huge pages are off, as a small process would use only a fraction of one.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

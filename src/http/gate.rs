@@ -1,7 +1,7 @@
-//! What every request passes before anything answers it: host, origin, token, form and size.
+//! Checks that every request passes before anything answers it: host, origin, token, form and size.
 //!
 //! A web page can make its visitor's browser send requests to this machine, under names that resolve to it: hence the
-//! lists of hosts and origins, also on loopback. Other users of the machine can connect, too: hence the token.
+//! lists of hosts and origins, even on loopback. Other users of the machine can connect, too: hence the token.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -32,23 +32,23 @@ use crate::state::refusal::Refusal;
 use crate::state::task::Place;
 use crate::strict;
 
-/// For a body to arrive.
+/// Longest time for a body to arrive.
 const BODY_PATIENCE: Duration = Duration::from_secs(30);
 
-/// Paths that anybody on the machine may ask, which say nothing but whether the server works.
+/// Paths that anybody may request; they tell nothing but whether the server works.
 pub const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 
-/// Whom to let in.
+/// Hosts and origins whose requests are accepted.
 #[derive(Clone, Debug)]
 pub struct Admission {
-    /// Names of this machine, as clients write them in a URL.
+    /// Names and addresses of this server, as clients write them in a URL.
     pub hosts: Vec<String>,
-    /// `scheme://host:port` of web pages that may call.
+    /// Origins (`scheme://host:port`) of web pages that may call.
     pub origins: Vec<String>,
 }
 
 impl Admission {
-    /// This machine's own names, and those given.
+    /// Accepts this machine's own names and those given.
     pub fn new(address: SocketAddr, hosts: &[String], origins: &[String]) -> Self {
         let mut names = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).to_vec();
         if !address.ip().is_loopback() && !address.ip().is_unspecified() {
@@ -65,7 +65,7 @@ impl Admission {
         text.rsplit_once(':').map_or(text.clone(), |(host, _)| host.to_owned())
     }
 
-    /// Exactly one host, and one of ours on any port: a tunnel may end at another.
+    /// Whether there is exactly one host, and it is ours. Any port is accepted, since a tunnel may end at another.
     fn knows_host(&self, request: &Request) -> bool {
         let mut given = request.headers().get_all(HOST).iter();
         let authority = match (given.next(), given.next()) {
@@ -79,7 +79,7 @@ impl Admission {
         authority.is_some_and(|authority| known(&authority)) && request.uri().authority().is_none_or(known)
     }
 
-    /// No origin, or exactly one that is listed.
+    /// Whether there is no origin, or exactly one, which is listed.
     fn knows_origin(&self, headers: &HeaderMap) -> bool {
         let mut given = headers.get_all(ORIGIN).iter();
         match (given.next(), given.next()) {
@@ -95,7 +95,7 @@ impl Admission {
 
 pub struct Gate {
     pub admission: Admission,
-    /// None lets everybody in, for conformance tests of the transport.
+    /// None accepts everybody, for conformance tests of the transport.
     pub keys: Option<Keyring>,
 }
 
@@ -109,12 +109,12 @@ struct CallerHeader {
     head: Option<String>,
 }
 
-/// Why a request was turned away, in words for whoever wrote the client.
+/// Why a request was rejected, worded for the author of the client.
 struct Turned {
     status: StatusCode,
     code: i32,
     why: String,
-    /// For programs, where it is about this caller: as the `data` of the board's own errors.
+    /// For programs, if the reason concerns this caller: like the `data` of the board's own errors.
     data: Option<Value>,
 }
 
@@ -123,7 +123,7 @@ impl Turned {
         Self { status, code: INVALID_REQUEST_CODE, why: why.to_string(), data: None }
     }
 
-    /// The token that it came with is no longer good.
+    /// Rejects a request whose token is known but no longer good.
     fn late(code: &str, why: &str) -> Self {
         Self { data: Some(json!({"code": code, "message": why})), ..Self::away(StatusCode::UNAUTHORIZED, why) }
     }
@@ -147,7 +147,7 @@ impl IntoResponse for Turned {
     }
 }
 
-/// The layer in front of everything.
+/// The layer in front of everything: rejects the request, or passes it on.
 pub async fn pass<F: Future<Output = Response>>(
     gate: &Gate,
     request: Request,
@@ -159,7 +159,7 @@ pub async fn pass<F: Future<Output = Response>>(
             let reader = gone.clone().drop_guard();
             let response = next(request).await;
             if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-                // It goes on as a WebSocket, whose end takes its calls back.
+                // The connection goes on as a WebSocket, whose end cancels its calls.
                 drop(reader.disarm());
                 return response;
             }
@@ -178,7 +178,7 @@ pub async fn pass<F: Future<Output = Response>>(
 }
 
 impl Gate {
-    /// Ends what goes on with a token that is no longer good.
+    /// Cancels whatever continues with a token that is no longer good.
     pub fn look(&self) {
         self.keys.iter().for_each(Keyring::look);
     }
@@ -218,7 +218,8 @@ impl Gate {
             }
             caller.principal = Some(principal);
         }
-        // Whoever comes next may log what it sees; nobody reads a query, but for that of runs.
+        // Later layers may log what they see, so the token is removed. Only requests for runs have a query that is
+        // read.
         request.headers_mut().remove(AUTHORIZATION);
         if let Some(query) = request.uri().query().filter(|_| runs::has_query(request.uri().path())) {
             let query = runs::Query(query.to_owned());
@@ -231,7 +232,7 @@ impl Gate {
         request.extensions_mut().insert(caller);
         if request.method() == Method::POST {
             request = checked(request).await?;
-            // It may have taken as long as it took to revoke the token.
+            // The token may have been revoked while the body arrived.
             self.look();
             if over.is_cancelled() {
                 return Err(Turned::late("token_over", "the token has been revoked or has expired"));
@@ -248,7 +249,8 @@ fn presented(headers: &HeaderMap, keys: &Keyring) -> Verdict {
     if scheme.eq_ignore_ascii_case(b"Bearer ") { keys.judge(presented) } else { Verdict::Stranger }
 }
 
-/// Commands name the person whose board it is unless they are told otherwise.
+/// The agent to act as. The command line names `human` unless told otherwise, so that name is replaced by the token's
+/// agent.
 fn own_agent(named: AgentChoice, own: &AgentId, token: &str) -> Result<AgentChoice, Turned> {
     match named {
         AgentChoice::Named(other) if other != *own && other.as_str() != HUMAN => {
@@ -276,7 +278,7 @@ fn caller(headers: &HeaderMap) -> Result<Caller, Turned> {
     Ok(Caller { agent, place, ..Caller::default() })
 }
 
-/// The same request with its body read and looked at.
+/// The request with its body read and checked.
 async fn checked(request: Request) -> Result<Request, Turned> {
     let json = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(is_json);
     if !json {
@@ -302,7 +304,7 @@ async fn checked(request: Request) -> Result<Request, Turned> {
     }
     strict::check(&body).map_err(|error| {
         let turned = Turned::away(StatusCode::BAD_REQUEST, &error);
-        // What is JSON, and no message that is taken, is another matter.
+        // JSON that is no acceptable message is not a parse error.
         if error.is_data() { turned } else { Turned { code: PARSE_ERROR_CODE, ..turned } }
     })?;
     parts.extensions.insert(Checked(body.clone()));

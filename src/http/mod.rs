@@ -1,7 +1,7 @@
-//! The one listener: `/mcp` (MCP over Streamable HTTP), `/rpc` (JSON-RPC over HTTP and WebSocket), `/runs`, `/healthz`,
-//! `/readyz`, `/metrics`.
+//! The HTTP listener: `/mcp` (MCP over Streamable HTTP), `/rpc` (JSON-RPC over HTTP and WebSocket), `/runs`,
+//! `/healthz`, `/readyz`, `/metrics`.
 //!
-//! Every request passes the `gate` first. Whoever is slow is cut off: a request's head and body must arrive in time, and
+//! Every request passes the `gate` first. Slow clients are cut off: a request's head and body must arrive in time, and
 //! what is written must be read.
 
 mod gate;
@@ -49,18 +49,18 @@ use crate::participant::{Caller, Handle};
 use crate::rpc::{self, Checked};
 use crate::state::limit::CONNECTIONS;
 
-/// For a request's head to arrive, counted from the end of the request before it.
+/// Longest time for a request's head to arrive, counted from the end of the request before it.
 const HEAD_PATIENCE: Duration = Duration::from_secs(30);
-/// For a client to read some of what was written to it.
+/// Longest time for a client to read some of what was written to it.
 const WRITE_PATIENCE: Duration = Duration::from_secs(30);
-/// After a signal: for answers that are on their way, then for streams to end.
+/// Time after a signal for answers in progress, and then for streams to end.
 const ANSWER_GRACE: Duration = Duration::from_millis(1_500);
 const CLOSE_GRACE: Duration = Duration::from_secs(1);
-/// How often tokens are looked at while nobody presents one.
+/// Interval at which tokens are checked while nobody presents one.
 const REFRESH: Duration = Duration::from_secs(1);
-/// Files that the server has open or opens for a moment, beside its connections.
+/// Files that the server has open or opens briefly, in addition to its connections.
 const BOARD_FILES: usize = 64;
-/// When the system has no more sockets or memory for now.
+/// Pause when the system has no more sockets or memory for now.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Debug, thiserror::Error)]
@@ -70,15 +70,15 @@ pub enum ListenError {
              encrypted. Pass --allow-remote if that is meant, and --allow-host NAME for each name that clients use"
     )]
     Remote { address: SocketAddr },
-    /// No `source`: the message has it.
+    /// Has no `source`, as the message contains it.
     #[error("cannot listen on {address}: {reason}; is another server there? Choose a port with --listen")]
     Failed { address: SocketAddr, reason: io::Error },
 }
 
-/// Takes the address, which others can reach only if `allow_remote` says so. Within a tokio runtime.
+/// Binds the address, which other machines may reach only with `allow_remote`. Must be called within a tokio runtime.
 ///
 /// # Errors
-/// When it is not to be reached by others and would be, or is taken.
+/// If other machines could reach the address but must not, or if it is in use.
 pub fn listen(address: SocketAddr, allow_remote: bool) -> Result<TcpListener, ListenError> {
     if !address.ip().is_loopback() && !allow_remote {
         return Err(ListenError::Remote { address });
@@ -87,13 +87,14 @@ pub fn listen(address: SocketAddr, allow_remote: bool) -> Result<TcpListener, Li
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
-        // However many come at once, none has to knock again a second later.
+        // A long backlog, so that no client of many at once has to retry a second later.
         socket.listen(u32::try_from(CONNECTIONS.max).unwrap_or(u32::MAX))
     };
     bound().map_err(|reason| ListenError::Failed { address, reason })
 }
 
-/// What the paths lead to, behind the gate. Not all by the router: what it does for each request shows in a call.
+/// Handlers of the paths, behind the gate. The router serves only some of them: what it does per request is noticeable
+/// in a call.
 struct Doors<H: mcp::Answering> {
     gate: Arc<Gate>,
     mcp: mcp::Door<H>,
@@ -118,7 +119,8 @@ impl<H: mcp::Answering> Doors<H> {
 
     async fn lead(&self, request: Request) -> Response {
         match request.uri().path() {
-            // Many times as large as the others, and all would be moved as if they were as large.
+            // This future is many times as large as the others, and without the box each would be moved as if it were
+            // as large.
             gate::MCP => {
                 let body = request.extensions().get().map(|Checked(body): &Checked| body.clone());
                 Box::pin(self.mcp.handle(request, body)).await
@@ -144,7 +146,7 @@ async fn ready(State(handle): State<Handle>) -> Response {
     (status, axum::Json(json!({"status": text}))).into_response()
 }
 
-/// For Prometheus.
+/// Metrics for Prometheus.
 async fn metrics(State(handle): State<Handle>) -> Response {
     match handle.metrics().await {
         Ok(text) => {
@@ -154,10 +156,10 @@ async fn metrics(State(handle): State<Handle>) -> Response {
     }
 }
 
-/// Answers on `listener` until `interruption`, then for a few seconds more.
+/// Answers on `listener` until `interruption`, and then for a few seconds more.
 ///
 /// # Errors
-/// When two operations have one name.
+/// If two operations have the same name.
 pub async fn serve<H: mcp::Answering>(
     listener: TcpListener,
     handle: Handle,
@@ -207,7 +209,7 @@ pub async fn serve<H: mcp::Answering>(
     connections.close();
     drop(timeout(ANSWER_GRACE, connections.wait()).await);
     stop.cancel();
-    // An error says that it has stopped.
+    // An error means that it has already stopped.
     let _ = rpc_stop.stop();
     if timeout(CLOSE_GRACE, async { tokio::join!(connections.wait(), rpc_stop.stopped()) }).await.is_err() {
         tracing::warn!("some clients did not close their connections");
@@ -215,13 +217,13 @@ pub async fn serve<H: mcp::Answering>(
     Ok(())
 }
 
-/// How many connections there may be at once: each is a file, and the board needs some, too.
+/// Number of connections at once: each is a file, and the board needs some, too.
 fn places() -> usize {
     let files = getrlimit(Resource::Nofile).current.map_or(usize::MAX, |files| files as usize);
     files.saturating_sub(BOARD_FILES).clamp(1, CONNECTIONS.max)
 }
 
-/// What goes on without passing the gate again ends soon after its token.
+/// Checks tokens regularly, so that whatever does not pass the gate again ends soon after its token.
 async fn refresh(gate: Arc<Gate>) {
     loop {
         sleep(REFRESH).await;
@@ -229,14 +231,14 @@ async fn refresh(gate: Arc<Gate>) {
     }
 }
 
-/// Answers one connection's requests, until it ends or is asked to. A WebSocket goes on after that, in the same place.
+/// Answers one connection's requests until it ends or is asked to. A WebSocket then continues in the same slot.
 async fn converse<H: mcp::Answering>(
     stream: TcpStream,
     doors: Arc<Doors<H>>,
     closing: CancellationToken,
     place: Arc<OwnedSemaphorePermit>,
 ) -> Result<(), Box<dyn Error + Send + Sync>> {
-    // Without it the kernel holds a reply's last segment back until the one before is acknowledged: 40 ms.
+    // Without it, Nagle's algorithm holds back a reply's last segment until the one before is acknowledged: 40 ms.
     stream.set_nodelay(true)?;
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(WRITE_PATIENCE));
@@ -245,7 +247,7 @@ async fn converse<H: mcp::Answering>(
     let answer = service_fn(move |mut request: hyper::Request<Incoming>| {
         let doors = Arc::clone(&doors);
         if request.uri().path() == gate::RPC && request.headers().contains_key(UPGRADE) {
-            // jsonrpsee keeps a WebSocket's extensions until it is closed.
+            // jsonrpsee keeps a WebSocket's extensions until it is closed, so the slot stays taken.
             request.extensions_mut().insert(Arc::clone(&place));
         }
         async move { Ok::<_, Infallible>(doors.answer(request.map(Body::new)).await) }

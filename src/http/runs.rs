@@ -1,5 +1,5 @@
-//! Runs as resources: `GET /runs`, `GET /runs/{id}`, `POST /runs`, for whoever speaks neither MCP nor JSON-RPC. Each is the
-//! operation of that purpose, with its arguments in the query or the body and its reply as the body.
+//! Runs as resources: `GET /runs`, `GET /runs/{id}`, `POST /runs`, for clients that speak neither MCP nor JSON-RPC.
+//! Each calls an operation, with arguments from the query or the body and its reply as the body.
 
 use axum::Router;
 use axum::extract::{Path, Request, State};
@@ -15,7 +15,7 @@ use crate::state::refusal::Refusal;
 
 pub const PATH: &str = "/runs";
 
-/// The query of a request for runs, which the gate took off.
+/// The query of a request for runs, which the gate has removed from the URL.
 #[derive(Clone)]
 pub struct Query(pub String);
 
@@ -23,7 +23,7 @@ pub fn router() -> Router<Handle> {
     Router::new().route(PATH, get(list).post(create)).route("/runs/{id}", get(one))
 }
 
-/// Whether a request for that path has a query that is read.
+/// Whether the query of a request for this path is read.
 pub fn has_query(path: &str) -> bool {
     path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -88,7 +88,8 @@ fn status_of(error: &CallError) -> StatusCode {
     }
 }
 
-/// Numbers where the operations take numbers; what they do not take they refuse themselves.
+/// The query as arguments, with numbers where the operations expect them. The operations refuse what they do not
+/// accept.
 fn queried(request: &Request) -> Map<String, Value> {
     let Some(Query(query)) = request.extensions().get() else { return Map::new() };
     let pairs = query.split('&').filter(|pair| !pair.is_empty());

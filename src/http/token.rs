@@ -1,4 +1,5 @@
-//! The bearer token: 256 bits in a private file, which every server of the board reads and none sends anywhere.
+//! The server's own bearer token: 256 bits in a private file, which all servers of the board read and none sends
+//! anywhere.
 
 use std::fs::Metadata;
 use std::io::{self, Read, Write};
@@ -16,9 +17,9 @@ use crate::private::{self, PrivateError};
 use crate::state::digest::hex;
 
 pub const FILE_NAME: &str = "serve.token";
-/// Before the digits, so that a token is known for one wherever it turns up.
+/// Prefix of a token, by which it can be recognized wherever it turns up.
 pub const PREFIX: &str = "cbt_";
-/// Hexadecimal digits of 256 bits.
+/// Number of hexadecimal digits for 256 bits.
 const DIGITS: usize = 64;
 
 #[derive(Debug, Error)]
@@ -31,7 +32,7 @@ pub enum TokenError {
     Failed { action: &'static str, path: PathBuf, source: io::Error },
 }
 
-/// The file's token as last read. Another server may have replaced it, so the file is to be looked at again and again.
+/// The token in the file, as last read. Another server may replace it, so the file is checked again and again.
 pub struct Token {
     path: PathBuf,
     known: Mutex<Known>,
@@ -39,16 +40,16 @@ pub struct Token {
 
 struct Known {
     text: String,
-    /// None when the file holds no token that could be accepted.
+    /// None if the file holds no acceptable token.
     version: Option<Version>,
-    /// Cancelled when it is no longer good.
+    /// Cancelled when the token is no longer good.
     over: CancellationToken,
 }
 
-/// Who has found a token good need not look at the file again for so long. Whoever makes one void waits for it.
+/// Time for which a token that was found good need not be checked again. Whoever revokes one waits as long.
 pub const GOOD_FOR: Duration = Duration::from_millis(10);
 
-/// Device, inode and time of the last change: another file, or another content.
+/// Device, inode and time of the last change: a difference means another file or other content.
 type Version = (u64, u64, i64, i64);
 
 fn version(metadata: &Metadata) -> Version {
@@ -56,7 +57,7 @@ fn version(metadata: &Metadata) -> Version {
 }
 
 impl Token {
-    /// The board's token, made if there is none or a new one is asked for.
+    /// The board's token, created if there is none or if `new` asks for it.
     pub fn open(dir: &Path, new: bool) -> Result<Self, TokenError> {
         let path = dir.join(FILE_NAME);
         if new || std::fs::symlink_metadata(&path).is_err() {
@@ -83,7 +84,7 @@ impl Token {
                 Ok(read) if read.text == known.text && known.version.is_some() => known.version = read.version,
                 Ok(read) => std::mem::replace(&mut *known, read).over.cancel(),
                 Err(error) => {
-                    // Once: it is looked at again and again.
+                    // Warned about only once, since the file is checked again and again.
                     if known.version.take().is_some() {
                         tracing::warn!(%error, "no token is accepted");
                     }
@@ -93,8 +94,8 @@ impl Token {
         }
     }
 
-    /// If it is the token that stood in the file at the last look: what is cancelled when it is no longer good. Takes as long
-    /// for a wrong one as for the right one.
+    /// If `presented` is the token that the file held when last checked: a handle that is cancelled when it is no
+    /// longer good. The comparison takes constant time.
     pub fn accepts(&self, presented: &[u8]) -> Option<CancellationToken> {
         let known = self.lock();
         let is_same: bool = known.text.as_bytes().ct_eq(presented).into();
@@ -106,14 +107,15 @@ impl Token {
     }
 }
 
-/// Puts a whole file in place, so that nobody reads half a token; of two that start at once, one makes it.
+/// Creates the file atomically, so that nobody reads half a token. If two processes do so at once, one of them creates
+/// it.
 fn make(path: &Path, replace: bool) -> Result<(), TokenError> {
     let failed = |action| move |source| TokenError::Failed { action, path: path.to_owned(), source };
     let mut bytes = [0; DIGITS / 2];
     getrandom::fill(&mut bytes).map_err(|error| failed("make a token for")(io::Error::other(error)))?;
     let text = format!("{PREFIX}{}", hex(&bytes));
     let dir = path.parent().unwrap_or(Path::new("."));
-    // Readable by its owner alone from its first moment.
+    // Only its owner can read it, from the first moment.
     let mut file = tempfile::Builder::new().prefix(".serve-token-").tempfile_in(dir).map_err(failed("write"))?;
     writeln!(file, "{text}").and_then(|()| file.as_file().sync_all()).map_err(failed("write"))?;
     let placed = if replace { file.persist(path) } else { file.persist_noclobber(path) };
@@ -143,7 +145,7 @@ fn read(path: &Path) -> Result<Known, TokenError> {
     let mut text = String::new();
     file.take((PREFIX.len() + DIGITS) as u64 + 2).read_to_string(&mut text).map_err(failed)?;
     let text = text.trim_end().to_owned();
-    // Older ones have no prefix.
+    // Older tokens have no prefix.
     let digits = text.strip_prefix(PREFIX).unwrap_or(&text);
     if digits.len() != DIGITS || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return refuse("does not hold a token");

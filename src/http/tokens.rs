@@ -1,4 +1,4 @@
-//! Tokens that the board's owner hands out: `tokens.toml`, with their hashes, never the tokens.
+//! Tokens that the board's owner hands out, in `tokens.toml`: their hashes, never the tokens.
 //!
 //! Format 1: `version = 1` and for each `[[token]]` its `name`, `role`, `agent?`, `sha256` of the token's text in
 //! hexadecimal digits, `created` and `expires?`.
@@ -62,7 +62,7 @@ pub enum TokensError {
 }
 
 impl TokensError {
-    /// Another wish would be met.
+    /// Whether another request could succeed.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Refused(_) | Self::Taken { .. } | Self::Unknown { .. } | Self::BadName)
     }
@@ -95,7 +95,7 @@ struct Document {
     tokens: Vec<Entry>,
 }
 
-/// What a new token is to be.
+/// Properties of a new token. Without `name`, one is chosen; without `days`, it never expires.
 pub struct Wish {
     pub name: Option<String>,
     pub role: Role,
@@ -103,11 +103,11 @@ pub struct Wish {
     pub days: Option<u32>,
 }
 
-/// Makes a token, and says it: nobody can afterwards.
+/// Creates a token and returns its text, which is not stored.
 pub fn add(dir: &Path, wish: Wish) -> Result<(Entry, String), TokensError> {
     changed(dir, |tokens| {
         let created = SystemClock::default().wall();
-        // As long as there is room, whoever presents one that is over is told so.
+        // Expired tokens stay as long as there is room, so that whoever presents one is told that it has expired.
         if tokens.len() >= limit::TOKENS.max {
             tokens.retain(|token| !token.is_over(created));
         }
@@ -134,7 +134,8 @@ pub fn add(dir: &Path, wish: Wish) -> Result<(Entry, String), TokensError> {
     })
 }
 
-/// No server begins a call with it when this returns, and what waits or streams has ended where the machine is not busy.
+/// Revokes a token. On return, no server begins a call with it, and, unless the machine is busy, its waiting calls and
+/// streams have ended.
 pub fn revoke(dir: &Path, name: &str) -> Result<Entry, TokensError> {
     let revoked = changed(dir, |tokens| match tokens.iter().position(|token| token.name == name) {
         Some(place) => Ok(tokens.remove(place)),
@@ -153,7 +154,7 @@ fn checked(name: String) -> Result<String, TokensError> {
     if name.is_empty() || name.len() > limit::ID.max || !is_name { Err(TokensError::BadName) } else { Ok(name) }
 }
 
-/// `worker-1`, or the agent's id.
+/// A free name for a token: the agent's id, or one such as `worker-1`.
 fn free_name(tokens: &[Entry], role: Role, agent: Option<&AgentId>) -> String {
     let is_free = |name: &String| !tokens.iter().any(|token| token.name == *name);
     let own = agent.and_then(|agent| checked(agent.to_string()).ok()).filter(is_free);
@@ -161,7 +162,7 @@ fn free_name(tokens: &[Entry], role: Role, agent: Option<&AgentId>) -> String {
     own.or_else(|| numbered.find(is_free)).unwrap_or_default()
 }
 
-/// Reads, changes and writes while nobody else does.
+/// Reads, changes and writes the file under the board's lock.
 fn changed<T>(dir: &Path, change: impl FnOnce(&mut Vec<Entry>) -> Result<T, TokensError>) -> Result<T, TokensError> {
     let path = dir.join(FILE_NAME);
     let failed = |action| move |source| TokensError::Failed { action, path: dir.join(FILE_NAME), source };
@@ -171,7 +172,7 @@ fn changed<T>(dir: &Path, change: impl FnOnce(&mut Vec<Entry>) -> Result<T, Toke
         let outcome = change(&mut tokens)?;
         let document = toml::to_string(&Document { version: VERSION, tokens });
         let text = document.map_err(|error| failed("write")(io::Error::other(error)))?;
-        // Readable by its owner alone from its first moment.
+        // Only its owner can read it, from the first moment.
         let mut file = tempfile::Builder::new().prefix(".tokens-").tempfile_in(dir).map_err(failed("write"))?;
         file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(failed("write"))?;
         file.persist(&path).map_err(|error| failed("write")(error.error))?;
@@ -181,7 +182,7 @@ fn changed<T>(dir: &Path, change: impl FnOnce(&mut Vec<Entry>) -> Result<T, Toke
     outcome
 }
 
-/// Device, inode, size and times of the last change, of the content and of anything: a mode is mended, too.
+/// Device, inode, size, and the times of the last change of content and of metadata: a corrected mode counts, too.
 type Version = (u64, u64, u64, [i64; 4]);
 
 fn version(metadata: &Metadata) -> Version {
@@ -199,7 +200,7 @@ fn read(dir: &Path) -> Result<(Option<Version>, Vec<Entry>), TokensError> {
     }
     let mut text = String::new();
     file.take(LARGEST).read_to_string(&mut text).map_err(failed)?;
-    // What is wrong with it is not repeated: there are hashes in it.
+    // The faulty text is not repeated, as it contains hashes.
     let document: Document = toml::from_str(&text)
         .map_err(|error| TokensError::Invalid { path: path.clone(), detail: error.message().to_owned() })?;
     if document.version != VERSION {
@@ -209,7 +210,7 @@ fn read(dir: &Path) -> Result<(Option<Version>, Vec<Entry>), TokensError> {
     Ok((Some(version(&metadata)), document.tokens))
 }
 
-/// Everyone who may come in: the owner with the server's own token, and whoever was given one.
+/// All good tokens: the server's own, and those that were handed out.
 pub struct Keyring {
     pub owner: Token,
     dir: PathBuf,
@@ -219,7 +220,7 @@ pub struct Keyring {
 #[derive(Default)]
 struct Known {
     version: Option<Version>,
-    /// The file that could not be read, which was said.
+    /// Version of a file that could not be read, which has been reported.
     unread: Option<Version>,
     guests: Vec<Guest>,
     looked_at: Option<Instant>,
@@ -233,7 +234,7 @@ struct Guest {
     over: CancellationToken,
 }
 
-/// Who presents a token, and until when: `over` is cancelled then.
+/// Whose token was presented. `over` is cancelled when it is no longer good.
 pub enum Verdict {
     Owner { over: CancellationToken },
     Guest { principal: Arc<Principal>, over: CancellationToken },
@@ -254,7 +255,7 @@ impl Keyring {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// By what was seen a moment ago, if that lets it in; else by the files as they are.
+    /// Judges by what was read a moment ago if that accepts the token, and otherwise by the files as they are.
     pub fn judge(&self, presented: &[u8]) -> Verdict {
         if self.is_recent()
             && let verdict @ (Verdict::Owner { .. } | Verdict::Guest { .. }) = self.compare(presented)
@@ -265,7 +266,7 @@ impl Keyring {
         self.compare(presented)
     }
 
-    /// Ends what is over, by files that were seen a moment ago or by the files as they are.
+    /// Cancels what has ended, by what was read a moment ago or by the files as they are.
     pub fn look(&self) {
         if !self.is_recent() {
             self.refresh();
@@ -276,7 +277,7 @@ impl Keyring {
         self.lock().looked_at.is_some_and(|at| at.elapsed() < GOOD_FOR)
     }
 
-    /// Takes as long for whichever token it is.
+    /// Compares with every token in constant time, whichever it is.
     fn compare(&self, presented: &[u8]) -> Verdict {
         let owner = self.owner.accepts(presented);
         let known = self.lock();
@@ -296,7 +297,8 @@ impl Keyring {
         }
     }
 
-    /// Reads the files if they have changed, and ends what is over. When one cannot be read, nobody it names comes in.
+    /// Reads the files if they have changed, and cancels what has ended. If a file cannot be read, none of its tokens
+    /// is accepted.
     pub fn refresh(&self) {
         let looked_at = Some(Instant::now());
         self.owner.look();
@@ -310,7 +312,8 @@ impl Keyring {
                     tracing::warn!(%error, "no token but the owner's is accepted");
                 }
                 known.unread = found;
-                // It is read again until it can be: why it could not may pass without a change of the file.
+                // Without a version, it is read again until that succeeds: the reason may pass without a change of the
+                // file.
                 (None, Vec::new())
             });
             let guests = entries.into_iter().map(|entry| {

@@ -1,14 +1,14 @@
-//! Completions: what a person may mean who has typed the beginning of an id or a tag.
+//! Completions: the ids and tags that begin as a person has typed.
 
 use rmcp::model::{CompleteRequestParams, CompletionInfo, ErrorData, Reference};
 
 use super::{prompts, resources};
 use crate::state::State;
 
-/// The values that go on as typed; none where nothing is known of the argument.
+/// Values that complete what was typed; none if the argument has no known values.
 ///
 /// # Errors
-/// When there is no such prompt.
+/// If there is no such prompt.
 pub fn complete(request: &CompleteRequestParams, state: &State) -> Result<CompletionInfo, ErrorData> {
     let blank = request.argument.name.as_str();
     let values = match &request.r#ref {

@@ -1,5 +1,5 @@
-//! The fixtures that the MCP conformance suite calls: tools, resources and prompts whose answers it knows. All else is
-//! the real server's. Exists only with the cargo feature `conformance`, which is for tests.
+//! Fixtures that the MCP conformance suite calls: tools, resources and prompts with known answers. The real server
+//! answers everything else. Exists only with the cargo feature `conformance`, which is for tests.
 
 mod rounds;
 
@@ -31,7 +31,7 @@ use tokio::time::sleep;
 use super::server::{Server, is_modern};
 use rounds::{Next, Rounds};
 
-/// Between two notifications of one call: the suite wants to see them arrive one by one.
+/// Pause between two notifications of one call: the suite wants to see them arrive one by one.
 const STEP: Duration = Duration::from_millis(50);
 const WATCHED: &str = "test://watched-resource";
 
@@ -53,17 +53,17 @@ enum List {
     Prompts,
 }
 
-/// What `fixtures.json` holds. `{name}` in a text stands for an argument.
+/// Content of `fixtures.json`. `{name}` in a text stands for an argument.
 #[derive(Deserialize)]
 struct Known {
     tools: Vec<Tool>,
-    /// The content, by the name of the tool that answers just this.
+    /// Content of a result, by the name of the tool with that fixed answer.
     results: HashMap<String, Value>,
-    /// By the name of the tool that asks this of the client, in revisions where a server may.
+    /// Request to the client, by the name of the tool that sends it, in revisions where a server may.
     questions: HashMap<String, Value>,
     resources: Vec<Resource>,
     templates: Vec<ResourceTemplate>,
-    /// By URI, or template of one.
+    /// Content by URI or URI template.
     contents: HashMap<String, Value>,
     prompts: Vec<Prompt>,
     messages: HashMap<String, Vec<Value>>,
@@ -127,7 +127,7 @@ impl Fixtures {
         Ok(Some(text(done)))
     }
 
-    /// Nobody may listen.
+    /// There may be no listener.
     fn change(&self, list: List) -> &'static str {
         let _ = self.changes.send(list);
         "said so"
@@ -244,7 +244,7 @@ impl ServerHandler for Fixtures {
         }
     }
 
-    /// What the fixtures log is as loud as any level that the suite sets.
+    /// The fixtures log at a level that the suite never filters out, so the level is not kept.
     #[expect(deprecated, reason = "revisions before 2026-07-28 have it")]
     async fn set_level(&self, _: SetLevelRequestParams, request: Request) -> Answer<()> {
         if is_modern(&request) { Err(ErrorData::method_not_found::<SetLevelRequestMethod>()) } else { Ok(()) }
@@ -284,7 +284,7 @@ impl ServerHandler for Fixtures {
     }
 }
 
-/// Until nobody listens any more.
+/// Forwards changes until nobody listens any more.
 async fn forward(mut changes: broadcast::Receiver<List>, sink: &SubscriptionSink) {
     loop {
         let sent = match changes.recv().await {
@@ -303,7 +303,7 @@ async fn forward(mut changes: broadcast::Receiver<List>, sink: &SubscriptionSink
     }
 }
 
-/// What the client answers, which only revisions before 2026-07-28 let a server ask.
+/// Sends a request to the client and returns its answer, which only revisions before 2026-07-28 allow.
 async fn ask(question: Value, request: &Request) -> Answer<Value> {
     let question = typed::<ServerRequest>(question)?;
     let answer = select! {
@@ -313,14 +313,14 @@ async fn ask(question: Value, request: &Request) -> Answer<Value> {
     serde_json::to_value(answer).map_err(failed)
 }
 
-/// To clients that gave a token for it.
+/// Reports progress to a client that gave a token for it.
 async fn report(progress: f64, request: &Request) -> Answer<()> {
     let Some(token) = request.meta.get_progress_token() else { return Ok(()) };
     let progress = ProgressNotificationParam::new(token, progress).with_total(100.0);
     request.peer.notify_progress(progress).await.map_err(failed)
 }
 
-/// Since 2026-07-28 only to clients that ask for it, request by request.
+/// Sends a log message; since 2026-07-28, only to clients that ask for it in the request.
 async fn log(message: &str, request: &Request) -> Answer<()> {
     #[expect(deprecated, reason = "the suite tests it")]
     let is_wanted = matches!(request.meta.log_level(), Some(LoggingLevel::Debug | LoggingLevel::Info));
@@ -336,7 +336,7 @@ fn text(text: impl Into<String>) -> CallToolResponse {
     CallToolResult::success(vec![ContentBlock::text(text.into())]).into()
 }
 
-/// `value` with the arguments in its texts.
+/// `value` with arguments filled into its texts.
 fn filled(value: &Value, arguments: &JsonObject) -> Value {
     match value {
         Value::String(text) => arguments

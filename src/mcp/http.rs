@@ -1,9 +1,10 @@
-//! MCP over Streamable HTTP, both eras at one address.
+//! MCP over Streamable HTTP, with both protocol eras at one address.
 //!
-//! From 2026-07-28 on each request stands alone and is answered with JSON. Before, a client opens a session and its
-//! requests are answered as event streams. A session holds nothing but the client's subscriptions; one that the server
-//! has forgotten, because it was idle while others came or for long, or because the server was started anew, goes on, and is
-//! told of those resources that every board has, as if it had subscribed to them; to a task or a tag it must subscribe again.
+//! Since 2026-07-28, each request stands alone and is answered with JSON. Before, a client opens a session, and its
+//! requests are answered as event streams. A session holds nothing but the client's subscriptions. The server forgets a
+//! session if it was idle for long, if others need its place, or when it restarts. The client can continue a forgotten
+//! session: it is then notified of those resources that every board has, as if it had subscribed to them, but must
+//! subscribe again to a task or a tag.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -27,44 +28,44 @@ use super::{Watched, stdio};
 use crate::participant::Caller;
 use crate::state::limit::{BODY, SESSIONS};
 
-/// Without a request or a notification a session is forgotten after so long.
+/// Time without a request or a notification after which a session is forgotten.
 const IDLE: Duration = Duration::from_secs(60 * 60);
-/// Comments on idle event streams, by which either side finds out that the other is gone.
+/// Interval of comments on idle event streams, by which either side notices that the other is gone.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// What a client is called whose session was forgotten.
+/// Client name for the continuation of a forgotten session.
 pub const FORGOTTEN: &str = "forgotten";
-/// The header by which a client names its session, and the form of the names: a UUID.
+/// Header with the id of a session, and the length of an id, which is a UUID.
 pub const SESSION: &str = "mcp-session-id";
 const SESSION_LENGTH: usize = 36;
-/// The header by which a client goes on with a stream that broke off.
+/// Header by which a client resumes a broken stream.
 const LAST_EVENT: &str = "last-event-id";
 const VERSION: &str = "mcp-protocol-version";
-/// The first revision without sessions; revisions are dates, which compare as texts do.
+/// First revision without sessions. Revisions are dates, which compare as text.
 const MODERN: &str = "2026-07-28";
 
-/// What can stand behind the door: this board, or the fixtures of a conformance test.
+/// What can answer: the server for this board, or the fixtures of a conformance test.
 pub trait Answering: ServerHandler + Clone + Sync {}
 
 impl<H: ServerHandler + Clone + Sync> Answering for H {}
 
-/// Takes requests under one path.
+/// Handler for the requests under one path.
 pub struct Door<H: Answering> {
     service: StreamableHttpService<H, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
     uses: Arc<Mutex<HashMap<Arc<str>, Use>>>,
-    /// Of those who make room for a session.
+    /// Lock for making room for a session.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// When a session was used last, and what of it is read: one that is read is in use.
+/// When a session was last used, and the responses of it that are being read: while one is, the session is in use.
 struct Use {
     last: Instant,
     read: Vec<Reading>,
-    /// The end of the stream on which the library says what nobody asked for.
+    /// End of the stream on which rmcp sends unsolicited messages.
     stream: CancellationToken,
 }
 
-/// An answer, and the id of the request that it is to. Its reader's end cancels it.
+/// A response in progress, and the id of its request. It is cancelled when the reader leaves.
 struct Reading {
     gone: CancellationToken,
     id: Option<RequestId>,
@@ -94,12 +95,12 @@ impl<H: Answering> Clone for Door<H> {
 }
 
 impl<H: Answering> Door<H> {
-    /// Cancelling `stop` ends what would go on without end.
+    /// Cancelling `stop` ends streams that would otherwise never end.
     pub fn new(server: H, hosts: &[String], origins: &[String], stop: CancellationToken) -> Self {
         let mut sessions = LocalSessionManager::default();
         sessions.session_config.keep_alive = Some(IDLE);
         let sessions = Arc::new(sessions);
-        // Hosts and origins were looked at before; it does no harm to look again.
+        // The gate has checked hosts and origins already; checking again does no harm.
         let mut config = StreamableHttpServerConfig::default()
             .with_json_response(true)
             .with_sse_keep_alive(Some(KEEP_ALIVE))
@@ -113,14 +114,14 @@ impl<H: Answering> Door<H> {
         Self { service, sessions, uses: Arc::default(), turn: Arc::default() }
     }
 
-    /// `body` is the request's, if that was read before.
+    /// Answers a request. `body` is its body, if the gate has read it.
     pub async fn handle(&self, request: Request, body: Option<Bytes>) -> Response {
         let ends_session = request.method() == Method::DELETE;
         let headers = request.headers();
         let is_modern = headers.get(VERSION).is_some_and(|version| version.as_bytes() >= MODERN.as_bytes());
         let named = headers.get(SESSION).and_then(session_name);
         let gone = request.extensions().get::<Caller>().map(|caller| caller.gone.clone()).unwrap_or_default();
-        // A handshake opens one whatever version it names.
+        // A handshake opens a session, whatever version it names.
         let is_legacy = !is_modern || body.as_deref().is_some_and(is_initialize);
         if is_legacy && !self.make_room(named.as_deref()).await {
             let why = format!("{} sessions are open and in use; end some (DELETE), or try again later", SESSIONS.max);
@@ -143,11 +144,11 @@ impl<H: Answering> Door<H> {
         if let Some(name) = response.headers().get(SESSION).and_then(session_name)
             && named.as_ref() != Some(&name)
         {
-            // A name that was just given has no request open.
+            // A session that was just created has no open request.
             drop(self.used(&name, &gone, None).await);
         }
         if ends_session && response.status() == StatusCode::ACCEPTED {
-            // Nothing is left to be done, and some clients take no other word for it.
+            // Nothing is left to be done, and some clients accept only this status.
             *response.status_mut() = StatusCode::NO_CONTENT;
         }
         match body.and_then(|body| refusal(response.status(), &body)) {
@@ -156,10 +157,10 @@ impl<H: Answering> Door<H> {
         }
     }
 
-    /// For the session of this name, if it is none of those that are kept: the one that was idle longest is forgotten, which
-    /// its client need not notice. False when all are in use.
+    /// Makes room for the session of this name unless it exists: forgets the one that was idle longest, which its
+    /// client need not notice. False if all are in use.
     async fn make_room(&self, name: Option<&str>) -> bool {
-        // Handshakes that come at once would all find the same one.
+        // Concurrent handshakes would all find the same idle session.
         let _turn = self.turn.lock().await;
         loop {
             let idlest = {
@@ -169,7 +170,7 @@ impl<H: Answering> Door<H> {
                 }
                 let mut uses = self.uses();
                 uses.retain(|name, _| sessions.contains_key(name));
-                // Of a handshake that is under way, or was given up.
+                // Sessions whose handshake is in progress or was given up.
                 for name in sessions.keys() {
                     uses.entry(Arc::clone(name)).or_insert_with(Use::new);
                 }
@@ -184,7 +185,8 @@ impl<H: Answering> Door<H> {
         }
     }
 
-    /// Refuses a request whose id another has that is open: the library would send the answer of one to the other's reader.
+    /// Records the use of a session. Refuses a request with the id of another open one: rmcp would send one's answer to
+    /// the other's reader.
     async fn used(
         &self,
         name: &Arc<str>,
@@ -206,10 +208,10 @@ impl<H: Answering> Door<H> {
         Ok(())
     }
 
-    /// Of a session's streams the library leaves all but the first in silence: clients that open several would else end one
-    /// another's without end. Answers what ends the new one, and what is to be dropped with its body. A silent one ends when
-    /// the first one does, so that its client comes back and is told: it may have lost that connection, and be here before
-    /// the loss is known.
+    /// Opens a session's stream for unsolicited messages. rmcp keeps all but the first silent, since clients that open
+    /// several would otherwise keep ending each other's. Returns what ends the new stream, and what to drop with its
+    /// body. A silent stream ends when the first one does, so that its client reconnects and gets messages: it may have
+    /// lost the first connection and be back before the loss is noticed.
     fn open_stream(&self, name: &Arc<str>) -> (CancellationToken, DropGuard) {
         let mut uses = self.uses();
         let stream = &mut uses.entry(Arc::clone(name)).or_insert_with(Use::new).stream;
@@ -225,7 +227,8 @@ impl<H: Answering> Door<H> {
     }
 }
 
-/// A name of the form that the server gives. Any such may open a session, not only those that were given.
+/// The session named by a header, if it has the form that the server uses. Any such name may open a session, not only
+/// those that were issued.
 fn session_name(header: &HeaderValue) -> Option<Arc<str>> {
     header.to_str().ok().filter(|name| is_session_name(name)).map(Arc::from)
 }
@@ -234,7 +237,7 @@ fn is_session_name(name: &str) -> bool {
     name.len() == SESSION_LENGTH && name.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
 }
 
-/// The rest of the answer to a request, and not what the server says unasked.
+/// Whether the client resumes the answer to a request rather than the stream of unsolicited messages.
 fn resumes_an_answer(headers: &HeaderMap) -> bool {
     headers.get(LAST_EVENT).is_some_and(|event| event.as_bytes().contains(&b'/'))
 }
@@ -258,7 +261,7 @@ fn is_initialize(body: &[u8]) -> bool {
     serde_json::from_slice::<Message>(body).is_ok_and(|message| message.method == "initialize")
 }
 
-/// In the words of the protocol what rmcp answers in a sentence: why the body is no message, or no `initialize`.
+/// A JSON-RPC error in place of rmcp's plain text: why the body is no message, or no valid `initialize`.
 fn refusal(status: StatusCode, body: &[u8]) -> Option<Box<JsonRpcError>> {
     match status {
         StatusCode::UNSUPPORTED_MEDIA_TYPE => match stdio::parse(body) {
@@ -276,8 +279,8 @@ fn refusal(status: StatusCode, body: &[u8]) -> Option<Box<JsonRpcError>> {
     }
 }
 
-/// The sessions that their clients have ended. Every other name is good for a session, as if it had been kept: names are
-/// no secret and give no right, the token does.
+/// Sessions that their clients have ended. Any other name continues a session, as if it had been stored: a name is no
+/// secret and grants nothing; the token does.
 #[derive(Default)]
 struct Ended(Mutex<VecDeque<String>>);
 

@@ -1,4 +1,4 @@
-//! Prompts: what a person picks to make an agent a worker of the board, or its leader.
+//! Prompts that a person picks to make an agent a worker of the board, or its leader.
 
 use rmcp::ErrorData;
 use rmcp::model::{GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role};
@@ -13,11 +13,11 @@ struct Template {
     text: &'static str,
 }
 
-/// Stands in the text as `{name}`.
+/// An argument, which the text contains as `{name}`.
 struct Argument {
     name: &'static str,
     description: &'static str,
-    /// What an argument that is not given becomes; `None` when it must be given.
+    /// Value of an argument that is not given; `None` if it must be given.
     default: Option<&'static str>,
 }
 
@@ -53,7 +53,7 @@ pub fn get(name: &str, arguments: &JsonObject) -> Result<GetPromptResult, ErrorD
     Ok(GetPromptResult::new(vec![message]).with_description(template.description))
 }
 
-/// What can stand for an argument; none if nothing is known of it.
+/// Values for an argument; none if it has no known values.
 pub fn values(name: &str, argument: &str, state: &State) -> Result<Option<Vec<String>>, ErrorData> {
     let template = find(name)?;
     let is_agent = template.argument.name == argument && argument == "agent_id";

@@ -1,4 +1,4 @@
-//! Reads of the board under a URI, for clients that show or attach resources.
+//! Reads of the board under URIs, for clients that show or attach resources.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ pub const JSON: &str = "application/json";
 
 const TASK: &str = "coordination://tasks/";
 const TAGGED: &str = "coordination://discoveries/";
-/// Unfinished tasks that are listed one by one; all are in `coordination://tasks`.
+/// Most unfinished tasks that are listed one by one; all of them are in `coordination://tasks`.
 const TASKS_LISTED: usize = 100;
 
 struct Read {
@@ -58,14 +58,14 @@ static READS: [Read; 5] = [
     },
 ];
 
-/// What a URI stands for.
+/// The subject of a URI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     Status,
     Tasks,
     Task(TaskId),
     Discoveries,
-    /// Those with this tag.
+    /// Discoveries with this tag.
     Tagged(String),
     MasterPlan,
     Agents,
@@ -96,7 +96,7 @@ impl Subject {
         }
     }
 
-    /// Whether the content may differ after the event. That an agent was heard of again is no news to anybody.
+    /// Whether the event may change the content. An agent's heartbeat does not.
     pub fn is_touched_by(&self, recorded: &Recorded) -> bool {
         let event = &recorded.event;
         if matches!(event, Event::BoardCreated { .. } | Event::Imported { .. } | Event::StateRestored { .. }) {
@@ -108,7 +108,7 @@ impl Subject {
         match self {
             Self::Status => !seen,
             Self::Tasks => of_leases || !of_tasks.is_empty(),
-            // What begins or ends one may begin or end those that it is a part of, and those that wait for it say how it is.
+            // Beginning or ending a task may begin or end its ancestors, and tasks that wait for it show its status.
             Self::Task(id) => match event {
                 Event::TasksCreated { tasks } => tasks.iter().any(|task| task.id == *id || task.path.is_some()),
                 Event::Claimed { .. } | Event::Started { .. } | Event::Released { .. } => true,
@@ -116,7 +116,7 @@ impl Subject {
                 _ => of_leases || of_tasks.contains(&id) || is_list_changed_by(recorded),
             },
             Self::Discoveries => matches!(event, Event::DiscoveryAdded { .. } | Event::DiscoveriesRetired { .. }),
-            // What is superseded is not shown any more, whatever its tags.
+            // Superseded discoveries are no longer shown, whatever their tags.
             Self::Tagged(tag) => matches!(
                 event,
                 Event::DiscoveryAdded { tags, supersedes, .. } if tags.contains(tag) || !supersedes.is_empty()
@@ -138,12 +138,12 @@ impl Subject {
     }
 }
 
-/// Those that every board has.
+/// Resources that every board has.
 pub fn fixed() -> Vec<(String, Subject)> {
     READS.iter().map(|read| (read.uri.to_owned(), read.subject.clone())).collect()
 }
 
-/// Whether the list of resources differs after the event.
+/// Whether the event changes the list of resources.
 pub fn is_list_changed_by(recorded: &Recorded) -> bool {
     match &recorded.event {
         Event::Failed { retry_at, .. } => retry_at.is_none(),
@@ -165,7 +165,7 @@ pub fn is_list_changed_by(recorded: &Recorded) -> bool {
     }
 }
 
-/// The reads, then the first unfinished tasks.
+/// The fixed resources, followed by the first unfinished tasks.
 pub fn list(state: &State) -> Vec<Resource> {
     let reads = READS.iter().map(|read| {
         let name = read.uri.trim_start_matches("coordination://");
@@ -173,7 +173,7 @@ pub fn list(state: &State) -> Vec<Resource> {
     });
     let unfinished = state.tasks().filter(|task| task.run.is_none() && task.status.is_unfinished()).take(TASKS_LISTED);
     let tasks = unfinished.map(|task| {
-        // Imported boards have texts that passed no door.
+        // Texts of imported boards were never checked.
         let title = task.headline().chars().filter(|c| !c.is_control()).take(80).collect::<String>();
         let title = crate::harmless::text(&title).unwrap_or(title);
         let uri = format!("{TASK}{}", utf8_percent_encode(task.id.as_str(), PATH_SEGMENT));
@@ -182,7 +182,7 @@ pub fn list(state: &State) -> Vec<Resource> {
     reads.chain(tasks).map(|resource| resource.with_mime_type(JSON)).collect()
 }
 
-/// Beside letters and digits a path's segment may hold these as they are; see RFC 3986.
+/// Characters that a path segment may contain unescaped, apart from letters and digits; see RFC 3986.
 const PATH_SEGMENT: &percent_encoding::AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':').remove(b'@').remove(b'+');
 
@@ -196,7 +196,7 @@ pub fn templates() -> Vec<ResourceTemplate> {
     vec![task.with_mime_type(JSON), tagged.with_mime_type(JSON)]
 }
 
-/// The names that the templates give their blanks.
+/// Names of the variables in the templates.
 const ID: &str = "id";
 const TAG: &str = "tag";
 
@@ -204,10 +204,10 @@ fn template(prefix: &str, blank: &str) -> String {
     format!("{prefix}{{{blank}}}")
 }
 
-/// What can stand in a template's blank; none if there is no such template or blank.
+/// Values for a template's variable; none if there is no such template or variable.
 pub fn values(template_uri: &str, blank: &str, state: &State) -> Option<Vec<String>> {
     if template_uri == template(TASK, ID) && blank == ID {
-        // Unfinished tasks first: they are what one asks for.
+        // Unfinished tasks come first, as they are more likely to be meant.
         let (unfinished, finished): (Vec<_>, Vec<_>) =
             state.tasks().filter(|task| task.run.is_none()).partition(|task| task.status.is_unfinished());
         return Some(unfinished.iter().chain(&finished).map(|task| task.id.to_string()).collect());

@@ -1,4 +1,4 @@
-//! The board as an MCP server: what rmcp asks for, answered from the list of operations. Knows no transport.
+//! The board as an MCP server: answers rmcp's requests from the list of operations. It knows no transport.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -26,12 +26,12 @@ use crate::ops::{self, Entry, Toolset};
 use crate::participant::{CallError, Caller, Handle};
 use crate::state::State;
 
-/// Clients cut it at 2 kB, one of them at 512 characters: the loop stands in its first lines.
+/// Clients cut this text at 2 kB, one of them at 512 characters, so the loop is in its first lines.
 const INSTRUCTIONS: &str = include_str!("prompts/instructions.md");
 
-/// The lists last as long as the process, but another version may answer at the same address later.
+/// Time for which lists may be cached. They never change within a process, but another version may answer later.
 const LIST_TTL_MS: u64 = 300_000;
-/// Unless the client hears of changes.
+/// Time for which the list of tasks may be cached, unless the client hears of changes.
 const TASKS_TTL_MS: u64 = 5_000;
 
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
@@ -52,14 +52,14 @@ const METHODS_WITH_PARAMS: [&str; 13] = [
     "subscriptions/listen",
 ];
 
-/// Of those above, what 2026-07-28 has no more.
+/// Those of the methods above that 2026-07-28 no longer has.
 const METHODS_UNTIL_2025: [&str; 3] = ["initialize", "resources/subscribe", "resources/unsubscribe"];
 
 type Request = RequestContext<RoleServer>;
 type Page = Option<PaginatedRequestParams>;
 type Answer<T> = Result<T, ErrorData>;
 
-/// What a client reads when it is not the client that cancelled: the process ends.
+/// Error for a call that the client did not cancel itself: the process is ending.
 const CANCELLED: &str = "the call was cancelled, and may have been carried out: look before you repeat it";
 
 #[derive(Clone)]
@@ -71,14 +71,14 @@ pub struct Server {
 }
 
 impl Server {
-    /// The toolset hides tools, it does not forbid them: a call by name reaches every operation.
+    /// The toolset hides tools but does not forbid them: a call by name reaches every operation.
     pub fn new(handle: Handle, caller: Caller, toolset: Toolset) -> Self {
         let tools = tool_list(toolset, !caller.names_agent()).into();
         Self { handle, caller, tools, session: Session::default() }
     }
 
-    /// The call lasts as long as somebody waits for it; the outer error is for when nobody does. Cancellation is looked
-    /// at first, so that a claim called off never takes a task.
+    /// Makes a call that lasts as long as somebody waits for it; the outer error is for when nobody does. Cancellation
+    /// is checked first, so that a cancelled claim never takes a task.
     async fn call(&self, name: &str, arguments: Value, request: &Request) -> Answer<Result<Value, CallError>> {
         let http = request.extensions.get::<Parts>().map(|parts| &parts.extensions);
         let mut caller = http.and_then(|http| http.get::<Caller>()).unwrap_or(&self.caller).clone();
@@ -99,7 +99,7 @@ impl Server {
     }
 }
 
-/// Says now and then that the call is still waiting, to a client that has asked for it; ends when it cannot be told.
+/// Reports at intervals that the call is still waiting, if the client asked for it. Ends when it cannot be sent.
 async fn tell_progress(request: &Request) {
     let Some(token) = request.meta.get_progress_token() else { return pending().await };
     let start = Instant::now();
@@ -128,7 +128,7 @@ impl ServerHandler for Server {
         ServerConfig::new(capabilities).with_server_info(callboard).with_instructions(INSTRUCTIONS)
     }
 
-    /// Remembers the version agreed on, where rmcp's own remembers the one asked for.
+    /// Remembers the version that was agreed on, where rmcp would remember the requested one.
     async fn initialize(&self, mut client: InitializeRequestParams, request: Request) -> Answer<InitializeResult> {
         let result = self.negotiate_initialize(&client)?;
         client.protocol_version = result.protocol_version.clone();
@@ -155,7 +155,7 @@ impl ServerHandler for Server {
     async fn list_resources(&self, page: Page, request: Request) -> Answer<ListResourcesResult> {
         refuse_cursor(page)?;
         let mut result = ListResourcesResult::with_all_items(self.look(resources::list).await?);
-        // Its tasks come and go, and are for nobody else.
+        // Its tasks change, and concern only this client.
         (result.ttl_ms, result.cache_scope) =
             is_modern(&request).then_some((TASKS_TTL_MS, CacheScope::Private)).unzip();
         Ok(result)
@@ -223,7 +223,7 @@ impl ServerHandler for Server {
         self.session.open(&self.handle, &context.extensions, &context.peer);
     }
 
-    /// rmcp takes a known method with wrong params for a method of somebody else's.
+    /// rmcp treats a known method with invalid params as an unknown method.
     async fn on_custom_request(&self, custom: CustomRequest, request: Request) -> Answer<CustomResult> {
         let method = custom.method;
         let is_gone = is_modern(&request) && METHODS_UNTIL_2025.contains(&method.as_str());
@@ -234,7 +234,7 @@ impl ServerHandler for Server {
     }
 }
 
-/// The tools that `tools/list` shows, in a stable order.
+/// The tools that `tools/list` returns, in a stable order.
 pub fn tool_list(toolset: Toolset, agent_required: bool) -> Vec<Tool> {
     let shown = ops::all().iter().filter(|entry| entry.toolset <= toolset);
     shown.map(|entry| tool(entry, agent_required)).collect()
@@ -251,12 +251,12 @@ fn tool(entry: &Entry, agent_required: bool) -> Tool {
 
 fn refused(error: &CallError) -> CallToolResult {
     let mut result = CallToolResult::error(vec![ContentBlock::text(error.message())]);
-    // Before 2026-07-28 structured content is an object or nothing.
+    // Before 2026-07-28, structured content is an object or absent.
     result.structured_content = Some(error.data()).filter(Value::is_object);
     result
 }
 
-/// No list has a second page, so no cursor is one of ours.
+/// Every list has one page, so no cursor is ours.
 fn refuse_cursor(page: Page) -> Answer<()> {
     match page.and_then(|page| page.cursor) {
         Some(_) => Err(ErrorData::invalid_params("unknown cursor: the list has one page", None)),
@@ -264,7 +264,7 @@ fn refuse_cursor(page: Page) -> Answer<()> {
     }
 }
 
-/// How long, and by whom, a list may be kept; revisions before 2026-07-28 know no such fields.
+/// How long, and by whom, a list may be cached. Revisions before 2026-07-28 have no such fields.
 fn list_caching(request: &Request) -> (Option<u64>, Option<CacheScope>) {
     is_modern(request).then_some((LIST_TTL_MS, CacheScope::Public)).unzip()
 }

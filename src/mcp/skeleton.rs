@@ -1,5 +1,5 @@
-//! The top level of a JSON object that is not read as a whole: it is too long, or no JSON for some text deep within. A
-//! client waits for the answer to a request, so whose answer a complaint is should be known.
+//! The top level of a JSON object that is not parsed as a whole, because it is too long or invalid somewhere inside. A
+//! client waits for the answer to its request, so an error should name the request's id.
 
 use rmcp::model::RequestId;
 use serde::Deserialize;
@@ -7,20 +7,20 @@ use serde_json::Value;
 
 use crate::strict;
 
-/// Bytes; the members of a request beside its parameters have fewer.
+/// Most bytes that are kept; the members of a request other than its parameters have fewer.
 const LONGEST: usize = 1024;
-/// Arrays and objects within each other that are told apart.
+/// Deepest nesting of arrays and objects that is followed.
 const DEEPEST: usize = 1 << 20;
 
-/// What was seen without the contents of nested arrays and objects: `{"id":7,"params":{}}`.
+/// What was seen, without the contents of nested arrays and objects: `{"id":7,"params":{}}`.
 #[derive(Default)]
 pub struct Skeleton {
     text: Vec<u8>,
-    /// The ends of what is open.
+    /// Closing brackets of the open arrays and objects, outermost first.
     open: Vec<u8>,
     in_string: bool,
     is_escaped: bool,
-    /// It is no JSON object, or one with too much on its top level.
+    /// The text is no JSON object, or its top level is too long.
     is_lost: bool,
 }
 
@@ -31,7 +31,7 @@ impl Skeleton {
         skeleton
     }
 
-    /// Takes the next bytes.
+    /// Processes the next bytes.
     pub fn see(&mut self, bytes: &[u8]) {
         for byte in bytes {
             if self.is_lost {
@@ -64,7 +64,7 @@ impl Skeleton {
         }
     }
 
-    /// Of the request that was seen, if it was one, whole.
+    /// The id, if what was seen is a whole request.
     pub fn request_id(&self) -> Option<RequestId> {
         if self.is_lost || !self.open.is_empty() || strict::check(&self.text).is_err() {
             return None;

@@ -1,7 +1,7 @@
-//! A transport for rmcp over standard input and output that outlives whatever a client writes.
+//! A transport for rmcp over standard input and output that survives whatever a client writes.
 //!
-//! rmcp's own drops what is no message without an answer. This one answers (a parse error, an invalid request) and
-//! goes on, and bounds what one client can make the process hold.
+//! rmcp's own transport drops invalid messages without an answer. This one answers them (a parse error, an invalid
+//! request), goes on, and limits what one client can make the process hold.
 
 mod input;
 
@@ -28,24 +28,25 @@ use super::skeleton::Skeleton;
 use crate::state::limit::IN_FLIGHT;
 use input::{Incoming, Input};
 
-/// Lines between the session and the thread that writes. Small, because each may be as long as a line may be.
+/// Lines between the session and the writing thread. Few, because each may be as long as a line may be.
 const QUEUE: usize = 2;
-/// Bytes of a request for each of which it counts once more among those in flight, so that few large ones fill them up.
+/// Bytes of a request for each of which it counts once more among those in flight, so that a few large ones exhaust the
+/// limit.
 const HEAVY: usize = 1 << 20;
-/// The offset that stands for where standard input or output is, whether it can seek or not.
+/// Offset that means the current position of standard input or output, whether it can seek or not.
 #[cfg(target_os = "linux")]
 const HERE: u64 = u64::MAX;
 
-/// For the thread that writes.
+/// A line for the writing thread.
 struct Outgoing {
     line: Vec<u8>,
     _unwritten: Arc<()>,
 }
 
-/// The requests without an answer yet, each with its number in the order of their coming.
+/// Requests without an answer yet, each with its number in order of arrival.
 type Open = Arc<Mutex<HashMap<RequestId, u64>>>;
 
-/// Of a request among those in flight. It goes where the request goes.
+/// The place of a request among those in flight, freed when the request is dropped.
 struct Place {
     _permits: OwnedSemaphorePermit,
     id: RequestId,
@@ -54,7 +55,7 @@ struct Place {
 }
 
 impl Drop for Place {
-    /// A request that was cancelled gets no answer.
+    /// Frees the id of a request that was cancelled and so gets no answer.
     fn drop(&mut self) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.get(&self.id) == Some(&self.number) {
@@ -66,22 +67,22 @@ impl Drop for Place {
 pub struct Stdio {
     input: Input,
     output: mpsc::Sender<Outgoing>,
-    /// Held by each line that the thread has yet to write.
+    /// Held by each line that is not written yet.
     unwritten: Arc<()>,
     written: oneshot::Receiver<()>,
-    /// Cancelled by the transport when the client is gone, or by others to end the reading.
+    /// Cancelled by the transport when the client is gone, or by others to stop reading.
     ended: CancellationToken,
     in_flight: Arc<Semaphore>,
     open: Open,
-    /// How many requests have come.
+    /// Number of requests so far.
     requests: u64,
     initialized: bool,
-    /// The `initialize` request that has no answer yet.
+    /// The `initialize` request that is not answered yet.
     initializing: Option<RequestId>,
 }
 
 impl Stdio {
-    /// Its threads are not joined: they end with the pipes or with the process.
+    /// Starts the threads. They are not joined: they end with the pipes or with the process.
     pub fn open(ended: CancellationToken) -> io::Result<Self> {
         let (output, outgoing) = mpsc::channel(QUEUE);
         let (all_written, written) = oneshot::channel();
@@ -105,14 +106,15 @@ impl Stdio {
         })
     }
 
-    /// Loses nothing when dropped half-way, as rmcp does with it: no await follows the taking of a message.
+    /// The next message. It can be dropped at any await without loss, as rmcp does: none follows the taking of a
+    /// message.
     async fn next(&mut self) -> Option<ClientJsonRpcMessage> {
-        // What follows on `initialize` must find the client it named.
+        // Messages after `initialize` must see the client that it named.
         if self.initializing.is_some() {
             return pending().await;
         }
         loop {
-            // First a place for an answer: a client that does not read is not read either.
+            // A place for an answer is reserved first: while a client does not read, its input is not read either.
             let place = self.output.clone().reserve_owned().await.ok()?;
             let incoming = select! {
                 biased;
@@ -138,7 +140,7 @@ impl Stdio {
         };
         let place = self.place_for(id, request, bytes);
         let place = place.map_err(|error| Box::new(JsonRpcError::new(Some(id.clone()), error)))?;
-        // Free again when the request is dropped.
+        // The place is freed when the request is dropped.
         request.extensions_mut().insert(Arc::new(place));
         if matches!(request, ClientRequest::InitializeRequest(_)) {
             self.initialized = true;
@@ -185,14 +187,15 @@ impl Transport<RoleServer> for Stdio {
             self.initializing = None;
         }
         if let Some(id) = answered {
-            // Whoever has read the answer may use the id again.
+            // Once a client has read the answer, it may reuse the id.
             self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
         }
         let output = self.output.clone();
-        // Written or queued here, not in the future: rmcp polls those in any order, and the answer to `initialize` must be first.
+        // The line is written or queued here, not in the future: rmcp polls futures in any order, and the answer to
+        // `initialize` must be first.
         let queued = serde_json::to_vec(&message).map(|mut line| {
             line.push(b'\n');
-            // To wake the thread takes longer than to write.
+            // Waking the thread would take longer than writing.
             let is_next = !output.is_closed() && Arc::get_mut(&mut self.unwritten).is_some();
             line.drain(..if is_next { write_now(&line) } else { 0 });
             if line.is_empty() { Ok(()) } else { output.try_send(self.outgoing(line)) }
@@ -215,20 +218,20 @@ impl Transport<RoleServer> for Stdio {
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        // The writer ends when the last sender is gone.
+        // The writer ends when the last sender is dropped.
         self.output = mpsc::channel(1).0;
         let _ = (&mut self.written).await;
         Ok(())
     }
 }
 
-/// `None` for what gets no answer: an empty line, or a notification that nobody understands.
+/// Parses a line. `None` if it gets no answer: an empty line, or an unknown notification.
 pub(super) fn parse(line: &[u8]) -> Option<Incoming> {
     let text = line.trim_ascii();
     if text.is_empty() {
         return None;
     }
-    // Through `Value`, which refuses deep nesting and keeps the id of what is no message.
+    // Parsing to a `Value` first refuses deep nesting, and keeps the id of an invalid message.
     let value: Value = match serde_json::from_slice(text) {
         Ok(value) => value,
         Err(error) => {
@@ -251,7 +254,7 @@ pub(super) fn parse(line: &[u8]) -> Option<Incoming> {
     }
 }
 
-/// What nearly every message is, so that it is not first tried as everything else that a client may send.
+/// Parses a tool call, which nearly every message is, without first trying everything else that a client may send.
 fn tool_call(message: &Value) -> Option<ClientJsonRpcMessage> {
     if message["jsonrpc"] != "2.0" || message["method"] != "tools/call" || message.as_object()?.len() != 4 {
         return None;
@@ -273,7 +276,7 @@ fn line(refusal: &JsonRpcError) -> Vec<u8> {
     format!("{}\n", object(refusal)).into_bytes()
 }
 
-/// With `"id": null` where the id is unknown, as JSON-RPC 2.0 has it; rmcp leaves the field out.
+/// The error as JSON-RPC 2.0 requires it, with `"id": null` if the id is unknown; rmcp omits the field.
 pub(super) fn object(refusal: &JsonRpcError) -> Value {
     json!({"jsonrpc": "2.0", "id": refusal.id, "error": refusal.error})
 }
@@ -286,7 +289,8 @@ fn write_all(output: &mut impl Write, mut lines: mpsc::Receiver<Outgoing>) -> io
     Ok(())
 }
 
-/// How many bytes of it standard output has taken without waiting. An error is met again by whoever writes the rest.
+/// Writes to standard output without blocking, and returns the number of bytes written. On an error that is 0; whoever
+/// writes the rest meets it again.
 #[cfg(target_os = "linux")]
 fn write_now(line: &[u8]) -> usize {
     use rustix::io::{ReadWriteFlags, pwritev2};

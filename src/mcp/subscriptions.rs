@@ -1,7 +1,7 @@
-//! Telling clients what has changed, in both eras: on the stream of a `subscriptions/listen` request, or, before
-//! 2026-07-28, on a session that has asked by `resources/subscribe`.
+//! Notifications of changes, in both protocol eras: on the stream of a `subscriptions/listen` request or, before
+//! 2026-07-28, in a session that called `resources/subscribe`.
 //!
-//! A notification says that something differs, not what; several changes at once are one.
+//! A notification says that something has changed, not what; several changes at once become one.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,22 +21,22 @@ use crate::failpoint;
 use crate::ops::EventFilter;
 use crate::participant::{BoardError, CallError, Handle, Item, Listener};
 
-/// Changes within this time of one another are told together.
+/// Time within which changes are gathered into one notification.
 const GATHERED: Duration = Duration::from_millis(50);
-/// Before what has changed is read again, when it could not be.
+/// First and longest pause before a failed read of the changes is repeated.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Resources that one session or stream may subscribe to.
+/// Most resources that one session or stream may subscribe to.
 const MAX_RESOURCES: usize = 256;
 
-/// What has changed since it was last told.
+/// Changes since the last notification.
 #[derive(Default)]
 struct Changes {
     list: bool,
     uris: BTreeSet<String>,
 }
 
-/// What somebody wants to be told of.
+/// What a client wants to be notified of.
 #[derive(Clone, Default)]
 struct Interest {
     list: bool,
@@ -51,7 +51,7 @@ impl Interest {
         Ok((uri.to_owned(), subject.ok_or_else(unknown)?))
     }
 
-    /// The next changes that are of interest. After an error the listener goes on where it was.
+    /// The next changes of interest. After an error, the listener continues where it was.
     async fn next(&self, listener: &mut Listener) -> Result<Changes, CallError> {
         let mut changes = Changes::default();
         let mut until = None;
@@ -68,7 +68,7 @@ impl Interest {
             };
             let item = match item {
                 Ok(item) => item,
-                // It comes again, and what was gathered does not.
+                // The error will come again; the gathered changes would not.
                 Err(_) if until.is_some() => return Ok(changes),
                 Err(error) => return Err(error),
             };
@@ -92,7 +92,7 @@ async fn listen_from_now(handle: &Handle) -> Result<Listener, ErrorData> {
     listener.map_err(|error| ErrorData::internal_error(error.message(), Some(error.data())))
 }
 
-/// The part of what a client asks for that there is.
+/// The part of the request that can be granted.
 pub fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
     let known = |uris: &Vec<String>| -> Vec<String> {
         uris.iter().filter(|uri| Subject::of(uri).is_some()).take(MAX_RESOURCES).cloned().collect()
@@ -102,7 +102,7 @@ pub fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
     accepted
 }
 
-/// Runs one `subscriptions/listen` request until it is cancelled.
+/// Serves one `subscriptions/listen` request until it is cancelled.
 pub async fn run(handle: &Handle, context: &SubscriptionContext) -> Result<(), ErrorData> {
     let accepted = context.accepted();
     let uris = accepted.resource_subscriptions.iter().flatten();
@@ -116,7 +116,7 @@ pub async fn run(handle: &Handle, context: &SubscriptionContext) -> Result<(), E
             changes = interest.next(&mut listener) => changes,
         };
         let changes = changes.map_err(|error| ErrorData::internal_error(error.message(), Some(error.data())))?;
-        // An error says that the stream is closed.
+        // An error means that the stream is closed.
         if changes.list && sink.notify_resource_list_changed().await.is_err() {
             return Ok(());
         }
@@ -128,16 +128,16 @@ pub async fn run(handle: &Handle, context: &SubscriptionContext) -> Result<(), E
     }
 }
 
-/// One session, before 2026-07-28: what it is told of, each by a task that ends with this. Each session is answered by a
-/// clone of its own, which begins with nothing.
+/// Subscriptions of one session, before 2026-07-28, each served by a task that ends when this is dropped. Each session
+/// has its own clone of the server, whose subscriptions begin empty.
 #[derive(Default)]
 pub struct Session(Mutex<Told>);
 
 #[derive(Default)]
 struct Told {
-    /// That the list has changed.
+    /// Notifications that the list has changed.
     list: Option<AbortOnDropHandle<()>>,
-    /// What it has subscribed to.
+    /// Notifications of resources that the client has subscribed to.
     resources: HashMap<String, AbortOnDropHandle<()>>,
 }
 
@@ -152,8 +152,8 @@ impl Session {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The session begins. Over HTTP notifications have a stream of their own; on standard output they would come between
-    /// the replies, which not every client is ready for that has not subscribed to anything.
+    /// Called when the session begins. Over HTTP, notifications have a stream of their own. On standard output they
+    /// would come between replies, which not every client expects before it has subscribed to anything.
     pub fn open(&self, handle: &Handle, extensions: &Extensions, peer: &Peer<RoleServer>) {
         if is_http(extensions) {
             let is_forgotten = peer.peer_info().is_some_and(|client| client.client_info.name == FORGOTTEN);
@@ -162,7 +162,7 @@ impl Session {
         }
     }
 
-    /// `resources/subscribe`: again is no mistake.
+    /// `resources/subscribe`; repeating it is no error.
     pub async fn subscribe(
         &self,
         handle: &Handle,
@@ -171,7 +171,7 @@ impl Session {
         peer: &Peer<RoleServer>,
     ) -> Result<(), ErrorData> {
         let interest = Interest { list: false, subjects: vec![Interest::in_resource(uri)?] };
-        // From before the reply on, so that nothing after it is missed.
+        // It listens from before the reply on, so that no later change is missed.
         let listener = listen_from_now(handle).await?;
         let mut told = self.told();
         if !is_http(extensions) {
@@ -191,7 +191,7 @@ impl Session {
         Ok(())
     }
 
-    /// `resources/unsubscribe`: what was not subscribed to is no mistake either.
+    /// `resources/unsubscribe`; it is no error if there was no subscription.
     pub fn unsubscribe(&self, uri: &str, extensions: &Extensions) {
         let mut told = self.told();
         told.resources.remove(uri);
@@ -206,8 +206,8 @@ fn is_http(extensions: &Extensions) -> bool {
 }
 
 impl Told {
-    /// Changes of the list are told without having been asked for, once each: so it was before 2026-07-28. And of
-    /// `subjects`, as if it had been asked for.
+    /// Notifies of changes of the list, which before 2026-07-28 needs no request, once per change; and of `subjects`,
+    /// as if the client had subscribed to them.
     fn tell_unasked(&mut self, handle: &Handle, peer: &Peer<RoleServer>, subjects: Vec<(String, Subject)>) {
         if self.list.as_ref().is_some_and(|telling| !telling.is_finished()) {
             return;
@@ -223,7 +223,7 @@ impl Told {
     }
 }
 
-/// Until the session is closed.
+/// Sends notifications until the session is closed.
 async fn tell(peer: &Peer<RoleServer>, interest: &Interest, mut listener: Listener) {
     let mut pause = FIRST_PAUSE;
     loop {

@@ -1,4 +1,4 @@
-//! Responses that end when it is time, and tell when nobody reads them any more.
+//! Response bodies that end on cancellation, and notice when nobody reads them any more.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -7,8 +7,9 @@ use axum::body::{Body, Bytes};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOwned};
 
-/// A body whose reader is watched: with it goes whatever still works for it. After the end that is nothing, or what a
-/// session's end has left without a way to answer. A stream that is still open when `over` is cancelled ends.
+/// A body whose reader is watched: when the reader leaves, whatever still works for it is cancelled. After a normal
+/// end, that is nothing, or what a closed session has left without a way to answer. A stream that is still open when
+/// `over` is cancelled ends.
 pub struct Watched {
     body: Body,
     over: Pin<Box<WaitForCancellationFutureOwned>>,

@@ -1,4 +1,4 @@
-//! The client of `/rpc`: a board that another machine, or another process, serves.
+//! The client for `/rpc`: a board that another machine or another process serves.
 
 use std::fmt::{self, Write as _};
 use std::io;
@@ -27,18 +27,18 @@ use crate::participant::CallError;
 use crate::state::limit;
 use crate::state::task::Place;
 
-/// Where a server takes calls.
+/// Path for JSON-RPC calls.
 pub const RPC: &str = "/rpc";
-/// And where it speaks MCP.
+/// Path for MCP.
 pub const MCP: &str = "/mcp";
-/// The header that says who calls, when the call itself names nobody, and from where.
+/// Header that says who calls, if the call itself names nobody, and from where.
 pub const CALLER: &str = "callboard-caller";
-/// Above the longest wait and what a server may need for the lock and the disk.
+/// Longer than the longest wait, plus the time that a server may need for the lock and the disk.
 const TIMEOUT: Duration = Duration::from_secs(limit::WAIT.max as u64 + 25);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const LONGEST_TOKEN: usize = 4_096;
 
-/// Where a server is: an address that is safe to send a token to.
+/// The address of a server to which a token may be sent safely.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Address {
     is_encrypted: bool,
@@ -50,7 +50,7 @@ pub struct Address {
 #[derive(Clone, Debug, PartialEq)]
 enum Host {
     Ip(IpAddr),
-    /// Letters, digits, `.`, `-` and `_`.
+    /// A name of letters, digits, `.`, `-` and `_`.
     Name(String),
 }
 
@@ -73,7 +73,7 @@ impl FromStr for Address {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
-        // The parser drops a fragment.
+        // The parser drops a fragment, so it is looked for first.
         if text.contains('#') {
             return Err(AddressError::HasSecret);
         }
@@ -90,7 +90,7 @@ impl FromStr for Address {
         };
         let host = host(authority.host())?;
         let path = uri.path().trim_end_matches('/');
-        // `callboard serve` tells these, too.
+        // `callboard serve` prints these URLs, too.
         let path = path.strip_suffix(RPC).or_else(|| path.strip_suffix(MCP)).unwrap_or(path).to_owned();
         let address = Self { is_encrypted, host, port: authority.port_u16(), path };
         if address.is_encrypted || address.is_loopback() { Ok(address) } else { Err(AddressError::NotEncrypted) }
@@ -108,7 +108,7 @@ fn host(text: &str) -> Result<Host, AddressError> {
 }
 
 impl Address {
-    /// On this machine, as far as the address tells.
+    /// Whether the address itself says that the server is on this machine.
     pub fn is_loopback(&self) -> bool {
         match &self.host {
             Host::Ip(ip) => ip.is_loopback(),
@@ -139,12 +139,12 @@ impl fmt::Display for Host {
     }
 }
 
-/// What a server wants to see of whoever calls; shown to nobody.
+/// A bearer token; never displayed.
 #[derive(Clone)]
 pub struct Token(HeaderValue);
 
 impl Token {
-    /// None of what cannot be a token: it has blanks or controls, or is empty or too long.
+    /// None if the text cannot be a token: it has spaces or control characters, or is empty or too long.
     pub fn of(text: &str) -> Option<Self> {
         let text = text.trim();
         if text.is_empty() || text.len() > LONGEST_TOKEN || !text.chars().all(|c| c.is_ascii_graphic()) {
@@ -159,7 +159,7 @@ impl Token {
 /// Why a call to a server has no reply.
 #[derive(Debug, Error)]
 pub enum ClientError {
-    /// The board's own error: `data` is what it would be on this machine.
+    /// The board's own error. `data` is the same as on this machine.
     #[error("{}", data["message"].as_str().unwrap_or("the server gives no reason"))]
     Answered { blame: Blame, data: Value },
     #[error(
@@ -193,12 +193,12 @@ pub enum ClientError {
     NotAServer { address: Address, detail: String },
 }
 
-/// Who can mend it.
+/// Whose fault an error is, and so who can fix it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Blame {
     /// The operation does not exist.
     Name,
-    /// The board says no.
+    /// The board refuses the call.
     Call,
     /// The board or the server cannot be used.
     Board,
@@ -212,7 +212,7 @@ impl ClientError {
         }
     }
 
-    /// For programs, like the `data` of a call on this machine.
+    /// The error for programs, like the `data` of a call on this machine.
     pub fn data(&self) -> Value {
         let code = match self {
             Self::Answered { data, .. } => return data.clone(),
@@ -228,7 +228,7 @@ impl ClientError {
         json!({"code": code, "message": self.to_string()})
     }
 
-    /// The server may be back in a moment.
+    /// Whether the server may be back soon.
     pub fn is_passing(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::Unknown { .. } | Self::Busy { .. })
     }
@@ -243,7 +243,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects with the first call.
+    /// Creates a client; it connects at the first call.
     pub fn new(address: Address, token: Option<Token>, agent: &str, place: &Place) -> Result<Self, ClientError> {
         let mut headers = HeaderMap::new();
         if let Some(Token(value)) = token {
@@ -274,7 +274,7 @@ impl Client {
             _ => Map::new(),
         };
         self.http.request(operation, arguments).await.map_err(|error| match error {
-            // jsonrpsee answers this one itself, without our data.
+            // jsonrpsee answers this itself, without our data.
             RpcError::Call(error) if error.code() == METHOD_NOT_FOUND_CODE && error.data().is_none() => {
                 let data = CallError::UnknownOperation(operation.to_owned()).data();
                 ClientError::Answered { blame: Blame::Name, data }
@@ -283,14 +283,14 @@ impl Client {
         })
     }
 
-    /// The events after `since_seq`, each once and in order, for as long as the connection holds.
+    /// Events after `since_seq`, each once and in order, as long as the connection holds.
     pub async fn subscribe(&self, arguments: Map<String, Value>) -> Result<Events, ClientError> {
         let connection: WsClient = WsClientBuilder::default()
             .set_headers(self.headers.clone())
             .request_timeout(TIMEOUT)
             .connection_timeout(CONNECT_TIMEOUT)
             .max_response_size(LARGEST_REPLY)
-            // Of a redirection the token would not know where it goes: the first address is the only one.
+            // A redirection could send the token anywhere, so only the first address is used.
             .max_redirections(1)
             .enable_ws_ping(PingConfig::new())
             .build(format!("{}{RPC}", self.address.with_scheme("ws")))
@@ -308,7 +308,7 @@ impl Client {
             RpcError::RequestTimeout => ClientError::Unknown { address, detail: "timeout".to_owned() },
             RpcError::Transport(error) => match error.downcast::<TransportError>() {
                 Ok(error) => self.transport_error(*error),
-                // Of a WebSocket: reads only, which can be repeated.
+                // An error of the WebSocket, over which only reads go, which can be repeated.
                 Err(error) => unreached(address, error.to_string()),
             },
             RpcError::RestartNeeded(error) => ClientError::Unreachable { address, detail: error.to_string() },
@@ -335,7 +335,7 @@ impl Client {
         }
     }
 
-    /// In the server's own words, where it has some about this caller or call.
+    /// A rejected request as an error, in the server's own words if it has any for this caller or call.
     fn turned(&self, Turned { status, error }: Turned) -> ClientError {
         let address = self.address.clone();
         if let Some(data) = error.as_ref().and_then(board_data) {
@@ -352,14 +352,14 @@ impl Client {
             (403, _) => ClientError::Forbidden { address },
             (413, _) => ClientError::TooLarge { address },
             (408 | 429 | 503, _) => ClientError::Busy { address, status },
-            // Of a proxy, whose server is away, or went away while it did the call.
+            // From a proxy whose server is unavailable, or became so during the call.
             (500 | 502 | 504, _) => ClientError::Unknown { address, detail: format!("HTTP status {status}") },
             _ => ClientError::NotAServer { address, detail: format!("it answered with HTTP status {status}") },
         }
     }
 }
 
-/// There is no connection: of what TLS says only its words come through.
+/// An error for a failed connection. Of a TLS error, only the text is available.
 fn unreached(address: Address, detail: String) -> ClientError {
     match detail.split_once("invalid peer certificate: ") {
         Some((_, detail)) => ClientError::Untrusted { address, detail: detail.to_owned() },
@@ -367,21 +367,21 @@ fn unreached(address: Address, detail: String) -> ClientError {
     }
 }
 
-/// What is subscribed to.
+/// A subscription's events.
 pub struct Events {
     subscription: Subscription<Value>,
-    /// The subscription ends with it.
+    /// Dropping it ends the subscription.
     _connection: WsClient,
 }
 
 impl Events {
-    /// None when the connection is cut, or the server does not wait for us any more.
+    /// The next event; none if the connection is cut, or the server has stopped waiting for this reader.
     pub async fn next(&mut self) -> Option<Value> {
         self.subscription.next().await?.ok()
     }
 }
 
-/// The board's error as it would be on this machine.
+/// The board's error, as it would be on this machine.
 fn answered(error: &ErrorObjectOwned) -> ClientError {
     let blame = match error.code() {
         METHOD_NOT_FOUND_CODE => Blame::Name,
@@ -397,7 +397,7 @@ fn board_data(error: &ErrorObjectOwned) -> Option<Value> {
     (data["code"].is_string() && data["message"].is_string()).then_some(data)
 }
 
-/// What the operating system said, or else the innermost error.
+/// What the operating system reported, or else the innermost error.
 fn root_cause(error: &(dyn std::error::Error + Send + Sync + 'static)) -> String {
     let mut innermost: &(dyn std::error::Error + 'static) = error;
     while let Some(source) = innermost.source() {
@@ -409,7 +409,7 @@ fn root_cause(error: &(dyn std::error::Error + Send + Sync + 'static)) -> String
     }
 }
 
-/// A header is ASCII, a path need not be.
+/// The value of the caller header, escaped because headers are ASCII and paths need not be.
 fn caller(agent: &str, place: &Place) -> HeaderValue {
     let mut fields = json!({"agent": agent});
     for (name, value) in [("worktree", &place.worktree), ("branch", &place.branch), ("head", &place.head)] {

@@ -42,7 +42,7 @@ fn subscription() -> [Value; 2] {
     let done = json!({"name": "ended", "schema": {"type": "boolean"}});
     let unsubscribe = json!([{"name": "subscription", "required": true, "schema": id["schema"]}]);
     let mut unsubscribe = method(UNSUBSCRIBE, "End a subscription.", unsubscribe, done);
-    // jsonrpsee takes the id in an array.
+    // jsonrpsee expects the id in an array.
     unsubscribe["paramStructure"] = json!("by-position");
     [method(SUBSCRIBE, &subscribe, params, id), unsubscribe]
 }
@@ -61,7 +61,7 @@ fn method(name: &str, description: &str, params: Value, result: Value) -> Value 
     })
 }
 
-/// The properties of an object as parameters, the required ones first, as OpenRPC wants it.
+/// An object's properties as parameters, required ones first, as OpenRPC wants them.
 fn params(schema: &Map<String, Value>) -> Value {
     let required = schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
     let is_required = |name: &String| required.iter().any(|one| one == name);

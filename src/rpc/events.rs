@@ -1,5 +1,5 @@
-//! `subscribe_events`: what happens on the board, as it happens. Each subscriber gets every event after its `since_seq`
-//! once and in order; who reads too slowly is told where to go on and ended.
+//! `subscribe_events`: the board's events as they happen. Each subscriber gets every event after its `since_seq` once
+//! and in order. One that reads too slowly is told where to continue, and its subscription ends.
 
 use std::time::Duration;
 
@@ -21,12 +21,12 @@ use crate::participant::{CallError, Caller, Handle, Listener};
 
 pub const SUBSCRIBE: &str = "subscribe_events";
 pub const UNSUBSCRIBE: &str = "unsubscribe_events";
-/// As refusals name them.
+/// The arguments as refusals list them.
 pub const ARGUMENTS: &str = "since_seq?, kinds?, task_id?";
-/// The method of the notifications.
+/// Method of the notifications.
 pub const EVENT: &str = "event";
 
-/// How long a subscriber's buffer may stay full.
+/// Longest time that a subscriber's buffer may stay full.
 const READER_PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Deserialize, JsonSchema)]

@@ -1,5 +1,5 @@
-//! JSON-RPC 2.0: every operation is a method of the same name, over HTTP and WebSocket. On a WebSocket one can also
-//! subscribe to what happens.
+//! JSON-RPC 2.0: every operation is a method of the same name, over HTTP and WebSocket. A WebSocket client can also
+//! subscribe to events.
 
 pub mod client;
 pub mod discover;
@@ -34,32 +34,32 @@ use crate::state::limit;
 use crate::state::refusal::Refusal;
 use crate::strict;
 
-/// Codes of errors that are not JSON-RPC's own. What happened, for programs, is `error.data.code`.
+/// Error codes beyond JSON-RPC's own. Programs should read `error.data.code`.
 pub const REFUSED: i32 = -32_000;
 pub const FAILED: i32 = -32_001;
 
 const DISCOVER: &str = "rpc.discover";
-/// Messages that wait for one WebSocket's reader.
+/// Most messages that wait for the reader of one WebSocket.
 const BUFFERED: u32 = 64;
-/// A WebSocket whose client answers no ping for so long is closed.
+/// Interval of pings on a WebSocket, and the time without an answer after which it is closed.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const PING_PATIENCE: Duration = Duration::from_secs(40);
 
-/// Of one call, in bytes. A page of the largest tasks is some 40 MiB.
+/// Most bytes in the reply to one call. A page of the largest tasks is some 40 MiB.
 const LARGEST_REPLY: u32 = limit::REPLIES.max as u32;
 
-/// Looks at who is still let in.
+/// Checks which tokens are still good.
 pub type Look = Arc<dyn Fn() + Send + Sync>;
 
-/// The body of a request in which no key stands twice and nothing is nested too deep.
+/// A request's body, checked to have no duplicate keys and no excessive nesting.
 #[derive(Clone)]
 pub struct Checked(pub Bytes);
 
-/// Takes requests under one path.
+/// Handler for the requests under one path.
 #[derive(Clone)]
 pub struct Door {
     handle: Handle,
-    /// What `rpc.discover` answers.
+    /// The answer to `rpc.discover`.
     document: Arc<Value>,
     server: TowerServiceBuilder<Stack<Messages, Identity>, Identity>,
     methods: Methods,
@@ -67,11 +67,11 @@ pub struct Door {
 }
 
 impl Door {
-    /// Beside it, what ends its WebSockets. `look` is called before whatever comes over one, which passes no gate, and
-    /// cancels those callers whose tokens are over.
+    /// Also returns what ends its WebSockets. `look` is called before each message on one, since they pass no gate; it
+    /// cancels callers whose tokens are no longer good.
     ///
     /// # Errors
-    /// When two operations have one name.
+    /// If two operations have the same name.
     pub fn new(handle: Handle, look: Look) -> Result<(Self, ServerHandle), RegisterMethodError> {
         let connections = u32::try_from(limit::CONNECTIONS.max).unwrap_or(u32::MAX);
         let body = u32::try_from(limit::BODY.max).unwrap_or(u32::MAX);
@@ -99,7 +99,7 @@ impl Door {
             let caller = extensions.get::<Caller>().cloned().unwrap_or_default();
             return post::answer(self, &body, &caller).await;
         }
-        // One for each request, because jsonrpsee tells connections apart by it.
+        // One service per request, because jsonrpsee distinguishes connections by it.
         let mut server = self.server.clone().build(self.methods.clone(), self.stopped.clone());
         match server.call(request).await {
             Ok(response) => response.map(Body::new),
@@ -111,7 +111,7 @@ impl Door {
     }
 }
 
-/// On a WebSocket.
+/// The methods for WebSockets.
 fn methods(handle: Handle, document: &Arc<Value>) -> Result<Methods, RegisterMethodError> {
     let mut module = RpcModule::new(handle);
     for entry in ops::all() {
@@ -136,7 +136,7 @@ async fn call(
     handle.call(operation, arguments, &caller).await
 }
 
-/// The parameters by name. What came over a WebSocket has passed no gate.
+/// The parameters by name. Messages on a WebSocket have passed no gate, so they are checked here.
 fn arguments(operation: &'static str, params: &Params) -> Result<Value, Refusal> {
     let text = params.as_str().unwrap_or("{}");
     strict::check(text.as_bytes()).map_err(|error| bad_arguments(operation, error.to_string()))?;
@@ -158,7 +158,7 @@ pub fn bad_arguments(operation: &'static str, detail: String) -> Refusal {
     Refusal::BadArguments { operation, detail, expected }
 }
 
-/// The answer to a call in a batch whose replies have so many bytes that no more are made.
+/// The answer to a call in a batch if the replies before it have reached the limit in bytes.
 fn refused_as_full(replies: usize) -> Option<ErrorObjectOwned> {
     limit::REPLIES.check(replies).err().map(|refusal| error_object(&refusal.into()))
 }

@@ -1,6 +1,6 @@
-//! What comes over a WebSocket. Its caller was let in when it was opened, which may be long ago. Notifications are done, and
-//! not answered: the library leaves them undone. A request whose id is no string and no whole number from 0 is one to it,
-//! too, and its id is lost.
+//! Messages on a WebSocket. Their caller was admitted when it was opened, which may be long ago. Notifications are
+//! carried out without an answer, which jsonrpsee would not do. A request whose id is neither a string nor a whole
+//! number from 0 also counts as a notification there, and its id is lost.
 
 use jsonrpsee::MethodResponse;
 use jsonrpsee::core::middleware::{Batch, BatchEntry, Notification, RpcServiceT};
@@ -33,14 +33,15 @@ pub struct Heeding<S> {
     messages: Messages,
 }
 
-/// What was begun is done also if the connection is closed meanwhile; of what was not the library lets go. What says nothing
-/// but in its reply is left: a request whose id the library does not know would hold a task that nobody hears of.
+/// Carries out a notification. Once begun, it is finished even if the connection closes; jsonrpsee drops what has not
+/// begun. Operations that only have a reply are skipped: a request with an id that jsonrpsee rejects would claim a task
+/// without anybody hearing of it.
 async fn heed(handle: &Handle, notification: &Notification<'_>) {
     let Some(entry) = ops::find(&notification.method).filter(|entry| !is_mute(entry)) else { return };
     let (handle, extensions) = (handle.clone(), notification.extensions.clone());
     let params = Params::new(notification.params.as_deref().map(RawValue::get)).into_owned();
     let heeded = tokio::spawn(async move {
-        // Nobody waits for what comes of it.
+        // Nobody waits for the result.
         if let Err(error) = call(entry.name, &params, &handle, &extensions).await {
             tracing::debug!(operation = entry.name, error = error.message(), "a notification was refused");
         }
@@ -48,7 +49,7 @@ async fn heed(handle: &Handle, notification: &Notification<'_>) {
     drop(heeded.await);
 }
 
-/// Says nothing but in its reply.
+/// Whether the operation is pointless without its reply.
 pub fn is_mute(entry: &Entry) -> bool {
     entry.annotations.read_only || [ClaimTask::NAME, ClaimRun::NAME].contains(&entry.name)
 }
@@ -77,7 +78,7 @@ where
         let Self { inner, messages: Messages { handle, look } } = self.clone();
         look();
         async move {
-            // The library's own would let go of all replies when they are too many together.
+            // With jsonrpsee's own limit, all replies would be dropped if they are too large together.
             let mut replies = BatchResponseBuilder::new_with_limit(usize::MAX);
             let (mut length, mut is_heeded) = (0, false);
             for entry in batch {
@@ -97,12 +98,12 @@ where
                     }
                 };
                 if reply.is_subscription() {
-                    // It has answered by itself.
+                    // A subscription has sent its own answer.
                     is_heeded = true;
                     continue;
                 }
                 length += reply.as_ref().len();
-                // It has no limit to be over.
+                // There is no limit that it could exceed.
                 drop(replies.append(reply));
             }
             if is_heeded && replies.is_empty() {

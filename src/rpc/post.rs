@@ -1,7 +1,7 @@
 //! Messages that come by POST: one, or several in an array.
 //!
-//! The library's own server begins each request as if it were a connection, which costs more than all the rest of it; and it
-//! takes a request whose id is no whole number from 0 for a notification, and leaves notifications undone.
+//! jsonrpsee's own server starts each request as if it were a connection, which costs more than everything else; it
+//! also treats a request whose id is no whole number from 0 as a notification, and does not carry out notifications.
 
 use std::borrow::Cow;
 
@@ -28,7 +28,7 @@ use crate::state::limit;
 struct Message<'a> {
     #[serde(rename = "jsonrpc")]
     _version: TwoPointZero,
-    /// A notification has none; `null` is one.
+    /// A notification has none; `null` is an id.
     #[serde(borrow, default, deserialize_with = "given")]
     id: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -62,7 +62,7 @@ impl From<ErrorObjectOwned> for Outcome {
     }
 }
 
-/// The answer to a body in which no key stands twice.
+/// The response to a body, which must be checked for duplicate keys.
 pub async fn answer(door: &Door, body: &[u8], caller: &Caller) -> Response {
     if !body.trim_ascii_start().starts_with(b"[") {
         return match one(door, body, caller, 0).await {
@@ -79,7 +79,7 @@ pub async fn answer(door: &Door, body: &[u8], caller: &Caller) -> Response {
     if let Some(error) = refused {
         return written(serde_json::to_vec(&Reply::new(RawValue::NULL, Outcome::Error(error))));
     }
-    // Written one by one: as values they would take several times as much memory.
+    // Replies are serialized one by one: as values they would take several times the memory.
     let mut replies = Vec::new();
     for message in messages {
         if let Some(reply) = one(door, message.get().as_bytes(), caller, replies.len()).await {
@@ -96,7 +96,8 @@ pub async fn answer(door: &Door, body: &[u8], caller: &Caller) -> Response {
     written(Ok(replies))
 }
 
-/// None of a notification, which is done all the same. `before` are the bytes of the replies before it.
+/// The reply to one message; none for a notification, which is carried out all the same. `before` is the number of
+/// bytes in the replies so far.
 async fn one<'a>(door: &Door, text: &'a [u8], caller: &Caller, before: usize) -> Option<Reply<'a>> {
     let Ok(message) = serde_json::from_slice::<Message>(text) else {
         return Some(Reply::new(RawValue::NULL, Outcome::Error(ErrorCode::InvalidRequest.into())));
@@ -107,7 +108,7 @@ async fn one<'a>(door: &Door, text: &'a [u8], caller: &Caller, before: usize) ->
         let error = ErrorObjectOwned::owned(INVALID_REQUEST_CODE, why, None::<()>);
         return Some(Reply::new(RawValue::NULL, Outcome::Error(error)));
     }
-    // Nobody would hear what it says, or of the task that it takes.
+    // Nobody would hear its reply, or of the task that it claims.
     if message.id.is_none() && ops::find(&message.method).is_some_and(is_mute) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! What a server says when it turns a request away: the library for clients drops what is in such an answer.
+//! The body of a rejected request's response, which jsonrpsee's client discards.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,10 +13,10 @@ use jsonrpsee::types::ErrorObjectOwned;
 use serde::Deserialize;
 use tower::{Layer, Service};
 
-/// A reason is a sentence or two; what proxies write is read to find none.
+/// Most bytes that are read: a reason is a sentence or two, and a proxy's page contains none.
 const LONGEST: usize = 64 * 1024;
 
-/// An answer whose status is no success, and the error that its body holds if a callboard server wrote it.
+/// A response with an error status, and the error in its body if a callboard server wrote it.
 #[derive(Debug, thiserror::Error)]
 #[error("HTTP status {status}")]
 pub struct Turned {
@@ -29,7 +29,7 @@ struct Message {
     error: ErrorObjectOwned,
 }
 
-/// Makes an error of each such answer.
+/// A layer that turns such responses into errors.
 #[derive(Clone)]
 pub struct Reasons;
 

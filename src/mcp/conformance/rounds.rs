@@ -1,5 +1,5 @@
-//! Fixtures that ask before they answer, over several requests (2026-07-28): what is asked, and the state that the client
-//! carries from one request to the next.
+//! Fixtures that ask before they answer, over several requests (2026-07-28): the questions, and the state that the
+//! client carries from one request to the next.
 
 use rmcp::ErrorData;
 use rmcp::model::{ClientCapabilities, InputRequests, InputRequiredResult, InputResponses};
@@ -11,13 +11,13 @@ use crate::state::digest::hex;
 
 #[derive(Clone, Copy)]
 pub struct Rounds {
-    /// Of this process: a state is worth nothing in another.
+    /// Secret of this process: a state is worthless in another one.
     secret: [u8; 32],
 }
 
 pub enum Next {
     Ask(InputRequiredResult),
-    /// The fixture's last text.
+    /// The final text of the fixture.
     Done(String),
 }
 
@@ -29,7 +29,7 @@ struct Plan {
 
 #[derive(Clone, Copy)]
 enum Question {
-    /// A text of the user's.
+    /// Text from the user.
     Text(&'static str),
     Consent,
     Sample,
@@ -96,7 +96,7 @@ impl Rounds {
         Self { secret }
     }
 
-    /// What the fixture makes of these answers; `None` if no fixture has this name.
+    /// The fixture's reaction to these answers; `None` if no fixture has this name.
     pub fn next(
         &self,
         name: &str,
@@ -171,7 +171,7 @@ impl Question {
         }
     }
 
-    /// Whether this is an answer to the question. A refusal is one.
+    /// Whether this is an answer to the question. A refusal counts as one.
     fn takes(self, answer: &Value) -> bool {
         let consents = |is_given: bool| match answer["action"].as_str() {
             Some("accept") => is_given,

@@ -1,8 +1,8 @@
-//! What a client writes to standard input, line by line.
+//! Standard input, read line by line as a client writes it.
 //!
-//! A pipe or a socket is read where its messages are wanted, as soon as there is something: to wake another thread takes
-//! longer than to read. What else it may be, a file or a terminal, cannot be read without waiting and is read on a thread
-//! of its own: a read on tokio's blocking pool cannot be given up, and would keep the process from ending.
+//! A pipe or socket is read where its messages are wanted, as soon as there is something: waking another thread takes
+//! longer than reading. A file or terminal cannot be read without blocking, so it is read on a thread of its own. A
+//! read on tokio's blocking pool could not be abandoned, and would keep the process from ending.
 
 use std::io::{self, BufRead};
 use std::thread;
@@ -16,12 +16,12 @@ use crate::state::limit::LINE;
 #[cfg(target_os = "linux")]
 use ready::Ready;
 
-/// Messages between the thread and the session. Small, because each may be as long as a line may be.
+/// Messages between the thread and the session. Few, because each may be as long as a line may be.
 const QUEUE: usize = 2;
-/// Bytes of room for a line that are kept for the next one.
+/// Bytes of the line buffer that are kept for the next line.
 const ROOM_KEPT: usize = 1 << 20;
 
-/// A message, or the answer to a line that is none.
+/// A message, or the error to answer an invalid line with.
 pub type Incoming = Result<ClientJsonRpcMessage, Box<JsonRpcError>>;
 
 pub enum Input {
@@ -31,7 +31,7 @@ pub enum Input {
 }
 
 impl Input {
-    /// The thread, if it needs one, is not joined: it ends with its input or with the process.
+    /// Opens standard input. If it needs a thread, that is not joined: it ends with its input or with the process.
     pub fn open() -> io::Result<Self> {
         #[cfg(target_os = "linux")]
         if let Some(ready) = Ready::open() {
@@ -46,7 +46,7 @@ impl Input {
         Ok(Self::Thread(input))
     }
 
-    /// The next message with the length of its line; none at the end. Loses nothing when dropped half-way.
+    /// The next message and the length of its line; none at the end. It can be dropped at any await without loss.
     pub async fn next(&mut self) -> Option<(Incoming, usize)> {
         match self {
             #[cfg(target_os = "linux")]
@@ -84,12 +84,12 @@ fn read_all(input: &mut impl BufRead, incoming: &mpsc::Sender<(Incoming, usize)>
 #[derive(Default)]
 struct Lines {
     line: Vec<u8>,
-    /// What was seen of a line that is too long.
+    /// The top level of a line that is too long.
     skeleton: Option<Skeleton>,
 }
 
 impl Lines {
-    /// Takes at most a line: how many bytes that were, and the message if it ended.
+    /// Consumes at most one line. Returns the number of bytes consumed, and the message if the line has ended.
     fn take(&mut self, bytes: &[u8]) -> (usize, Option<(Incoming, usize)>) {
         let end = memchr::memchr(b'\n', bytes);
         let piece = &bytes[..end.unwrap_or(bytes.len())];
@@ -102,7 +102,7 @@ impl Lines {
             self.skeleton = Some(skeleton);
         } else {
             if length > ROOM_KEPT {
-                // At once: room that grows is there twice each time.
+                // All at once: a growing buffer would be in memory twice at each step.
                 self.line.reserve_exact(LINE.max - self.line.len());
             }
             self.line.extend_from_slice(piece);
@@ -113,7 +113,7 @@ impl Lines {
         }
     }
 
-    /// The line is whole: the last one may have no end of its own.
+    /// Finishes the line; the last one may lack a newline.
     fn finish(&mut self) -> Option<(Incoming, usize)> {
         if let Some(skeleton) = self.skeleton.take() {
             let text = format!("a message has at most {} bytes; split the call into several", LINE.max);
@@ -143,18 +143,18 @@ mod ready {
     /// Bytes that are read at once.
     const CHUNK: usize = 16 << 10;
 
-    /// Of a pipe or a socket, which tells when there is something to read.
+    /// A pipe or socket, which reports when there is something to read.
     pub struct Ready {
         stdin: AsyncFd<OwnedFd>,
         read: Box<[u8]>,
-        /// Of what was read last, which bytes are in no line yet.
+        /// Range of the last read that does not belong to a line yet.
         left: std::ops::Range<usize>,
         lines: Lines,
         has_ended: bool,
     }
 
     impl Ready {
-        /// None if it is something else, or an older kernel cannot read that without waiting.
+        /// None if it is something else, or if the kernel is too old to read it without blocking.
         pub fn open() -> Option<Self> {
             let kind = FileType::from_raw_mode(fstat(io::stdin()).ok()?.st_mode);
             if !matches!(kind, FileType::Fifo | FileType::Socket) {
@@ -184,7 +184,7 @@ mod ready {
                 if self.has_ended {
                     return Ok(self.lines.finish());
                 }
-                // Of what gets no answer there may be no end.
+                // Lines that get no answer may come without end, so other tasks get their turn.
                 consume_budget().await;
                 let mut ready = self.stdin.readable().await?;
                 match read_now(self.stdin.get_ref(), &mut self.read) {
@@ -197,7 +197,7 @@ mod ready {
         }
     }
 
-    /// What there is of standard input, if anything.
+    /// Reads what is available from standard input, without blocking.
     fn read_now(stdin: &OwnedFd, bytes: &mut [u8]) -> Result<usize, Errno> {
         preadv2(stdin, &mut [IoSliceMut::new(bytes)], HERE, ReadWriteFlags::NOWAIT)
     }
@@ -209,7 +209,7 @@ mod tests {
 
     use super::*;
 
-    /// What comes in pieces of that length: 0 for a message, for an error its code and the id it names.
+    /// Results for input in pieces of this length: 0 for a message, or the code and id of an error.
     fn found(input: &[u8], piece: usize) -> Vec<(i32, Option<RequestId>)> {
         let (mut lines, mut found) = (Lines::default(), Vec::new());
         for mut bytes in input.chunks(piece) {
