@@ -1,4 +1,4 @@
-//! Who may do what, what is kept secret, and what others can tamper with.
+//! Access: who may do what, what is kept secret, and what others can tamper with.
 
 mod files;
 pub mod redaction;

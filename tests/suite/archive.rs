@@ -1,4 +1,4 @@
-//! Boards with a long history, whose old events lie compressed in the journal.
+//! Boards with a long history, whose old events are compressed within the journal.
 
 use std::fs;
 
@@ -13,10 +13,10 @@ use serde_json::json;
 use crate::edits::edit;
 use crate::harness::{Board, PATIENCE, until};
 
-/// Enough for several blocks beyond the events that stay as they are.
+/// Enough for several compressed blocks beyond the events that stay as they are.
 const EVENTS: u64 = 14_000;
 
-/// A board whose goal was changed again and again.
+/// A board whose goal was changed many times.
 fn long_board() -> (Board, Vec<Recorded>) {
     let board = Board::new();
     board.make_dir();
@@ -36,7 +36,7 @@ fn long_board() -> (Board, Vec<Recorded>) {
     (board, events)
 }
 
-/// Rows of the table.
+/// Number of rows in the table.
 fn count(board: &Board, table: &str) -> u64 {
     let connection = rusqlite::Connection::open(board.file("journal.db")).unwrap();
     let count: i64 = connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap();
@@ -85,7 +85,7 @@ fn command_that_takes_an_edit_over_and_archives_keeps_nobody_waiting() {
     edit(&board, |document| document["goal"] = json!("by hand"));
     board.cli_ok("create_task", json!({"description": "d"}));
     assert_eq!(board.document()["goal"], "by hand");
-    // Had it waited for a lock of its own, it would have given that up.
+    // Archiving that waited for a lock of its own would have given up.
     assert!(count(&board, "archive") > blocks);
 }
 

@@ -1,5 +1,4 @@
-//! Which backups are restored, and what a backup and a restore put on the disk for a moment: private, and removed when they
-//! were killed.
+//! Which backups can be restored, and the temporary files of backups and restores: private, and removed after a kill.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -18,7 +17,7 @@ fn with_task() -> Board {
     board
 }
 
-/// Under a umask that takes nothing away, and killed in the middle.
+/// Runs a command with a umask of 0 and kills it at a failpoint.
 fn kill_at(board: &Board, failpoint: &str, arguments: &[&Path]) {
     let mut shell = Command::new("sh");
     let line = format!("umask 0; exec {} \"$@\"", env!("CARGO_BIN_EXE_callboard"));
@@ -27,7 +26,7 @@ fn kill_at(board: &Board, failpoint: &str, arguments: &[&Path]) {
     assert_eq!(shell.output().unwrap().status.code(), None, "it was killed");
 }
 
-/// The directories that were made for a moment.
+/// The temporary directories in `dir`.
 fn left_in(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
     let own = entries.filter(|entry| entry.file_name().to_str().unwrap().starts_with(".callboard-"));
@@ -78,7 +77,7 @@ fn killed_restore_leaves_what_others_cannot_read_where_the_board_is_to_be() {
     is_private(&left[0]);
     done(&board, &arguments);
     assert_eq!(left_in(board.dir()), Vec::<PathBuf>::new());
-    // Where there is no board yet, none is made of it, and git sees nothing of it.
+    // A restore into a directory without a board leaves no board there, and nothing that git sees.
     let empty = Board::new();
     kill_at(&empty, "restore-copied", &["restore".as_ref(), &backup]);
     assert_eq!(left_in(empty.base()), Vec::<PathBuf>::new());
@@ -89,7 +88,7 @@ fn killed_restore_leaves_what_others_cannot_read_where_the_board_is_to_be() {
     assert_eq!(left_in(empty.dir()), Vec::<PathBuf>::new());
 }
 
-/// A board whose journal is damaged, and a backup of it from before.
+/// A board whose journal is damaged, and a backup from before the damage.
 fn damaged() -> (Board, PathBuf) {
     let board = with_task();
     let backup = board.base().join("b.backup");
@@ -148,7 +147,7 @@ fn nothing_begins_in_the_place_of_a_board_that_a_killed_restore_has_moved_aside(
     done(&board, &["restore".as_ref(), &backup]);
     assert_eq!(board.tasks().keys().collect::<Vec<_>>(), ["t"]);
     board.assert_file_is_the_replay();
-    // Or without the backup.
+    // The same without the backup.
     let (board, backup) = damaged();
     kill_at(&board, "restore-aside", &["restore".as_ref(), &backup, "--force".as_ref()]);
     kill_at(&board, "restore-copied", &["restore".as_ref(), &backup]);
@@ -187,7 +186,7 @@ fn restore_takes_no_log_that_was_left_for_that_of_its_journal() {
     board.assert_file_is_the_replay();
 }
 
-/// The command where those system calls fail; none, with the reason printed, where that cannot be.
+/// Runs the command so that these system calls fail. None, with the reason printed, if that is not possible here.
 fn without(board: &Board, calls: &[&str], arguments: &[&Path]) -> Option<Finished> {
     let runs = Command::new("strace").arg("--version").output().is_ok_and(|output| output.status.success());
     if !available("strace", (!runs).then_some("strace cannot be run")) {
@@ -271,7 +270,7 @@ fn doctor_names_and_removes_what_ended_processes_have_left() {
     fs::create_dir(&living).unwrap();
     let lock = fs::File::create(living.join(".callboard-scratch")).unwrap();
     lock.lock().unwrap();
-    // What others have put there.
+    // Files of others, which must stay.
     let theirs =
         [".tmpl", ".notes.tmp", ".callboard-backup-Others/notes", ".callboard-mine/lock"].map(|name| board.file(name));
     for path in &theirs {
@@ -285,7 +284,7 @@ fn doctor_names_and_removes_what_ended_processes_have_left() {
     let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
     assert!(gone.iter().all(|path| found.contains(&name(path))), "{found}");
     assert!(!found.contains("living"), "{found}");
-    // Nobody need end for that.
+    // Living processes need not end for that.
     let mut process = board.mcp();
     process.ok("get_status", json!({}));
     let would = done(&board, &["doctor".as_ref(), "--repair".as_ref(), "--dry-run".as_ref()]);
@@ -329,7 +328,7 @@ fn restore_that_fails_names_the_backup_from_before_only_if_there_is_one() {
     assert!(told.contains(&kept), "{told}");
 }
 
-/// The backup with another text in the place of its state, which comes before the journal in it.
+/// A copy of the backup with its state changed; the state comes before the journal.
 fn with_state(backup: &Path, change: impl Fn(&[u8]) -> Vec<u8>) -> PathBuf {
     let bytes = fs::read(backup).unwrap();
     let mut lines = bytes.splitn(3, |byte| *byte == b'\n');

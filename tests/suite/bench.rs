@@ -1,4 +1,4 @@
-//! `callboard bench`: that its figures are there and sound, not how good they are.
+//! `callboard bench`: its figures are complete and consistent; how good they are does not matter.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ const FAILED: i32 = 3;
 fn bench(board: &Board, arguments: &[&str]) -> Finished {
     let mut command = board.command();
     command.env_remove("COORDINATION_DIR").arg("bench").args(arguments);
-    // Where the tests' boards are, too, and not on a file system in memory.
+    // Boards are made where the tests' boards are, not on a file system in memory.
     board.finish(command.args(["--dir", board.base().to_str().unwrap()]))
 }
 
@@ -92,7 +92,7 @@ fn every_door_answers_and_nothing_is_left_behind() {
     assert_eq!((finished.status.code(), finished.stderr.as_str()), (Some(0), ""), "{}", finished.stdout);
     for door in ["MCP on stdio", "MCP over HTTP", "JSON-RPC over HTTP", "JSON-RPC, WebSocket"] {
         let lines = finished.stdout.lines().filter(|line| line.starts_with(door));
-        // One client, and eight.
+        // One line each for one client and for eight.
         assert_eq!(lines.count(), 2, "{door}: {}", finished.stdout);
     }
     assert!(finished.stdout.contains("DOORS") && finished.stdout.contains("load average"), "{}", finished.stdout);
@@ -145,7 +145,7 @@ fn who_stops_reading_has_the_drawing_and_the_exit_code_all_the_same() {
     command.arg("--dir").arg(board.base()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut bench = command.spawn().unwrap();
     drop(bench.stdout.take());
-    // There is no goal.
+    // No goal was measured.
     assert_eq!(bench.wait().unwrap().code(), Some(REFUSED));
     assert!(drawing.exists());
 }
@@ -182,7 +182,7 @@ fn check_of_what_has_no_goal_is_no_success() {
     assert!(finished.stdout.contains("append an event"), "{}", finished.stdout);
 }
 
-/// The processes that have a board below `place`, as it stands in their environment: their numbers and commands.
+/// Process ids and command lines of the processes whose environment names a board below `place`.
 #[cfg(target_os = "linux")]
 fn processes_of(place: &std::path::Path) -> Vec<(i32, String)> {
     let text = place.to_str().unwrap().to_owned();
@@ -198,7 +198,7 @@ fn processes_of(place: &std::path::Path) -> Vec<(i32, String)> {
     processes.filter(holds).filter_map(command).collect()
 }
 
-/// A measurement below `place` that takes long, when a server runs for it.
+/// Starts a long measurement below `place`, and waits until its server runs.
 #[cfg(target_os = "linux")]
 fn measures(command: &mut std::process::Command, place: &std::path::Path) -> std::process::Child {
     use std::process::Stdio;
@@ -210,12 +210,12 @@ fn measures(command: &mut std::process::Command, place: &std::path::Path) -> std
     bench
 }
 
-/// The number of the server that runs for a measurement below `place`.
+/// Process id of the server that runs for a measurement below `place`.
 #[cfg(target_os = "linux")]
 fn server_of(place: &std::path::Path) -> i32 {
     use crate::harness::{PATIENCE, until};
 
-    // Its leash has the same arguments, behind those of a shell.
+    // Its leash is a shell with the same arguments.
     let is_server = |command: &str| !command.starts_with("/bin/sh") && command.contains("\0serve\0");
     let server = || processes_of(place).into_iter().find(|(_, command)| is_server(command));
     until(PATIENCE, "a server runs", server).0
@@ -324,7 +324,7 @@ fn directory_that_cannot_be_removed_is_named_when_all_servers_have_ended() {
     let left = fs::read_dir(&place).unwrap().next().unwrap().unwrap().path();
     assert!(said.contains("it is busy"), "{said}");
     assert!(said.contains(&format!("{} could not be removed", left.display())), "{said}");
-    // A server that does not end is killed after five seconds; who waits for that sleeps a second at a time.
+    // A server that does not end is killed after five seconds; the leash waits for that in steps of a second.
     let slept = fs::read_to_string(aside.join("slept")).unwrap();
     let slept: f64 = slept.lines().filter_map(|line| line.parse().ok()).filter(|seconds: &f64| *seconds < 1.0).sum();
     assert!(slept >= 7.0, "{slept}");

@@ -1,5 +1,5 @@
-//! Context bundles: kept, refined and loaded by command and by call, and what becomes of them when files are damaged, others
-//! write at the same time, processes die, or something else stands in their place.
+//! Context bundles: saved, refined and loaded by command and by call, and what happens when files are damaged, others
+//! write at the same time, processes die, or something else is in their place.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +22,7 @@ const REFUSED: i32 = 1;
 const FAILED: i32 = 3;
 
 impl Board {
-    /// `callboard bundle …` in a directory beside the board, which is never made.
+    /// Runs `callboard bundle …` on a directory beside the board, while the board is never created.
     fn bundle(&self, arguments: &[&str]) -> Finished {
         let dir = self.bundles();
         self.finish(self.command().args(["--json", "bundle", "--state-dir", dir.to_str().unwrap()]).args(arguments))
@@ -44,7 +44,7 @@ impl Board {
         self.bundled(&["--state-scope", scope, "save", "--prompt", &format!("system={text}")])
     }
 
-    /// What loading gives: the system prompt.
+    /// The system prompt of the bundle that is loaded.
     #[track_caller]
     fn loads(&self, scope: &str) -> String {
         system(&self.bundled(&["--state-scope", scope, "load"]))
@@ -55,7 +55,7 @@ fn system(loaded: &Value) -> String {
     loaded["bundle"]["prompts"]["system"].as_str().unwrap_or_else(|| panic!("{loaded}")).to_owned()
 }
 
-/// Every file below `dir`: its mode, and its content.
+/// Mode and content of every file below `dir`.
 fn tree(dir: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     let mut found = BTreeMap::new();
     let mut open = vec![dir.to_owned()];
@@ -258,7 +258,7 @@ fn dry_run_leaves_every_directory_byte_identical() {
     assert_eq!(tree(board.dir()), before);
 }
 
-/// The doctor's word on bundles: verdict, what it found, and the remedy.
+/// The doctor's verdict on bundles, its finding, and its advice.
 fn diagnosed(board: &Board) -> (String, String, String) {
     let report = board.finish(board.command().args(["--json", "doctor"])).value();
     let check = report["checks"].as_array().unwrap().iter().find(|check| check["name"] == "bundles").unwrap();
@@ -289,7 +289,7 @@ fn the_doctor_verifies_the_bundles_and_changes_nothing() {
     assert!(found.contains(&format!("{name}: ")) && found.contains("SHA-256"), "{found}");
     assert!(fix.contains("`callboard bundle --state-scope SCOPE load`"), "{fix}");
     assert_eq!(tree(&board.file("bundles")), before);
-    // What it advises helps.
+    // Following the advice helps.
     assert!(board.finish(board.command().args(["bundle", "--state-scope", "s", "load"])).status.success());
     let (verdict, found, fix) = diagnosed(&board);
     assert_eq!(verdict, "warn");
@@ -397,7 +397,7 @@ fn loading_leaves_what_other_programs_keep_in_the_directory() {
     let loaded = load();
     assert_eq!((loaded.status.code(), &loaded.value()["warning"]), (Some(REFUSED), &Value::Null), "none is kept there");
     assert_eq!(tree(&dir), before);
-    // Beside bundles of ours, too: what a crash left of one is cleared by the next that is saved.
+    // Among our own bundles, too, leftovers of a crash are removed when the next one is saved.
     let first = board.saves("vendor", "one");
     let file = first["path"].as_str().unwrap().replace("vendor/", "");
     let unfinished = dir.join(format!(".{file}.tmp"));
@@ -453,7 +453,7 @@ fn chain_is_checked_and_its_end_may_be_pruned() {
     let aside = |index: usize| board.bundles().join(format!("{}.quarantined-1", paths[index]));
     fs::remove_file(file(0)).unwrap();
     assert_eq!(board.bundled(&["verify"])["sound"], true, "the oldest was pruned");
-    // What is damaged was there all the same.
+    // A damaged bundle still counts as one that existed.
     fs::write(file(2), "{}").unwrap();
     assert_eq!(board.loads("s"), "four");
     let report = board.bundle(&["verify"]).value();
@@ -468,7 +468,7 @@ fn chain_is_checked_and_its_end_may_be_pruned() {
     let next = board.saves("s", "five");
     assert_eq!(next["prev_sha"], loaded["sha256"]);
     assert_eq!(board.bundled(&["verify"])["sound"], true);
-    // All that is left is the newest.
+    // Only the newest is left.
     for path in [file(1), aside(3)] {
         fs::remove_file(path).unwrap();
     }
@@ -566,7 +566,7 @@ fn secrets_are_not_on_the_disk() {
     println!("{} secrets, none on the disk", positives.len());
 }
 
-/// What it is called in the refusal, and how something else is put in the place of a directory.
+/// Name of an impostor in the refusal, and how to put it in the place of a directory.
 type Impostor = (&'static str, fn(&Path));
 
 fn impostors() -> Vec<Impostor> {
@@ -659,7 +659,7 @@ fn permissions_that_others_have_are_taken_from_a_scope() {
     assert_eq!(fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700);
 }
 
-/// `CALLBOARD_BUNDLES` savers' bundles each.
+/// `CALLBOARD_BUNDLES` is the number of bundles that each process saves.
 #[test]
 fn processes_that_save_at_once_lose_nothing_and_the_chain_stays_whole() {
     const PROCESSES: usize = 4;

@@ -1,4 +1,4 @@
-//! Workflows: checkpoints saved, read back, fallen back from and retired; budgets that end claims.
+//! Workflows: checkpoints saved, read, skipped when damaged, and retired; budgets that end claims.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -32,7 +32,7 @@ fn save(world: &mut World, workflow: &str, more: Value) -> Value {
     saved(world, workflow, more).replies(json!({"success": true, "workflow_id": workflow}))
 }
 
-/// The numbers that are kept, newest first.
+/// Numbers of the kept checkpoints, newest first.
 fn kept(world: &World, workflow: &str) -> Vec<u64> {
     let id = callboard::state::id::WorkflowId::trusted(workflow);
     world.state.checkpoints_of(&id).map(|one| one.number).collect()
@@ -311,7 +311,7 @@ fn a_restore_gives_no_budget_back() {
     assert_eq!(numbers, [1], "checkpoints are those of then");
 }
 
-/// A board whose state file says something else of the newest checkpoints than was saved, and has a good checksum.
+/// A board imported from a state file with damaged newest checkpoints and a valid checksum.
 fn imported(damage: impl Fn(&mut Document)) -> Board {
     let mut world = World::new().agent("a1").task("t").claimed("a1", "t");
     for step in 1..=3 {
@@ -496,7 +496,7 @@ fn an_artifact_that_cannot_be_is_refused() {
     }
 }
 
-/// With the journal's file open in the same process, closing it again would free the locks that keep others' writes whole.
+/// If the process opened and closed the journal's file again, it would lose the locks that protect others' writes.
 #[test]
 fn a_file_of_the_board_is_no_artifact_by_whatever_name() {
     let board = Board::new();
@@ -515,7 +515,7 @@ fn a_file_of_the_board_is_no_artifact_by_whatever_name() {
         let reply = client.call("attach_artifact", json!({"task_id": "t", "name": "x", "path": path}));
         assert!(reply.text.contains("callboard backup"), "{}: {}", path.display(), reply.text);
     }
-    // What lies deeper is no file that the board lives by: an agent's worktree is there, too.
+    // Files in deeper directories, such as an agent's worktree, are not files of the board.
     fs::create_dir_all(board.file("worktrees/w")).unwrap();
     fs::write(board.file("worktrees/w/report"), "well").unwrap();
     let report = json!({"task_id": "t", "name": "report", "path": board.file("worktrees/w/report")});
@@ -532,7 +532,7 @@ fn an_artifact_is_redacted_whatever_bytes_stand_between() {
     let reply = board.cli_ok("attach_artifact", json!({"task_id": "t", "name": "log", "path": log}));
     let kept = fs::read(board.file(reply["path"].as_str().unwrap())).unwrap();
     assert_eq!(kept, b"gr\xfc\xdfe\n[redacted: github token]\n\xff");
-    // A document is one afterwards, too; one without secrets stays as it is.
+    // A redacted JSON document is still valid; a document without secrets is unchanged.
     let document = |text: &str| {
         fs::write(&log, text).unwrap();
         let reply = board.cli_ok("attach_artifact", json!({"task_id": "t", "name": "document", "path": log}));
@@ -596,10 +596,10 @@ fn a_backup_and_a_rebuilt_file_hold_the_checkpoints() {
     let finished = other.finish(other.command().args(["restore", backup.to_str().unwrap()]));
     assert!(finished.status.success(), "{}", finished.stderr);
     is_whole(&other);
-    // From the journal alone.
+    // Rebuilt from the journal alone.
     fs::remove_file(board.file(STATE_FILE)).unwrap();
     is_whole(&board);
-    // From the file alone.
+    // Read from the file alone.
     for name in ["journal.db", "journal.db-wal", "journal.db-shm"] {
         let _ = fs::remove_file(other.file(name));
     }

@@ -1,4 +1,4 @@
-//! The commands, through the binary: what people and scripts see, and the exit codes.
+//! Commands through the binary: what people and scripts see, and the exit codes.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -13,7 +13,7 @@ const REFUSED: i32 = 1;
 const USAGE: i32 = 2;
 const FAILED: i32 = 3;
 
-/// A project directory with nothing in it, and a home directory.
+/// An empty project directory, and a home directory.
 struct Project {
     base: TempDir,
 }
@@ -61,22 +61,22 @@ impl Project {
         Ran::of(&mut self.command(arguments))
     }
 
-    /// With `input` on standard input.
+    /// Runs a command with `input` on standard input.
     fn fed(&self, arguments: &[&str], input: &str) -> Ran {
         let mut child = self.command(arguments).stdin(Stdio::piped()).spawn().expect("started");
-        // A command that refuses early does not read all of it.
+        // A command that refuses early does not read its input to the end.
         drop(child.stdin.take().expect("piped").write_all(input.as_bytes()));
         Ran::from(child.wait_with_output().expect("ended"))
     }
 
-    /// What a command that must succeed prints.
+    /// Output of a command that must succeed.
     fn says(&self, arguments: &[&str]) -> String {
         let ran = self.run(arguments);
         assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{arguments:?}: {}", ran.out);
         ran.out
     }
 
-    /// What a command that must succeed prints with `--json`.
+    /// JSON output of a command that must succeed.
     fn json(&self, arguments: &[&str]) -> Value {
         serde_json::from_str(&self.says(&[arguments, &["--json"]].concat())).expect("JSON")
     }
@@ -91,7 +91,7 @@ impl Ran {
         Self::from(command.output().expect("started"))
     }
 
-    /// Failed with `code`, naming each of `parts` on standard error.
+    /// Asserts that it failed with `code`, and names each of `parts` on standard error.
     fn fails(&self, code: i32, parts: &[&str]) {
         assert_eq!(self.code, code, "{}{}", self.out, self.err);
         contains(&self.err, parts);
@@ -159,7 +159,7 @@ fn an_answer_that_cannot_be_written_is_no_failure_of_the_board() {
     assert_eq!(project.status_of("a"), "available");
 }
 
-/// Only Linux has such names.
+/// Only Linux allows file names that are not UTF-8.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_directory_whose_name_is_no_text_is_one_like_others() {
@@ -378,7 +378,7 @@ fn status_counts_and_names_what_is_stuck() {
     assert_eq!(project.json(&["agents"])["agents"][0]["tasks_failed"], 1);
 }
 
-/// What the explanation of task `a` says to do.
+/// Remedies in the explanation of task `a`.
 #[track_caller]
 fn remedy(project: &Project) -> Vec<String> {
     let explained = project.says(&["--agent", "bob", "explain", "a"]);
@@ -626,7 +626,7 @@ fn what_agents_write_cannot_steer_a_terminal() {
     assert_eq!(project.json(&["show", "a"])["task"]["description"], "\u{fffd}31m\u{fffd}cod\u{fffd}\nx");
 }
 
-/// What tells a terminal to change them.
+/// Escape sequences that set colours.
 fn colours(text: &str) -> Vec<&str> {
     text.split('\u{1b}').skip(1).filter_map(|from| Some(from.split_once('m')?.0)).collect()
 }
@@ -651,7 +651,7 @@ fn colours_are_for_terminals_and_for_those_who_ask() {
     }
 }
 
-/// Every file of the board with its size, time and content.
+/// Modification time and content of every file of the board.
 fn files(dir: &Path) -> BTreeMap<PathBuf, (SystemTime, Vec<u8>)> {
     let mut files = BTreeMap::new();
     for entry in std::fs::read_dir(dir).expect("a directory").flatten() {
@@ -846,7 +846,7 @@ fn a_board_is_made_in_an_empty_directory_and_where_anything_of_a_board_is() {
         assert!(!ran.err.contains("other files"), "{left}: {}", ran.err);
         assert!(dir.path().join("lock").exists(), "{left}: {}", ran.err);
     }
-    // By its name it is a board's, whatever else lies there.
+    // A directory with this name is a board's, whatever else is in it.
     std::fs::create_dir(project.board()).expect("a directory");
     std::fs::write(project.board().join("notes.md"), "").expect("written");
     project.says(&["add", "x"]);

@@ -1,9 +1,9 @@
-//! The SDKs that clients are built with drive `callboard mcp` on stdio and `callboard serve`; the drivers are in
+//! The SDKs that clients are built with, driving `callboard mcp` on stdio and `callboard serve`; the drivers are in
 //! tests/clients.
 //!
 //! They run where there is a Python with `mcp` (`CALLBOARD_PYTHON`, else `python3`) and a Node with the packages of
-//! tests/clients/package.json (`CALLBOARD_NODE`, else `node`; `CALLBOARD_NODE_MODULES`). Elsewhere they are skipped with
-//! the reason, unless `CALLBOARD_REQUIRE` names `python` or `node`.
+//! tests/clients/package.json (`CALLBOARD_NODE`, else `node`; `CALLBOARD_NODE_MODULES`). Elsewhere they are skipped,
+//! and the reason is printed, unless `CALLBOARD_REQUIRE` names `python` or `node`.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -66,7 +66,7 @@ fn driver(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients").join(name)
 }
 
-/// What the command prints when it succeeds, or the last line of what it complains about.
+/// Output of the command if it succeeds, or the last line of its complaint.
 fn probed(command: &mut Command) -> Result<String, String> {
     let output = command.output().map_err(|error| error.to_string())?;
     if output.status.success() {
@@ -76,7 +76,7 @@ fn probed(command: &mut Command) -> Result<String, String> {
     Err(complaint.lines().last().unwrap_or("it says nothing").to_owned())
 }
 
-/// Runs the driver on boards of its own and shows what passed.
+/// Runs the driver on boards of its own, and prints what passed.
 fn drive(command: &mut Command, door: &str) {
     let home = TempDir::new().unwrap();
     command
@@ -89,7 +89,7 @@ fn drive(command: &mut Command, door: &str) {
     let (passed, log) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     println!("{passed}");
     assert!(output.status.success(), "{}\n{passed}\n{log}", output.status);
-    // Three modes at least, seven parts each.
+    // At least three modes with seven parts each.
     let parts = passed.lines().filter(|line| line.starts_with("PASS ")).count();
     assert!(parts >= 21, "only {parts} parts ran:\n{passed}\n{log}");
 }

@@ -1,5 +1,5 @@
-//! What clients of Option B send and read works unchanged: over raw stdio frames of both eras, through `callboard call`,
-//! and on a state file that the old broker left. The calls are those of tests/clients/contract.json.
+//! Requests and replies of Option B's clients work unchanged: over raw stdio frames of both eras, through `callboard
+//! call`, and on a state file that the old broker left. The calls are in tests/clients/contract.json.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 const CONTRACT: &str = include_str!("../clients/contract.json");
 const OPTION_B: &str = include_str!("../data/option-b/mcp-state.json");
 
-/// The reply, or the text of the refusal.
+/// A reply, or the text of a refusal.
 type Answer = Result<Value, String>;
 type Names = BTreeMap<String, String>;
 
@@ -24,7 +24,7 @@ fn callboard(home: &TempDir) -> Command {
     command
 }
 
-/// One `callboard mcp`, spoken to in frames that are written by hand.
+/// A `callboard mcp` process, driven by hand-written frames.
 struct Wire {
     child: Child,
     input: ChildStdin,
@@ -101,7 +101,7 @@ impl Drop for Wire {
     }
 }
 
-/// A process per call.
+/// Calls a tool in a process of its own.
 fn command(home: &TempDir, tool: &str, arguments: &Value) -> Answer {
     let output = callboard(home).args(["call", tool, &arguments.to_string()]).output().unwrap();
     let (text, log) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
@@ -115,7 +115,7 @@ fn command(home: &TempDir, tool: &str, arguments: &Value) -> Answer {
     Ok(reply)
 }
 
-/// Plays the contract's steps and checks each reply.
+/// Makes the contract's calls, and checks each reply.
 fn play(mut call: impl FnMut(&str, &Value) -> Answer) {
     let contract: Value = serde_json::from_str(CONTRACT).unwrap();
     let mut names = Names::new();
@@ -136,7 +136,7 @@ fn play(mut call: impl FnMut(&str, &Value) -> Answer) {
     }
 }
 
-/// `value` with what its `$NAME`s mean.
+/// `value` with its `$NAME`s replaced.
 fn filled(value: &Value, names: &Names) -> Value {
     match value {
         Value::Array(items) => items.iter().map(|item| filled(item, names)).collect(),
@@ -149,7 +149,7 @@ fn filled(value: &Value, names: &Names) -> Value {
     }
 }
 
-/// See `about` in contract.json.
+/// Compares as described in `about` of contract.json.
 fn check(found: &Value, wanted: &Value, names: &mut Names, place: &str) {
     match wanted {
         Value::Object(fields) => {
@@ -184,7 +184,7 @@ fn check(found: &Value, wanted: &Value, names: &mut Names, place: &str) {
     }
 }
 
-/// As JavaScript's `toISOString` writes it.
+/// Whether it has the format of JavaScript's `toISOString`.
 fn is_time(text: &str) -> bool {
     let shape: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
     shape == "0000-00-00T00:00:00.000Z"
@@ -217,7 +217,8 @@ fn contract_holds_over_stdio_and_commands_in_turn() {
     let mut turn = 0;
     play(|tool, arguments| {
         turn += 1;
-        // An agent belongs to the process that registered it while that lives; the rest anybody may say.
+        // An agent belongs to the process that registered it, as long as that lives; other calls may come from any
+        // process.
         let is_agents = arguments.get("agent_id").is_some();
         match turn % 3 {
             0 if !is_agents => command(&home, tool, arguments),
@@ -242,7 +243,7 @@ fn resources_of_the_contract_are_replies_of_its_tools() {
     }
 }
 
-/// A board's directory with the state file that the old broker left in it.
+/// A board's directory with the state file that the old broker left.
 fn inherited() -> TempDir {
     let home = TempDir::new().unwrap();
     fs::create_dir(home.path().join("board")).unwrap();
@@ -267,7 +268,7 @@ fn state_file_of_option_b_is_taken_over_by_a_process_on_stdio() {
     work_goes_on(|tool, arguments| wire.call(tool, arguments));
 }
 
-/// The state file after the first write names what the old one named, in its shapes.
+/// Asserts that the state file after the first write contains everything in the old one, in the same format.
 fn assert_taken_over(board: &Path) {
     let old: Value = serde_json::from_str(OPTION_B).unwrap();
     let new: Value = serde_json::from_slice(&fs::read(board.join("mcp-state.json")).unwrap()).unwrap();
@@ -277,7 +278,7 @@ fn assert_taken_over(board: &Path) {
     let (old_tasks, tasks) = (old["tasks"].as_array().unwrap(), new["tasks"].as_array().unwrap());
     assert_eq!(tasks.len(), old_tasks.len());
     for (old, new) in old_tasks.iter().zip(tasks) {
-        // The old broker knew no leases: nobody can say that a task it shows as held is still worked on.
+        // The old broker had no leases, so nobody knows whether a task that it shows as held is still worked on.
         let held = matches!(old["status"].as_str(), Some("claimed" | "in_progress"));
         let mut wanted = old.clone();
         if held {
@@ -303,7 +304,7 @@ fn assert_taken_over(board: &Path) {
     assert_eq!(kept, OPTION_B, "the original is kept as it was");
 }
 
-/// The old agents work on without registering again.
+/// The old agents continue without registering again.
 fn work_goes_on(mut call: impl FnMut(&str, &Value) -> Answer) {
     let status = call("get_status", &json!({})).unwrap();
     let tasks = json!({"available": 4, "claimed": 0, "in_progress": 0, "done": 1, "failed": 1});

@@ -1,4 +1,4 @@
-//! Processes that are killed, and boards that are found damaged, foreign, full or read-only.
+//! Processes that are killed, and boards that turn out to be damaged, foreign, full or read-only.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,7 +19,7 @@ use crate::harness::{Board, Client, STATE_FILE, available, size};
 
 const SLOTS: usize = 4;
 
-/// What the clients know for sure.
+/// What the clients were told for certain.
 #[derive(Default)]
 struct Ledger {
     created: Vec<String>,
@@ -31,7 +31,7 @@ struct Ledger {
     random: usize,
 }
 
-/// One agent, through as many processes as it takes.
+/// An agent that acts through a series of processes.
 struct Slot<'a> {
     board: &'a Board,
     agent: String,
@@ -39,11 +39,11 @@ struct Slot<'a> {
     ledger: Ledger,
     chance: u64,
     tasks: usize,
-    /// Completes whose reply did not come: to be asked again.
+    /// Completions without a reply, to be repeated.
     unsure: Vec<(String, u64)>,
 }
 
-/// The process died of it.
+/// The process died during the call.
 struct Lost;
 
 impl Slot<'_> {
@@ -54,7 +54,7 @@ impl Slot<'_> {
                 self.live(&mut self.board.mcp(), false).unwrap_or_else(|Lost| panic!("{} died unasked", self.agent));
                 return self.ledger;
             };
-            // Knuth's linear congruential generator; its high bits are the good ones.
+            // Knuth's linear congruential generator; only its high bits are good.
             self.chance = self.chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let chance = self.chance >> 33;
             if ticket % 10 < 3 {
@@ -66,7 +66,7 @@ impl Slot<'_> {
                 let mut client = self.board.mcp();
                 let pid = Pid::from_raw(client.pid().cast_signed()).unwrap();
                 let moment = Duration::from_millis(30 + chance % 500);
-                // Not reaped before the client is dropped, so the id is still this process's.
+                // The process is not reaped before the client is dropped, so its id is not reused.
                 let killer = thread::spawn(move || {
                     thread::sleep(moment);
                     kill_process(pid, Signal::KILL)
@@ -78,7 +78,7 @@ impl Slot<'_> {
         }
     }
 
-    /// Works until the process dies or, when nobody will kill it, until nothing is left.
+    /// Works until the process dies or, if nobody kills it, until nothing is left.
     fn live(&mut self, client: &mut Client, doomed: bool) -> Result<(), Lost> {
         let agent = self.agent.clone();
         self.call(client, "register_agent", json!({"agent_id": agent, "role": "worker", "takeover": true}))?;
@@ -209,7 +209,7 @@ fn killed_processes_lose_nothing_that_was_acknowledged_and_nothing_is_done_twice
     board.assert_file_is_the_replay();
 }
 
-/// A board with three tasks, and nobody running on it.
+/// A board with three tasks and no running process.
 fn three_tasks() -> Board {
     let board = Board::new();
     for number in 1..=3 {
@@ -273,7 +273,7 @@ fn state_file_ahead_of_the_journal_is_refused_and_nothing_touched() {
         let _ = fs::remove_file(path);
         bytes.iter().for_each(|bytes| fs::write(path, bytes).unwrap());
     }
-    // Made anew from the log, which it must not be ahead of.
+    // SQLite rebuilds it from the log, which it must not be ahead of.
     let _ = fs::remove_file(board.file("journal.db-shm"));
     let (file, events) = (fs::read(board.file(STATE_FILE)).unwrap(), board.events());
     assert_eq!(events.len(), 4);
@@ -330,7 +330,7 @@ fn old_file_that_cannot_be_read_is_left_alone_and_names_the_task() {
         }
     }
     assert!(!board.file("mcp-state.json.imported-1").exists());
-    // With the mark that some editors put before it.
+    // With the byte order mark that some editors write.
     let mended = [b"\xef\xbb\xbf".as_slice(), text(json!(1)).as_bytes()].concat();
     fs::write(board.file(STATE_FILE), &mended).unwrap();
     fs::write(board.file("mcp-state.json.imported-1"), &mended).unwrap();
@@ -372,7 +372,7 @@ fn crash_while_a_board_is_made_leaves_the_next_process_everything() {
     }
 }
 
-/// Appends what only a newer callboard could have written, chained as the journal's format says.
+/// Appends an event of a newer callboard, chained as the journal's format requires.
 fn append_from_the_future(board: &Board, key: Option<&str>) {
     let connection = Connection::open(board.file("journal.db")).unwrap();
     let last = "SELECT seq, hash, at_ms FROM events ORDER BY seq DESC LIMIT 1";
@@ -425,11 +425,11 @@ fn event_of_a_newer_version_stops_the_writing_and_not_the_reading() {
     }
 }
 
-/// A small file system of its own under the board, gone with the test.
+/// A small file system mounted at the board, removed with the test.
 struct Mount(PathBuf);
 
 impl Mount {
-    /// None, with the reason printed, where nothing can be mounted.
+    /// None, with the reason printed, if nothing can be mounted here.
     fn of(board: &Board, options: &str) -> Option<Self> {
         board.make_dir();
         let mount = Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(board.dir()).output();
@@ -497,7 +497,7 @@ fn directory_that_cannot_be_written_is_an_error_until_it_can() {
     board.assert_file_is_the_replay();
 }
 
-/// A directory in which root itself makes and removes nothing, until dropped.
+/// A directory in which even root cannot create or remove files, until this is dropped.
 struct Immutable(PathBuf);
 
 impl Immutable {

@@ -1,4 +1,4 @@
-//! Discoveries: searched, superseded, and handed to whoever takes a task that they help with.
+//! Discoveries: searched, superseded, and passed to whoever claims a task that they help with.
 
 use callboard::state::State;
 use callboard::state::agent::Discovery;
@@ -12,7 +12,7 @@ use crate::harness::http::{Door, Server};
 use crate::harness::{Board, size};
 use crate::world::{Answered, World};
 
-/// Adds a discovery and answers its id.
+/// Adds a discovery and returns its id.
 #[track_caller]
 fn add(world: &mut World, agent: &str, content: &str, more: Value) -> String {
     let mut arguments = json!({"content": content});
@@ -168,7 +168,7 @@ fn what_a_claim_brings_stays_within_its_bytes_and_its_time() {
     println!("the discoveries of a claim: {} bytes, the claim {took:?} unoptimised", handed.len());
 }
 
-/// As many discoveries as there may be, of which each tenth up to the thousandth takes the place of the one before it.
+/// A board with as many discoveries as allowed. Up to the thousandth, each tenth supersedes the one before it.
 fn full() -> World {
     World::new().agent("a1").holding(|document| {
         let id = |number: usize| DiscoveryId::trusted(format!("disc-{number}"));

@@ -1,5 +1,5 @@
-//! Every door of one server under load: how long a call takes, how soon news arrives, and that what is seen through each
-//! is one history.
+//! All transports of one server under load: how long calls take, how soon events arrive, and that all show the same
+//! history.
 
 mod latency;
 mod mixed;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::harness::http::{Connection, Door, Server, Session, WebSocket, reply};
 use crate::harness::{Board, Client, Reply};
 
-/// One client, by the way that it calls.
+/// One client, by the way in which it calls.
 enum Way<'a> {
     Stdio(Client),
     Modern(&'a Server, Connection),
@@ -25,7 +25,7 @@ enum Way<'a> {
 }
 
 impl<'a> Way<'a> {
-    /// One of each kind.
+    /// One client of each kind.
     fn all(board: &'a Board, server: &'a Server) -> Vec<Self> {
         let mut ways = Self::of_server(server);
         ways.extend([Self::Stdio(board.mcp()), Self::Cli(board)]);
@@ -58,7 +58,7 @@ impl<'a> Way<'a> {
             Self::Stdio(client) => return client.call(operation, arguments.clone()),
             Self::Cli(board) => {
                 let finished = board.cli(operation, arguments.clone());
-                // An empty-handed claim has an exit code of its own, and a reply.
+                // An empty-handed claim has an exit code of its own, and still a reply.
                 let is_error = finished.stdout.is_empty();
                 let value = if is_error { Value::Null } else { finished.value() };
                 return Reply { value, is_error, text: finished.stderr };
@@ -92,7 +92,7 @@ impl<'a> Way<'a> {
     }
 }
 
-/// How long something took, many times.
+/// Many measured times of the same thing.
 struct Times(Vec<Duration>);
 
 impl Times {
@@ -117,7 +117,7 @@ impl fmt::Display for Times {
     }
 }
 
-/// A task that stays held, so that whoever finds nothing to do waits for more.
+/// Keeps a task held, so that claims that find nothing wait.
 fn keep_busy(server: &Server) {
     Door::Rpc.ok(server, "register_agent", &json!({"agent_id": "keeper", "role": "worker"}));
     Door::Rpc.ok(server, "create_task", &json!({"id": "kept", "description": "held until the end"}));

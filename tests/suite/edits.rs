@@ -1,4 +1,4 @@
-//! People who change the state file in an editor, while processes work on the board and while nobody does.
+//! People who edit the state file while processes work on the board, and while none does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,14 +17,14 @@ use crate::harness::{Board, Client, PATIENCE, Reader, STATE_FILE, StopAtEnd, siz
 
 const SAVES: [fn(&Board, &[u8]); 2] = [save_by_rename, save_in_place];
 
-/// As vim and VS Code do.
+/// Saves as vim and VS Code do.
 fn save_by_rename(board: &Board, text: &[u8]) {
     let new = board.file(&format!(".editor-{:?}", thread::current().id()));
     fs::write(&new, text).unwrap();
     fs::rename(new, board.file(STATE_FILE)).unwrap();
 }
 
-/// As nano and `echo >` do.
+/// Saves as nano and `echo >` do.
 fn save_in_place(board: &Board, text: &[u8]) {
     fs::write(board.file(STATE_FILE), text).unwrap();
 }
@@ -37,7 +37,7 @@ fn task<'a>(document: &'a mut Value, id: &str) -> &'a mut Value {
     document["tasks"].as_array_mut().unwrap().iter_mut().find(|task| task["id"] == id).unwrap()
 }
 
-/// `count` tasks from `task-1` on, made by one process that stays.
+/// A board with tasks `task-1` to `task-{count}`, and the process that made them.
 fn tasks(count: usize) -> (Board, Client) {
     let board = Board::new();
     let mut client = board.mcp();
@@ -48,7 +48,7 @@ fn tasks(count: usize) -> (Board, Client) {
     (board, client)
 }
 
-/// The board as somebody opens it, changes it, and saves it.
+/// Opens the state file, changes it, and saves it.
 pub fn edit(board: &Board, change: impl FnOnce(&mut Value)) -> Value {
     let mut document = board.document();
     change(&mut document);
@@ -56,14 +56,14 @@ pub fn edit(board: &Board, change: impl FnOnce(&mut Value)) -> Value {
     document
 }
 
-/// The names of rejected edits, oldest first.
+/// File names of rejected edits, oldest first.
 fn rejected(board: &Board) -> Vec<String> {
     let names = fs::read_dir(board.dir()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let names = names.filter(|name| name.starts_with("mcp-state.json.rejected-") && !name.ends_with(".txt"));
     names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// Waits for the next rejected edit; its name and the reason.
+/// Waits for the next rejected edit. Returns its name and the reason.
 #[track_caller]
 fn next_rejected(board: &Board, before: &[String]) -> (String, String) {
     let name =
@@ -273,7 +273,7 @@ fn what_only_operations_may_change_is_rejected_whole_with_the_reason_beside() {
     for (reason, change) in cases {
         let (before, head) = (rejected(&board), board.events().len());
         let saved = edit(&board, |document| {
-            // Harmless by itself, and not taken all the same.
+            // A permitted change, which is rejected with the rest.
             document["master_plan"] = json!("another");
             change(document);
         });
@@ -364,7 +364,7 @@ fn torn_save_is_no_edit() {
 
 #[test]
 fn slow_save_in_place_is_waited_for() {
-    // What stays as it is for 60 ms is whole, and a machine may be busy for so long.
+    // What does not change for 60 ms counts as whole, and a busy machine may pause for that long.
     const TOO_SLOW: Duration = Duration::from_millis(50);
     for _ in 0..20 {
         let (board, _client) = tasks(2);
@@ -389,7 +389,7 @@ fn slow_save_in_place_is_waited_for() {
     panic!("no save without a long pause");
 }
 
-/// Once the new file is in its place, what was there is still to be kept.
+/// After the new file is in place, the old one still has to be kept.
 #[test]
 fn edit_whose_keeping_was_cut_off_is_taken_over_by_the_next_commit() {
     for whole in ["", "1"] {
@@ -451,7 +451,7 @@ fn link_or_pipe_in_the_place_of_the_file_is_neither_followed_nor_opened() {
     for put in puts {
         let before = rejected(&board);
         put(&board, &elsewhere);
-        // A directory is not renamed over a file.
+        // A directory cannot be renamed over a file.
         let _ = fs::remove_file(board.file(STATE_FILE));
         fs::rename(board.file("link"), board.file(STATE_FILE)).unwrap();
         let (name, reason) = next_rejected(&board, &before);
@@ -527,7 +527,7 @@ fn edit_that_is_taken_over_is_in_the_history() {
     assert_eq!(history["events"][0]["base_seq"], saved["seq"], "{history}");
 }
 
-/// Writes until told to stop; for each of its tasks the description that was acknowledged last.
+/// Writes until told to stop. Returns each task's description as last acknowledged.
 fn write_all_the_time(mut client: Client, writer: usize, stop: &AtomicBool) -> Vec<(String, String)> {
     let mut acknowledged = Vec::new();
     for round in 0.. {
@@ -542,13 +542,13 @@ fn write_all_the_time(mut client: Client, writer: usize, stop: &AtomicBool) -> V
     acknowledged
 }
 
-/// Four processes write as fast as they can while somebody saves edits over the file. An edit saved by rename is never
-/// lost: it is taken over or kept.
+/// Four processes write as fast as they can while edits are saved over the file. An edit saved by rename is never lost:
+/// it is adopted or kept.
 #[test]
 fn edits_race_with_four_writing_processes() {
     let rounds = size("CALLBOARD_EDIT_ROUNDS", 20);
     let (board, mut client) = tasks(1);
-    // What lies in the place when a process starts is for its start to judge, which keeps what it takes for damage.
+    // What is there when a process starts is judged at its start, which keeps what looks damaged. So all start before.
     let mut clients: Vec<_> = (0..4).map(|_| board.mcp()).collect();
     clients.iter_mut().for_each(|client| drop(client.ok("get_status", json!({}))));
     let stop = AtomicBool::new(false);
@@ -570,7 +570,7 @@ fn edits_race_with_four_writing_processes() {
                     let kept = rejected(&board).into_iter().find(|name| !before.contains(name));
                     let reason = kept.map(|name| fs::read_to_string(board.file(&format!("{name}.txt"))));
                     assert!(reason.is_none(), "{reason:?}");
-                    // The next edit is made from the file, which is a moment behind what is read of the board.
+                    // The next edit is based on the file, which is slightly behind what the board answers.
                     let is_told = client.ok("get_status", json!({}))["goal"] == *goal;
                     (is_told && board.document()["goal"] == *goal).then_some(())
                 }),
@@ -599,7 +599,7 @@ fn readers_see_a_whole_file_while_edits_are_dealt_with() {
         edit(&board, |document| task(document, "task-1")["priority"] = json!(if priority == 5 { 6 } else { priority }));
         until_adopted(&board, priority);
     }
-    // The file that somebody saves may be an older one, and every one is whole.
+    // A saved file may be an older one, but every one is whole.
     let torn: Vec<_> = reader.stop().bad.into_iter().filter(|bad| !bad.starts_with("seq Some")).collect();
     assert_eq!(torn, [""; 0]);
     assert_nothing_waits(&board);

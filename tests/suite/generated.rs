@@ -1,4 +1,4 @@
-//! Generated files are what the operations say. A test that finds one stale writes it anew and fails: commit the result.
+//! Generated files match the operations. A test that finds a stale file rewrites it and fails: commit the result.
 
 use std::fmt::Write;
 use std::fs;
@@ -11,7 +11,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
 }
 
-/// Answers whether the file was as it should be.
+/// Whether the file was up to date; if not, it is rewritten.
 fn repaired(path: &Path, wanted: &str) -> bool {
     if fs::read_to_string(path).is_ok_and(|found| found == wanted) {
         return false;
@@ -53,7 +53,7 @@ fn readme_shows_the_operations_and_limits() {
     assert!(!repaired(&path, &wanted), "README.md was written anew");
 }
 
-/// `text` with what stands between the markers of `name` replaced.
+/// `text` with everything between the markers of `name` replaced.
 fn replaced(text: &str, name: &str, table: &str) -> String {
     let (start, end) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
     let (before, rest) = text.split_once(&start).unwrap_or_else(|| panic!("README.md has no {start}"));

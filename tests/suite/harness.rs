@@ -1,4 +1,4 @@
-//! A board in a directory of its own, real processes on it, and what the tests ask of both.
+//! A board in a directory of its own, real processes on it, and helpers to call and inspect them.
 
 pub mod http;
 
@@ -27,12 +27,12 @@ use tempfile::TempDir;
 use crate::schemas::{assert_document, assert_reply};
 
 pub const STATE_FILE: &str = statefile::FILE_NAME;
-/// The code of an answer that says: nothing was done, try again.
+/// Code of an error that means: nothing was done, try again.
 const LOCKED: &str = "locked";
-/// Nothing here takes that long unless it hangs.
+/// Longest wait: nothing here takes that long unless it hangs.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Asks until there is an answer; the only place where a test waits for what it cannot be told of.
+/// Polls until there is an answer. Only here does a test wait for something that it cannot be notified of.
 #[track_caller]
 pub fn until<T>(patience: Duration, what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
@@ -45,7 +45,7 @@ pub fn until<T>(patience: Duration, what: &str, mut ask: impl FnMut() -> Option<
     }
 }
 
-/// Tells the threads of a scope to end, also when the test fails.
+/// Tells the threads of a scope to stop, even if the test fails.
 pub struct StopAtEnd<'a>(pub &'a AtomicBool);
 
 impl Drop for StopAtEnd<'_> {
@@ -54,12 +54,12 @@ impl Drop for StopAtEnd<'_> {
     }
 }
 
-/// The size of a test by its environment variable.
+/// The size of a test, from an environment variable.
 pub fn size(variable: &str, everyday: usize) -> usize {
     std::env::var(variable).map_or(everyday, |text| text.parse().unwrap())
 }
 
-/// A directory of the test's own, in no repository: a board and what works beside it know the one they are in.
+/// A directory of the test's own, outside of any repository, which a board and its processes would notice.
 fn scratch() -> TempDir {
     let built = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let scratch = match Repository::containing(built) {
@@ -69,7 +69,8 @@ fn scratch() -> TempDir {
     scratch.unwrap()
 }
 
-/// Whether what `CALLBOARD_REQUIRE` may name is here; a reason is printed when not, or fails the test when required.
+/// Whether something that `CALLBOARD_REQUIRE` may name is available. If not, the reason is printed; if required, the
+/// test fails.
 pub fn available(what: &str, missing: Option<&str>) -> bool {
     let Some(reason) = missing else { return true };
     let required = std::env::var("CALLBOARD_REQUIRE").is_ok_and(|names| names.split([',', ' ']).any(|one| one == what));
@@ -83,7 +84,7 @@ pub struct Board {
     dir: PathBuf,
 }
 
-/// What a one-shot command left.
+/// Result of a one-shot command.
 pub struct Finished {
     pub status: ExitStatus,
     pub stdout: String,
@@ -91,26 +92,26 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// The reply that it printed.
+    /// The printed reply.
     #[track_caller]
     pub fn value(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|_| panic!("{} {} {}", self.status, self.stdout, self.stderr))
     }
 
-    /// The code of the error that it printed.
+    /// Code of the printed error.
     #[track_caller]
     pub fn code(&self) -> String {
         self.error_code().unwrap_or_else(|| panic!("{} {}", self.stdout, self.stderr))
     }
 
-    /// A reply that says `"success": false` has none.
+    /// Code of the error; a reply with `"success": false` has none.
     fn error_code(&self) -> Option<String> {
         let line = self.stderr.lines().find(|line| line.starts_with("{\"error\""))?;
         let error: Value = serde_json::from_str(line).ok()?;
         error["error"]["code"].as_str().map(str::to_owned)
     }
 
-    /// It had to wait for the lock too long, on a machine that is busy: nothing was done.
+    /// Whether it waited too long for the lock, on a busy machine; nothing was done.
     pub fn was_locked(&self) -> bool {
         self.error_code().as_deref() == Some(LOCKED)
     }
@@ -123,7 +124,7 @@ impl Board {
         Self { base, dir }
     }
 
-    /// The board that lies in `dir` already.
+    /// The existing board in `dir`.
     pub fn at(dir: PathBuf) -> Self {
         Self { dir, ..Self::new() }
     }
@@ -143,7 +144,7 @@ impl Board {
         &self.dir
     }
 
-    /// Beside the board.
+    /// The directory that contains the board.
     pub fn base(&self) -> &Path {
         self.base.path()
     }
@@ -165,7 +166,7 @@ impl Board {
         Finished { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 
-    /// `callboard call`, with errors as JSON.
+    /// Runs `callboard call`, with errors as JSON.
     pub fn cli(&self, operation: &str, arguments: Value) -> Finished {
         self.finish(self.command().args(["--json", "call", operation, &arguments.to_string()]))
     }
@@ -189,7 +190,8 @@ impl Board {
         Client::start(&mut command)
     }
 
-    /// What a disk does to the state file and no editor: it has another content and is the same by device, inode and time.
+    /// Changes the state file as a failing disk would, not an editor: other content with the same device, inode and
+    /// time.
     pub fn decay(&self, content: &[u8]) {
         let file = fs::OpenOptions::new().write(true).open(self.file(STATE_FILE)).unwrap();
         let modified = file.metadata().unwrap().modified().unwrap();
@@ -197,7 +199,7 @@ impl Board {
         file.set_modified(modified).unwrap();
     }
 
-    /// The state file as a reader finds it.
+    /// The state file, as a reader finds it.
     #[track_caller]
     pub fn document(&self) -> Value {
         serde_json::from_slice(&fs::read(self.file(STATE_FILE)).unwrap()).unwrap()
@@ -216,12 +218,12 @@ impl Board {
         tasks.map(|task| (task["id"].as_str().unwrap().to_owned(), task.clone())).collect()
     }
 
-    /// Every event, verified along the chain.
+    /// All events, with the hash chain verified.
     pub fn events(&self) -> Vec<Recorded> {
         SqliteJournal::open(&self.dir).unwrap().read_from(0, usize::MAX).unwrap()
     }
 
-    /// What the journal says: the state of a process that starts from nothing else.
+    /// The state according to the journal, as a process computes it that starts from nothing else.
     pub fn replay(&self) -> State {
         let mut state = State::new();
         for recorded in self.events() {
@@ -232,7 +234,7 @@ impl Board {
         state
     }
 
-    /// Of a board on which nobody calls: what a living process records by itself is shown a moment later.
+    /// Only for a board without calls: what a living process records by itself appears in the file a moment later.
     #[track_caller]
     pub fn assert_file_is_the_replay(&self) {
         let (document, replay) = until(PATIENCE, "the state file shows the newest event", || {
@@ -245,7 +247,7 @@ impl Board {
     }
 }
 
-/// An MCP client of 2026-07-28 and its server process on standard input and output.
+/// An MCP client of 2026-07-28, with its server process on stdio.
 pub struct Client {
     process: Child,
     input: Option<ChildStdin>,
@@ -263,7 +265,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Of a refusal or failure; empty for a success.
+    /// Code of a refusal or failure; empty for a success.
     pub fn code(&self) -> &str {
         if self.is_error { self.value["code"].as_str().unwrap_or("?") } else { "" }
     }
@@ -298,7 +300,7 @@ impl Client {
     }
 
     pub fn write_bytes(&mut self, line: &[u8]) {
-        // Whether the process still lives is seen by whoever waits for the reply.
+        // Whoever waits for the reply notices if the process is dead.
         let _ = self.input.as_mut().unwrap().write_all(&[line, b"\n"].concat());
     }
 
@@ -319,16 +321,16 @@ impl Client {
         self.write(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
     }
 
-    /// The reply to call `id`; none when the process ended first, with or without saying that it cancels the call.
+    /// The reply to call `id`; none if the process ended first, whether or not it reported the call as cancelled.
     #[track_caller]
     pub fn reply(&mut self, id: u64) -> Option<Reply> {
         let end = Instant::now() + PATIENCE;
         while !self.answered.contains_key(&id) {
             match self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
                 Ok(line) => {
-                    // Half a line is what a killed process leaves.
+                    // A killed process may leave half a line.
                     let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
-                    // An answer to what was no message names no call.
+                    // The answer to an invalid message names no call.
                     self.answered.insert(message["id"].as_u64().unwrap_or_default(), message);
                 }
                 Err(RecvTimeoutError::Disconnected) => return None,
@@ -354,7 +356,7 @@ impl Client {
         self.reply(id)
     }
 
-    /// Whoever had to wait for the lock too long is told so, on a machine that is busy, and asks again: nothing was done.
+    /// Repeats a call that waited too long for the lock on a busy machine, as nothing was done.
     #[track_caller]
     pub fn try_patiently(&mut self, tool: &str, arguments: &Value) -> Option<Reply> {
         until(PATIENCE, tool, || {
@@ -368,7 +370,7 @@ impl Client {
         self.try_call(tool, arguments).unwrap_or_else(|| panic!("the process died of {tool}"))
     }
 
-    /// The reply of a call that must succeed.
+    /// Reply of a call that must succeed.
     #[track_caller]
     pub fn ok(&mut self, tool: &str, arguments: Value) -> Value {
         let reply = self.call(tool, arguments).ok();
@@ -381,7 +383,7 @@ impl Client {
         self.ok("register_agent", json!({"agent_id": agent, "role": "worker", "takeover": true}));
     }
 
-    /// Leaves a claim waiting, known to be under way because a later call was answered.
+    /// Leaves a claim waiting; a later call was answered, so it is in progress.
     #[track_caller]
     pub fn wait_in_claim(&mut self, agent: &str) -> u64 {
         let id = self.send("claim_task", json!({"agent_id": agent, "wait_seconds": 50}));
@@ -394,7 +396,7 @@ impl Client {
         kill_process(Pid::from_child(&self.process), signal).unwrap();
     }
 
-    /// SIGKILL, and the end of it.
+    /// Kills the process with SIGKILL and reaps it.
     pub fn kill(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
@@ -404,7 +406,7 @@ impl Client {
         self.input = None;
     }
 
-    /// How the process ended and how long that took.
+    /// How the process ended, and how long that took.
     #[track_caller]
     pub fn ends_within(&mut self, patience: Duration) -> (ExitStatus, Duration) {
         let start = Instant::now();
@@ -420,7 +422,7 @@ impl Drop for Client {
     }
 }
 
-/// What somebody saw who read the state file all the time.
+/// What a continuous reader of the state file has seen.
 #[derive(Debug, Default)]
 pub struct Seen {
     pub reads: u64,
@@ -459,7 +461,7 @@ fn look(path: &Path, seen: &mut Seen) {
     match parsed.map(|document| document["seq"].as_u64()) {
         Ok(Some(seq)) if seq >= seen.last_seq => seen.last_seq = seq,
         Ok(seq) => seen.bad.push(format!("seq {seq:?} after {}", seen.last_seq)),
-        // Before the first write there is no file.
+        // There is no file before the first write.
         Err(_) if seen.last_seq == 0 && !path.exists() => return,
         Err(error) => seen.bad.push(error),
     }

@@ -1,4 +1,4 @@
-//! What the board and a process say of themselves, to people and to monitoring.
+//! What the board and a process report about themselves, to people and to monitoring.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ fn health(server: &Server) -> Value {
     Door::Rpc.ok(server, "health_check", &json!({}))
 }
 
-/// Every sample of `/metrics` by its name and labels.
+/// All samples of `/metrics`, by name and labels.
 fn samples(server: &Server) -> BTreeMap<String, f64> {
     let answer = server.ask(&server.request("GET", "/metrics"));
     assert_eq!(answer.status, 200, "{}", answer.text());
@@ -72,7 +72,7 @@ fn state_file_that_cannot_be_written_is_a_reason_until_it_can() {
     let server = Server::on(&board);
     Door::Rpc.ok(&server, "create_task", &json!({"id": "t1", "description": "d"}));
     assert_eq!(health(&server)["status"], "ok");
-    // A directory in the place of the file that is written first.
+    // Puts a directory in the place of the file that is written first.
     let obstacle = board.file(&format!(".{STATE_FILE}.tmp"));
     let _ = fs::remove_file(board.file(&format!(".{STATE_FILE}.spare")));
     fs::create_dir(&obstacle).unwrap();

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::harness::{Board, Client, Finished};
 
-/// Two phases, the second after the first.
+/// A board with two phases, the second of which depends on the first.
 fn board() -> Board {
     let board = Board::new();
     let task =

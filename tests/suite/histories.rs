@@ -1,6 +1,7 @@
-//! What eight clients saw, some of them killed in the middle of a call: for every task there must be one order of their
-//! calls that explains all answers and contradicts nobody's clock. And a watcher of the feed sees every event once, in
-//! order, through as many processes as it takes. `CALLBOARD_HISTORIES` says how many, `CALLBOARD_OPERATIONS` how long.
+//! Linearizability: eight clients, some of which are killed during a call, record what they see. For every task there
+//! must be an order of calls that explains all answers and fits everybody's clock. A watcher of the feed must see every
+//! event once, in order, through a series of processes. `CALLBOARD_HISTORIES` is their number, `CALLBOARD_OPERATIONS`
+//! their length.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 use crate::harness::{Board, Client, PATIENCE, StopAtEnd, size, until};
 
 const CLIENTS: usize = 8;
-/// Operations for each task, on average; the search grows with them.
+/// Average number of operations per task; the search grows with it.
 const PER_TASK: usize = 12;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,12 +29,12 @@ enum Call {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Answer {
-    /// Done, in that attempt.
+    /// Done, in this attempt.
     Done(u64),
-    /// It had been done before.
+    /// It had been done before, in this attempt.
     Already(u64),
     Refused,
-    /// The process died of it.
+    /// The process died during the call.
     Unknown,
 }
 
@@ -47,7 +48,7 @@ struct Seen {
     end: Instant,
 }
 
-/// A task as the checker knows it.
+/// A task's status, as the checker models it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Status {
     Available,
@@ -60,7 +61,7 @@ enum Status {
 struct Model {
     status: Status,
     attempt: u64,
-    /// Leases that may still expire: as many as the journal says.
+    /// Leases that may still expire, as many as in the journal.
     expiries: usize,
 }
 
@@ -104,8 +105,8 @@ impl Model {
     }
 }
 
-/// Whether some order explains the answers: each call takes effect between its beginning and its end, one of unknown
-/// outcome at any time after its beginning or never.
+/// Whether some order explains the answers. Each call takes effect between its beginning and its end; one of unknown
+/// outcome does so at any time after its beginning, or never.
 fn is_linearizable(calls: &[Seen], expiries: usize) -> bool {
     let start = Model { status: Status::Available, attempt: 0, expiries };
     let (mut open, mut known) = (vec![(vec![false; calls.len()], start)], HashSet::new());
@@ -114,7 +115,7 @@ fn is_linearizable(calls: &[Seen], expiries: usize) -> bool {
         if left().all(|call| calls[call].answer == Answer::Unknown) {
             return true;
         }
-        // Nothing can come after the end of a call that has not taken effect.
+        // No call can be ordered after the end of one that has not taken effect.
         let first_end = left().filter(|call| calls[*call].answer != Answer::Unknown).map(|call| calls[call].end).min();
         for call in left().filter(|call| first_end.is_none_or(|end| calls[*call].begin <= end)) {
             for next in model.after(&calls[call]) {
@@ -129,7 +130,7 @@ fn is_linearizable(calls: &[Seen], expiries: usize) -> bool {
     false
 }
 
-/// One agent through as many processes as it takes.
+/// An agent that acts through a series of processes.
 struct Player<'a> {
     board: &'a Board,
     number: usize,
@@ -218,7 +219,7 @@ impl Player<'_> {
             self.holding.retain(|(held, _)| *held != task);
             self.holding.push((task.clone(), attempt));
         }
-        // That an agent has enough, or has this one, says nothing of the task.
+        // A refusal because the agent holds enough, or this task, says nothing about the task.
         if !(call == Call::Claim && matches!(&reply, Some(Some(reply)) if reply["holding"].is_array())) {
             self.seen.push(Seen { agent: self.number, task, call, answer, begin, end });
         }
@@ -243,7 +244,7 @@ impl Player<'_> {
         Some(finished.status.success().then(|| finished.value()))
     }
 
-    /// The reply may still have come; nobody reads it.
+    /// The reply may still have arrived, but nobody reads it.
     fn killed_in(&mut self, tool: &str, arguments: &Value) -> Option<Option<Value>> {
         let spins = self.below(60_000);
         let client = self.connected();
@@ -256,7 +257,7 @@ impl Player<'_> {
     }
 }
 
-/// The seq of every event that was told, by processes that are replaced now and then.
+/// Number and kind of every event that the feed delivered, by processes that are replaced now and then.
 fn watch(board: &Board, stop: &AtomicBool) -> Vec<(u64, String)> {
     let (mut told, mut since, mut asked) = (Vec::new(), 0, 0);
     let mut client = board.mcp();
@@ -313,7 +314,7 @@ fn every_history_has_an_order_that_explains_it() {
         });
         let events = board.events();
         let expected: Vec<_> = events.iter().map(|one| (one.seq, one.event.kind().to_owned())).collect();
-        // The players are gone, which another process may have noted since.
+        // Another process may have noted meanwhile that the players are gone.
         if !expected.starts_with(&feed) {
             wrong.push(format!("history {history}: the feed has a gap, a repeat or another order"));
         }
@@ -348,7 +349,7 @@ fn every_history_has_an_order_that_explains_it() {
     assert!(calls > 0 && kills > 0);
 }
 
-/// A history that no board could have made is seen to be one.
+/// An impossible history is recognized as such.
 #[test]
 fn history_in_which_two_hold_one_task_has_no_order() {
     let start = Instant::now();

@@ -1,4 +1,4 @@
-//! `callboard hook`, started as a client starts it: by a shell, beside a `callboard mcp` with the same parent.
+//! `callboard hook`, started as a client starts it: by a shell, next to a `callboard mcp` with the same parent.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use crate::harness::{Board, Client, PATIENCE, until};
 
 const CALLBOARD: &str = env!("CARGO_BIN_EXE_callboard");
-/// A hook has two seconds; the rest is for a machine that is busy with other tests.
+/// Longest time for a hook: it has two seconds; the rest allows for a machine that is busy with other tests.
 const BOUND: Duration = Duration::from_secs(4);
 
-/// A command in the environment of a client that has no agent's name.
+/// A command in a client's environment that names no agent.
 fn clean(board: &Board, mut command: Command) -> Command {
     command.env("COORDINATION_DIR", board.dir()).env("HOME", board.base()).current_dir(board.base());
     command.env_remove("CALLBOARD_AGENT").env_remove("CLAUDE_PROJECT_DIR").stdin(Stdio::piped());
@@ -25,14 +25,14 @@ fn clean(board: &Board, mut command: Command) -> Command {
     command
 }
 
-/// As a client runs what `connect --hooks` wrote.
+/// Runs a hook as a client runs what `connect --hooks` wrote.
 fn by_shell(board: &Board, hook: &str) -> Command {
     let mut command = Command::new("/bin/sh");
     command.args(["-c", &format!("'{CALLBOARD}' hook {hook} || true")]);
     clean(board, command)
 }
 
-/// What the hook printed; it succeeds in time whatever it was told.
+/// Output of the hook, which succeeds in time whatever its input.
 #[track_caller]
 fn answer(mut command: Command, input: &[u8]) -> String {
     let start = Instant::now();
@@ -50,7 +50,7 @@ fn silent(command: Command, input: &Value) {
     assert_eq!(answer(command, input.to_string().as_bytes()), "");
 }
 
-/// What Claude Code 2.1.197 sends at every event, and `more`.
+/// The input that Claude Code 2.1.197 sends with every event, and `more`.
 fn input(board: &Board, event: &str, more: Value) -> Value {
     let mut input = json!({
         "session_id": "5d2c1f0e-0000-4000-8000-000000000000", "transcript_path": "/tmp/t.jsonl", "cwd": board.base(),
@@ -99,7 +99,7 @@ fn blocked(board: &Board) -> String {
     output["reason"].as_str().unwrap().to_owned()
 }
 
-/// The arguments of the first call of `tool` in a text, ready to be made.
+/// Arguments of the first call of `tool` in a text, ready to be made.
 #[track_caller]
 fn call_in(text: &str, tool: &str) -> Value {
     let (_, rest) = text.split_once(&format!("{tool} {{")).unwrap_or_else(|| panic!("no {tool} in {text}"));
@@ -272,7 +272,7 @@ fn unreadable_input_and_a_damaged_board_are_passed_over_in_silence() {
             assert_eq!(answer(by_shell(&board, hook), bad.as_bytes()), "", "{bad:?}");
         }
     }
-    // What a hook does not need may have any form.
+    // Fields that a hook does not need may have any form.
     let other = stops_with(&board, json!({"tool_input": "ls", "background_tasks": null, "stop_hook_active": null}));
     assert!(answer(by_shell(&board, "stop"), other.to_string().as_bytes()).contains("block"));
     assert!(context_of(by_shell(&board, "session-start"), &other).contains("agent ada"));
@@ -298,7 +298,7 @@ fn an_open_standard_input_is_not_waited_for() {
     drop(open);
 }
 
-/// `agent` has claimed a task `age` ago by one-shot commands, and was not heard of since.
+/// Makes `agent` claim a task by one-shot commands, `age` ago, and stay silent since.
 fn held_since(board: &Board, agent: &str, age: Duration) {
     let wall = SystemClock::default().wall();
     let handle = participant::spawn(Options {
@@ -351,7 +351,7 @@ fn a_heartbeat_of_an_agent_lately_heard_of_or_without_a_task_writes_nothing() {
     let lock = File::options().write(true).open(board.file("lock")).unwrap();
     lock.lock().unwrap();
     for hook in ["heartbeat", "heartbeat --agent nobody", "heartbeat --agent '../x y'"] {
-        // Whoever waits for the lock waits each time.
+        // A hook that waited for the lock would do so every time.
         let is_prompt = |_| {
             let start = Instant::now();
             silent(by_shell(&board, hook), &used_a_tool(&board));
@@ -393,10 +393,11 @@ fn a_lock_that_somebody_holds_delays_no_session() {
     assert_ne!(board.document()["seq"], seq);
 }
 
-/// A program that is no shell, so that what it starts has another host than this process.
+/// A program that is no known shell, so what it starts has another host than this process.
 fn another_host(board: &Board, script: &str) -> Command {
     let shell = board.base().join("another-client");
-    // Not by this process: what another test starts meanwhile would have the file open for writing, and nobody could run it.
+    // Copied by another process: if another test forks while this one has the file open for writing, nobody can execute
+    // it.
     assert!(Command::new("cp").arg("/bin/sh").arg(&shell).status().unwrap().success());
     let mut command = Command::new(shell);
     command.args(["-c", script]);
@@ -408,7 +409,7 @@ fn another_sessions_agent_is_not_this_ones() {
     let board = Board::new();
     git_dir(board.base());
     let mut client = holding(&board, "ada", "lexer");
-    // Not by exec: the hook's parent is the other client.
+    // Without exec, so that the hook's parent is the other client.
     let script = |hook| format!("'{CALLBOARD}' hook {hook}; true");
     let text = context_of(another_host(&board, &script("session-start")), &starts(&board, "startup"));
     assert!(!text.contains("ada") && text.contains("not registered"), "{text}");
@@ -523,7 +524,7 @@ fn connect_writes_hooks_that_run_beside_those_of_others() {
     fs::create_dir(path.parent().unwrap()).unwrap();
     let foreign = json!({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}, "model": "m"});
     fs::write(&path, foreign.to_string()).unwrap();
-    // HOME is the board's base, which is no project.
+    // HOME is the board's base, which is not a project.
     let connect = |arguments: &[&str]| {
         let home = board.base().join("home");
         board.finish(board.command().env("HOME", home).args(["connect", "claude", "--hooks"]).args(arguments))

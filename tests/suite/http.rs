@@ -1,4 +1,4 @@
-//! The HTTP listener as clients, strangers and attackers find it: every point on `/mcp` and `/rpc` alike.
+//! The HTTP server as clients, strangers and attackers see it. Every point is tested on `/mcp` and `/rpc` alike.
 
 mod admission;
 mod bodies;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::harness::http::{Answer, Connection, Door, Request, Server};
 
-/// Every way in, as a request with which nothing is wrong.
+/// Every way in, as a valid request.
 fn ways_in(server: &Server) -> Vec<(&'static str, Request)> {
     let status = json!({"name": "get_status", "arguments": {}});
     vec![
@@ -26,12 +26,12 @@ fn ways_in(server: &Server) -> Vec<(&'static str, Request)> {
     ]
 }
 
-/// For a session that does not exist: with the token it is not found, without it nobody looks.
+/// A request for a session that does not exist: with the token it is not found; without it nobody looks.
 fn stray(server: &Server, method: &str) -> Request {
     server.request(method, "/mcp").header("Accept", "text/event-stream").header("Mcp-Session-Id", "none")
 }
 
-/// The status of an answer whose body may go on for ever.
+/// Status of an answer whose body may be endless.
 #[track_caller]
 fn status(server: &Server, request: &Request) -> u16 {
     head(server, request).status
@@ -44,7 +44,7 @@ fn head(server: &Server, request: &Request) -> Answer {
     connection.answer_head().unwrap_or_else(|| panic!("closed without an answer to {request:?}"))
 }
 
-/// Every way in is closed with `expected` when `change` was made to the request, and the call was not made.
+/// Asserts that every way in answers `expected` to a request changed by `change`, and makes no call.
 #[track_caller]
 fn refused(server: &Server, expected: u16, change: impl Fn(Request) -> Request) {
     let answers = ways_in(server).into_iter().map(|(way, request)| (way, status(server, &change(request))));
@@ -59,14 +59,14 @@ fn refused(server: &Server, expected: u16, change: impl Fn(Request) -> Request) 
     }
 }
 
-/// No way in is closed when `change` was made to the request.
+/// Asserts that no way in rejects a request changed by `change`.
 #[track_caller]
 fn admitted(server: &Server, change: impl Fn(Request) -> Request) {
     for (way, request) in ways_in(server) {
         let expected: &[u16] = match way {
             "WebSocket" => &[101],
             "stream of an unknown session" => &[404],
-            // What does not exist is at its end already.
+            // A session that does not exist has ended already.
             "end of an unknown session" => &[202, 204, 404],
             _ => &[200],
         };
@@ -84,8 +84,8 @@ fn waiting_claim(agent: &str) -> Value {
     json!({"agent_id": agent, "wait_seconds": 50})
 }
 
-/// Leaves a claim of `agent` waiting for sure: of two claims of one agent the newer supersedes the older, so when one
-/// is answered the other waits.
+/// Leaves a claim of `agent` waiting. Of two claims of one agent the newer supersedes the older, so when one is
+/// answered, the other waits.
 #[track_caller]
 fn surely_waiting(server: &Server, agent: &str) -> Connection {
     let open = || {
@@ -103,7 +103,7 @@ fn surely_waiting(server: &Server, agent: &str) -> Connection {
     if first { other } else { one }
 }
 
-/// `begin` sends a claim of the same agent; afterwards that one waits for sure.
+/// Sends another claim of the same agent with `begin`. Afterwards that one waits.
 #[track_caller]
 fn supersede<T>(mut waiting: Connection, begin: impl FnOnce() -> T) -> T {
     let begun = begin();

@@ -1,4 +1,4 @@
-//! Messages: who gets them, how often, and what keeps them.
+//! Messages: who gets them, how often, and how long they are kept.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ fn team() -> World {
     World::new().agent_with("lead", json!({"role": "leader"})).agent("a1").agent("a2").task("t")
 }
 
-/// Sends and answers the message's id.
+/// Sends a message and returns its id.
 #[track_caller]
 fn send(world: &mut World, from: &str, to: &str, text: &str) -> String {
     let reply = world.by(from).call("send_message", json!({"to": to, "text": text})).expect("sent");
@@ -164,7 +164,7 @@ fn what_is_acknowledged_between_pages_hides_nothing() {
     let mut world = team();
     let text = |number: usize| format!("m{number}");
     let sent: Vec<_> = (0..30).map(|number| send(&mut world, "a1", "a2", &text(number))).collect();
-    // Read before its turn: it comes with what was read.
+    // Read out of order, so it is listed among the read ones.
     world.by("a2").call("get_messages", json!({"acknowledge": [sent[25]]})).expect("read");
     for acknowledges_with_the_page in [true, false] {
         let (mut seen, mut query) = (BTreeSet::new(), json!({"all": true, "limit": 7}));
@@ -202,8 +202,8 @@ fn what_all_have_read_retires_and_what_somebody_has_not_stays() {
     world.check();
 }
 
-/// As many messages as there may be, in a hundred inboxes that are as full as they may be; but for the oldest, which are
-/// unread by the one that is given.
+/// A board with as many messages as allowed, in a hundred full inboxes. The `oldest` messages are unread by the given
+/// reader, if any.
 fn full(oldest: usize, unread_by: Option<&str>) -> World {
     let readers = limit::MESSAGES.max / limit::INBOX.max;
     let reader = |number: usize| AgentId::trusted(format!("reader-{}", number % readers));
@@ -366,7 +366,7 @@ fn a_person_is_asked_on_the_status_and_answers_from_the_command_line() {
     board.assert_file_is_the_replay();
 }
 
-/// The toolset that is shown by itself has no tool of messages.
+/// The default toolset has no tools for messages.
 #[test]
 fn what_a_reply_says_of_messages_works_in_a_shell() {
     let board = Board::new();
@@ -374,7 +374,7 @@ fn what_a_reply_says_of_messages_works_in_a_shell() {
     let id = asked.ok("register_agent", json!({"role": "worker"}))["agent_id"].as_str().unwrap().to_owned();
     board.finish(board.command().args(["send", &id, "Which port?", "--request"]));
     let told = asked.ok("heartbeat", json!({}))["unread_messages"].clone();
-    // The client's configuration names the board; the shell that its agent types in knows nothing of that.
+    // The client's configuration names the board, but its agent's shell does not know it.
     let shell = |command: &str| {
         let words = shlex::split(command).unwrap();
         let finished = board.finish(board.command().env_remove("COORDINATION_DIR").args(&words[1..]));

@@ -1,8 +1,8 @@
-//! The rules of the board once more, as plainly as they can be written: lists that are searched from end to end, no
-//! index, no event. Random histories must leave the board and this model in agreement after every step.
+//! The rules of the board written once more, as plainly as possible: lists that are searched from end to end, no index,
+//! no event. After every step of a random history, the board and this model must agree.
 //!
 //! Every step begins half a minute after the one before, so that each call of a known agent renews its leases; what
-//! happens within half a minute is in `rules`.
+//! happens within half a minute is tested in `rules`.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::world::{Answered, World, holds};
 
 const STEP: i64 = 30 * SECOND;
-/// The last two live in processes.
+/// Agents; the last two live in processes.
 const AGENTS: [&str; 4] = ["a1", "a2", "b1", "c1"];
 const HOMES: [Option<&str>; 4] = [None, None, Some("b"), Some("c")];
 const TASKS: usize = 12;
@@ -34,7 +34,7 @@ prop_state_machine! {
     fn board_and_model_agree(sequential 1..60 => Board);
 }
 
-/// CI asks for 10,000.
+/// Number of histories; CI asks for 10,000.
 fn cases() -> u32 {
     std::env::var("CALLBOARD_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(256)
 }
@@ -79,7 +79,7 @@ struct Draft {
     max_attempts: u32,
 }
 
-/// What an agent found out.
+/// A discovery.
 #[derive(Clone, Debug)]
 struct Found {
     agent: usize,
@@ -98,7 +98,7 @@ struct Sought {
     limit: usize,
 }
 
-/// Whom a message is for.
+/// Recipient of a message.
 #[derive(Clone, Copy, Debug)]
 enum To {
     Agent(usize),
@@ -109,16 +109,16 @@ enum To {
 #[derive(Clone, Debug)]
 struct Message {
     to: Vec<usize>,
-    /// Of those, with a reader that is no agent as the last number.
+    /// Recipients that have not read it; a reader that is no agent has the number after the agents.
     unread_by: Vec<usize>,
 }
 
-/// What tasks and reservations name; no two share a file.
+/// Files that tasks and reservations name; no two of them overlap.
 const FILES: [&str; 3] = ["src/*.rs", "src/lib.toml", "docs/"];
 
 const PATHS: [&str; 6] = ["P1", "P1.M1", "P1.M1.T1", "P1.M1.T2", "P1.M2", "P2.M1.T1"];
 const TAGS: [&str; 2] = ["db", "ui"];
-/// Of what was found out, a claim shows so many.
+/// Most discoveries that a claim shows.
 const HANDED: usize = 5;
 
 #[derive(Clone, Debug)]
@@ -139,10 +139,10 @@ struct Reservation {
     until: Option<i64>,
 }
 
-/// Beside the agents.
+/// Number of the person, after the agents.
 const HUMAN: usize = AGENTS.len();
 
-/// Which attempt a call names.
+/// The attempt that a call names.
 #[derive(Clone, Copy, Debug)]
 enum Given {
     Left,
@@ -158,13 +158,13 @@ struct Model {
     messages: Vec<Message>,
     reservations: Vec<Reservation>,
     discoveries: Vec<Discovery>,
-    /// When each agent was last heard of: by its calls, and none of the others.
+    /// When each agent last acted, by its own calls only.
     heard: [i64; 4],
     paused: bool,
     grace_until: i64,
-    /// What the last step must have been answered: a refusal's code, or a part of the reply.
+    /// The expected answer of the last step: a refusal's code, or part of the reply.
     answer: Option<Result<Value, &'static str>>,
-    /// The discoveries that the last step's claim must have come with.
+    /// The discoveries expected in the reply of the last step's claim.
     handed: Option<Vec<String>>,
 }
 
@@ -209,7 +209,7 @@ fn id(task: usize) -> String {
     format!("t{task}")
 }
 
-/// The text of a discovery, which tells it from all others.
+/// The text of a discovery, which is unique.
 fn said(discovery: usize) -> String {
     format!("found {discovery}")
 }
@@ -267,7 +267,7 @@ impl Model {
         self.tasks[parent].on.iter().all(|on| self.done(*on))
     }
 
-    /// What `task` is part of, the nearest first.
+    /// The ancestors of `task`, nearest first.
     fn above(&self, task: &Task) -> Vec<usize> {
         let mut above = Vec::new();
         let mut next = task.parent;
@@ -286,7 +286,7 @@ impl Model {
         !self.parts(task).is_empty()
     }
 
-    /// The tasks without parts that belong to `task`.
+    /// The tasks without parts below `task`.
     fn leaves(&self, task: usize) -> Vec<usize> {
         let belongs = |leaf: &usize| self.above(&self.tasks[*leaf]).contains(&task) && !self.is_parent(*leaf);
         (0..self.tasks.len()).filter(belongs).collect()
@@ -298,7 +298,8 @@ impl Model {
         path.is_some_and(|path| path == scope || path.starts_with(&format!("{scope}.")))
     }
 
-    /// Done, failed or cancelled like its parts, once none of them is open; failure outweighs, then what is done.
+    /// Sets the status of parents: done, failed or cancelled like their parts, once none is open; failed wins over
+    /// done, and done over cancelled.
     fn roll_up(&mut self) {
         loop {
             let wanted = (0..self.tasks.len()).filter_map(|task| {
@@ -322,7 +323,7 @@ impl Model {
         task.not_before.is_some_and(|until| until > self.now)
     }
 
-    /// What has to be done before `task` can be: its parts, too, and what that waits for which it is part of.
+    /// What must be done before `task`: its parts, and what its ancestors wait for.
     fn before(&self, task: usize) -> BTreeSet<usize> {
         let of_parents = self.above(&self.tasks[task]).into_iter().flat_map(|above| self.tasks[above].on.clone());
         self.tasks[task].on.iter().copied().chain(self.parts(task)).chain(of_parents).collect()
@@ -341,7 +342,7 @@ impl Model {
         })
     }
 
-    /// Whether its agent was asked to stop.
+    /// Ends the attempt. Returns whether its agent had been asked to stop.
     fn end(&mut self, task: usize, outcome: Outcome) -> bool {
         let task_ended = &mut self.tasks[task];
         let was_asked = std::mem::take(&mut task_ended.stop_requested);
@@ -401,7 +402,7 @@ impl Model {
         }
     }
 
-    /// Any call that names an agent renews its leases.
+    /// Renews the agent's leases, as any call does that names it.
     fn seen(&mut self, number: usize) {
         let Some(agent) = self.agents[number].as_mut() else { return };
         self.heard[number] = self.now;
@@ -442,8 +443,8 @@ impl Model {
         Ok(json!({"success": true}))
     }
 
-    /// The nearest above it that is the only one at its path, and has parts or was never worked on; what stands on the
-    /// board comes before what the same call makes.
+    /// The nearest ancestor that is alone at its path, and has parts or was never worked on. Tasks on the board come
+    /// before those of the same call.
     fn parent_of(&self, draft: &Draft, drafts: &[Draft]) -> Option<usize> {
         let mut path = PATHS[draft.path?];
         while let Some((above, _)) = path.rsplit_once('.') {
@@ -550,8 +551,8 @@ impl Model {
         }
     }
 
-    /// Not given up by this agent before, lowest priority number, oldest; of those that are equal but for their age, one
-    /// whose files are free.
+    /// The task that a claim gets: first those that this agent has not given up before, then by priority number, then
+    /// the oldest; among tasks that differ only in age, one whose files are free is preferred.
     fn choice(&self, number: usize, agent: &Agent, exclusive: bool, scope: Option<usize>) -> Option<usize> {
         let rank = |task: usize| {
             let one = &self.tasks[task];
@@ -567,7 +568,7 @@ impl Model {
         free.or(Some(first).filter(|_| !exclusive))
     }
 
-    /// Others than `agent` hold some of `files`.
+    /// Whether others than `agent` hold some of `files`.
     fn overlaps(&self, agent: usize, files: &[usize], shared: bool) -> bool {
         let of_tasks = self.tasks.iter().any(|task| {
             task.open().is_some_and(|open| open.agent != agent) && task.files.iter().any(|file| files.contains(file))
@@ -691,7 +692,7 @@ impl Model {
         Ok(json!({"success": true, "already": null}))
     }
 
-    /// Everyone is whoever was heard of in the last day, or lives in a process.
+    /// `all` means everybody who acted within the last day or lives in a process.
     fn send(&mut self, from: usize, to: To) -> Result<Value, &'static str> {
         if self.agents[from].is_none() {
             return Err("unknown_agent");
@@ -844,7 +845,7 @@ impl Model {
         Ok(json!({"discovery": {"content": said(there), "task_id": task.map(id)}}))
     }
 
-    /// The newest that says so.
+    /// The newest discovery that supersedes it.
     fn superseded_by(&self, discovery: usize) -> Option<usize> {
         (0..self.discoveries.len()).rev().find(|newer| self.discoveries[*newer].supersedes.contains(&discovery))
     }
@@ -872,7 +873,8 @@ impl Model {
         Ok(json!({"discoveries": shown.collect::<Vec<_>>()}))
     }
 
-    /// What a claim of `task` comes with: found in work on it, on what it depends on, about its files or with its tags.
+    /// Discoveries for a claim of `task`: found in work on it or on its dependencies, about its files, or with its
+    /// tags.
     fn relevant(&self, task: usize) -> Vec<String> {
         let task_claimed = &self.tasks[task];
         let worth = |one: &Discovery| {
@@ -1018,7 +1020,7 @@ impl Model {
 }
 
 impl Draft {
-    /// Of the tasks before it.
+    /// Dependencies on earlier tasks.
     fn known(&self, before: usize) -> Vec<usize> {
         self.on.iter().copied().filter(|on| *on < before).collect()
     }
@@ -1232,7 +1234,7 @@ impl StateMachineTest for Board {
     }
 }
 
-/// The model's zero.
+/// The model's time zero.
 const START: i64 = 1_772_366_400_000;
 
 fn performed(
@@ -1241,11 +1243,11 @@ fn performed(
     step: &Step,
 ) -> Option<Result<Value, callboard::state::refusal::Refusal>> {
     let named = |task: &Index| id(model.index(task));
-    // The model has moved on, unless it refuses.
+    // The model has already made this step, unless it refuses.
     let created = |many: usize| if matches!(model.answer, Some(Ok(_))) { many } else { 0 };
     let with_attempt = |task: &Index, attempt: &Given, mut more: Value| {
         more["task_id"] = Value::from(named(task));
-        // The model has moved on: what the step named is what it found.
+        // The model has already made this step, so what the step named is what it now finds.
         let found = model.tasks.get(model.index(task)).map_or(1, |task| task.attempt);
         match attempt {
             Given::Left => {}
@@ -1384,7 +1386,7 @@ fn compare_task(world: &World, number: usize, expected: &Task) {
     assert!(holds(&json!(task.dependencies), &json!(on)), "dependencies of {}", task.id);
 }
 
-/// What a task is part of, and how far its parts have come.
+/// Compares a task's parent and the progress of its parts.
 fn compare_parts(world: &World, model: &Model, number: usize) {
     let (task, expected) = (world.read(&id(number)), &model.tasks[number]);
     assert_eq!(task.path.as_deref(), expected.path.map(|path| PATHS[path]), "path of {}", task.id);

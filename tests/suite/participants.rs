@@ -1,4 +1,4 @@
-//! What happens to agents whose processes die, fall silent or lose their replies.
+//! Agents whose processes die, fall silent, or lose their replies.
 
 use std::collections::HashSet;
 use std::fs;
@@ -132,7 +132,7 @@ fn waiting_claim_is_answered_when_another_process_adds_a_task() {
         latencies.push(start.elapsed());
         assert_eq!(claim["task"]["id"], task, "{claim}");
         worker.ok("complete_task", json!({"agent_id": "w", "task_id": task, "output": "o"}));
-        // A finished board would not let the next claim wait.
+        // If all tasks were finished, the next claim would not wait.
         if round == 0 {
             leader.register("keeper");
             leader.ok("create_task", json!({"description": "held throughout", "id": "held"}));
@@ -185,7 +185,7 @@ fn end_of_input_ends_a_waiting_claim_without_a_task() {
         assert!(status.success(), "{status}");
         took
     });
-    // A busy machine delays one or the other.
+    // A busy machine delays some of them, so the fastest counts.
     let took = ended.min().unwrap();
     println!("end of input with a waiting claim: ended after {} ms at best", took.as_millis());
     assert!(took < Duration::from_secs(1), "{took:?}");
@@ -193,13 +193,13 @@ fn end_of_input_ends_a_waiting_claim_without_a_task() {
     assert_eq!(board.task(&id)["status"], "available");
 }
 
-/// Who lives on the board, or has left its file there.
+/// Files of participants in the board's directory, whether they live or not.
 fn living(board: &Board) -> Vec<String> {
     let entries = fs::read_dir(board.file("run")).into_iter().flatten();
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-/// A process that only looks, and that has seen the board.
+/// A process that only reads, and that has seen the board.
 pub fn watcher(board: &Board) -> Running {
     let watch = watch(board, &["--json", "--since", "0"]);
     watch.line();
@@ -250,7 +250,7 @@ fn processes_that_stay_are_seen_to_live_while_they_do_and_those_of_one_call_are_
     assert_eq!(living(&board), [""; 0], "the next who writes clears it away");
 }
 
-/// A participant in this process, whose time the test moves.
+/// Participants in this process, with a clock that the test sets.
 struct Inside {
     clock: ManualClock,
     runtime: tokio::runtime::Runtime,
@@ -266,7 +266,7 @@ impl Inside {
         self.restrained(board, stay, seed, None)
     }
 
-    /// One that writes nothing for the reason `unwritable`, if there is one.
+    /// A participant that writes nothing for the reason `unwritable`, if given.
     fn restrained(&self, board: &Board, stay: Stay, seed: u64, unwritable: Option<&str>) -> Handle {
         participant::spawn(Options {
             dir: board.dir().to_owned(),
@@ -285,7 +285,7 @@ impl Inside {
         called.unwrap_or_else(|error| panic!("{tool}: {error}"))
     }
 
-    /// An agent that has claimed the board's only task.
+    /// Registers an agent that claims the board's only task.
     fn claim(&self, handle: &Handle) -> String {
         self.ok(handle, "register_agent", json!({"agent_id": "a", "role": "worker"}));
         let id = self.ok(handle, "create_task", json!({"description": "d"}))["task"]["id"].take();
@@ -293,7 +293,7 @@ impl Inside {
         id.as_str().unwrap().to_owned()
     }
 
-    /// A write by somebody else, with which is recorded what time has brought.
+    /// A write by another agent, which also records what time has brought.
     fn write(&self, handle: &Handle) {
         self.ok(handle, "init_coordination", json!({"goal": "time has passed"}));
     }
@@ -375,7 +375,7 @@ fn sleep_of_the_machine_ends_no_lease_also_when_a_command_comes_before_those_who
     let slept = inside.participant(&board, Stay::Presence, 1);
     let id = inside.claim(&slept);
     inside.clock.sleep(5 * 60 * MINUTE);
-    // It has no clock from before.
+    // It has no earlier reading of the clock.
     inside.write(&inside.participant(&board, Stay::Brief, 2));
     inside.write(&slept);
     inside.write(&inside.participant(&board, Stay::Brief, 3));
@@ -394,7 +394,7 @@ fn idle_process_notices_the_death_of_one_it_never_heard_of() {
     let id = dead.ok("create_task", json!({"description": "d"}))["task"]["id"].as_str().unwrap().to_owned();
     dead.ok("claim_task", json!({"agent_id": "dead"}));
     dead.kill();
-    // Nobody calls: the state file alone shows it.
+    // Nobody calls, so only the state file shows it.
     until(PATIENCE, "the task is available", || (board.task(&id)["status"] == "available").then_some(()));
 }
 
@@ -422,7 +422,7 @@ fn auto_shares_no_name_with_a_process_that_came_between() {
     let start = |dir: &Board| crate::harness::Client::start(dir.command().args(["mcp", "--agent", "auto"]));
     let (mut first, mut second) = (start(&board), start(&board));
     let id = first.ok("create_task", json!({"description": "d"}))["task"]["id"].as_str().unwrap().to_owned();
-    // Refused, and it registers nobody: the name is not taken by it.
+    // A refused call registers nobody, so it does not occupy the name.
     first.call("update_task", json!({"task_id": id, "priority": 1}));
     let claim = second.ok("claim_task", json!({}));
     assert_eq!(claim["success"], true, "{claim}");
@@ -478,7 +478,7 @@ fn first_claim_of_an_agent_that_nobody_registered_waits() {
     assert_eq!((&reply["success"], &reply["task"]["id"]), (&json!(true), &json!("t")), "{reply}");
 }
 
-/// Whether it is done; else it has at least begun.
+/// Whether the future is ready; otherwise it has at least begun.
 fn is_done<F: Future>(future: &mut Pin<Box<F>>) -> bool {
     future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
 }
@@ -503,7 +503,7 @@ fn nobody_goes_on_waiting_because_the_queue_was_full_when_it_was_to_end() {
         let mut queued = Vec::new();
         loop {
             let mut look = Box::pin(handle.look(|_| ()));
-            // It is refused.
+            // The call was refused.
             if is_done(&mut look) {
                 break;
             }
@@ -516,7 +516,7 @@ fn nobody_goes_on_waiting_because_the_queue_was_full_when_it_was_to_end() {
     });
 }
 
-/// Knows the threads that have asked it for the time.
+/// A clock that remembers which threads have read it.
 #[derive(Clone)]
 struct WatchedClock(ManualClock, Arc<Mutex<HashSet<ThreadId>>>);
 
@@ -535,7 +535,7 @@ impl Clock for WatchedClock {
     }
 }
 
-/// A participant that notes the threads on which its clock is read.
+/// A participant whose clock notes the threads that read it.
 fn watched(board: &Board, inside: &Inside) -> (Handle, Arc<Mutex<HashSet<ThreadId>>>) {
     let threads = Arc::default();
     let handle = participant::spawn(Options {
@@ -551,12 +551,12 @@ fn watched(board: &Board, inside: &Inside) -> (Handle, Arc<Mutex<HashSet<ThreadI
     (handle, threads)
 }
 
-/// Since this was asked last.
+/// Whether this thread has read the clock since the last call of this function.
 fn was_here(threads: &Mutex<HashSet<ThreadId>>) -> bool {
     std::mem::take(&mut *threads.lock().unwrap()).contains(&thread::current().id())
 }
 
-/// Calls until it is taken to be alone, and has done nothing slow as such: after that it would not be for a while.
+/// Calls until the participant serves calls on the caller's thread. Slow work there would end that for a while.
 fn be_alone(inside: &Inside, handle: &Handle, threads: &Mutex<HashSet<ThreadId>>) {
     let served_here = || {
         inside.ok(handle, "create_task", json!({"description": "d"}));
@@ -622,7 +622,7 @@ fn lone_caller_does_not_put_a_deleted_board_back_on_its_own_thread() {
         let arguments = if tool == "get_status" { json!({}) } else { json!({"description": "e"}) };
         let caller = Caller::default();
         let call = handle.call(tool, arguments, &caller);
-        // Whoever keeps the thread waits for what only the thread can give.
+        // A call that blocked the thread would wait for something that only this thread can do.
         let unlock = async {
             tokio::task::yield_now().await;
             tokio::task::yield_now().await;

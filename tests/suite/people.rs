@@ -1,4 +1,4 @@
-//! What a person at a terminal has: a live feed, the manual, progress, and every command over a server.
+//! Features for a person at a terminal: a live feed, the manual, progress, and every command over a server.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -18,7 +18,7 @@ const REFUSED: i32 = 1;
 const USAGE: i32 = 2;
 const FAILED: i32 = 3;
 
-/// A command that goes on until it is told to end, and the lines that it prints.
+/// A command that runs until it is told to end, and the lines that it prints.
 pub struct Running {
     process: Child,
     lines: Receiver<String>,
@@ -43,7 +43,7 @@ impl Running {
         serde_json::from_str(&self.line()).unwrap()
     }
 
-    /// The kinds of the next `count` events.
+    /// Kinds of the next `count` events.
     #[track_caller]
     fn kinds(&self, count: usize) -> Vec<String> {
         (0..count).map(|_| self.event()["kind"].as_str().unwrap().to_owned()).collect()
@@ -107,7 +107,7 @@ pub fn watch(board: &Board, arguments: &[&str]) -> Running {
     Running::start(board.command().arg("watch").args(arguments))
 }
 
-/// One task from added to done.
+/// Takes one task from added to done.
 fn do_one(board: &Board, task: &str, agent: &str) {
     says(board, &["add", "what is to be done", "--id", task]);
     says(board, &["--agent", agent, "claim", task]);
@@ -300,7 +300,7 @@ fn refusals_name_commands_unless_operations_were_called() {
     assert!(!empty.stdout.contains("claim_task"), "{}", empty.stdout);
 }
 
-/// What `callboard …` writes when it has a terminal.
+/// Output of `callboard …` on a terminal.
 fn on_a_terminal(board: &Board, arguments: &str) -> Option<String> {
     Some(String::from_utf8(terminal(board, arguments)?.output().unwrap().stdout).unwrap())
 }
@@ -385,7 +385,7 @@ fn a_servers_address_is_checked_before_anything_is_sent() {
     assert_eq!(empty.status.code(), Some(0), "{}", empty.stderr);
 }
 
-/// A server that gives every request the same answer and passes on what it was asked.
+/// A server that gives every request the same answer, and reports what it was asked.
 fn canned(answer: String) -> (String, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -521,7 +521,7 @@ impl Served {
     }
 }
 
-/// Without what differs from one run to the next: points in time, and lines that tell how long ago something was.
+/// The text without times, and without lines that tell how long ago something was.
 fn timeless(text: &str) -> String {
     let is_time = |word: &&str| word.trim_start_matches('(').starts_with("20") && word.contains('T');
     let lines = text.lines().filter(|line| !line.contains("just now") && !line.contains(" ago"));
@@ -600,7 +600,7 @@ fn a_claim_waits_over_a_server() {
     assert_eq!(server.run(&elsewhere, &["--agent", "v", "claim"]).status.code(), Some(0));
     let mut waiting =
         Running::start(server.command(&elsewhere).args(["--agent", "w", "--json", "claim", "--wait", "50"]));
-    // Whether it waits already or not, it gets the task.
+    // It gets the task whether it is waiting already or not.
     says(&board, &["add", "y", "--id", "b"]);
     assert_eq!(waiting.event()["task"]["id"], "b");
     waiting.ends_with(0);
@@ -631,7 +631,8 @@ fn watch_over_a_server_outlives_the_server() {
     assert!(!elsewhere.dir().exists());
 }
 
-/// The address of what stands before a server and cuts every WebSocket as soon as it is subscribed, and a word of each.
+/// A proxy that cuts every WebSocket as soon as it is subscribed. Returns its address, and a channel that reports each
+/// cut.
 fn cutting(server: &str) -> (String, Receiver<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -655,7 +656,7 @@ fn cut_once_subscribed(mut near: TcpStream, mut far: TcpStream, cut: &Sender<()>
         let text = String::from_utf8_lossy(&bytes[..size]);
         is_socket |= text.starts_with("HTTP/1.1 101");
         if size == 0 || is_socket && text.contains("\"result\"") {
-            // Closed at once, it could take back what was not read yet.
+            // Closing at once could discard data that was not read yet.
             near.shutdown(Shutdown::Write)?;
             drop(upwards.join());
             cut.send(()).unwrap_or_default();
@@ -673,7 +674,7 @@ fn watch_whose_connection_is_cut_at_once_again_and_again_pauses_longer_and_longe
     server.url = url;
     let watch = Running::start(server.command(&elsewhere).arg("watch"));
     let start = Instant::now();
-    // The pauses of 0, 0.1, 0.2, 0.4 and 0.8 s.
+    // Pauses of 0, 0.1, 0.2, 0.4 and 0.8 s.
     (0..6).for_each(|_| cuts.recv_timeout(PATIENCE).unwrap());
     assert!(start.elapsed() >= Duration::from_millis(1_500), "{:?}", start.elapsed());
     contains(&watch.complaint(), &["was cut"]);
@@ -702,7 +703,7 @@ fn watch_over_a_server_filters_and_ends_with_its_reader() {
 fn a_server_wants_its_token() {
     let (board, elsewhere) = (Board::new(), Board::new());
     let server = Served::start(&board, "127.0.0.1:0");
-    // Beside the board nobody needs to name it.
+    // Next to the board, the token need not be named.
     says(&board, &["--server", &server.url, "add", "x"]);
     let without = elsewhere.finish(elsewhere.command().args(["--server", &server.url, "status"]));
     fails(&without, FAILED, &["without a token", "--token-file"]);
@@ -744,7 +745,7 @@ fn a_line_that_an_agent_has_written_is_not_taken_for_the_boards() {
     assert!(shown.contains("claimable: now") && !shown.lines().any(|line| line.starts_with("claimable:")), "{shown}");
 }
 
-/// A terminal that does not say how wide it is, and a narrow one.
+/// A terminal that does not report its width, and a narrow one.
 #[test]
 fn tables_keep_ids_whole_and_cut_what_comes_last() {
     let script = Command::new("script").arg("--version").output().err();
@@ -786,7 +787,7 @@ fn a_server_that_turns_a_call_away_is_heard() {
     fails(&server.run(&elsewhere, &["claim"]), REFUSED, &["token `loose`", "give --agent ID"]);
     server.token = token(&["--name", "brief", "--expires", "1"]);
     let file = board.file("tokens.toml");
-    // As if a thousand years had passed.
+    // Makes it look as if a thousand years had passed.
     let past = std::fs::read_to_string(&file).unwrap().replace("expires = \"2", "expires = \"1");
     std::fs::write(&file, past).unwrap();
     fails(&server.run(&elsewhere, &["status"]), FAILED, &["the token `brief` has expired"]);
@@ -795,7 +796,7 @@ fn a_server_that_turns_a_call_away_is_heard() {
     fails(&server.run(&elsewhere, &["call", "create_task", &nested]), REFUSED, &[&server.url, "nested deeper"]);
 }
 
-/// The address of what stands before a server, and answers for it while it is away.
+/// A proxy that answers in the server's place while that is away.
 fn proxy(server: &str, is_away: &Arc<AtomicBool>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! Plans through the real program: imported, worked on, changed, imported again.
+//! Plans through the real program: imported, worked on, changed, and imported again.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ const PHASES: usize = 5;
 const MILESTONES: usize = 4;
 const SUBTASKS: usize = 4;
 
-/// Items in their order: indentation, path, title, description.
+/// Items in order: level, path, title, description.
 #[derive(Clone)]
 struct Line {
     path: Option<String>,
@@ -83,7 +83,7 @@ fn counts(reply: &Value) -> Vec<(&'static str, usize)> {
     LISTS.into_iter().map(|list| (list, paths(reply, list).len())).filter(|(_, count)| *count > 0).collect()
 }
 
-/// Every claimable task at or below `scope` is done by one agent, up to `most`.
+/// Lets one agent do every claimable task at or below `scope`, up to `most`.
 fn work(client: &mut Client, scope: &str, most: usize) -> usize {
     let mut done = 0;
     while done < most {
@@ -257,7 +257,7 @@ fn export_of_what_was_changed_on_the_board_changes_nothing_when_it_is_imported()
         let heard = board.cli_ok("heartbeat", json!({"agent_id": "ada", "task_id": b}));
         assert_eq!(heard.get("stop_requested"), None, "{heard}");
 
-        // What the plan says anew after that is news.
+        // What the plan changes after that is imported.
         let newer = exported.replace("other words", "newer words").replace("P3: Another", "P3: One more");
         let newer = newer.replace("\"Another\"", "\"One more\"");
         let reply = plan(&board, &["import", &write(&board, "NEWER", &newer)]).value();
@@ -274,7 +274,8 @@ fn version_that_came_with_another_boards_state_is_not_looked_for_in_this_ones_hi
     plan(&board, &["import", &file(&board, "- [ ] mine\n")]).value();
     let older = board.base().join("older.json");
     fs::copy(board.file(STATE_FILE), &older).unwrap();
-    // At the seq of the other's first version this board has a plan, and its second lies beyond the end of this journal.
+    // At the seq of the other board's first plan, this board has a plan; its second lies beyond the end of this
+    // journal.
     let first = plan(&other, &["import", &file(&other, "- [ ] theirs\n")]).value();
     for number in 0..30 {
         other.cli_ok("create_task", json!({"description": format!("{number}")}));
@@ -292,7 +293,7 @@ fn version_that_came_with_another_boards_state_is_not_looked_for_in_this_ones_hi
     assert_eq!(plan(&board, &["diff"]).code(), "plan_from_elsewhere");
     let exported = board.finish(board.command().args(["plan", "export"])).stdout;
     assert!(exported.contains("P2: more"), "{exported}");
-    // A state of its own that was restored has versions of its own.
+    // After a restore, the state has versions of its own.
     let restored = board.finish(board.command().arg("restore").arg(&older).arg("--force"));
     assert!(restored.status.success(), "{}", restored.stderr);
     let current = plan(&board, &["versions"]).value()["plans"][0]["sha256"].as_str().unwrap().to_owned();
@@ -462,7 +463,7 @@ fn a_box_in_a_plan_of_headings_ends_nothing_and_what_is_skipped_is_named() {
     assert!(shown.contains("skipped line 15: Notes"), "{shown}");
     board.cli_ok("complete_task", json!({"agent_id": "ada", "task_id": printer, "output": "printed"}));
 
-    // It stays an item for good.
+    // It stays an item of the plan.
     let file = write(&board, "PLAN.md", &after.replace("numbers", "names"));
     let reply = plan(&board, &["import", &file]).value();
     assert_eq!((&reply["left_done"], reply["skipped"][0]["title"].as_str()), (&json!([]), Some("Old")), "{reply}");

@@ -1,4 +1,4 @@
-//! Many processes on one board: nobody is refused because of another, and the state file is whole at every moment.
+//! Many processes on one board: none is refused because of another, and the state file is whole at every moment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -14,10 +14,10 @@ use crate::harness::{Board, Client, PATIENCE, Reader, STATE_FILE, until};
 
 const PROCESSES: usize = 8;
 const TASKS: usize = 400;
-/// Of one `create_tasks_batch`.
+/// Tasks in one `create_tasks_batch`.
 const BATCH: usize = 100;
 
-/// Claims and completes until nothing is left; the ids of its tasks, and the codes of what was refused.
+/// Claims and completes until nothing is left. Returns the ids of its tasks, and the codes of refusals.
 fn work(mut client: Client, agent: &str) -> (Vec<String>, Vec<String>) {
     let (mut claimed, mut refused) = (Vec::new(), Vec::new());
     client.register(agent);
@@ -98,7 +98,7 @@ fn eight_processes_do_four_hundred_tasks_once_each_under_a_readers_eyes() {
     board.assert_file_is_the_replay();
 }
 
-/// Takes a lock as a process of the board would, and says which.
+/// Takes a lock as a process of the board would. Returns the file and the process id that it names.
 fn hold(board: &Board, name: &str) -> (File, u32) {
     let mut lock = File::options().write(true).open(board.file(name)).unwrap();
     lock.lock().unwrap();
@@ -140,7 +140,7 @@ fn program_that_writes_to_the_journal_is_waited_for_and_nothing_is_done_when_it_
     let events = board.events();
     let foreign = rusqlite::Connection::open(board.file("journal.db")).unwrap();
     let calls = [
-        // Which would be refused anyway.
+        // Would be refused anyway.
         ("complete_task", json!({"agent_id": "a1", "task_id": "before", "output": "done"})),
         ("claim_task", json!({"agent_id": "a1"})),
         ("create_task", json!({"description": "in vain"})),

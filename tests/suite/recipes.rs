@@ -1,5 +1,5 @@
-//! What examples/ shows for `callboard work`: the demo that builds a program, the pipeline, and the agents' command lines,
-//! which stubs take in place of the real ones (tests/clients/real compares the options with the real ones' help).
+//! Recipes in examples/ for `callboard work`: the demo that builds a program, the pipeline, and the agents' command
+//! lines. Stubs stand in for the real agents (tests/clients/real compares the options with the help of the real ones).
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +15,7 @@ fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name)
 }
 
-/// With the callboard of this test first on the path, and behind it `tools`.
+/// A command for a script, with this test's callboard first in PATH, followed by `tools`.
 fn script(board: &Board, path: &Path, tools: &Path) -> Command {
     let own = Path::new(env!("CARGO_BIN_EXE_callboard")).parent().unwrap();
     let path_variable = format!("{}:{}:{}", own.display(), tools.display(), std::env::var("PATH").unwrap());
@@ -68,7 +68,7 @@ fn the_pipeline_goes_on_where_it_was_killed() {
     let mut first = pipeline().spawn().unwrap();
     let is_begun = || board.cli("get_checkpoint", json!({"workflow_id": "pipeline"})).value()["restored"] == true;
     until(PATIENCE, "the pipeline begins", || is_begun().then_some(()));
-    // It may be over already; then there is nothing to go on with, and that must do no harm either.
+    // If it has already finished, nothing is left to continue, and that must do no harm either.
     let _ = kill_process(Pid::from_child(&first), Signal::KILL);
     first.wait().unwrap();
     let again = board.finish(&mut pipeline());
@@ -79,7 +79,7 @@ fn the_pipeline_goes_on_where_it_was_killed() {
     assert_eq!(board.cli_ok("get_status", json!({}))["tasks"]["done"], 4);
 }
 
-/// On GitHub every try has a clone of its own, and the board comes from the cache.
+/// On GitHub, every run has a fresh clone, and the board comes from the cache.
 #[test]
 fn a_night_that_is_tried_again_elsewhere_goes_on_with_its_commits() {
     if !has("git") {
@@ -110,7 +110,7 @@ fn a_night_that_is_tried_again_elsewhere_goes_on_with_its_commits() {
     assert_eq!(published, "refs/callboard/aside\nref refs/heads/main\nref refs/heads/nightly/night-1-1\none\ntwo\n");
 }
 
-/// A program that stands for an agent's: it does what it is asked, and answers as the real one does.
+/// A stub for an agent's program: it carries out its prompt, and answers like the real one.
 fn stub(dir: &Path, name: &str, answer: &str) {
     fs::create_dir_all(dir).unwrap();
     let path = dir.join(name);

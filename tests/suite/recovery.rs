@@ -1,5 +1,5 @@
-//! Boards whose files are damaged, missing, at odds, or deleted while processes run: what is sound is gone on from, what is
-//! not is kept, and what was lost is said.
+//! Boards whose files are damaged, missing, inconsistent, or deleted while processes run: the board continues from what
+//! is sound, the rest is kept, and what was lost is reported.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +22,7 @@ use crate::harness::http::{Door, Server};
 use crate::harness::{Board, Client, Finished, PATIENCE, STATE_FILE, StopAtEnd, size, until};
 use crate::participants::watcher;
 
-/// A board with three tasks, at event 4, and nobody running on it.
+/// A board with three tasks, at event 4, and no running process.
 fn three_tasks() -> Board {
     let board = Board::new();
     for number in 1..=3 {
@@ -42,7 +42,7 @@ fn remove_journal(board: &Board) {
     }
 }
 
-/// Every file of the board but those that reading makes, with its hash.
+/// Hash of every file of the board, except for those that reading creates.
 fn files(board: &Board) -> Vec<(String, String)> {
     let entries = fs::read_dir(board.dir()).unwrap().map(|entry| entry.unwrap());
     let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
@@ -77,7 +77,7 @@ fn refused(finished: &Finished, code: &str, words: &[&str]) {
     }
 }
 
-/// The board goes on as if nothing had happened, but for the warning and one event.
+/// Asserts that the board continues as if nothing had happened, apart from the warning and one event.
 #[track_caller]
 fn goes_on(board: &Board, tasks: &[&str], words: &[&str]) {
     let id = board.document()["board_id"].clone();
@@ -165,7 +165,7 @@ fn results_that_only_the_lost_journal_had_are_told_as_lost() {
     assert_eq!(board.cli("get_task", json!({"task_id": "task-1"})).code(), "unknown_task");
 }
 
-/// Many enough tasks that the state file is replaced by turns with another.
+/// A board with enough tasks that two files take turns as the state file.
 fn with_a_spare() -> Board {
     let board = three_tasks();
     for number in 4..=30 {
@@ -181,7 +181,7 @@ const SPARE: &str = ".mcp-state.json.spare";
 fn state_file_before_the_last_is_gone_on_from_when_nothing_newer_is_sound() {
     type Loss = (fn(&Board), &'static str);
     let losses: [Loss; 2] = [
-        // As `rm .coordination/*` does, which leaves what begins with a dot.
+        // As `rm .coordination/*` does, which leaves hidden files.
         (
             |board| {
                 remove_journal(board);
@@ -217,7 +217,7 @@ fn damage_in_the_middle_of_the_journal_does_not_matter_until_it_is_needed() {
     create(&board, "task-4");
     fs::remove_file(board.file(SPARE)).unwrap();
     fs::write(board.file(STATE_FILE), "{").unwrap();
-    // Of the journal only event 1 can be told from what somebody made up.
+    // Of the journal, only event 1 can be verified.
     let reply = board.cli_ok("get_status", json!({}));
     assert!(warning(&reply).contains("up to event 1 is safe; lost: events 2 to 5"), "{reply}");
     for name in ["journal.db.quarantined-1", "mcp-state.json.quarantined-1"] {
@@ -226,7 +226,7 @@ fn damage_in_the_middle_of_the_journal_does_not_matter_until_it_is_needed() {
     board.assert_file_is_the_replay();
 }
 
-/// The newest of the pages that hold events, of a journal without a log, filled with nothing.
+/// Blanks the newest page with events, in a journal without a log.
 fn blank_last_page(board: &Board) {
     let connection = Connection::open(board.file("journal.db")).unwrap();
     connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
@@ -282,7 +282,7 @@ fn journal_of_which_only_the_events_are_sound_is_made_anew_from_them() {
             "of the idempotency key of event 5",
             true,
         ),
-        // Only who writes meets it.
+        // Only a write notices it.
         (
             |board| {
                 sql(board, "CREATE TABLE unused AS SELECT * FROM events; DROP TABLE unused");
@@ -429,7 +429,7 @@ fn take_snapshot(board: &Board) -> String {
     board.cli_ok("create_snapshot", json!({}))["snapshot"].as_str().unwrap().to_owned()
 }
 
-/// Three snapshots, after one, two and three tasks; then a fourth task.
+/// Three snapshots, after one, two and three tasks, followed by a fourth task.
 fn with_snapshots() -> (Board, [String; 3]) {
     let board = Board::new();
     let names = ["task-1", "task-2", "task-3"].map(|id| {
@@ -445,7 +445,7 @@ fn newest_sound_snapshot_is_gone_on_from_when_nothing_newer_is_sound() {
     for journal in ["missing", "garbage"] {
         let (board, names) = with_snapshots();
         let id = board.document()["board_id"].clone();
-        // One bit of the newest.
+        // Flips one bit of the newest snapshot.
         let newest = board.file("snapshots").join(&names[2]);
         let mut bytes = fs::read(&newest).unwrap();
         bytes[200] ^= 1;
@@ -508,7 +508,7 @@ fn what_would_lose_events_is_not_done_while_others_live_on_the_board() {
     let board = three_tasks();
     let mut living = board.mcp();
     living.register("a1");
-    // Or it might see to the state file first.
+    // Otherwise it might repair the state file first.
     stop(&living);
     fs::write(board.file(STATE_FILE), "{").unwrap();
     let bytes = fs::read(board.file("journal.db")).unwrap();
@@ -529,7 +529,7 @@ fn doctor(board: &Board, arguments: &[&str]) -> Finished {
     board.finish(board.command().args(["--json", "doctor"]).args(arguments))
 }
 
-/// A board whose journal ends at event 4 and whose state file shows event 5.
+/// A board whose journal ends at event 4 while its state file shows event 5.
 fn journal_that_lost_its_end() -> Board {
     let board = three_tasks();
     let logs = ["journal.db", "journal.db-wal"].map(|name| (name, fs::read(board.file(name)).ok()));
@@ -631,7 +631,7 @@ fn lock_that_is_held_is_waited_for_no_longer_than_a_call_may_take() {
 #[test]
 fn commit_that_fails_is_answered_with_what_the_journal_holds() {
     let board = three_tasks();
-    // Before COMMIT nothing was written; what COMMIT itself reports proves nothing, and neither does what comes after it.
+    // Before COMMIT nothing is written. An error of COMMIT itself proves nothing, and neither does one after it.
     for (failpoint, done) in [("before-commit", false), ("commit", false), ("after-commit", true)] {
         let mut client = board.mcp_with(&[("CALLBOARD_FAILPOINT", &format!("{failpoint}:1:error"))]);
         let reply = client.call("create_task", json!({"description": "d", "id": failpoint}));
@@ -645,7 +645,7 @@ fn commit_that_fails_is_answered_with_what_the_journal_holds() {
     }
 }
 
-/// Until it goes on it notices nothing. It has no lock meanwhile.
+/// Stops the process while it holds no lock; until it continues, it notices nothing.
 fn stop(client: &Client) {
     let stat = || fs::read_to_string(format!("/proc/{}/stat", client.pid())).unwrap();
     client.signal(Signal::STOP);
@@ -698,7 +698,7 @@ fn board_that_is_deleted_under_a_process_comes_back_whole() {
     }
 }
 
-/// The directory stays, so whoever comes next finds it without a board at once.
+/// The directory stays, so the next process sees at once that the board is gone.
 #[test]
 fn board_whose_files_are_deleted_is_left_to_whoever_lives_on_it_and_has_only_looked() {
     type Start = fn(&Board) -> Box<dyn Any>;
@@ -802,7 +802,7 @@ fn another_history_in_the_place_of_a_processs_own_is_refused_and_its_own_kept() 
 
 const PROCESSES: usize = 4;
 
-/// Creates tasks until told to stop; answers which were acknowledged, and what else was answered.
+/// Creates tasks until told to stop. Returns the acknowledged tasks, and the other answers.
 fn create_until(mut client: Client, slot: usize, stop: &AtomicBool) -> (Vec<String>, Vec<String>) {
     let (mut acknowledged, mut refused) = (Vec::new(), Vec::new());
     for number in 0.. {
@@ -835,7 +835,7 @@ fn git_clean_under_four_working_processes_loses_nothing_acknowledged() {
     let git = |arguments: &[&str]| Command::new("git").arg("-C").arg(board.base()).args(arguments).output().unwrap();
     assert!(git(&["init", "-q"]).status.success());
     loses_nothing(&board, removals, "times git clean -fdx", |board| {
-        // It fails where the board is back before all is gone.
+        // It fails if the board comes back before everything is removed.
         let cleaned = git(&["clean", "-fdx"]);
         let said = String::from_utf8_lossy(&cleaned.stdout).into_owned();
         let name = board.dir().file_name().unwrap().to_str().unwrap();
@@ -844,11 +844,11 @@ fn git_clean_under_four_working_processes_loses_nothing_acknowledged() {
     });
 }
 
-/// Four processes create tasks while `remove` is called again and again.
+/// Four processes create tasks while `remove` is called repeatedly.
 fn loses_nothing(board: &Board, removals: usize, what: &str, remove: impl Fn(&Board)) {
     board.cli_ok("init_coordination", json!({"goal": "g"}));
     let id = board.document()["board_id"].clone();
-    // Who starts while the board is away makes another.
+    // A process that starts while the board is gone would create another.
     let mut clients: Vec<_> = (0..PROCESSES).map(|_| board.mcp()).collect();
     clients.iter_mut().for_each(|client| drop(client.ok("get_status", json!({}))));
     let stop = AtomicBool::new(false);
@@ -886,7 +886,7 @@ fn loses_nothing(board: &Board, removals: usize, what: &str, remove: impl Fn(&Bo
     );
     assert!(lost.is_empty(), "{lost:?}");
     assert_eq!(board.document()["board_id"], id);
-    // What was refused because the files were gone once more is not on the board, or not for certain.
+    // A task that was refused because the files were gone again is not on the board, or not for certain.
     let honest = ["unknown_outcome", "bad_directory", "not_written", "io "];
     let odd: Vec<_> = refused.iter().filter(|text| !honest.iter().any(|code| text.starts_with(code))).collect();
     assert!(odd.is_empty(), "{odd:?}");
@@ -894,7 +894,7 @@ fn loses_nothing(board: &Board, removals: usize, what: &str, remove: impl Fn(&Bo
     board.assert_file_is_the_replay();
 }
 
-/// A board at event 5 with its backup at event 4.
+/// A board at event 5, and its backup from event 4.
 fn backed_up() -> (Board, String) {
     let board = three_tasks();
     let backup = board.base().join("b.backup").to_str().unwrap().to_owned();
@@ -908,7 +908,7 @@ fn process_does_not_take_a_restored_board_for_a_deleted_one() {
         let (board, backup) = backed_up();
         let mut client = board.mcp();
         client.ok("create_task", json!({"description": "d", "id": "task-ours"}));
-        // So that nothing is regained before the restore: a stopped process notices nothing.
+        // A stopped process notices nothing, so nothing is recovered before the restore.
         stop(&client);
         match journal {
             "damaged" => fs::write(board.file("journal.db"), vec![b'x'; 4_096]).unwrap(),
@@ -926,7 +926,7 @@ fn process_does_not_take_a_restored_board_for_a_deleted_one() {
         let tasks: Vec<_> = board.tasks().into_keys().collect();
         assert_eq!(tasks, ["task-1", "task-2", "task-3", "task-after"], "{journal}: what was restored is the board");
         board.assert_file_is_the_replay();
-        // What only that process knew is not thrown away.
+        // What only that process knew is kept.
         let entries = fs::read_dir(board.dir()).unwrap().map(|entry| entry.unwrap().path());
         let kept: Vec<_> = entries.filter(|path| path.to_str().unwrap().contains("/diverged-")).collect();
         assert_eq!(kept.len(), 1, "{journal}: {kept:?}");
@@ -987,7 +987,7 @@ fn server_whose_tokens_are_deleted_lets_nobody_in() {
     };
     assert_eq!((ask(Some(&token)), ask(None)), (200, 401));
     fs::remove_file(board.file("tokens.toml")).unwrap();
-    // The file is not looked at for every call of who was let in a moment ago.
+    // For a token that was accepted a moment ago, the file is not read again.
     until(PATIENCE, "the token is refused without the file", || (ask(Some(&token)) == 401).then_some(()));
     assert_eq!((ask(Some(&token)), ask(None)), (401, 401), "without the file");
     remove_directory(board.dir());

@@ -1,4 +1,4 @@
-//! Files: held with a claim, reserved beside it, and guarded by the hooks of Claude Code and git.
+//! Files: held with a claim, reserved in addition, and guarded by the hooks of Claude Code and git.
 
 use std::fs;
 use std::io::Write;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::harness::{Board, Client, available};
 use crate::world::{Answered, World};
 
-/// Who holds the file now.
+/// Agents that hold the file now.
 fn holders(world: &World, path: &str) -> Vec<String> {
     world.state.holds_of(path, world.now).into_iter().map(|hold| hold.agent.to_string()).collect()
 }
@@ -97,7 +97,7 @@ fn the_look_ahead_is_bounded() {
     world.create("free", json!({}));
     assert_eq!(world.next("a2")["task"]["id"], "t0");
     world.call("release_task", json!({"task_id": "t0"})).expect("put back");
-    // Where no other will do, all are looked at.
+    // If there is no other task, tasks with held files are taken.
     world.call("claim_task", json!({"exclusive_files": true})).replies(json!({"task": {"id": "free"}}));
 }
 
@@ -271,7 +271,7 @@ fn overlaps_fit_the_budget_of_the_handoff() {
     assert!(handoff["overlaps"].as_array().is_some_and(|overlaps| !overlaps.is_empty()), "{handoff}");
 }
 
-/// A repository with a second worktree, beside its board.
+/// A repository with a second worktree, and its board.
 struct Project {
     board: Board,
     one: PathBuf,
@@ -295,7 +295,7 @@ impl Project {
         project
     }
 
-    /// A program as an agent's client starts it there.
+    /// A command for a program, as an agent's client starts it there.
     fn program(&self, program: &str, cwd: &Path) -> Command {
         let mut command = Command::new(program);
         command.env("COORDINATION_DIR", self.board.dir()).env("HOME", self.board.base()).current_dir(cwd);
@@ -328,7 +328,7 @@ impl Project {
         client
     }
 
-    /// What the hook that `connect` wrote into the project says before Claude Code writes the file.
+    /// Output of the hook that `connect` wrote into the project, before Claude Code edits the file.
     #[track_caller]
     fn before_edit(&self, cwd: &Path, file: &Path) -> Option<Value> {
         let connected = self.callboard(cwd, &["connect", "claude", "--hooks"]);
@@ -540,7 +540,7 @@ fn a_file_of_another_repository_is_held_only_for_sessions_there() {
     assert_eq!(guard(base.base(), &other), Some(0));
 }
 
-/// Routes are directories with brackets in their names.
+/// Some frameworks name directories of routes with brackets.
 #[test]
 fn what_is_held_is_seen_by_any_name_and_while_the_state_file_is_edited() {
     if !git_is_here() {
@@ -604,7 +604,7 @@ fn a_foreign_git_hook_stays_and_ours_is_written_once() {
     let written = fs::read_to_string(&hook).unwrap();
     assert!(install().status.success());
     assert_eq!(fs::read_to_string(&hook).unwrap(), written);
-    // Without a board, or with a callboard that is gone, every commit passes.
+    // Without a board, or if callboard is gone, every commit passes.
     assert!(project.commit(&project.two, "x").status.success());
     let gone = written.replace(env!("CARGO_BIN_EXE_callboard"), "/nowhere/callboard");
     fs::write(&hook, &gone).unwrap();

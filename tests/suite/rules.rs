@@ -1,4 +1,4 @@
-//! The rules of the board, one fact per test; here the state machine, and results that come late.
+//! Rules of the board, one fact per test; here the state machine and late results.
 
 mod agents;
 mod calls;
@@ -20,7 +20,7 @@ use super::world::{Answered, World};
 
 const HOUR: i64 = 60 * MINUTE;
 
-/// A task in each status, named after it, and a worker, a stranger and a leader.
+/// A task `t` in the given status, with a worker, another agent and a leader.
 fn one_of_each(status: &str) -> World {
     let mut world = World::new().agent_with("lead", json!({"role": "leader"})).agent("other").agent("a1").task("t");
     if !matches!(status, "available" | "obsolete") {
@@ -37,7 +37,7 @@ fn one_of_each(status: &str) -> World {
     world
 }
 
-/// The whole machine: what each status makes of each operation, by whom, and the status after it.
+/// The whole state machine: for each status, operation and caller, the status after it, or `!` and the refusal's code.
 const MACHINE: &[(&str, &str, &str, &str)] = &[
     ("available", "claim_task", "a1", "claimed"),
     ("available", "start_task", "a1", "!not_held"),

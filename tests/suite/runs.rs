@@ -1,4 +1,4 @@
-//! Runs and sessions: by the core alone, and through real processes.
+//! Runs and sessions: in the core alone, and through real processes.
 
 mod processes;
 mod rules;

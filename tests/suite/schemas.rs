@@ -1,4 +1,4 @@
-//! What is answered and shown is what the schemas say.
+//! Replies and files match the schemas.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

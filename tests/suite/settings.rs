@@ -12,7 +12,7 @@ fn save(board: &Board, settings: &str) {
     fs::write(board.file("config.toml"), format!("[policy]\n{settings}\n")).unwrap();
 }
 
-/// Until a task that fails pauses for so many seconds; what the replies warned of meanwhile.
+/// Waits until a failed task pauses for that many seconds. Returns the warnings in replies meanwhile.
 fn pauses(board: &Board, client: &mut Client, seconds: i64) -> Vec<String> {
     let mut warnings = Vec::new();
     until(PATIENCE, "the settings hold", || {
@@ -33,7 +33,7 @@ fn pauses(board: &Board, client: &mut Client, seconds: i64) -> Vec<String> {
     warnings
 }
 
-/// Until a reply to `client` warns.
+/// Waits until a reply to `client` has a warning.
 fn warns(client: &mut Client) -> String {
     until(PATIENCE, "a warning", || client.ok("get_status", json!({}))["warning"].as_str().map(str::to_owned))
 }
@@ -49,7 +49,7 @@ fn settings_that_are_saved_hold_in_processes_that_run_already() {
     assert_eq!(all_pause(&mut clients, 30), [""; 0]);
     save(&board, "retry_seconds = 7");
     assert_eq!(all_pause(&mut clients, 7), [""; 0]);
-    // As an editor leaves it for a moment.
+    // As an editor leaves the file for a moment.
     fs::write(board.file("config.toml"), "").unwrap();
     save(&board, "retry_hours = 1");
     for client in &mut clients {

@@ -1,7 +1,7 @@
-//! The whole system under one seed: clients, several processes, crashes, a disk that loses what was not synced, clocks that
-//! jump. `CALLBOARD_SEEDS` says how many seeds, `CALLBOARD_SEED` which one alone.
+//! The whole system under one seed: clients, several processes, crashes, a disk that loses what was not synced, and
+//! clocks that jump. `CALLBOARD_SEEDS` is the number of seeds, `CALLBOARD_SEED` a single one.
 //!
-//! After every step all replicas are equal, every invariant holds, and whatever a client was told is so.
+//! After every step all replicas are equal, every invariant holds, and everything that a client was told is true.
 
 mod machine;
 
@@ -53,28 +53,28 @@ struct Ask {
     arguments: Value,
 }
 
-/// What clients have been told, and what follows from it.
+/// What clients were told, and what follows from it.
 #[derive(Default)]
 struct Ledger {
     created: BTreeSet<String>,
-    /// Tasks that an answer without doubt says were not created.
+    /// Tasks that certainly were not created, according to an answer.
     not_created: BTreeSet<String>,
-    /// Tasks whose creation nobody answered at some time.
+    /// Tasks with some unanswered call to create them.
     doubted: BTreeSet<String>,
-    /// What the first answered call under a key created.
+    /// What the first answered call with a key created.
     by_key: BTreeMap<String, Value>,
     claimed: BTreeMap<(String, u64), String>,
-    /// Who was told that it completed a task, in which attempt, with what output.
+    /// For each completed task: who was told so, the attempt, and the output.
     completed: BTreeMap<String, (String, u64, String)>,
     failed: BTreeSet<(String, u64)>,
     discovered: BTreeSet<String>,
     sent: BTreeSet<String>,
-    /// Who was told that it has acknowledged which message.
+    /// Messages that an agent was told it has acknowledged.
     acknowledged: BTreeSet<(String, String)>,
     runs: BTreeSet<String>,
-    /// Who was told that it ended a run, and how.
+    /// For each ended run: who was told so, and how it ended.
     ended: BTreeMap<String, String>,
-    /// The newest checkpoint that somebody was told of, and the steps that it counted.
+    /// Newest checkpoint that somebody was told of, and the steps in it.
     saved: BTreeMap<u64, u64>,
 }
 
@@ -97,19 +97,19 @@ struct Simulation {
     dice: Dice,
     machine: Machine,
     ledger: Ledger,
-    /// Calls of unknown outcome, which their clients ask again.
+    /// Calls of unknown outcome, which their clients will repeat.
     unsure: Vec<Ask>,
-    /// Open attempts as far as the clients know.
+    /// Open attempts, as far as the clients know.
     holding: Vec<(String, String, u64)>,
-    /// The same of runs.
+    /// Open attempts of runs, as far as the clients know.
     running: Vec<(String, String, u64)>,
-    /// Done at some moment, so done until they are begun anew.
+    /// Tasks that were done at some moment, and so stay done until they are reset.
     done: BTreeSet<TaskId>,
-    /// Events that began tasks anew, by number and time: after a power loss another may have the number.
+    /// Resets, by event number and time: after a power loss, another event may have the number.
     resets: BTreeSet<(u64, i64)>,
-    /// Tasks that began anew within the batch whose answers are heard, some from before that and some from after.
+    /// Tasks that were reset within the current batch, so its answers may be from before or after.
     just_reset: BTreeSet<TaskId>,
-    /// How far the watcher of the feed has read.
+    /// Number of the last event that the feed's watcher has read.
     watched: u64,
     asked: u64,
     trace: Sha256,
@@ -163,7 +163,7 @@ impl Simulation {
             }
             4 => self.lose_power(),
             5 if self.dice.one_in(2) => self.machine.write_file_out(),
-            // Nobody is left, so that the next process finds what the last one tore.
+            // All processes die, so that the next one finds what the last one tore.
             5 => (0..SEATS).for_each(|seat| self.machine.kill(seat)),
             6..=8 => {
                 let minutes = [1, 5, 20, 45, 300][self.dice.below(5)];
@@ -183,7 +183,7 @@ impl Simulation {
                 let fault = self.fault();
                 self.ask(asks, fault);
                 if matches!(fault, Fault::NoRoundYet | Fault::KilledBehindAppend) && self.dice.one_in(4) {
-                    // Whoever was told of what nobody had synced is told the truth still.
+                    // What was told before the loss, though not synced, must still be true.
                     self.watch();
                     self.lose_power();
                 }
@@ -226,14 +226,14 @@ impl Simulation {
         seat
     }
 
-    /// Somebody's next call, from what the clients know.
+    /// The next call of some client, based on what the clients know.
     fn invent(&mut self) -> Ask {
         self.asked += 1;
         let agent = AGENTS[self.dice.below(AGENTS.len())];
         let known: Vec<_> = self.ledger.created.iter().cloned().collect();
         let any = self.dice.pick(&known).cloned().unwrap_or_else(|| "t0".to_owned());
         let held = self.dice.pick(&self.holding).cloned();
-        // Mostly the holder's call, sometimes a stranger's.
+        // Usually the holder's call, sometimes a stranger's.
         let (agent, task, attempt) = match held {
             Some((holder, task, attempt)) if !self.dice.one_in(8) => (holder, task, attempt),
             _ => (agent.to_owned(), any.clone(), 1),
@@ -304,7 +304,7 @@ impl Simulation {
         Ask { name, arguments }
     }
 
-    /// The same for runs and checkpoints.
+    /// The same, for runs and checkpoints.
     fn invent_run(&mut self) -> (&'static str, Value) {
         let agent = AGENTS[self.dice.below(AGENTS.len())];
         let (runner, run, attempt) = match self.dice.pick(&self.running).cloned() {
@@ -365,7 +365,7 @@ impl Simulation {
         draft
     }
 
-    /// Some items of one plan, in one of two orders, whose texts never change: done work stays done.
+    /// Some items of one plan, in one of two orders, with constant texts: done work stays done.
     fn plan(&mut self) -> String {
         let mut items: Vec<_> = (1..=6).filter(|_| self.dice.one_in(2)).collect();
         if self.dice.one_in(2) {
@@ -387,7 +387,7 @@ impl Simulation {
         format!("key-{}", self.asked)
     }
 
-    /// One batch of calls through one process, and what everybody must find after it.
+    /// Makes a batch of calls through one process, and checks what everybody finds after it.
     fn ask(&mut self, asks: Vec<Ask>, fault: Fault) {
         let seat = self.seat();
         let calls: Vec<_> = asks.iter().map(|ask| (ask.name, ask.arguments.clone())).collect();
@@ -395,7 +395,7 @@ impl Simulation {
         if self.machine.seats[seat].is_none() {
             self.counts.crashes += 1;
         }
-        // Answers of one batch are heard after all of it was done.
+        // The answers are heard after the whole batch was done.
         self.just_reset = self.new_resets();
         self.forget_results();
         for (ask, heard) in asks.into_iter().zip(heard) {
@@ -406,7 +406,7 @@ impl Simulation {
         self.verify();
     }
 
-    /// Tasks that events of the journal, not looked at before, begin anew.
+    /// Tasks that events not yet looked at have reset.
     fn new_resets(&mut self) -> BTreeSet<TaskId> {
         let mut found = BTreeSet::new();
         for recorded in self.machine.journal.read_from(0, usize::MAX).unwrap() {
@@ -424,7 +424,7 @@ impl Simulation {
         self.just_reset.iter().any(|id| id.as_str() == task)
     }
 
-    /// Nothing that was said of these tasks' results holds any more.
+    /// Forgets what was said about the results of these tasks.
     fn forget_results(&mut self) {
         for id in &self.just_reset {
             self.done.remove(id);
@@ -457,7 +457,7 @@ impl Simulation {
         }
     }
 
-    /// What a repeated call can be refused for, it is; what was acknowledged before cannot be.
+    /// Checks that a refusal is one that a repeated call may get; an acknowledged call cannot be refused.
     fn check_refusal(&mut self, ask: &Ask, code: &str) {
         let key = ask.arguments["idempotency_key"].as_str();
         if let Some(key) = key {
@@ -573,7 +573,7 @@ impl Simulation {
         }
     }
 
-    /// One key, one effect, however often it is asked for.
+    /// Checks that one key has one effect, however often it is used.
     fn keep_key(&mut self, ask: &Ask, created: Value) {
         if let Some(key) = ask.arguments["idempotency_key"].as_str() {
             let first = self.ledger.by_key.entry(key.to_owned()).or_insert_with(|| created.clone());
@@ -581,7 +581,7 @@ impl Simulation {
         }
     }
 
-    /// Reads on from where it was: every event once, in order.
+    /// Reads the feed on from where it was: every event once, in order.
     fn watch(&mut self) {
         let seat = self.seat();
         let arguments = json!({"since_seq": self.watched, "limit": 1 + self.dice.below(50)});
@@ -593,7 +593,7 @@ impl Simulation {
         assert_eq!(reply["next_seq"], self.watched);
     }
 
-    /// After every step.
+    /// Checks everything after a step.
     fn verify(&mut self) {
         let living: Vec<_> = self.machine.living().collect();
         let journal = self.machine.journal.clone();
@@ -617,7 +617,7 @@ impl Simulation {
             assert_eq!(process.state.status_of(id), Some(TaskStatus::Done), "{id} was done and is not");
         }
         if journal.is_settled() {
-            // A parent is to be done again when it gets another part.
+            // A parent is open again when it gets another part.
             let own = process.state.tasks().filter(|task| !process.state.is_parent(&task.id));
             let done = own.filter(|task| task.status == TaskStatus::Done).map(|task| task.id.clone());
             self.done.extend(done);
@@ -675,7 +675,7 @@ impl Simulation {
         }
     }
 
-    /// Every doubt is cleared without further faults.
+    /// Repeats all calls of unknown outcome, without further faults.
     fn settle(&mut self) {
         for again in std::mem::take(&mut self.unsure) {
             self.counts.repeated += 1;
@@ -687,7 +687,7 @@ impl Simulation {
         assert_eq!(self.watched, self.machine.journal.head().unwrap(), "the feed ends where the journal does");
     }
 
-    /// The journal from its beginning, as if nothing else were left.
+    /// Replays the journal from its beginning, as if nothing else were left.
     fn verify_history(&mut self) {
         let events = self.machine.journal.read_from(0, usize::MAX).unwrap();
         self.counts.events = events.len() as u64;
@@ -722,7 +722,7 @@ impl Simulation {
         }
         self.trace.update(&replayed);
     }
-    /// Each run whose parent is to hear of its end was told of once, or waits to be.
+    /// Checks that the end of each run with a waiting parent was reported once, or is still to be.
     fn verify_callbacks(&mut self, events: &[Recorded], last: &State) {
         let mut all: BTreeMap<TaskId, Task> = BTreeMap::new();
         for recorded in events {

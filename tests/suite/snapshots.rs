@@ -1,4 +1,4 @@
-//! Earlier states: snapshots, the past by event and time, history, backups, and old state files put back.
+//! Earlier states: snapshots, states by event and time, history, backups, and old state files put back.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -31,7 +31,7 @@ impl Board {
         self.finish(self.command().args(arguments))
     }
 
-    /// The reply of a command that must succeed.
+    /// Reply of a command that must succeed.
     #[track_caller]
     fn done(&self, arguments: &[&str]) -> Value {
         let finished = self.finish(self.command().arg("--json").args(arguments));
@@ -39,7 +39,7 @@ impl Board {
         finished.value()
     }
 
-    /// What a refused or failed command said.
+    /// Result of a command that must be refused or fail.
     #[track_caller]
     fn fails(&self, arguments: &[&str]) -> Finished {
         let finished = self.finish(self.command().arg("--json").args(arguments));
@@ -59,7 +59,7 @@ impl Board {
         Snapshots::of(self.dir()).unwrap().names().unwrap()
     }
 
-    /// The text that the state file had after event `seq`, from the journal's first event on.
+    /// Text of the state file after event `seq`, computed from the whole journal.
     fn text_at(&self, seq: u64) -> String {
         let mut state = State::new();
         for recorded in self.events().iter().take_while(|recorded| recorded.seq <= seq) {
@@ -73,7 +73,7 @@ impl Board {
         self.cli_ok("create_task", json!({"id": id, "description": format!("do {id}")}));
     }
 
-    /// A board on which `worker` holds task `t`, with the seq before it was claimed.
+    /// A board on which `worker` holds task `t`, and the seq before the claim.
     fn with_claim() -> (Self, u64) {
         let board = Self::new();
         board.add("t");
@@ -179,7 +179,7 @@ fn living_processes_agents_and_idempotency_keys_outlive_a_restore() {
     board.assert_file_is_the_replay();
 }
 
-/// Calls with keys, and whether a restore leaves what they do.
+/// Calls with idempotency keys, and whether their effect outlasts a restore.
 fn keyed_calls() -> [(&'static str, Value, bool); 8] {
     let of_agent = |more: Value| {
         let mut fields = json!({"agent_id": "a", "idempotency_key": "k"});
@@ -216,7 +216,7 @@ fn call_that_a_restore_has_undone_is_done_anew_with_the_same_key() {
     }
     let after = board.snapshot();
     board.done(&["snapshot", "restore", &before]);
-    // One that has lived through the restore, and one that has not, tell the same.
+    // A process that was running during the restore, and one that was not, give the same answer.
     for (number, (tool, arguments, outlasts)) in keyed_calls().into_iter().enumerate() {
         let reply = match number % 2 {
             0 => process.ok(tool, arguments.clone()),
@@ -252,7 +252,7 @@ fn state_of_another_board_leaves_no_key_taken() {
     board.assert_file_is_the_replay();
 }
 
-/// The world does one step in three twice: the first time it takes it back.
+/// The world makes every third step twice: the first time it is undone.
 #[test]
 fn restore_that_is_taken_back_leaves_nothing_behind() {
     let mut world = World::new().task("t").agent_in("a", "p").claimed("a", "t");
@@ -517,7 +517,7 @@ fn past_states_equal_a_fresh_replay_byte_for_byte() {
     assert!(board.names().len() > 5);
 }
 
-/// Tasks, claims, results, snapshots and restores, the same ones for the same number.
+/// Makes random tasks, claims, results, snapshots and restores; they depend only on `steps`.
 fn random_history(board: &Board, steps: u64) {
     let mut process = board.mcp();
     let mut chance = Chance::new(42);
@@ -711,7 +711,7 @@ fn restore_over_a_board_is_an_event_after_a_backup() {
     assert!(board.fails(&["restore", file.to_str().unwrap()]).stderr.contains("--force"));
     let reply = board.done(&["restore", file.to_str().unwrap(), "--force"]);
     assert_eq!(board.tasks().keys().collect::<Vec<_>>(), ["kept"]);
-    // The process that was there all the time goes on.
+    // The process that has been there all the time continues.
     process.ok("create_task", json!({"id": "new", "description": "d"}));
     drop(process);
     board.cli_ok("init_coordination", json!({"goal": "g"}));
@@ -805,7 +805,7 @@ fn old_state_file_put_back_by_hand_is_kept_and_told() {
         board.add("third");
         match copied {
             true => drop(fs::copy(&old, board.file(STATE_FILE)).unwrap()),
-            // With the time of then.
+            // With its old modification time.
             false => fs::rename(&old, board.file(STATE_FILE)).unwrap(),
         }
         let reply = board.cli_ok("create_task", json!({"id": "fourth", "description": "d"}));
@@ -877,7 +877,7 @@ fn backup_may_have_any_name() {
 fn good_backup_takes_the_place_of_a_board_that_is_damaged_inside() {
     let damages = [
         "UPDATE events SET body = body || ' ' WHERE seq = 2",
-        // Its end: the state file is beyond it.
+        // Its end is missing: the state file is ahead of it.
         "DELETE FROM events WHERE seq > 2",
     ];
     for damage in damages {

@@ -1,5 +1,5 @@
-//! The state file as its readers see it while it is replaced again and again, and as a process leaves it that is killed
-//! in the middle. `CALLBOARD_REPLACEMENTS` says how often it is replaced.
+//! The state file as readers see it while it is replaced again and again, and as a killed process leaves it.
+//! `CALLBOARD_REPLACEMENTS` is the number of replacements.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -19,15 +19,15 @@ use tempfile::TempDir;
 
 use crate::harness::{Board, PATIENCE, STATE_FILE, size, until};
 
-/// A state, and a file that shows it, in a directory without a journal.
+/// A state and the file that shows it, in a directory without a journal.
 struct Shown {
     dir: TempDir,
     state: State,
     projection: Projection,
     left: Left,
-    /// Bytes written for each file.
+    /// Bytes written for each replacement.
     written: Vec<u64>,
-    /// Files that were not written as a whole.
+    /// Number of replacements that did not write the whole file.
     in_part: usize,
 }
 
@@ -47,7 +47,7 @@ impl Shown {
             let tasks: Vec<_> = (first..tasks.min(first + 1_000)).map(task).collect();
             shown.record(json!({"kind": "tasks_created", "tasks": tasks}));
         }
-        // The first two files are written as a whole.
+        // The first two files are written in full.
         shown.write();
         shown.happen(0);
         shown.written.clear();
@@ -77,7 +77,7 @@ impl Shown {
         self.in_part += usize::from(self.projection.written() < self.projection.bytes());
     }
 
-    /// Claim, start, complete, and the next task, one event for each file; after the last again with the first.
+    /// Claim, start, complete, and the next task: one event per replacement. After the last task, the first is next.
     fn happen(&mut self, step: usize) {
         let tasks = self.state.live_tasks();
         let task = format!("task-{:06}", step / 4 % tasks);
@@ -93,7 +93,7 @@ impl Shown {
     }
 }
 
-/// What readers made of the file, each by its own means.
+/// What readers found in the file, each by its own method.
 #[derive(Default)]
 struct Seen {
     files: u64,
@@ -116,11 +116,12 @@ fn read_plainly(path: &Path, seen: &mut Seen) {
     seen.take(&fs::read(path).unwrap());
 }
 
-/// Mapped and closed at once: only the mapping holds the file. Looked at twice, for it must not change.
+/// Maps the file and closes it at once, so that only the mapping holds it. Its content is compared twice, as it must
+/// not change.
 fn read_mapped(path: &Path, seen: &mut Seen) {
     let file = File::open(path).unwrap();
     let length = usize::try_from(file.metadata().unwrap().len()).unwrap();
-    // SAFETY: a new mapping of a file of that length, which nobody cuts off and which is unmapped below, after its last use.
+    // SAFETY: a new mapping of a file of that length, which nobody truncates. It is unmapped below, after its last use.
     let bytes = unsafe {
         let start = mmap(std::ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, &file, 0).unwrap();
         std::slice::from_raw_parts(start.cast::<u8>(), length)
@@ -190,7 +191,7 @@ fn what_a_commit_writes_does_not_grow_with_the_board() {
     for tasks in [100, 1_000, 10_000, 100_000].into_iter().filter(|tasks| *tasks <= most) {
         let mut shown = Shown::new(false, tasks);
         (1..=200).for_each(|step| shown.happen(step));
-        // The newest two were written without knowing a spare.
+        // The newest two were written without a known spare file.
         let mut written = shown.written[2..].to_vec();
         written.sort_unstable();
         let [median, nearly_all, most] = [50, 95, 100].map(|share| written[(written.len() - 1) * share / 100]);
@@ -198,7 +199,7 @@ fn what_a_commit_writes_does_not_grow_with_the_board() {
             "{tasks} tasks: {median} bytes a commit, 95 of 100 at most {nearly_all}, all at most {most}, of {}",
             shown.projection.bytes()
         );
-        // A process that another test starts has our files open until it is another program, so such a commit copies.
+        // A process that another test starts has our files open until it executes its program; then a commit copies.
         assert!(nearly_all <= 8_000, "{nearly_all} bytes at {tasks} tasks");
         let Some(Found::Sound(document)) = statefile::load(shown.dir.path()).unwrap() else { panic!("it is sound") };
         assert!(*document == shown.state.to_document());
@@ -243,7 +244,7 @@ fn pages_of_another_time_are_no_edit() {
         let board = Board::new();
         board.cli_ok("create_task", json!({"description": "before", "id": "t"}));
         board.cli_ok("update_task", json!({"task_id": "t", "description": "behind"}));
-        // What the task was is still on the disk, and what surrounds it is not.
+        // The task's former content is still on the disk, the text around it is not.
         let mut mixed = board.document();
         assert_eq!(mixed["tasks"][0]["description"], "behind");
         mixed["tasks"][0]["description"] = "before".into();
@@ -259,7 +260,7 @@ fn pages_of_another_time_are_no_edit() {
     }
 }
 
-/// As a loss of power may leave it where the lock's note of what was left is older than the file.
+/// As a power loss may leave the file, if the note in the lock about the last replacement is older than the file.
 #[test]
 fn pages_of_another_time_in_a_file_that_nobody_knows_are_kept_and_not_taken_over() {
     let board = Board::new();
@@ -280,7 +281,7 @@ fn pages_of_another_time_in_a_file_that_nobody_knows_are_kept_and_not_taken_over
     board.assert_file_is_the_replay();
 }
 
-/// By real processes: one that stays knows the plan as it was before, and again.
+/// With real processes: one that stays knows the plan as it was before, and again.
 #[test]
 fn plan_that_another_process_had_changed_is_shown_as_it_is_again() {
     for whole in ["", "1"] {

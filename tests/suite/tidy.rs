@@ -1,4 +1,4 @@
-//! Rules of the source that no compiler checks.
+//! Rules for the source that no compiler checks.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Every Rust file below `dir`, by its path from the root, with its text.
+/// Name and text of every Rust file below `dir`.
 fn sources(dir: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut open: Vec<PathBuf> = vec![root().join(dir)];
@@ -47,7 +47,7 @@ fn lines_with(words: &[&str], sources: &[(String, String)]) -> Vec<String> {
     found
 }
 
-/// `word` stands in `line` and not only as a part of a longer name.
+/// Whether `word` is in `line`, and not only as part of a longer name.
 fn has_word(line: &str, word: &str) -> bool {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     let inside = |c: Option<char>, edge: Option<char>| c.is_some_and(is_name) && edge.is_some_and(is_name);
@@ -57,7 +57,7 @@ fn has_word(line: &str, word: &str) -> bool {
     })
 }
 
-/// The modules of this crate that a file names by `crate::…`.
+/// Modules of this crate that a file names by `crate::…`.
 fn modules_named(text: &str) -> BTreeSet<String> {
     let mut modules = BTreeSet::new();
     for (start, path) in text.match_indices("crate::") {
@@ -73,7 +73,7 @@ fn modules_named(text: &str) -> BTreeSet<String> {
     modules
 }
 
-/// The first names of the paths in a `{…}` group, whose opening brace is not in `group`.
+/// First names of the paths in a `{…}` group, without its opening brace.
 fn members(group: &str) -> Vec<String> {
     let mut depth = 0;
     let mut names = vec![String::new()];
@@ -167,7 +167,7 @@ fn modules_are_read_from_every_form_of_import() {
 
 #[test]
 fn nothing_is_silenced_or_left_open() {
-    // Put together, so that this file has none of them.
+    // Composed, so that this file itself contains none of them.
     let words = [["#[all", "ow("], ["#![all", "ow("], ["to", "do!"], ["unimplem", "ented!"], ["db", "g!"]];
     let words = words.map(|parts| parts.concat());
     let words: Vec<_> = words.iter().map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! The MCP wire over standard input and output, as raw lines to a real process.
+//! The MCP wire protocol over stdio, as raw lines to a real process.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
@@ -86,14 +86,14 @@ impl Session {
         answer
     }
 
-    /// The result of a tool call of the modern era.
+    /// Result of a tool call of the modern era.
     fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let answer = self.ask(modern(1, "tools/call", json!({"name": tool, "arguments": arguments})));
         assert!(answer["result"].is_object(), "{answer}");
         answer["result"].clone()
     }
 
-    /// Leaves a claim waiting for a task, known to be under way because a later request was answered.
+    /// Leaves a claim waiting; a later request was answered, so it is in progress.
     fn wait_in_claim(&mut self, id: u32, agent: &str) {
         self.call("init_coordination", json!({"goal": "wait"}));
         self.call("register_agent", json!({"agent_id": agent, "role": "worker"}));
@@ -139,7 +139,7 @@ fn message(id: u32, method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
-/// A request of 2026-07-28, which says of itself what the handshake used to say.
+/// A request of 2026-07-28, with the fields that used to be in the handshake.
 fn modern(id: u32, method: &str, params: Value) -> Value {
     let mut message = message(id, method, params);
     message["params"]["_meta"] = json!({
@@ -300,7 +300,7 @@ fn tool_list_is_stable_cacheable_and_annotated() {
     assert_eq!(session.ask(modern(1, "tools/list", json!({}))), first);
     assert!(first["result"]["ttlMs"].as_u64().unwrap() > 0);
     assert_eq!(first["result"]["cacheScope"], "public");
-    // Tasks are for nobody who has no token.
+    // The list of tasks depends on who asks.
     assert_eq!(session.ask(modern(1, "resources/list", json!({})))["result"]["cacheScope"], "private");
     for tool in first["result"]["tools"].as_array().unwrap() {
         assert_eq!(tool["inputSchema"]["type"], "object", "{tool}");
@@ -376,7 +376,7 @@ fn line_that_is_no_message_gets_an_error_and_the_session_goes_on() {
 fn messages_are_read_from_whatever_standard_input_is() {
     let ids = [1, 2, 3];
     let messages = ids.map(|id| modern(id, "server/discover", json!({})).to_string());
-    // The last line has no end of its own.
+    // The last line has no newline.
     let text = messages.join("\n");
     let write_all = |mut to: Box<dyn Write>| to.write_all(text.as_bytes()).unwrap();
     for kind in ["pipe", "socket", "file"] {
@@ -466,7 +466,7 @@ fn an_id_that_is_in_use_is_refused_and_takes_nothing() {
     let answers = [session.receive(), session.receive()];
     let claimed = answers.iter().find(|answer| answer["id"] == 7).expect("the first call's answer");
     assert_eq!(claimed["result"]["structuredContent"]["task"]["id"], "t");
-    // Whoever was answered, or has taken the call back, may use the id again.
+    // After the answer or a cancellation, the id may be used again.
     for _ in 0..50 {
         session.ask(modern(7, "prompts/list", json!({})));
     }
@@ -544,7 +544,7 @@ fn answers_that_do_not_fit_into_the_pipe_come_whole_once_they_are_read() {
     assert_eq!(answered, (1..=40).collect::<Vec<_>>());
     assert!(answers.iter().all(|answer| answer["result"] == answers[0]["result"]));
     let all: usize = answers.iter().map(|answer| answer.to_string().len()).sum();
-    // More than the pipe has room for, several times.
+    // Several times more than the pipe holds.
     assert!(all > 256 << 10, "{all} bytes");
     assert!(session.ends_well_within_a_second().is_empty());
 }

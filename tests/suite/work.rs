@@ -1,4 +1,4 @@
-//! `callboard work`, through the binary: what runs, what is kept, and that nothing of it outlives its worker.
+//! `callboard work`, through the binary: what runs, what is kept, and that nothing outlives its worker.
 
 mod bundles;
 mod endings;
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Board, PATIENCE, until};
 
-/// A worker and what it tells, an object a line.
+/// A worker process, and the JSON objects that it prints, one per line.
 struct Worker {
     process: Child,
     lines: Receiver<Value>,
@@ -29,7 +29,7 @@ struct Worker {
 }
 
 impl Worker {
-    /// `callboard --json work` with `options`, on the board, running `script` with sh.
+    /// Starts `callboard --json work` with `options` on the board, running `script` with sh.
     fn start(board: &Board, options: &[&str], script: &str) -> Self {
         let mut command = board.command();
         command.args(["--json", "work"]).args(options).args(["--", "sh", "-c", script]);
@@ -61,7 +61,7 @@ impl Worker {
         }
     }
 
-    /// What it tells at the end, and how it ends.
+    /// The last event, and the exit status.
     #[track_caller]
     fn ends(&mut self) -> (Value, ExitStatus) {
         let summary = self.tells("ended");
@@ -86,7 +86,7 @@ fn add(board: &Board, ids: &[&str]) {
     board.cli_ok("create_tasks_batch", json!({"tasks": tasks}));
 }
 
-/// Living processes that a worker of this board has started, and theirs.
+/// Living processes that a worker of this board has started, directly or not.
 fn alive(board: &Board) -> Vec<u32> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -218,7 +218,7 @@ fn limits_end_the_work_where_they_say() {
     assert_eq!(status.code(), Some(1));
     assert_eq!((&summary["done"], &summary["spent"]["tokens"]), (&json!(1), &json!(12)));
     assert!(summary["reason"].as_str().unwrap().contains("budget"), "{summary}");
-    // A restart does not fill it again.
+    // A restart does not reset the budget.
     let again = ["--workflow", "b", "--continue"];
     let (summary, status) = Worker::start(&board, &again, r#"echo '{"tokens": 12}'"#).ends();
     assert_eq!((status.code(), &summary["done"]), (Some(1), &json!(0)));

@@ -1,6 +1,6 @@
-//! A board without disk, processes or clock: the core and its operations, with time and chance moved by hand.
+//! A board without disk, processes or clock: the core and its operations, with time and chance controlled by the test.
 //!
-//! After every step it asserts the invariants, and that replaying what was recorded gives the same state.
+//! After every step it asserts the invariants, and that a replay of the recorded events gives the same state.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,10 +23,10 @@ use serde_json::{Value, json};
 
 use super::schemas::{assert_document, assert_reply};
 
-/// Events up to which every step replays the whole history; beyond, one step in `SPARSE` does.
+/// Number of events up to which every step replays the whole history; later, one step in `SPARSE` does.
 const REPLAYED_ALWAYS: usize = 150;
 const SPARSE: u64 = 256;
-/// One step in so many is first done on the state and taken back.
+/// One step in this many is first made and undone.
 const REHEARSED: u64 = 3;
 
 pub struct World {
@@ -35,17 +35,17 @@ pub struct World {
     pub now: Timestamp,
     pub default_agent: DefaultAgent,
     pub place: Place,
-    /// Replays are left to `check`: for long random histories.
+    /// Leaves replays to `check`, for long random histories.
     pub replays_seldom: bool,
-    /// What the archive is said to have answered.
+    /// The archive's answer to the next calls.
     pub fetched: Fetched,
     past: Past,
-    /// Applied event by event, as another process would.
+    /// A replica to which each event is applied, as in another process.
     replica: State,
     seed: u64,
     steps: u64,
     one_shot: ParticipantId,
-    /// Processes by name, and which of them agents act through.
+    /// Processes by name, and the process that each agent acts through.
     processes: BTreeMap<String, Participant>,
     homes: BTreeMap<String, String>,
     dead: Vec<ParticipantId>,
@@ -54,7 +54,7 @@ pub struct World {
     acting_process: Option<String>,
 }
 
-/// What has happened, and how many events calls have read of it.
+/// The history, and the number of its events that calls have read.
 #[derive(Default)]
 struct Past(Vec<Recorded>, Cell<u64>);
 
@@ -73,7 +73,7 @@ impl History for Past {
 }
 
 impl World {
-    /// A board without tasks and agents, at noon of the first of March 2026.
+    /// A board without tasks and agents, at noon on 1 March 2026.
     pub fn new() -> Self {
         let mut world = Self {
             state: State::new(),
@@ -105,7 +105,7 @@ impl World {
         Self { policy, ..Self::new() }
     }
 
-    /// As if its history began with a state that has been changed so.
+    /// The world with a history that begins with its state changed by `change`.
     pub fn holding(mut self, change: impl FnOnce(&mut Document)) -> Self {
         let mut document = self.state.to_document();
         change(&mut document);
@@ -115,7 +115,7 @@ impl World {
         self
     }
 
-    /// With a task of that id.
+    /// The world with a task of this id.
     pub fn task(self, id: &str) -> Self {
         self.task_with(id, json!({}))
     }
@@ -125,7 +125,7 @@ impl World {
         self
     }
 
-    /// With a registered worker that acts from now on.
+    /// The world with a registered worker, which acts in the following calls.
     pub fn agent(self, id: &str) -> Self {
         self.agent_with(id, json!({}))
     }
@@ -135,13 +135,13 @@ impl World {
         self
     }
 
-    /// With a registered worker that acts through a living process of that name.
+    /// The world with a registered worker that acts through a living process of this name.
     pub fn agent_in(mut self, id: &str, process: &str) -> Self {
         self.lives_in(id, process);
         self.agent(id)
     }
 
-    /// `agent` has claimed `task`.
+    /// The world after `agent` has claimed `task`.
     pub fn claimed(mut self, agent: &str, task: &str) -> Self {
         self.claim(agent, task);
         self
@@ -156,7 +156,7 @@ impl World {
         self.by(agent).call("claim_task", json!({"task_id": task})).replies(json!({"success": true}))
     }
 
-    /// Whatever is next for `agent`.
+    /// Claims whatever is next for `agent`.
     pub fn next(&mut self, agent: &str) -> Value {
         self.by(agent).call("claim_task", json!({})).expect("a claim is answered")
     }
@@ -167,21 +167,21 @@ impl World {
             .replies(json!({"success": true}))
     }
 
-    /// Names who acts: their `agent_id` is part of the following calls.
+    /// Sets who acts: their `agent_id` is added to the following calls.
     pub fn by(&mut self, agent: &str) -> &mut Self {
         self.acting = Some(agent.to_owned());
         self.acting_process = None;
         self
     }
 
-    /// The person whose board it is, or whoever `default_agent` says.
+    /// Calls as the person, or as `default_agent`.
     pub fn nobody(&mut self) -> &mut Self {
         self.acting = None;
         self.acting_process = None;
         self
     }
 
-    /// The following calls come through that process, whoever acts.
+    /// The following calls come through this process, whoever acts.
     pub fn through(&mut self, process: &str) -> &mut Self {
         self.acting_process = Some(self.process(process));
         self
@@ -203,7 +203,7 @@ impl World {
         name.to_owned()
     }
 
-    /// The process dies. Its agents act without one until they are given another.
+    /// Kills the process. Its agents act without one until they get another.
     pub fn kill(&mut self, process: &str) -> &mut Self {
         let died = self.processes.remove(process).expect("the process lives");
         self.homes.retain(|_, home| home != process);
@@ -211,20 +211,20 @@ impl World {
         self.tick()
     }
 
-    /// Time passes.
+    /// Lets time pass.
     pub fn at(&mut self, millis: i64) -> &mut Self {
         self.now = self.now + millis;
         self.tick()
     }
 
-    /// The machine sleeps.
+    /// Lets the machine sleep.
     pub fn sleeps(&mut self, millis: i64) -> &mut Self {
         self.now = self.now + millis;
         self.stepped = Some(millis);
         self.tick()
     }
 
-    /// What time has brought, as the writer records it before it looks at calls.
+    /// Records what time has brought, as the writer does before it looks at calls.
     pub fn tick(&mut self) -> &mut Self {
         self.state.wake(self.now);
         let recorded = self.record_time();
@@ -272,7 +272,8 @@ impl World {
         self.executed(name, arguments).answer
     }
 
-    /// The call and who acted in it. A read must record nothing, and a refusal nothing but a renewal and a late result.
+    /// Executes a call; returns its result and who acted. A read must record nothing, and a refusal only a renewal and
+    /// a late result.
     pub fn executed(&mut self, name: &str, arguments: Value) -> Executed {
         self.tick();
         let (seed, seq) = (self.seed, self.state.seq());
@@ -302,7 +303,7 @@ impl World {
         executed
     }
 
-    /// What follows for the sessions of runs.
+    /// Records what follows for the sessions of runs.
     fn follow(&mut self) {
         while let Some(event) = self.state.follow_up(self.state.seq()) {
             let recorded = self.state.record(event, &self.envelope()).expect("what follows fits the state");
@@ -310,7 +311,7 @@ impl World {
         }
     }
 
-    /// How long the call alone took, which must record nothing.
+    /// Time of the call alone, which must record nothing.
     pub fn timed(&mut self, name: &str, arguments: Value) -> (Duration, Value) {
         let prepared = self.prepared(name, arguments).expect("the arguments are good");
         let start = Instant::now();
@@ -321,14 +322,14 @@ impl World {
         (taken, executed.answer.expect("it is answered"))
     }
 
-    /// Whether the caller would be parked.
+    /// Whether the call would wait.
     pub fn waits(&mut self, name: &str, arguments: Value) -> bool {
         self.tick();
         let prepared = self.prepared(name, arguments).expect("the arguments are good");
         self.waits_on(prepared.as_ref())
     }
 
-    /// The same of a caller who may have been parked before.
+    /// Whether a call would wait that may have waited before.
     pub fn waits_on(&mut self, prepared: &dyn Prepared) -> bool {
         self.with_call(0, |state, call| waits(state, prepared, call))
     }
@@ -337,7 +338,7 @@ impl World {
         self.with_call(0, |state, call| execute(state, prepared, call)).expect("events fit the state").answer
     }
 
-    /// How many events calls have read of the past.
+    /// Number of past events that calls have read.
     pub fn events_read(&self) -> u64 {
         self.past.1.get()
     }
@@ -383,7 +384,7 @@ impl World {
         operate(&mut self.state, call)
     }
 
-    /// Does the call and takes it back: nothing of it may be left.
+    /// Makes the call and undoes it; nothing of it may remain.
     fn rehearse(&mut self, name: &str, arguments: &Value, seed: u64) {
         let (before, savepoint) = (self.state.to_document(), self.state.savepoint());
         drop(self.run(name, arguments.clone(), seed));
@@ -415,7 +416,7 @@ impl World {
         self.past.0.len() <= REPLAYED_ALWAYS
     }
 
-    /// Every invariant that can be seen from outside.
+    /// Checks every invariant that is visible from outside.
     pub fn check(&self) {
         assert_eq!(self.state.check(), Vec::<String>::new());
         let document = self.state.to_document();
@@ -446,7 +447,7 @@ impl World {
         }
     }
 
-    /// Only an agent itself completes and fails its tasks.
+    /// The agent that ended a task: only an agent itself completes and fails its tasks.
     fn ended_by<'a>(&self, recorded: &'a Recorded, kind: &str) -> Option<&'a AgentId> {
         recorded.actor.as_ref().filter(|_| recorded.event.kind() == kind)
     }
@@ -485,7 +486,7 @@ impl World {
     }
 }
 
-/// As the journal keeps it: the event as JSON beside its envelope.
+/// The event written and read as JSON, beside its envelope, as in the journal.
 fn through_json(recorded: &Recorded) -> Recorded {
     let body = serde_json::to_string(&recorded.event).expect("an event can be written");
     Recorded { event: serde_json::from_str(&body).expect("and read"), ..recorded.clone() }
@@ -498,11 +499,11 @@ fn merged(mut base: Value, more: Value) -> Value {
     base
 }
 
-/// What a call must have been answered.
+/// Expectations of a call's answer.
 pub trait Answered {
-    /// Holds at least what `subset` says.
+    /// Asserts a reply that contains at least `subset`.
     fn replies(self, subset: Value) -> Value;
-    /// With that code; answers the message.
+    /// Asserts a refusal with this code. Returns its message.
     fn refuses(self, code: &str) -> String;
 }
 
@@ -530,10 +531,10 @@ impl Answered for Result<Value, Refusal> {
     }
 }
 
-/// Whoever has subscribed to what differs is told.
+/// Asserts that subscribers are notified of everything that differs.
 fn assert_told(before: &Document, after: &Document, recorded: &Recorded) {
     let kind = recorded.event.kind();
-    // That somebody was heard of again is no news.
+    // A heartbeat is no news.
     if ["agent_seen", "runner_seen"].contains(&kind) {
         return;
     }
@@ -561,7 +562,7 @@ fn assert_told(before: &Document, after: &Document, recorded: &Recorded) {
     assert!(listed(before) == listed(after) || is_list_changed_by(recorded), "{kind} changes the list of resources");
 }
 
-/// Objects may have more fields; `null` stands for an absent field.
+/// Whether `value` contains `subset`: objects may have more fields, and `null` stands for an absent field.
 pub fn holds(value: &Value, subset: &Value) -> bool {
     match (value, subset) {
         (Value::Object(fields), Value::Object(wanted)) => {

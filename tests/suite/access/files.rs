@@ -1,4 +1,4 @@
-//! What stands in the place of a board's file and is none: refused, with what to do, never followed, never waited for.
+//! Impostors: anything else in the place of a board's file is refused with advice, never followed, never waited for.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::harness::http::serve;
 use crate::harness::{Board, available, until};
 
-/// A board with every file that is ever made.
+/// A board with every file that callboard ever creates.
 fn furnished() -> Board {
     let board = Board::with_policy("lease_minutes = 10");
     board.cli_ok("create_task", json!({"id": "t1", "description": "x"}));
@@ -26,11 +26,11 @@ fn furnished() -> Board {
     board
 }
 
-/// Without the state file: what lies in its place is set aside like an edit that cannot be read.
+/// Files of a board without the state file: an impostor of that is set aside like an unreadable edit.
 const FILES: [&str; 7] =
     ["lock", "state-lock", "journal.db", "journal.db-wal", "journal.db-shm", "config.toml", "tokens.toml"];
 
-/// A command that uses the file, ended after a while if it does not end.
+/// The result of a command that uses the file; the command is ended if it takes too long.
 fn told(board: &Board, file: &str) -> (ExitStatus, String) {
     let mut command = board.command();
     match file {
@@ -112,7 +112,7 @@ fn directory_or_socket_in_the_place_of_a_file_is_refused() {
         let board = furnished();
         let mut socket = None;
         in_its_place(&board, file, |path| {
-            // Its path may be too long for an address.
+            // The file's own path may be too long for a socket's address.
             let short = tempfile::tempdir().unwrap();
             socket = Some(UnixListener::bind(short.path().join("s")).unwrap());
             fs::rename(short.path().join("s"), path)
@@ -186,7 +186,7 @@ fn place_of_living_processes_leads_nowhere_else() {
     assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
 }
 
-/// Whatever the umask: a server's and a client's files, too.
+/// Modes of all files, whatever the umask, including those of a server and a client.
 #[test]
 fn everything_that_is_made_is_its_owners_alone() {
     let board = Board::new();
@@ -217,7 +217,7 @@ fn everything_that_is_made_is_its_owners_alone() {
     assert_eq!(fs::read_to_string(board.file(".gitignore")).unwrap(), "*\n");
 }
 
-/// As on a network file system, which is not to be had here.
+/// A board that must not be written to, as on a network file system, which this test does not have.
 #[test]
 fn board_where_nothing_must_be_written_is_read() {
     let board = furnished();
@@ -246,7 +246,7 @@ fn board_where_nothing_must_be_written_is_not_mended() {
     let board = furnished();
     let listing = || {
         let names = fs::read_dir(board.dir()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        // What a reader's connection needs comes and goes.
+        // Files that a reader's connection needs appear and disappear.
         names.filter(|name| !name.starts_with("journal.db-")).collect::<BTreeSet<_>>()
     };
     let reader = |seed| {

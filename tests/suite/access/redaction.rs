@@ -1,4 +1,4 @@
-//! Redaction: how much it finds, what it leaves alone, what it costs, and that nothing gets past it to the disk.
+//! Redaction: how much it finds, what it leaves alone, what it costs, and that no secret gets past it to the disk.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::harness::Board;
 
 const LEAST_RECALL: f64 = 0.95;
 const MOST_FALSE: f64 = 0.01;
-/// Places in which each form is tried.
+/// Surroundings in which each form of secret is tried.
 const PLACES_EACH: usize = 4;
 
 fn lines(name: &str) -> Vec<String> {
@@ -22,7 +22,7 @@ fn lines(name: &str) -> Vec<String> {
     text.lines().filter(|line| !line.is_empty()).map(|line| line.replace("\\n", "\n")).collect()
 }
 
-/// `¦` is left out, and `{alnum:36}` becomes 36 made-up characters.
+/// A secret made from a template: `¦` is removed, and `{alnum:36}` becomes 36 random characters.
 fn made_up(template: &str, chance: &mut Chance) -> String {
     let mut text = String::new();
     let mut rest = template;
@@ -99,7 +99,7 @@ impl Positive {
     }
 }
 
-/// The most telling part is gone: the end of the last word, behind any prefix that is no secret.
+/// Whether the most telling part is gone: the end of the last word, after any prefix that is not secret.
 pub fn is_gone(positive: &Positive) -> bool {
     let Some((clean, _)) = redact::text(&positive.text) else { return false };
     let telling = positive.telling();
@@ -128,7 +128,7 @@ fn at_least_95_of_100_secrets_are_found_and_at_most_1_of_100_harmless_texts_is_t
     assert!(wrong <= MOST_FALSE, "{touched:#?}");
 }
 
-/// Every line of source and text in this repository, where nothing is secret.
+/// All source and text in this repository, where nothing is secret.
 #[test]
 fn this_repository_is_left_alone() {
     let mut open = vec![Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()];
@@ -154,7 +154,7 @@ fn this_repository_is_left_alone() {
     assert!(count > 10_000 && touched.len() * 1_000 <= count, "{touched:#?}");
 }
 
-/// A MB of what agents write, by the line.
+/// One megabyte of what agents write, line by line.
 fn long_text(lines: &[String]) -> String {
     let mut text = String::new();
     for line in lines.iter().cycle() {
@@ -203,12 +203,12 @@ fn time_grows_with_the_text_and_no_faster() {
         let eighth = &text[..text.floor_char_boundary(text.len() / 8)];
         let (short, long) = (timed(|| redact::text(eighth)), timed(|| redact::text(&text)));
         println!("redaction of {name}: {} kB in {long:?}, an eighth in {short:?}", text.len() / 1_000);
-        // Eight times as long when linear, 64 times when not.
+        // Eight times as long if linear, 64 times if quadratic.
         assert!(long < short * 30 + Duration::from_millis(50), "{name}: {short:?}, then {long:?}");
     }
 }
 
-/// What a worker's call may carry, everywhere that a text can stand.
+/// A secret is put into every text that a worker's call may contain.
 #[test]
 fn no_text_that_an_operation_takes_brings_a_secret_to_the_disk() {
     let board = Board::new();

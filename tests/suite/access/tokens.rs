@@ -1,4 +1,4 @@
-//! Tokens with roles, through a real server: what each may do on every door, and how it ends.
+//! Tokens with roles, through a real server: what each allows over every transport, and how it ends.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ fn token(board: &Board, arguments: &[&str]) -> Value {
     finished.value()
 }
 
-/// A new token's text.
+/// The text of a new token.
 fn added(board: &Board, arguments: &[&str]) -> String {
     token(board, &[&["add"], arguments].concat())["token"].as_str().unwrap().to_owned()
 }
@@ -23,7 +23,7 @@ fn with(request: Request, token: &str) -> Request {
     request.header("Authorization", &format!("Bearer {token}"))
 }
 
-/// A call with a token over each door; all must answer alike.
+/// Makes a call with a token over each transport; all must give the same reply.
 #[track_caller]
 fn ask(server: &Server, token: &str, operation: &str, arguments: &Value) -> Reply {
     let replies = Door::ALL.map(|door| {
@@ -80,7 +80,7 @@ fn observers_read_and_change_nothing() {
     assert_eq!(board.document()["seq"], before);
 }
 
-/// Arguments that are read without complaint.
+/// Arguments that the operation accepts.
 fn smallest(operation: &callboard::ops::Entry) -> Value {
     let schema = Value::Object(operation.input_schema(false));
     let required = schema["required"].as_array().cloned().unwrap_or_default();
@@ -174,7 +174,7 @@ fn token_of_one_agent_acts_as_that_agent_alone() {
     }
     refused(&server, &bound, "cancel_task", json!({"task_id": "t2"}), "not_leader");
     refused(&server, &bound, "register_agent", json!({"role": "leader"}), "token_role");
-    // Not by the header either, in which commands name whom they act for.
+    // The caller header, in which the command line names its agent, makes no difference.
     for (agent, status) in [("other", 403), ("ci", 200), ("human", 200)] {
         for door in Door::ALL {
             let call = with(door.call(&server, 1, "heartbeat", &json!({})), &bound);
@@ -255,7 +255,7 @@ fn revoked_token_is_not_good_for_a_request_that_it_has_begun() {
     let begun = Door::ALL.map(|door| {
         let (mut connection, create) = (server.connect(), create(door));
         connection.write(&create.head());
-        // Whoever asks for the body has let the head in.
+        // The server asks for the body only after it has accepted the head.
         assert_eq!(connection.answer_head().unwrap().status, 100);
         (connection, create.body)
     });
@@ -322,7 +322,7 @@ fn token_that_has_expired_lets_nobody_in_and_says_so() {
     let text = added(&board, &["--name", "brief", "--expires", "1"]);
     let call = || with(Door::Rpc.call(&server, 1, "get_status", &json!({})), &text);
     assert_eq!(server.ask(&call()).status, 200);
-    // As if a day had passed.
+    // Makes it look as if a day had passed.
     let file = board.file("tokens.toml");
     let content = fs::read_to_string(&file).unwrap();
     let past: String = content
@@ -336,7 +336,7 @@ fn token_that_has_expired_lets_nobody_in_and_says_so() {
         })
         .collect();
     fs::write(&file, past).unwrap();
-    // The file is not looked at for every call, and half written it has no token at all.
+    // The file is not read for every call, and when half written it holds no token.
     until(PATIENCE, "the token is refused as one that has expired", || {
         let answer = server.ask(&call());
         (answer.status == 401 && answer.text().contains("`brief` has expired")).then_some(())
@@ -351,10 +351,10 @@ fn file_of_tokens_that_cannot_be_trusted_lets_in_nobody_but_the_owner() {
     let file = board.file("tokens.toml");
     let content = fs::read_to_string(&file).unwrap();
     let asks = |token: &str| server.ask(&with(Door::Rpc.call(&server, 1, "get_status", &json!({})), token)).status;
-    // The file is not looked at for every call of who was let in a moment ago.
+    // For a token that was accepted a moment ago, the file is not read again.
     let is_refused = || until(PATIENCE, "the token is refused", || (asks(&text) == 401).then_some(()));
     for wrong in ["version = 1\n[[token]]\nname = 3\n", &content.replace("version = 1", "version = 22")] {
-        // Each of another length than the one before: where times are coarse, it is what shows that something has changed.
+        // Each text has another length than the one before: with coarse file times, only that shows a change.
         fs::write(&file, &content).unwrap();
         assert_eq!(asks(&text), 200);
         fs::write(&file, wrong).unwrap();
@@ -369,7 +369,7 @@ fn file_of_tokens_that_cannot_be_trusted_lets_in_nobody_but_the_owner() {
     assert!(!listed.status.success() && listed.stderr.contains("chmod 600"), "{}", listed.stderr);
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     assert_eq!(asks(&text), 200, "as the advice says");
-    // One that was so when it came.
+    // A file whose mode is already wrong when it appears.
     let other = board.file("other.toml");
     fs::copy(&file, &other).unwrap();
     fs::set_permissions(&other, fs::Permissions::from_mode(0o644)).unwrap();

@@ -1,4 +1,4 @@
-//! What the way over a socket adds to a call.
+//! Time that a socket adds to a call.
 
 use std::time::{Duration, Instant};
 
@@ -11,11 +11,11 @@ use crate::harness::Board;
 use crate::harness::http::Server;
 
 const CALLS: usize = 50;
-/// Half of the least time by which the kernel delays an acknowledgement.
+/// Half the shortest time by which the kernel delays an acknowledgement.
 const TOO_MUCH: Duration = Duration::from_millis(20);
 
-/// A reply in two segments waits for the acknowledgement of the first, which the reader's side delays by 40 ms, unless the
-/// server tells its kernel to send at once.
+/// Without TCP_NODELAY on the server, the second segment of a reply waits for the acknowledgement of the first, which
+/// the reader's side delays by 40 ms.
 #[test]
 fn no_reply_waits_for_an_acknowledgement() {
     let board = Board::new();

@@ -1,4 +1,4 @@
-//! Agents that come in by every door at once, on one board.
+//! Agents on every transport at once, on one board.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -11,11 +11,11 @@ use super::Way;
 use crate::harness::http::{Door, Server, WebSocket};
 use crate::harness::{Board, PATIENCE, until};
 
-/// Tasks stand in rows; each depends on two of the row before.
+/// Tasks are in rows; each depends on two of the row before.
 const ROWS: usize = 16;
 const ROW: usize = 8;
 const TASKS: usize = ROWS * ROW;
-/// Agents by each way.
+/// Number of agents for each kind of client.
 const EACH: usize = 2;
 
 fn id(row: usize, place: usize) -> String {
@@ -30,7 +30,7 @@ fn task(row: usize, place: usize) -> Value {
     json!({"id": id(row, place), "description": format!("the {place} of row {row}"), "dependencies": before})
 }
 
-/// Works until everything is finished; what it did.
+/// Works until everything is finished, and returns the tasks done.
 fn work(mut way: Way, agent: &str) -> Vec<String> {
     let mut done = Vec::new();
     way.ok("register_agent", &json!({"agent_id": agent, "role": "worker"}));
@@ -59,7 +59,7 @@ fn agents_by_every_door_do_every_task_once_and_make_one_history() {
     let board = Board::new();
     let server = Server::on(&board);
     for row in 0..ROWS {
-        // By all doors in turn, those of the server and the others.
+        // Uses all kinds of clients in turn.
         let mut ways = Way::all(&board, &server);
         let tasks: Vec<_> = (0..ROW).map(|place| task(row, place)).collect();
         let turn = row % ways.len();
@@ -86,13 +86,13 @@ fn agents_by_every_door_do_every_task_once_and_make_one_history() {
     }
     assert!(board.tasks().values().all(|task| task["status"] == "done"));
     assert_in_order(&board);
-    // Those on standard input have ended, which is the last that happens.
+    // The processes on stdio have ended, which is the last event.
     until(PATIENCE, "the end of processes is known", || board.replay().participants().next().is_none().then_some(()));
     board.assert_file_is_the_replay();
     assert_same_view(&board, &server);
 }
 
-/// No task was claimed before what it depends on was completed.
+/// Asserts that no task was claimed before its dependencies were completed.
 fn assert_in_order(board: &Board) {
     let mut completed = BTreeSet::new();
     let tasks = board.tasks();
@@ -108,7 +108,7 @@ fn assert_in_order(board: &Board) {
     }
 }
 
-/// Through every door the same tasks, results, agents and events.
+/// Asserts that every transport shows the same tasks, results, agents and events.
 fn assert_same_view(board: &Board, server: &Server) {
     let journal: Vec<_> = board.events().iter().map(|recorded| serde_json::to_value(recorded).unwrap()).collect();
     let questions = [

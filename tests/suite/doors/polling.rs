@@ -13,14 +13,14 @@ use crate::harness::http::{Door, Server};
 use crate::harness::{Board, PATIENCE, size, until};
 
 const AGENTS: usize = 64;
-/// From when an addition is answered until its task is at an agent, at the median.
+/// Most time, at the median, from the reply to an addition until an agent has its task.
 const SOON: Duration = Duration::from_millis(20);
 
 fn waiting_claim(agent: &str) -> Value {
     json!({"agent_id": agent, "wait_seconds": 50})
 }
 
-/// Claims and completes until somebody pauses the board; tells of each task when it came.
+/// Claims and completes until the board is paused; `tell` gets each task and when it came.
 fn work(way: &mut Way, agent: &str, mut tell: impl FnMut(String, Instant)) {
     way.ok("register_agent", &json!({"agent_id": agent, "role": "worker"}));
     loop {
@@ -39,7 +39,7 @@ fn work(way: &mut Way, agent: &str, mut tell: impl FnMut(String, Instant)) {
     }
 }
 
-/// When an addition began, when it was answered, and when its task was at an agent.
+/// When an addition began, when it was answered, and when an agent had its task.
 struct Addition {
     began: Instant,
     answered: Instant,
@@ -88,7 +88,7 @@ fn tasks_added_one_by_one_reach_a_waiting_agent_at_once() {
             additions.len()
         );
         println!("    and {whole} after the addition began");
-        // As much as a few durable calls take here and now, on a machine that runs other tests, too.
+        // Allows as much as a few durable calls take on this machine, which also runs other tests.
         let call = times(|one| one.answered - one.began);
         assert!(after.median() < SOON.max(3 * call.median()), "{door}: {after}; a call {call}");
     }
@@ -119,7 +119,7 @@ fn clients_that_left_while_they_waited_never_get_a_task() {
         let mut connection = server.connect();
         let door = Door::ALL[number % 2];
         connection.send(&door.call(&server, 1, "claim_task", &waiting_claim(&agent)));
-        // Answered on a later connection, so the claim has come in.
+        // This call comes later and is answered, so the claim has arrived.
         Door::Rpc.ok(&server, "get_status", &json!({}));
         until(PATIENCE, "the claim waits", || (server.sockets() > before).then_some(()));
         assert!(!connection.is_readable(), "{agent} waits");

@@ -1,4 +1,4 @@
-//! Very many WebSockets that all hear of everything.
+//! Very many WebSockets that all receive every event.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Sender, channel};
@@ -12,21 +12,21 @@ use crate::harness::http::{Door, Server, TEXT, WebSocket};
 use crate::harness::{Board, PATIENCE, size, until};
 
 const CALLERS: usize = 64;
-/// Each a task created, claimed and completed.
+/// Rounds in which each caller creates, claims and completes a task.
 const ROUNDS: usize = 4;
 /// The task that is created after everything else.
 const LAST: &str = "last";
-/// As many as one connection may have.
+/// Most subscriptions of one connection.
 const SUBSCRIPTIONS: usize = 16;
-/// Answers of this size, so many, are more than the kernel keeps for a reader.
+/// Size and number of answers that together exceed the kernel's buffers for a reader.
 const PLAN: usize = 250 << 10;
 const UNREAD: usize = 40;
-/// Every tenth of the subscribers comes back after so many events.
+/// Events after which every tenth subscriber reconnects.
 const RECONNECTS_AFTER: usize = 100;
-/// What the server may grow by, for each subscriber and as a whole.
+/// Memory by which the server may grow, per subscriber and in all.
 const MEMORY_EACH: u64 = 96 << 10;
 const MEMORY: u64 = 48 << 20;
-/// Of a thread that does nothing but read.
+/// Stack size of a thread that only reads.
 const STACK: usize = 256 << 10;
 
 fn subscribe(socket: &mut WebSocket, since: Option<u64>) -> Value {
@@ -45,17 +45,17 @@ fn is_last(event: &Value) -> bool {
     event["tasks"][0]["id"] == LAST
 }
 
-/// One that reads everything after `since`, and sees it once and in order.
+/// A subscriber that reads everything after `since`, and checks that events come once and in order.
 struct Follower<'a> {
     server: &'a Server,
     since: u64,
-    /// Of the subscription; from now on if none.
+    /// Start of the subscription; none means from now on.
     asked: Option<u64>,
     reconnects: bool,
 }
 
 impl Follower<'_> {
-    /// The events, the last of them last, and how often it has connected.
+    /// Reads up to the last event. Returns all events.
     fn follow(self, ready: &Sender<()>) -> Vec<Value> {
         let mut socket = WebSocket::open(self.server);
         subscribe(&mut socket, self.asked);
@@ -80,7 +80,7 @@ impl Follower<'_> {
     }
 }
 
-/// Creates, claims and completes.
+/// Creates, claims and completes tasks.
 fn work(mut way: Way, agent: &str) {
     way.ok("register_agent", &json!({"agent_id": agent, "role": "worker"}));
     for round in 0..ROUNDS {
@@ -92,12 +92,12 @@ fn work(mut way: Way, agent: &str) {
 }
 
 struct Measured {
-    /// Until the last caller was answered, and until the last subscriber knew it.
+    /// Time until the last caller was answered, and until the last subscriber had seen all.
     called: Duration,
     seen: Duration,
 }
 
-/// Callers at work under the eyes of subscribers, and of some who do not read, if `beside` says so.
+/// Runs callers while subscribers watch, together with whatever `beside` does, such as clients that do not read.
 fn run(subscribers: usize, beside: impl FnOnce(&Server, &Sender<()>) + Send) -> Measured {
     let board = Board::new();
     let server = Server::with(&board, &[], &[("CALLBOARD_LOG", "info")]);
@@ -155,7 +155,7 @@ fn run(subscribers: usize, beside: impl FnOnce(&Server, &Sender<()>) + Send) -> 
     Measured { called, seen }
 }
 
-/// What everybody saw is what the journal says.
+/// Asserts that every subscriber saw what is in the journal.
 fn compare(board: &Board, start: u64, histories: &[Vec<Value>]) {
     let journal: Vec<_> = board.events().iter().map(|recorded| serde_json::to_value(recorded).unwrap()).collect();
     for history in histories {
@@ -192,7 +192,7 @@ fn subscription_is_answered_once_also_in_a_batch() {
     for (batch, ids) in batches.iter().zip([&[1][..], &[2, 3], &[4]]) {
         send_and_read(batch, ids);
     }
-    // Whatever was answered twice comes before this.
+    // Duplicate answers would come before this one.
     send_and_read(&status(5), &[5]);
     let mut ids: Vec<_> = answers.iter().filter_map(|answer| answer["id"].as_u64()).collect();
     ids.sort_unstable();
@@ -205,7 +205,7 @@ fn subscription_is_answered_once_also_in_a_batch() {
 fn every_subscriber_sees_every_event_once_and_whoever_does_not_read_slows_nobody() {
     let subscribers = size("CALLBOARD_SUBSCRIBERS", 50);
     let alone = || run(subscribers, |_, ready| ready.send(()).unwrap());
-    // Before and after, because the machine runs other tests, too.
+    // Measured before and after, because the machine also runs other tests.
     let (before, beside, after) = (alone(), run(subscribers, stop_reading), alone());
     let (called, seen) = (before.called.max(after.called), before.seen.max(after.seen));
     println!("beside one that does not read: seen {:.1?}, without it {seen:.1?}", beside.seen);
@@ -214,7 +214,7 @@ fn every_subscriber_sees_every_event_once_and_whoever_does_not_read_slows_nobody
     assert!(beside.seen < allowed(seen), "{:?} {seen:?}", beside.seen);
 }
 
-/// What one connection was told of its subscriptions: the newest event of each, and which of them have ended there.
+/// What one connection heard: the newest event of each subscription, and which have ended.
 #[derive(Default)]
 struct Heard {
     newest: BTreeMap<String, u64>,
@@ -244,8 +244,8 @@ impl Heard {
     }
 }
 
-/// Subscribes as often as it may, asks for more than the kernel keeps, and reads nothing until the server has given it up.
-/// Then it finds what was sent up to there, is told why that was all, and gets the rest when it asks for it.
+/// Subscribes as often as allowed, requests more than the kernel buffers, and reads nothing until the server has given
+/// up. Then it finds everything sent so far, is told why the rest is missing, and gets that on request.
 fn stop_reading(server: &Server, ready: &Sender<()>) {
     let since = Door::Rpc.ok(server, "get_status", &json!({}))["seq"].as_u64().unwrap();
     let mut socket = WebSocket::open(server);

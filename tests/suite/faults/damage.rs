@@ -1,5 +1,5 @@
-//! Every truncation and every single-bit flip of what is on disk: a file that does not say what was written is never taken
-//! for one that does. `CALLBOARD_DAMAGE_STRIDE` is the distance between the bits that are flipped; 1 flips all.
+//! Every truncation and every single-bit flip of what is on disk: a changed file is never taken for a sound one.
+//! `CALLBOARD_DAMAGE_STRIDE` is the distance between flipped bits; 1 flips all.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ use crate::harness::{Board, STATE_FILE, size};
 
 const EVERYDAY_STRIDE: usize = 61;
 
-/// What was done to a file, and what it is now.
+/// Damaged versions of a file, each with a description.
 fn damages(sound: &[u8], stride: usize) -> impl Iterator<Item = (String, Vec<u8>)> {
     let truncated =
         (0..sound.len()).step_by(stride).map(|length| (format!("cut to {length}"), sound[..length].to_vec()));
@@ -31,12 +31,12 @@ fn damages(sound: &[u8], stride: usize) -> impl Iterator<Item = (String, Vec<u8>
     truncated.chain(flipped)
 }
 
-/// What a reader made of the damage.
+/// How a reader reacted to the damage.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Clone, Copy)]
 enum Outcome {
-    /// It says that something is wrong.
+    /// It reports that something is wrong.
     Reported,
-    /// It reads what was written: the damage lies where nothing is.
+    /// It reads what was written: the damage is in an unused place.
     Unharmed,
     /// It reads something else and takes it for what was written.
     Deceived,
@@ -50,7 +50,7 @@ fn tally(outcomes: &mut BTreeMap<Outcome, usize>, bad: &mut Vec<String>, name: S
     }
 }
 
-/// A board whose state file has about four kilobytes.
+/// A board with a state file of about four kilobytes.
 fn small_board() -> Board {
     let board = Board::new();
     let mut client = board.mcp();
@@ -99,7 +99,7 @@ fn no_damage_to_a_state_file_goes_unnoticed() {
     assert_eq!(bad, [""; 0]);
 }
 
-/// Through the binary: the damaged file is kept, the answer is right, and the file is whole again.
+/// Through the binary: the damaged file is kept, the answer is right, and the file is restored.
 #[test]
 fn damaged_state_files_are_kept_and_rebuilt() {
     let stride = size("CALLBOARD_DAMAGE_STRIDE", EVERYDAY_STRIDE) * 97;
@@ -108,7 +108,7 @@ fn damaged_state_files_are_kept_and_rebuilt() {
     let expected = board.replay().to_document();
     let (mut kept, mut refused) = (0, 0);
     for number in 0..damages(&sound, stride).count() {
-        // As it is by now: one of another size is an edit.
+        // Uses the present content: a file of another size would be an edit.
         let live = fs::read(board.file(STATE_FILE)).unwrap();
         let Some((name, damaged)) = damages(&live, stride).nth(number) else { break };
         board.decay(&damaged);
@@ -131,7 +131,7 @@ fn damaged_state_files_are_kept_and_rebuilt() {
     assert!(kept > 0);
 }
 
-/// As a process reads it that has nothing but the journal.
+/// Reads as a process does that has nothing but the journal.
 fn replayed(dir: &Path) -> Result<Vec<Recorded>, JournalError> {
     let journal = SqliteJournal::open(dir)?;
     let (head, board_id) = (journal.head()?, journal.board_id()?);
@@ -143,14 +143,14 @@ fn replayed(dir: &Path) -> Result<Vec<Recorded>, JournalError> {
             .apply(recorded)
             .map_err(|error| JournalError::Damaged { seq: recorded.seq, detail: error.to_string() })?;
     }
-    // What the state file is compared with at every start.
+    // Every start compares these with the state file.
     if head != state.seq() || board_id.as_deref() != Some(state.board().board_id.as_str()) {
         return Err(JournalError::Damaged { seq: head, detail: "head, board and events do not agree".to_owned() });
     }
     Ok(events)
 }
 
-/// `files` in a directory of their own, one of them damaged.
+/// Checks `files` in a directory of their own, with each damage to one of them.
 fn damage_journal(files: &[(&str, Vec<u8>)], damaged_name: &str, sound: &[Recorded], stride: usize, lost_tail: bool) {
     let elsewhere = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let (mut outcomes, mut bad, start) = (BTreeMap::new(), Vec::new(), Instant::now());
@@ -166,7 +166,7 @@ fn damage_journal(files: &[(&str, Vec<u8>)], damaged_name: &str, sound: &[Record
             Err(_) => Outcome::Panicked,
             Ok(Err(_)) => Outcome::Reported,
             Ok(Ok(events)) if events == sound => Outcome::Unharmed,
-            // A lost end is what the state file, which is ahead then, tells.
+            // A lost end is noticed by the state file, which is then ahead.
             Ok(Ok(events)) if lost_tail && sound.starts_with(&events) => {
                 shorter += 1;
                 Outcome::Reported
@@ -189,7 +189,8 @@ fn damage_journal(files: &[(&str, Vec<u8>)], damaged_name: &str, sound: &[Record
 fn no_damage_to_a_journal_goes_unnoticed() {
     let stride = size("CALLBOARD_DAMAGE_STRIDE", EVERYDAY_STRIDE) * 4 - 3;
     let board = small_board();
-    // Whoever only reads leaves the log as it is; closed by anybody else it is gone, so that the file alone is the journal.
+    // A read-only connection would leave the log. When any other closes, the log is gone, and the file alone is the
+    // journal.
     rusqlite::Connection::open(board.file("journal.db")).unwrap().execute_batch("PRAGMA wal_checkpoint(FULL)").unwrap();
     assert!(!board.file("journal.db-wal").exists());
     let files = [("journal.db", fs::read(board.file("journal.db")).unwrap())];
@@ -206,7 +207,7 @@ fn no_damage_to_a_journals_log_goes_unnoticed() {
     for task in 0..4 {
         client.ok("create_task", json!({"id": format!("t{task}"), "description": "d"}));
     }
-    // Killed, so that the log stays.
+    // The process is killed so that the log stays.
     client.kill();
     let names = ["journal.db", "journal.db-wal"];
     let files = names.map(|name| (name, fs::read(board.file(name)).unwrap()));

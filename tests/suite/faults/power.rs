@@ -1,5 +1,5 @@
-//! Power losses: an ext4 file system on a loop device under load, its backing file copied at a moment when nothing runs,
-//! and the copy mounted: what had not reached the device is gone. `CALLBOARD_IMAGES` says how many copies.
+//! Power losses: an ext4 file system on a loop device under load, whose backing file is copied while everything is
+//! stopped, and mounted again: what had not reached the device is gone. `CALLBOARD_IMAGES` is the number of copies.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,18 +18,18 @@ use super::{path, run};
 use crate::harness::{Board, Client, PATIENCE, StopAtEnd, available, size, until};
 
 const WRITERS: usize = 3;
-/// Acknowledged calls between two copies, at least.
+/// Least number of acknowledged calls between two copies.
 const LOAD: usize = 40;
 
-/// A file system in a file, mounted until dropped.
+/// A file system in a file, mounted until this is dropped.
 pub(super) struct Mounted {
     device: String,
     place: PathBuf,
 }
 
 impl Mounted {
-    /// A new one in the file `image`, for `board`, made with those options; none, with the reason printed, where that
-    /// cannot be.
+    /// Makes a new file system for `board` in the file `image` with these options, and mounts it. None, with the reason
+    /// printed, if that is not possible here.
     pub(super) fn under(board: &Board, image: &Path, megabytes: u64, options: &[&str]) -> Option<Self> {
         let config = fs::read(board.file("config.toml")).unwrap();
         fs::File::create(image).unwrap().set_len(megabytes << 20).unwrap();
@@ -41,7 +41,7 @@ impl Mounted {
             return None;
         }
         run("chmod", &["700", path(board.dir())]);
-        // The settings are not what may be lost: without them, old tasks would leave the board.
+        // The settings must not be lost: without them, old tasks would leave the board.
         let mut file = fs::File::create(board.file("config.toml")).unwrap();
         file.write_all(&config).and_then(|()| file.sync_all()).unwrap();
         mounted.ok()
@@ -64,7 +64,7 @@ impl Mounted {
         }
     }
 
-    /// Sectors that were written or discarded on the device so far.
+    /// Sectors written or discarded on the device so far.
     fn written(&self) -> Vec<String> {
         let name = self.device.trim_start_matches("/dev/");
         let stat = fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
@@ -80,7 +80,7 @@ impl Drop for Mounted {
     }
 }
 
-/// Tasks by what was acknowledged of them last.
+/// Tasks with the status that was last acknowledged.
 type Acknowledged = Mutex<BTreeMap<String, &'static str>>;
 
 fn load(mut client: Client, agent: &str, acknowledged: &Acknowledged, calls: &AtomicUsize, stop: &AtomicBool) {
@@ -94,7 +94,7 @@ fn load(mut client: Client, agent: &str, acknowledged: &Acknowledged, calls: &At
             return;
         }
         let task = format!("{agent}-{number}");
-        // The machine was stopped for a while.
+        // The processes were stopped for a while, so a call may find the lock taken.
         let mut call = |tool, arguments| drop(client.try_patiently(tool, &arguments).unwrap().ok());
         call("create_task", json!({"id": task, "description": "d"}));
         note(&task, "available");
@@ -105,7 +105,7 @@ fn load(mut client: Client, agent: &str, acknowledged: &Acknowledged, calls: &At
     }
 }
 
-/// At a moment at which nothing was written while it was copied.
+/// Copies the image. None if something was written during every copy.
 fn copy(image: &Path, to: &Path, mounted: &Mounted) -> Option<usize> {
     (0..100).find(|_| {
         let before = mounted.written();
@@ -114,14 +114,14 @@ fn copy(image: &Path, to: &Path, mounted: &Mounted) -> Option<usize> {
     })
 }
 
-/// What of the acknowledged is missing on the board in the copy, after a write to it.
+/// Acknowledged effects that are missing on the copied board, after a write to it.
 fn missing(copy: &Path, acknowledged: &BTreeMap<String, &'static str>) -> Vec<String> {
     let board = Board::at(copy.to_owned());
     board.cli_ok("get_status", json!({}));
     board.cli_ok("create_task", json!({"id": "after", "description": "d"}));
     board.assert_file_is_the_replay();
     let tasks = board.tasks();
-    // The next call may have been done without being answered.
+    // The next call may have taken effect without being answered.
     let order = ["available", "claimed", "in_progress", "done"];
     let rank = |status: &str| order.iter().position(|one| *one == status);
     let is_there = |id: &str, told: &str| {
@@ -165,7 +165,7 @@ fn power_may_fail_at_any_moment() {
             lost.extend(missing(&place, &told).into_iter().map(|one| format!("image {number}: {one}")));
             checked += told.len();
             drop(survived);
-            // Only now, or as many calls as the machine can do meanwhile would fill the disk.
+            // Not earlier: calls made meanwhile could fill the disk.
             pids.iter().for_each(|pid| kill_process(*pid, Signal::CONT).unwrap());
         }
     });

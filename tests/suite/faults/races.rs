@@ -1,5 +1,5 @@
-//! Processes that start all at once, and processes that are told to end in the middle of their work. `CALLBOARD_RACES` says
-//! how many times each.
+//! Processes that start all at once, and processes that are told to end during their work. `CALLBOARD_RACES` is the
+//! number of rounds.
 
 use std::sync::Barrier;
 use std::thread;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Board, Client, PATIENCE, size, until};
 
-/// Calls that a client has in flight when its process is told to end.
+/// Calls in progress when a client's process is told to end.
 const IN_FLIGHT: usize = 100;
 
 fn rounds() -> usize {
@@ -32,7 +32,8 @@ fn fifty_processes_that_start_at_once_make_one_board() {
                 scope.spawn(move || {
                     barrier.wait();
                     let task = json!({"description": "d", "id": format!("task-{number}")});
-                    // A busy machine may take longer for fifty than one waits for the lock, and then nothing was done.
+                    // On a busy machine, fifty processes may take longer than the wait for the lock; then nothing was
+                    // done.
                     until(PATIENCE, "the task is there", || {
                         let done = board.cli("create_task", task.clone());
                         assert!(done.status.success() || done.was_locked(), "{}", done.stderr);
@@ -53,8 +54,8 @@ fn fifty_processes_that_start_at_once_make_one_board() {
     );
 }
 
-/// Tells three processes at once to end that have three hundred calls before them. Each ends well and in time, and what
-/// they acknowledged is there.
+/// Tells three processes with three hundred pending calls to end at once. Each exits successfully and in time, and what
+/// it acknowledged is there.
 fn end_under_load(how: &str, end: impl Fn(&mut Client), patience: Duration) {
     let (rounds, start) = (rounds(), Instant::now());
     let (mut best, mut worst, mut kept, mut unanswered) = (Duration::MAX, Duration::ZERO, 0, 0);
@@ -67,7 +68,7 @@ fn end_under_load(how: &str, end: impl Fn(&mut Client), patience: Duration) {
             let create = |call| json!({"description": "d", "id": format!("task-{number}-{call}")});
             sent.push((0..IN_FLIGHT).map(|call| client.send("create_task", create(call))).collect::<Vec<_>>());
         }
-        // Under way: the first of them was answered.
+        // The first call was answered, so work is in progress.
         let first = clients[0].reply(sent[0].remove(0)).unwrap();
         let told = Instant::now();
         clients.iter_mut().for_each(&end);
@@ -86,7 +87,7 @@ fn end_under_load(how: &str, end: impl Fn(&mut Client), patience: Duration) {
                 }
             }
         }
-        // The next write finds whatever a process was ended in.
+        // The next write meets whatever an ended process left unfinished.
         board.cli_ok("init_coordination", json!({"goal": "after"}));
         let tasks = board.tasks();
         let lost: Vec<_> = acknowledged.iter().filter(|id| !tasks.contains_key(id.as_str().unwrap())).collect();
@@ -101,7 +102,7 @@ fn end_under_load(how: &str, end: impl Fn(&mut Client), patience: Duration) {
         best.as_millis(),
         worst.as_millis()
     );
-    // Who does not end in time never does; a machine that is busy delays some, and not for long.
+    // A process that does not end in time never does; a busy machine only delays some, and not for long.
     assert!(best < patience && worst < 4 * patience, "{best:?} at best, {worst:?} at worst");
 }
 

@@ -1,6 +1,6 @@
-//! Random input that keeps its structure: values exchanged inside of JSON that was good, then bytes of its text. For the
-//! state file, the files that are imported, and the lines of a client; and texts put together from those in the corpus of
-//! redaction. `CALLBOARD_FUZZ_SECONDS` says how long each part lasts, `CALLBOARD_SEED` where it begins.
+//! Random input that keeps its structure: values exchanged within valid JSON, then bytes of its text. It is used for
+//! the state file, imported files, and a client's lines; texts are made from the redaction corpus.
+//! `CALLBOARD_FUZZ_SECONDS` is the duration of each part, `CALLBOARD_SEED` the seed.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,7 +26,7 @@ impl Dice {
         usize::try_from(self.0.draw() % end.max(1) as u64).unwrap()
     }
 
-    /// What a program may not have thought of.
+    /// A value that a program may not expect.
     fn value(&mut self) -> Value {
         let values = [
             json!(null),
@@ -56,7 +56,7 @@ impl Dice {
         values[self.below(values.len())].clone()
     }
 
-    /// Changes one value somewhere in `value`.
+    /// Changes one value somewhere within `value`.
     fn change(&mut self, value: &mut Value) {
         let deeper = self.below(8) != 0;
         match value {
@@ -80,7 +80,7 @@ impl Dice {
         }
     }
 
-    /// `good` with one to four changes, every other time also in its bytes.
+    /// `good` with one to four changes; every other time, some bytes are changed, too.
     fn text(&mut self, good: &Value) -> Vec<u8> {
         let mut changed = good.clone();
         (0..=self.below(4)).for_each(|_| self.change(&mut changed));
@@ -99,7 +99,7 @@ fn first_seed() -> u64 {
     size("CALLBOARD_SEED", 0) as u64
 }
 
-/// Whatever lies there, a process says what is wrong with it, or has a board that holds together.
+/// Whatever the state file contains, a process reports what is wrong or has a consistent board.
 #[test]
 fn random_state_files_are_refused_or_sound() {
     let board = Board::new();
@@ -176,7 +176,7 @@ fn random_lines_leave_the_server_and_the_board_whole() {
         let mut dice = Dice(Chance::new(seed));
         let number = dice.below(lines.len());
         let mut text = dice.text(&lines[number]);
-        // A line is a line, and what it asks for is not waited for.
+        // Line breaks would split the line. Nothing waits for the result of the call.
         text.iter_mut().filter(|byte| **byte == b'\n').for_each(|byte| *byte = b' ');
         client.write_bytes(&text);
         sent += 1;
@@ -191,7 +191,7 @@ fn random_lines_leave_the_server_and_the_board_whole() {
     board.assert_file_is_the_replay();
 }
 
-/// What was redacted stays as it is when that is done again, whatever stands beside what.
+/// Redacted text does not change when it is redacted again, in whatever combination.
 #[test]
 fn random_texts_are_redacted_once() {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/redaction");

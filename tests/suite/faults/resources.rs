@@ -1,6 +1,6 @@
-//! What runs out: space, the right to write, the size of a file, descriptors; and messages that are too much.
-//! `CALLBOARD_ROUNDS` says how often a disk fills up, `CALLBOARD_DESCRIPTOR_STRIDE` how
-//! far apart the tried limits of descriptors are.
+//! Exhausted resources: disk space, permission to write, file size, descriptors; and messages that are too large.
+//! `CALLBOARD_ROUNDS` is how often a disk fills up, `CALLBOARD_DESCRIPTOR_STRIDE` the distance between the limits of
+//! descriptors that are tried.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::harness::{Board, Client, PATIENCE, Reply, StopAtEnd, available, size,
 
 const WRITERS: usize = 3;
 
-/// A file system of memory under the board, gone with the test.
+/// A file system in memory mounted at the board, removed with the test.
 struct Mounted<'a>(&'a Path);
 
 impl<'a> Mounted<'a> {
@@ -42,7 +42,7 @@ impl Drop for Mounted<'_> {
     }
 }
 
-/// What several processes under load were told.
+/// Results of several processes under load.
 #[derive(Default)]
 struct Load {
     stop: AtomicBool,
@@ -53,14 +53,15 @@ struct Load {
 }
 
 impl Load {
-    /// Until there are so `many` more.
+    /// Waits until the counter has risen by `many`.
     fn see(&self, counter: &AtomicUsize, many: usize, what: &str) {
         let end = counter.load(Ordering::SeqCst) + many;
         until(PATIENCE, what, || (counter.load(Ordering::SeqCst) >= end).then_some(()));
     }
 }
 
-/// Creates tasks, and reads after each, until told to stop: the tasks that were acknowledged and why others were not.
+/// Creates tasks, with a read after each, until told to stop. Returns the acknowledged tasks, and why others were
+/// refused.
 fn work(mut client: Client, writer: usize, load: &Load) -> (Vec<String>, BTreeSet<String>) {
     let (mut acknowledged, mut reasons) = (Vec::new(), BTreeSet::new());
     for number in 0.. {
@@ -83,7 +84,7 @@ fn work(mut client: Client, writer: usize, load: &Load) -> (Vec<String>, BTreeSe
     (acknowledged, reasons)
 }
 
-/// Breaks and mends the disk under load, several times.
+/// Breaks and repairs the disk under load, several times.
 fn under_load(broken: &str, break_it: impl Fn(&Board), mend_it: impl Fn(&Board)) {
     let board = Board::new();
     let Some(_mounted) = Mounted::of(&board) else { return };
@@ -127,7 +128,7 @@ fn under_load(broken: &str, break_it: impl Fn(&Board), mend_it: impl Fn(&Board))
 #[test]
 fn disk_that_fills_up_under_load_stops_writes_only_until_there_is_space() {
     let fill = |board: &Board| {
-        // Also what others free meanwhile.
+        // Also takes the space that others free meanwhile.
         let filler = board.file("filler");
         let _ = fs::write(&filler, vec![0; 8 << 20]);
         assert!(filler.metadata().is_ok_and(|metadata| metadata.len() < 8 << 20), "the disk is full");
@@ -169,7 +170,7 @@ fn restore_without_room_leaves_nothing_and_says_what_it_takes() {
     assert_eq!(full.tasks().len(), 40);
 }
 
-/// `callboard mcp` under a limit of the shell.
+/// `callboard mcp` under a limit set by the shell.
 fn limited(board: &Board, limit: &str) -> Client {
     let mut shell = Command::new("sh");
     let line = format!("{limit}; exec {} mcp", env!("CARGO_BIN_EXE_callboard"));
@@ -177,7 +178,7 @@ fn limited(board: &Board, limit: &str) -> Client {
     Client::start(shell.process_group(0))
 }
 
-/// Tasks that were acknowledged under the limit, and the first refusal.
+/// Creates tasks until one is refused. Returns the acknowledged tasks, and the first refusal.
 fn create_until_refused(client: &mut Client, most: usize) -> (Vec<String>, Option<Reply>) {
     let mut acknowledged = Vec::new();
     for number in 0..most {
@@ -194,7 +195,7 @@ fn create_until_refused(client: &mut Client, most: usize) -> (Vec<String>, Optio
 #[test]
 fn file_that_may_not_grow_is_an_error_and_not_the_end() {
     let board = Board::new();
-    // In blocks of 512 bytes.
+    // The unit is 512 bytes.
     let mut client = limited(&board, "ulimit -f 300");
     let (acknowledged, refused) = create_until_refused(&mut client, 1_000);
     let refused = refused.expect("files reach their limit");
@@ -219,7 +220,7 @@ fn process_without_descriptors_refuses_and_says_so() {
         for number in 0..3 {
             let id = format!("t{number}");
             match client.try_call("create_task", json!({"id": id, "description": "d"})) {
-                // It could not even start.
+                // The process could not even start.
                 None => mute += 1,
                 Some(reply) if reply.is_error => {
                     assert!(!reply.text.is_empty());
@@ -244,7 +245,7 @@ fn log_that_nobody_reads_holds_up_no_call() {
     let board = Board::new();
     let pipe = board.base().join("log");
     super::run("mkfifo", &[path(&pipe)]);
-    // Open for as long as the test lasts, and never read.
+    // The pipe stays open during the test and is never read.
     let _reader = fs::OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
     let mut client = limited(&board, "exec 2>log; export CALLBOARD_LOG=info");
     for number in 0..1_000 {
@@ -254,7 +255,7 @@ fn log_that_nobody_reads_holds_up_no_call() {
     assert_eq!(board.tasks().len(), 1_000);
 }
 
-/// Kilobytes of memory that the process has had at most.
+/// Peak memory of the process, in kilobytes.
 fn peak_memory(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
@@ -289,7 +290,7 @@ fn nesting_of_a_hundred_thousand_levels_is_refused() {
         client.ok("get_status", json!({}));
     }
     client.ok("create_task", json!({"id": "t1", "description": "d"}));
-    // As an argument, which the system keeps below 128 kB.
+    // As a command-line argument, whose size the system limits to 128 kB.
     let nested = format!("{{\"a\":{}1{}}}", "[".repeat(30_000), "]".repeat(30_000));
     let refused = board.finish(board.command().args(["--json", "call", "create_task", &nested]));
     assert!(!refused.status.success() && !refused.stderr.contains("panicked"), "{}", refused.stderr);

@@ -1,5 +1,5 @@
-//! The N-th system call fails, for every N that a script of fifty operations reaches. `CALLBOARD_SYSCALL_STRIDE` is the
-//! distance between the N that are tried: 1 tries all.
+//! The N-th system call fails, for every N in a script of fifty operations. `CALLBOARD_SYSCALL_STRIDE` is the distance
+//! between the N that are tried; 1 tries all.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,9 +17,10 @@ use crate::harness::{Board, Client, PATIENCE, STATE_FILE, size, until};
 
 const EVERYDAY_STRIDE: usize = 151;
 
-/// A system call, and what strace makes of it. Calls that other files see too are counted on the board's files only.
+/// A system call, whether it is counted only on the board's files (because other files use it, too), and the faults
+/// that strace injects.
 const FAULTS: [(&str, bool, &[&str]); 10] = [
-    // `retval=0` is a short write: nothing was taken.
+    // `retval=0` is a short write that takes no bytes.
     ("write", true, &["error=EIO", "error=ENOSPC", "retval=0", "signal=SIGKILL"]),
     ("pwrite64", false, &["error=EIO", "error=ENOSPC", "retval=0", "signal=SIGKILL"]),
     ("fdatasync", false, &["error=EIO", "error=ENOSPC", "signal=SIGKILL"]),
@@ -45,7 +46,7 @@ const FILES: [&str; 10] = [
     ".gitignore",
 ];
 
-/// Fifty calls that go through every kind of write. Each task is claimed once.
+/// Fifty calls that include every kind of write. Each task is claimed once.
 fn script() -> Vec<(&'static str, Value)> {
     let mut calls = vec![
         ("init_coordination", json!({"goal": "survive"})),
@@ -76,12 +77,12 @@ fn script() -> Vec<(&'static str, Value)> {
 /// What the client was told.
 #[derive(Default)]
 struct Told {
-    /// Tasks by the status that an answer gave them last.
+    /// Tasks with the status in the last answer about them.
     status: BTreeMap<String, &'static str>,
     not_created: BTreeSet<String>,
-    /// By code, with one of the messages.
+    /// Error codes, each with one of the messages.
     errors: BTreeMap<String, String>,
-    /// No answer came to some call, so what follows from it is not known.
+    /// Tasks of calls that got no answer, so the outcome is unknown.
     unsure: BTreeSet<String>,
     last_was_answered: bool,
     died: bool,
@@ -115,13 +116,13 @@ struct Point {
     call: &'static str,
     on_board_only: bool,
     fault: String,
-    /// The process is killed as soon as it has answered an error: what it said must be so all the same.
+    /// The process is killed right after it has answered an error; the answer must still be true.
     killed_after: bool,
 }
 
-/// The server under strace, with standard error in a file.
+/// Starts the server under strace, with standard error in a file.
 fn start(board: &Board, point: &Point, log: &str) -> Client {
-    // With the filter of the kernel calls that are not traced cost nothing, but a signal would never be sent.
+    // With this kernel filter, untraced calls cost nothing, but a signal would never be injected.
     let filter = if point.fault.starts_with("signal") { "" } else { "--seccomp-bpf" };
     let mut line = format!("exec strace -f -y {filter} -qq -o '{log}' -e trace={}", point.call);
     if point.on_board_only {
@@ -146,7 +147,7 @@ fn start(board: &Board, point: &Point, log: &str) -> Client {
     Client::start(shell.process_group(0))
 }
 
-/// Of the shell that has become strace, with the server in it.
+/// Process group of the shell that has become strace, with the server in it.
 fn client_group(client: &Client) -> Pid {
     Pid::from_raw(client.pid().cast_signed()).unwrap()
 }
@@ -193,7 +194,7 @@ fn count(point: &Point) -> usize {
     by_thread.into_values().max().unwrap_or(0)
 }
 
-/// A clean start after the fault, and everything that was acknowledged on it.
+/// Starts a process after the fault, and checks everything that was acknowledged.
 fn verify(board: &Board, told: &Told) -> Vec<String> {
     let mut wrong = Vec::new();
     let stderr = fs::read_to_string(board.base().join("stderr")).unwrap_or_default();
@@ -250,7 +251,7 @@ fn the_nth_system_call_may_fail_for_any_n() {
         }
     }
     let all = points.len();
-    // Spread over all of them, whatever the stride divides.
+    // Spread evenly, whatever the stride.
     let points: Vec<_> = points.into_iter().skip(stride / 2).step_by(stride).collect();
     let (next, hit, died, refused, recovered) = Default::default();
     let wrong = Mutex::new(Vec::new());
@@ -301,7 +302,7 @@ fn the_nth_system_call_may_fail_for_any_n() {
     assert_eq!(wrong, [""; 0]);
 }
 
-/// The first commit of a process copies the file, and somebody saves in place while it does.
+/// Somebody saves in place while a process's first commit copies the file.
 #[test]
 fn save_in_place_while_the_file_is_copied_leaves_it_whole_and_is_taken_over() {
     if !super::has("strace", "--version") {
@@ -331,7 +332,7 @@ fn save_in_place_while_the_file_is_copied_leaves_it_whole_and_is_taken_over() {
     board.assert_file_is_the_replay();
 }
 
-/// No rename succeeds but the first, with which the new file gets the name under which it is exchanged.
+/// Every rename fails except the first, which names the new file for the exchange.
 #[test]
 fn edit_that_cannot_be_kept_stays_until_it_can() {
     if !super::has("strace", "--version") {
@@ -362,7 +363,7 @@ fn edit_that_cannot_be_kept_stays_until_it_can() {
     board.assert_file_is_the_replay();
 }
 
-/// A loss of power between the two must not leave a board without either.
+/// A power loss between the two must not leave a board with neither.
 #[test]
 fn damaged_journal_is_moved_aside_when_the_state_file_that_is_gone_on_from_is_durable() {
     if !super::has("strace", "--version") {
@@ -387,11 +388,11 @@ fn damaged_journal_is_moved_aside_when_the_state_file_that_is_gone_on_from_is_du
     assert_eq!(board.tasks().len(), 1);
 }
 
-/// Calls on the way at once, so that their log is synced by a thread of its own.
+/// Calls at once, so that their log is synced by a separate thread.
 const AT_ONCE: usize = 16;
 const WAVES: usize = 6;
 
-/// What of that was told, of how many calls, and whether a sync by that thread has failed.
+/// What was told, about how many calls, and whether a sync on that thread has failed.
 fn play_at_once(board: &Board, point: &Point) -> (Told, usize, bool) {
     board.cli_ok("init_coordination", json!({"goal": "survive"}));
     let log = board.base().join("log");
@@ -443,8 +444,8 @@ fn sync_that_fails_for_many_calls_at_once_loses_none_that_was_acknowledged() {
             let (known, refused, unknown) = (told.status.len(), told.not_created.len(), told.unsure.len());
             println!("{fault}, killed: {killed_after}: {known} acknowledged, {refused} refused, {unknown} unknown");
             let errors = told.errors;
-            // What one sync does not make durable, a checkpoint does; where all fail nothing is. What is refused was
-            // not written: a log's first commit syncs its header, and fails with that.
+            // What one sync does not make durable, a checkpoint does; if all fail, nothing is durable. What is refused
+            // was not written: a log's first commit syncs its header, and fails then.
             match fault.ends_with('+') {
                 true => assert!(unknown > 0 && known <= 2 * AT_ONCE, "{known} of {asked} acknowledged: {errors:?}"),
                 false => assert!(

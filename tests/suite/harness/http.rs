@@ -1,4 +1,4 @@
-//! `callboard serve` as a process, and clients that say exactly what they are told to, byte by byte.
+//! `callboard serve` as a process, and clients that send exactly the bytes they are told to.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -19,17 +19,17 @@ use crate::schemas::assert_reply;
 pub const LEGACY_VERSION: &str = "2025-11-25";
 const MODERN_VERSION: &str = "2026-07-28";
 
-/// A running listener. Its log goes to a file beside the board.
+/// A running server. Its log is in a file beside the board.
 pub struct Server {
     process: Child,
     pub address: SocketAddr,
-    /// The first line that it printed.
+    /// The line that it printed first.
     pub announced: Value,
     pub token: String,
     log: PathBuf,
 }
 
-/// `callboard --json serve` on a port of the system's choice, its log in a file of its own.
+/// A command for `callboard --json serve` on a free port, with its log in a file of its own.
 pub fn serve(board: &Board, arguments: &[&str]) -> (Command, PathBuf) {
     static STARTED: AtomicU32 = AtomicU32::new(0);
     let log = board.base().join(format!("serve-{}.log", STARTED.fetch_add(1, Ordering::Relaxed)));
@@ -55,7 +55,7 @@ impl Server {
         Self::start(&mut command, log)
     }
 
-    /// A server that may have so many files open at once.
+    /// A server with a limit on open files.
     #[track_caller]
     pub fn with_files(board: &Board, limit: usize) -> Self {
         let (command, log) = serve(board, &[]);
@@ -80,7 +80,7 @@ impl Server {
         output.read_line(&mut line).unwrap();
         let parsed = serde_json::from_str(&line);
         let announced: Value = parsed.unwrap_or_else(|_| panic!("{line:?} {}", fs::read_to_string(&log).unwrap()));
-        // A full pipe would stop a server that goes on printing.
+        // A full pipe would block a server that continues to print.
         thread::spawn(move || output.lines().map_while(Result::ok).for_each(drop));
         let text = |field: &str| announced[field].as_str().unwrap_or_else(|| panic!("no {field}: {line}")).to_owned();
         let port: u16 = text("url").rsplit(':').next().unwrap().parse().unwrap();
@@ -92,7 +92,7 @@ impl Server {
         self.process.id()
     }
 
-    /// What it has logged so far.
+    /// The log so far.
     pub fn log(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.log).unwrap()).into_owned()
     }
@@ -104,7 +104,7 @@ impl Server {
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1_024
     }
 
-    /// How many sockets it has open, its listener among them.
+    /// Number of open sockets, including the listener.
     pub fn sockets(&self) -> usize {
         let open = fs::read_dir(format!("/proc/{}/fd", self.pid())).unwrap();
         let targets = open.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
@@ -115,7 +115,7 @@ impl Server {
         kill_process(Pid::from_child(&self.process), signal).unwrap();
     }
 
-    /// SIGKILL, and the end of it.
+    /// Kills the process with SIGKILL and reaps it.
     pub fn kill(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
@@ -130,13 +130,13 @@ impl Server {
         Connection::to(self.address)
     }
 
-    /// The answer to one request on a connection of its own.
+    /// The answer to one request on its own connection.
     #[track_caller]
     pub fn ask(&self, request: &Request) -> Answer {
         self.connect().ask(request)
     }
 
-    /// An empty request with what every request needs.
+    /// An empty request with the headers that every request needs.
     pub fn request(&self, method: &str, path: &str) -> Request {
         let request =
             Request { method: method.to_owned(), path: path.to_owned(), headers: Vec::new(), body: Vec::new() };
@@ -149,13 +149,13 @@ impl Server {
         request
     }
 
-    /// One operation through `/rpc`.
+    /// A request for one operation through `/rpc`.
     pub fn rpc(&self, id: u64, operation: &str, arguments: &Value) -> Request {
         let call = json!({"jsonrpc": "2.0", "id": id, "method": operation, "params": arguments});
         self.post("/rpc", call.to_string())
     }
 
-    /// A message of 2026-07-28 with the headers that mirror it.
+    /// An MCP message of 2026-07-28, with the headers that mirror it.
     pub fn modern(&self, id: u64, method: &str, params: Value) -> Request {
         let mut call = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         call["params"]["_meta"] = json!({
@@ -171,7 +171,7 @@ impl Server {
         }
     }
 
-    /// `initialize` of the versions before 2026-07-28.
+    /// An `initialize` request of the versions before 2026-07-28.
     pub fn initialize(&self, id: u64) -> Request {
         let client = json!({"name": "old-client", "version": "1"});
         let params = json!({"protocolVersion": LEGACY_VERSION, "capabilities": {}, "clientInfo": client});
@@ -179,7 +179,7 @@ impl Server {
         self.post("/mcp", call.to_string()).accepting_streams()
     }
 
-    /// The request that asks for a WebSocket.
+    /// The upgrade request for a WebSocket.
     pub fn upgrade(&self) -> Request {
         let request = self.request("GET", "/rpc").header("Connection", "Upgrade").header("Upgrade", "websocket");
         request.header("Sec-WebSocket-Version", "13").header("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")
@@ -193,7 +193,7 @@ impl Drop for Server {
     }
 }
 
-/// The doors through which operations are called by a single request.
+/// Ways to call an operation by a single request.
 #[derive(Clone, Copy, Debug)]
 pub enum Door {
     Mcp,
@@ -230,7 +230,7 @@ impl Door {
     }
 }
 
-/// What an operation answered, from a message of either door.
+/// The reply of an operation, from a message in either format.
 #[track_caller]
 pub fn reply(message: &Value) -> Reply {
     let (result, error) = (&message["result"], &message["error"]);
@@ -243,7 +243,7 @@ pub fn reply(message: &Value) -> Reply {
     Reply { value: value.clone(), is_error, text: result.to_string() }
 }
 
-/// A request as it is to be written, right or wrong.
+/// A request as it will be written, valid or not.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub method: String,
@@ -253,12 +253,12 @@ pub struct Request {
 }
 
 impl Request {
-    /// In place of any header of that name.
+    /// Sets a header, in place of any with that name.
     pub fn header(self, name: &str, value: &str) -> Self {
         self.without(name).and_header(name, value)
     }
 
-    /// Beside any header of that name.
+    /// Adds a header, even if there is one with that name.
     pub fn and_header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
@@ -283,7 +283,7 @@ impl Request {
         self.header("Accept", "application/json, text/event-stream")
     }
 
-    /// Up to the empty line, without a word on how long the body is.
+    /// Everything up to the empty line, without the length of the body.
     pub fn head(&self) -> Vec<u8> {
         let mut text = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
         self.headers.iter().for_each(|(name, value)| text.push_str(&format!("{name}: {value}\r\n")));
@@ -316,7 +316,7 @@ impl Answer {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The JSON-RPC answer, be it alone or the last in a stream of events.
+    /// The JSON-RPC answer, whether alone or last in a stream of events.
     #[track_caller]
     pub fn message(&self) -> Value {
         let text = self.text();
@@ -330,7 +330,7 @@ impl Answer {
     }
 }
 
-/// The messages of a stream of server-sent events; the empty ones that open it are left out.
+/// The messages in a stream of server-sent events, without the empty ones that open it.
 pub fn events(text: &str) -> Vec<Value> {
     let data = text.lines().filter_map(|line| line.strip_prefix("data:"));
     data.filter_map(|data| serde_json::from_str(data.trim()).ok()).collect()
@@ -351,7 +351,7 @@ impl Connection {
         Self { stream, unread: Vec::new() }
     }
 
-    /// Whether it went out; the other side may have closed.
+    /// Whether the bytes were sent; the other side may have closed.
     pub fn write(&mut self, bytes: &[u8]) -> bool {
         self.stream.write_all(bytes).is_ok()
     }
@@ -362,17 +362,17 @@ impl Connection {
 
     #[track_caller]
     pub fn ask(&mut self, request: &Request) -> Answer {
-        // A server that has answered what it saw need not take the rest.
+        // A server that has already answered need not read the rest.
         self.write(&request.bytes());
         self.answer().unwrap_or_else(|| panic!("closed without an answer to {} {}", request.method, request.path))
     }
 
-    /// The next answer; none when the connection ended without one, and a panic when it ended within one.
+    /// The next answer; none if the connection ended before one. Panics if it ended within one.
     #[track_caller]
     pub fn answer(&mut self) -> Option<Answer> {
         loop {
             let mut answer = self.answer_head()?;
-            // Only says: go on.
+            // Status 100 only says to continue.
             if answer.status == 100 {
                 continue;
             }
@@ -385,7 +385,7 @@ impl Connection {
         }
     }
 
-    /// The status line and headers, for streams whose body never ends.
+    /// The status line and headers, for streams with an endless body.
     #[track_caller]
     pub fn answer_head(&mut self) -> Option<Answer> {
         while !self.unread.windows(4).any(|window| window == b"\r\n\r\n") {
@@ -404,13 +404,13 @@ impl Connection {
         Some(Answer { status, headers, body: Vec::new() })
     }
 
-    /// The rest, to its end.
+    /// Everything up to the end.
     pub fn rest(&mut self) -> Vec<u8> {
         while self.read_more() {}
         std::mem::take(&mut self.unread)
     }
 
-    /// What comes with one answer, or with as much of it as there is.
+    /// What arrives with one answer, or with the part of it that arrives.
     #[track_caller]
     pub fn some(&mut self) -> Vec<u8> {
         let whole = |bytes: &[u8]| {
@@ -425,8 +425,8 @@ impl Connection {
         std::mem::take(&mut self.unread)
     }
 
-    /// Whether the kernel acknowledges the next segments at once, or late, which it also does by itself on a connection
-    /// where requests and answers take turns.
+    /// Sets whether the kernel acknowledges the next segments at once, or late, as it does by itself when requests and
+    /// answers alternate.
     pub fn acknowledge(&self, at_once: bool) {
         set_tcp_quickack(&self.stream, at_once).unwrap();
     }
@@ -435,7 +435,7 @@ impl Connection {
         self.stream.shutdown(Shutdown::Write).unwrap();
     }
 
-    /// Whether anything can be read now, the end included.
+    /// Whether anything can be read now, including the end.
     pub fn is_readable(&self) -> bool {
         self.stream.set_nonblocking(true).unwrap();
         let peeked = self.stream.peek(&mut [0]);
@@ -443,7 +443,7 @@ impl Connection {
         !self.unread.is_empty() || !peeked.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
     }
 
-    /// Whether the other side has closed and left nothing to read.
+    /// Whether the other side has closed, with nothing left to read.
     pub fn is_closed(&self) -> bool {
         self.stream.set_nonblocking(true).unwrap();
         let peeked = self.stream.peek(&mut [0]);
@@ -454,7 +454,7 @@ impl Connection {
         }
     }
 
-    /// False at the end, be it clean or not.
+    /// Reads more; false at the end, clean or not.
     #[track_caller]
     pub fn read_more(&mut self) -> bool {
         let mut part = [0; 16 * 1024];
@@ -508,7 +508,7 @@ impl Connection {
     }
 }
 
-/// A session as the versions before 2026-07-28 have it.
+/// A session of the versions before 2026-07-28.
 pub struct Session<'a> {
     pub server: &'a Server,
     pub id: String,
@@ -545,7 +545,7 @@ impl<'a> Session<'a> {
         self.as_ours(self.server.request("DELETE", "/mcp"))
     }
 
-    /// The stream of what the server says unasked, known to be open.
+    /// The stream for unsolicited messages, once it is open.
     #[track_caller]
     pub fn stream(&self) -> Connection {
         let mut connection = self.server.connect();
@@ -593,7 +593,7 @@ impl WebSocket {
         assert!(self.frame(TEXT, call.to_string().as_bytes()), "the server has closed");
     }
 
-    /// Masked, as a client must; whether it went out.
+    /// Sends a frame, masked as a client's must be. Returns whether it was sent.
     pub fn frame(&mut self, kind: u8, payload: &[u8]) -> bool {
         const MASK: [u8; 4] = [0x12, 0x34, 0x56, 0x78];
         let mut frame = vec![0x80 | kind];
@@ -613,12 +613,12 @@ impl WebSocket {
         self.connection.write(&frame)
     }
 
-    /// Says goodbye.
+    /// Sends a close frame.
     pub fn close(&mut self) {
         self.frame(CLOSE, &1_000_u16.to_be_bytes());
     }
 
-    /// The next message; none when the connection was closed.
+    /// The next message; none if the connection was closed.
     #[track_caller]
     pub fn next(&mut self) -> Option<Value> {
         loop {
@@ -641,7 +641,7 @@ impl WebSocket {
         }
     }
 
-    /// The answer to call `id`; what else comes meanwhile is left out.
+    /// The answer to call `id`; other messages are skipped.
     #[track_caller]
     pub fn answer(&mut self, id: u64) -> Value {
         loop {

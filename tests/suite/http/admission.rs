@@ -1,4 +1,4 @@
-//! Who is let in: Host, Origin, token, content type, and where the listener may listen.
+//! Admission: Host, Origin, token, content type, and the addresses on which the server may listen.
 
 use serde_json::{Value, json};
 
@@ -141,7 +141,7 @@ fn wrong_token_is_refused() {
         "Bearer \u{e9}".to_owned(),
     ];
     for authorization in &wrong {
-        // What is too long for a header is refused as such.
+        // A header that is too long is refused for its length.
         if authorization.len() < 10_000 {
             refused(&server, 401, |request| request.header("Authorization", authorization));
         } else {

@@ -1,4 +1,4 @@
-//! Bodies that are too large, too deep, ambiguous or too slow, and readers that do not read.
+//! Bodies that are too large, too deep, ambiguous or too slow, and clients that do not read.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,9 +10,9 @@ use crate::harness::http::{Connection, Door, Request, Server, Session, TEXT, Web
 use crate::harness::{Board, PATIENCE, until};
 
 const LARGEST: usize = 1 << 20;
-/// Above every time that the server gives anybody.
+/// Longer than any time limit of the server.
 const CUT_OFF: Duration = Duration::from_secs(60);
-/// Somebody is kept waiting when an answer takes longer than this, on a machine that runs other tests too.
+/// Longest time for an answer; anything slower means that somebody is kept waiting. The machine also runs other tests.
 const PROMPT: Duration = Duration::from_secs(5);
 
 /// A call whose body has exactly `size` bytes.
@@ -31,7 +31,7 @@ fn assert_alive(server: &Server) {
     }
 }
 
-/// The answer is `expected` with a JSON-RPC error.
+/// Asserts that the answer has status `expected` and a JSON-RPC error.
 #[track_caller]
 fn turned_away(server: &Server, request: &Request, expected: u16) {
     let answer = server.ask(request);
@@ -66,7 +66,7 @@ fn body_that_is_announced_as_too_large_is_refused_before_it_is_sent() {
                 let mut connection = server.connect();
                 connection.write(&call.head());
                 let answer = connection.answer().expect("an answer");
-                // The last is no length that HTTP libraries allow.
+                // HTTP libraries do not accept the last value as a length.
                 assert!(
                     answer.status == 413 || size.starts_with("184") && matches!(answer.status, 400..500),
                     "{door:?} {size}: {answer:?}"
@@ -85,7 +85,7 @@ fn body_in_chunks_is_refused_when_it_has_grown_too_large() {
         let mut connection = server.connect();
         connection.write(&call.clone().header("Transfer-Encoding", "chunked").head());
         for part in call.body.chunks(64 * 1024) {
-            // Its end is not sent: that it is too large shows before.
+            // The end is not sent: the size is noticed before.
             connection.write(format!("{:x}\r\n", part.len()).as_bytes());
             connection.write(&[part, b"\r\n"].concat());
         }
@@ -133,7 +133,7 @@ fn request_whose_length_is_told_twice_smuggles_no_other() {
     }
 }
 
-/// A call with `value` somewhere in its arguments, as text that no JSON library has seen.
+/// A call with `value` inserted in its arguments as raw text.
 fn with_raw(server: &Server, door: Door, value: &str) -> Request {
     let call = door.call(server, 1, "get_status", &json!({"raw": "RAW"}));
     let body = String::from_utf8(call.body.clone()).unwrap().replace("\"RAW\"", value);
@@ -152,7 +152,7 @@ fn body_that_is_nested_too_deep_is_refused() {
             }
             let unclosed = door.call(&server, 1, "get_status", &json!({})).with_body(open.repeat(100_000));
             turned_away(&server, &unclosed, 400);
-            // That the argument is unknown is for the operation to say.
+            // The operation itself rejects the unknown argument.
             let shallow = server.ask(&with_raw(&server, door, &nested(50)));
             assert_eq!(shallow.status, 200, "{}", shallow.text());
         }
@@ -282,7 +282,7 @@ fn batch_whose_replies_are_too_large_together_is_answered_as_far_as_it_came() {
         socket.frame(TEXT, batch.as_bytes());
         socket.next().unwrap()
     };
-    // One after the other: they are large.
+    // One after the other, because they are large.
     for answers in [&posted as &dyn Fn() -> Value, &over_socket] {
         let answers = answers();
         let answers = answers.as_array().unwrap();
@@ -321,7 +321,7 @@ fn any_id_that_json_rpc_knows_is_answered_and_a_notification_is_done_without_an_
         assert_eq!((&answer["id"], &answer["error"]["code"]), (&Value::Null, &json!(-32600)), "{answer}");
     }
     assert!(!made("odd"));
-    // Of the task nobody would hear.
+    // Nobody would hear about the claimed task.
     Door::Rpc.ok(&server, "register_agent", &json!({"agent_id": "w", "role": "worker"}));
     let claim = json!({"jsonrpc": "2.0", "method": "claim_task", "params": {"agent_id": "w", "task_id": "t0"}});
     assert_eq!(server.ask(&server.post("/rpc", claim.to_string())).status, 204);
@@ -392,13 +392,13 @@ fn websocket_frame_that_announces_more_than_a_body_costs_no_memory() {
     assert!(grown < 24 << 20, "{grown} bytes");
 }
 
-/// How long the server let somebody go on who sends `piece` again and again.
+/// Sends `piece` again and again. Returns how long the server allowed that.
 fn trickled(server: &Server, head: &[u8], piece: &[u8]) -> (Duration, Connection) {
     let mut connection = server.connect();
     assert!(connection.write(head));
     let start = Instant::now();
     until(PATIENCE, "the server has had enough", || {
-        // More slowly than any honest client, and never silent.
+        // More slowly than any honest client, but never silent.
         thread::sleep(Duration::from_millis(200));
         (connection.is_readable() || !connection.write(piece)).then_some(())
     });
@@ -421,7 +421,7 @@ fn whoever_sends_or_reads_too_slowly_is_cut_off_while_others_are_served() {
             slow.push(scope.spawn(move || {
                 let call = door.call(server, 1, "get_status", &json!({}));
                 let head = call.head();
-                // Without the empty line that would end it.
+                // Without the final empty line.
                 let (took, _) = trickled(server, &head[..head.len() - 2], b"X-More: 1\r\n");
                 (format!("{door:?} head"), took)
             }));
@@ -438,7 +438,7 @@ fn whoever_sends_or_reads_too_slowly_is_cut_off_while_others_are_served() {
                 let start = Instant::now();
                 until(PATIENCE, "the server does not wait for the reader", || {
                     let list = door.call(server, 1, "get_all_tasks", &json!({"limit": 50}));
-                    // Blocks once the server's answers fill both ends, and fails once it has closed.
+                    // Blocks when the server's answers fill both buffers, and fails when it has closed.
                     (!connection.write(&list.bytes())).then_some(())
                 });
                 (format!("{door:?} reader"), start.elapsed())

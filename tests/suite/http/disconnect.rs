@@ -1,4 +1,4 @@
-//! Callers that go while they wait, and agents whom only their lease keeps.
+//! Callers that disconnect while they wait, and agents that only their lease keeps on the board.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,8 +13,8 @@ use crate::harness::{Board, PATIENCE, until};
 
 const ROUNDS: usize = 8;
 
-/// `gone` claims and goes, again and again: the task that is added then is there for another. Each time it keeps so many
-/// connections open.
+/// Agent `gone` claims and disconnects, repeatedly; each time a task that is added then goes to another agent. Each
+/// round keeps `kept` connections open.
 #[track_caller]
 fn gets_no_task(kept: usize, claim_and_go: impl Fn(&Server)) {
     let board = Board::new();
@@ -22,13 +22,13 @@ fn gets_no_task(kept: usize, claim_and_go: impl Fn(&Server)) {
     let idle = server.sockets();
     register(&server, "gone");
     register(&server, "other");
-    // A finished board would not let a claim wait.
+    // If all tasks were finished, a claim would not wait.
     register(&server, "keeper");
     Door::Rpc.ok(&server, "create_task", &json!({"description": "held throughout", "id": "held"}));
     Door::Rpc.ok(&server, "claim_task", &json!({"agent_id": "keeper", "task_id": "held"}));
     for round in 0..ROUNDS {
         claim_and_go(&server);
-        // The server hears of it in its own time.
+        // The server notices with some delay.
         let open = idle + kept * (round + 1);
         until(PATIENCE, "the server hears of it", || (server.sockets() <= open).then_some(()));
         Door::Mcp.ok(&server, "get_status", &json!({}));
@@ -108,7 +108,7 @@ fn legacy_caller_that_cancels_while_it_waits_gets_no_task() {
         let waiting =
             waits(server, |connection| connection.send(&session.call(7, "claim_task", &waiting_claim("gone"))));
         assert_eq!(server.ask(&session.cancel(7)).status, 202);
-        // Kept open: it is the notification that ends the wait.
+        // Kept open, so that the notification ends the wait.
         std::mem::forget(waiting);
     });
 }
@@ -141,7 +141,7 @@ fn legacy_id_that_is_in_use_is_refused_and_takes_nothing() {
     Door::Rpc.ok(&server, "create_task", &json!({"description": "d", "id": "t"}));
     let answer = waiting.answer().expect("the first call's answer");
     assert_eq!(answer.message()["result"]["structuredContent"]["task"]["id"], "t", "{}", answer.text());
-    // Whoever was answered may use the id again.
+    // After the answer, the id may be used again.
     until(PATIENCE, "the id is free", || (ping(7).status == 200).then_some(()));
 }
 
@@ -154,7 +154,7 @@ fn caller_that_closes_its_sending_half_only_is_not_given_a_task_unseen() {
     waiting.close_sending();
     Door::Mcp.ok(&server, "get_status", &json!({}));
     Door::Rpc.ok(&server, "create_task", &json!({"description": "d", "id": "t"}));
-    // Either way round is sound: an answer that arrives, or no claim.
+    // Both outcomes are sound: the answer arrives, or there is no claim.
     let answered = waiting.answer().is_some_and(|answer| answer.message()["result"]["success"] == true);
     let task = Door::Rpc.ok(&server, "get_task", &json!({"task_id": "t"}));
     assert_eq!(answered, task["task"]["status"] == "claimed", "{task}");
@@ -196,7 +196,7 @@ fn agent_over_http_has_no_presence_and_a_lease_that_its_calls_renew() {
         let first = lease();
         let left = first - now();
         assert!((50_000..=60_000).contains(&left), "{agent}: {left} ms");
-        // Recorded once a tenth of the lease has passed.
+        // A renewal is recorded once a tenth of the lease has passed.
         until(PATIENCE, "a call renews the lease", || {
             call("heartbeat", json!({"agent_id": agent}));
             (lease() > first).then_some(())

@@ -1,4 +1,4 @@
-//! A server behind something that speaks TLS for it, as it is reached from another machine.
+//! A server behind a TLS proxy, as other machines reach it.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -18,10 +18,10 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use crate::harness::Board;
 use crate::harness::http::Server;
 
-/// The board cannot be used.
+/// Exit code: the board cannot be used.
 const FAILED: i32 = 3;
 
-/// Decrypts what comes, passes it on to a server, and encrypts what that answers.
+/// A proxy that decrypts requests for a server and encrypts its answers.
 struct Front {
     url: String,
     certificate: PathBuf,
@@ -45,7 +45,7 @@ impl Front {
         Self { url, certificate, token: server.token.clone(), _runtime: runtime }
     }
 
-    /// A command that knows the token, and not the certificate.
+    /// A command that knows the token but not the certificate.
     fn command(&self, board: &Board, arguments: &[&str]) -> Command {
         let mut command = board.command();
         command.args(["--server", &self.url]).args(arguments).env("CALLBOARD_TOKEN", &self.token);
@@ -64,7 +64,7 @@ async fn serve(listener: TcpListener, acceptor: TlsAcceptor, server: SocketAddr)
     while let Ok((stream, _)) = listener.accept().await {
         let acceptor = acceptor.clone();
         tokio::spawn(async move {
-            // Whoever does not trust us hangs up.
+            // A client that does not trust the certificate hangs up.
             let Ok(mut outside) = acceptor.accept(stream).await else { return };
             let mut inside = TcpStream::connect(server).await.unwrap();
             drop(copy_bidirectional(&mut outside, &mut inside).await);

@@ -1,4 +1,4 @@
-//! How a server starts and ends, beside others and without a board.
+//! How a server starts and ends, beside other servers and without a board.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +17,7 @@ use crate::harness::{Board, PATIENCE, STATE_FILE, size, until};
 
 const END: Duration = Duration::from_secs(5);
 
-/// After the end: a whole answer that gives no task, or nothing at all.
+/// Asserts that the connection ends with a complete answer that gives no task, or with none.
 #[track_caller]
 fn assert_let_go(mut connection: Connection) {
     if let Some(answer) = connection.answer()
@@ -65,7 +65,7 @@ fn signal_ends_the_server_within_five_seconds_and_lets_everybody_go() {
         for connection in [modern, rpc, events] {
             assert_let_go(connection);
         }
-        // A stream that was begun may end without an answer, which its client takes for a broken connection.
+        // A stream that has begun may end without an answer; its client treats that as a broken connection.
         let rest = String::from_utf8_lossy(&{ legacy }.rest()).into_owned();
         assert!(!rest.contains("\"success\":true"), "{rest}");
         stream.rest();
@@ -144,7 +144,7 @@ fn what_was_acknowledged_before_a_signal_is_on_the_board() {
 fn two_servers_on_one_board_are_one_queue() {
     let board = Board::new();
     let servers = [Server::on(&board), Server::on(&board)];
-    // A finished board would not let a claim wait.
+    // If all tasks were finished, a claim would not wait.
     register(&servers[0], "keeper");
     Door::Rpc.ok(&servers[0], "create_task", &json!({"description": "held throughout", "id": "held"}));
     Door::Rpc.ok(&servers[1], "claim_task", &json!({"agent_id": "keeper", "task_id": "held"}));
@@ -181,13 +181,13 @@ fn killed_server_loses_nothing_that_it_acknowledged() {
         tasks.len()
     );
     board.replay();
-    // Whoever comes next mends the state file.
+    // The next process repairs the state file.
     let server = Server::on(&board);
     Door::Mcp.ok(&server, "create_task", &json!({"description": "d"}));
     board.assert_file_is_the_replay();
 }
 
-/// Four callers create tasks until the server is killed; what they know to be created.
+/// Four callers create tasks until the server is killed. Returns the tasks that they know were created.
 fn load_until_killed(board: &Board, kill: usize) -> BTreeSet<String> {
     let mut server = Server::on(board);
     let (address, count) = (server.address, AtomicUsize::new(0));
@@ -208,7 +208,7 @@ fn load_until_killed(board: &Board, kill: usize) -> BTreeSet<String> {
                     for number in 0.. {
                         let id = format!("task-{kill}-{caller}-{number}");
                         let whole = connection.write(&call(&id).bytes());
-                        // Half an answer is what a killed server may leave.
+                        // A killed server may leave half an answer.
                         let answer =
                             String::from_utf8_lossy(&if whole { connection.some() } else { Vec::new() }).into_owned();
                         if !answer.contains(&format!("\"id\":\"{id}\"")) {
@@ -277,7 +277,7 @@ fn board_that_cannot_be_read_is_not_ready_and_its_callers_are_told() {
     for name in ["journal.db-wal", "journal.db-shm"] {
         let _ = fs::remove_file(board.file(name));
     }
-    // The board would go on from it.
+    // Otherwise the board would continue from this file.
     fs::write(board.file(STATE_FILE), "{").unwrap();
     let server = Server::on(&board);
     assert_eq!(server.ask(&server.request("GET", "/healthz")).status, 200);
@@ -328,7 +328,7 @@ fn session_that_begins_again_is_told_of_the_list_once() {
     while told(&stream, "list_changed") == 0 || told(&stream, "coordination://status") == 0 {
         assert!(stream.read_more());
     }
-    // What it is told of this comes behind.
+    // Notifications of this come later than those before.
     board.cli_ok("add_discovery", json!({"content": "c"}));
     while told(&stream, "coordination://status") < 2 {
         assert!(stream.read_more());
@@ -351,7 +351,7 @@ fn one_stream_of_a_session_is_told_and_the_others_come_in_when_it_ends() {
         }
     };
     let mut first = session.stream();
-    // As clients do that go on with an answer that has ended, or have lost their connection.
+    // As clients do that resume a finished answer, or have lost their connection.
     let mut silent: Vec<Connection> = (0..2).map(|_| session.stream()).collect();
     assert_eq!(server.ask(&session.get("application/json")).status, 406);
     changes();

@@ -1,4 +1,5 @@
-//! Many at once: nobody gets another's answer, strangers cost no memory, and what they write is one line of the log.
+//! Many clients at once: nobody gets another's answer, strangers cost no memory, and what they send is one line in the
+//! log.
 
 use std::sync::Barrier;
 use std::thread;
@@ -12,7 +13,7 @@ use crate::harness::{Board, PATIENCE, available, size, until};
 
 const ROUNDS: usize = 20;
 
-/// How one of many calls: all of them under the same id.
+/// How one of many clients calls, all of them with the same request id.
 enum Way<'a> {
     Modern(Connection),
     Legacy(Connection, Session<'a>),
@@ -132,7 +133,7 @@ fn who_comes_when_all_places_are_taken_is_sent_away_and_the_others_are_served() 
     });
 }
 
-/// A call of an operation that does not exist, under a name that was never used before.
+/// A call of an operation that does not exist, with a name that was never used before.
 fn unknown(server: &Server, door: Door, number: usize) -> Request {
     let name = format!("no_such_operation_{number}_{}", "x".repeat(60));
     door.call(server, 1, &name, &json!({}))
@@ -153,7 +154,7 @@ fn unknown_names_in_mass_leave_no_trace_in_memory() {
         socket.send(1, &format!("no_such_operation_{number}"), &json!({}));
         assert_eq!(socket.answer(1)["error"]["code"], -32601);
     };
-    // What is set up once, and what the allocator keeps.
+    // Allocates what is set up once, and what the allocator keeps.
     (0..1_000).for_each(&mut ask);
     let before = server.memory();
     let start = Instant::now();
@@ -192,7 +193,7 @@ fn sessions_that_nobody_uses_keep_nobody_out() {
     for _ in 0..SESSIONS + 10 {
         assert_eq!(connection.ask(&server.initialize(1)).status, 200);
     }
-    // The one that was forgotten goes on, too.
+    // The forgotten session can be continued, too.
     for session in [&read, &idle, &Session::open(&server)] {
         let answer = connection.ask(&session.call(1, "get_status", &json!({})));
         assert!(!reply(&answer.message()).is_error, "{}", answer.text());
@@ -245,7 +246,7 @@ fn board_has_the_files_that_it_needs_however_many_connect() {
 #[test]
 fn a_web_socket_keeps_its_place_until_it_is_closed() {
     let board = Board::new();
-    // Those of the board are kept.
+    // Leaves room for the files of the board.
     let server = Server::with_files(&board, 64 + 8);
     let mut sockets: Vec<_> = (0..8).map(|_| WebSocket::open(&server)).collect();
     let status = || {

@@ -1,4 +1,4 @@
-//! The token: where it is kept, how it changes, and where it must never be seen.
+//! The token: where it is kept, how it changes, and where it must never appear.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

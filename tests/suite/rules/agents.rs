@@ -1,4 +1,4 @@
-//! Who acts: names, slots, registration, takeover.
+//! Identity: names, slots, registration, takeover.
 
 use std::collections::BTreeSet;
 
@@ -253,7 +253,8 @@ fn registration_without_an_id_makes_one_up() {
     assert_eq!(world.state.agents().count(), 3);
 }
 
-/// As many agents as there may be, each heard of a second after the one before; all but `human` who act here.
+/// A board with as many agents as allowed, each active a second after the one before; except for `human`, all of them
+/// act here.
 fn full() -> World {
     let policy = Policy { lease_minutes: 20 * 24 * 60, ..Policy::default() };
     let world =
@@ -303,7 +304,7 @@ fn on_a_full_board_the_person_and_a_new_process_can_act() {
     world.default_agent = DefaultAgent::Named(AgentId::trusted("scout"));
     world.call("claim_task", json!({})).refuses("over_limit");
     world.at(9 * 24 * 60 * MINUTE).call("claim_task", json!({})).replies(json!({"agent_id": "scout"}));
-    // The least recent, and none that has mail as long as others are there.
+    // The least recently active goes, and none with unread messages as long as there are others.
     assert_eq!(world.state.agents().next().expect("an agent").id.as_str(), "agent-0100");
     for stays in ["holder", "human", "lives", "reader"] {
         assert!(world.state.agent(&AgentId::trusted(stays)).is_some(), "{stays}");

@@ -1,4 +1,4 @@
-//! What a call may look like: bad input, limits, idempotency keys, batches, pages.
+//! The form of calls: bad input, limits, idempotency keys, batches, pages.
 
 use std::sync::Arc;
 
@@ -416,7 +416,7 @@ fn who_waits_for_events_looks_at_each_once_and_is_told_the_same() {
     assert_eq!(answer.expect("an answer")["events"][0]["kind"], "failed");
 }
 
-/// Clients that fill in every argument write null for those that they have no value for.
+/// Some clients fill in every argument, and write null where they have no value.
 #[test]
 fn null_stands_for_an_argument_that_is_left_out() {
     let mut world = World::new().agent("a1");
@@ -445,7 +445,7 @@ fn null_stands_for_an_argument_that_is_left_out() {
     world.nobody().call("get_results", json!({"task_ids": ["t"], "limit": null})).replies(json!({"results": results}));
 }
 
-/// Arguments of that schema: those that are required.
+/// The required arguments according to the schema.
 fn sample(schema: &Value) -> Value {
     let of = |name: &Value| {
         let name = name.as_str().expect("a name");
@@ -486,7 +486,7 @@ fn a_page_after_what_has_retired_is_refused_and_says_so() {
     }
 }
 
-/// What a model can read at once, with some room for the reply around the events.
+/// Most bytes that a model can read at once, with room for the reply around the events.
 const READABLE: usize = 80 * 1024;
 
 #[test]

@@ -1,4 +1,4 @@
-//! What becomes of a task: attempts, stops, updates, dependencies, pause, retirement.
+//! Changes of a task: attempts, stops, updates, dependencies, pause, retirement.
 
 use callboard::ops::Fetched;
 use callboard::state::policy::Policy;

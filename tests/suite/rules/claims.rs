@@ -1,4 +1,4 @@
-//! Which task an agent is given, what comes with it, and why it is given none.
+//! Claims: which task an agent gets, what comes with it, and why it gets none.
 
 use callboard::ops::Fetched;
 use callboard::state::time::{MINUTE, SECOND};
@@ -209,7 +209,7 @@ fn of_a_scope_it_is_told_what_is_left_there() {
     assert!(world.waits("claim_task", json!({"scope": "P1", "wait_seconds": 50})));
 }
 
-/// More than are passed over one by one.
+/// More tasks than are skipped one by one.
 #[test]
 fn tasks_of_a_scope_are_found_behind_many_others() {
     let mut world = World::new().agent_with("a1", json!({"max_concurrent": 9, "tags": ["eu"]}));
@@ -419,7 +419,7 @@ fn handoff_is_at_most_two_kilobytes_in_the_worst_case() {
     assert!(outputs.clone().all(|one| one["output"].as_str().is_some_and(|text| text.len() > 10)), "{handoff}");
 }
 
-/// Long ids and a checkpoint leave no room for all that it depends on.
+/// With long ids and a checkpoint, there is no room for all dependencies.
 #[test]
 fn handoff_leaves_dependencies_out_before_it_grows_too_large() {
     let nasty = "n\"".repeat(500);

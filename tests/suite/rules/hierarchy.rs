@@ -1,4 +1,4 @@
-//! Tasks that are parts of others, and plans that change while they are worked on.
+//! Tasks that are parts of others, and plans that change during the work.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::super::harness::size;
 use super::super::world::{Answered, World};
 
-/// P1 with two milestones, the second after the first; each has two tasks.
+/// P1 with two milestones, the second of which depends on the first; each has two tasks.
 fn tree() -> World {
     let mut world = World::new().agent_with("lead", json!({"role": "leader"})).agent("a1").agent("a2");
     let task = |id: &str, path: &str| json!({"id": id, "description": id, "path": path});
@@ -582,7 +582,7 @@ fn an_exported_plan_is_the_same_plan() {
     }
 }
 
-/// Bundles have scopes of their own, which are any text.
+/// Bundles are exempt: their scopes may be any text.
 #[test]
 fn malformed_scopes_are_refused_by_every_operation_that_takes_one() {
     let takes_scope = |entry: &&Entry| {
@@ -648,7 +648,7 @@ fn what_the_plan_does_not_have_is_not_reset() {
     world.call("reset_tasks", json!({"scope": "all"})).replies(json!({"success": true}));
 }
 
-/// A plan of some items by chance: the same ones often, with other words, orders, dependencies and states.
+/// A random plan of some items: often the same ones, with other texts, orders, dependencies and states.
 fn invented(chance: &mut Chance) -> Value {
     fn node(chance: &mut Chance, level: u64, number: u64) -> Value {
         let mut item = json!({"title": format!("item {level} {number}{}", if chance.draw().is_multiple_of(6) { " anew" } else { "" })});
@@ -674,7 +674,7 @@ fn invented(chance: &mut Chance) -> Value {
     json!({"items": node_list(chance)})
 }
 
-/// `State::check`, the replay and the rollback are compared after every step by the world.
+/// After every step, the world checks `State::check`, the replay and the rollback.
 #[test]
 fn whatever_is_planned_and_done_the_board_is_sound() {
     let (mut imported, mut refused) = (0, 0);

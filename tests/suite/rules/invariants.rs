@@ -1,4 +1,4 @@
-//! `State::check` notices every way in which a state can be wrong: the other tests rest on it.
+//! `State::check` finds every inconsistency of a state; all other tests rely on it.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::super::world::World;
 
-/// `held` is held by `a1`, `free` by nobody; `early` is done and `earlier` retired.
+/// A state in which `a1` holds `held` and nobody `free`; `early` is done and `earlier` has retired.
 fn sound() -> Document {
     let policy = Policy { keep_finished: 1, ..Policy::default() };
     let mut world = World::with_policy(policy).agent("a1").agent("a2").task("earlier").task("early");
@@ -90,7 +90,7 @@ fn agent_that_lists_a_task_that_is_nowhere_is_named() {
     assert_eq!(wrong, ["task nowhere is listed by an agent and does not exist"]);
 }
 
-/// A task with a part that `a1` holds, and one of everything that stands beside the tasks.
+/// A state with a task that has a part held by `a1`, and one of everything else.
 fn rich() -> Value {
     let mut world = World::new().agent("a1").agent("a2");
     let task = |id: &str, path: &str| json!({"id": id, "description": id, "path": path});

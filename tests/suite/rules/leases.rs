@@ -1,4 +1,4 @@
-//! How long a claim lasts: presence, renewal, death, and clocks that jump.
+//! Leases: presence, renewal, death, and clocks that jump.
 
 use callboard::ops::Fetched;
 use callboard::state::snapshot::{Listed, SnapshotName};

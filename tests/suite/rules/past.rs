@@ -1,4 +1,4 @@
-//! Going back to an earlier state, edits by hand, and what two states differ in.
+//! The past: going back to an earlier state, hand edits, and differences between states.
 
 use callboard::ops::{Fetched, hand_edit};
 use callboard::state::diff::{Kind, diff};
@@ -15,10 +15,10 @@ use serde_json::json;
 
 use super::super::world::{Answered, World};
 
-/// `t1` is held by `a1`, who has done `t2`; everything after `then` is to be undone.
+/// A state in which `a1` holds `t1` and has done `t2`, and a world with later changes to undo.
 fn before_and_after() -> (Document, World) {
     let mut world = World::new().agent_with("lead", json!({"role": "leader"})).agent("a1").task("t1").task("t2");
-    // What agents have done goes back, too, and is then not what the history says.
+    // A restore also resets the agents' counters, which then differ from the history.
     world.replays_seldom = true;
     world.claim("a1", "t2");
     world.complete("a1", "t2");
@@ -49,7 +49,7 @@ fn restored_state_gives_no_lease_and_no_attempt_number_back() {
     let released = task.attempts.last().unwrap();
     assert_eq!((released.number, released.outcome, released.ended_at), (1, Some(Outcome::Released), Some(world.now)));
     assert!(world.state.task(&TaskId::trusted("t3")).is_none());
-    // Of the tasks that are gone, the one that had an attempt.
+    // Of the tasks that are gone, only the one that had an attempt.
     let spent: Vec<_> = world.state.board().spent_attempts.iter().map(|(id, number)| (id.clone(), *number)).collect();
     assert_eq!(spent, [(TaskId::trusted("t3"), 1)]);
     world.by("a1").call("claim_task", json!({"task_id": "t1"})).replies(json!({"success": true, "attempt": 3}));
@@ -85,7 +85,7 @@ fn restored_stub_of_a_retired_task_keeps_its_last_attempt() {
     world.tick();
     let document = then.get_or_insert_with(|| world.state.to_document());
     assert_eq!(document.retired.keys().collect::<Vec<_>>(), [&TaskId::trusted("t1")]);
-    // As if it had been tried less often by then.
+    // Makes it look as if the task had had fewer attempts then.
     document.retired.get_mut(&TaskId::trusted("t1")).unwrap().attempt = 0;
     let restored = world.state.restored(document, world.now);
     assert_eq!(restored.retired[&TaskId::trusted("t1")].attempt, 1);
@@ -97,7 +97,7 @@ fn envelope(world: &World) -> Envelope {
     Envelope { at: world.now, participant, actor: None, idempotency: None }
 }
 
-/// Whatever is taken over can be taken back until it is durable.
+/// Adopting a state can be undone as long as it is not durable.
 fn taken_over_and_back(state: &mut State, event: Event, envelope: &Envelope) -> Document {
     let (before, savepoint) = (state.to_document(), state.savepoint());
     state.record(event, envelope).unwrap();

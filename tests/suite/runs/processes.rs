@@ -1,4 +1,4 @@
-//! Runs through real processes: dispatch, stop, death, and the tables that SQL reads.
+//! Runs through real processes: dispatch, stop, death, and the SQL tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -30,7 +30,7 @@ fn status(board: &Board, run: &str) -> String {
 }
 
 fn select(dir: &Path, query: &str) -> Vec<Vec<String>> {
-    // Another program's look at the file; our own processes on it have ended.
+    // Reads the file as another program would; our own processes on it have ended.
     let connection = rusqlite::Connection::open(dir.join("journal.db")).unwrap();
     let mut statement = connection.prepare(query).unwrap();
     let columns = statement.column_count();
@@ -42,7 +42,7 @@ fn select(dir: &Path, query: &str) -> Vec<Vec<String>> {
     rows.collect::<Result<_, _>>().unwrap()
 }
 
-/// The tables are what all events say.
+/// Asserts that the tables match all events.
 #[track_caller]
 fn assert_rebuilt_alike(board: &Board) {
     let journal = SqliteJournal::open(board.dir()).unwrap();
@@ -104,7 +104,7 @@ fn tables_that_somebody_has_changed_are_made_anew_by_doctor() {
     assert_eq!(sound["repaired"], false, "{sound}");
 }
 
-/// A snapshot of before is restored: runs that came later are gone from the tables, too.
+/// After the restore of a snapshot, later runs are gone from the tables, too.
 #[test]
 fn tables_follow_a_restore() {
     let board = Board::new();
@@ -119,7 +119,7 @@ fn tables_follow_a_restore() {
     assert_rebuilt_alike(&board);
 }
 
-/// The new journal begins with an event that brings along the whole state.
+/// The new journal begins with an event that contains the whole state.
 #[test]
 fn tables_follow_a_recovery_from_the_state_file() {
     let board = Board::new();
@@ -157,7 +157,7 @@ fn a_request_to_stop_reaches_the_runner_within_a_second() {
     assert_eq!(status(&board, &run), "stopped");
 }
 
-/// Each report comes from a process that is killed: before its commit, behind it, or by nobody when it has answered.
+/// Each report comes from a process that is killed: before its commit, after it, or not at all.
 #[test]
 fn a_parent_is_resumed_once_with_all_results_whoever_dies() {
     let board = Board::new();
@@ -295,7 +295,7 @@ fn runs_are_resources_over_http_behind_the_same_gate() {
     assert_eq!(server.ask(&server.request("DELETE", "/runs")).status, 405);
 }
 
-/// Eight runners with different demands to meet wait in long polls; prints what it measured.
+/// Eight runners with different properties wait in long polls. Prints the measured times.
 #[test]
 fn every_run_goes_to_a_runner_that_meets_its_demands() {
     const RUNNERS: usize = 8;
@@ -333,7 +333,7 @@ fn every_run_goes_to_a_runner_that_meets_its_demands() {
         let run = creator.ok("create_run", json!({"prompt": "do it", "demands": {"tags": [tag(number)]}}));
         commits.push(asked.elapsed());
         created.insert(run["run_id"].as_str().unwrap().to_owned(), (number, start.elapsed()));
-        // Whoever waits for it is waiting again when the next comes.
+        // The caller is waiting again when the next run comes.
         thread::sleep(Duration::from_millis(15));
     }
     for number in 0..RUNNERS {

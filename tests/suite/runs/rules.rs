@@ -1,4 +1,4 @@
-//! What may happen to a run, with time moved by hand.
+//! Rules for runs, with time moved by hand.
 
 use std::collections::BTreeSet;
 
@@ -335,7 +335,7 @@ fn results_of_children_are_told_to_one_resume_when_the_parent_is_free() {
     world.check();
 }
 
-/// Session p, whose child run has ended while p was free: the run that is to tell p.
+/// The run that is to inform session p, after a child run of p has ended while p was free.
 fn called_back(world: &mut World, asked: Value) -> String {
     let parent = session(world, "p", asked);
     run_through(world, "r1", &parent);
@@ -521,7 +521,7 @@ fn on_a_full_board_sessions_make_room_whose_runs_have_retired() {
     let results = vec![serde_json::from_value::<ChildResult>(result).expect("a result")];
     for number in 0..limit::RUN_SESSIONS.max - 3 {
         let id = SessionId::trusted(format!("session-{number:05}"));
-        // The first is past, too; and so is the second, but for what it has begun.
+        // The first has ended, too; so has the second, apart from what it has started.
         let (parent_session_id, results) = match number {
             0 => (Some(SessionId::trusted("session-00001")), Vec::new()),
             1 => (None, Vec::new()),
@@ -583,7 +583,7 @@ fn a_list_of_runs_leaves_none_out_when_its_place_retires() {
     assert_eq!(BTreeSet::from_iter(&listed), runs.iter().chain([&pending]).collect());
 }
 
-/// Prints what it measured.
+/// Prints what it has measured.
 #[test]
 fn an_empty_claim_over_many_unmatched_runs_is_quick() {
     let mut world = World::new().agent_with("r1", json!({"capabilities": ["c"]}));
@@ -598,7 +598,8 @@ fn an_empty_claim_over_many_unmatched_runs_is_quick() {
     let mut taken: Vec<_> = (0..101).map(|_| timed(&mut world).0).collect();
     taken.sort();
     println!("empty claim_run over 1,000 unmatched runs: median {:?}", taken[50]);
-    // Without optimisation. Beside other tests most may be interrupted.
+    // The bound is for an unoptimised build. Beside other tests, most calls may be interrupted, so a low percentile
+    // counts.
     assert!(taken[10].as_micros() < 5_000, "{:?}", taken[10]);
 }
 

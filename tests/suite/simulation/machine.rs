@@ -1,5 +1,5 @@
-//! The machine of a simulation: clocks, a disk that loses what was not synced, and processes that take the same steps as
-//! a participant's writer.
+//! A simulated machine: clocks, a disk that loses what was not synced, and processes that take the same steps as a
+//! participant's writer.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
@@ -25,27 +25,27 @@ use serde_json::Value;
 
 pub const SEATS: usize = 4;
 
-/// Where a commit goes wrong.
+/// The point at which a commit fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     None,
     KilledBeforeAppend,
     DiskFull,
-    /// Written and not synced; then the process dies, or asks the journal what it holds, or cannot even do that.
+    /// Written but not synced; then the process dies, asks the journal what it holds, or cannot even do that.
     TornAndKilled,
     Torn,
     TornForGood,
-    /// What others read by then, no process has synced.
+    /// The process is killed after the append: others may read what no process has synced.
     KilledBehindAppend,
-    /// The process lives on and has not come to its round.
+    /// The process lives, but has not come to its round of syncing.
     NoRoundYet,
     KilledBehindSync,
     KilledBeforeReplies,
-    /// The process lives on; nobody hears of what it did.
+    /// The process lives, but its replies are lost.
     RepliesLost,
 }
 
-/// What a caller knows of a call.
+/// What a caller knows about a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Heard {
     Answer(Result<Value, Refusal>),
@@ -63,7 +63,7 @@ impl Clocks {
         self.0.lock().unwrap().1 += millis.unsigned_abs();
     }
 
-    /// The wall clock is set, or the machine slept.
+    /// The wall clock is set, or the machine has slept.
     pub fn jump(&self, millis: i64) {
         self.0.lock().unwrap().0 += millis;
     }
@@ -97,7 +97,7 @@ pub struct Machine {
     pub clocks: Clocks,
     pub seats: [Option<Process>; SEATS],
     pub policy: Policy,
-    /// The state file as processes see it, and as a power loss leaves it.
+    /// The state file, as processes see it and as a power loss leaves it.
     shown: Option<Document>,
     shown_on_disk: Option<Document>,
     started: u64,
@@ -129,7 +129,7 @@ impl Machine {
         let created = state.record(created, &envelope).unwrap();
         journal.append(0, &BatchId::new("p-first/0"), &[created]).unwrap();
         journal.settle();
-        // Small, so that tasks retire while they are worked on.
+        // Small, so that tasks retire during the work.
         let policy = Policy { keep_finished: 4, ..Policy::default() };
         let clocks = Clocks(Arc::new(Mutex::new((at, 0))));
         let seats = [const { None }; SEATS];
@@ -140,7 +140,7 @@ impl Machine {
         (0..SEATS).filter(|seat| self.seats[*seat].is_some())
     }
 
-    /// The state from the file, if there is a sound one, and the journal's tail.
+    /// Starts a process from the state file, if it is sound, and the end of the journal.
     pub fn start(&mut self, seat: usize, file_is_sound: bool) {
         if self.living().next().is_none() {
             self.journal.recover();
@@ -161,7 +161,7 @@ impl Machine {
         };
         let clock = BoardClock::new(Box::new(self.clocks.clone()));
         let chance = Chance::new(self.started);
-        // Every other process is one that agents live in.
+        // Agents live in every other process.
         let presence = seat.is_multiple_of(2);
         let mut process = Process { participant, presence, state, clock, chance, batches: 0 };
         for recorded in self.journal.keyed(KEYS_REMEMBERED).unwrap() {
@@ -177,7 +177,7 @@ impl Machine {
         self.seats[seat] = None;
     }
 
-    /// Everything dies, and the disk has what was synced; of the state file, an old one or the new one.
+    /// Kills everything. The disk keeps what was synced, and an old or the new state file.
     pub fn lose_power(&mut self, file_was_written_out: bool) {
         self.seats = [const { None }; SEATS];
         if file_was_written_out {
@@ -187,12 +187,12 @@ impl Machine {
         self.journal.lose_power();
     }
 
-    /// The kernel writes the state file out in its own time.
+    /// The kernel writes the state file to the disk at some time.
     pub fn write_file_out(&mut self) {
         self.shown_on_disk = self.shown.clone();
     }
 
-    /// One batch on its way through a participant: to each call what its caller hears.
+    /// Takes one batch through a participant. Returns what each caller hears.
     pub fn commit(&mut self, seat: usize, calls: &[(&'static str, Value)], fault: Fault) -> Vec<Heard> {
         let all = |heard: Heard| vec![heard; calls.len()];
         let gone: Vec<_> = self.gone(seat);
@@ -248,7 +248,8 @@ impl Machine {
         if fault == Fault::NoRoundYet {
             return all(Heard::Nothing);
         }
-        // The round. Also without events of its own: an answer may rest on what the process found and nobody synced.
+        // The round comes even without new events: an answer may rely on something that the process found and nobody
+        // has synced.
         self.journal.settle();
         if fault == Fault::KilledBehindSync {
             self.kill(seat);
@@ -265,7 +266,7 @@ impl Machine {
         }
     }
 
-    /// A read, which takes no lock, and waits for a sync of what it has seen.
+    /// A read, which takes no lock, and waits until what it has seen is synced.
     pub fn read(&mut self, seat: usize, name: &'static str, arguments: Value) -> Option<Result<Value, Refusal>> {
         let process = self.seats[seat].as_mut()?;
         process.catch_up(&self.journal);
@@ -276,7 +277,7 @@ impl Machine {
         Some(answer)
     }
 
-    /// Participants on the board whose process is dead.
+    /// Participants on the board whose processes are dead.
     fn gone(&self, seat: usize) -> Vec<Arc<Participant>> {
         let alive: Vec<_> = self.seats.iter().flatten().map(|process| &process.participant.id).collect();
         let Some(process) = &self.seats[seat] else { return Vec::new() };
@@ -308,7 +309,7 @@ impl Process {
         let at = self.clock.now(last_activity);
         let participant = self.participant.id.clone();
         let envelope = Envelope { at, participant, actor: None, idempotency: None };
-        // Another process may have seen somebody die whom this one learns of only now.
+        // Another process may have recorded a death that this one learns of only now.
         let gone: Vec<_> = gone.iter().filter(|one| self.state.participant(&one.id).is_some()).collect();
         let nobody_ran = !gone.is_empty() && gone.len() == self.state.participants().count();
         let idle = at.since(last_activity);
@@ -354,7 +355,7 @@ impl Process {
         let prepared = find(name).unwrap().prepare(arguments.clone())?;
         let now = self.clock.now(self.state.board().last_activity);
         let fetched = match prepared.fetches() {
-            // Snapshots are not part of what is simulated: there is always room for another.
+            // Snapshots are not simulated: there is always room for another.
             true => Fetched::Taken(Listed { name: SnapshotName::new(now, "0123abcd"), bytes: 1, head: None }),
             false => Fetched::Nothing,
         };

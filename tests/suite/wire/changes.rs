@@ -1,4 +1,4 @@
-//! What clients are told of while they wait: changes, completions, progress.
+//! Notifications to waiting clients: changes, completions, progress.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ const STATUS: &str = "coordination://status";
 const DISCOVERIES: &str = "coordination://discoveries";
 
 impl Session {
-    /// A change made by another process.
+    /// Makes a change by another process.
     fn change(&self, operation: &str, arguments: Value) -> Value {
         let mut command = Command::new(env!("CARGO_BIN_EXE_callboard"));
         command.args(["call", operation, &arguments.to_string()]).env("COORDINATION_DIR", &self.board);
@@ -23,7 +23,7 @@ impl Session {
         message
     }
 
-    /// So many notifications: the resources that were updated, and whether the list was.
+    /// Reads that many notifications. Returns the updated resources, and whether the list has changed.
     fn told(&mut self, count: usize) -> (BTreeSet<String>, bool) {
         let (mut uris, mut list) = (BTreeSet::new(), false);
         for _ in 0..count {
@@ -170,7 +170,7 @@ fn session_goes_on_hearing_when_a_change_could_not_be_read_once() {
     session.initialize("2025-11-25");
     session.ask(message(1, "resources/subscribe", json!({"uri": STATUS})));
     let (mut heard, mut number) = (BTreeSet::new(), 1);
-    // Whichever of the two it was that failed.
+    // Whichever of the two failed.
     until(PATIENCE, "the resource and the list are told", || {
         number += 1;
         session.change("create_task", json!({"description": "d"}));

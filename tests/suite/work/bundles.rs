@@ -1,4 +1,4 @@
-//! The bundle that a command is handed.
+//! The bundle that the command gets.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Worker, add};
 use crate::harness::{Board, STATE_FILE};
 
-/// Keeps what it gets, and some of its environment.
+/// A command that keeps its input, and some of its environment.
 const SCRIPT: &str = r#"read -r input; printf '%s\n' "$input" > input
     echo "$CALLBOARD_STATE_SCOPE|$CALLBOARD_BUNDLE_SHA256|$CALLBOARD_MODEL_ID|$CALLBOARD_BASE_URL""#;
 
@@ -18,7 +18,7 @@ fn saved(board: &Board) -> Value {
     board.cli_ok("save_bundle", bundle)
 }
 
-/// What the worker said of the bundle, what the command got, and what it found in its environment.
+/// What the worker reports about the bundle, what the command got, and its environment variables.
 fn worked(board: &Board, options: &[&str]) -> (Value, Value, String) {
     let number = if board.file(STATE_FILE).exists() { board.tasks().len() } else { 0 };
     let task = format!("t{number}");
@@ -48,7 +48,7 @@ fn command_gets_the_newest_bundle_of_the_scope() {
         "settings": {"temperature": 0.2}, "context": {"style": "plain"}});
     assert_eq!(bundle, expected);
     assert_eq!(variables, format!("docs|{}|m-1|https://models", saved["sha256"].as_str().unwrap()));
-    // Without the option there is none.
+    // Without the option there is no bundle.
     let (told, bundle, variables) = worked(&board, &[]);
     assert_eq!((told, bundle, variables.as_str()), (Value::Null, Value::Null, "|||"));
 }
@@ -88,7 +88,7 @@ fn missing_or_damaged_bundle_is_told_and_the_work_goes_on() {
     let refined = board.cli_ok("refine_bundle", json!({"scope": "docs", "prompts": {"system": "Be better"}}));
     let newest = board.file("bundles").join(refined["path"].as_str().unwrap());
     fs::write(&newest, "damaged").unwrap();
-    // A dry run says it, and leaves it where it is.
+    // A dry run reports it, and leaves it where it is.
     let before = bundle_files(&board);
     let mut command = board.command();
     command.args(["--json", "work", "--state-scope", "docs", "--dry-run", "--", "true"]);

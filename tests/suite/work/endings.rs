@@ -1,4 +1,4 @@
-//! How work is stopped: politely, at once, and by SIGKILL.
+//! How work is stopped: gracefully, at once, and by SIGKILL.
 
 use std::fs;
 use std::io::Write;
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{Worker, add, alive, dies_out, worktrees};
 use crate::harness::{Board, PATIENCE, until};
 
-/// Starts children of every kind that could be forgotten, says so, and goes on for long.
+/// Starts every kind of child process that could be missed, reports that, and runs for long.
 const FAMILY: &str = "sleep 600 & setsid sleep 601 & \
     (setsid sh -c 'trap \"\" TERM HUP INT; while :; do sleep 1; done' &); \
     touch ready; sleep 602; exit 5";
@@ -62,7 +62,7 @@ fn a_killed_worker_takes_everything_with_it_and_its_task_returns() {
     worker.kill();
     dies_out(&board);
     until(PATIENCE, "the task returns", || {
-        // What time has brought is recorded by the next call that writes.
+        // The lease's end is recorded by the next call that writes.
         board.cli_ok("create_task", json!({"description": "another"}));
         (board.task("a")["status"] == "available").then_some(())
     });
@@ -116,7 +116,7 @@ fn a_command_is_ended_in_time_while_somebody_holds_the_boards_lock() {
     for (options, is_interrupted) in [(&["--timeout", "3s"][..], false), (&[], true)] {
         let board = Board::new();
         add(&board, &["a"]);
-        // What it marks waits to be saved.
+        // The marked checkpoint waits to be saved.
         let script = "trap 'touch ended; exit 1' TERM; touch begun; while [ ! -e locked ]; do sleep 0.02; done
             echo '::callboard::checkpoint {\"page\": 7}'; touch marked; while :; do sleep 0.1; done";
         let more = ["--workflow", "w", "--max-tasks", "1", "--retries", "0"];
@@ -193,7 +193,7 @@ fn a_reader_that_stops_reading_does_not_stop_the_work() {
     let board = Board::new();
     add(&board, &["a", "b"]);
     let (reader, mut writer) = std::io::pipe().unwrap();
-    // As much as a pipe takes: the worker's first line does not fit any more.
+    // Fills the pipe, so that the worker's first line does not fit.
     writer.write_all(&[b' '; 64 << 10]).unwrap();
     let mut command = board.command();
     command.args(["--json", "work", "--exec", "true"]).stdout(writer);

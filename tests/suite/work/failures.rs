@@ -1,4 +1,4 @@
-//! Commands that fail, and what they may do to their worker.
+//! Commands that fail, and what they can do to their worker.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -18,7 +18,7 @@ fn a_worker_tries_again_and_then_leaves_the_task_to_others() {
     let mut worker = Worker::start(&board, &options, script);
     let (summary, status) = worker.ends();
     assert_eq!(status.code(), Some(1));
-    // Two tries in each of three attempts; then it waits for a person.
+    // Two tries in each of three attempts; then the task waits for a person.
     assert_eq!((&summary["tries"], &summary["given_up"], &summary["parked"]), (&json!(6), &json!(3), &json!(1)));
     let tries = fs::read_to_string(board.base().join("tries")).unwrap();
     let tries: Vec<_> = tries.lines().map(|line| line.split_once(' ').unwrap().1).collect();
@@ -67,7 +67,7 @@ fn a_command_that_fails_every_time_is_left_alone() {
     let paused = worker.tells("paused");
     assert_eq!(paused["failures"], 2);
     worker.kill();
-    // It stays open over a restart, for the same command alone.
+    // The breaker stays open over a restart, for the same command only.
     let options = ["--workflow", "w", "--breaker", "2", "--retries", "0", "--continue-on-error", "--continue"];
     let mut worker = Worker::start(&board, &options, "exit 1");
     assert_eq!(worker.tells("paused")["failures"], 2);
@@ -85,7 +85,7 @@ fn a_command_that_was_mended_after_the_worker_gave_it_up_is_run_again() {
         let mut worker = Worker::start(&board, &options, "[ -e mended ]");
         worker.tells("paused");
         worker.kill();
-        // Minutes later.
+        // Makes it look as if minutes had passed.
         let mut state = board.cli_ok("get_checkpoint", json!({"workflow_id": "w"}))["checkpoint"]["state"].clone();
         state["metrics"]["breaker"]["pauses"] = json!(reached);
         board.cli_ok("save_checkpoint", json!({"workflow_id": "w", "state": state}));
@@ -317,7 +317,7 @@ fn agents_share_a_budget_of_time() {
     let options = ["--workflow", "w", "--time-budget", "12s", "--agents", "4"];
     let (summary, status) = Worker::start(&board, &options, "sleep 600").ends();
     assert_eq!((status.code(), &summary["released"], &summary["tries"]), (Some(1), &json!(4), &json!(4)), "{summary}");
-    // Each of them may take a little longer to end.
+    // Each command may take a little longer to end.
     assert!((12..24).contains(&summary["spent"]["seconds"].as_u64().unwrap()), "{summary}");
 }
 

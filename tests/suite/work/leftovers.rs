@@ -1,4 +1,4 @@
-//! What tasks leave behind in worktrees: nothing of it is lost, and nothing of it is in the way of the next task.
+//! What tasks leave in worktrees: nothing is lost, and nothing is in the way of the next task.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +12,7 @@ use crate::harness::{Board, PATIENCE, until};
 
 const CALLBOARD: &str = env!("CARGO_BIN_EXE_callboard");
 
-/// Directories that were moved out of the way.
+/// Worktrees that were moved out of the way.
 fn moved(board: &Board) -> Vec<PathBuf> {
     let entries = fs::read_dir(board.file("worktrees")).unwrap().map(|entry| entry.unwrap().path());
     let mut moved: Vec<_> = entries.filter(|path| path.to_str().unwrap().contains(".left-")).collect();
@@ -39,7 +39,7 @@ fn a_worktree_that_is_out_of_sight_keeps_its_commits() {
         add(&board, &[id]);
         let (summary, status) = Worker::start(&board, options, "echo x > $CALLBOARD_TASK_ID.txt").ends();
         assert!(status.success(), "{summary}");
-        // The worker's own is made anew.
+        // The worker's own worktree is created again.
         fs::remove_dir_all(board.file("worktrees/w-1")).unwrap();
     }
     assert_eq!(files(&board, "callboard/w-1"), ["a.txt", "b.txt", "shared.txt"]);
@@ -73,7 +73,7 @@ fn a_task_that_its_own_command_completes_is_committed_like_any_other() {
     let board = Board::new();
     begin(&board);
     add(&board, &["well", "badly"]);
-    // It goes on for longer than the worker takes to look whether the task is still its own.
+    // It runs for longer than the worker's interval of checking the task.
     let script = format!(
         "echo x > $CALLBOARD_TASK_ID.txt; '{CALLBOARD}' --agent $CALLBOARD_AGENT complete $CALLBOARD_TASK_ID 'did it'
         sleep 2; touch ../../../marks/$CALLBOARD_TASK_ID; [ $CALLBOARD_TASK_ID = well ]"
@@ -122,7 +122,7 @@ fn what_cannot_be_put_aside_is_moved_away_and_spoils_no_later_task() {
     assert!(moved[0].join("sub/.git").is_dir() && moved[1].join("sub/inner.txt").is_file());
     for path in moved {
         assert!(problems.contains(path.to_str().unwrap()), "{problems}");
-        // Still a worktree, so that git can be asked there what was done.
+        // It is still a worktree, so that git can show what was done there.
         git(&board, &["-C", path.to_str().unwrap(), "log", "-1"]);
     }
 }
@@ -211,7 +211,7 @@ fn a_file_that_differs_however_often_it_is_set_back_moves_no_worktree_away() {
     assert!(!files(&board, "refs/callboard/b/1").contains(&"a.txt".to_owned()));
 }
 
-/// A git that fails where it is told to, as on a disk that is full.
+/// A git that fails for certain arguments, as on a full disk.
 fn failing_git(board: &Board, arguments: &str) -> String {
     let (bin, path) = (board.base().join("marks/bin"), std::env::var("PATH").unwrap());
     fs::create_dir_all(&bin).unwrap();

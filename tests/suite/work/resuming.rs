@@ -1,4 +1,4 @@
-//! Workers that are killed at any moment, and go on as if nothing had been.
+//! Workers that are killed at any moment, and continue as if nothing had happened.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use super::{Worker, add, dies_out};
 use crate::harness::{Board, PATIENCE, size, until};
 
-/// Steps of the workflow, and how often its worker is killed.
+/// Steps of the workflow, and tokens that each uses.
 const STEPS: usize = 40;
 const TOKENS: u64 = 5;
 
-/// What was seen at a kill: the steps that were done, and how many runs had begun.
+/// What was observed at a kill: the steps done, and the number of runs begun.
 struct Seen {
     done: BTreeSet<String>,
     runs: usize,
@@ -49,7 +49,7 @@ fn forty_steps_survive_twenty_kills() {
     let board = Board::new();
     let steps: Vec<_> = (0..STEPS).map(|step| format!("step-{step:02}")).collect();
     add(&board, &steps.iter().map(String::as_str).collect::<Vec<_>>());
-    // The effect is idempotent by the step's id: a directory is made once.
+    // The step's id makes its effect idempotent: a directory is created once.
     let script = format!(
         "echo $CALLBOARD_TASK_ID $CALLBOARD_TRY >> runs; sleep 0.05; mkdir -p effects/$CALLBOARD_TASK_ID; sleep 0.05; \
          echo '{{\"tokens\": {TOKENS}}}'"
@@ -120,7 +120,7 @@ fn fewer_agents_go_on_with_what_more_held_and_are_no_more_at_once() {
     assert_eq!(claimed.map(|told| &told["agent"]).collect::<Vec<_>>(), ["w-1", "w-1"]);
 }
 
-/// Children of a process, of whichever of its threads.
+/// Child processes of all threads of a process.
 fn children(pid: u32) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let listed = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
@@ -142,18 +142,18 @@ fn two_runs_of_one_task_never_overlap() {
     first.tells("running");
     until(PATIENCE, "the command runs", || (runs() == 1).then_some(()));
     let [supervisor] = children(first.process.id())[..] else { panic!("one supervisor") };
-    // It cannot end what it started, as on a machine that is too busy to let it.
+    // The supervisor cannot end what it started, as on a machine that is too busy.
     signal(supervisor, Signal::STOP);
     first.kill();
     let waiting = |worker: &mut Worker| {
         worker.tells("taken_up");
         let waits = until(PATIENCE, "its supervisor is there", || children(worker.process.id()).first().copied());
-        // Time in which it would begin if nothing kept it.
+        // Time in which it would begin if nothing kept it from that.
         let told = worker.lines.recv_timeout(Duration::from_millis(700));
         assert!(told.is_err() && runs() == 1, "it began beside the first: {told:?}");
         waits
     };
-    // One that is killed while it waits begins nothing later.
+    // A worker that is killed while it waits begins nothing later.
     let mut second = Worker::start(&board, &options, script);
     let waits = waiting(&mut second);
     second.kill();
@@ -172,7 +172,7 @@ fn two_runs_of_one_task_never_overlap() {
 fn a_run_that_has_lost_worker_and_supervisor_is_ended_before_the_next() {
     let board = Board::new();
     add(&board, &["a"]);
-    // Of a process that is gone, though nobody has reaped it, no environment is shown.
+    // The environment of a process that has ended but was not reaped is not visible.
     let script = "[ -e pid ] || { echo $$ > pid; exec sleep 600; }
         ! grep -q . /proc/$(cat pid)/environ || touch overlap";
     let options = ["--workflow", "w", "--continue"];
@@ -212,7 +212,7 @@ fn an_order_to_end_is_heeded_while_an_earlier_run_ends() {
     dies_out(&board);
 }
 
-/// What the command of that attempt was given as its checkpoint.
+/// The checkpoint that the command of that attempt was given.
 fn given(board: &Board, attempt: u32) -> Value {
     let input = fs::read(board.base().join(format!("input-{attempt}"))).unwrap();
     serde_json::from_slice::<Value>(&input).unwrap()["checkpoint"].clone()
@@ -233,7 +233,7 @@ fn whoever_takes_a_task_over_is_given_what_the_newest_before_it_marked() {
     first.tells("checkpoint");
     first.kill();
     dies_out(&board);
-    // More saves of its workflow than are kept of one.
+    // More saves of the workflow than are kept.
     for _ in 0..12 {
         board.cli_ok("save_checkpoint", json!({"workflow_id": "w", "state": {"phase": "p"}}));
     }
@@ -244,7 +244,7 @@ fn whoever_takes_a_task_over_is_given_what_the_newest_before_it_marked() {
     second.tells("stopping");
     second.signal(Signal::TERM);
     assert_eq!(second.ends().0["released"], 1);
-    // Of one that marks nothing it is handed on, and its own older one is not taken for the newest.
+    // If a command marks nothing, the checkpoint is passed on, and its own older one is not taken for the newest.
     let mut third = Worker::start(&board, &["--workflow", "w", "--continue"], &script(":"));
     until(PATIENCE, "the command runs", || board.base().join("marked-3").exists().then_some(()));
     assert_eq!(given(&board, 3), json!({"session": "second"}));

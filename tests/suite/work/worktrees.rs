@@ -1,4 +1,4 @@
-//! Work in worktrees: what is committed is the task's, and what is not done is kept aside.
+//! Work in worktrees: what is committed is the task's, and what is not done is put aside.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -19,7 +19,7 @@ pub fn git(board: &Board, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A repository with a commit.
+/// Makes a repository with a commit.
 pub fn begin(board: &Board) {
     git(board, &["init", "--quiet"]);
     fs::write(board.base().join("shared.txt"), "one\n").unwrap();
@@ -225,7 +225,7 @@ fn whoever_has_but_a_name_or_an_address_can_commit() {
     ] {
         let board = Board::new();
         begin(&board);
-        // Nothing is made up of what the machine is called, and who is logged in.
+        // Keeps git from deriving a name from the machine and the user.
         git(&board, &["config", "user.useConfigOnly", "true"]);
         git(&board, &["config", setting, value]);
         add(&board, &["a"]);
