@@ -1,5 +1,5 @@
-//! Earlier states: snapshots, and any past seq by replaying the journal. Slow, so it is asked beside the writer's thread
-//! and without the board's lock.
+//! Earlier states: snapshots, and the state at any past seq, by replaying the journal. That is slow, so it is done off
+//! the writer's thread and without the board's lock.
 
 use std::path::{Path, PathBuf};
 
@@ -20,9 +20,10 @@ use crate::state::refusal::Refusal;
 use crate::state::snapshot::{Listed, Occasion, SnapshotName, Verification};
 use crate::state::time::Timestamp;
 
-/// Events read from the journal in one go.
+/// Most events that are read from the journal at once.
 const READ_AT_ONCE: u64 = 4_096;
-/// The journal must have grown by so much, and by the size of the state, for a snapshot that nobody asked for.
+/// Bytes by which the journal must have grown for a snapshot that nobody asked for. It must also have grown by the size
+/// of the state.
 const GROWTH: u64 = 1 << 20;
 
 /// The archive of one board as one call finds it.
@@ -39,7 +40,7 @@ impl BoardArchive {
         Snapshots::of(&self.dir).map_err(failed)
     }
 
-    /// A snapshot unless there is one that is new enough.
+    /// Takes a snapshot, unless the newest is new enough.
     pub fn take_if_grown(&self, state_bytes: u64) -> std::io::Result<()> {
         let taken = self.taken(Occasion::Growth, None);
         let newest = |newest: Option<&Listed>| newest.and_then(|one| Some(one.head.as_ref()?.journal_bytes));
@@ -47,7 +48,7 @@ impl BoardArchive {
         snapshot::take(&self.dir, &self.present, taken, self.retention, unless).map(drop)
     }
 
-    /// A snapshot, unless the newest shows the same event.
+    /// Takes a snapshot, unless the newest shows the same event.
     pub fn take_before_edit(&self) -> std::io::Result<()> {
         let seq = self.present.seq();
         let shown =
@@ -61,8 +62,8 @@ impl BoardArchive {
     }
 }
 
-/// Since `last`, the journal's size when the newest snapshot was taken. One that was far larger was another journal, before
-/// a recovery.
+/// Whether the journal has grown enough for a snapshot since the newest one, when it had `last` bytes. If it was far
+/// larger then, that was another journal, before a recovery.
 pub fn has_grown(journal_bytes: u64, last: Option<u64>, state_bytes: u64) -> bool {
     let last = last.filter(|last| *last / 2 <= journal_bytes);
     journal_bytes.saturating_sub(last.unwrap_or_default()) > GROWTH.max(state_bytes)
@@ -157,7 +158,7 @@ pub fn replay(state: &mut State, journal: &SqliteJournal, seq: u64) -> Result<()
     while state.seq() < seq {
         let missing = usize::try_from((seq - state.seq()).min(READ_AT_ONCE)).unwrap_or(usize::MAX);
         let events = journal.read_from(state.seq(), missing)?;
-        // A journal may begin behind an event that came before it.
+        // A journal may begin after the events that are asked for.
         if events.first().is_none_or(|first| first.seq > seq) {
             return Err(BoardError::NotInThePast { seq, first: journal.base() + 1, head: journal.head()? });
         }
@@ -189,7 +190,7 @@ fn nearest(dir: &Path, journal: &SqliteJournal, seq: u64) -> Result<Option<State
     Ok(None)
 }
 
-/// The last event that was not after `time`.
+/// The seq of the last event that was not after `time`.
 pub fn seq_at(dir: &Path, time: Timestamp) -> Result<u64, BoardError> {
     let journal = SqliteJournal::open(dir)?;
     // The times of events never go back.

@@ -127,7 +127,7 @@ fn saved_text(saved: Option<&Path>) -> String {
 }
 
 impl BoardError {
-    /// What is on the disk is not what was written, and something may be made of what is sound.
+    /// Whether the files on the disk are not what was written, so that something may be made of what is sound.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Journal(error) => error.is_damage(),
@@ -146,33 +146,33 @@ pub struct Board {
     pub(super) dir: PathBuf,
     pub(super) journal: SqliteJournal,
     pub(super) projection: Projection,
-    /// The journal has events that this build does not know.
+    /// Why this process may only read, if the journal has events that this build does not know.
     outdated: Option<String>,
-    /// What had to be mended, for whoever asks next.
+    /// What was repaired, to be told in the next reply.
     pub report: Option<String>,
-    /// Where the state is that has no place in the board any more.
+    /// Where this process saved its own state when it found another history in the board's place.
     pub(super) saved: Option<PathBuf>,
-    /// What `callboard restore` had last put there when this process came.
+    /// The mark of the newest `callboard restore` when this process opened the board.
     pub(super) restored: Option<String>,
-    /// Since when a process that knows more has not rebuilt the board.
+    /// Since when this process has been trying to regain a board that is gone, which one that knows more may rebuild.
     pub(super) awaited_since: Option<Instant>,
 }
 
-/// What catching up with the journal has brought.
+/// What catching up with the journal brought.
 #[derive(Default)]
 pub struct CaughtUp {
-    /// The last events, as many as are read in one go.
+    /// The newest events: those of the last read.
     pub newest: Vec<Recorded>,
-    /// By how many milliseconds others saw the clock step.
+    /// The sum of the clock steps that others recorded, in milliseconds.
     pub stepped: i64,
 }
 
-/// A caller gives up when the lock has not come for so long.
+/// How long a caller waits for a lock before it gives up.
 pub const LOCK_PATIENCE: Duration = Duration::from_secs(5);
-/// Processes that live longer than a call look at the board more often than that.
+/// How long a start leaves it to living processes to rebuild the board. Those look at it more often than that.
 const PATIENCE_WITH_THE_LIVING: Duration = Duration::from_secs(3);
 const OTHER_HISTORY: &str = "it is of another history";
-/// Events read from the journal in one go.
+/// Most events that are read from the journal at once.
 const READ_AT_ONCE: usize = 4_096;
 
 impl Board {
@@ -180,16 +180,16 @@ impl Board {
         dir.join(JOURNAL).exists()
     }
 
-    /// Loads the board that is there. Without an `author` nothing is mended.
+    /// Loads the board that is there. Without an `author` nothing is repaired.
     pub fn open(dir: &Path, author: Option<&Author>) -> Result<Self, BoardError> {
         directory::inspect(dir)?;
         let_the_living_rebuild(dir);
         let lock = BoardLock::open(dir)?;
         let board = Self::load(dir, lock, author)?;
         memory::give_back();
-        // SQLite has opened the journal by its path: it must have been the file that was looked at.
+        // SQLite has opened the journal by its path: it must have been the file that was inspected.
         match board.lock.verify() {
-            // Deleted since, and regained by the first that looks.
+            // The files were deleted since; the first look will put the board back.
             Err(DirectoryError::Replaced { .. }) | Ok(()) => Ok(board),
             Err(error) => Err(error.into()),
         }
@@ -215,7 +215,8 @@ impl Board {
         Ok(board)
     }
 
-    /// The journal and its first event: a new board, the state file that lies there, or what is left of a board.
+    /// Makes the journal with its first event: a new board, the import of a state file that is there, or a recovery
+    /// from what is left of a board, of which the report is returned.
     fn begin(dir: &Path, author: &Author, board_id: &str) -> Result<Option<String>, BoardError> {
         let first = match statefile::load(dir)? {
             None if recovery::evidence(dir).is_empty() => Event::BoardCreated { board_id: board_id.to_owned() },
@@ -237,15 +238,16 @@ impl Board {
         let mut state = State::new();
         let first = state.record(first, &envelope)?;
         SqliteJournal::create_with(dir, board_id, &BatchId::new(format!("{participant}/0")), &[first])?;
-        // What was imported is another board's file until it is replaced.
+        // Until it is replaced, the imported file is another board's.
         Projection::new(dir)
             .write(&mut state)
             .map(|()| None)
             .map_err(|source| io_error("cannot write the state file in", dir, source))
     }
 
-    /// Mends what is damaged, if enough is sound, under the lock and after another look: another process may have done it.
-    /// A file that somebody has edited is not damaged: the projection keeps it as an edit.
+    /// Loads the board, and repairs it if it is damaged and enough is sound: under the lock and after a second look,
+    /// because another process may have done so. A file that somebody has edited is not damaged: the projection keeps
+    /// it as an edit.
     fn load(dir: &Path, mut lock: BoardLock, author: Option<&Author>) -> Result<Self, BoardError> {
         let restored = directory::restored(dir);
         let (mut has_lock, mut is_edited) = (false, false);
@@ -323,7 +325,8 @@ impl Board {
         }
     }
 
-    /// See [`SqliteJournal::begin_append`]. Whatever else is wrong, to catch up or to append will find, and say more of it.
+    /// See [`SqliteJournal::begin_append`]. Catching up or appending will meet any other error, too, and report it
+    /// better.
     pub fn begin_append(&self) -> Result<(), BoardError> {
         match self.journal.begin_append() {
             Err(error @ JournalError::Busy) => return Err(BoardError::NotWritten(error)),
@@ -338,7 +341,8 @@ impl Board {
         self.journal.end_append();
     }
 
-    /// Puts what was applied since `expected` into the journal. On an error it is for the caller to take it back.
+    /// Appends the events that were applied after `expected` to the journal. On an error the caller rolls the state
+    /// back.
     pub fn append(
         &mut self,
         expected: u64,
@@ -358,13 +362,14 @@ impl Board {
         }
     }
 
-    /// COMMIT failed, which does not say that nothing was written: the journal itself knows.
+    /// Looks for the batch after COMMIT failed, which does not mean that nothing was written.
     fn look_for(&mut self, batch: &BatchId, error: JournalError) -> Result<(), BoardError> {
         let found = self.journal.reopened(&self.dir).and_then(|reopened| {
             if let Some(journal) = reopened {
                 self.journal = journal;
             }
-            // Else a later crash could take back or bring back what is answered now. A full disk has no space for it.
+            // Otherwise a later crash could undo, or bring back, what is answered now. After a failed write there is
+            // nothing to bring back, and a full disk has no space for it.
             if !error.is_of_write() {
                 self.journal.settle_for_good(self.journal.head()?)?;
             }
@@ -377,12 +382,12 @@ impl Board {
         }
     }
 
-    /// Whether nothing takes back what the replica says, as far as is known.
+    /// Whether everything in the replica is durable, as far as is known.
     pub fn is_settled(&self) -> bool {
         self.journal.is_settled(self.state.seq())
     }
 
-    /// What the replica says from now on, nothing takes back.
+    /// Makes everything in the replica durable.
     pub fn settle(&self) -> Result<(), BoardError> {
         if !self.is_settled()
             && let Some(shown) = self.shown()
@@ -392,14 +397,14 @@ impl Board {
         self.journal.settle(self.state.seq()).map_err(BoardError::Unknown)
     }
 
-    /// The same for whoever only looks: on a disk that fails, what is known is better than nothing.
+    /// The same for reads, which go on if it fails: on a failing disk, what is known is better than nothing.
     pub fn settle_for_reading(&self) {
         if let Err(error) = self.settle() {
             tracing::error!(%error, "a power loss may take back what is read");
         }
     }
 
-    /// What `settle` does, up to `seq`.
+    /// Makes the events up to `seq` durable.
     pub fn settle_to(&self, seq: u64) -> Result<(), BoardError> {
         self.journal.settle(seq).map_err(BoardError::Unknown)
     }
@@ -426,25 +431,25 @@ impl Board {
         self.journal.synced(seq, synced).map_err(BoardError::Unknown)
     }
 
-    /// The newest event that nothing takes back.
+    /// The seq of the newest event that is known to be durable.
     pub fn settled_seq(&self) -> u64 {
         self.journal.durable().min(self.state.seq())
     }
 
-    /// The event that the state file shows, which is durable then, if a projection has left it last.
+    /// The seq that the state file shows, if a projection was the last to put a file there; that event is durable then.
     pub fn shown(&self) -> Option<u64> {
         let found = self.found()?;
         self.projection.shows(&found).or_else(|| self.lock.left().shows(&found))
     }
 
-    /// Whether the state file shows, or was to show, what this process does not know.
+    /// Whether the state file shows, or was about to show, what this process does not know yet.
     pub fn is_overtaken(&self, left: &Left) -> bool {
         left.seq > self.state.seq()
     }
 
     /// Brings the state file to the head, if it is behind.
     pub fn project(&mut self) -> io::Result<()> {
-        // A file ahead of the journal is what no power loss may leave.
+        // No power loss may leave the state file ahead of the journal.
         self.settle().map_err(io::Error::other)?;
         let (board_id, seq) = (&self.state.board().board_id, self.state.seq());
         match statefile::seq_of(&self.dir) {
@@ -453,8 +458,8 @@ impl Board {
         }
     }
 
-    /// Writes the file that is to show the state as it is now, unless the one in its place does. The caller holds the state
-    /// file's lock until it is placed or given up, and has read what was `left`.
+    /// Writes a file that shows the present state, unless the one in place does. The caller holds the state file's lock
+    /// until the file is placed or given up, and has read `left` under it.
     pub fn prepare_show(&mut self, left: Left) -> io::Result<Option<Unplaced>> {
         let found = FileIdentity::of(&self.dir)?;
         match found.and_then(|found| self.projection.shows(&found).or_else(|| left.shows(&found))) {
@@ -463,21 +468,22 @@ impl Board {
         }
     }
 
-    /// Whether the files that were verified when the call began are still there, beside a state file that is the one that was
-    /// left. What only has another name by now the next call misses.
+    /// Checks that the files that were verified when the call began are still there. If the state file is the one that
+    /// was left, it is enough that neither lock nor log was deleted; the next call notices a file that was only
+    /// renamed.
     pub fn verify_again(&self, found: Option<FileIdentity>, left: &Left) -> Result<(), DirectoryError> {
         let is_left = found.is_some_and(|found| left.files.contains(&found));
         let is_deleted = || self.lock.is_deleted() || self.log().is_some_and(|log| private::is_deleted(&log));
         if is_left && !is_deleted() { Ok(()) } else { self.lock.verify() }
     }
 
-    /// The file in the state file's place.
+    /// The identity of the file in the state file's place, if there is one.
     pub fn found(&self) -> Option<FileIdentity> {
         FileIdentity::of(&self.dir).ok().flatten()
     }
 
-    /// Replaces the state file by the one that was prepared, whose event is durable. `found` is what was there a moment ago;
-    /// also answers what there is to say of that.
+    /// Replaces the state file by the prepared one, whose events are durable. `found` is what was in place a moment
+    /// ago; what there is to say about that is returned as a warning.
     pub fn show(&mut self, prepared: Unplaced, found: Option<FileIdentity>) -> (Option<String>, io::Result<()>) {
         let warning = found.and_then(|found| self.keep_put_back(found, prepared.left()));
         let placed = self.projection.place(prepared, found, |left| self.lock.leave(left));
@@ -488,7 +494,8 @@ impl Board {
         self.projection.give_up(prepared);
     }
 
-    /// When the state file is an old one that somebody has put there: keeps it, and says what to do with it.
+    /// If the state file is an old one that somebody has put there, keeps it and returns a warning that says what to do
+    /// with it.
     fn keep_put_back(&self, found: FileIdentity, left: &Left) -> Option<String> {
         if left.has(&found) {
             return None;
@@ -515,7 +522,7 @@ impl Board {
         &self.dir
     }
 
-    /// What was fetched from, or is to be added to, the archive of this board.
+    /// A view of this board's archive, which can be used without the writer and the board's locks.
     pub fn archive(&self, now: Timestamp) -> BoardArchive {
         self.settle_for_reading();
         BoardArchive {
@@ -527,7 +534,7 @@ impl Board {
         }
     }
 
-    /// 0 when it cannot be told.
+    /// Size of the journal in bytes, see [`SqliteJournal::bytes`]; 0 when it cannot be told.
     pub fn journal_bytes(&self) -> u64 {
         self.journal.bytes().unwrap_or_default()
     }
@@ -537,12 +544,12 @@ impl Board {
         self.journal.passed()
     }
 
-    /// From which event on old ones are to be archived.
+    /// The seq from which on there is a block of old events to archive.
     pub fn archives_at(&self) -> Result<u64, JournalError> {
         self.journal.archives_at()
     }
 
-    /// Of the state file as this process wrote it last.
+    /// Size of the state file as this process last wrote it, in bytes.
     pub fn state_bytes(&self) -> u64 {
         self.projection.bytes()
     }
@@ -554,7 +561,7 @@ impl Board {
     }
 }
 
-/// The state at the end of the journal.
+/// What loading yields: the state at the end of the journal, and what it was read from.
 struct Loaded {
     state: State,
     journal: SqliteJournal,
@@ -568,7 +575,7 @@ impl Loaded {
         Self::read_on(dir, |journal, projection| starting_state(dir, journal, projection))
     }
 
-    /// The journal from its start.
+    /// Replays the journal from its start, whatever the state file is like.
     fn without_file(dir: &Path) -> Result<Self, BoardError> {
         Self::read_on(dir, |_, _| Ok(State::new()))
     }
@@ -589,7 +596,7 @@ impl Loaded {
                 Err(error @ JournalError::UnknownKind { .. }) => outdated = Some(error.to_string()),
                 read => {
                     let last = read?.pop();
-                    // After events were lost, another history may have the same numbers.
+                    // After a loss of events, another history may have the same numbers.
                     if last.is_some_and(|last| last.at != state.board().last_activity) {
                         return Err(BoardError::StateFileUnsound(OTHER_HISTORY.to_owned()));
                     }
@@ -620,7 +627,7 @@ fn catch_up(journal: &SqliteJournal, state: &mut State, outdated: &mut Option<St
             Ok(events) => events,
             Err(JournalError::UnknownKind { seq, kind, v }) => {
                 *outdated = Some(JournalError::UnknownKind { seq, kind, v }.to_string());
-                // What stands before it can still be read.
+                // The events before it can still be read.
                 at_once = usize::try_from(seq - 1 - state.seq().max(journal.base())).unwrap_or(READ_AT_ONCE);
                 if at_once == 0 {
                     return Ok(caught_up);
@@ -645,7 +652,7 @@ fn catch_up(journal: &SqliteJournal, state: &mut State, outdated: &mut Option<St
 pub struct JournalHistory<'a> {
     journal: &'a SqliteJournal,
     dir: &'a Path,
-    /// Behind it there may be what a newer version has recorded, which cannot be read.
+    /// The newest event that may be read: what follows may be of a newer version.
     head: u64,
 }
 
@@ -669,7 +676,7 @@ impl History for JournalHistory<'_> {
     }
 }
 
-/// No history, where there is no board yet.
+/// The empty history of a board that does not exist yet.
 pub struct NoHistory;
 
 impl History for NoHistory {
@@ -678,13 +685,13 @@ impl History for NoHistory {
     }
 }
 
-/// Whether there is a board, or what one is made of.
+/// Whether there is a board, or something that one can be made from.
 pub fn is_begun(dir: &Path) -> bool {
     Board::exists(dir) || dir.join(statefile::FILE_NAME).exists() || !recovery::evidence(dir).is_empty()
 }
 
-/// What a state file without a journal says, for whoever only looks; the first write will import it. Where it is an earlier
-/// state, the text says so.
+/// The state for reads while there is no journal: what the state file shows or, if that is not sound, the newest sound
+/// snapshot or spare, and then a text that says so. The first write will import it.
 pub fn before_first_write(dir: &Path) -> Result<(State, Option<String>), BoardError> {
     if std::fs::symlink_metadata(dir).is_err() {
         return Ok((State::new(), None));
@@ -711,8 +718,8 @@ pub fn before_first_write(dir: &Path) -> Result<(State, Option<String>), BoardEr
     }
 }
 
-/// A journal was being made anew when the process died that did so; the state file was written before. A copy that is damaged,
-/// too, is none.
+/// Completes the remaking of a journal in which a process died, and returns whether there was one to complete. The
+/// state file was written before it began. A remade copy that is damaged, too, does not count.
 fn is_remade(dir: &Path) -> Result<bool, BoardError> {
     let Ok(Some(shown)) = statefile::seq_of(dir) else { return Ok(false) };
     match SqliteJournal::finish_remake(dir, &shown.board_id, shown.seq) {
@@ -737,7 +744,7 @@ pub fn acquire(lock: &BoardLock) -> Result<(), BoardError> {
     acquired.map_err(|holder| BoardError::Locked { holder, seconds: LOCK_PATIENCE.as_secs() })
 }
 
-/// Where only the journal or its log is missing, processes that live on the board know more than the other files.
+/// Waits for living processes to rebuild a board whose journal or log is missing: they know more than the other files.
 fn let_the_living_rebuild(dir: &Path) {
     let start = Instant::now();
     while directory::is_incomplete(dir)
@@ -748,8 +755,8 @@ fn let_the_living_rebuild(dir: &Path) {
     }
 }
 
-/// The state to replay the journal's tail on: the state file's if it is sound and this board's, the empty one if there is
-/// no file.
+/// The state on which the journal's tail is replayed: the state file's if that is sound and this board's, the empty one
+/// if there is no file.
 fn starting_state(dir: &Path, journal: &SqliteJournal, projection: &mut Projection) -> Result<State, BoardError> {
     let board_id = journal.board_id()?;
     match found_by(dir, || projection.load())? {
@@ -766,7 +773,7 @@ fn starting_state(dir: &Path, journal: &SqliteJournal, projection: &mut Projecti
     }
 }
 
-/// The state file of a board that was there; what is not a file is none that was written.
+/// Loads the state file where there was a board before: anything but a regular file counts as unsound.
 pub fn found(dir: &Path) -> Result<Option<Found>, LoadError> {
     found_by(dir, || statefile::load(dir))
 }
@@ -778,7 +785,7 @@ fn found_by(dir: &Path, load: impl FnOnce() -> Result<Option<Found>, LoadError>)
     load()
 }
 
-/// The state file that was written without the lock's notes is not somebody's edit.
+/// Notes the present state file in the lock as left by a projection, so that it is not taken for somebody's edit.
 fn leave_what_is_there(lock: &BoardLock, dir: &Path) {
     let seq = statefile::seq_of(dir).ok().flatten().map_or(0, |head| head.seq);
     let left = FileIdentity::of(dir).and_then(|file| lock.leave(Left::new(file.into_iter().collect(), seq)));
@@ -787,7 +794,7 @@ fn leave_what_is_there(lock: &BoardLock, dir: &Path) {
     }
 }
 
-/// By how many milliseconds the clock stepped in these events.
+/// The sum of the clock steps in these events, in milliseconds.
 pub fn stepped_in(events: &[Recorded]) -> i64 {
     let steps = events.iter().filter_map(|recorded| match recorded.event {
         Event::ClockStepped { gap_millis, .. } => Some(gap_millis),
@@ -796,7 +803,7 @@ pub fn stepped_in(events: &[Recorded]) -> i64 {
     steps.sum()
 }
 
-/// What was imported stays beside the board as it was, once, however often that is tried.
+/// Keeps a copy of the imported file beside the board, once, however often the import is tried.
 fn keep_copy(dir: &Path) -> io::Result<()> {
     let copy_of = |number: u64| dir.join(format!("{}.imported-{number}", statefile::FILE_NAME));
     let original = fs_err::read(dir.join(statefile::FILE_NAME))?;
@@ -808,7 +815,7 @@ fn keep_copy(dir: &Path) -> io::Result<()> {
                 return copy.write_all(&original).inspect_err(|_| drop(fs_err::remove_file(copy_of(number))));
             }
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            // A start that did not come to its end has left it.
+            // A start that did not finish has left it.
             Err(_) if is_copy(&copy_of(number), &original) => return Ok(()),
             Err(_) => {}
         }
@@ -816,14 +823,14 @@ fn keep_copy(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Of another length it is not read, nor if it is no file.
+/// Whether `path` is a copy of `original`. It is read only if it is a regular file of the same length.
 fn is_copy(path: &Path, original: &[u8]) -> bool {
     let is_as_long =
         fs_err::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.len() == original.len() as u64);
     is_as_long && fs_err::read(path).is_ok_and(|copy| copy == original)
 }
 
-/// Presence does not carry over: the processes are not ours.
+/// The event that imports `document`. Presence does not carry over: the processes are not on this board.
 fn imported(source: &str, mut document: Document, board_id: &str) -> Event {
     document.board.board_id = board_id.to_owned();
     document.participants.clear();

@@ -1,4 +1,4 @@
-//! The board's directory: made private, and looked at before it is trusted.
+//! The board's directory: made private, and inspected before it is trusted.
 
 use std::cell::{OnceCell, RefCell};
 use std::fs::File;
@@ -20,10 +20,11 @@ use crate::{bundle, config, snapshot};
 pub const JOURNAL: &str = sqlite::FILE_NAME;
 const LOCK: &str = "lock";
 const STATE_LOCK: &str = "state-lock";
-/// In the order in which they are taken.
+/// The lock files, in the order in which they are acquired.
 pub const LOCKS: [&str; 2] = [LOCK, STATE_LOCK];
 pub const RUN: &str = "run";
-/// In `lock`, behind the signer's line: what was left in the place of the state file, as JSON.
+/// Where `lock` holds what was left in the state file's place, as JSON: after the signer's line, and before how long
+/// the machine has slept. Offsets and lengths in bytes.
 const LEFT_AT: u64 = 11;
 const LEFT_BYTES: usize = 330;
 const SLEPT_AT: u64 = LEFT_AT + LEFT_BYTES as u64 + 1;
@@ -53,15 +54,16 @@ fn failed(action: &str, path: &Path) -> impl FnOnce(io::Error) -> DirectoryError
     move |source| DirectoryError::Failed { action, source }
 }
 
-/// What SQLite opens by itself, by name. A pipe there would stop it, and a link lead it elsewhere.
+/// Files that SQLite opens by name. A pipe there would block it, and a link would lead it elsewhere.
 const OPENED_BY_SQLITE: [&str; 3] = [JOURNAL, LOG_FILES[0], LOG_FILES[1]];
 const LOG_FILES: [&str; 2] = [sqlite::LOG_NAME, "journal.db-shm"];
 
-/// Which file it is, whatever its name: device and inode.
+/// Device and inode, which identify a file whatever its name.
 pub type Identity = (u64, u64);
 const NO_FILE: Identity = (0, 0);
 
-/// None when the file, or the whole directory, is not there. An error says nothing of that.
+/// The identity of a file in `dir`; `None` when the file, or the whole directory, does not exist. An error leaves that
+/// open.
 fn identity_in(dir: &Path, name: &str) -> Result<Option<Identity>, DirectoryError> {
     Ok(Dir::open(dir)?.map_or(Ok(None), |dir| dir.identity(name))?)
 }
@@ -76,10 +78,10 @@ fn opened(path: &Path) -> Result<Dir, DirectoryError> {
     Dir::open(path)?.ok_or_else(|| failed("open", path)(io::ErrorKind::NotFound.into()))
 }
 
-/// What names begin with that are in a board's directory only.
+/// Beginnings of names that occur in a board's directory only.
 const SURELY_OF_BOARDS: [&str; 7] =
     [JOURNAL, ".journal.db", statefile::FILE_NAME, ".mcp-state.json", STATE_LOCK, "serve.token", "tokens.toml"];
-/// Names in a board's directory that others may have, too; `*` is any end.
+/// Names in a board's directory that occur in others, too; `*` stands for any end.
 const ALSO_OF_BOARDS: [&str; 23] = [
     LOCK,
     RUN,
@@ -101,10 +103,10 @@ const ALSO_OF_BOARDS: [&str; 23] = [
     ".callboard-*",
     ".tmp*",
     ".gitignore",
-    // For git to keep a directory that is empty otherwise, and what a file manager leaves.
+    // What makes git keep an otherwise empty directory, and what a file manager leaves.
     ".gitkeep",
     ".DS_Store",
-    // Where the directory is a disk of its own.
+    // In a directory that is the root of a file system.
     "lost+found",
 ];
 
@@ -123,8 +125,8 @@ pub fn prepare(path: &Path) -> Result<(), DirectoryError> {
     furnish(path)
 }
 
-/// Refuses a directory that is somebody's and no board, as a project is. All in it would be hidden from git like a board, or
-/// else the board's tokens would be shown to git like all in it.
+/// Refuses a directory that has other files and no board, as a project has. Git would ignore all of them as it ignores
+/// a board, or else it would see the board's tokens like all of them.
 pub fn refuse_occupied(path: &Path) -> Result<(), DirectoryError> {
     if path.file_name().is_some_and(|name| name == BOARD_DIR) {
         return Ok(());
@@ -144,7 +146,7 @@ pub fn refuse_occupied(path: &Path) -> Result<(), DirectoryError> {
 fn furnish(path: &Path) -> Result<(), DirectoryError> {
     make_run(path)?;
     let ignore = path.join(".gitignore");
-    // Only a new file: not through a link that lies there.
+    // Only a new file, so that nothing is written through a link that lies there.
     match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&ignore) {
         Ok(mut file) => file.write_all(b"*\n").map_err(failed("write", &ignore)),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -152,7 +154,7 @@ fn furnish(path: &Path) -> Result<(), DirectoryError> {
     }
 }
 
-/// The same for a board that was removed, unless all that it was in is gone, too.
+/// The same for a board that was removed, unless the directory above it is gone, too.
 pub fn prepare_again(path: &Path) -> Result<(), DirectoryError> {
     match std::fs::DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -166,13 +168,14 @@ pub fn prepare_again(path: &Path) -> Result<(), DirectoryError> {
     }
 }
 
-/// Names what was put in the place of the board on purpose, which no running process takes back.
+/// File with the mark of a board that was put here on purpose, which no running process undoes.
 const RESTORED: &str = "restored";
 const LONGEST_MARK: u64 = 256;
-/// Who removes the file of a process that is taken for dead does so once in a while.
+/// Most attempts to acquire a presence lock. Each fails only if another process takes this one for dead at that very
+/// moment, which it checks once a second.
 const ACQUIRED_AT_MOST: usize = 100;
 
-/// The caller holds the board's lock. Nobody uses the same `mark` twice.
+/// Marks the board in `dir` as restored. The caller holds the board's lock and never uses the same `mark` twice.
 pub fn mark_restored(dir: &Path, mark: &str) -> io::Result<()> {
     let mut file = tempfile::Builder::new().prefix(".restored-").tempfile_in(dir)?;
     file.write_all(mark.as_bytes())?;
@@ -180,7 +183,7 @@ pub fn mark_restored(dir: &Path, mark: &str) -> io::Result<()> {
     file.persist(dir.join(RESTORED)).map(drop).map_err(|error| error.error)
 }
 
-/// What [`mark_restored`] was told last.
+/// The mark that [`mark_restored`] wrote last.
 pub fn restored(dir: &Path) -> Option<String> {
     let file = Dir::open(dir).ok()??.open_file(RESTORED, Purpose::Read).ok()??;
     let mut mark = String::new();
@@ -188,17 +191,17 @@ pub fn restored(dir: &Path) -> Option<String> {
     Some(mark)
 }
 
-/// The journal, or the log that living processes have, is not there.
+/// Whether the journal is missing, or its log, which is there while any process has the journal open.
 pub fn is_incomplete(dir: &Path) -> bool {
     OPENED_BY_SQLITE[..2].iter().any(|name| std::fs::symlink_metadata(dir.join(name)).is_err())
 }
 
-/// Whether any process that stays lives on the board.
+/// Whether any process with a presence lock lives on the board.
 pub fn is_anyone_present(dir: &Path) -> bool {
     presence_names(dir).any(|name| is_present(dir, &name))
 }
 
-/// Of those who live on the board, and of those who have left their file.
+/// Names of the presence files: those of living processes, and those that dead ones have left.
 fn presence_names(dir: &Path) -> impl Iterator<Item = String> {
     let entries = std::fs::read_dir(dir.join(RUN)).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -213,7 +216,7 @@ fn make_run(dir: &Path) -> Result<(), DirectoryError> {
     }
 }
 
-/// Files are made and removed in `run`, so it must not lead elsewhere.
+/// Refuses a `run` that is no directory: files are made and removed in it, so it must not lead elsewhere.
 fn inspect_run(dir: &Path) -> Result<(), DirectoryError> {
     let path = dir.join(RUN);
     if std::fs::symlink_metadata(&path).is_ok_and(|metadata| !metadata.is_dir()) {
@@ -243,18 +246,19 @@ pub fn inspect(path: &Path) -> Result<(), DirectoryError> {
     inspect_run(path)
 }
 
-/// The board's locks. Whoever holds the journal's may append to it, and whoever holds the state file's may replace that; who
-/// holds both has the board to itself. Who has the state file's does not wait for the journal's.
+/// The board's two locks. The holder of the journal's may append to it, the holder of the state file's may replace
+/// that, and the holder of both has the board to itself. Who holds the state file's never waits for the journal's,
+/// which would be a deadlock.
 pub struct BoardLock {
     dir: PathBuf,
     handle: Dir,
     journal: Held,
     state_file: Held,
-    /// The same opened anew, once somebody waits for it.
+    /// The state file's lock file, opened anew for the thread that waits for it, once there is one.
     turn: OnceCell<Arc<File>>,
-    /// The files that the journal is made of, and which they are.
+    /// Names and identities of the files that the journal is made of.
     files: Vec<(&'static str, Identity)>,
-    /// As it was read last, and what that says.
+    /// The note of the files left, as text and as parsed, when it was last read or written.
     left: RefCell<(Vec<u8>, Left)>,
 }
 
@@ -274,7 +278,7 @@ impl Held {
         Ok(Self { name, file, identity: (metadata.dev(), metadata.ino()) })
     }
 
-    /// Whether nobody had it.
+    /// Acquires the lock if nobody holds it, and returns whether it did.
     fn try_acquire(&self) -> io::Result<bool> {
         private::lock_within(&self.file, Duration::ZERO)
     }
@@ -285,7 +289,7 @@ impl Held {
         }
     }
 
-    /// The same file opened anew, for a thread that takes the lock for itself.
+    /// Opens the same file anew, for a thread that takes the lock for itself.
     fn another(&self, dir: &Path) -> Result<File, DirectoryError> {
         let found = Self::open(&opened(dir)?, self.name, Purpose::Read)?;
         let is_same = found.identity == self.identity;
@@ -302,7 +306,7 @@ impl BoardLock {
         Ok(Self { dir: dir.to_owned(), handle, journal, state_file, turn, files, left })
     }
 
-    /// The locks that are at their paths now: of those that are the same what is held stays held.
+    /// Opens the lock files that are at their paths now. A lock whose file is still the same stays held.
     pub fn anew(&self) -> Result<Self, DirectoryError> {
         let mut found = Self::open(&self.dir)?;
         for (new, old) in [(&mut found.journal, &self.journal), (&mut found.state_file, &self.state_file)] {
@@ -313,17 +317,17 @@ impl BoardLock {
         Ok(found)
     }
 
-    /// Another handle of the journal's lock, for the thread that waits for it.
+    /// A duplicate handle of the journal's lock file, which shares the lock, for the thread that waits for it.
     pub fn handle(&self) -> io::Result<File> {
         self.journal.file.try_clone()
     }
 
-    /// The file of the journal's lock opened anew, for a thread that takes it for itself.
+    /// Opens the journal's lock file anew, for a thread that takes the lock for itself.
     pub fn another(&self) -> Result<File, DirectoryError> {
         self.journal.another(&self.dir)
     }
 
-    /// The same of the state file's lock, for the one thread that waits for it.
+    /// The state file's lock file opened anew, for the one thread that waits for it.
     pub fn turn(&self) -> Result<Arc<File>, DirectoryError> {
         if let Some(file) = self.turn.get() {
             return Ok(Arc::clone(file));
@@ -332,7 +336,7 @@ impl BoardLock {
         Ok(Arc::clone(self.turn.get_or_init(|| file)))
     }
 
-    /// Takes the journal's lock if nobody has it.
+    /// Acquires the journal's lock if nobody holds it.
     pub fn try_acquire_journal(&self) -> io::Result<bool> {
         self.journal.try_acquire()
     }
@@ -341,7 +345,7 @@ impl BoardLock {
         self.journal.release();
     }
 
-    /// Takes the state file's lock if nobody has it.
+    /// Acquires the state file's lock if nobody holds it.
     pub fn try_acquire_state_file(&self) -> io::Result<bool> {
         self.state_file.try_acquire()
     }
@@ -350,8 +354,8 @@ impl BoardLock {
         self.state_file.release();
     }
 
-    /// Waits for both for as long as that, and signs them. When one has not come, none is held, and who holds that one is
-    /// answered.
+    /// Acquires and signs both locks, waiting for at most `patience`. If one does not come, neither is held, and the
+    /// pid of its holder is returned, if known.
     pub fn acquire_within(&self, patience: Duration, pid: u32) -> io::Result<Result<(), Option<u32>>> {
         let start = Instant::now();
         for held in [&self.journal, &self.state_file] {
@@ -359,7 +363,7 @@ impl BoardLock {
                 self.release();
                 return Ok(Err(self.signer(held.name)));
             }
-            // Else whoever waits in vain would be told of the holder before.
+            // Otherwise whoever waits in vain would be told of the previous holder.
             drop(sign(&held.file, pid));
         }
         Ok(Ok(()))
@@ -370,12 +374,12 @@ impl BoardLock {
         self.journal.release();
     }
 
-    /// Says who holds the journal's lock, for whoever waits in vain.
+    /// Signs the journal's lock file with the holder's pid, for those who wait in vain.
     pub fn sign(&self, pid: u32) -> io::Result<()> {
         sign(&self.journal.file, pid)
     }
 
-    /// The same of the state file's.
+    /// Signs the state file's lock file.
     pub fn sign_state_file(&self, pid: u32) -> io::Result<()> {
         sign(&self.state_file.file, pid)
     }
@@ -392,7 +396,7 @@ impl BoardLock {
         signer(&opened(&self.dir).ok()?.open_file(name, Purpose::Read).ok()??)
     }
 
-    /// Says which state files the projections have left, for every process that will find one.
+    /// Notes in the lock file which state files the projections have left, for every process that will find one.
     pub fn leave(&self, left: Left) -> io::Result<()> {
         let mut text = serde_json::to_vec(&left)?;
         text.resize(text.len().max(LEFT_BYTES), b' ');
@@ -403,7 +407,7 @@ impl BoardLock {
         Ok(())
     }
 
-    /// What [`leave`](Self::leave) was told last; nothing when it is not known.
+    /// What [`leave`](Self::leave) noted last; empty when that is not known.
     pub fn left(&self) -> Left {
         let mut text = [0; LEFT_BYTES];
         if self.journal.file.read_exact_at(&mut text, LEFT_AT).is_err() {
@@ -416,13 +420,14 @@ impl BoardLock {
         last.1.clone()
     }
 
-    /// Says how many milliseconds this machine has slept since it was started: whoever comes next has no clock from before.
+    /// Notes in the lock file how many milliseconds this machine has slept since it booted: the next process has no
+    /// earlier clock reading of its own.
     pub fn note_slept(&self, millis: i64) -> io::Result<()> {
         let text = format!("{} {millis}", boot());
         self.journal.file.write_all_at(format!("{text:<SLEPT_BYTES$}\n").as_bytes(), SLEPT_AT)
     }
 
-    /// What [`note_slept`](Self::note_slept) was told last, since this machine was started.
+    /// What [`note_slept`](Self::note_slept) noted last, if that was since the machine booted.
     pub fn slept(&self) -> Option<i64> {
         let mut text = [0; SLEPT_BYTES];
         self.journal.file.read_exact_at(&mut text, SLEPT_AT).ok()?;
@@ -430,7 +435,8 @@ impl BoardLock {
         millis.parse().ok().filter(|_| noted_in == boot())
     }
 
-    /// Remembers which files the journal is made of: `database`, and its log, which is there while this process has it open.
+    /// Remembers which files the journal is made of: `database`, and its log, which is there while this process has it
+    /// open.
     pub fn settle_journal(&mut self, database: Identity, has_log: bool) -> Result<(), DirectoryError> {
         let log = if has_log { self.log_files()? } else { Vec::new() };
         self.files = vec![(JOURNAL, database)];
@@ -438,13 +444,14 @@ impl BoardLock {
         Ok(())
     }
 
-    /// The log and its index; what is gone already will be missed.
+    /// The identities of the log and its index. A file that is gone already gets one that no file has, so that it will
+    /// be missed.
     pub fn log_files(&self) -> Result<Vec<(&'static str, Identity)>, DirectoryError> {
         let file = |name| Ok((name, identity_in(&self.dir, name)?.unwrap_or(NO_FILE)));
         LOG_FILES.into_iter().map(file).collect()
     }
 
-    /// The files that were there once are all that can be meant.
+    /// Whether all of `files` existed and are still the log and its index.
     pub fn has_log_files(&self, files: &[(&'static str, Identity)]) -> Result<bool, DirectoryError> {
         Ok(files.iter().all(|(_, identity)| *identity != NO_FILE) && self.log_files()? == files)
     }
@@ -471,7 +478,8 @@ impl BoardLock {
         Ok(())
     }
 
-    /// Whether a lock was deleted, and not only renamed: that costs less to see.
+    /// Whether a lock file was deleted. One that was only renamed is not noticed, which makes this cheaper than
+    /// [`verify`](Self::verify).
     pub fn is_deleted(&self) -> bool {
         [&self.journal, &self.state_file].iter().any(|held| private::is_deleted(&held.file))
     }
@@ -484,7 +492,7 @@ impl BoardLock {
         self.are_there(&self.files)
     }
 
-    /// The database itself, whatever has become of its log.
+    /// Whether the database itself is in place, whatever has become of its log.
     pub fn is_database_in_place(&self) -> Result<bool, DirectoryError> {
         self.are_there(self.files.get(..1).unwrap_or_default())
     }
@@ -500,25 +508,26 @@ impl BoardLock {
 }
 
 fn sign(lock: &File, pid: u32) -> io::Result<()> {
-    // Mostly it was the same process that had it last, and to look is cheaper than to write.
+    // Usually the same process held it last, and reading is cheaper than writing.
     if signer(lock) == Some(pid) { Ok(()) } else { lock.write_all_at(format!("{pid:<10}\n").as_bytes(), 0) }
 }
 
-/// The process that took this lock last, if it said so.
+/// The process that last acquired this lock, if it signed it.
 pub fn signer(lock: &File) -> Option<u32> {
     let mut text = [0; LEFT_AT as usize];
     lock.read_exact_at(&mut text, 0).ok()?;
     str::from_utf8(&text).ok()?.trim().parse().ok()
 }
 
-/// The living proof of a process: a locked file that the kernel frees when the process ends.
+/// Proof that a process is alive: a locked file that the kernel frees when the process ends.
 pub struct PresenceLock {
     path: PathBuf,
     file: File,
 }
 
 impl PresenceLock {
-    /// Before it is locked somebody may take a new file for a dead process's, and remove it.
+    /// Makes and locks this process's presence file. Until it is locked, somebody may take the new file for a dead
+    /// process's and remove it, so that is checked.
     pub fn acquire(dir: &Path, participant: &str) -> Result<Self, DirectoryError> {
         make_run(dir)?;
         let path = dir.join(RUN).join(participant);
@@ -547,8 +556,8 @@ impl Drop for PresenceLock {
     }
 }
 
-/// Whether the process that holds this presence lock lives. Asks with a shared lock, so that two may ask at once. Only a
-/// lock that was got, or a file that is gone, proves its death: an error proves nothing.
+/// Whether the process that holds this presence lock is alive. Asks with a shared lock, so that two may ask at once.
+/// Only a lock that was acquired, or a missing file, proves its death: an error proves nothing.
 pub fn is_present(dir: &Path, participant: &str) -> bool {
     if presence_file(dir, participant).is_none() {
         return false;
@@ -561,7 +570,7 @@ pub fn is_present(dir: &Path, participant: &str) -> bool {
     }
 }
 
-/// Removes what was left by processes that ended without goodbye and are on no list. The caller holds the board's lock.
+/// Removes the presence files of processes that are dead and not listed. The caller holds the board's lock.
 pub fn clear_unlisted(dir: &Path, is_listed: impl Fn(&str) -> bool) {
     for name in presence_names(dir).filter(|name| !is_listed(name)) {
         if !is_present(dir, &name) {
@@ -570,14 +579,15 @@ pub fn clear_unlisted(dir: &Path, is_listed: impl Fn(&str) -> bool) {
     }
 }
 
-/// The process is gone for good.
+/// Removes the presence file of a process that is gone for good.
 pub fn clear_presence(dir: &Path, participant: &str) {
     if let Some(path) = presence_file(dir, participant) {
         drop(std::fs::remove_file(path));
     }
 }
 
-/// None for an id that no participant gives itself: it came with a foreign state and is no file name.
+/// The path of a presence file; none for an id that no participant gives itself: it came with a foreign state and may
+/// be no file name.
 fn presence_file(dir: &Path, participant: &str) -> Option<PathBuf> {
     let digits = participant.strip_prefix("p-")?;
     let is_name = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_alphanumeric());

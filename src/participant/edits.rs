@@ -1,10 +1,10 @@
-//! Hand edits of the state file: noticed, set aside, read, and taken over or rejected.
+//! Hand edits of the state file: noticed, set aside, read, and adopted or rejected.
 //!
-//! Every file that a projection leaves is noted in `lock`. A file that is found in its place and is not one of those was
-//! put there by somebody else: the next projection exchanges it for the true one and keeps it, so that the board never
-//! waits for an editor and nothing that was saved is lost. Kept files are read one after another, without the lock and
-//! when they no longer change, and compared with the state at their own `seq`. What becomes of an edit is decided under
-//! the lock, in the same commit that records it.
+//! Every file that a projection leaves is noted in `lock`. If another file is found in the state file's place, somebody
+//! else put it there: the next projection exchanges it for the true one and keeps it, so that the board never waits for
+//! an editor and nothing that was saved is lost. Kept files are read one after another, without the lock and once they
+//! no longer change, and compared with the state at their own `seq`. What becomes of an edit is decided under the lock,
+//! in the same commit that records it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,27 +26,27 @@ use crate::statefile::displaced::{self, all_waiting, identity};
 use crate::statefile::edit::{self, Edited};
 use crate::statefile::{self, FILE_NAME, FileIdentity, Found, Projection};
 
-/// A file that is the same for so long is no longer being written.
+/// A file that has not changed for this long is no longer being written.
 const SETTLED: Duration = Duration::from_millis(60);
-/// One that was not touched for so long was settled before anybody looked.
+/// A file that was last modified this long ago had settled before anybody looked.
 const LONG_AGO: Duration = Duration::from_secs(2);
 /// The longest that a start waits for a file to settle.
 const START_PATIENCE: Duration = Duration::from_millis(600);
-/// Of an edit that could not be read because of the journal.
+/// Pause before another look, after an edit could not be compared with the journal or its file could not be put away.
 const NEXT_TRY: Duration = Duration::from_secs(2);
 const READ_AT_ONCE: usize = 4_096;
-/// Edits that a start deals with before it answers.
+/// Most edits that a start deals with before it answers.
 const AT_START: usize = 32;
 
 /// What this process knows of files that no projection has left.
 #[derive(Default)]
 pub struct Edits {
-    /// The file looked at last, and since when it has been like that.
+    /// The file that was looked at last, and since when it has been unchanged.
     seen: Option<(FileIdentity, Instant)>,
-    /// A file has not settled, or was not looked at again.
+    /// Whether to look again soon: a file has not settled, or it was too early to look.
     watching: bool,
     last_look: Option<Instant>,
-    /// A thread is reading one.
+    /// Whether a thread is reading an edit.
     reading: bool,
     examined: Option<Examined>,
     retry_at: Option<Instant>,
@@ -63,27 +63,27 @@ pub(crate) struct Examined {
 enum Outcome {
     Edit(Edit),
     Wrong(Vec<String>),
-    /// Not as it was when it was read, or the journal could not be read: another time.
+    /// To be read again: the file changed meanwhile, or the journal could not be read.
     Later,
 }
 
 /// What becomes of an edited file.
 pub enum Verdict {
     Adopted(Box<Event>),
-    /// It changes nothing, or not any more.
+    /// It changes nothing, or nothing any more.
     Nothing,
     Rejected(Vec<String>),
-    /// Somebody else has dealt with it, or is still writing it.
+    /// Not decided now: somebody else has dealt with the file or is still writing it, or it could not be compared.
     Left,
 }
 
 impl Edits {
-    /// One has been read, and the next commit takes it over or rejects it.
+    /// Whether an edit has been read, which the next commit adopts or rejects.
     pub fn is_to_be_decided(&self) -> bool {
         self.examined.is_some()
     }
 
-    /// Looks at what lies in the place of the state file, or waits already. Answers whether the lock is needed.
+    /// Looks at the file in the state file's place, and at those that are kept. Returns whether the lock is needed.
     pub fn look(&mut self, board: &Board, now: Timestamp, sender: &SyncSender<Message>) -> bool {
         if self.examined.is_some() {
             return true;
@@ -104,7 +104,7 @@ impl Edits {
         is_strange(board) && self.has_settled(FileIdentity::of(board.dir()).ok().flatten())
     }
 
-    /// How soon it is to be looked again.
+    /// How soon to look again, if before the next regular look.
     pub fn patience(&self) -> Option<Duration> {
         self.watching.then_some(SETTLED)
     }
@@ -114,7 +114,8 @@ impl Edits {
         self.examined = Some(examined);
     }
 
-    /// Reads the first file that waits, if there is one, here and now. Only for a process that has nothing else to do.
+    /// Reads the first kept file, if there is one, and returns whether it did. Blocks, so it is only for a process that
+    /// has nothing else to do.
     pub fn read_next(&mut self, board: &Board, now: Timestamp) -> bool {
         let Some(path) = all_waiting(board.dir()).into_iter().next() else { return false };
         if self.settled_at_start == AT_START {
@@ -126,7 +127,7 @@ impl Edits {
         true
     }
 
-    /// What becomes of the edit that was read last. The caller holds the lock and has caught up.
+    /// Decides what becomes of the edit that was read last. The caller holds the lock and has caught up.
     pub fn decide(&self, state: &State) -> Option<Verdict> {
         let examined = self.examined.as_ref()?;
         let is_there = identity(&examined.path).is_ok_and(|found| found.is_some() && found == examined.identity);
@@ -142,7 +143,7 @@ impl Edits {
         })
     }
 
-    /// Once what was decided is durable: the file has served, or is kept as rejected.
+    /// Carries out a verdict that is durable: the file has served and is removed, or it is kept as rejected.
     pub fn conclude(&mut self, verdict: Verdict, dir: &Path, now: Timestamp) {
         let Some(examined) = self.examined.take() else { return };
         self.watching = true;
@@ -177,14 +178,15 @@ impl Edits {
     fn read_apart(&mut self, path: PathBuf, archive: BoardArchive, sender: &SyncSender<Message>) {
         let sender = sender.clone();
         let started = std::thread::Builder::new().name("edit".to_owned()).spawn(move || {
-            // The writer has gone if it does not take it.
+            // If this cannot be sent, the writer has ended.
             drop(sender.send(Message::Examined(examine(&archive, path))));
         });
         self.reading = started.is_ok();
     }
 }
 
-/// Projects `state`. A file in the place that no projection has left is kept. The caller holds the state file's lock.
+/// Replaces the state file by `state`. A file in its place that no projection has left is kept. The caller holds the
+/// state file's lock.
 pub fn write(projection: &mut Projection, state: &mut State, lock: &BoardLock) -> io::Result<()> {
     let kept = projection.write_keeping(state, lock.left(), |left| lock.leave(left))?;
     say_kept(kept);
@@ -197,13 +199,14 @@ pub fn say_kept(kept: Option<PathBuf>) {
     }
 }
 
-/// A file is in the place of the state file, and no projection has left it there.
+/// Whether there is a file in the state file's place that no projection has left there.
 pub fn is_strange(board: &Board) -> bool {
     let left = board.lock.left();
     FileIdentity::of(board.dir()).is_ok_and(|found| found.is_some_and(|file| !left.has(&file)))
 }
 
-/// Before a start calls the file damaged: somebody may be saving it.
+/// Waits until a foreign file in the state file's place has settled: before a start calls it damaged, because somebody
+/// may be saving it.
 pub fn let_settle(dir: &Path, lock: &BoardLock) {
     let path = dir.join(FILE_NAME);
     if identity(&path).is_ok_and(|found| found.is_some_and(|file| !lock.left().files.contains(&file))) {
@@ -211,8 +214,8 @@ pub fn let_settle(dir: &Path, lock: &BoardLock) {
     }
 }
 
-/// Whether a file that is not sound was edited and not damaged. One that lies there as a projection has left it was not
-/// written by anybody, so its content has decayed.
+/// Whether a file that is not sound was edited rather than damaged. If it is as a projection left it, nobody has
+/// written to it since, so its content has decayed.
 pub fn is_edit(dir: &Path, lock: &BoardLock, journal: &SqliteJournal) -> bool {
     let path = dir.join(FILE_NAME);
     let Ok(Some(found)) = identity(&path) else { return false };
@@ -225,7 +228,7 @@ pub fn is_edit(dir: &Path, lock: &BoardLock, journal: &SqliteJournal) -> bool {
     }
     let (Ok(Some(board_id)), Ok(head)) = (journal.board_id(), journal.head()) else { return false };
     let Ok(bytes) = displaced::read(&path) else { return false };
-    // As it was written, but not of what happened on this board since.
+    // It is as a projection wrote it, but of another history than the board's.
     if matches!(statefile::recognise(&bytes), Ok(Found::Sound(_))) {
         return false;
     }
@@ -240,7 +243,7 @@ pub fn is_edit(dir: &Path, lock: &BoardLock, journal: &SqliteJournal) -> bool {
     is_of_board(&edited.board_id, edited.seq) && !(may_be_mixed && is_mixed(dir, &edited, journal))
 }
 
-/// A text from its beginning to its end, as an editor leaves one in which somebody has forgotten a comma.
+/// Whether `bytes` is a complete text, as an editor leaves one in which somebody has forgotten a comma.
 fn is_whole(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok_and(|text| {
         text.lines().rfind(|line| !line.trim().is_empty()) == Some("}")
@@ -248,10 +251,10 @@ fn is_whole(bytes: &[u8]) -> bool {
     })
 }
 
-/// Whether a file that a loss of power may have left has parts of more than one time. What nobody may change by hand tells
-/// it, and so does a text that is what the board itself said at another time: taken for an edit, it would undo what was
-/// done since. An edit that was made before the machine was last started, and only goes back to such a text, is not told
-/// from that; it is set aside, and not lost.
+/// Whether a file that a power loss may have left has parts of different times. Signs of that are a change that nobody
+/// may make by hand, and a text that the board itself had at another time: taken for an edit, it would undo what was
+/// done since. An edit from before the last boot that only returns to such a text cannot be told from that; it is set
+/// aside and not lost.
 fn is_mixed(dir: &Path, edited: &Edited, journal: &SqliteJournal) -> bool {
     let base = state_at(dir, edited.seq).map(|base| base.to_document());
     let Ok(Ok(edit)) = base.map(|base| edited.compare(&base)) else { return true };
@@ -296,8 +299,8 @@ fn is_old(file: &FileIdentity) -> bool {
     modified.elapsed().is_ok_and(|age| age >= LONG_AGO)
 }
 
-/// Reads and compares, which may take as long as the replay of the journal up to the file's `seq`. What is going to be
-/// taken over leaves a snapshot of the state before it.
+/// Reads and compares the file, which may take as long as replaying the journal up to the file's `seq`. If the edit is
+/// going to be adopted, takes a snapshot of the state before it.
 fn examine(archive: &BoardArchive, path: PathBuf) -> Examined {
     let before = identity(&path).ok().flatten();
     let outcome = match displaced::read(&path).and_then(|bytes| edit::read(&bytes)) {
@@ -319,7 +322,7 @@ fn compare(dir: &Path, edited: &Edited, state: &State) -> Outcome {
     if edited.board_id != state.board().board_id {
         return Outcome::Wrong(vec!["board_id: it is the state of another board".to_owned()]);
     }
-    // Others may have appended what this replica does not know yet.
+    // Others may have appended events that this replica does not know yet.
     match SqliteJournal::open(dir).and_then(|journal| journal.head()) {
         Ok(head) if edited.seq > head => {
             let reason = format!("seq: it says event {}, but the journal ends at {head}", edited.seq);
@@ -327,7 +330,7 @@ fn compare(dir: &Path, edited: &Edited, state: &State) -> Outcome {
         }
         _ => {}
     }
-    // A copy of what the board itself wrote once says nothing that the journal does not.
+    // A copy of what the board itself once wrote says nothing that the journal does not.
     if edited.is_sound {
         return Outcome::Edit(Edit { base_seq: edited.seq, ..Edit::default() });
     }
@@ -343,7 +346,7 @@ fn compare(dir: &Path, edited: &Edited, state: &State) -> Outcome {
     match base.map(|base| edited.compare(&base)) {
         Ok(Ok(edit)) => Outcome::Edit(edit),
         Ok(Err(reasons)) => Outcome::Wrong(reasons),
-        // Another try would not find it either.
+        // Another attempt would not find it either.
         Err(error @ BoardError::NotInThePast { .. }) => Outcome::Wrong(vec![format!("seq: {error}")]),
         Err(error) => {
             tracing::warn!(%error, "the journal could not be read to compare an edited state file with it");

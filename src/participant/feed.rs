@@ -1,9 +1,9 @@
-//! The feed: every event once and in order, for whoever listens in this process.
+//! The feed: every event, once and in order, for all listeners in this process.
 //!
-//! The newest events stand in a ring that all listeners share; who falls behind it reads on in the journal, page by page.
-//! A page that was read stays a while for the others, and one listener reads at a time: a thousand who begin at the
-//! beginning are to the writer as one. Nothing is kept per listener but the place where it is, so a slow one costs nobody
-//! anything.
+//! The newest events are in a ring that all listeners share; a listener that falls behind it reads from the journal,
+//! page by page. A page that was read is kept for a while for the others, and one listener reads at a time, so a
+//! thousand of them that start at the beginning cost the writer as much as one. The feed keeps nothing per listener,
+//! which knows its own position, so a slow one costs nobody anything.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,12 +15,12 @@ use super::{CallError, Handle};
 use crate::ops::EventFilter;
 use crate::state::event::Recorded;
 
-/// What the ring holds at most, in bytes of JSON and in events.
+/// Limits of the ring, in bytes of JSON and in events.
 const RING_BYTES: usize = 4 << 20;
 const RING_EVENTS: usize = 4_096;
-/// Events that one listener takes at once, and that are read from the journal together.
+/// Most events that a listener takes at once, and that are read from the journal together.
 const PAGE: usize = 128;
-/// What the pages from the journal hold at most, in bytes of JSON, or else one page.
+/// Most bytes of JSON that the kept pages have together, unless a single page has more.
 const PAGES_BYTES: usize = 4 << 20;
 
 /// One event, and its JSON, written once for all listeners.
@@ -30,7 +30,7 @@ pub struct Item {
 }
 
 impl Item {
-    /// None for what no JSON can hold, which no event is.
+    /// `None` for an event that cannot be written as JSON, of which there is none.
     pub fn new(recorded: Recorded) -> Option<Arc<Self>> {
         let json = serde_json::value::to_raw_value(&recorded).ok()?;
         Some(Arc::new(Self { recorded, json }))
@@ -42,7 +42,7 @@ pub(super) struct Feed {
     head: watch::Sender<u64>,
     ring: Mutex<Ring>,
     pages: Mutex<Pages>,
-    /// Of the listener that reads in the journal.
+    /// Held by the listener that is reading from the journal.
     turn: tokio::sync::Mutex<()>,
 }
 
@@ -53,7 +53,7 @@ struct Ring {
     bytes: usize,
 }
 
-/// Parts of the history, each without a gap and not empty, the one that was read last at the end.
+/// Pages of the history, each without a gap and not empty; the one that was read last is at the end.
 #[derive(Default)]
 struct Pages {
     pages: VecDeque<Vec<Arc<Item>>>,
@@ -78,7 +78,7 @@ impl Feed {
         self.head.subscribe()
     }
 
-    /// Everything up to `head` is durable now; `events` led there from what was published before.
+    /// Publishes everything up to `head`, which is durable now. `events` are those after what was published before.
     pub fn publish(&self, events: Vec<Recorded>, head: u64) {
         if *self.head.borrow() >= head {
             return;
@@ -102,7 +102,7 @@ impl Feed {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Some of the events after `seq`, if they need not be read.
+    /// Some of the events after `seq`, if they are in the ring or in a kept page.
     fn after(&self, seq: u64) -> Option<Vec<Arc<Item>>> {
         self.newest_after(seq).or_else(|| self.pages().after(seq))
     }
@@ -143,7 +143,7 @@ impl Pages {
     fn keep(&mut self, page: Vec<Arc<Item>>) {
         let Some(first) = page.first() else { return };
         let size = |page: &[Arc<Item>]| page.iter().map(|item| item.json.get().len()).sum::<usize>();
-        // The last page of the journal grows.
+        // A longer copy of the journal's last page replaces the shorter one.
         let known = |known: &Vec<Arc<Item>>| known.first().is_some_and(|item| item.recorded.seq == first.recorded.seq);
         if let Some(shorter) = self.pages.iter().position(known).and_then(|index| self.pages.remove(index)) {
             self.bytes -= size(&shorter);
@@ -161,7 +161,7 @@ impl Pages {
 pub struct Listener {
     handle: Handle,
     head: watch::Receiver<u64>,
-    /// Of the last event that was looked at.
+    /// The seq of the last event that this listener examined.
     seq: u64,
     filter: EventFilter,
     page: VecDeque<Arc<Item>>,
@@ -170,7 +170,7 @@ pub struct Listener {
 impl Listener {
     /// Listens for what comes after `since`, or from now on.
     pub(super) async fn new(handle: Handle, since: Option<u64>, filter: EventFilter) -> Result<Self, CallError> {
-        // Before the head is asked for, so that nothing is missed between the two.
+        // Subscribes before the head is asked for, so that nothing is missed between the two.
         let head = handle.feed.head();
         let newest = {
             let _turn = handle.feed.turn.lock().await;
@@ -179,7 +179,7 @@ impl Listener {
         Ok(Self { seq: since.unwrap_or(newest).min(newest), handle, head, filter, page: VecDeque::new() })
     }
 
-    /// The `seq` up to which everything was given, or was not wanted.
+    /// The seq up to which every event was returned or filtered out.
     pub fn seq(&self) -> u64 {
         self.seq
     }
@@ -207,7 +207,7 @@ impl Listener {
 }
 
 impl Listener {
-    /// From the journal, where pages begin at the same places for all.
+    /// Reads a page from the journal; pages begin at the same seqs for all listeners.
     async fn read(&self) -> Result<Vec<Arc<Item>>, CallError> {
         let feed = &self.handle.feed;
         let _turn = feed.turn.lock().await;

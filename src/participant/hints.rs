@@ -1,4 +1,4 @@
-//! The system says when another process has touched the board's directory.
+//! Hints by the operating system that another process has changed something in the board's directory.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,25 +11,25 @@ use super::directory::JOURNAL;
 use super::writer::Message;
 use crate::statefile;
 
-/// Whether a hint is in the writer's queue: one says as much as many, which would take the places of calls.
+/// Whether a hint is in the writer's queue: one says as much as many, and many would take the places of calls.
 #[derive(Clone, Default)]
 pub struct Hint(Arc<AtomicBool>);
 
 impl Hint {
     fn give(&self, writer: &SyncSender<Message>) {
         if !self.0.swap(true, Ordering::AcqRel) && writer.try_send(Message::Changed).is_err() {
-            // A full queue is looked at soon anyway.
+            // If the queue is full, the writer will look at it soon anyway.
             self.0.store(false, Ordering::Release);
         }
     }
 
-    /// Before anything is looked at: what changes from now on is to be told of again.
+    /// Clears the hint before anything is looked at, so that later changes are hinted at again.
     pub fn take(&self) {
         self.0.swap(false, Ordering::AcqRel);
     }
 }
 
-/// Tells the writer that the state file was replaced, or the journal removed.
+/// Starts to watch `dir`: tells the writer that the state file was replaced, or the journal removed.
 pub fn watch(dir: &Path, writer: SyncSender<Message>, given: Hint) -> notify::Result<RecommendedWatcher> {
     let hint = move |event: notify::Result<Event>| {
         let Ok(event) = event else { return };
@@ -39,7 +39,8 @@ pub fn watch(dir: &Path, writer: SyncSender<Message>, given: Hint) -> notify::Re
             given.give(&writer);
         }
     };
-    // A commit touches many files here, and each touch would wake every process. What is saved in place is found soon.
+    // Not writes: a commit makes many here, and each would wake every process. A file that is edited in place is soon
+    // found by the poll.
     let names = EventKindMask::CREATE | EventKindMask::REMOVE | EventKindMask::MODIFY_NAME;
     let mut watcher = RecommendedWatcher::new(hint, notify::Config::default().with_event_kinds(names))?;
     watcher.watch(dir, RecursiveMode::NonRecursive)?;

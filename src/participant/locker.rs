@@ -8,9 +8,9 @@ use super::writer::Message;
 
 pub struct Locker {
     requests: Sender<()>,
-    /// Asked, and not answered yet.
+    /// Whether the lock has been requested and no answer has come yet.
     pub waiting: bool,
-    /// Told from those of the lock files before, whose answers may still come.
+    /// The generation of the lock file. Answers from the lockers of earlier lock files may still come.
     pub generation: u64,
 }
 
@@ -23,7 +23,7 @@ impl Locker {
         Ok(Self { requests, waiting: false, generation })
     }
 
-    /// The writer will be sent `Locked` once the lock is ours.
+    /// Requests the lock; the writer is sent `Locked` when this process has it.
     pub fn request(&mut self) {
         if !self.waiting {
             self.waiting = self.requests.send(()).is_ok();

@@ -1,4 +1,4 @@
-//! What this process has done, in numbers, as Prometheus reads them; see <https://prometheus.io/docs/instrumenting/>.
+//! Metrics of this process, in the form that Prometheus reads; see <https://prometheus.io/docs/instrumenting/>.
 
 use std::fmt;
 use std::time::Duration;
@@ -54,7 +54,7 @@ impl Metrics {
             Family::new_with_constructor((|| Histogram::new(exponential_buckets(0.000_1, 4.0, 11))) as fn() -> _);
         let batch = Histogram::new(exponential_buckets(1.0, 2.0, 7));
         let events = Family::<Label, Counter>::default();
-        // Shown before it happens: it is what one is woken for.
+        // Shown before it first happens, because people set alerts on it.
         events.get_or_create(&Label("kind", "lease_expired")).inc_by(0);
         let mut registry = Registry::with_prefix("callboard");
         registry.register("calls", "Calls answered by this process", Clone::clone(&calls));
@@ -80,11 +80,11 @@ impl Metrics {
         }
     }
 
-    /// As text, with what `health_check` says of this moment.
+    /// All metrics as text, with gauges from `health_check`'s present reply.
     pub fn text(&self, health: &Value) -> String {
         let mut text = String::new();
         let now = present(health);
-        // Writing to a string fails only where a metric cannot be encoded, and ours can.
+        // Writing to a string fails only if a metric cannot be encoded, and these can.
         if encode(&mut text, &self.registry).is_err() {
             tracing::error!("the metrics could not be encoded");
         }
@@ -97,7 +97,7 @@ impl Metrics {
     }
 }
 
-/// For logs and metrics.
+/// The name of an outcome in logs and metrics.
 pub fn outcome(answer: &Result<Value, CallError>) -> &'static str {
     match answer {
         Ok(_) => "ok",

@@ -1,7 +1,7 @@
 //! A participant: one process's replica of the board, and the one way in which calls reach it.
 //!
-//! [`spawn`] starts the writer's thread; every call goes to it through a [`Handle`], or takes its place if it is the only one,
-//! and comes back when what it did is durable and shown in the state file.
+//! [`spawn`] starts the writer's thread. Every call goes to it through a [`Handle`], or is done on the caller's own
+//! thread if it is the only one, and returns when what it did is durable and shown in the state file.
 
 pub mod archive;
 mod board;
@@ -55,9 +55,9 @@ use writer::{Message, Writer};
 pub struct Options {
     pub dir: PathBuf,
     pub stay: Stay,
-    /// Why nothing must be written there, if nothing must.
+    /// Why nothing may be written to the board; none if it may.
     pub unwritable: Option<String>,
-    /// Why the board must not be made here, if it must not.
+    /// Why no board may be made or opened in `dir`; none if one may.
     pub forbidden: Option<String>,
     pub clock: Box<dyn Clock>,
     /// Seed of ids; equal seeds give equal ids.
@@ -65,14 +65,14 @@ pub struct Options {
     pub worktree: Option<String>,
 }
 
-/// How long the process is there, and what that says of the agents that act through it.
+/// How long the process lives, and what that says about the agents that act through it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stay {
-    /// For a call or a few.
+    /// Ends after a call or a few.
     Brief,
-    /// For callers who may be anywhere: its life says nothing of theirs.
+    /// Serves callers who may be anywhere, so its life says nothing about theirs.
     Lasting,
-    /// Agents that act through it are present while it lives.
+    /// Agents that act through the process are present while it lives.
     Presence,
 }
 
@@ -91,10 +91,10 @@ pub(crate) struct Past {
     pub head: u64,
 }
 
-/// Dropped with the last handle.
+/// Stops the writer when the last handle is dropped.
 struct Stop {
     sender: SyncSender<Message>,
-    /// Closed when the process lives on the board no more; none if nobody could see that it does.
+    /// Closed when this process's presence on the board has ended; none for a brief process, which has no presence.
     leaving: Option<Mutex<Receiver<Infallible>>>,
     writer: Option<ThreadId>,
 }
@@ -102,7 +102,7 @@ struct Stop {
 impl Drop for Stop {
     fn drop(&mut self) {
         send_surely(&self.sender, Message::Stop);
-        // Else the process might end before its file is removed.
+        // Otherwise the process might end before its presence file is removed.
         if let Some(leaving) = self.leaving.as_mut().and_then(|leaving| leaving.get_mut().ok())
             && self.writer != Some(thread::current().id())
         {
@@ -111,21 +111,21 @@ impl Drop for Stop {
     }
 }
 
-/// Somebody else clears what is left behind after a longer time.
+/// How long the last handle waits for that. After a longer time somebody else clears what is left behind.
 const PATIENCE_AT_END: Duration = Duration::from_millis(500);
 
 /// On whose behalf a call is made.
 #[derive(Clone, Debug, Default)]
 pub struct Caller {
-    /// What the client calls itself.
+    /// The name that the client gives itself.
     pub client: Option<String>,
     pub agent: AgentChoice,
     pub place: Place,
-    /// Whose token let the caller in; none is the person whose board it is.
+    /// The owner of the token that let the caller in; none for the person whose board it is.
     pub principal: Option<Arc<Principal>>,
-    /// It may be on another machine: its paths are not those of this one.
+    /// Whether the caller may be on another machine, so that its paths are not those of this one.
     pub remote: bool,
-    /// How callboard is called for this board in a shell of the caller's.
+    /// The command that calls callboard for this board in the caller's shell.
     pub command: Option<Arc<str>>,
     /// Cancelled when nobody waits for the reply any more.
     pub gone: CancellationToken,
@@ -142,7 +142,7 @@ pub enum AgentChoice {
 }
 
 impl Caller {
-    /// The process stands for an agent, so that calls need not name one.
+    /// Whether the process stands for an agent, so that calls need not name one.
     pub fn names_agent(&self) -> bool {
         self.agent != AgentChoice::None
     }
@@ -177,7 +177,7 @@ impl Caller {
 pub enum CallError {
     #[error("there is no operation `{0}`")]
     UnknownOperation(String),
-    /// The caller can mend it.
+    /// The caller can put it right.
     #[error("{0}")]
     Refused(Refusal),
     #[error("the caller has gone")]
@@ -192,7 +192,7 @@ impl CallError {
         self.to_string()
     }
 
-    /// The same for programs: `code`, `message`, and what the message names.
+    /// The error for programs: `code`, `message`, and what the message names.
     pub fn data(&self) -> Value {
         let mut data = match self {
             Self::UnknownOperation(name) => json!({"code": "unknown_operation", "operation": name}),
@@ -217,11 +217,11 @@ impl From<Refusal> for CallError {
     }
 }
 
-/// What nobody sends again must not be lost to a full queue, nor hold the sender up.
+/// Sends a message that nobody will send again: a full queue must neither lose it nor hold the sender up.
 fn send_surely(sender: &SyncSender<Message>, message: Message) {
     if let Err(TrySendError::Full(message)) = sender.try_send(message) {
         let sender = sender.clone();
-        // Without a thread for it, the calls in the queue end by themselves.
+        // If there is no thread for it, the message is lost, and the calls in the queue end by themselves.
         drop(thread::Builder::new().name("sender".to_owned()).spawn(move || drop(sender.send(message))));
     }
 }
@@ -248,7 +248,7 @@ pub fn spawn(options: Options) -> Handle {
     Handle { solo, feed, metrics, last }
 }
 
-/// `place` as the board keeps it: what git and clients call things has passed no other door.
+/// Redacts `place` for the board to keep: the names that git and clients give have passed no other check.
 fn kept(place: &Place) -> Place {
     let mut place = place.clone();
     for name in [&mut place.worktree, &mut place.branch, &mut place.head].into_iter().flatten() {
@@ -272,7 +272,7 @@ pub(crate) struct Queued {
     /// Nobody waits for the reply any more once this is closed.
     reply: oneshot::Sender<Answer>,
     entered: Instant,
-    /// What the archive has answered, once it was asked.
+    /// The archive's answer, once it was asked.
     fetched: Option<Box<Fetched>>,
 }
 
@@ -286,19 +286,19 @@ impl Queued {
         (Self { prepared, default_agent, place, principal, remote, command, reply, entered, fetched }, answer)
     }
 
-    /// The archive is to be asked first.
+    /// Whether the archive must be asked first.
     fn fetches(&self) -> bool {
         self.prepared.fetches() && self.fetched.is_none()
     }
 
-    /// It may record something, for which the lock is needed.
+    /// Whether it may record something, for which the lock is needed.
     fn is_for_batch(&self) -> bool {
         !self.fetches() && !self.prepared.annotations().read_only
     }
 }
 
 impl Handle {
-    /// Does one operation. Dropping the future takes the call back unless it is being done already.
+    /// Performs one operation. Dropping the future withdraws the call unless it is already being done.
     pub async fn call(&self, name: &str, arguments: Value, caller: &Caller) -> Answer {
         if caller.gone.is_cancelled() {
             return Err(CallError::Gone);
@@ -328,7 +328,7 @@ impl Handle {
     ) -> Answer {
         let (reply, answer) = oneshot::channel();
         let default_agent = caller.default_agent();
-        // Nothing of a read is kept.
+        // The board keeps nothing of a read, so there is nothing to redact.
         let place = if prepared.annotations().read_only { caller.place.clone() } else { kept(&caller.place) };
         let (principal, fetched) = (caller.principal.clone(), fetched.map(Box::new));
         let (remote, command) = (caller.remote, caller.command.clone());
@@ -342,13 +342,13 @@ impl Handle {
         }
     }
 
-    /// What this process has done, in numbers, and how the board is doing: text for Prometheus.
+    /// This process's counters and the board's health, as text for Prometheus.
     pub async fn metrics(&self) -> Result<String, CallError> {
         let health = self.call("health_check", json!({}), &Caller::default()).await?;
         Ok(self.metrics.text(&health))
     }
 
-    /// Puts a state from elsewhere in the place of the present one, of which `before` is the snapshot.
+    /// Replaces the present state, of which `before` is the snapshot, by one from elsewhere.
     pub async fn restore(&self, document: Document, before: SnapshotName, caller: &Caller) -> Answer {
         let entry = ops::find("restore_snapshot").ok_or_else(|| CallError::UnknownOperation(String::new()))?;
         let prepared = entry.prepare(json!({"seq": document.board.seq}))?;
@@ -356,24 +356,24 @@ impl Handle {
         self.ask(prepared, Some(fetched), caller, Instant::now()).await
     }
 
-    /// What happened after `since`, or from now on, for as long as the listener is asked.
+    /// Listens for events after `since`, or from now on, for as long as the listener is asked.
     pub async fn listen(&self, since: Option<u64>, filter: EventFilter) -> Result<Listener, CallError> {
         Listener::new(self.clone(), since, filter).await
     }
 
-    /// Calls that wait for a better answer get the one there is, now and from here on.
+    /// From now on, calls that wait for a better answer get the one there is.
     pub fn stop_waiting(&self) {
         send_surely(&self.last.sender, Message::StopWaiting);
     }
 
-    /// What `read` makes of the replica, caught up. It runs on the writer's thread, so it must be quick.
+    /// Returns what `read` makes of the caught-up replica. It runs on the writer's thread, so it must be quick.
     pub async fn look<T, F>(&self, read: F) -> Result<T, CallError>
     where
         T: Send + 'static,
         F: FnOnce(&State) -> T + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        // A call that comes behind it does not overtake it.
+        // While this is under way, no call that comes later overtakes it.
         let _under_way = self.solo.enter();
         self.solo.send(Message::Look(Box::new(move |state| drop(reply.send(state.map(read))))))?;
         answer.await.map_err(|_| BoardError::Ended)?

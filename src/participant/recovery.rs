@@ -1,12 +1,11 @@
-//! What becomes of a board whose files are damaged, missing or at odds: what is sound is found, what is not is moved aside,
-//! and what was lost is said, in the first reply and in `recovery.log`.
+//! Recovery of a board whose files are damaged, missing or inconsistent: what is sound is used, what is not is moved
+//! aside, and what was lost is reported, in the first reply and in `recovery.log`.
 //!
-//! The journal is replayed on the newest state that is sound: the state file's, a snapshot's, or the empty one. Where the
-//! journal is not sound from its first event to its last, it is kept as `journal.db.quarantined-N` and a new one begins
-//! behind the last event that was reached; where only its events are sound, the new one has them all. Nothing is decided
-//! for the user that loses what somebody may still have: not while other processes live on the board, not when a sound
-//! journal ends before the state file, and not when nothing is
-//! sound. `callboard doctor --repair` does it then.
+//! The journal is replayed on the newest sound state: the state file's, a snapshot's, or the empty one. A journal that
+//! is not sound from its first event to its last is kept as `journal.db.quarantined-N`, and a new one begins after the
+//! last event that was reached; if only its events are sound, the new one has them all. What would lose something that
+//! somebody may still have is not decided for the user: not while other processes live on the board, not when a sound
+//! journal ends before the state file, and not when nothing is sound. `callboard doctor --repair` does it then.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -27,14 +26,14 @@ use crate::state::time::Timestamp;
 use crate::state::{Envelope, State};
 use crate::statefile::{self, Found, Projection};
 
-/// One line for each recovery, oldest first.
+/// A file with one line for each recovery, oldest first.
 pub const LOG: &str = "recovery.log";
-/// And the time: a directory into which a restore has moved a board.
+/// Prefix, before the time, of the name of a directory into which a restore has moved a board.
 pub const REPLACED: &str = "replaced-";
-/// More lines than anybody reads.
+/// Most bytes of that file that are read: more lines than anybody wants to see.
 const LARGEST_LOG: u64 = 16 << 20;
 
-/// Who writes what a recovery records, and when.
+/// In whose name a recovery or a new board is recorded, and when.
 #[derive(Clone, Debug)]
 pub struct Author {
     pub participant: ParticipantId,
@@ -47,22 +46,22 @@ impl Author {
     }
 }
 
-/// What would be done, and what it would cost.
+/// What a recovery would do, and what would be lost.
 pub struct Plan {
     dir: PathBuf,
-    /// What is wrong; nothing is to be done when nothing is.
+    /// What is wrong; if nothing is, there is nothing to do.
     faults: Vec<String>,
-    /// The newest state that is sound, and where it comes from.
+    /// The newest sound state, and where it comes from.
     best: Option<(State, String)>,
     keeps_journal: bool,
-    /// Its events are sound, and the rest of its file is not.
+    /// Whether the journal is made anew because its events are sound and the rest of its file is not.
     remakes_journal: bool,
     sets_file_aside: bool,
-    /// What happened, and the state that is gone on from does not show.
+    /// Events that happened and are not in the best state.
     lost: Option<String>,
-    /// What only the journal told that is not gone on with.
+    /// What only the abandoned journal could tell.
     forgotten: Option<String>,
-    /// Why a person must ask for it.
+    /// Why a person must ask for this recovery, if so.
     consent: Option<BoardError>,
 }
 
@@ -123,7 +122,7 @@ pub fn plan(dir: &Path) -> Result<Plan, BoardError> {
         forgotten: None,
         consent: None,
     };
-    // Of a journal whose end cannot be read, what was replayed tells the fault.
+    // If the journal's end cannot be read, its replay has already found the fault.
     let head = match journal.as_ref().map(Journal::head).transpose() {
         Err(error) if error.is_damage() => None,
         head => head?,
@@ -170,7 +169,7 @@ pub fn plan(dir: &Path) -> Result<Plan, BoardError> {
         Some((best, _)) => match head.into_iter().chain(claimed).max() {
             Some(last) if last == best.seq() + 1 => Some(format!("event {last}")),
             Some(last) if last > best.seq() => Some(format!("events {} to {last}", best.seq() + 1)),
-            // The state file shows whatever was acknowledged.
+            // Everything acknowledged is in the state file.
             _ if shown.is_some_and(|file| file <= best.seq()) || head.is_some_and(|head| head == best.seq()) => None,
             _ => Some(format!("what may have happened after event {}", best.seq())),
         },
@@ -183,10 +182,10 @@ impl Plan {
         self.faults.is_empty()
     }
 
-    /// Each thing that would be done, for people.
+    /// What would be done, step by step, in words.
     pub fn steps(&self) -> Vec<String> {
         let mut steps = Vec::new();
-        // Where nothing is sound, it is only in the backup.
+        // If nothing is sound, the file is only moved into the backup.
         if self.sets_file_aside && self.best.is_some() {
             steps.push(format!("keep {0} as {0}.quarantined-N", statefile::FILE_NAME));
         }
@@ -216,7 +215,7 @@ impl Plan {
         &self.faults
     }
 
-    /// What cannot be had back, for people.
+    /// What cannot be recovered, in words.
     pub fn lost(&self) -> String {
         let lost: Vec<_> = self.lost.iter().chain(&self.forgotten).map(String::as_str).collect();
         if lost.is_empty() { "nothing".to_owned() } else { lost.join("; ") }
@@ -226,7 +225,7 @@ impl Plan {
         self.best.is_none()
     }
 
-    /// Does it, and answers what was done. A process that is ended in the middle leaves what the next one completes.
+    /// Carries the plan out, and returns what was done. If the process ends in the middle, the next one completes it.
     pub fn carry_out(self, author: &Author) -> Result<String, BoardError> {
         let (dir, lost) = (&self.dir, self.lost());
         let failed = |action: &str| {
@@ -240,7 +239,7 @@ impl Plan {
             });
         };
         if self.keeps_journal {
-            // Whoever was killed may not have come to that, and the file is a word that it is done.
+            // A process that was killed may not have synced the log, and a state file is a promise that this was done.
             sqlite::sync_log(dir)?;
         }
         let mut kept = Vec::new();
@@ -254,7 +253,7 @@ impl Plan {
             kept.extend(SqliteJournal::open(dir)?.remake(dir)?);
         }
         if !self.keeps_journal {
-            // Until the new journal is there, no other file tells what was on the board.
+            // Until the new journal is there, only the state file tells what was on the board.
             make_durable(dir).map_err(failed("cannot sync the state file in"))?;
             kept.extend(sqlite::set_aside(dir).map_err(failed("cannot move the journal aside in"))?);
             begin_behind(dir, &mut state, author)?;
@@ -277,7 +276,7 @@ fn make_durable(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// Makes a journal whose first event brings along `state`, which keeps its id and its `seq`.
+/// Makes a journal whose first event imports `state`. The board keeps its id, and `seq` goes on from where it was.
 pub fn begin_behind(dir: &Path, state: &mut State, author: &Author) -> Result<SqliteJournal, BoardError> {
     let document = Box::new(state.to_document());
     let board_id = document.board.board_id.clone();
@@ -287,7 +286,7 @@ pub fn begin_behind(dir: &Path, state: &mut State, author: &Author) -> Result<Sq
     Ok(SqliteJournal::create_with(dir, &board_id, &batch, &[first])?)
 }
 
-/// What a journal that begins behind `state` does not have of the one that began behind event `base`.
+/// What a journal that begins after `state` lacks of the one that began after event `base`, in words.
 pub fn forgotten(state: &State, base: u64) -> Option<String> {
     let results = state.retired().filter(|(_, stub)| stub.seq > base && !stub.run).count();
     let with = match results {
@@ -298,7 +297,7 @@ pub fn forgotten(state: &State, base: u64) -> Option<String> {
     (state.seq() > base).then(|| format!("the history before event {}{with}", state.seq() + 1))
 }
 
-/// What may be done without being asked for. The caller holds the board's lock.
+/// Makes the repairs for which nobody need be asked; `None` when nothing was wrong. The caller holds the board's lock.
 pub fn mend(dir: &Path, author: &Author) -> Result<Option<String>, BoardError> {
     let plan = plan(dir)?;
     if plan.has_nothing_to_do() {
@@ -315,7 +314,7 @@ pub fn mend(dir: &Path, author: &Author) -> Result<Option<String>, BoardError> {
     plan.carry_out(author).map(Some)
 }
 
-/// Without the advice, which is what is being done.
+/// The error without its advice, because recovery is what it advises.
 pub fn told(error: &JournalError) -> String {
     match error {
         JournalError::Damaged { seq: 0, detail } => format!("the journal is damaged: {detail}"),
@@ -327,7 +326,7 @@ pub fn told(error: &JournalError) -> String {
     }
 }
 
-/// What is damaged of a journal whose events are sound.
+/// What is damaged in a journal whose events are sound, if anything.
 fn flaw(journal: &SqliteJournal) -> Result<Option<String>, BoardError> {
     match journal.check() {
         Err(error) if error.is_damage() => Ok(Some(format!("{}; its events are sound", told(&error)))),
@@ -360,7 +359,7 @@ impl Replayed {
     }
 }
 
-/// The journal from its first event, and whether it is the board's that it says it is.
+/// Replays the journal from its first event, and checks that its events are of the board that it names.
 fn whole(journal: &SqliteJournal) -> Result<Replayed, BoardError> {
     let mut replayed = Replayed { state: State::new(), fault: None }.on(journal)?;
     let (says, holds) = (journal.board_id()?, &replayed.state.board().board_id);
@@ -370,7 +369,7 @@ fn whole(journal: &SqliteJournal) -> Result<Replayed, BoardError> {
     Ok(replayed)
 }
 
-/// The sound states beside the state file, each with its name.
+/// The sound states other than the state file's (the spare's and the snapshots'), each with its name.
 pub fn earlier(dir: &Path) -> Vec<(Document, String)> {
     let spare = match statefile::load_file(&dir.join(statefile::SPARE)) {
         Ok(Some(Found::Sound(document))) => Some((*document, format!("the state file before, {}", statefile::SPARE))),
@@ -379,7 +378,7 @@ pub fn earlier(dir: &Path) -> Vec<(Document, String)> {
     spare.into_iter().chain(snapshots(dir)).collect()
 }
 
-/// The sound ones, newest first, each with its name.
+/// The sound snapshots, newest first, each with its name.
 fn snapshots(dir: &Path) -> Vec<(Document, String)> {
     let Ok(snapshots) = Snapshots::of(dir) else { return Vec::new() };
     let names = snapshots.names().unwrap_or_default();
@@ -388,8 +387,8 @@ fn snapshots(dir: &Path) -> Vec<(Document, String)> {
     known.map(|(document, name)| (document, format!("snapshot {name}"))).collect()
 }
 
-/// Whether the journal, as far as it can be read there, has the state in its past. After events were lost, another history
-/// may have the same numbers.
+/// Whether the state is in this journal's past, as far as the journal can be read there. After a loss of events,
+/// another history may have the same numbers.
 fn is_past_of(journal: &SqliteJournal, document: &Document) -> bool {
     let seq = document.board.seq;
     let Some(before) = seq.checked_sub(1).filter(|before| *before >= journal.base()) else { return true };
@@ -407,7 +406,7 @@ fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What says that there was a board in `dir`, when neither journal nor state file are there.
+/// Names of files that are evidence of an earlier board in `dir`, for when neither journal nor state file is there.
 pub fn evidence(dir: &Path) -> Vec<String> {
     let is_left = |name: &str| {
         let marks = [".quarantined-", ".imported-", ".orphaned-", ".rejected-", ".put-back-"];
@@ -427,7 +426,7 @@ pub fn evidence(dir: &Path) -> Vec<String> {
     left
 }
 
-/// Also where nobody reads the reply.
+/// Logs the report and adds it to `recovery.log`, because nobody may read the reply.
 pub fn log(dir: &Path, author: &Author, report: &str) {
     tracing::warn!("{report}");
     let flags = OFlags::NOFOLLOW.bits().cast_signed();

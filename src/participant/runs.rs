@@ -1,4 +1,5 @@
-//! What a process records for runs beside the calls: what follows for their sessions, and claims that died with others.
+//! What a process records for runs in addition to calls: what follows for their sessions, and the return of claims that
+//! died with another process.
 
 use super::Stay;
 use crate::state::event::{Event, Recorded};
@@ -8,8 +9,8 @@ use crate::state::task::{Attempt, Task};
 use crate::state::time::Timestamp;
 use crate::state::{ApplyError, Envelope, State};
 
-/// What follows from the calls and from time for the sessions of runs. In the batch of what it follows from, so that a
-/// process that dies leaves both or neither.
+/// Records what follows from calls and from time for the sessions of runs. This is in the same batch as its cause, so
+/// that a process that dies leaves both or neither.
 pub fn follow_up(
     state: &mut State,
     envelope: &Envelope,
@@ -22,8 +23,9 @@ pub fn follow_up(
     Ok(())
 }
 
-/// Claims of runs that nobody has begun, when no process lives that they could have been made through: they are for others
-/// to take. Of a command line that came and went without presence only a process knows that stays and finds nobody.
+/// Events that return claimed runs which nobody has started, if no process is left through which they could have been
+/// claimed, so that others can take them. A claim by a command without presence is returned only by a process that
+/// stays and finds nobody else.
 pub fn returned(state: &State, own: &ParticipantId, stay: Stay, began: Timestamp) -> Vec<Event> {
     if state.participants().any(|one| one.id != *own) {
         return Vec::new();

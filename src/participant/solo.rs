@@ -1,8 +1,9 @@
-//! Whose turn it is to keep the replica: the writer's thread, or a caller who is alone.
+//! Decides on which thread a call is done: the writer's own, or that of a caller who is alone.
 //!
-//! To wake another thread and to be woken by it takes longer than all that a call does in memory. So a lone caller's call is
-//! done on the thread that it comes from. Where several call, the writer's thread takes what they want together, and the disk
-//! is waited for once. So it does where a turn takes long, because whatever else that thread does stands still meanwhile.
+//! Waking another thread and being woken by it takes longer than everything that a call does in memory, so a lone
+//! caller's call is done on the thread that it comes from. With several callers, the writer's thread takes their calls
+//! together, which then wait for the disk once. It also takes over after a slow turn, because whatever else the
+//! caller's thread does stands still meanwhile.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -17,9 +18,9 @@ use super::writer::{Message, Writer, answer_one};
 use super::{BoardError, CallError, Queued};
 use crate::state::limit;
 
-/// The caller of so many calls, none of them beside another, is taken to be alone.
+/// Calls in a row, none of them beside another, after which their caller is taken to be alone.
 const LONELY: u32 = 4;
-/// A turn that takes longer is slow, and after it so many calls go to the writer's thread.
+/// A turn that takes longer than this is slow; after it, `AFTER_SLOW` calls go to the writer's thread.
 const SLOW: Duration = Duration::from_millis(5);
 const AFTER_SLOW: u32 = 256;
 
@@ -27,15 +28,16 @@ pub struct Solo {
     writer: Mutex<Writer>,
     sender: SyncSender<Message>,
     under_way: AtomicUsize,
-    /// Calls since there were several at once.
+    /// Number of calls since there were last several at once.
     lonely: AtomicU32,
-    /// Calls that are still to go to the writer's thread.
+    /// Number of calls that must still go to the writer's thread after a slow turn.
     resting: AtomicU32,
-    /// The call of somebody who seems to be alone. Whoever comes meanwhile sends it ahead of the own one.
+    /// The call of somebody who seems to be alone. A caller that comes meanwhile sends it to the writer's thread, ahead
+    /// of its own.
     held: Mutex<Option<Queued>>,
 }
 
-/// A call that is under way.
+/// Counts a call as under way until it is dropped.
 pub struct UnderWay<'a>(&'a Solo);
 
 impl Drop for UnderWay<'_> {
@@ -50,7 +52,7 @@ impl Solo {
         Self { writer: Mutex::new(writer), sender, under_way, lonely, resting, held: Mutex::new(None) }
     }
 
-    /// The writer's thread, until it is told to stop.
+    /// The loop of the writer's thread, until it is told to stop.
     pub fn serve(&self, mut messages: Receiver<Message>) {
         loop {
             let patience = guarded(|| lock(&self.writer).note_patience());
@@ -70,7 +72,7 @@ impl Solo {
         }
     }
 
-    /// For as long as the call has no answer.
+    /// Marks a call as under way; the guard is held until it has an answer.
     pub fn enter(&self) -> UnderWay<'_> {
         match self.under_way.fetch_add(1, Ordering::Relaxed) {
             0 => self.lonely.fetch_add(1, Ordering::Relaxed),
@@ -88,7 +90,7 @@ impl Solo {
         }
         self.send_held();
         *lock(&self.held) = Some(call);
-        // Others may call on this thread, who come to it only now.
+        // Lets other tasks on this thread make their calls.
         yield_now().await;
         let Some(call) = lock(&self.held).take() else { return Ok(()) };
         if gone.is_cancelled() {
@@ -97,7 +99,7 @@ impl Solo {
         if let Some(call) = self.do_here(call) {
             return Ok(self.send(Message::Call(call))?);
         }
-        // Who has called meanwhile is to find this call under way.
+        // Lets tasks that have called meanwhile find this call still under way.
         yield_now().await;
         Ok(())
     }
@@ -106,7 +108,7 @@ impl Solo {
         self.under_way.load(Ordering::Relaxed) == 1 && self.lonely.load(Ordering::Relaxed) >= LONELY
     }
 
-    /// Behind the call that is held.
+    /// Sends `message` after the held call, if there is one.
     pub fn send(&self, message: Message) -> Result<(), BoardError> {
         self.send_held();
         self.sender.try_send(message).map_err(|error| match error {
@@ -138,7 +140,7 @@ impl Solo {
             guarded(|| writer.turn_alone(call))
         };
         if wakes {
-            // A full queue is looked at soon anyway.
+            // If the queue is full, the thread will look at it soon anyway.
             drop(self.sender.try_send(Message::Sooner));
         }
         if start.elapsed() > SLOW {
@@ -156,7 +158,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whoever panics may hold the board's lock, which only the end of the process would free.
+/// Aborts the process if `turn` panics: it may hold the board's lock, which only the end of the process would free.
 fn guarded<T>(turn: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(turn)).unwrap_or_else(|_| {
         tracing::error!("the writer panicked; what was acknowledged is in the journal");

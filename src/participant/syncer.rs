@@ -1,4 +1,4 @@
-//! The thread that waits for the disk and for others' turns, so that the writer goes on meanwhile.
+//! The thread that waits for the disk and for the rounds of other processes, so that the writer goes on meanwhile.
 
 use std::fs::File;
 use std::io;
@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 
 use super::writer::Message;
 
-/// A turn that comes sooner was nobody's to give back: somebody may hold the lock shared, too, as the doctor does.
+/// A shorter wait means that nobody released the lock: somebody may hold it shared, as the doctor does, which does not
+/// stop this thread, but does stop a round.
 const SHORTEST_TURN: Duration = Duration::from_micros(50);
-/// Before that is tried again, and longer each time.
+/// Pause after such a short wait, doubled each time up to `LONGEST_PAUSE`.
 const PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
@@ -22,18 +23,18 @@ pub struct Syncer {
 
 enum Request {
     Sync(Arc<File>),
-    /// To hear when nobody holds the lock of this file, which is opened for that alone.
+    /// Asks to be told when nobody holds the lock of this file, which is opened for that alone.
     Turn(Arc<File>),
 }
 
 pub enum Outcome {
     Synced(io::Result<()>),
-    /// Perhaps somebody else has taken it by now.
+    /// The lock was free; somebody else may have taken it by now.
     Turn,
 }
 
 impl Syncer {
-    /// The writer will be sent `Settled` when there is an outcome.
+    /// Starts the thread, which sends the writer `Settled` when there is an outcome.
     pub fn spawn(writer: SyncSender<Message>) -> io::Result<Self> {
         let (requests, requested) = channel();
         let (sender, outcomes) = channel();
@@ -53,7 +54,7 @@ impl Syncer {
         self.outcomes.try_recv().ok()
     }
 
-    /// Waits for it; `None` when the thread has ended.
+    /// Waits for an outcome; `None` when the thread has ended.
     pub fn next_outcome(&self) -> Option<Outcome> {
         self.outcomes.recv().ok()
     }
@@ -66,7 +67,7 @@ fn serve(requests: &Receiver<Request>, outcomes: &Sender<Outcome>, writer: &Sync
             Request::Sync(log) => Outcome::Synced(log.sync_data()),
             Request::Turn(lock) => {
                 let start = Instant::now();
-                // Shared, so that all who wait hear at once.
+                // Shared, so that all waiting processes hear of it at once.
                 drop(lock.lock_shared());
                 drop(lock.unlock());
                 if start.elapsed() < SHORTEST_TURN {
@@ -81,7 +82,7 @@ fn serve(requests: &Receiver<Request>, outcomes: &Sender<Outcome>, writer: &Sync
         if outcomes.send(outcome).is_err() {
             return;
         }
-        // A full queue is looked at soon anyway.
+        // If the queue is full, the writer will look at it soon anyway.
         drop(writer.try_send(Message::Settled));
     }
 }

@@ -1,5 +1,5 @@
-//! What a board needs now and then and nobody asks for: snapshots, and the journal's old events compressed. Without the
-//! journal's lock but for moments, and beside the writer's thread unless the process would end before.
+//! Upkeep that nobody asks for: snapshots, and compressing the journal's old events. It holds the journal's lock only
+//! for moments, and runs on a thread of its own, unless the process is brief and would end before that.
 
 use std::fs::File;
 use std::path::Path;
@@ -15,10 +15,10 @@ use crate::private;
 use crate::snapshot::Snapshots;
 use crate::state::time::Timestamp;
 
-/// To ask for the journal's size costs more than many an operation.
+/// Bytes that must pass through the journal before its size is asked for, which costs more than many an operation.
 const WORTH_A_LOOK: u64 = 32 << 10;
-/// While as many events as one block holds come in less time, those who call need the processors, and old events wait; but no
-/// more than so many.
+/// While as many events as one block holds come in less than this time, callers need the CPU and old events wait, but
+/// only until `WAIT_AT_MOST` more have come.
 const BUSY: Duration = Duration::from_secs(1);
 const WAIT_AT_MOST: u64 = 32 * BLOCK;
 
@@ -26,7 +26,7 @@ const WAIT_AT_MOST: u64 = 32 * BLOCK;
 pub struct Upkeep {
     /// The journal's size when the newest snapshot was taken, as far as known.
     journal_at_snapshot: Option<u64>,
-    /// What had passed through the journal when its size was looked at.
+    /// The bytes that had passed through the journal when its size was last asked for.
     looked_at: Option<u64>,
     backlog: Backlog,
 }
@@ -34,25 +34,25 @@ pub struct Upkeep {
 /// Old events that are still to be archived.
 #[derive(Default)]
 struct Backlog {
-    /// Before this event nothing more is to be archived.
+    /// The seq before which nothing more will be due.
     next_at: u64,
-    /// When the last look was.
+    /// When that was last checked.
     looked_at: Option<Instant>,
-    /// There was something to archive.
+    /// Whether something is due and waits for a quieter time.
     waits: bool,
 }
 
 impl Backlog {
-    /// Whether it is worth a look.
+    /// Whether it is worth checking.
     fn may_be_due(&self, seq: u64, now: Instant) -> bool {
         let is_quiet = || self.looked_at.is_none_or(|before| now - before >= BUSY);
         seq >= self.next_at || self.waits && is_quiet()
     }
 
-    /// Whether to archive now, at event `seq`: there is a block from `due_at` on. `may_wait` says that this process will look
-    /// again.
+    /// Whether to archive now, at event `seq`, if there is a block to archive from event `due_at` on. `may_wait` says
+    /// that this process will check again.
     fn is_due(&mut self, seq: u64, due_at: u64, may_wait: bool, now: Instant) -> bool {
-        // When it is due: again when one more block is.
+        // If it is due now, it is due again after one more block.
         self.next_at = if seq < due_at { due_at } else { seq + BLOCK };
         let is_busy = self.looked_at.replace(now).is_some_and(|before| now - before < BUSY);
         self.waits = seq >= due_at && is_busy && may_wait && seq < due_at + WAIT_AT_MOST;
@@ -61,7 +61,7 @@ impl Backlog {
 }
 
 impl Upkeep {
-    /// Looks whether something is due, behind answers that have left.
+    /// Does what is due.
     pub fn look(&mut self, board: &Board, now: Timestamp, stay: Stay) {
         self.snapshot_if_grown(board, now, stay);
         self.archive_if_long(board, stay);
@@ -83,7 +83,7 @@ impl Upkeep {
         if !has_grown(journal_bytes, self.journal_at_snapshot, state_bytes) {
             return;
         }
-        // Whether it succeeds or not: the next attempt is due when it has grown again.
+        // Whether it succeeds or not, the next snapshot is due when the journal has grown again.
         self.journal_at_snapshot = Some(journal_bytes);
         let archive = board.archive(now);
         beside("snapshot", stay, move || {
@@ -117,12 +117,12 @@ impl Upkeep {
     }
 }
 
-/// Compresses blocks without the lock, and moves each with it.
+/// Compresses blocks without the lock, and moves each into the archive under the lock.
 fn archive_old(dir: &Path, lock: &File, at_most: usize) -> Result<(), BoardError> {
     let mut journal = SqliteJournal::open(dir)?;
     for _ in 0..at_most {
         let Some(block) = journal.next_block()? else { break };
-        // Whoever has it may have been stopped; then the block is due again.
+        // The lock's holder may have been stopped; then the block is due again later.
         if !private::lock_within(lock, LOCK_PATIENCE).map_err(JournalError::from)? {
             break;
         }
@@ -147,7 +147,8 @@ fn beside(name: &str, stay: Stay, work: impl FnOnce() + Send + 'static) {
 mod tests {
     use super::*;
 
-    /// Of looks at every event, `apart` from each other: those at which blocks are archived, down to what stays.
+    /// The seqs at which blocks are archived, with a check at every event, `apart` from each other. Each time all that
+    /// is due is archived.
     fn archived_at(apart: Duration, may_wait: bool, events: u64) -> Vec<u64> {
         let (mut backlog, mut now, mut due_at, mut archived) = (Backlog::default(), Instant::now(), 1_000, Vec::new());
         for seq in 1..=events {

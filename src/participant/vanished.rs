@@ -1,13 +1,13 @@
 //! A board whose files were deleted or replaced under a running process.
 //!
-//! A deleted journal lives on in the connections that have it, so all processes that had it open can still read to its
-//! end. Whoever notices first takes the deleted lock, so that nobody commits to what is gone, then the lock at the board's
-//! path, marks the deleted journal as its own, and makes a new one at the path with everything in it; the others find that
-//! and that it begins with all that they know, and go on with it. Locks may be deleted, too, so they prove little here. What
-//! decides is the mark, made in one transaction on the journal that all of them have: behind it nobody can append there,
-//! and who finds another's mark, perhaps because it slept through a rebuilding, waits for those who know more. A new journal
-//! never takes the place of one that is there. Where two histories differ nothing is merged: the process that
-//! finds another history in its place saves its own state beside it and refuses to go on.
+//! A deleted journal lives on in the connections that have it open, so all of these processes can still read to its
+//! end. Whoever notices first takes the deleted lock, so that nobody commits to what is gone, then the lock at the
+//! board's path, marks the deleted journal as superseded by itself, and makes a new one at the path with everything in
+//! it; the others find that it begins with all that they know, and go on with it. Locks may be deleted, too, so they
+//! prove little here. What decides is the mark, made in one transaction on the journal that all of them share: after it
+//! nobody can append there, and a process that finds another's mark, perhaps because it slept through a rebuild, waits
+//! for those that know more. A new journal never replaces one that is there. If two histories differ, nothing is
+//! merged: the process that finds another history in its place saves its own state beside it and refuses to go on.
 
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -28,28 +28,29 @@ use crate::state::document::Document;
 use crate::state::event::Event;
 use crate::statefile::{self, Found, Projection};
 
-/// Processes that live longer than a call look at the board far more often than that. Calls are refused meanwhile.
+/// How long a process waits for one that knows more to rebuild the board. Those that live longer than a call look at it
+/// far more often than that. Calls are refused meanwhile.
 const PATIENCE_WITH_NEWER: Duration = Duration::from_secs(15);
-/// The journal's log is not missing for longer when somebody who deletes has not finished.
+/// How long a journal without its log is not opened, because somebody who is deleting files may not have finished.
 const PATIENCE_WITH_LOG: Duration = Duration::from_secs(3);
-/// While somebody deletes the board's files, they may be gone again at once.
+/// Most rebuilds in a row: while somebody is deleting the board's files, they may be gone again at once.
 const REGAINED_AT_MOST: usize = 100;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// How the journal at the board's path is to ours.
+/// How the journal at the board's path relates to this process's.
 enum Other {
-    /// It holds all that we know.
+    /// It holds all that this process knows.
     Newer,
-    /// It is a beginning of ours.
+    /// It is the beginning of this process's.
     Older,
     Different,
 }
 
 impl Board {
-    /// Puts the board back in its place, or finds the one that another process has put there, and holds its lock then,
-    /// which may be held after an error, too. Answers what there is to report.
+    /// Puts the board back in its place, or finds the one that another process has put there. Its lock is held then,
+    /// and may be held after an error, too. Returns what there is to report.
     pub fn regain(&mut self, author: &Author) -> Result<Option<String>, BoardError> {
-        // The journal may not be the one that is appended to.
+        // The open transaction may be on a journal that is not the board's any more.
         self.end_append();
         acquire(&self.lock)?;
         let since = *self.awaited_since.get_or_insert_with(Instant::now);
@@ -60,12 +61,12 @@ impl Board {
         regained
     }
 
-    /// `since` when the board has been missed.
+    /// `since` is when this process first missed the board.
     fn find_or_rebuild(&mut self, author: &Author, since: Instant) -> Result<Option<String>, BoardError> {
         let start = Instant::now();
         loop {
             let lets_newer_rebuild = since.elapsed() < PATIENCE_WITH_NEWER;
-            // Whoever deletes may not have finished: what is made anew may be gone before it is used.
+            // Whoever is deleting files may not have finished: what is rebuilt may be gone before it is used.
             match self.try_regain(author, lets_newer_rebuild) {
                 Ok(report) if self.lock.verify().is_ok() => return Ok(report),
                 Ok(_) => {}
@@ -84,7 +85,7 @@ impl Board {
         let lock = self.lock.anew()?;
         let had_lock = self.lock.is_in_place()?;
         if !had_lock {
-            // Who has it does not wait for the journal's.
+            // A holder of the state file's lock never waits for the journal's.
             self.lock.release_state_file();
             acquire(&lock)?;
         }
@@ -92,7 +93,7 @@ impl Board {
             let shown = statefile::seq_of(&self.dir).ok().flatten();
             return Err(self.diverged(shown.map_or(0, |head| head.seq)));
         }
-        // Who else has this journal may have had another lock.
+        // Another process may have appended to this journal under another lock file.
         let is_readable = self.can_catch_up()?;
         if is_readable && self.lock.is_journal_in_place()? {
             // Nothing but the lock was deleted.
@@ -128,7 +129,7 @@ impl Board {
         Ok(report)
     }
 
-    /// False when the journal is damaged: then the replica is what there is. Any other error may pass.
+    /// Catches up; false when the journal is damaged, so that only the replica is left. Any other error may pass.
     fn can_catch_up(&mut self) -> Result<bool, BoardError> {
         match self.catch_up() {
             Ok(_) => Ok(true),
@@ -138,8 +139,8 @@ impl Board {
         }
     }
 
-    /// Makes certain that nobody appends to the deleted journal any more and nobody else makes another of it, and knows
-    /// all that is in it then.
+    /// Makes sure that nobody appends to the deleted journal any more and that no other process rebuilds the board from
+    /// it, then catches up to its end.
     fn take_on(&mut self, author: &Author, lets_newer_rebuild: bool) -> Result<(), BoardError> {
         if !self.journal.supersede(author.participant.as_str(), !lets_newer_rebuild)? {
             let source = std::io::Error::other("a process that knows more has not rebuilt it yet");
@@ -148,12 +149,13 @@ impl Board {
         self.catch_up().map(drop)
     }
 
-    /// The journal that is at the board's path, if there is one.
+    /// Opens the journal at the board's path, if there is a sound one.
     fn open_found(&self) -> Result<Option<SqliteJournal>, BoardError> {
         let log = self.lock.log_files()?;
         let awaits_log = self.awaited_since.is_some_and(|since| since.elapsed() < PATIENCE_WITH_LOG);
         let has_log = || self.lock.has_log_files(&log);
-        // Without the log that others write to, it would be an older journal than theirs; to open it would make another.
+        // Without the log that others write to, the file is older than their journal, and opening it would make another
+        // log.
         let is_incomplete = || {
             let source = std::io::Error::other("the journal's log is missing");
             Err(io_error("cannot use the board in", &self.dir, source))
@@ -182,7 +184,7 @@ impl Board {
         self.lock.settle_journal(self.journal.identity(), self.journal.has_log())
     }
 
-    /// Another process has been here first.
+    /// Goes on with the journal that another process has put there first, after extending it if it is behind.
     fn join(&mut self, mut found: SqliteJournal) -> Result<(SqliteJournal, Option<String>), BoardError> {
         let board_id = &self.state.board().board_id;
         if found.board_id()?.as_ref() != Some(board_id) {
@@ -203,7 +205,7 @@ impl Board {
     fn compare(&self, found: &SqliteJournal) -> Result<Other, JournalError> {
         let (ours, theirs) = (self.state.seq(), found.head()?);
         if found.base() > ours {
-            // It begins with the state of somebody who knew more.
+            // It begins with the state of a process that knew more.
             return Ok(Other::Newer);
         }
         if found.base() == ours {
@@ -220,14 +222,15 @@ impl Board {
         })
     }
 
-    /// The own state becomes a board of its own inside the directory, to be looked at with `--dir`.
+    /// Saves this process's state as a board of its own inside the directory, which can be opened with `--dir`.
     fn diverged(&mut self, theirs: u64) -> BoardError {
         let saved = self.saved.clone().or_else(|| save_beside(self, theirs).ok());
         self.saved.clone_from(&saved);
         BoardError::Diverged { path: self.dir.clone(), ours: self.state.seq(), theirs, saved }
     }
 
-    /// What went with the board besides what the journal knows, and what became of it.
+    /// Puts the configuration back if it was deleted. Returns, in words, what became of it and of the other files that
+    /// the journal knows nothing of.
     fn put_back_configuration(&self) -> String {
         let path = self.dir.join(config::FILE);
         let put_back = self.config.text().filter(|_| std::fs::symlink_metadata(&path).is_err()).map(|text| {
@@ -243,7 +246,7 @@ impl Board {
         }
     }
 
-    /// Nobody else has been here: everything that this process knows becomes the board again.
+    /// Makes everything that this process knows the board again, if no other process has been here.
     fn rebuild(&mut self, author: &Author, is_readable: bool) -> Result<(SqliteJournal, Option<String>), BoardError> {
         let seq = self.state.seq();
         let failed = |action: &str| {
@@ -259,7 +262,7 @@ impl Board {
             Some(Found::Sound(document) | Found::Foreign { document, .. }) => {
                 return Err(self.diverged(document.board.seq));
             }
-            // An edit: the projection keeps it.
+            // It is an edit, which the projection keeps.
             Some(Found::Unsound { .. }) if edits::is_strange(self) => {}
             Some(Found::Unsound { .. }) => {
                 statefile::set_aside(&self.dir, "quarantined")
@@ -268,7 +271,7 @@ impl Board {
         }
         sqlite::set_aside(&self.dir).map_err(failed("cannot move the journal aside in"))?;
         if let Some(document) = newer {
-            // Written by somebody who knew more and is gone.
+            // The file is from a process that knew more and is gone.
             self.state = State::from_document(*document);
         } else if is_readable {
             match self.journal.carry_over(&self.dir) {
@@ -277,7 +280,7 @@ impl Board {
                     return Ok((journal, Some(rebuilt(&safe))));
                 }
                 Ok(incomplete) => incomplete.abandon(),
-                // Somebody may be deleting still, or the disk be full: what there is must not be given up for that.
+                // Somebody may still be deleting, or the disk may be full: that is no reason to give up what there is.
                 Err(error) if !error.is_damage() => return Err(error.into()),
                 Err(error) => tracing::warn!(%error, "the deleted journal could not be carried over"),
             }
@@ -292,8 +295,8 @@ impl Board {
 }
 
 impl Writer {
-    /// The files at the board's paths are not the ones that this process has, or are damaged: puts that right, and holds
-    /// the board's lock then.
+    /// Puts the board right if the files at its paths are damaged or are not those that this process has open. Its lock
+    /// is held then.
     pub(super) fn regain(&mut self) -> Result<(), BoardError> {
         self.end_round();
         let author = self.author();
@@ -304,7 +307,7 @@ impl Writer {
             (Ok(report), Ok(())) => report,
             (Err(error), _) | (_, Err(error)) => {
                 if matches!(error, BoardError::Diverged { .. }) {
-                    // It lives on no board that others could wait for.
+                    // This process is on no board any more for which others could wait.
                     self.presence = None;
                 }
                 self.release_unless_awaited();
@@ -315,9 +318,9 @@ impl Writer {
             drop(board.lock.sign(self.participant.pid));
         }
         self.report = report.or(self.report.take());
-        // If the directory is gone again already, the next look makes it.
+        // If the directory is already gone again, the next look makes it.
         drop(self.show_presence());
-        // The others need a moment to show that they live.
+        // The others need a moment to show that they are alive.
         self.last_reap = Some(Instant::now());
         self.watch_anew();
         Ok(())
@@ -328,7 +331,8 @@ impl Writer {
         matches!(verified, Some(Err(DirectoryError::Replaced { .. })))
     }
 
-    /// What waits for the lock of before, which was deleted, would say nothing of the one that is held now.
+    /// Starts another locker if the lock file has changed: the old one waits for a deleted file's lock, which says
+    /// nothing about the present one.
     pub(super) fn replace_locker(&mut self) -> Result<(), BoardError> {
         if let Some(board) = &self.board
             && self.locker.as_ref().is_none_or(|locker| locker.generation != board.lock_generation)
@@ -339,7 +343,8 @@ impl Writer {
         Ok(())
     }
 
-    /// The thread that waits for the lock may have it already, through the same handle, and its answer will come.
+    /// Releases both locks, except the journal's while the locker waits for it: that thread may have it already,
+    /// through the same handle, and its answer will come.
     pub(super) fn release_unless_awaited(&self) {
         let Some(board) = &self.board else { return };
         board.lock.release_state_file();
@@ -348,7 +353,7 @@ impl Writer {
         }
     }
 
-    /// Without the lock.
+    /// Catches up without holding the lock, and publishes what others have appended.
     pub(super) fn look_again(&mut self) -> Result<(), BoardError> {
         let mut has_lock = false;
         let caught_up = self.catch_up_or_regain(&mut has_lock);
@@ -361,11 +366,11 @@ impl Writer {
         caught_up
     }
 
-    /// `has_lock` says whether the lock was taken for it.
+    /// Catches up, after putting the board back if it is gone. `has_lock` is set if the lock was taken for that.
     pub(super) fn catch_up_or_regain(&mut self, has_lock: &mut bool) -> Result<(), BoardError> {
         for _ in 0..REGAINED_AT_MOST {
             match self.catch_up() {
-                // Whatever it is called: what is gone cannot be read.
+                // Whatever the error is called: what is gone cannot be read.
                 Err(error) if self.unwritable.is_none() && (can_be_regained(&error) || self.is_gone()) => {
                     if self.leaves_it() {
                         return Err(error);
@@ -380,7 +385,7 @@ impl Writer {
     }
 }
 
-/// A running process knows what the files have lost.
+/// Whether the board can be put back after this error: a running process knows what the files have lost.
 fn can_be_regained(error: &BoardError) -> bool {
     matches!(error, BoardError::Directory(DirectoryError::Replaced { .. })) || error.is_damage()
 }
@@ -402,7 +407,7 @@ fn save_beside(board: &Board, theirs: u64) -> std::io::Result<PathBuf> {
     Ok(path)
 }
 
-/// Trying again would find the same.
+/// Whether another attempt would meet the same error.
 fn is_final(error: &BoardError) -> bool {
     matches!(
         error,

@@ -1,8 +1,8 @@
-//! Calls that would rather wait than have the answer there is now.
+//! Parked calls, which wait for a better answer than there is now.
 //!
-//! Each is looked at again once the board has changed, the longest waiting first; while nothing changes they cost nothing. Of
-//! very many, those for whom there was no time are looked at before the others, so that each has its turn however often
-//! the board changes.
+//! Each is tried again once the board has changed, the longest waiting first; while nothing changes they cost nothing.
+//! If there are very many, those for which there was no time come before the others the next time, so that each has its
+//! turn however often the board changes.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -11,22 +11,22 @@ use super::Queued;
 use crate::ops::AgentArgument;
 use crate::state::State;
 
-/// How often those are looked for whose time is up, or who have gone.
+/// How often calls are looked for whose time is up or whose caller has gone.
 const SWEEP: Duration = Duration::from_millis(50);
-/// Calls that are looked at before others are heard again.
+/// Most calls that are tried before new messages are heard again.
 const LOOKED_AT: usize = 256;
 
 pub struct Parked {
     pub call: Queued,
     pub until: Instant,
-    /// How many had been parked before.
+    /// Number of calls that were parked before this one.
     number: u64,
-    /// There was no time for it.
+    /// Whether there was no time to try it.
     passed_over: bool,
 }
 
 impl Parked {
-    /// Whether one agent waits in both for the same.
+    /// Whether the same agent waits for the same thing in both calls.
     fn is_same_waiter(&self, newer: &Queued) -> bool {
         let older = &self.call;
         newer.prepared.agent_argument() == AgentArgument::Required
@@ -36,7 +36,7 @@ impl Parked {
     }
 }
 
-/// All that the answer to a call that waits depends on: two equal ones of one board mean that nothing has changed.
+/// All that the answer to a parked call depends on: two equal ones of one board mean that nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sight {
     seq: u64,
@@ -52,12 +52,12 @@ impl Sight {
 
 #[derive(Default)]
 pub struct Waiting {
-    /// To be looked at.
+    /// Calls to be tried.
     unsettled: VecDeque<Parked>,
-    /// Known to wait as long as the board stays what it was.
+    /// Calls known to wait as long as the board stays as it was.
     settled: VecDeque<Parked>,
     sight: Option<Sight>,
-    /// How many there is still time for.
+    /// How many more calls there is time to try.
     left: usize,
     parked: u64,
     swept: Option<Instant>,
@@ -76,7 +76,7 @@ impl Waiting {
         !self.unsettled.is_empty()
     }
 
-    /// Takes a call in; beside it, the older ones that it replaces.
+    /// Parks a call, and returns the older ones that it supersedes.
     pub fn park(&mut self, call: Queued, until: Instant) -> Vec<Parked> {
         let mut older = Vec::new();
         for calls in [&mut self.settled, &mut self.unsettled] {
@@ -89,18 +89,19 @@ impl Waiting {
         older
     }
 
-    /// What the board is like now; none for one that is not there, of which nothing is known.
+    /// Notes what the board is like now, and has all calls tried again if that is different; none for a board that does
+    /// not exist, of which nothing is known.
     pub fn see(&mut self, sight: Option<Sight>) {
         self.left = LOOKED_AT;
         if sight.is_none() || self.sight != sight {
             self.sight = sight;
             self.unsettled.append(&mut self.settled);
-            // Those for whom there was no time stay in their order.
+            // Those for which there was no time come first, in the order that they were in.
             self.unsettled.make_contiguous().sort_by_key(|parked| (!parked.passed_over).then_some(parked.number));
         }
     }
 
-    /// None when all have been looked at, or as many as there was time for.
+    /// The next call to try; none when all have been tried, or as many as there was time for.
     pub fn next_unsettled(&mut self) -> Option<Parked> {
         if self.left == 0 {
             self.unsettled.iter_mut().for_each(|parked| parked.passed_over = true);
@@ -114,7 +115,7 @@ impl Waiting {
         self.settled.push_back(Parked { passed_over: false, ..parked });
     }
 
-    /// Those whose time is up; who has gone is forgotten.
+    /// Takes out the calls whose time is up, and forgets those whose caller has gone.
     pub fn due(&mut self) -> Vec<Parked> {
         if self.swept.is_some_and(|swept| swept.elapsed() < SWEEP) {
             return Vec::new();
@@ -152,7 +153,7 @@ mod tests {
         parked.call.prepared.params()["since_seq"].as_u64().unwrap() as usize
     }
 
-    /// The board is at event `seq`: who is looked at then, up to `room`, and waits on.
+    /// Has the calls tried at event `seq`, up to `room` of them, which all wait on; returns their numbers.
     fn look(waiting: &mut Waiting, seq: u64, room: usize) -> Vec<usize> {
         waiting.see(Some(Sight { seq, delayed: 0, hurried: false }));
         let mut looked_at = Vec::new();

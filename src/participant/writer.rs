@@ -1,9 +1,9 @@
-//! Who keeps the replica: one at a time, by one commit path for every operation. That is a thread of its own, except that a
-//! caller who is alone takes its turn on the thread that it calls from, see [`Solo`](super::solo::Solo).
+//! The writer keeps this process's replica and takes every operation down the one commit path. It runs on a thread of
+//! its own, except that a lone caller takes its turn on the thread that it calls from, see [`Solo`](super::solo::Solo).
 //!
-//! Writing calls gather while the lock is waited for, or while the batch is open, and are committed together. Reads are
-//! answered from the replica after catching up, once what they saw is durable. Calls that would rather wait are parked and
-//! looked at again whenever something changes.
+//! Writing calls gather while the writer waits for the lock, or while a batch is open, and are committed together
+//! (group commit). Reads are answered from the replica after it has caught up, once what they saw is durable. Calls
+//! that wait for a better answer are parked and tried again whenever something changes.
 
 mod batch;
 mod messages;
@@ -46,13 +46,15 @@ use crate::state::time::Timestamp;
 use crate::statefile;
 use round::Rounds;
 
-/// Calls committed together.
+/// Most calls that are committed together.
 const BATCH: usize = 64;
-/// How often a process that outlives its calls looks whether the others live.
+/// How often a process that outlives its calls checks whether the others are alive. Its other periodic checks keep the
+/// same pace.
 const PRESENCE_CHECK: Duration = Duration::from_secs(1);
-/// Behind the file system's notifications, which are hints.
+/// Poll interval while somebody waits, in case the file system's notifications, which are only hints, do not come.
 const POLL_WHILE_PARKED: Duration = Duration::from_millis(250);
-/// A deadline that has come but cannot be recorded, because the lock or the disk is not ours, is not asked for all the time.
+/// Shortest wait for a deadline, so that one that has come but cannot be recorded, because the lock or the disk is
+/// unavailable, does not make the thread spin.
 const SHORTEST_PATIENCE: Duration = Duration::from_millis(20);
 
 pub(crate) enum Message {
@@ -63,9 +65,10 @@ pub(crate) enum Message {
         limit: usize,
         reply: oneshot::Sender<Result<Past, CallError>>,
     },
-    /// To be shown the replica, caught up.
+    /// Shows the caught-up replica to a closure.
     Look(Look),
-    /// The journal's lock is ours, if it still is the lock of that generation.
+    /// The locker's answer to a request for the journal's lock; ignored unless `generation` is that of the present lock
+    /// file.
     Locked {
         acquired: io::Result<()>,
         generation: u64,
@@ -74,16 +77,16 @@ pub(crate) enum Message {
     Changed,
     /// A hand edit has been read.
     Examined(Examined),
-    /// The syncer has something to say.
+    /// The syncer has an outcome to report.
     Settled,
-    /// Something is to be looked at sooner than the thread would wake by itself.
+    /// Wakes the thread, because something is due sooner than it would wake by itself.
     Sooner,
-    /// Calls that wait are answered now.
+    /// Parked calls are answered now with what there is, and no call is parked any more.
     StopWaiting,
     Stop,
 }
 
-/// Takes what it wants from the replica, or hears why there is none.
+/// A closure that takes what it wants from the replica, or is told why there is none.
 type Look = Box<dyn FnOnce(Result<&State, CallError>) + Send>;
 type Answer = Result<Value, CallError>;
 type Answers = Vec<(oneshot::Sender<Answer>, Answer)>;
@@ -101,30 +104,30 @@ pub(crate) struct Writer {
     pub(super) presence: Option<PresenceLock>,
     watcher: Option<RecommendedWatcher>,
     hint: Hint,
-    /// When somebody waited last for what may happen.
+    /// When a parked call or a feed listener was last waiting.
     listened_at: Option<Instant>,
     queue: VecDeque<Queued>,
-    /// Lent for a turn of the writer's thread.
+    /// The message channel, lent for a turn on the writer's own thread; none on a caller's.
     messages: Option<Receiver<Message>>,
-    /// What came while a batch was open, and is not for it.
+    /// Messages that came while a batch was open and do not belong in it.
     put_off: Vec<Message>,
-    /// What was committed and is not answered.
+    /// What is committed and not yet answered.
     rounds: Rounds,
-    /// When the thread wakes by itself, if it does.
+    /// When the writer's thread wakes without a message, if it does.
     wakes_at: Option<Instant>,
-    /// Since the last messages were heard.
+    /// Number of calls answered since `callers` was last counted.
     answered: usize,
-    /// Those answered last, and those who had called meanwhile.
+    /// Estimated number of concurrent callers: the calls answered in the last turn, and those held or queued after it.
     callers: usize,
     waiting: Waiting,
-    /// Names that stand for `auto`, once they are taken.
+    /// The agent that `auto` stands for, by name prefix, once it is known.
     auto: HashMap<String, AgentId>,
     pub(super) last_reap: Option<Instant>,
-    /// How long the machine had slept, as it was noted last.
+    /// Milliseconds that the machine had slept since it booted, as last noted in the lock file.
     slept: Option<i64>,
-    /// When the replica last caught up without being asked.
+    /// When the replica last caught up without a call that needed it.
     pub(super) last_look: Option<Instant>,
-    /// When time's events could not be recorded.
+    /// When a batch last failed; none if the last one succeeded. What time alone brings waits a second after that.
     failed_at: Option<Instant>,
     batches: u64,
     sender: SyncSender<Message>,
@@ -132,22 +135,22 @@ pub(crate) struct Writer {
     edits: Edits,
     metrics: Arc<Metrics>,
     started_at: Timestamp,
-    /// Why others' changes are found by polling only.
+    /// Why others' changes are found by polling only, if the directory cannot be watched.
     unwatched: Option<String>,
-    /// Why the state file is behind.
+    /// Why the state file could not be brought up to date, if it is behind.
     unshown: Option<String>,
-    /// No call waits for a better answer any more.
+    /// Whether calls are no longer parked.
     hurried: bool,
-    /// On the thread of a caller, which is not to be held up for seconds.
+    /// Whether this turn is on a caller's thread, which must not be held up for seconds.
     visits: bool,
-    /// What would take so long is left to the writer's thread.
+    /// Whether this turn left such slow work to the writer's thread.
     pub(super) is_left: bool,
-    /// Held by every call that asks the archive.
+    /// Cloned by each call that is asking the archive, so that its reference count tells how many there are.
     fetching: Arc<()>,
     upkeep: Upkeep,
-    /// Claims of runs that a process before this one left have been looked at.
+    /// Whether claims of runs that an earlier process left behind have been returned.
     has_returned: bool,
-    /// What had to be mended, for the next reply.
+    /// What was repaired, to be told in the next reply.
     pub(super) report: Option<String>,
 }
 
@@ -206,14 +209,14 @@ impl Writer {
         }
     }
 
-    /// How long the thread may wait for a message from now on.
+    /// How long the thread may now wait for a message; `None` for ever.
     pub fn note_patience(&mut self) -> Option<Duration> {
         let patience = self.patience();
         self.wakes_at = patience.map(|patience| Instant::now() + patience);
         patience
     }
 
-    /// What has come, and what is due with it. Gives the messages back, unless it is time to stop.
+    /// Handles the message that came and everything that is due. Returns the channel, unless it is time to stop.
     pub fn turn(&mut self, received: Option<Message>, messages: Receiver<Message>) -> Option<Receiver<Message>> {
         self.messages = Some(messages);
         let goes_on = self.turn_with_messages(received);
@@ -232,8 +235,8 @@ impl Writer {
         true
     }
 
-    /// Nothing is under way but what has just come, and nothing is expected. A process of few calls waits for others' turns
-    /// where it stands.
+    /// Whether nothing is under way or expected but the call that has just come, so that its caller may take a turn. A
+    /// brief process never is: it waits for other processes' rounds on the thread that it runs on.
     pub fn is_idle(&self) -> bool {
         let waits_for_lock = self.locker.as_ref().is_none_or(|locker| locker.waiting);
         self.board.is_some()
@@ -249,7 +252,8 @@ impl Writer {
             && !self.edits.is_to_be_decided()
     }
 
-    /// A turn of somebody who is alone, while the thread sleeps. Whether that is to be woken for what came of it.
+    /// Takes a turn on the thread of a lone caller, while the writer's own thread sleeps. Returns whether that thread
+    /// must be woken: because something was left to it, or is due sooner than it would wake.
     pub fn turn_alone(&mut self, call: Queued) -> bool {
         self.visits = true;
         self.take(Message::Call(call));
@@ -261,13 +265,14 @@ impl Writer {
         std::mem::take(&mut self.is_left) || is_sooner
     }
 
-    /// Whether what may take seconds is not to be done in this turn.
+    /// Whether work that may take seconds must not be done in this turn; if so, notes that it was left to the writer's
+    /// thread.
     pub(super) fn leaves_it(&mut self) -> bool {
         self.is_left |= self.visits;
         self.visits
     }
 
-    /// What was promised is done, and nobody can see any more that this process lives on the board.
+    /// Completes everything owed, and then ends this process's presence on the board.
     pub fn stop(&mut self) {
         self.settle_here();
         self.presence = None;
@@ -276,7 +281,7 @@ impl Writer {
     fn attend(&mut self) {
         self.tend();
         if self.began_to_listen() {
-            // What happened since the last look has brought no hint.
+            // What happened between the last look and the start of the watch has brought no hint.
             self.tend();
         }
         self.hear_syncer();
@@ -289,14 +294,14 @@ impl Writer {
         self.answered = 0;
     }
 
-    /// How long nothing needs to be looked at, if no message comes.
+    /// How long nothing is due if no message comes; `None` for ever.
     fn patience(&mut self) -> Option<Duration> {
         if !self.put_off.is_empty() {
             return Some(Duration::ZERO);
         }
         let listened_to = self.is_listened_to();
         let Some(board) = &self.board else {
-            // A call may have come while one before it was refused.
+            // A call may have come while an earlier one was being refused.
             let queued = (!self.queue.is_empty()).then_some(Duration::ZERO);
             return queued.or_else(|| listened_to.then_some(POLL_WHILE_PARKED));
         };
@@ -318,11 +323,12 @@ impl Writer {
         Some(until.map_or(patience, |until| until.clamp(SHORTEST_PATIENCE, patience)))
     }
 
-    /// What is due: waiting calls, deadlines, the lock.
+    /// Does what is due: parked calls, deadlines, hand edits, and the queue, for which it needs the lock.
     fn tend(&mut self) {
         let listened_to = self.is_listened_to();
         if self.board.is_none() && listened_to && Board::exists(&self.dir) {
-            // Somebody has made the board that these callers wait for; what is wrong with it they are told when they end.
+            // Somebody has made the board that these callers wait for. If it cannot be opened, they are told so when
+            // their wait ends.
             drop(self.open(false));
         }
         let lasts = self.stay != Stay::Brief;
@@ -353,7 +359,7 @@ impl Writer {
         self.give_up_on_lock();
     }
 
-    /// Somebody waits for what may happen.
+    /// Whether a parked call or a feed listener waits for what may happen.
     fn is_listened_to(&self) -> bool {
         !self.waiting.is_empty() || self.feed.is_heard()
     }
@@ -405,7 +411,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Where that cannot be shown, the board can be read all the same.
+    /// Makes this process's presence visible. If that fails, the board can still be read.
     fn look_alive(&mut self) {
         if self.board.is_some()
             && let Err(error) = self.show_presence()
@@ -414,14 +420,14 @@ impl Writer {
         }
     }
 
-    /// Looks for hand edits; whether there is something to do about one under the lock.
+    /// Looks for hand edits. Returns whether there is one to deal with under the lock.
     fn edited(&mut self) -> bool {
         let Some(board) = &self.board else { return false };
         let now = self.clock.now(board.state.board().last_activity);
         self.edits.look(board, now, &self.sender)
     }
 
-    /// Takes over or rejects the hand edits that wait, before anything else is answered.
+    /// Adopts or rejects the hand edits that wait, before anything else is answered.
     fn settle_edits(&mut self) {
         if self.unwritable.is_some() {
             return;
@@ -429,7 +435,7 @@ impl Writer {
         while let Some(board) = &self.board
             && self.edits.read_next(board, self.clock.now(board.state.board().last_activity))
         {
-            // Whoever has it commits, which is quick, unless it was stopped.
+            // Whoever holds the lock is committing, which is quick, unless that process was stopped.
             if board::acquire(&board.lock).is_err() {
                 return;
             }
@@ -450,8 +456,9 @@ impl Writer {
         spawned.map_err(|source| BoardError::Io { action: "cannot wait for the board's lock".to_owned(), source })
     }
 
-    /// Other processes' commits wake this one, but only while somebody waits here, because whoever commits pays for each
-    /// that is woken. Hints only: there is a poll behind them.
+    /// Watches the directory while somebody waits, so that other processes' commits wake this one; returns whether it
+    /// has just begun to. Only then, because a committing process pays for each one that it wakes. The notifications
+    /// are hints only: there is a poll behind them.
     fn began_to_listen(&mut self) -> bool {
         if !self.is_listened_to() {
             if is_past(self.listened_at) {
@@ -473,7 +480,7 @@ impl Writer {
         self.watcher.is_some()
     }
 
-    /// The board lies in another directory than the one that is watched.
+    /// Drops the watch, because the board now lies in another directory than the watched one.
     pub(super) fn watch_anew(&mut self) {
         (self.watcher, self.unwatched) = (None, None);
     }
@@ -501,7 +508,7 @@ impl Writer {
         self.rounds.note(newest);
     }
 
-    /// The first reply says what had to be mended.
+    /// Adds the report of what was repaired to the first reply that succeeds.
     fn report_in(&mut self, answers: &mut Answers) {
         let succeeded = |(reply, answer): &&mut (oneshot::Sender<Answer>, Answer)| answer.is_ok() && !reply.is_closed();
         if self.report.is_some()
@@ -516,7 +523,7 @@ impl Writer {
         !self.hurried && self.with_call(call, |state, prepared, call| ops::waits(state, prepared, call))
     }
 
-    /// Runs `operate` with everything that the core may know.
+    /// Runs `operate` with everything that the pure core may know.
     fn with_call<T>(&mut self, call: &Queued, operate: impl FnOnce(&mut State, &dyn Prepared, Call) -> T) -> T {
         let default_agent = self.resolved(&call.default_agent);
         let seed = self.chance.draw();
@@ -561,7 +568,7 @@ impl Writer {
         operate(state, call.prepared.as_ref(), context)
     }
 
-    /// What does not work as it should, in words for whoever looks after the machine.
+    /// What does not work as it should, in words for the operator.
     fn troubles(&self) -> Vec<String> {
         let outdated = self.board.as_ref().and_then(|board| board.check_writable().err());
         let unshown = self.unshown.as_ref().map(|error| {
@@ -571,7 +578,7 @@ impl Writer {
         outdated.map(|error| error.to_string()).into_iter().chain(unshown).chain(unwatched).collect()
     }
 
-    /// A name that `auto` has taken counts while no other process acts under it.
+    /// Replaces `auto` by the agent that it stood for before, as long as no other process acts as that agent.
     fn resolved(&self, default_agent: &DefaultAgent) -> DefaultAgent {
         let DefaultAgent::Auto { prefix } = default_agent else { return default_agent.clone() };
         let taken = self.auto.get(prefix).and_then(|id| self.board.as_ref()?.state.agent(id));
@@ -589,8 +596,8 @@ impl Writer {
         self.waiting.park(call, until).into_iter().for_each(supersede);
     }
 
-    /// Waiting calls whose time is up, or for which something has come. Not all of very many at once, because others call,
-    /// too, and no more claims than there are tasks, because the rest would only wait again.
+    /// Wakes parked calls whose time is up or whose answer has changed. At most one batch at a time, because others
+    /// call, too, and no more than there are ready tasks, because the rest would only wait again.
     fn unpark(&mut self) {
         for parked in self.waiting.due() {
             self.wake(parked);
@@ -622,7 +629,7 @@ impl Writer {
 
     /// Commits at once when the lock is free, else asks the locker for it.
     fn seek_lock(&mut self) {
-        // The last one that was to be started may have found no thread.
+        // An earlier attempt to start a locker may have found no thread.
         if let Err(error) = self.replace_locker() {
             return self.refuse_queue(Arc::new(error));
         }
@@ -640,7 +647,7 @@ impl Writer {
     fn locked(&mut self, acquired: io::Result<()>, generation: u64) {
         match &mut self.locker {
             Some(locker) if locker.generation == generation => locker.waiting = false,
-            // The lock of a file that was deleted since; it is freed with its last handle.
+            // The lock is on a file that was deleted since; it is freed with its last handle.
             _ => return,
         }
         match acquired {
@@ -667,18 +674,20 @@ impl Writer {
         }
     }
 
-    /// With the journal's lock: one batch. `here` says that nothing else is to be done until its answers have left.
+    /// Commits one batch; this process holds the journal's lock. `here` means that nothing else is done until the
+    /// answers have left.
     fn commit(&mut self, here: bool) {
         let mut answers = Answers::new();
         let committed = self.commit_batch(&mut answers);
-        // For several the syncer is woken first.
+        // With several callers, waking the syncer comes first.
         if self.is_alone() {
             self.hasten();
         }
         self.metrics.committed(answers.len());
         self.report_in(&mut answers);
         self.failed_at = committed.is_err().then(Instant::now);
-        // Somebody else would decide on the same file again, or on another that has its name by then.
+        // After a verdict on a hand edit the lock is kept until that is carried out: another process would decide on
+        // the same file again, or on another that has its name by then.
         if !matches!(committed, Ok(Some(_))) {
             self.release_journal();
         }
@@ -724,12 +733,12 @@ impl Writer {
     }
 }
 
-/// How long the call was ready to wait for a better answer.
+/// How long the call is willing to wait for a better answer.
 fn waited(call: &Queued) -> Duration {
     Duration::from_secs(call.prepared.wait_seconds().min(limit::WAIT.max as u64))
 }
 
-/// What is looked at once a while is due.
+/// Whether a check that is made once a second, and was made at `last`, is due.
 fn is_past(last: Option<Instant>) -> bool {
     last.is_none_or(|last| last.elapsed() >= PRESENCE_CHECK)
 }
@@ -751,7 +760,7 @@ fn lock_error(source: io::Error) -> BoardError {
     BoardError::Io { action: "cannot take the board's lock".to_owned(), source }
 }
 
-/// Whoever asked may have gone.
+/// Sends `answer`; the caller may have gone.
 pub(super) fn answer_one(reply: oneshot::Sender<Answer>, answer: Answer) {
     drop(reply.send(answer));
 }

@@ -1,4 +1,5 @@
-//! One batch under the lock: what time has brought, the calls, what follows from them, and all of it to the journal.
+//! One batch under the lock: what is due by time, then the calls, then what follows from them is recorded, and all of
+//! it is appended to the journal.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use crate::state::refusal::Refusal;
 use crate::state::{ApplyError, Envelope, State};
 
 impl Writer {
-    /// Answers what has become of a hand edit.
+    /// Commits one batch. Returns the verdict on a hand edit, if there was one to decide on.
     pub(super) fn commit_batch(&mut self, answers: &mut Answers) -> Result<Option<Verdict>, BoardError> {
         let committed = self.commit_begun(answers);
         if let Some(board) = &self.board {
@@ -57,20 +58,20 @@ impl Writer {
         };
         if let Err(error) = written {
             board.state.rollback(savepoint);
-            // What time had brought is to be found again.
+            // What was due by time must be found again.
             self.last_reap = None;
             self.has_returned = false;
             return Err(error);
         }
         board.state.settle();
-        // Only what was recorded: the machine may have slept since.
+        // Only what was recorded: the machine may have slept again since.
         let recorded = board::stepped_in(&events);
         if recorded > 0 {
             self.clock.forget_step(recorded);
         }
         let slept = self.clock.slept();
         if self.slept.is_none_or(|noted| slept - noted > STEP) {
-            // What was committed is no matter of this.
+            // A failure here does not concern what was committed.
             match board.lock.note_slept(slept) {
                 Ok(()) => self.slept = Some(slept),
                 Err(error) => tracing::warn!(%error, "how long the machine has slept could not be noted"),
@@ -80,7 +81,7 @@ impl Writer {
         Ok(verdict)
     }
 
-    /// The hand edit that was read last, if the board takes it over; and what is to become of its file.
+    /// Records the hand edit that was read last, if the board adopts it. Returns what becomes of its file.
     fn record_edit(&mut self, events: &mut Vec<Recorded>) -> Result<Option<Verdict>, ApplyError> {
         let Some(board) = &mut self.board else { return Ok(None) };
         let Some(verdict) = self.edits.decide(&board.state) else { return Ok(None) };
@@ -93,7 +94,8 @@ impl Writer {
         Ok(Some(verdict))
     }
 
-    /// What time has brought, then the calls, each seeing what the one before did.
+    /// Records what is due by time, then the calls, each of which sees what the one before did, then what follows from
+    /// them.
     fn record_batch(&mut self, events: &mut Vec<Recorded>, answers: &mut Answers) -> Result<(), BoardError> {
         self.ensure_presence()?;
         self.record_time(events)?;
@@ -123,13 +125,13 @@ impl Writer {
                     }
                     let recorded = !executed.events.is_empty();
                     events.extend(executed.events);
-                    // The call has registered its agent, which can wait only now.
+                    // Only now that the call has registered its agent can it wait.
                     if recorded && call.entered.elapsed() < waited(&call) && self.would_wait(&call) {
                         self.park(call);
                         continue;
                     }
                     if let Err(Refusal::AgentInUse { .. }) = &executed.answer {
-                        // Whether that process still lives is looked at before the next call.
+                        // Has the next batch check whether that process is still alive.
                         self.last_reap = None;
                     }
                     executed.answer.map_err(CallError::Refused)
@@ -140,11 +142,12 @@ impl Writer {
         }
     }
 
-    /// Whoever is on no list may have been taken for dead, and its file with it.
+    /// Makes sure that others can see this process. If it is not listed, it may have been taken for dead and its file
+    /// removed.
     fn ensure_presence(&mut self) -> Result<(), BoardError> {
         let Some(board) = &self.board else { return Ok(()) };
         let is_listed = board.state.participant(&self.participant.id).is_some();
-        // Of one whose life says nothing of others' it does not matter at every moment.
+        // If its life says nothing about agents, a check once a second is enough.
         let is_doubtful = is_past(self.last_reap) || self.stay == Stay::Presence;
         if self.presence.is_none() || is_doubtful && !is_listed {
             self.show_presence()?;
@@ -152,11 +155,11 @@ impl Writer {
         Ok(())
     }
 
-    /// Whoever stays shows that it lives, also while it only reads: it may know what the files have lost.
+    /// Takes the presence lock in a process that stays, even if it only reads: it may know what the files have lost.
     pub(in crate::participant) fn show_presence(&mut self) -> Result<(), DirectoryError> {
         let is_shown = self.presence.as_ref().is_some_and(PresenceLock::is_in_place);
         if self.stay != Stay::Brief && self.unwritable.is_none() && !is_shown {
-            // Dropped first: it removes its file.
+            // The old lock is dropped first, because that removes its file.
             self.presence = None;
             self.presence = Some(PresenceLock::acquire(&self.dir, self.participant.id.as_str())?);
         }
@@ -202,7 +205,8 @@ impl Writer {
         runs::follow_up(&mut board.state, &envelope, &mut self.chance, events)
     }
 
-    /// Behind the calls: what has retired is looked up in the journal, which a batch is in only when it is over.
+    /// Retires surplus tasks and old checkpoints. After the calls, because a retired task is looked up in the journal,
+    /// where this batch is only after its commit.
     fn retire(&mut self, events: &mut Vec<Recorded>) -> Result<(), ApplyError> {
         let Some(board) = &mut self.board else { return Ok(()) };
         let at = self.clock.now(board.state.board().last_activity);
@@ -216,7 +220,8 @@ impl Writer {
     }
 }
 
-/// How long the machine has slept behind what was noted of it, if anything was.
+/// Milliseconds that the machine has slept since that was last noted, if that is more than a clock step and anything
+/// was noted.
 fn slept_unnoticed(board: &Board, clock: &BoardClock, noted: Option<i64>) -> Option<i64> {
     let slept = clock.slept();
     if noted.is_some_and(|noted| slept - noted <= STEP) {
@@ -225,7 +230,7 @@ fn slept_unnoticed(board: &Board, clock: &BoardClock, noted: Option<i64>) -> Opt
     board.lock.slept().map(|noted| slept - noted).filter(|unnoticed| *unnoticed > STEP)
 }
 
-/// Participants whose process is dead, looked for once a while.
+/// Participants whose process is dead; looked for once a second.
 fn gone(state: &State, dir: &Path, own: &ParticipantId, last_reap: &mut Option<Instant>) -> Vec<Arc<Participant>> {
     if !is_past(*last_reap) {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! What comes in, and when it is taken: a turn hears all that is there, and a batch that is open takes calls as they come.
+//! How messages come in: a turn takes all that are there, and an open batch takes calls as they come.
 
 use std::time::{Duration, Instant};
 
@@ -6,12 +6,13 @@ use super::{BATCH, Message, Writer};
 use crate::participant::Queued;
 use crate::participant::board::Board;
 
-/// So long others are waited for that are likely to call again at once, unless so many have called.
+/// How long a batch waits for callers who are likely to call again at once, unless `ENOUGH` of them have called.
 pub(super) const LINGER: Duration = Duration::from_micros(200);
 const ENOUGH: usize = 16;
 
 impl Writer {
-    /// Whatever has come meanwhile goes into the same batch. False when it is time to stop.
+    /// Takes `received` and all that has come meanwhile, so that it goes into the same batch. False when it is time to
+    /// stop.
     pub(super) fn hear(&mut self, received: Option<Message>) -> bool {
         for message in std::mem::take(&mut self.put_off).into_iter().chain(received) {
             if !self.take(message) {
@@ -27,14 +28,16 @@ impl Writer {
         true
     }
 
-    /// The next that comes within so long. To somebody who is alone none does: the thread that sleeps meanwhile has them.
+    /// The next message that comes within `patience`. On a lone caller's thread there is none, because the channel is
+    /// with the writer's own thread, which sleeps.
     fn next_message(&self, patience: Duration) -> Option<Message> {
         let messages = self.messages.as_ref()?;
         if patience.is_zero() { messages.try_recv().ok() } else { messages.recv_timeout(patience).ok() }
     }
 
-    /// Waits a moment for those who call one thing after another, because a commit costs about the same for one call as
-    /// for some. Who calls alone is not waited for. While others append the lock is not to be held meanwhile.
+    /// Waits a moment for callers who make one call after another, because a commit costs about the same for one call
+    /// as for several. A lone caller is not kept waiting. Done before the lock is taken, because other processes that
+    /// append must not wait for it meanwhile.
     pub(super) fn gather(&mut self) -> bool {
         let until = Instant::now() + LINGER;
         while self.is_too_few(self.queue.len()) {
@@ -46,13 +49,13 @@ impl Writer {
         true
     }
 
-    /// So many calls for a batch, when more are likely to come at once.
+    /// Whether a batch of `calls` calls should wait for more, because they are likely to come at once.
     fn is_too_few(&self, calls: usize) -> bool {
         calls > 0 && calls < self.callers.saturating_sub(self.rounds.held()).min(ENOUGH)
     }
 
-    /// The next call for a batch that has so many. Where nobody else appends they are waited for here, and each is done while
-    /// the others are on their way.
+    /// The next call for an open batch of `calls` calls. If nobody else appends, calls are waited for here, under the
+    /// lock, and each is done while the others are on their way.
     pub(super) fn next_call(&mut self, calls: usize, until: Instant) -> Option<Queued> {
         if let Some(call) = self.queue.pop_front() {
             return Some(call);
@@ -72,10 +75,10 @@ impl Writer {
         None
     }
 
-    /// False when it is time to stop.
+    /// Handles one message; false when it is time to stop.
     pub(super) fn take(&mut self, message: Message) -> bool {
         match message {
-            // Whoever asked has gone.
+            // The caller has gone.
             Message::Call(call) if call.reply.is_closed() => {}
             Message::Call(call) if call.is_for_batch() => self.queue.push_back(call),
             Message::Call(call) if call.fetches() => self.fetch(call),
@@ -90,7 +93,7 @@ impl Writer {
             Message::Changed => {
                 self.hint.take();
                 if self.board.is_some() && !Board::exists(&self.dir) {
-                    // Whoever comes next must find the board that was here, not make another.
+                    // Looks at once, so that the next call finds the board that was here and does not make another.
                     self.last_look = None;
                 }
             }
@@ -139,7 +142,7 @@ mod tests {
         let (sender, messages) = sync_channel(16);
         let mut writer = Writer::new(options, sender.clone(), Arc::new(Feed::new()), Arc::new(Metrics::new()));
         writer.messages = Some(messages);
-        // As after a batch of so many, who are likely to call again.
+        // As after a batch of eight calls, whose callers are likely to call again.
         writer.callers = 8;
         let (read, mut read_answer) = call("get_status", json!({}));
         let (one, mut one_answer) = create("one");

@@ -1,4 +1,4 @@
-//! What is answered from the replica and records nothing.
+//! Reads: what is answered from the replica and records nothing.
 
 use std::sync::Arc;
 use std::sync::mpsc::TrySendError;
@@ -43,14 +43,14 @@ impl Writer {
         answers.into_iter().for_each(|(reply, answer)| self.answer_read(reply, answer));
     }
 
-    /// To the writer's thread.
+    /// Leaves the call to the writer's thread.
     fn leave(&self, call: Queued) {
         if let Err(TrySendError::Full(Message::Call(call))) = self.sender.try_send(Message::Call(call)) {
             answer_one(call.reply, Err(overloaded().into()));
         }
     }
 
-    /// Brings the replica up to date; without a board there is nothing to bring.
+    /// Brings the replica up to date, if there is a board.
     fn look(&mut self) -> Result<(), CallError> {
         match self.open(false) {
             Ok(()) => Ok(self.look_again()?),
@@ -77,7 +77,7 @@ impl Writer {
         self.look()?;
         let Some(board) = &mut self.board else { return Ok(Past { items: Vec::new(), head: 0 }) };
         if limit == 0 {
-            // Whoever begins to listen may have been told by another process of what is not settled here.
+            // A new listener may have heard from another process of events that are not settled here yet.
             board.settle_for_reading();
         }
         let head = board.settled_seq();
@@ -87,7 +87,7 @@ impl Writer {
         Ok(Past { items: events.into_iter().filter_map(Item::new).collect(), head })
     }
 
-    /// Asks the archive on another thread; the call comes back with what it answered.
+    /// Asks the archive on another thread; the call comes back with its answer.
     pub(super) fn fetch(&mut self, mut call: Queued) {
         if let Some(reason) = self.unwritable.as_ref().filter(|_| !call.prepared.annotations().read_only) {
             return answer_one(call.reply, Err(BoardError::Forbidden(reason.clone()).into()));
@@ -114,13 +114,13 @@ impl Writer {
             match fetched {
                 Ok(fetched) => {
                     (call.fetched, call.entered) = (Some(Box::new(fetched)), Instant::now());
-                    // Nobody waits when the writer has ended.
+                    // If the writer has ended, nobody waits.
                     drop(sender.send(Message::Call(call)));
                 }
                 Err(refusal) => answer_one(call.reply, Err(CallError::Refused(refusal))),
             }
         };
-        // Without a thread the call is dropped, and its caller hears that.
+        // Without a thread the call is dropped, which its caller notices.
         if let Err(error) = std::thread::Builder::new().name("archive".to_owned()).spawn(ask) {
             tracing::error!(%error, "no thread for the archive");
         }

@@ -1,11 +1,11 @@
-//! What follows the commits, a round for all since the last: the journal's log is synced, the state file shows it, and what
-//! was said of it leaves, answers and refusals and reads and the feed.
+//! A round completes all commits since the last one: the journal's write-ahead log is synced, the state file is
+//! replaced, and then everything that depends on the two leaves: answers, refusals, reads and the feed's events.
 //!
-//! A commit gives the journal's lock back before its events are durable, so that others append while the disk is waited for. A
-//! round holds the state file's lock. Where others append it takes in what they have, too, so whoever has waited for that
-//! lock mostly finds its own events durable and shown, and has nothing left to do. The file gets its place behind the sync of
-//! the log, and is written while that is under way: for several callers, or where others append, another thread waits for the
-//! disk meanwhile.
+//! A commit releases the journal's lock before its events are durable, so that others append while this process waits
+//! for the disk. A round holds the state file's lock. If others append, it takes in their events, too, so a process
+//! that has waited for that lock usually finds its own events durable and shown, and has nothing left to do. The state
+//! file is put in place after the sync of the log, and is written during it: with several callers, or if others append,
+//! another thread waits for the disk meanwhile.
 
 use std::collections::VecDeque;
 use std::io;
@@ -23,43 +23,44 @@ use crate::state::event::Recorded;
 use crate::state::time::Timestamp;
 use crate::statefile::Unplaced;
 
-/// Others' appends take less, mostly. After so many in a row that took more, other work has the processors.
+/// A yield longer than this means that the CPU went to unrelated work, not to another process's append.
 const LONGEST_YIELD: Duration = Duration::from_millis(2);
+/// Slow yields in a row after which yielding pauses for a second.
 const OUTRUN: u32 = 3;
-/// Between two looks of a process that has nothing else to do.
+/// Pause between two attempts to begin a round.
 const BETWEEN_TRIES: Duration = Duration::from_millis(1);
 
 #[derive(Default)]
 pub(super) struct Rounds {
-    /// In the order of what they know.
+    /// Answers that wait to become durable, ordered by `seq`.
     held: VecDeque<Held>,
-    /// Events that the feed has not, in their order.
+    /// Events that the feed does not have yet, ordered by `seq`.
     unpublished: Vec<Recorded>,
-    /// The event that the state file is to show.
+    /// The seq that the next round must make durable and the state file must show; none if no round is owed.
     owed: Option<u64>,
-    /// What becomes of a hand edit then.
+    /// What becomes of a hand edit at the end of that round.
     verdict: Option<Verdict>,
     under_way: Option<Round>,
     syncer: Option<Syncer>,
-    /// Since when the syncer waits for the state file's lock.
+    /// When the syncer began to wait for the state file's lock, if it does.
     awaits_turn: Option<Instant>,
-    /// Since when that has been somebody else's.
+    /// Since when a round has waited for another process to release that lock.
     waits_since: Option<Instant>,
-    /// When it was tried last to show what could not be shown.
+    /// When a state file that could not be written was last tried again.
     tried_at: Option<Instant>,
-    /// Others had appended when this process last looked.
+    /// Whether others had appended when this process last caught up.
     pub has_company: bool,
-    /// How often in a row the processor was yielded to somebody who kept it, and when that was last.
+    /// Number of slow yields in a row, see `LONGEST_YIELD`, and when the last of them ended.
     outrun: u32,
     outrun_at: Option<Instant>,
 }
 
-/// An answer that knows the board up to an event, and leaves when that is durable.
+/// An answer that depends on the events up to `seq`, and leaves when those are durable.
 struct Held {
     seq: u64,
     reply: oneshot::Sender<Answer>,
     answer: Answer,
-    /// Nothing to it whether the state file is up to date.
+    /// A read, whose answer stands even if the round fails or the state file cannot be written.
     read: bool,
 }
 
@@ -77,18 +78,18 @@ impl Rounds {
         self.under_way.is_some()
     }
 
-    /// Something waits for a round, or for its end.
+    /// Whether anything waits for a round to begin or to end.
     pub fn is_owed(&self) -> bool {
         self.owed.is_some()
     }
 
-    /// A round is to make durable what is known, and does not wait for another process.
+    /// Whether a round is owed and does not wait for another process.
     fn is_soon(&self) -> bool {
         self.is_owed() && self.waits_since.is_none()
     }
 
-    /// Whoever is about to append does so first, and has his share in the round. Not where other work takes the processor and
-    /// keeps it.
+    /// Yields once, so that another process about to append can join this round. Skipped after `OUTRUN` slow yields in
+    /// a row: then unrelated work holds the CPU.
     fn let_others_append(&mut self) {
         if self.outrun >= OUTRUN && !is_past(self.outrun_at) {
             return;
@@ -106,7 +107,7 @@ impl Rounds {
 }
 
 impl Writer {
-    /// What was committed with these answers is to be durable and shown before they leave.
+    /// Holds these answers until what was committed with them is durable and shown.
     pub(super) fn owe(&mut self, answers: Answers, verdict: Option<Verdict>) {
         let Some(seq) = self.board.as_ref().map(|board| board.state.seq()) else { return };
         (self.rounds.owed, self.rounds.verdict) = (Some(seq), verdict);
@@ -114,7 +115,8 @@ impl Writer {
         self.rounds.held.extend(held);
     }
 
-    /// Answers now if all that is known is durable, else with the round that makes it so.
+    /// Answers now if everything in the replica is durable, else with the round that makes it so; if none is about to
+    /// begin, syncs here.
     pub(super) fn answer_read(&mut self, reply: oneshot::Sender<Answer>, answer: Answer) {
         if let Some(board) = &self.board
             && !board.is_settled()
@@ -129,7 +131,7 @@ impl Writer {
         answer_one(reply, answer);
     }
 
-    /// What others have appended is for the feed when it is durable.
+    /// Makes durable what others have appended, and gives it to the feed, unless a round is about to do so.
     pub(in crate::participant) fn publish_seen(&mut self) {
         let Some(board) = self.board.as_ref().filter(|_| !self.rounds.is_soon()) else { return };
         match board.settle() {
@@ -146,8 +148,8 @@ impl Writer {
         self.feed.publish(events, seq);
     }
 
-    /// What was appended is for the next round, which begins in a moment unless one is under way. Where others append, they
-    /// would write to the page that is on its way.
+    /// Has the kernel start writing the log, which the round that is about to begin will sync. Not while a round is
+    /// under way, nor if others append: they would write to the page that is on its way to the disk.
     pub(super) fn hasten(&self) {
         if let Some(board) = &self.board
             && !self.rounds.is_under_way()
@@ -157,8 +159,8 @@ impl Writer {
         }
     }
 
-    /// Begins a round if one is owed and none is under way. Of another process's, which has only just been asked for, the
-    /// syncer will tell.
+    /// Begins a round if one is owed and none is under way. If the lock of another process's round has only just been
+    /// asked for, the syncer will tell when it is free.
     pub(super) fn advance(&mut self) {
         let has_just_asked = self.rounds.awaits_turn.is_some_and(|asked| asked.elapsed() < BETWEEN_TRIES);
         if !self.rounds.is_under_way() && self.rounds.is_owed() && !has_just_asked {
@@ -166,7 +168,7 @@ impl Writer {
         }
     }
 
-    /// All that is owed, here and now.
+    /// Completes everything that is owed before it returns.
     pub(super) fn settle_here(&mut self) {
         self.end_round();
         while self.rounds.is_owed() {
@@ -177,7 +179,7 @@ impl Writer {
         }
     }
 
-    /// What the syncer has to say.
+    /// Handles the syncer's outcomes, then begins a round if one is owed.
     pub(super) fn hear_syncer(&mut self) {
         while let Some(outcome) = self.rounds.syncer.as_ref().and_then(Syncer::outcome) {
             self.take_outcome(outcome);
@@ -185,7 +187,7 @@ impl Writer {
         self.advance();
     }
 
-    /// Waits for the round that is under way.
+    /// Waits for the end of the round that is under way, if there is one.
     pub(in crate::participant) fn end_round(&mut self) {
         while self.rounds.under_way.is_some() {
             let outcome = self.rounds.syncer.as_ref().and_then(Syncer::next_outcome);
@@ -206,7 +208,8 @@ impl Writer {
         }
     }
 
-    /// Once a second: whatever kept this process from showing what it did may have gone. Of another process's lock it hears.
+    /// Tries again, once a second, to write a state file that could not be written. If another process's lock was the
+    /// reason, the syncer tells when that is free.
     pub(super) fn try_to_show(&mut self) {
         if self.rounds.awaits_turn.is_none() && is_past(self.rounds.tried_at) {
             self.rounds.tried_at = Some(Instant::now());
@@ -214,7 +217,7 @@ impl Writer {
         }
     }
 
-    /// Whoever kept this process from showing what it did has let go.
+    /// Owes a round for what the state file does not show yet, if none is owed.
     fn show_what_is_unshown(&mut self) {
         if !self.rounds.is_owed()
             && self.unshown.is_some()
@@ -224,9 +227,9 @@ impl Writer {
         }
     }
 
-    /// `here` says that nothing else is to be done until the round is over.
+    /// Begins a round. `here` means that nothing else is done until the round is over.
     fn begin(&mut self, here: bool) {
-        // What this process has just appended nobody has had the time to show.
+        // Nobody has had time yet to show what this process has only just appended.
         let is_settled = self.board.as_ref().is_none_or(Board::is_settled);
         let may_be_shown = is_settled || self.rounds.waits_since.is_some();
         if may_be_shown && self.tell_shown() {
@@ -244,13 +247,13 @@ impl Writer {
         }
     }
 
-    /// Others may have shown all that is owed.
+    /// If another process has shown all that is owed, answers without a round, and returns true.
     fn tell_shown(&mut self) -> bool {
         let Some(board) = &self.board else { return false };
         let shown = board.shown().filter(|shown| Some(*shown) >= self.rounds.owed && board.lock.verify().is_ok());
         let Some(seq) = shown else { return false };
         board.settled(seq);
-        // A look at a hand edit has left it held.
+        // `settle_edits` acquires both locks, so this one may still be held.
         board.lock.release_state_file();
         (self.unshown, self.rounds.waits_since) = (None, None);
         let seq = seq.min(board.state.seq());
@@ -258,11 +261,11 @@ impl Writer {
         true
     }
 
-    /// With the state file's lock.
+    /// Runs a round; this process holds the state file's lock.
     fn hold_round(&mut self, here: bool) {
         self.rounds.waits_since = None;
         let Some(board) = &self.board else { return };
-        // To which nobody adds as long as this process has the lock.
+        // Nobody changes this while this process holds the lock.
         let left = board.lock.left();
         if self.rounds.has_company || board.is_overtaken(&left) {
             self.take_in();
@@ -276,7 +279,7 @@ impl Writer {
         match syncer {
             Some((syncer, log)) => {
                 syncer.sync(log);
-                // While that thread wakes.
+                // While the syncer's thread wakes up.
                 self.hasten();
                 let prepared = self.board.as_mut().map_or(Ok(None), |board| board.prepare_show(left));
                 self.rounds.under_way = Some(Round { seq, prepared });
@@ -290,7 +293,8 @@ impl Writer {
         }
     }
 
-    /// One call after another of one caller, and nobody else appends: another thread would only make it longer.
+    /// Whether one caller makes one call after another and nobody else appends: then another thread would only make the
+    /// round longer.
     pub(super) fn is_alone(&self) -> bool {
         !self.rounds.has_company && self.callers <= 1 && self.rounds.held.len() <= 1 && self.queue.is_empty()
     }
@@ -302,19 +306,20 @@ impl Writer {
         self.rounds.syncer.as_ref()
     }
 
-    /// What others have appended since is in the round, too.
+    /// Catches up, so that the round includes what others have appended since.
     fn take_in(&mut self) {
         let Some(board) = &mut self.board else { return };
         match board.catch_up() {
             Ok(caught_up) => self.caught_up(caught_up),
-            // The next call will meet it, too, and can say so.
+            // The next call will meet this error, too, and can report it.
             Err(error) => tracing::warn!(%error, "what others have recorded could not be read"),
         }
     }
 
-    /// To hear of it also when this process has gone on without.
+    /// Has the syncer wait for the state file's lock, and goes on without a state file after `LOCK_PATIENCE`. The
+    /// syncer still reports then when the lock is free.
     fn wait_for_turn(&mut self) {
-        // If that fails it is tried again soon.
+        // If this fails, it is tried again soon.
         if self.rounds.awaits_turn.is_none()
             && self.stay != Stay::Brief
             && let Some(board) = &self.board
@@ -332,7 +337,7 @@ impl Writer {
         }
     }
 
-    /// Without a state file that shows it, what is durable is done.
+    /// Ends the round without replacing the state file: what is durable is done.
     fn go_without(&mut self, why: &str) {
         let Some(board) = &self.board else { return };
         let (seq, settled) = (board.state.seq(), board.settle());
@@ -341,10 +346,11 @@ impl Writer {
         self.conclude(seq, settled, None);
     }
 
-    /// What was committed to a deleted journal is on the board when that is back, and shown then.
+    /// If the board's files were deleted, puts the board back, with what was committed to the deleted journal, and
+    /// shows that.
     fn regain_if_gone(&mut self) -> Result<(), BoardError> {
         let Some(board) = self.board.as_ref().filter(|board| board.lock.verify().is_err()) else { return Ok(()) };
-        // Before the journal's is waited for, which somebody may hold who waits for this one.
+        // Before waiting for the journal's lock, whose holder may be waiting for this one.
         board.lock.release_state_file();
         let regained = self.regain();
         self.release_unless_awaited();
@@ -374,7 +380,8 @@ impl Writer {
                 return;
             }
             let settled = settled.and(self.regain_if_gone());
-            // What could not be looked at, and is there all the same, was not put back, so it does not show this either.
+            // If the files could not be checked and are there all the same, the board was not put back, so the state
+            // file does not show this round.
             let unseen = verified.err().filter(|error| !matches!(error, DirectoryError::Replaced { .. }));
             self.unshown = unseen.map(|error| error.to_string()).or(self.unshown.take());
             return self.conclude(seq, settled, None);
@@ -421,7 +428,7 @@ impl Writer {
         }
     }
 
-    /// Everything up to `seq` is durable.
+    /// Publishes and answers everything up to `seq`, which is durable.
     fn tell(&mut self, seq: u64) {
         self.publish(seq);
         if self.rounds.owed.is_none_or(|owed| owed <= seq)
@@ -437,12 +444,13 @@ impl Writer {
         self.rounds.owed = self.rounds.owed.filter(|owed| *owed > seq);
         let told = self.rounds.held.partition_point(|held| held.seq <= seq);
         let told: Vec<_> = self.rounds.held.drain(..told).collect();
-        // A process that ends with its answer must have looked before; for any other nobody waits.
+        // A process that ends with its answer must look for hand edits and do its upkeep first; in any other nobody
+        // waits for that.
         if self.stay == Stay::Brief {
             if self.failed_at.is_none() {
                 self.settle_edits();
             }
-            // What was to be decided with it is, and to archive waits for it.
+            // Nothing is left to decide under this lock, and archiving needs it.
             self.release_journal();
             self.tend_board();
         }
