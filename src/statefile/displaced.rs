@@ -1,5 +1,5 @@
-//! Files that were found in the place of the state file: put by somebody else than a projection, and kept until they
-//! have been looked at. Nothing here follows a link or opens what is not a regular file.
+//! Files that were found in the state file's place, put there by somebody other than a projection, and kept until they
+//! have been examined. Nothing here follows a link or opens what is not a regular file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,22 +12,22 @@ use super::{FILE_NAME, FileIdentity, load};
 use crate::failpoint;
 use crate::state::time::Timestamp;
 
-/// Files that wait to be looked at have this mark and a number behind the name.
+/// Mark in the name of a file that waits to be examined; a number follows.
 const EDITED: &str = "edited-";
 const REJECTED: &str = "rejected-";
 const REASON: &str = ".txt";
 
-/// Where it lies when its place is taken.
+/// The path under which a displaced file waits.
 fn waiting(dir: &Path, number: u64) -> PathBuf {
     dir.join(format!(".{FILE_NAME}.{EDITED}{number}"))
 }
 
-/// What became of the file that was in the place.
+/// What became of the file that was in place.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Replaced {
-    /// It was somebody's, and this is where it waits.
+    /// Where the file waits, if it was somebody's.
     pub kept: Option<PathBuf>,
-    /// Names cannot be exchanged here.
+    /// Whether names cannot be exchanged on this file system.
     pub renamed_only: bool,
 }
 
@@ -37,13 +37,13 @@ impl Replaced {
     }
 }
 
-/// Puts the finished file `new` in the place of the one at `path`, where `found` lay a moment ago. What was there is kept
-/// unless it is one of `left`, which projections have written, or `left` is empty, which knows of none. One of `left` stays
-/// under the other's name if it is to be `spared`; else it is removed.
+/// Puts the finished file `new` in the place of the one at `path`, where `found` was a moment ago. The old file is
+/// kept, unless it is one of `left`, which projections have written, or `left` is empty, so that nothing is known of
+/// it. One of `left` stays under the name of `new` if it is to be `spared`; otherwise it is removed.
 ///
-/// Where names can be exchanged this is one step: what was saved over the old file a moment ago is what is looked at.
-/// The old file is removed and not renamed over, so that what of it had not reached the disk never will: ext4 would write
-/// the new one out at once, which the next commit would wait for.
+/// Where names can be exchanged this is one step, so what is examined is what was saved over the old file a moment ago.
+/// The old file is removed instead of renamed over, so that its pages that have not reached the disk never will: after
+/// a rename over it, ext4 would write the new one out at once, and the next commit would wait for that.
 pub fn replace(
     new: &Path,
     path: &Path,
@@ -63,7 +63,7 @@ pub fn replace(
                     Err(_) => return fs::rename(new, path).map(done),
                 }
             };
-            // What cannot be removed like a file is only ever moved.
+            // A directory cannot be removed like a file: this fails instead.
             if metadata.is_dir() && is_ours(&FileIdentity::from(&metadata)) {
                 return fs::rename(new, path).map(done);
             }
@@ -77,11 +77,11 @@ pub fn replace(
                     _ => keep(new, path).map(Replaced::kept),
                 };
             }
-            // What was there is gone; or the new file is, because somebody deletes the whole directory.
+            // Either the old file is gone, or the new one is, because somebody is deleting the whole directory.
             Err(Errno::NOENT) => {
                 fs::symlink_metadata(new)?;
             }
-            // A file system or system without the call, where what was found may have been saved over since.
+            // The system or file system has no such call, and what was found may have been saved over since.
             Err(error) => {
                 let renamed_only = matches!(error, Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP);
                 let kept = match identity(path)? {
@@ -95,13 +95,13 @@ pub fn replace(
     }
 }
 
-/// Renames `file` to where it waits, behind all that wait there: of two edits the older is looked at first.
+/// Renames `file` to wait behind all that wait already: of two edits the older is examined first.
 pub(super) fn keep(file: &Path, path: &Path) -> io::Result<PathBuf> {
     failpoint::hit("before-keep")?;
     let dir = path.parent().unwrap_or(Path::new("."));
     let newest = numbers(dir).last().copied().unwrap_or_default();
     let mut behind = (u64::from(newest) + 1..).map(|number| waiting(dir, number));
-    // The directory may not have been read as a whole, and none that waits is replaced.
+    // The directory may not have been read completely, and no waiting file may be replaced.
     let free = behind.find_map(|kept| identity(&kept).map(|found| found.is_none().then_some(kept)).transpose());
     let kept = free.ok_or(io::ErrorKind::AlreadyExists)??;
     fs::rename(file, &kept)?;
@@ -119,7 +119,7 @@ fn metadata(path: &Path) -> io::Result<Option<std::fs::Metadata>> {
     }
 }
 
-/// Is there, and is no regular file.
+/// Whether something is at `path` and is no regular file.
 pub fn is_irregular(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file())
 }
@@ -136,12 +136,12 @@ pub fn read(path: &Path) -> Result<Vec<u8>, String> {
     }
 }
 
-/// The files that wait to be looked at, oldest first.
+/// The files that wait to be examined, oldest first.
 pub fn all_waiting(dir: &Path) -> Vec<PathBuf> {
     numbers(dir).into_iter().map(|number| waiting(dir, number.into())).collect()
 }
 
-/// Of the files that wait, in their order.
+/// The numbers of the files that wait, ascending.
 fn numbers(dir: &Path) -> Vec<u32> {
     let mark = format!(".{FILE_NAME}.{EDITED}");
     let number = |name: &String| name.strip_prefix(&mark)?.parse().ok();
@@ -164,7 +164,7 @@ fn names(dir: &Path) -> Vec<String> {
     entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
 }
 
-/// Keeps `file` as rejected at `now`, with `reason` in a file beside it, and says as what.
+/// Keeps `file` as rejected at `now`, with `reason` in a file beside it, and returns its new path.
 pub fn reject(dir: &Path, file: &Path, reason: &str, now: Timestamp) -> io::Result<PathBuf> {
     let time: String = now.to_string().chars().filter(|c| !"-:".contains(*c)).collect();
     let name = |number: u64| match number {
@@ -179,7 +179,7 @@ pub fn reject(dir: &Path, file: &Path, reason: &str, now: Timestamp) -> io::Resu
         _ => super::write_new(Path::new(&text), reason.as_bytes())?,
     };
     if !is_irregular(file) {
-        // Another user's stays as it is.
+        // Another user's file stays as it is.
         _ = chmodat(CWD, file, Mode::RUSR | Mode::WUSR, rustix::fs::AtFlags::empty());
     }
     match fs::rename(file, &path) {

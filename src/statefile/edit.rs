@@ -1,6 +1,6 @@
-//! A state file that somebody has edited, read with patience and compared with the state that it was made from.
+//! A state file that somebody has edited, read leniently and compared with the state that it was made from.
 //!
-//! Layout, order of fields and of tasks, a byte order mark, and `null` for a field that is left out mean nothing.
+//! Layout, order of fields and of tasks, a byte order mark, and `null` for a field that is left out make no difference.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,10 +14,10 @@ use crate::state::id::TaskId;
 use crate::state::task::{Context, Task};
 use crate::{harmless, redact, strict};
 
-/// Reasons that are given; the others are counted.
+/// Most reasons that are given; the others are only counted.
 const REASONS: usize = 20;
 
-/// Characters of a name that a reason shows.
+/// Most characters of a name that a reason shows.
 const NAME_SHOWN: usize = 64;
 
 /// An edited file: JSON with the marks of a board.
@@ -26,7 +26,7 @@ pub struct Edited {
     pub board_id: String,
     /// The last event in the state that it was made from.
     pub seq: u64,
-    /// It is as it was written; nobody has edited it.
+    /// Whether it is as a projection wrote it, so that nobody has edited it.
     pub is_sound: bool,
     fields: Map<String, Value>,
 }
@@ -58,35 +58,36 @@ pub fn read(bytes: &[u8]) -> Result<Edited, String> {
 }
 
 impl Edited {
-    /// It was written under a system that has ended since: of what was written then, a loss of power may have kept only
-    /// some pages.
+    /// Whether it was written before the last boot: of what was written then, a power loss may have kept only some
+    /// pages.
     pub fn is_of_another_boot(&self) -> bool {
         let layout = self.fields.get("layout");
         layout.and_then(|layout| layout.get("boot")).and_then(Value::as_str).is_some_and(|boot| boot != super::boot())
     }
 
-    /// As it stands in the file.
+    /// The task as the file has it.
     pub fn task(&self, id: &TaskId) -> Option<Task> {
         let tasks = self.fields.get("tasks")?.as_array()?;
         let task = tasks.iter().find(|task| task.get("id").and_then(Value::as_str) == Some(id.as_str()))?;
         serde_json::from_value(task.clone()).ok()
     }
 
-    /// What was changed in `base`, the state at the file's own `seq`; or the paths of what must not be changed by hand.
+    /// Compares the file with `base`, the state at the file's own `seq`. Returns what was changed, or the paths of what
+    /// must not be changed by hand.
     pub fn compare(&self, base: &Document) -> Result<Edit, Vec<String>> {
-        // Through text, as the file came.
+        // Through text, like the file's own values, so that equal ones compare as equal.
         let shown = serde_json::to_vec(base).and_then(|text| serde_json::from_slice(&text));
         let shown: Map<String, Value> = shown.map_err(|error| vec![format!("the state cannot be written: {error}")])?;
         let mut found = Difference { edit: Edit { base_seq: self.seq, ..Edit::default() }, offences: Vec::new() };
         for key in keys(&shown, &self.fields) {
             let (from, to) = (shown.get(key).unwrap_or(&Value::Null), self.fields.get(key).unwrap_or(&Value::Null));
             match key.as_str() {
-                // Of the file, and not of the state.
+                // Fields of the file, not of the state.
                 "checksum" | "layout" => {}
                 "goal" => found.edit.goal = found.text("goal", &base.board.goal, from, to),
                 "master_plan" => found.edit.master_plan = found.text("master_plan", &base.board.master_plan, from, to),
                 "tasks" => found.tasks(base, from, to),
-                // A version that knew none has left them out.
+                // An older version, which knew none, has left them out.
                 "messages" if to.is_null() && base.messages.is_empty() => {}
                 "workflows" if to.is_null() && base.workflows.is_empty() => {}
                 "checkpoints" if to.is_null() && base.checkpoints.is_empty() => {}
@@ -260,7 +261,7 @@ fn keys<'a>(old: &'a Map<String, Value>, new: &'a Map<String, Value>) -> BTreeSe
     old.keys().chain(new.keys()).collect()
 }
 
-/// A field that is `null` and one that is left out say the same.
+/// Whether both values say the same, as a field that is `null` and one that is left out do.
 fn is_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Object(one), Value::Object(other)) => keys(one, other)
@@ -273,7 +274,7 @@ fn is_same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// The list without the orders by which a flat file tells how it was before some moved.
+/// The list in the order that its `order` fields tell, and without them: in a flat file, entities may have moved.
 fn in_order(list: &Value) -> Value {
     let mut list = list.clone();
     if let Value::Array(entries) = &mut list {

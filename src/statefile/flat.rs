@@ -1,45 +1,47 @@
-//! The file with a slot for each entity, so that a commit writes what it changed and no more, whatever the board's size.
+//! The state file with a slot for each entity, so that a commit writes what it changed and no more, whatever the
+//! board's size.
 //!
 //! # The format
 //!
-//! One valid, indented JSON document, as the other way writes it, but: an entity's text stands in a slot that is filled up
-//! with spaces; the comma between two stands before the second, so that the last one needs none when another is added;
-//! tasks come last, because they are the most and a file grows at its end; the other fields have room behind their slots;
-//! and the first fields stand in one part that every commit writes, while goal and plan are apart because they are long
-//! and hardly change. The field `layout` says where all that is.
+//! One valid, indented JSON document, as a whole file is, except that: an entity's text stands in a slot that is padded
+//! with spaces; the comma between two entities stands before the second, so that the last one needs none when another
+//! is added; tasks come last, because they are the most and a file grows at its end; the other fields have room after
+//! their slots; and the first fields stand in one part that every commit writes, while goal and plan stand apart,
+//! because they are long and hardly change. The field `layout` says where everything is.
 //!
-//! A text that outgrows its slot moves to a new one at the end of its field and leaves an empty line. For that each task
-//! and each reservation carries its `order`, by which a reader has the order of creation; discoveries and messages never
-//! grow. When a field other than the tasks has used its room, or half of the file is empty lines, or many tasks have been
-//! added at once, the whole is arranged anew, as another `generation`. That is rare enough: the room is a share of the
-//! whole file, so each byte of it pays for a bounded number of bytes written then.
+//! A text that outgrows its slot moves to a new one at the end of its field and leaves an empty line. Because of this,
+//! each task and each reservation carries its `order`, from which a reader restores the order of creation; discoveries
+//! and messages never grow. When a field other than the tasks has used up its room, or half of the file is empty lines,
+//! or many tasks have been added at once, the whole file is arranged anew, as another `generation`. That is rare
+//! enough: the room is a share of the whole file, so each byte of it pays for a bounded number of bytes written then.
 //!
-//! The checksum is the one of the other way, except that a number counts 2n + 1 times, n being the entity's order, and that
-//! `layout` has a number, too. So it follows from the numbers of what has changed.
+//! The checksum is the sum described in `statefile`, but each entity's number is multiplied by 2·order + 1, so that two
+//! entities cannot swap places unnoticed, and `layout` has a number, too. A commit updates it from the numbers of what
+//! has changed.
 //!
 //! # A commit
 //!
 //! There are two files: the live one and, under a hidden name, the spare, which was live before. The slots that have
-//! changed since the spare was live are written into it, as far as they differ from what stands there, and the names are
-//! exchanged. A reader that still has the spare
-//! open would see it change, so first the kernel is asked for a write lease on it, which it grants only on a file that
-//! nobody else has open or mapped. If it does not, that commit copies the live file and writes into the copy. Nothing is
-//! synced: the journal is the truth, and after a power loss the checksum shows whether all pages had arrived.
+//! changed since the spare was live are written into it, as far as they differ from its content, and the names are
+//! exchanged. A reader that still has the spare open would see it change, so first the kernel is asked for a write
+//! lease on it, which it grants only on a file that nobody else has open or mapped. If it does not, that commit copies
+//! the live file and writes into the copy. Nothing is synced: the journal is the truth, and after a power loss the
+//! checksum shows whether all pages had arrived.
 //!
-//! A child of this process holds what was open at its fork until it runs another program, so a commit at that moment, too,
-//! may find the spare held and copy.
+//! A child of this process holds the files that were open at its fork until it execs another program, so a commit at
+//! that moment, too, may find the spare held and copy.
 //!
-//! A spare counts only if it is surely a file that was live: it is one of those noted as left, nothing has another name
-//! for it, it is of this generation, and it is behind the live one. It is made invalid before the first slot and valid
-//! after the last, so a writer that dies between the two leaves nothing that could be mistaken for it. Under its name
-//! may lie somebody's edit instead, see `spare`.
+//! A spare is used only if it surely was live once: it is one of those noted as left, has no second name (hard link),
+//! is of this generation, and is behind the live one. It is made invalid before the first slot is written and valid
+//! after the last, so a writer that dies in between leaves nothing that could be mistaken for a state file. Under the
+//! spare's name there may be somebody's edit instead, see `spare`.
 //!
 //! # Several processes
 //!
-//! They take turns under the state file's lock, and no process reads the file again when its turn comes. Events tell each what
-//! has changed and when; where it stands only changes by slots that are added at the end of a field, and those are read.
-//! Another generation is read as a whole. What was changed before a process came it does not know, so it uses no spare
-//! that is older than the file it began with: its first commit copies.
+//! They take turns under the state file's lock, and no process reads the whole file again when its turn comes. Events
+//! tell each what has changed and when; where things are changes only by slots that are added at the end of a field,
+//! and those are read. A file of another generation is read as a whole. A process does not know what was changed before
+//! it started, so it uses no spare that is older than the file it started with: its first commit copies.
 
 mod books;
 mod first_part;
@@ -63,7 +65,7 @@ use books::Before;
 pub use books::{Books, Slotted, contribution};
 use layout::Layout;
 
-/// A new file is written so much at a time: what comes in one write the system may keep as one folio, all of which each
+/// Bytes per write of a new file: what comes in one write the kernel may keep as one folio, all of which each later
 /// commit would then walk.
 const STEP: usize = 64 << 10;
 
@@ -100,7 +102,7 @@ fn size_of(file: &File) -> io::Result<usize> {
     usize::try_from(file.metadata()?.len()).map_err(io::Error::other)
 }
 
-/// The system that runs now; a file of another may have been left by a loss of power.
+/// The ID of the present boot, where the system has one. A file of another may have been left by a power loss.
 pub fn boot() -> &'static str {
     static BOOT: OnceLock<String> = OnceLock::new();
     BOOT.get_or_init(|| {
@@ -109,14 +111,14 @@ pub fn boot() -> &'static str {
     })
 }
 
-/// A file that a projection has left, and what its first fields say.
+/// A file that a projection has left, and its header.
 #[derive(Clone, Debug)]
 struct Known {
     identity: FileIdentity,
     header: Arc<Header>,
 }
 
-/// The live file, as a projection has left it. Of one that this process has left itself all is known without opening it.
+/// The live file, as a projection has left it. If this process left it, all is known without opening it.
 struct Live {
     identity: FileIdentity,
     file: Option<File>,
@@ -130,7 +132,7 @@ impl Live {
         Ok(header.map(|header| Self { identity, file: Some(file), header: Arc::new(header) }))
     }
 
-    /// Its file, if that is still there.
+    /// The file, opened again if need be; `None` if another is in its place.
     fn reopened(&mut self, dir: &Path, left: &[FileIdentity]) -> io::Result<Option<File>> {
         match self.file.take() {
             Some(file) => Ok(Some(file)),
@@ -141,19 +143,20 @@ impl Live {
         }
     }
 
-    /// What stands in it, unless somebody writes into it.
+    /// Its content, unless somebody writes into it meanwhile.
     fn whole(&mut self, dir: &Path, left: &[FileIdentity]) -> io::Result<Option<Vec<u8>>> {
         let Some(mut file) = self.reopened(dir, left)? else { return Ok(None) };
         let mut bytes = Vec::with_capacity(size_of(&file)?);
-        // Nothing was read of it but at an offset.
+        // Until now it was read only at offsets, so this starts at the beginning.
         file.read_to_end(&mut bytes)?;
         Ok((FileIdentity::from(&file.metadata()?) == self.identity).then_some(bytes))
     }
 }
 
-/// The live file, if it is the last of `left`: one from before, that somebody has put back, lacks what was shown since.
+/// Opens the live file, if it is the last of `left`: an earlier one that somebody has put back lacks what was shown
+/// since.
 fn open_live(dir: &Path, left: &[FileIdentity]) -> io::Result<Option<(File, FileIdentity)>> {
-    // What cannot be opened, no projection has left.
+    // No projection has left a file that cannot be opened.
     let Ok(Some(file)) = open_regular(&dir.join(FILE_NAME)) else { return Ok(None) };
     let (file, _) = file.into_parts();
     let identity = FileIdentity::from(&file.metadata()?);
@@ -162,25 +165,24 @@ fn open_live(dir: &Path, left: &[FileIdentity]) -> io::Result<Option<(File, File
 
 #[derive(Debug, Default)]
 pub struct Flat {
-    /// What stands where, unless that is not known.
+    /// What stands in which slot, if that is known.
     books: Option<Books>,
-    /// As this process has left them.
+    /// The live file and the spare, if this process has left them.
     live: Option<Known>,
     spare: Option<Known>,
-    /// What the first fields of the one that was prepared last say.
+    /// The header of the file that was prepared last.
     prepared: Option<Arc<Header>>,
 }
 
 impl Flat {
-    /// Knows the file that was loaded.
+    /// Starts from the file that was loaded, with its books.
     pub fn adopt(&mut self, books: Option<Books>) {
         *self = Self { books, ..Self::default() };
     }
 
-    /// Writes a file that shows `state`, but for its first part, into the spare or a new one; `None` when this way is not open
-    /// here.
-    /// `changed` is what changed since the last one that got its place, and after an error nothing is known any more.
-    /// `own` is the live file if nobody has left another since this process did.
+    /// Writes a file that shows `state`, except its first part, into the spare or a new one; `None` when flat files are
+    /// not possible here. `changed` is what has changed since the last file that was placed; after an error nothing is
+    /// known any more. `own` is the live file if nobody has left another since this process did.
     pub fn prepare(
         &mut self,
         dir: &Path,
@@ -237,13 +239,13 @@ impl Flat {
         Ok(Some(Unfinished { path: spare::unfinished(dir), file, head: Vec::new(), written: text.len() }))
     }
 
-    /// The file that was prepared got its place, and the one before it the spare's.
+    /// Notes that the prepared file was placed, and that the one before it is the spare now.
     pub fn exchange(&mut self, identity: FileIdentity) {
         let live = self.prepared.take().map(|header| Known { identity, header });
         self.spare = std::mem::replace(&mut self.live, live);
     }
 
-    /// The file that was prepared did not get its place.
+    /// Forgets everything, because the prepared file was not placed.
     pub fn forget(&mut self) {
         *self = Self::default();
     }
@@ -269,7 +271,7 @@ fn take_spare(
     let Ok(file) = options.read(true).write(true).custom_flags(flags).open(&path) else { return Ok(None) };
     let metadata = file.metadata()?;
     let identity = FileIdentity::from(&metadata);
-    // With a second name it is somebody's copy.
+    // With a second name (hard link) it is somebody's copy.
     let is_ours =
         metadata.is_file() && metadata.nlink() == 1 && metadata.mode() & 0o777 == 0o600 && left.contains(&identity);
     if !is_ours {
@@ -289,14 +291,14 @@ fn take_spare(
     Ok(header.map(|header| Spare { path, file, header }))
 }
 
-/// Brings the spare to the head, but for its first part; `None` when somebody has it open.
+/// Brings the spare up to date, except its first part; `None` when somebody has it open.
 fn write_into(spare: Spare, books: &mut Books, state: &State, head: &[u8]) -> io::Result<Option<Unfinished>> {
     let pieces = books.missing(&spare.header, state)?;
-    // Until it is given back whoever opens the file waits.
+    // Until the lease is given back, whoever opens the file waits.
     let Asked::Granted(lease) = lease::ask(&spare.file) else { return Ok(None) };
     let mut there = Vec::new();
     let differs = differing(&spare.file, 0, head, &mut there)?;
-    // Within one tick of the file system's clock somebody may have died while writing into it.
+    // Somebody may have died while writing into it, within the same tick of the file system's clock.
     if super::parse_head(&there).is_none_or(|found| found.seq != spare.header.seq) {
         return Ok(None);
     }
@@ -315,7 +317,7 @@ fn write_into(spare: Spare, books: &mut Books, state: &State, head: &[u8]) -> io
     Ok(Some(Unfinished { path: spare.path, file: spare.file, head, written }))
 }
 
-/// Where `text` is not what stands at `at` in the file. `there` is room for what does.
+/// The range of `text` that differs from what is in the file at `at`. `there` is a buffer to read into.
 fn differing(file: &File, at: u64, text: &[u8], there: &mut Vec<u8>) -> io::Result<Range<usize>> {
     there.resize(there.len().max(text.len()), 0);
     let there = &mut there[..text.len()];
@@ -332,22 +334,22 @@ fn differing(file: &File, at: u64, text: &[u8], there: &mut Vec<u8>) -> io::Resu
     Ok(start..end)
 }
 
-/// Compared at once, which is many times as fast as byte by byte.
+/// Bytes that are compared at once, which is many times as fast as byte by byte.
 const CHUNK: usize = 64;
 
-/// The chunks in which they differ.
+/// The numbers of the chunks in which the two differ.
 fn unlike(one: &[u8], other: &[u8]) -> impl DoubleEndedIterator<Item = usize> {
     let chunks = one.chunks(CHUNK).zip(other.chunks(CHUNK)).enumerate();
     chunks.filter(|(_, (one, other))| one != other).map(|(number, _)| number)
 }
 
-/// How many bytes they begin with that are the same.
+/// The length of their common beginning, in bytes.
 fn common<'a>(one: impl Iterator<Item = &'a u8>, other: impl Iterator<Item = &'a u8>) -> usize {
     one.zip(other).take_while(|(one, other)| one == other).count()
 }
 
-/// A copy of the live file, brought to the head; `None` when somebody has written into it meanwhile, for then the copy may
-/// hold some of that, between what the slots say.
+/// Copies the live file and brings the copy up to date, except its first part; `None` when somebody has written into
+/// the live file meanwhile, because the copy may then hold some of that between the slots.
 fn copy_live(
     dir: &Path,
     books: &mut Books,

@@ -15,7 +15,7 @@ const INDENTATION: &str = "\n    ";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     List,
-    /// By id.
+    /// An object by id.
     Map,
 }
 
@@ -25,7 +25,7 @@ pub struct Section<K, T> {
     name: &'static str,
     shape: Shape,
     fragments: HashMap<K, Fragment<T>>,
-    /// Counts the writes; a fragment that the newest did not use is of an entity that is gone.
+    /// The number of writes; a fragment that the newest did not use is of an entity that is gone.
     write: u64,
 }
 

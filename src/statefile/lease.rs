@@ -1,5 +1,5 @@
-//! Whether anybody else has a file open, or mapped into memory: the kernel grants a write lease only on a file that nobody
-//! else has, and whoever opens it while the lease stands waits until it is given back.
+//! Write leases, which tell whether anybody else has a file open or mapped into memory: the kernel grants one only on a
+//! file that nobody else has, and whoever opens it during the lease waits until that is given back.
 
 use std::fs::File;
 #[cfg(target_os = "linux")]
@@ -11,25 +11,25 @@ pub enum Asked<'a> {
     Granted(Lease<'a>),
     /// Somebody has the file open.
     Busy,
-    /// A system or file system without leases.
+    /// The system or file system has no leases.
     Unsupported,
 }
 
-/// Given back when dropped, if it is not kept.
+/// A write lease, given back when it is dropped, unless it is kept.
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "none is granted"))]
 pub struct Lease<'a>(&'a File);
 
 impl Lease<'_> {
-    /// Until it is given back, or the file is closed.
+    /// Keeps the lease until [`give_back`] is called or the file is closed.
     pub fn keep(self) {
         std::mem::forget(self);
     }
 }
 
-/// The lease on the file, if there is one that was kept.
+/// Gives back the lease on the file, if there is one that was kept.
 #[cfg(target_os = "linux")]
 pub fn give_back(file: &File) {
-    // Without one this is refused.
+    // Without a lease this fails.
     drop(command(file, libc::F_SETLEASE, libc::F_UNLCK));
 }
 
@@ -38,7 +38,8 @@ pub fn give_back(_: &File) {}
 
 #[cfg(target_os = "linux")]
 pub fn ask(file: &File) -> Asked<'_> {
-    // Somebody who opens the file meanwhile is announced by SIGIO, which would end this process; SIGURG is ignored.
+    // When somebody opens the file meanwhile, the kernel says so by SIGIO, which would end this process; SIGURG is
+    // ignored.
     let granted = command(file, F_SETSIG, libc::SIGURG).and_then(|()| command(file, libc::F_SETLEASE, libc::F_WRLCK));
     match granted {
         Ok(()) => Asked::Granted(Lease(file)),
@@ -52,7 +53,7 @@ pub fn ask(_: &File) -> Asked<'_> {
     Asked::Unsupported
 }
 
-/// Of Linux on every architecture; not in all of libc's lists.
+/// The same in Linux on every architecture; libc does not have it for all of them.
 #[cfg(target_os = "linux")]
 const F_SETSIG: libc::c_int = 10;
 

@@ -1,4 +1,4 @@
-//! Reading the file back: whether it is ours, and whether it is what was written.
+//! Reads the file back, and finds out whether it is callboard's and whether it is what was written.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -23,15 +23,15 @@ use crate::state::changed::Entity;
 use crate::state::document::{Board, Document, SCHEMA_VERSION};
 use crate::state::task::Task;
 
-/// No state within the board's limits comes near it.
+/// The largest file that is read, in bytes. No state within the board's limits comes near it.
 pub(super) const MAX_BYTES: u64 = 1 << 30;
 
 #[derive(Debug, PartialEq)]
 pub enum Found {
-    /// Ours, and unchanged since it was written.
+    /// Callboard's own, and unchanged since it was written.
     Sound(Box<Document>),
-    /// Of the TypeScript broker that callboard replaces. Its board id is empty and its `seq` 0; `notes` say what did not
-    /// come over as it was.
+    /// Of the TypeScript broker that callboard replaces. Its board id is empty and its `seq` 0; `notes` say what could
+    /// not be taken over as it was.
     Foreign { document: Box<Document>, notes: Vec<String> },
     /// Damaged, edited, or no state file at all.
     Unsound { reason: String },
@@ -61,7 +61,7 @@ pub fn load_file(path: &Path) -> Result<Option<Found>, LoadError> {
     read_file(path)?.map(|bytes| recognise(&bytes)).transpose()
 }
 
-/// With what is needed to write on into the file, when it is a flat one.
+/// Loads the file, with the books that are needed to go on writing into it if it is a flat one.
 pub(super) fn load_to_write(dir: &Path) -> Result<Option<(Found, Option<Books>)>, LoadError> {
     let Some(bytes) = read_file(&dir.join(FILE_NAME))? else { return Ok(None) };
     match by_slots(&bytes) {
@@ -70,11 +70,11 @@ pub(super) fn load_to_write(dir: &Path) -> Result<Option<(Found, Option<Books>)>
     }
 }
 
-/// Parts of less than this are not worth a thread.
+/// The smallest part that is worth a thread, in bytes.
 const LEAST_PART: usize = 256 << 10;
 
-/// What a sound flat file holds, with its many tasks read by all processors, each slot by itself. `None` of every other
-/// file: whoever reads it as a whole sees what it is.
+/// Reads a sound flat file, its many tasks on all processors and slot by slot. `None` for every other file: whoever
+/// reads it as a whole sees what it is.
 pub(super) fn by_slots(bytes: &[u8]) -> Option<(Document, Books)> {
     let header = Header::parse(&bytes[..bytes.len().min(super::HEAD_BYTES as usize)])?;
     let Span { start, end, .. } = header.layout.tasks;
@@ -101,32 +101,32 @@ pub(super) fn by_slots(bytes: &[u8]) -> Option<(Document, Books)> {
     document.tasks = tasks.all;
     sort(&mut document.tasks, &tasks.orders);
     sort(&mut document.reservations, &orders.reservations);
-    // That no task is there twice, the books have seen.
+    // The books have checked that no task is there twice.
     impossible_beside_tasks(&document).is_none().then_some((document, books))
 }
 
-/// Tasks as they stand in their slots.
+/// Tasks in the order of their slots.
 #[derive(Debug, PartialEq)]
 pub(super) struct Tasks {
     pub all: Vec<Arc<Task>>,
     orders: Vec<Order>,
     sums: Vec<u128>,
-    /// In the checksum.
+    /// The tasks' part of the checksum.
     total: u128,
-    /// The slots that nobody has, too.
+    /// All slots, those without an owner, too.
     found: Vec<layout::Found>,
 }
 
-/// By as many threads as `count` says; the bytes stand at `at` in the file.
+/// Reads tasks on `count` threads; `bytes` are at offset `at` of the file.
 pub(super) fn read_tasks(bytes: &[u8], at: u64, count: usize) -> Option<Tasks> {
     let parts = parts(bytes, count);
     let mut read = thread::scope(|scope| {
-        // The first takes in the others.
+        // The first part's lists take in the others'.
         let of = |part: &Range<usize>, shares| read_part(&bytes[part.clone()], at + part.start as u64, shares);
         let (first, others) = parts.split_first()?;
         let begin = |part| (part, thread::Builder::new().spawn_scoped(scope, move || of(part, 1)));
         let others: Vec<_> = others.iter().map(begin).collect();
-        // Where there is no thread, this one does it.
+        // If there is no other thread, this one does it.
         let others = others
             .into_iter()
             .map(|(part, thread)| thread.map_or_else(|_| of(part, 1), |thread| thread.join().ok().flatten()));
@@ -140,16 +140,16 @@ pub(super) fn read_tasks(bytes: &[u8], at: u64, count: usize) -> Option<Tasks> {
         tasks.found.extend(part.found);
         tasks.total = tasks.total.wrapping_add(part.total);
     }
-    // The comma stands before each but the first.
+    // There must be a comma before each text but the first.
     let mut live = tasks.found.iter().filter(|slot| slot.owner.is_some());
     let text = |slot: &layout::Found| &bytes[(slot.at - at) as usize..][..FIRST.len()];
     let is_list = live.next().is_none_or(|first| text(first) == FIRST) && live.all(|slot| text(slot) == NEXT);
     is_list.then_some(tasks)
 }
 
-/// About equal ones, each of whole slots.
+/// Divides `bytes` into up to `count` parts of about the same length, each of whole slots.
 fn parts(bytes: &[u8], count: usize) -> Vec<Range<usize>> {
-    // No line within a text is indented as little and opens a brace.
+    // No line within a text has so little indentation and opens a brace.
     let start = [NEXT, &b"{"[..]].concat();
     let next_slot = |from: usize| Some(from + memchr::memmem::find(&bytes[from..], &start)?);
     let mut starts: Vec<_> = (1..count).filter_map(|part| next_slot(bytes.len() / count * part)).collect();
@@ -158,7 +158,7 @@ fn parts(bytes: &[u8], count: usize) -> Vec<Range<usize>> {
     [0].into_iter().chain(starts).zip(ends).map(|(start, end)| start..end).collect()
 }
 
-/// With room for as many tasks as so many parts of its size have.
+/// Reads one part, into lists with room for as many tasks as `shares` parts of its size have.
 fn read_part(bytes: &[u8], at: u64, shares: usize) -> Option<Tasks> {
     let found = layout::slots(Field::Tasks, bytes, at)?;
     let room = found.len() * shares;
@@ -168,7 +168,7 @@ fn read_part(bytes: &[u8], at: u64, shares: usize) -> Option<Tasks> {
         let Some((owner, order)) = &mut slot.owner else { continue };
         let text = &bytes[(slot.at - at) as usize..][FIRST.len()..slot.length as usize];
         let task: Task = serde_json::from_slice(text).ok()?;
-        // One text for both.
+        // So that both share one id in memory.
         let entity = Entity::Task(task.id.clone());
         if *owner != entity {
             return None;
@@ -201,7 +201,7 @@ pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = vec![0; usize::try_from(size).unwrap_or_default()];
     let filled = fill_by_parts(&file, &mut bytes)?;
     bytes.truncate(filled);
-    // It may have grown since.
+    // The file may have grown since.
     file.seek(SeekFrom::Start(filled as u64))?;
     file.take(MAX_BYTES + 1 - filled as u64).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_BYTES {
@@ -210,7 +210,8 @@ pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// By all processors, because most of the time goes into the pages that the bytes come into. Answers how many there were.
+/// Reads the file on all processors, because most of the time goes into the memory pages that it is read into. Returns
+/// the number of bytes read.
 fn fill_by_parts(file: &File, bytes: &mut [u8]) -> io::Result<usize> {
     let length = bytes.len().div_ceil(processors()).max(LEAST_PART);
     let mut parts = (0..).step_by(length).zip(bytes.chunks_mut(length));
@@ -223,9 +224,9 @@ fn fill_by_parts(file: &File, bytes: &mut [u8]) -> io::Result<usize> {
         let others = others.into_iter().map(|thread| thread?.join().unwrap_or_else(ended));
         std::iter::once(Ok(first)).chain(others).collect::<io::Result<Vec<_>>>()
     });
-    // Without a thread for each part this one reads all.
+    // If a part could not be read on a thread, this one reads everything.
     let Ok(filled) = filled else { return read_up_to(file, bytes, 0) };
-    // Behind the end of the file there is nothing.
+    // The first part that was not filled is the end of the file.
     let whole = filled.iter().take_while(|filled| **filled == length).count();
     Ok(filled.iter().take(whole + 1).sum())
 }
@@ -245,7 +246,8 @@ struct Marks {
     tasks: Option<IgnoredAny>,
 }
 
-/// Where a flat file says in which order tasks and reservations were made: they need not stand in it.
+/// What a flat file says about the order in which tasks and reservations were made, which need not be that of its
+/// slots.
 #[derive(Default, Deserialize)]
 struct Orders {
     tasks: Vec<Order>,
@@ -259,7 +261,7 @@ struct Order {
     order: u64,
 }
 
-/// The marks of a file that begins as a flat one does, without reading on.
+/// The marks of a file that begins as a flat one does, from its header alone.
 fn marks_of_flat(bytes: &[u8]) -> Option<Marks> {
     let header = Header::parse(&bytes[..bytes.len().min(super::HEAD_BYTES as usize)])?;
     Some(Marks {
@@ -272,13 +274,13 @@ fn marks_of_flat(bytes: &[u8]) -> Option<Marks> {
     })
 }
 
-/// Some editors put it before what they save as UTF-8.
+/// The byte order mark that some editors put before what they save as UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 pub fn recognise(bytes: &[u8]) -> Result<Found, LoadError> {
     let text = bytes.strip_prefix(BYTE_ORDER_MARK);
     let (bytes, is_marked) = (text.unwrap_or(bytes), text.is_some());
-    // Serde would also take the fields from an array.
+    // Serde would also accept the fields as an array.
     if bytes.trim_ascii_start().first() != Some(&b'{') {
         return Ok(unsound("it is not a JSON object"));
     }
@@ -292,7 +294,7 @@ pub fn recognise(bytes: &[u8]) -> Result<Found, LoadError> {
             Some(found) if found > u64::from(SCHEMA_VERSION) => {
                 Err(LoadError::Newer { found, supported: SCHEMA_VERSION })
             }
-            // We write none; somebody has saved it, and it may be an edit.
+            // No projection writes one, so somebody has saved the file, and it may be an edit.
             Some(1..) if is_marked => Ok(unsound("there is a byte order mark before it")),
             Some(1..) => Ok(verify(bytes, &marks)),
             _ => Ok(unsound(format!("{version} is not a schema version"))),
@@ -306,7 +308,7 @@ pub fn recognise(bytes: &[u8]) -> Result<Found, LoadError> {
     }
 }
 
-/// The file is sound when what was understood of it is what was written.
+/// Checks a file by its checksum: it is sound when what was understood of it is what was written.
 fn verify(bytes: &[u8], marks: &Marks) -> Found {
     let mut document: Document = match serde_json::from_slice(bytes) {
         Ok(document) => document,
@@ -341,14 +343,14 @@ fn sort<T>(list: &mut Vec<T>, orders: &[Order]) {
     }
 }
 
-/// Whether that is the checksum of the board with `others` for its entities and layout. In files from before, the long
+/// Whether `stated` is the checksum of the board, with `others` for its entities and layout. In older files, the long
 /// fields have no numbers of their own.
 fn is_checksum(stated: &str, board: &Board, others: u128) -> io::Result<bool> {
     Ok(stated == hex(others.wrapping_add(sum_of_board(board)?))
         || stated == hex(others.wrapping_add(sum_of("board", "", board)?)))
 }
 
-/// The sum of the entities' numbers; each is noted before its order counts.
+/// The entities' part of the checksum. `note` is given the number of each before its order is counted in.
 fn numbers(document: &Document, orders: &Orders, mut note: impl FnMut(Entity, u128)) -> io::Result<u128> {
     let mut total = 0_u128;
     let mut add = |entity: Entity, sum: io::Result<u128>, order: u64| -> io::Result<()> {
@@ -390,7 +392,7 @@ fn numbers(document: &Document, orders: &Orders, mut note: impl FnMut(Entity, u1
     Ok(total)
 }
 
-/// 0 for each entity of a file that has none.
+/// The orders, followed by 0 for each entity of a file that has none.
 fn in_turn(orders: &[Order]) -> impl Iterator<Item = u64> {
     orders.iter().map(|one| one.order).chain(std::iter::repeat(0))
 }
@@ -400,7 +402,7 @@ pub(super) fn checksum_of(document: &Document) -> io::Result<u128> {
     Ok(numbers(document, &Orders::default(), |_, _| {})?.wrapping_add(sum_of_board(&document.board)?))
 }
 
-/// What no checksum excuses, because the state would take one entity for another.
+/// What no sound checksum excuses, because the state would take one entity for another.
 fn impossible(document: &Document) -> Option<String> {
     let mut ids = HashSet::new();
     if let Some(twice) = document.tasks.iter().find(|task| !ids.insert(&task.id)) {

@@ -1,15 +1,16 @@
-//! `mcp-state.json`: the whole live state, for anyone who opens the file. The journal is the truth and this its picture.
+//! `mcp-state.json`: the whole live state, for anyone who opens the file. The journal is the truth, and this file its
+//! projection.
 //!
-//! Format 1 is the pretty JSON of a [`Document`](crate::state::document::Document) with a `checksum` behind `seq`: the
-//! sum modulo 2^128 of one number for the header, one for each of its long fields that is not empty, and one for each
-//! entity. The header is every field before `tasks` but the checksum; its long fields, `goal`, `master_plan`, `plans` and
-//! `spent_attempts`, are in it as on a board that has none. In files from before they are in it as they are, and have no
-//! numbers of their own. The number is the first 16 bytes, big-endian, of the SHA-256 of section, key and compact JSON with
-//! a NUL byte behind the first two; the sections are the field names and `board`. Only an entity of a map has a key that is
-//! not empty.
+//! Format 1 is the pretty-printed JSON of a [`Document`](crate::state::document::Document) with a `checksum` after
+//! `seq`: the sum modulo 2^128 of one number for the header, one for each of its long fields that is not empty, and one
+//! for each entity. The header is every field before `tasks` except the checksum; its long fields, `goal`,
+//! `master_plan`, `plans` and `spent_attempts`, enter the header's number as if they were empty. In older files they
+//! enter it as they are, and have no numbers of their own. A number is the first 16 bytes, big-endian, of the SHA-256
+//! of section, key and compact JSON, with a NUL byte after each of the first two; a section is a field's name or
+//! `board`. Only an entity of a map has a key that is not empty.
 //!
-//! Where the system lets it, the file is `flat`: the same fields in another order, with a `layout`, and a checksum that goes
-//! by the entities' order, too. Else it is written `whole`. Both are loaded whichever is written.
+//! Where the system allows it, the file is `flat`: the same fields in another order, with a `layout`, and a checksum
+//! that covers the entities' order, too. Elsewhere it is written `whole`. Either form can be loaded anywhere.
 
 pub mod displaced;
 pub mod edit;
@@ -50,19 +51,21 @@ pub const FILE_NAME: &str = "mcp-state.json";
 /// The header's first fields lie within this many bytes.
 const HEAD_BYTES: u64 = 4096;
 
-/// Makes every projection of this process write whole files, as where the other way is not open.
+/// Environment variable that makes every projection of this process write whole files, as where flat ones are not
+/// possible.
 pub const WHOLE_FILES: &str = "CALLBOARD_WHOLE_FILES";
 
-/// Keeps the file up: in slots where the system allows it, else as a whole, which is seen by trying.
+/// Keeps the state file up to date: as a flat file where the system allows it, which is found out by trying, else as a
+/// whole file.
 #[derive(Debug)]
 pub struct Projection {
     dir: PathBuf,
     way: Way,
-    /// Since the last file that got its place.
+    /// What has changed since the last file that was placed.
     changed: Changed,
     bytes: u64,
     written: u64,
-    /// The file that got its place last, and the event that it shows.
+    /// The file that was placed last, and the seq that it shows.
     last: Option<(FileIdentity, u64)>,
 }
 
@@ -75,9 +78,9 @@ enum Way {
 /// A file that shows a state and is not in its place yet.
 pub struct Unplaced {
     file: Unfinished,
-    /// The event that it shows.
+    /// The seq that it shows.
     seq: u64,
-    /// What was left when it was prepared, which nobody adds to before it gets its place.
+    /// What projections had left when it was prepared, to which nobody adds before it is placed.
     left: Left,
 }
 
@@ -87,17 +90,18 @@ impl Unplaced {
     }
 }
 
-/// A file to which its first part is wanting.
+/// A file that still lacks its first part, `head`.
 struct Unfinished {
     path: PathBuf,
     file: File,
     head: Vec<u8>,
-    /// What was written for it, in bytes.
+    /// Number of bytes written for it so far.
     written: usize,
 }
 
 impl Unfinished {
-    /// Its first byte makes the file valid. It is looked at before the lease ends: who has waited to open it may write at once.
+    /// Writes the first part, whose first byte makes the file valid. The identity is read before the lease ends: who
+    /// has waited to open the file may write at once.
     fn finish(&self) -> io::Result<FileIdentity> {
         failpoint::hit("slots-written")?;
         self.file.write_all_at(&self.head, 0)?;
@@ -115,7 +119,7 @@ impl Projection {
         }
     }
 
-    /// As [`WHOLE_FILES`] asks for.
+    /// A projection that writes whole files, as [`WHOLE_FILES`] asks for.
     pub fn of_whole_files(dir: impl Into<PathBuf>) -> Self {
         Self::by(Way::Whole(Box::new(Whole::new())), dir)
     }
@@ -124,7 +128,8 @@ impl Projection {
         Self { dir: dir.into(), way, changed: Changed::default(), bytes: 0, written: 0, last: None }
     }
 
-    /// Loads the file like [`load()`], to go on from it: the next state that is written is to come from this document.
+    /// Loads the file like [`load()`], and goes on from it: the next state that is written must have grown from this
+    /// document.
     pub fn load(&mut self) -> Result<Option<Found>, LoadError> {
         let Way::Flat(flat) = &mut self.way else { return load(&self.dir) };
         let (found, books) = load::load_to_write(&self.dir)?.unzip();
@@ -137,7 +142,7 @@ impl Projection {
         self.write_keeping(state, Left::default(), |_| Ok(())).map(drop)
     }
 
-    /// The same, see [`prepare`](Self::prepare) and [`place`](Self::place).
+    /// Replaces the file by `state` in two steps, see [`prepare`](Self::prepare) and [`place`](Self::place).
     pub fn write_keeping(
         &mut self,
         state: &mut State,
@@ -148,10 +153,12 @@ impl Projection {
         self.place(unplaced, FileIdentity::of(&self.dir)?, note)
     }
 
-    /// Writes a file that shows `state`, to be placed or given up before another is prepared. `found` lies in the place.
+    /// Writes a file that shows `state`, to be placed or given up before the next is prepared. `found` is the file that
+    /// is in place.
     pub fn prepare(&mut self, state: &mut State, found: Option<FileIdentity>, left: Left) -> io::Result<Unplaced> {
         self.changed = std::mem::take(&mut self.changed).and(state.take_changed());
-        // What others have written twice within one tick of the file system's clock looks the same, but for its event.
+        // If others have written it twice within one tick of the file system's clock, it looks the same, but shows
+        // another event.
         let own = found.filter(|found| self.shows(found) == Some(left.seq));
         let flat = match &mut self.way {
             Way::Flat(flat) => flat
@@ -166,9 +173,9 @@ impl Projection {
         Ok(Unplaced { file, seq: state.seq(), left })
     }
 
-    /// Puts the file that was prepared in its place, where `found` lies. If no projection has left that it is kept, and the
-    /// answer says where. `note` is told what will have been left before it is in its place, so that a crash leaves nothing
-    /// that nobody knows.
+    /// Puts the prepared file in its place, where `found` is. If no projection has left that, it is kept, and its new
+    /// path is returned. `note` is told what will have been left before the file is in place, so that a crash leaves no
+    /// file that nobody knows.
     pub fn place(
         &mut self,
         unplaced: Unplaced,
@@ -183,7 +190,7 @@ impl Projection {
             let before = found.filter(|found| left.files.contains(found));
             note(Left::new(before.into_iter().chain([identity]).collect(), seq))?;
             if file.path != spare {
-                // Only now: what nobody knows there is taken for somebody's.
+                // Only now, because an unknown file under the spare's name is taken for somebody's.
                 fs::rename(&file.path, &spare)?;
             }
             Ok((identity, displaced::replace(&spare, &self.dir.join(FILE_NAME), found, &left.files, spared)?))
@@ -207,13 +214,14 @@ impl Projection {
         }
     }
 
-    /// The file that was prepared is not to get its place.
+    /// Discards a prepared file, which is not to be placed.
     pub fn give_up(&mut self, Unplaced { file, .. }: Unplaced) {
         self.last = None;
         if let Way::Flat(flat) = &mut self.way {
             flat.forget();
         }
-        // What lies under the spare's name may by now be what somebody has saved. The error that matters is another.
+        // The file under the spare's name may by now be one that somebody has saved. Errors are ignored, because the
+        // one that matters is another.
         let identity = file.file.metadata().ok().map(|metadata| FileIdentity::from(&metadata));
         for path in [&file.path, &spare::path(&self.dir)] {
             if identity.is_some() && displaced::identity(path).is_ok_and(|found| found == identity) {
@@ -233,23 +241,23 @@ impl Projection {
         Ok(Unfinished { path: spare::unfinished(&self.dir), file, head: Vec::new(), written: text.len() })
     }
 
-    /// The event that `found` shows, if this projection has left it.
+    /// The seq that `found` shows, if this projection was the last to place a file and it is that one.
     pub fn shows(&self, found: &FileIdentity) -> Option<u64> {
         self.last.filter(|(last, _)| last == found).map(|(_, seq)| seq)
     }
 
-    /// Of the file that was written last, in bytes; 0 before the first.
+    /// Size of the file that was placed last, in bytes; 0 before the first.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// What was written for it, in bytes.
+    /// Number of bytes that were written for that file.
     pub fn written(&self) -> u64 {
         self.written
     }
 }
 
-/// What a file that is written as a whole says of `state`, to the byte.
+/// The text of a whole file that shows `state`, to the byte.
 pub fn text_of(state: &State) -> io::Result<Vec<u8>> {
     let mut whole = Whole::new();
     whole.render(state)?;
@@ -260,7 +268,7 @@ fn hex(checksum: u128) -> String {
     format!("{checksum:032x}")
 }
 
-/// A new file: nobody else has it open, and it is no link to another.
+/// Writes a new file, which nobody else has open and which is no link to another.
 fn write_new(path: &Path, text: &[u8]) -> io::Result<File> {
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text)?;
@@ -277,7 +285,7 @@ pub struct FileIdentity {
 }
 
 impl FileIdentity {
-    /// Of the file in `dir`; `None` when there is none.
+    /// The identity of the state file in `dir`; `None` when there is none.
     pub fn of(dir: &Path) -> io::Result<Option<Self>> {
         displaced::identity(&dir.join(FILE_NAME))
     }
@@ -290,14 +298,14 @@ impl From<&std::fs::Metadata> for FileIdentity {
     }
 }
 
-/// What the projections have left in the place of the state file.
+/// The files that projections have left in the state file's place.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Left {
-    /// The one that is to be there is the last.
+    /// The last one is the one that should be there now.
     pub files: Vec<FileIdentity>,
-    /// The event that it shows.
+    /// The seq that it shows.
     pub seq: u64,
-    /// The system that ran then: a loss of power may leave a file of that identity that shows less.
+    /// The boot ID of the system at that time: after a power loss, a file of the same identity may show less.
     #[serde(default)]
     boot: String,
 }
@@ -307,23 +315,23 @@ impl Left {
         Self { files, seq, boot: flat::boot().to_owned() }
     }
 
-    /// Whether a projection has left it, as far as is known.
+    /// Whether a projection has left `file`, as far as is known.
     pub fn has(&self, file: &FileIdentity) -> bool {
         self.files.is_empty() || self.files.contains(file)
     }
 
-    /// The event that `found` shows, if a projection has left it last.
+    /// The seq that `found` shows, if a projection left it last, since the system was started.
     pub fn shows(&self, found: &FileIdentity) -> Option<u64> {
         (self.files.last() == Some(found) && self.is_of_this_boot()).then_some(self.seq)
     }
 
-    /// No loss of power has come since.
+    /// Whether the system has not been restarted since, so that there was no power loss.
     pub fn is_of_this_boot(&self) -> bool {
         self.boot == flat::boot()
     }
 }
 
-/// What the head of the file says of itself, unverified.
+/// What the head of a state file says, unverified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     pub board_id: String,
@@ -333,7 +341,7 @@ pub struct Head {
 /// Reads the head of the file in `dir` only. `None` when there is no file, or none that a [`Projection`] wrote.
 pub fn seq_of(dir: &Path) -> io::Result<Option<Head>> {
     let Some(file) = open_regular(&dir.join(FILE_NAME))? else { return Ok(None) };
-    // In one go.
+    // With room for all, one read is enough.
     let mut head = Vec::with_capacity(HEAD_BYTES as usize);
     file.take(HEAD_BYTES).read_to_end(&mut head)?;
     Ok(parse_head(&head))
@@ -349,7 +357,7 @@ fn parse_head(head: &[u8]) -> Option<Head> {
     Some(Head { board_id, seq: std::str::from_utf8(digits).ok()?.parse().ok()? })
 }
 
-/// As many bytes as there are from `at` on, and how many those were.
+/// Fills `bytes` from offset `at` on, as far as the file goes; returns how many bytes were read.
 fn read_up_to(file: &File, bytes: &mut [u8], at: u64) -> io::Result<usize> {
     let mut length = 0;
     while length < bytes.len() {
@@ -363,15 +371,15 @@ fn read_up_to(file: &File, bytes: &mut [u8], at: u64) -> io::Result<usize> {
     Ok(length)
 }
 
-/// Neither follows a link nor waits for the other end of a pipe.
+/// Opens a file, without following a link or waiting for the other end of a pipe.
 fn open_regular(path: &Path) -> io::Result<Option<fs::File>> {
-    // Of a bare name the parent is empty, and no directory.
+    // The parent of a bare name is empty, and no directory.
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let file = private::read(dir, &path.file_name().unwrap_or_default().to_string_lossy())?;
     Ok(file.map(|file| fs::File::from_parts(file, path)))
 }
 
-/// Renames the file in `dir` to `mcp-state.json.<suffix>-N` with the first free N, and says to what.
+/// Renames the file in `dir` to `mcp-state.json.<suffix>-N` with the first free N, and returns its new path.
 pub fn set_aside(dir: &Path, suffix: &str) -> io::Result<PathBuf> {
     let mut number: u64 = 1;
     loop {

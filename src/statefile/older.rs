@@ -1,5 +1,5 @@
-//! The state file of the TypeScript broker that callboard replaces. It has no version, no leases and no checks, so it is
-//! read with patience, and what cannot stay as it was is said in a note.
+//! The state file of the TypeScript broker that callboard replaces. It has no version, no leases and no checks, so it
+//! is read leniently, and notes say what could not stay as it was.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -145,7 +145,7 @@ pub fn import(bytes: &[u8]) -> Found {
     Found::Foreign { document: Box::new(document), notes }
 }
 
-/// What of it cannot be read, by the task's id if it is of one.
+/// What in the file cannot be read, with the task's id if it is in a task.
 fn unread(value: &Value, error: &serde_path_to_error::Error<serde_json::Error>) -> String {
     let mut path = error.path().iter();
     let index = path.find_map(|segment| match segment {
@@ -163,7 +163,7 @@ fn unread(value: &Value, error: &serde_path_to_error::Error<serde_json::Error>) 
     )
 }
 
-/// 1970 for what is missing or no time; without a zone it is taken for UTC.
+/// A time; 1970 for one that is missing or invalid. Without a zone it is taken for UTC.
 fn time(text: Option<&str>) -> Timestamp {
     known_time(text).unwrap_or_default()
 }

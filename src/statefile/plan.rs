@@ -1,5 +1,5 @@
-//! The long fields of the board, which hardly change: goal and plan. They are counted apart in the checksum, so that a
-//! commit costs the same however long they are.
+//! The long fields of the board, which hardly change: goal and plan. They have numbers of their own in the checksum, so
+//! that a commit costs the same however long they are.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::state::document::Board;
 #[derive(Debug)]
 pub struct Plan {
     board: Board,
-    /// In the checksum.
+    /// The long fields' part of the checksum.
     sum: u128,
     /// Goal and plan as the file shows them.
     pub text: Vec<u8>,
@@ -43,7 +43,7 @@ impl Plan {
         Ok(Self { board: board.clone(), sum, text, spent_text })
     }
 
-    /// The one that was known, if the board still has it.
+    /// `known`, if it is still the board's; else a new one.
     pub fn known_or_of(known: Option<Self>, board: &Board) -> io::Result<Self> {
         match known.filter(|known| known.board.has_plan_of(board)) {
             Some(known) => Ok(known),
@@ -51,7 +51,7 @@ impl Plan {
         }
     }
 
-    /// The numbers of the board whose plan this is, without those of its entities.
+    /// The header's part of the checksum, given its `short` form, together with the long fields'.
     pub fn sum_with(&self, short: &Rendering) -> u128 {
         short.sum("board", "").wrapping_add(self.sum)
     }
@@ -64,7 +64,7 @@ fn push_field(text: &mut Vec<u8>, name: &str, value: &impl Serialize) -> io::Res
     Ok(())
 }
 
-/// Of a long field; an empty one has none.
+/// The number of a long field in the checksum, 0 if it is empty.
 fn number(name: &str, value: &impl Serialize, is_empty: bool) -> io::Result<u128> {
     if is_empty { Ok(0) } else { sum_of(name, "", value) }
 }

@@ -11,15 +11,15 @@ use crate::state::time::Timestamp;
 
 #[derive(Debug)]
 pub struct PutBack {
-    /// The last event that is in it.
+    /// The seq that it shows.
     pub seq: u64,
     /// Where it is kept.
     pub kept: PathBuf,
 }
 
-/// Looks whether the file in `dir` is behind event `head` because somebody has put it there, and keeps it under another
-/// name, too. A file that was merely not replaced by a process that died is older than the event that it lacks, of which
-/// `happened` says the time: its inode was not touched since.
+/// Checks whether the file in `dir` is behind event `head` because somebody has put it there; if so, keeps it under
+/// another name, too. A file that a process merely died before replacing is older than the first event that it lacks,
+/// of which `happened` tells the time: its inode has not been touched since.
 pub fn keep_put_back(
     dir: &Path,
     board_id: &str,
@@ -38,12 +38,12 @@ pub fn keep_put_back(
         Ok(Some(Found::Sound(document))) if document.board.seq == shown.seq => {
             Ok(Some(PutBack { seq: shown.seq, kept: keep(dir)? }))
         }
-        // An edit or damage, which is for others to judge.
+        // An edit or damage, which is dealt with elsewhere.
         _ => Ok(None),
     }
 }
 
-/// A second name, so that there is always a file under the first.
+/// Gives the file a second name (hard link), so that there is always one under the first.
 fn keep(dir: &Path) -> io::Result<PathBuf> {
     let mut number: u64 = 1;
     loop {

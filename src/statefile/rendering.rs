@@ -1,14 +1,15 @@
-//! An entity's JSON, made once: its number in the checksum is of the compact form, and the file shows the same in lines.
+//! An entity's JSON, made once: its number in the checksum is computed from the compact form, and the file shows the
+//! same indented.
 
 use std::io;
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-/// An entity stands in a field of the document.
+/// The nesting depth of an entity, which is in a field of the document.
 const DEPTH: usize = 2;
 const INDENTATION: usize = 2;
-/// Of most entities, in bytes.
+/// A capacity that is enough for most entities, in bytes.
 const USUAL: usize = 1 << 10;
 
 #[derive(Debug)]
@@ -23,12 +24,12 @@ impl Rendering {
         Ok(Self { compact })
     }
 
-    /// Of compact JSON.
+    /// A rendering of JSON that is already compact.
     pub fn of_compact(json: String) -> Self {
         Self { compact: json.into_bytes() }
     }
 
-    /// The number of the entity that `section` has under `key`.
+    /// The number in the checksum of the entity that `section` has under `key`.
     pub fn sum(&self, section: &str, key: &str) -> u128 {
         let mut digest = Sha256::new();
         for part in [section, key] {
@@ -40,7 +41,7 @@ impl Rendering {
         hash.iter().take(16).fold(0, |sum, byte| (sum << 8) | u128::from(*byte))
     }
 
-    /// The text in lines, behind its key if the section is a map, and with `first` before its first field.
+    /// The indented text, after its key if the section is a map, and with `first` before its first field.
     pub fn text(&self, key: Option<&str>, first: &str) -> io::Result<String> {
         let mut text = Vec::with_capacity(2 * self.compact.len());
         if let Some(key) = key {
@@ -52,7 +53,7 @@ impl Rendering {
     }
 }
 
-/// As `serde_json`'s pretty formatter has it.
+/// Indents compact JSON as `serde_json`'s pretty formatter does.
 fn in_lines(compact: &[u8], mut first: &str, lines: &mut Vec<u8>) {
     let mut depth = DEPTH;
     let mut rest = compact;
@@ -96,7 +97,7 @@ fn break_line(depth: usize, lines: &mut Vec<u8>) {
     lines.resize(lines.len() + depth * INDENTATION, b' ');
 }
 
-/// Of what follows an opening quotation mark, with the closing one.
+/// The length of a string after its opening quotation mark, including the closing one.
 fn string_length(text: &[u8]) -> usize {
     let mut at = 0;
     while let Some(found) = memchr::memchr2(b'"', b'\\', &text[at..]) {

@@ -1,9 +1,10 @@
-//! The hidden names beside the state file, and whose the files are that lie under them.
+//! The hidden names beside the state file, and to whom the files under them belong.
 //!
 //! A new file is written under one name, which nothing else ever gets, so what a process that died has left there is
-//! nobody's. Before it gets its place it is noted as left, and gets the other name: the spare's. With that the place
-//! exchanges its file, so what lies there is one that was left or, if a process died between the exchange and the next
-//! step or could not take it, what somebody had saved. A file there that no projection has left is therefore kept.
+//! nobody's. Before it is placed, it is noted as left and gets the other name, the spare's, which is then exchanged
+//! with the state file's. So the file under the spare's name is one that was left or, if a process died right after the
+//! exchange or could not move the file away, one that somebody had saved. Therefore a file there that no projection has
+//! left is kept.
 
 use std::fs::File;
 use std::io;
@@ -15,19 +16,20 @@ use fs_err::os::unix::fs::OpenOptionsExt;
 use super::flat::{Header, boot};
 use super::{FILE_NAME, FileIdentity, Found, displaced, load};
 
-/// The name of the file that was in the place before.
+/// The name of the spare, the file that was in place before.
 pub const NAME: &str = ".mcp-state.json.spare";
 
 pub fn path(dir: &Path) -> PathBuf {
     dir.join(NAME)
 }
 
-/// One that is being written. One name is enough: whoever writes has the state file's lock.
+/// The path of a file that is being written. One name is enough: whoever writes holds the state file's lock.
 pub fn unfinished(dir: &Path) -> PathBuf {
     dir.join(format!(".{FILE_NAME}.tmp"))
 }
 
-/// A new file that nobody else has open, and no link to another. There is no spare then: `left` is what was left.
+/// Begins a new file, which nobody else has open and which is no link to another. It leaves no spare; `left` tells
+/// whether that is somebody's.
 pub fn begin(dir: &Path, left: &[FileIdentity]) -> io::Result<File> {
     clear(dir, left)?;
     let path = unfinished(dir);
@@ -39,13 +41,15 @@ pub fn begin(dir: &Path, left: &[FileIdentity]) -> io::Result<File> {
     Ok(file.into_parts().0)
 }
 
-/// Nothing came of a file that was being written. A spare is no loss, and the error that matters is another.
+/// Removes a file that was being written, and the spare, which is no loss. Errors are ignored, because the one that
+/// matters is another.
 pub fn abandon(dir: &Path, left: &[FileIdentity]) {
     drop(fs::remove_file(unfinished(dir)));
     drop(clear(dir, left));
 }
 
-/// What lies under the spare's name is of no more use, unless it is somebody's: that is kept as an edit.
+/// Removes the file under the spare's name, which is of no more use, unless it is somebody's: then it is kept as an
+/// edit.
 fn clear(dir: &Path, left: &[FileIdentity]) -> io::Result<()> {
     let path = path(dir);
     match displaced::identity(&path)? {
@@ -59,16 +63,16 @@ fn is_ours(path: &Path, found: &FileIdentity, left: &[FileIdentity]) -> bool {
     if left.contains(found) {
         return true;
     }
-    // Somebody may have written into it after it was displaced, or it only has the number of one that is gone.
+    // Somebody may have written into it after it was displaced, or it only has the inode number of one that is gone.
     if left.iter().any(|one| (one.dev, one.ino) == (found.dev, found.ino)) {
         return is_a_projections(path);
     }
-    // Where it is not known what was left, a link is no more than that.
+    // If nothing is known of what was left, a link or the like is nothing to keep.
     left.is_empty() && (displaced::is_irregular(path) || is_a_projections(path))
 }
 
-/// Made invalid by a projection that was ended, or whole as one has written it, or not what was written at all, as a loss of
-/// power leaves it.
+/// Whether the file is a projection's: made invalid by one that died, complete as one wrote it, or not what was written
+/// at all, as a power loss leaves it.
 fn is_a_projections(path: &Path) -> bool {
     const MADE_INVALID: &[u8] = b" \n  \"schema_version\": ";
     let Ok(bytes) = displaced::read(path) else { return false };

@@ -182,7 +182,7 @@ fn no_flipped_bit_changes_what_is_read_by_slots() {
     let original = state.to_document();
     assert_eq!(load::by_slots(&bytes).unwrap().0, original);
     let mut flipped = bytes.clone();
-    // Of each byte another bit: most of it is room for more.
+    // One bit of each byte, another one each time: most of the file is room for more.
     for at in 0..bytes.len() {
         flipped[at] ^= 1 << (at % 8);
         if let Some((read, _)) = load::by_slots(&flipped) {
@@ -294,7 +294,7 @@ fn a_flat_file_of_a_version_with_fewer_lists_loads_and_is_arranged_anew() {
     let (new, known) = spans(&kept);
     assert_eq!(known, [true; 2]);
     assert_ne!(new, old);
-    // From there on in slots.
+    // From here on it is written in slots.
     record(&mut state, r#"{"kind":"paused"}"#);
     state.settle();
     assert_eq!(kept.write(&mut state), None);
@@ -302,7 +302,7 @@ fn a_flat_file_of_a_version_with_fewer_lists_loads_and_is_arranged_anew() {
     assert_eq!(spans(&kept), (new, [true; 2]));
 }
 
-/// And an edit beside it is still one.
+/// An edit of such a file is still recognised as one.
 #[test]
 fn a_renewed_reservation_that_outgrows_its_slot_keeps_its_place() {
     let dir = dir();
@@ -453,7 +453,8 @@ fn what_somebody_saved_is_kept_under_the_spares_name_and_what_a_projection_left_
         let (spare, mut state) = (spare::path(&kept.dir), sample());
         let half = [b" ", &text(&state)[1..900]].concat();
         for (content, is_somebodys) in [(&b"[]"[..], true), (&text(&state), false), (&half, false), (b"", false)] {
-            // A file of the number of one that was left, and, unless a projection has written it, one of a new number.
+            // A file with the inode number of one that was left and, unless a projection has written it, one with a new
+            // inode number.
             for is_known in [true, false].into_iter().filter(|is_known| *is_known || is_somebodys) {
                 kept.write(&mut state);
                 let _ = fs::remove_file(&spare);
@@ -492,7 +493,7 @@ fn edits_wait_in_the_order_in_which_they_were_found() {
     keep("three");
     let waiting = displaced::all_waiting(dir.path());
     assert_eq!(waiting.iter().map(|path| fs::read_to_string(path).unwrap()).collect::<Vec<_>>(), ["two", "three"]);
-    // No name of somebody else's takes the numbers away.
+    // A foreign file's name does not use up the numbers.
     fs::write(dir.path().join(format!(".{FILE_NAME}.edited-{}", u64::MAX)), "").unwrap();
     keep("four");
     assert_eq!(displaced::all_waiting(dir.path()).len(), 3);

@@ -1,5 +1,5 @@
-//! The file written as a whole, from texts that are kept for as long as the state holds the entities: the way for file
-//! systems without leases or exchanges of names, and the text of a state by itself.
+//! The state file written as a whole, from texts that are kept for as long as the state holds their entities: for file
+//! systems without leases or exchange of names, and for the text of a state by itself.
 
 use std::io;
 
@@ -82,7 +82,7 @@ impl Whole {
     }
 }
 
-/// Everything before `tasks`, and where in it the checksum belongs.
+/// Writes everything before `tasks`, and returns where in it the checksum belongs.
 fn write_header(text: &mut Vec<u8>, state: &State) -> io::Result<usize> {
     let board = serde_json::to_string_pretty(state.board())?;
     // A line break in the text is never inside a string, so this is the field.

@@ -1,4 +1,4 @@
-//! What stands in which slot, and which event changed it last.
+//! The books of a flat file: which entity is in which slot, and which event changed each slot last.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -18,27 +18,30 @@ use crate::statefile::fragment::sum_of;
 use crate::statefile::plan::Plan;
 use crate::statefile::rendering::Rendering;
 
-/// Slots are this many bytes long, or a multiple of it.
+/// The length of a slot is a multiple of this, in bytes.
 const GRAIN: usize = 64;
-/// Room for more entities of one field: at least so much, and this share of all that is written.
+/// Room that is left for more entities of a field when a file is arranged, in bytes: at least this, at least as much as
+/// the field takes, and at least this share (the divisor) of the field and the tasks together.
 const LEAST_ROOM: usize = 4 << 10;
 const SHARE_OF_ROOM: usize = 64;
 const SHARE_OF_RETIRED: usize = 6;
-/// Checkpoints are large, and whoever saves one mostly saves more: room for so many times as much, up to so many bytes.
+/// Room for checkpoints: so many times what they take, up to `MOST_MORE` bytes, because they are large, and whoever
+/// saves one usually saves more.
 const MORE_CHECKPOINTS: usize = 8;
 const MOST_MORE: usize = 128 << 10;
-/// On a board of at most so many tasks each has room for its first attempt and result. Of more that would be too much.
+/// On a board of at most this many tasks, each has room for its first attempt and result, in bytes. With more tasks
+/// that would be too much.
 const ROOMY: usize = 1 << 14;
 const ROOM_OF_ATTEMPT: usize = 512;
-/// Empty lines are left alone up to this, and up to half of the file; and so is what one commit adds to the tasks, up to a
-/// quarter.
+/// A file is arranged anew when its empty lines have more bytes than this and than half of the file, or when one commit
+/// adds more bytes than this to the tasks, and than a quarter of them.
 const LEAST_EMPTY: u64 = 64 << 10;
-/// Changes that are remembered for a spare that is behind.
+/// Most changes that are remembered for a spare that is behind.
 const LOG: usize = 1 << 14;
-/// The first fields may grow by so much.
+/// Bytes by which the first fields may grow before the file is arranged anew.
 const HEAD_ROOM: usize = 512;
 
-/// Text for its place in the file.
+/// An offset in the file, and the text that belongs there.
 type Piece = (u64, Vec<u8>);
 /// A slot by its field and number.
 type Place = (Field, u32);
@@ -52,20 +55,20 @@ pub struct Books {
     laid_out: Option<LaidOut>,
     slots: [Slots; FIELDS.len()],
     entries: HashMap<Entity, Entry>,
-    /// Of the entities, in the checksum.
+    /// The entities' part of the checksum.
     total: u128,
-    /// Slots by the event that changed them last, in its order.
+    /// Changed slots, with the seq of the event that changed each last, in the order of those.
     log: VecDeque<(u64, Place)>,
-    /// What was changed by this event and those before it is not in the log.
+    /// The seq up to which changes are not in the log.
     known_after: u64,
-    /// What comes into the log with this commit.
+    /// What this commit adds to the log.
     touched: Vec<(u64, Place)>,
-    /// Rendered for this commit, and for the one before it, whose slots a spare lacks, too.
+    /// Texts rendered for this commit, and for the one before it, whose slots a spare lacks, too.
     texts: HashMap<Place, String>,
     texts_before: HashMap<Place, String>,
 }
 
-/// A layout as the file shows it, and its number in the checksum. Most commits leave it as it is.
+/// A layout, its text in the file, and its number in the checksum. Kept, because most commits do not change it.
 #[derive(Debug)]
 #[cfg_attr(test, derive(Default))]
 pub struct LaidOut {
@@ -77,10 +80,10 @@ pub struct LaidOut {
 #[derive(Debug, Default)]
 struct Slots {
     all: Vec<Slot>,
-    /// The number of the first that somebody has, which needs no comma.
+    /// The number of the first slot with an owner, which needs no comma.
     first: usize,
     live: usize,
-    /// Bytes of those that nobody has.
+    /// Total length of the slots without an owner, in bytes.
     empty: u64,
 }
 
@@ -91,16 +94,16 @@ struct Slot {
     owner: Option<Entity>,
 }
 
-/// An arrangement that another is to follow.
+/// The present arrangement, from which a new one copies what has not changed.
 pub struct Before<'a> {
     pub books: &'a Books,
-    /// What is not named stands in the file as it does in the state, and has the number that it has.
+    /// Entities that have changed. Any other is in the file as it is in the state, and keeps its number.
     pub changed: &'a HashMap<Entity, Change>,
-    /// The live file, which the books are of.
+    /// The content of the live file, which the books describe.
     pub file: Vec<u8>,
 }
 
-/// The slots of one field, and the number of each entity, in their order.
+/// The slots of one field, and the numbers of its entities in the checksum, in the same order.
 pub struct Slotted {
     pub found: Vec<Found>,
     pub sums: Vec<u128>,
@@ -113,7 +116,8 @@ struct Entry {
     sum: u128,
 }
 
-/// The number of an entity counts more than once if it has an order, so that no two can change places.
+/// What an entity adds to the checksum: its number times 2·order + 1, so that no two entities that have an order can
+/// swap places.
 pub fn contribution(sum: u128, order: u64) -> u128 {
     sum.wrapping_mul(2 * u128::from(order) + 1)
 }
@@ -149,7 +153,7 @@ impl Slots {
         }
     }
 
-    /// The number of the first, when it has become another one.
+    /// Moves `first` to the next slot with an owner; returns it if it has changed.
     fn advance(&mut self) -> Option<u32> {
         let before = self.first;
         while self.all.get(self.first).is_some_and(|slot| slot.owner.is_none()) {
@@ -160,7 +164,8 @@ impl Slots {
 }
 
 impl Books {
-    /// Of a file that was read: `bytes` hold `sums`, by entity, and `tasks`, at event `seq`.
+    /// The books of a file that was read. `bytes` is its content, `sums` the numbers of all entities but the tasks, and
+    /// `tasks` the tasks' slots and numbers. `None` if they do not fit together.
     pub fn of_file(
         header: &Header,
         bytes: &[u8],
@@ -193,11 +198,12 @@ impl Books {
             return Ok(None);
         }
         books.slots[Field::Tasks as usize].advance();
-        // No entity has two slots.
+        // Each entity must have exactly one slot.
         Ok((books.entries.len() == entities).then_some(books))
     }
 
-    /// Takes in slots that were found behind those that are known. An entity has the last of its slots.
+    /// Adds slots that were found after those that are known. If an entity has several, the last one counts. False if
+    /// their orders differ.
     fn place(
         &mut self,
         field: Field,
@@ -228,7 +234,8 @@ impl Books {
         Ok(true)
     }
 
-    /// Learns from the live file what others have placed, since this process was last here. False when that cannot be.
+    /// Learns from the live file what others have placed since this process was last here. False when that is not
+    /// possible.
     pub fn follow(
         &mut self,
         live: &Header,
@@ -268,7 +275,7 @@ impl Books {
         Ok(true)
     }
 
-    /// Another process has arranged the file anew.
+    /// Reads all slots, because another process has arranged the file anew.
     fn read_anew(&mut self, live: &Header, file: &File) -> io::Result<bool> {
         let known = std::mem::take(&mut self.entries);
         (self.slots, self.total, self.known_after) = (Default::default(), 0, live.seq);
@@ -286,8 +293,8 @@ impl Books {
         Ok(true)
     }
 
-    /// Everything that changed gets its slot and its number; the live file shows the event `shown`. The first part of the
-    /// file as it is then; `None` when the file has to be arranged anew.
+    /// Gives everything that has changed its slot and its number; the live file shows the event `shown`. Returns the
+    /// first part of the new file; `None` when the file must be arranged anew.
     pub fn update(
         &mut self,
         state: &State,
@@ -302,7 +309,7 @@ impl Books {
             let field = Field::of(entity);
             match (self.entries.get(entity).copied(), rendering_of(entity, state)?) {
                 (None, None) => {}
-                // The file shows it, and nobody knows where.
+                // The file shows it, but these books do not know where.
                 (None, Some(_)) if seq <= shown => return Ok(None),
                 (None, Some(rendered)) => drop(new.insert(entity.clone(), (seq, rendered))),
                 (Some(entry), None) => {
@@ -315,11 +322,11 @@ impl Books {
                     let mut slot = entry.slot;
                     self.touched.push((seq, (field, slot)));
                     if seq <= shown {
-                        // Whoever has shown it has found room for it. Its text is made when a spare lacks it.
+                        // The process that showed it has found room for it. Its text is rendered when a spare lacks it.
                         self.texts_before.remove(&(field, slot));
                     } else {
                         let text = text_of(&rendered, entity, entry.order)?;
-                        // While it was not there, somebody may have emptied its slot in the file.
+                        // If it was removed and made again, somebody may have emptied its slot in the file meanwhile.
                         if anew || FIRST.len() + text.len() > self.slots[field as usize].length(slot) {
                             self.slots[field as usize].empty(slot);
                             let Some(moved) = self.add(&mut layout, entity, outgrown(text.len()))? else {
@@ -359,7 +366,7 @@ impl Books {
         self.note();
         let empty: u64 = self.slots.iter().map(|slots| slots.empty).sum();
         let is_worn = empty > LEAST_EMPTY && empty > layout.tasks.end / 2;
-        // The room of the others is a share of what was there before.
+        // The other fields' room is a share of what the tasks took before.
         let has_leapt = layout.tasks.end - tasks_end > LEAST_EMPTY.max(tasks_end / 4);
         let plan = Plan::known_or_of(self.plan.take(), state.board())?;
         let has_outgrown = plan.text.len() as u64 > layout.plan || plan.spent_text.len() as u64 > layout.spent;
@@ -398,7 +405,7 @@ impl Books {
         }
     }
 
-    /// The events have said the same as the file.
+    /// Whether the file has as many entities of each kind as the state.
     fn counts_agree(&self, state: &State) -> bool {
         let counts = [
             state.agents().size_hint().0,
@@ -420,7 +427,7 @@ impl Books {
         self.known_after <= seq
     }
 
-    /// What a file with the header `base` lacks, but for the first part.
+    /// The pieces that a file with the header `base` lacks, except the first part.
     pub fn missing(&mut self, base: &Header, state: &State) -> io::Result<Vec<Piece>> {
         let Some(layout) = &self.layout else { return Err(io::Error::other("the layout is not known")) };
         let newer = self.log.iter().rev().take_while(|(seq, _)| *seq > base.seq);
@@ -466,7 +473,8 @@ impl Books {
         Ok(pieces)
     }
 
-    /// The whole file, arranged anew, with what is known of the arrangement before.
+    /// Arranges the whole file anew, using what is known of the arrangement `before`. Returns its books and its
+    /// content.
     pub fn arrange(state: &State, before: Option<&Before>) -> io::Result<(Self, Vec<u8>)> {
         let plan = Plan::of(state.board())?;
         let (plan_text, spent_text) = (plan.text.clone(), plan.spent_text.clone());
@@ -490,17 +498,17 @@ impl Books {
             tasks: anywhere,
         };
         let first_part = FirstPart::of(state.board())?;
-        // With numbers as long as they can be.
+        // Measured with offsets that are as long as they can be.
         layout.head = grained(first_part.text(state.board(), &plan, &LaidOut::of(&layout)?, 0)?.0.len() + HEAD_ROOM);
         let mut books = Self { known_after: state.seq(), ..Self::default() };
         let mut text = vec![b' '; usize::try_from(layout.head).map_err(io::Error::other)?];
         text.extend(filled(plan_text, layout.plan).unwrap_or_default());
         text.extend(filled(spent_text, layout.spent).unwrap_or_default());
-        // The room of the others is a share of the tasks, too.
+        // First, because the other fields' room is a share of the tasks, too.
         let Some(tasks) = books.fill(Field::Tasks, state, &mut layout, before)? else {
             return Self::arrange(state, None);
         };
-        // All of it, as far as that is known; to move it later costs more than to write it.
+        // Room for the whole file, as far as its length is known: moving it later costs more than writing it.
         text.reserve(tasks.len() + tasks.len() / 2);
         for field in FIELDS {
             text.extend_from_slice(field.opening().as_bytes());
@@ -515,7 +523,7 @@ impl Books {
                     return Self::arrange(state, None);
                 };
                 books.slots[field as usize].all.iter_mut().for_each(|slot| slot.at += start);
-                // Where tasks go, one after another.
+                // The retired tasks get a larger share, because tasks go there one after another.
                 let share = if field == Field::Retired { SHARE_OF_RETIRED } else { SHARE_OF_ROOM };
                 let expected = match field {
                     Field::Checkpoints => MOST_MORE.min(MORE_CHECKPOINTS * entities.len()),
@@ -537,7 +545,7 @@ impl Books {
         Ok((books, text))
     }
 
-    /// The slots of one field, at 0 and with nothing between them; `None` when the books before had another order.
+    /// The slots of one field, starting at offset 0 and without gaps; `None` when the known orders do not rise.
     fn fill(
         &mut self,
         field: Field,
@@ -596,7 +604,7 @@ impl Before<'_> {
     }
 }
 
-/// `None` when the state has it not any more.
+/// Renders an entity; `None` when the state does not have it any more.
 fn rendering_of(entity: &Entity, state: &State) -> io::Result<Option<Rendering>> {
     match entity {
         Entity::Agent(id) => state.agent(id).map(Rendering::of).transpose(),
@@ -616,7 +624,7 @@ fn sum_of_rendered(rendering: &Rendering, entity: &Entity) -> u128 {
     rendering.sum(Field::of(entity).name(), key(entity).unwrap_or_default())
 }
 
-/// Under which a map has it.
+/// The entity's key, if its field is a map.
 fn key(entity: &Entity) -> Option<&str> {
     match entity {
         Entity::Agent(id) => Some(id.as_str()),
@@ -629,7 +637,7 @@ fn key(entity: &Entity) -> Option<&str> {
     }
 }
 
-/// With its order as the first field, if it has one.
+/// The entity's text, with its order as the first field, if it has one.
 fn text_of(rendering: &Rendering, entity: &Entity, order: u64) -> io::Result<String> {
     match order {
         0 => rendering.text(key(entity), ""),
@@ -645,7 +653,7 @@ fn next_order(layout: &mut Layout, entity: &Entity) -> u64 {
     layout.next_order - 1
 }
 
-/// In the order in which they are shown.
+/// The entities of a field, in the order in which the file shows them.
 fn entities(field: Field, state: &State) -> Vec<Entity> {
     match field {
         Field::Agents => state.agents().map(|one| Entity::Agent(one.id.clone())).collect(),
@@ -661,7 +669,8 @@ fn entities(field: Field, state: &State) -> Vec<Entity> {
     }
 }
 
-/// Those that are `new`, oldest first in the lists: nothing old was made after them.
+/// The `new` entities, those of lists oldest first. They are the last in the state's lists: nothing old was made after
+/// them.
 fn by_creation<'a>(state: &State, new: impl Iterator<Item = &'a Entity>) -> Vec<Entity> {
     let (mut maps, lists): (Vec<_>, Vec<_>) = new.cloned().partition(|entity| Field::of(entity).is_map());
     let lists: BTreeSet<_> = lists.into_iter().collect();
@@ -680,7 +689,7 @@ fn by_creation<'a>(state: &State, new: impl Iterator<Item = &'a Entity>) -> Vec<
     maps
 }
 
-/// The piece that goes on at `at`.
+/// The last piece if it ends at `at`, else a new one that begins there.
 fn piece_at(pieces: &mut Vec<Piece>, at: u64) -> &mut Vec<u8> {
     if pieces.last().is_none_or(|(start, last)| *start + last.len() as u64 != at) {
         pieces.push((at, Vec::new()));
@@ -702,7 +711,7 @@ fn push_slot(bytes: &mut Vec<u8>, text: Option<&[u8]>, is_first: bool, length: u
     bytes.resize(end, b' ');
 }
 
-/// A slot for a text in its first place is just long enough to take some, and for a new task an attempt.
+/// The length of a text's first slot: enough to grow by an eighth and, for a new task, by an attempt.
 fn fresh(text: usize, entity: &Entity, state: &State) -> usize {
     let untouched = |id| state.task(id).is_some_and(|task| task.attempts.is_empty());
     let room = match entity {
@@ -712,7 +721,7 @@ fn fresh(text: usize, entity: &Entity, state: &State) -> usize {
     (FIRST.len() + text + room).next_multiple_of(GRAIN)
 }
 
-/// One for a text that has outgrown its first is likely to take more.
+/// The length of the slot for a text that has outgrown its first, and is likely to grow further.
 fn outgrown(text: usize) -> usize {
     (FIRST.len() + text + text / 2).next_multiple_of(GRAIN)
 }
@@ -721,14 +730,14 @@ fn grained(length: usize) -> u64 {
     length.next_multiple_of(GRAIN) as u64
 }
 
-/// With spaces up to `length`; `None` when it is longer.
+/// Pads `text` with spaces to `length`; `None` when it is longer.
 fn filled(mut text: Vec<u8>, length: u64) -> Option<Vec<u8>> {
     let length = usize::try_from(length).ok().filter(|length| text.len() <= *length)?;
     text.resize(length, b' ');
     Some(text)
 }
 
-/// Room for `length` bytes more behind the slots of `field`, and where that is.
+/// Extends the slots of `field` by `length` bytes, and returns where those are; `None` when there is no room.
 fn grow(layout: &mut Layout, field: Field, length: u32) -> Option<u64> {
     let Span { start, end, limit } = layout.span(field);
     let grown = end.checked_add(u64::from(length))?;
@@ -758,7 +767,7 @@ fn read_slots(field: Field, file: &File, from: u64, to: u64) -> io::Result<Optio
     Ok(layout::slots(field, &bytes, from))
 }
 
-/// No two arrangements of a board are made in the same microsecond: each needs the lock.
+/// The time as a generation. No two arrangements of a board are made in the same microsecond: each needs the lock.
 fn now_micros() -> u64 {
     let since = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or_default()

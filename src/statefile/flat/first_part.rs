@@ -1,4 +1,5 @@
-//! The first part of the file: all fields of the board but the long ones, with the checksum and the layout among them.
+//! The first part of a flat file: all fields of the board but the long ones, with the checksum and the layout among
+//! them.
 
 use std::io;
 
@@ -8,14 +9,14 @@ use crate::statefile::hex;
 use crate::statefile::plan::{Plan, short};
 use crate::statefile::rendering::Rendering;
 
-/// The fields of one board. Most commits change no more of them than the event and the time of the last activity, so the
-/// text before, between and behind those two is kept.
+/// The fields of one board. Most commits change only two of them, `seq` and `last_activity`, so the text before,
+/// between and after those is kept.
 #[derive(Debug)]
 pub struct FirstPart {
     board: Board,
-    /// What is counted in the checksum.
+    /// As compact JSON, which the checksum covers.
     compact: [String; 3],
-    /// What the file shows.
+    /// As indented JSON, which the file shows.
     lines: [String; 3],
 }
 
@@ -35,7 +36,7 @@ impl FirstPart {
         Ok(Self { board: short, compact, lines })
     }
 
-    /// The one that was known, if `board` has the same fields but for those two.
+    /// `known`, if `board` differs from its board only in those two fields; else a new one.
     pub fn known_or_of(known: Option<Self>, board: &Board) -> io::Result<Self> {
         match known.filter(|known| known.is_of(board)) {
             Some(known) => Ok(known),
@@ -53,7 +54,7 @@ impl FirstPart {
             archived,
             archived_runs,
             undone,
-            // The two, and what is not in this part.
+            // Those two, and the fields that are not in this part.
             seq: _,
             last_activity: _,
             goal: _,
@@ -66,7 +67,7 @@ impl FirstPart {
             && (board_id, paused, undone) == (&board.board_id, &board.paused, &board.undone)
     }
 
-    /// The text, and the checksum in it; `entities` is the number of the entities.
+    /// The text, and the checksum in it; `entities` is the entities' part of the checksum.
     pub fn text(
         &self,
         board: &Board,
@@ -85,7 +86,7 @@ impl FirstPart {
     }
 }
 
-/// What of `text` stands before, between and behind the values of the two fields.
+/// The parts of `text` before, between and after the values of the two fields.
 fn around(text: &str, board: &Board, seq: &str, last_activity: &str) -> io::Result<[String; 3]> {
     let split = |text: &str, key: &str, value: &str| {
         let (before, behind) = text.split_once(&format!("{key}{value}"))?;
@@ -107,7 +108,8 @@ mod tests {
     use crate::state::time::Timestamp;
     use crate::statefile::plan::sum_of_board;
 
-    /// As a new one of the same board says it, with the number that a reader finds.
+    /// The text and checksum of `first`: the same as those of a new one for the board, and the checksum that a reader
+    /// computes.
     fn shown(first: &FirstPart, board: &Board) -> (String, String) {
         let plan = Plan::of(board).unwrap();
         let text = |first: &FirstPart| {

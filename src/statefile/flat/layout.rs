@@ -1,4 +1,4 @@
-//! Where everything stands in a flat file, as its own `layout` field says it; and the slots, found again by their lines.
+//! The layout of a flat file, as its own `layout` field states it; and its slots, found again by their lines.
 
 use std::ops::Range;
 
@@ -9,7 +9,8 @@ use crate::state::id::{
     AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, SessionId, TaskId, WorkflowId,
 };
 
-/// The fields that hold entities, in the order in which they stand: the one that grows without bound is the last.
+/// The fields that hold entities, in the order in which the file has them: the one that grows without bound is the
+/// last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Field {
     Agents,
@@ -68,12 +69,12 @@ impl Field {
         }
     }
 
-    /// An object by id, and no list.
+    /// Whether the field is an object by id, and not a list.
     pub fn is_map(self) -> bool {
         !matches!(self, Self::Discoveries | Self::Messages | Self::Reservations | Self::Tasks)
     }
 
-    /// A list whose entities may outgrow their slots, so that they carry their order.
+    /// Whether the field is a list whose entities may outgrow their slots, so that they carry their order.
     pub fn has_order(self) -> bool {
         matches!(self, Self::Reservations | Self::Tasks)
     }
@@ -115,19 +116,19 @@ impl Field {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(Default))]
 pub struct Layout {
-    /// Of the whole arrangement: within one, slots are only added, and stay where they are.
+    /// The generation of the arrangement: within one, slots are only added, and stay where they are.
     pub generation: u64,
-    /// Of the system under which the file was written.
+    /// The ID of the boot in which the file was written.
     pub boot: String,
-    /// The order of the next task or reservation that is new.
+    /// The order that the next new task or reservation gets.
     pub next_order: u64,
     /// The first fields begin at 0 and have this length.
     pub head: u64,
     pub plan: u64,
     pub spent: u64,
     pub agents: Span,
-    /// Like the messages, the reservations and the workflows nowhere in a file of a version without them, which is
-    /// arranged anew for that.
+    /// Like the messages, reservations, sessions and workflows, missing from a file of a version that had none, which
+    /// is therefore arranged anew.
     #[serde(default, skip_serializing_if = "Span::is_nowhere")]
     pub checkpoints: Span,
     pub discoveries: Span,
@@ -144,7 +145,7 @@ pub struct Layout {
     pub tasks: Span,
 }
 
-/// Slots, then room for more of them.
+/// Slots from `start` to `end`, then room for more up to `limit`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
     pub start: u64,
@@ -174,7 +175,7 @@ impl Layout {
         }
     }
 
-    /// The parts that are no entities, and follow the first fields.
+    /// The offset of the plan; it and the spent attempts follow the first fields.
     pub fn plan_at(&self) -> u64 {
         self.head
     }
@@ -183,7 +184,7 @@ impl Layout {
         self.head + self.plan
     }
 
-    /// The spans follow each other as they must, up to the end of a file of `size` bytes.
+    /// Whether the spans follow each other as they must, up to the end of a file of `size` bytes.
     pub fn fits(&self, size: u64) -> bool {
         let parts = [self.head, self.plan, self.spent].into_iter().try_fold(0, u64::checked_add);
         let end = FIELDS.into_iter().try_fold(parts, |at, field| {
@@ -200,20 +201,20 @@ impl Layout {
 pub struct Found {
     pub at: u64,
     pub length: u32,
-    /// None of one that nobody has any more. The number is its order, 0 in a field that has none.
+    /// None if no entity has it any more. The number is the entity's order, 0 in a field without orders.
     pub owner: Option<(Entity, u64)>,
 }
 
-/// What stands before the text in a slot, with and without another before it.
+/// What comes before the text in a slot, with and without another text before it.
 pub const NEXT: &[u8; 5] = b"\n   ,";
 pub const FIRST: &[u8; 5] = b"\n    ";
 pub const ORDER: &str = "\n      \"order\": ";
 
-/// The slots in `bytes`, which stand at `at` in the file; `None` when it is not made of slots.
+/// The slots in `bytes`, which are at offset `at` of the file; `None` when they are not made of slots.
 ///
-/// Each begins with a line break. In a text every further line is indented deeper or begins with a closing bracket, so a
-/// line with an opening brace or quotation mark at the indentation of entities begins a slot, and an empty line is one
-/// that nobody has any more.
+/// Each begins with a line break. Every further line of a text is indented deeper or begins with a closing bracket, so
+/// a line with an opening brace or quotation mark at the indentation of entities begins a slot, and an empty line is a
+/// slot without an owner.
 pub fn slots(field: Field, bytes: &[u8], at: u64) -> Option<Vec<Found>> {
     let mut found: Vec<(Range<usize>, bool)> = Vec::new();
     let mut rest = 0;
@@ -261,7 +262,7 @@ fn owner(field: Field, slot: &[u8]) -> Option<(Entity, u64)> {
             (text[digits..].strip_prefix(b",\n      \"id\": ")?, order)
         }
     };
-    // Of a key or a value: the text ends with the quotation mark that is not escaped.
+    // The id is a key or a value, and ends at the first quotation mark that is not escaped.
     let mut texts = serde_json::Deserializer::from_slice(id).into_iter::<std::borrow::Cow<'_, str>>();
     let id = texts.next()?.ok()?;
     Some((field.entity(&id), order))

@@ -33,7 +33,7 @@ impl Chance {
 struct Table {
     dir: tempfile::TempDir,
     left: Left,
-    /// The file system's clock stands still.
+    /// Whether the file system's clock stands still.
     timeless: bool,
     journal: Vec<Recorded>,
     chance: Chance,
@@ -55,7 +55,7 @@ impl Table {
         self.dir.path().join(FILE_NAME)
     }
 
-    /// A process that starts: from the file, if there is one.
+    /// Starts a process, from the file if there is one.
     fn start(&mut self, whole: bool) -> Process {
         let dir = self.dir.path();
         let mut projection = if whole { Projection::of_whole_files(dir) } else { Projection::new(dir) };
@@ -74,7 +74,7 @@ impl Table {
         }
     }
 
-    /// A batch of events, in the journal and in the file.
+    /// Records a batch of events in the journal and in the file.
     fn turn(&mut self, process: &mut Process, events: usize) {
         self.catch_up(process);
         for _ in 0..events {
@@ -117,7 +117,7 @@ impl Table {
         }
     }
 
-    /// As if the file had been written within the same tick as all before.
+    /// Sets the file's time back, as if it had been written within the same tick as all before.
     fn take_back_time(&mut self, projection: &mut Projection) {
         fs::File::open(self.path()).unwrap().file().set_modified(SystemTime::UNIX_EPOCH).unwrap();
         let live = FileIdentity::of(self.dir.path()).unwrap().unwrap();
@@ -144,7 +144,7 @@ impl Table {
         format!("{kind}-{}", self.names)
     }
 
-    /// Something that may happen to `state`.
+    /// A random event that may happen to `state`.
     fn event(&mut self, state: &State) -> Value {
         if state.seq() == 0 {
             return json!({"kind": "board_created", "board_id": "board-7"});
@@ -172,7 +172,7 @@ impl Table {
                     self.chance.text(), "task_id": id, "files": [self.chance.text()], "supersedes": older})
             }
             8 => {
-                // Often one that was taken for dead.
+                // Often one that has been taken for dead.
                 let gone =
                     ["p-a", "p-b"].into_iter().find(|id| state.participant(&ParticipantId::trusted(*id)).is_none());
                 let id = gone.map_or_else(|| self.name("p"), str::to_owned);
@@ -185,7 +185,7 @@ impl Table {
                 None => json!({"kind": "resumed"}),
             },
             10 => {
-                // Often one that there was before.
+                // Often a text that was there before.
                 let mut text = |known: [&str; 2]| match self.chance.below(3) {
                     0 => self.chance.text(),
                     one => known[one - 1].to_owned(),
@@ -272,7 +272,7 @@ impl Table {
     }
 }
 
-/// Whoever has a file open sees it as it was, whatever happens under its name.
+/// A file held open, which must stay as it was, whatever happens under its name.
 struct Held {
     file: fs::File,
     content: Vec<u8>,
@@ -301,7 +301,7 @@ fn processes_that_take_turns_show_every_state_and_change_no_file_that_somebody_h
         let mut processes = vec![table.start(false)];
         table.turn(&mut processes[0], 1);
         processes.extend((0..2).map(|_| table.start(false)));
-        // Every second time there is one that cannot do it this way.
+        // With every second seed there is a process that cannot write flat files.
         processes.extend((0..seed % 2).map(|_| table.start(true)));
         let mut held = BTreeMap::new();
         for turn in 0..150 {
@@ -384,7 +384,7 @@ fn spare_that_was_put_back_is_no_ground_to_go_on_from() {
     }
 }
 
-/// One after the other, each shown.
+/// Records the events one after the other, and shows each.
 fn do_all(table: &mut Table, process: &mut Process, events: &[Value]) {
     table.catch_up(process);
     for event in events {
@@ -447,7 +447,7 @@ fn plan_that_was_another_meanwhile_is_shown_again() {
     let [one, other] = &mut processes;
     do_all(&mut table, one, &[plan("first"), json!({"kind": "resumed"})]);
     for _ in 0..3 {
-        // Each knows only the one and not the other.
+        // Each process has written only its own plan, and hears of the other's by its events.
         do_all(&mut table, other, &[plan("second"), json!({"kind": "resumed"})]);
         do_all(&mut table, one, &[plan("first"), json!({"kind": "resumed"})]);
         do_all(&mut table, other, &[plan("second"), plan("first")]);
