@@ -207,11 +207,11 @@ impl<T: fmt::Display> From<T> for Column {
     }
 }
 
-/// The first line of a text, cut to what a table can hold.
 fn first_line(text: &str) -> String {
     harmless(text.lines().next().unwrap_or_default())
 }
 
+/// The first line of a text, cut to what a table can hold.
 pub fn headline(text: &str) -> String {
     let line = first_line(text);
     match line.char_indices().nth(HEADLINE) {

@@ -32,11 +32,12 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     release_held(session, holder, arguments.reason.as_deref())
 }
 
-/// Releases all tasks that `holder`, or anybody, holds. It acts as the person, because the agent may be gone.
+/// What has become of a task: one whose agent was asked to stop does not go back to the queue.
 fn became(reply: &Value) -> &'static str {
     if reply["status"] == "cancelled" { "cancelled" } else { "released" }
 }
 
+/// Releases all tasks that `holder`, or anybody, holds. It acts as the person, because the agent may be gone.
 fn release_held(session: &Session, holder: Option<&str>, reason: Option<&str>) -> Outcome {
     let mut held = held_tasks(session)?;
     held.retain(|task| holder.is_none_or(|holder| task.claimed_by.as_ref().is_some_and(|by| by.as_str() == holder)));
