@@ -472,7 +472,8 @@ impl<'a> Delta<'a> {
             let (title, content) = self.hashes[number].clone();
             let kept = self.before[number].filter(|task| self.had_content(number, task));
             let content = kept.and_then(|task| origin(task)).map_or(content, |kept| kept.content.clone());
-            let planned = Planned { title, content, settings, ticked: false };
+            let done = item.status == Stated::Done && self.parts[number].is_empty();
+            let planned = Planned { title, content, settings, ticked: false, done };
             let parent = item.parent.map(|parent| self.ids[parent].clone());
             match self.before[number] {
                 Some(task) => changed.extend(self.changed(number, task, parent, planned, priority, dependencies)),
@@ -569,6 +570,7 @@ impl<'a> Delta<'a> {
         }
         let becomes = self.becomes(number, task);
         planned.ticked = item.status == Stated::Done && task.status.is_held() && becomes.is_none();
+        planned.done &= !planned.ticked;
         let returns = task.planned.is_none();
         let moved = task.path.as_ref() != Some(&path) || task.parent != parent;
         let renumbered =
@@ -608,6 +610,7 @@ impl<'a> Delta<'a> {
         let had_parts = self.state.is_parent(&task.id);
         let was_done = task.result.as_ref().is_some_and(|result| result.error.is_none());
         match task.status {
+            TaskStatus::Available if stated_done && !had_parts && self.is_reset(task) => None,
             TaskStatus::Done if stated_done || !rewritten => None,
             status if stated_done && !status.is_held() => Some(TaskStatus::Done),
             // The task was done before it got the parts that are gone again.
@@ -615,6 +618,13 @@ impl<'a> Delta<'a> {
             _ if is_over && (rewritten || had_parts || task.planned.is_none()) => Some(TaskStatus::Available),
             _ => None,
         }
+    }
+
+    /// True if somebody has reset the task who knew that the plan calls it done.
+    fn is_reset(&self, task: &Task) -> bool {
+        let (Some(reset_at), Some(planned)) = (task.reset_at, &task.planned) else { return false };
+        let is_since = || self.state.current_plan().is_some_and(|current| reset_at >= current.imported_at);
+        planned.done || planned.ticked && is_since()
     }
 
     /// True if something of the item is still to be done once the plan is the current one.

@@ -202,6 +202,9 @@ pub struct Planned {
     /// True if the plan said that the task is done while an agent held it, which decides for itself
     #[serde(default, skip_serializing_if = "is_false")]
     pub ticked: bool,
+    /// True if the plan said that the task is done: said again, it does not undo a reset
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub done: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -357,6 +357,12 @@ fn a_tick_from_before_a_reset_does_nothing() {
     world.at(1).nobody().call("reset_tasks", json!({"task_id": read})).expect("reset");
     import(&mut world, &second, false).replies(json!({"unchanged": true}));
     assert_eq!(world.status(read.as_str()), TaskStatus::Available);
+    let third = second.replace("Read the text.", "Read all.");
+    import(&mut world, &third, false).expect("imported");
+    assert_eq!(world.status(read.as_str()), TaskStatus::Available, "also when the plan says it once more, and differs");
+    import(&mut world, &third.replace("- [x] Read", "- [ ] Read"), false).expect("imported");
+    import(&mut world, &third, false).expect("imported");
+    assert_eq!(world.status(read.as_str()), TaskStatus::Done, "a new tick counts");
 }
 
 #[test]
