@@ -352,13 +352,17 @@ impl<'t> Reading<'_, 't> {
             are_fields || self.is_dependency(*entry) || self.is_followed(*entry) || self.is_wrongly_marked(*entry)
         };
         if goes_on.is_none() && boxes.is_empty() && !before.iter().any(is_read) {
+            before.iter().for_each(|entry| self.skip_unmarked(*entry));
             return self.describe(&self.events[at].1.clone(), false);
         }
         self.goes_on = goes_on;
         for entry in before {
             match self.goes_on.take() {
                 Some(begun) => self.value(begun, *entry),
-                None if boxes.is_empty() => self.plain_entry(*entry, are_fields),
+                None if boxes.is_empty() => {
+                    self.skip_unmarked(*entry);
+                    self.plain_entry(*entry, are_fields);
+                }
                 None => self.entry(at, *entry, are_fields),
             }
         }
@@ -523,6 +527,19 @@ impl<'t> Reading<'_, 't> {
         }
         self.entries.truncate(depth);
         self.goes_on = None;
+    }
+
+    /// Notes an entry of a list without boxes as skipped if it looks as if an item was meant: it begins with a path, or
+    /// with brackets that are no box.
+    fn skip_unmarked(&mut self, entry: usize) {
+        let first = self.text[self.own_text(entry)].lines().next().unwrap_or_default().trim_start();
+        // A number is a reference.
+        let is_mark = |mark: &str| mark.len() < 2 && mark.chars().all(char::is_alphabetic);
+        let is_bracket = |text: &str| text.find("] ").is_some_and(|end| is_mark(text[..end].trim()));
+        let is_meant = path_and_title(first).0.is_some() || first.strip_prefix('[').is_some_and(is_bracket);
+        if is_meant && !self.entries.is_empty() {
+            self.skip(entry, false);
+        }
     }
 
     /// Notes an entry as skipped, because it is text beside items.

@@ -334,6 +334,8 @@ fn entries_beside_boxes_without_one_are_named() {
     assert_eq!(skipped(text), [(9, "plain".to_owned()), (14, "[1] docs".to_owned())]);
     assert_eq!(skipped("- [ ] a\n- b\n\n## Notes\n"), [(2, "b".to_owned()), (4, "Notes".to_owned())]);
     assert_eq!(skipped("- [ ] a\n  status: Obsolete\n  - [ ] b\n  - c\n- [ ] d\n"), []);
+    let meant = "## P1: One\n- P1.M1: a\n- [] b\n- [y] c\n- [1] docs\n- d\n";
+    assert_eq!(skipped(meant), [(2, "P1.M1: a".to_owned()), (3, "[] b".to_owned()), (4, "[y] c".to_owned())]);
     let many = format!("- [ ] a\n{}", "- b\n".repeat(2 * limit::PLAN_ITEMS.max + 1));
     assert!(problems(&many)[0].1.contains("is over its limit: 10001 entries"));
 }
