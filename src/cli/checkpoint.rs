@@ -13,8 +13,8 @@ use crate::state::limit;
 pub enum Command {
     /// Save how far a workflow has come
     ///
-    /// A command that `callboard work` runs must use a workflow of its own: that of `work` holds the worker's state. Or
-    /// it prints one line, `::callboard::checkpoint ` and a JSON object, which `work` saves for it.
+    /// A command that `callboard work` runs may save in the workflow of `work`, $CALLBOARD_WORKFLOW: as with a line
+    /// `::callboard::checkpoint {…}` that it prints, the object is kept for the next try of its task.
     Save(Save),
     /// Print the newest sound checkpoint; exit code 1 if there is none
     Show(Show),
@@ -119,16 +119,34 @@ fn save(session: &Session, arguments: Save) -> Outcome {
     if !arguments.budget.is_empty() {
         request["budget"] = amounts("--budget", &arguments.budget);
     }
-    if let Some(state) = state {
-        request["state"] = state;
+    // The state of the workflow itself is the worker's, which would lose it and write over this one.
+    let is_in_work = names("CALLBOARD_WORKFLOW", Some(&arguments.workflow))
+        && names("CALLBOARD_TASK_ID", arguments.task.as_deref())
+        && state.is_some();
+    match state {
+        Some(state) if is_in_work => {
+            request["kept"] = state;
+            request["agent_id"] = session.agent.clone().or(std::env::var("CALLBOARD_AGENT").ok()).into();
+        }
+        Some(state) => request["state"] = state,
+        None => {}
     }
     let reply = session.call("save_checkpoint", request)?;
     session.show(&reply, |page| {
+        if is_in_work {
+            page.line(format_args!("kept for the next try of {}", arguments.task.as_deref().unwrap_or_default()));
+            return tell_budget(page, &reply);
+        }
         let (workflow, number) = (text(&reply["workflow_id"]), &reply["checkpoint"]);
         page.line(format_args!("workflow {workflow}: checkpoint {number}, {} kept", reply["kept"]));
         tell_budget(page, &reply);
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// True if the variable is set to the value.
+fn names(variable: &str, value: Option<&str>) -> bool {
+    value.is_some() && std::env::var(variable).ok().as_deref() == value
 }
 
 /// The state in the file, overridden by the options; none if neither is given.

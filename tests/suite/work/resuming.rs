@@ -44,6 +44,25 @@ fn a_workflow_is_one_workers_at_a_time() {
 }
 
 #[test]
+fn what_a_command_saves_in_the_workflow_of_its_worker_is_for_its_next_try() {
+    let board = Board::new();
+    add(&board, &["a"]);
+    let save =
+        format!("'{}' checkpoint save $CALLBOARD_WORKFLOW --phase p$CALLBOARD_TRY", env!("CARGO_BIN_EXE_callboard"));
+    let script = format!("read input; echo \"$input\" > try-$CALLBOARD_TRY; {save}; [ $CALLBOARD_TRY = 3 ] || exit 75");
+    let options = ["--workflow", "w", "--retries", "2", "--backoff", "1ms"];
+    Worker::start(&board, &options, &script).ends();
+    let given = |number: usize| -> Value {
+        let input = fs::read_to_string(board.base().join(format!("try-{number}"))).unwrap();
+        serde_json::from_str::<Value>(&input).unwrap()["checkpoint"].take()
+    };
+    assert_eq!((given(1), given(2)), (Value::Null, json!({"phase": "p1"})));
+    assert_eq!(given(3), json!({"phase": "p2"}));
+    let state = board.cli_ok("get_checkpoint", json!({"workflow_id": "w"}))["checkpoint"]["state"].take();
+    assert_eq!(state["completed_tasks"], json!(["a"]), "the worker's state is its own: {state}");
+}
+
+#[test]
 fn forty_steps_survive_twenty_kills() {
     let kills = size("CALLBOARD_WORK_KILLS", 20);
     let board = Board::new();
