@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use thiserror::Error;
 
@@ -14,6 +14,7 @@ use crate::journal::sqlite;
 use crate::location::BOARD_DIR;
 use crate::private::{self, Dir, PrivateError, Purpose};
 use crate::state::artifact;
+use crate::state::time::Timestamp;
 use crate::statefile::{self, Left, boot};
 use crate::{bundle, config, snapshot};
 
@@ -543,6 +544,12 @@ impl PresenceLock {
         Err(failed("keep", &path)(io::ErrorKind::NotFound.into()))
     }
 
+    /// Says by the file's modification time that the process looks after the board, see [`last_attended`].
+    pub fn touch(&self, now: Timestamp) -> io::Result<()> {
+        let millis = u64::try_from(now.millis()).unwrap_or_default();
+        self.file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_millis(millis))
+    }
+
     pub fn is_in_place(&self) -> bool {
         let identity = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
         let found = std::fs::symlink_metadata(&self.path).ok().map(identity);
@@ -554,6 +561,14 @@ impl Drop for PresenceLock {
     fn drop(&mut self) {
         drop(std::fs::remove_file(&self.path));
     }
+}
+
+/// When a process that stays looked after the board last, to some seconds, if one does or has ended without goodbye.
+pub fn last_attended(dir: &Path) -> Option<Timestamp> {
+    let modified = |name| std::fs::symlink_metadata(dir.join(RUN).join(name)).ok()?.modified().ok();
+    let newest = presence_names(dir).filter_map(modified).max()?;
+    let since_epoch = newest.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    Some(Timestamp::from_millis(i64::try_from(since_epoch.as_millis()).ok()?))
 }
 
 /// Whether the process that holds this presence lock is alive. Asks with a shared lock, so that two may ask at once.

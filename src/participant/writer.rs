@@ -22,7 +22,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::board::{self, Board, BoardError, CaughtUp, LOCK_PATIENCE, NoHistory};
-use super::directory::{PresenceLock, is_present};
+use super::directory::{PresenceLock, is_present, last_attended};
 use super::edits::{Edits, Examined};
 use super::feed::Feed;
 use super::hints::{self, Hint};
@@ -51,6 +51,8 @@ const BATCH: usize = 64;
 /// How often a process that outlives its calls checks whether the others are alive. Its other periodic checks keep the
 /// same pace.
 const PRESENCE_CHECK: Duration = Duration::from_secs(1);
+/// Time between two touches of the presence file.
+const BETWEEN_TOUCHES: Duration = Duration::from_secs(10);
 /// Poll interval while somebody waits, in case the file system's notifications, which are only hints, do not come.
 const POLL_WHILE_PARKED: Duration = Duration::from_millis(250);
 /// Shortest wait for a deadline, so that one that has come but cannot be recorded, because the lock or the disk is
@@ -135,6 +137,14 @@ pub(crate) struct Writer {
     edits: Edits,
     metrics: Arc<Metrics>,
     started_at: Timestamp,
+    /// When this process opened the board, since when it looks after it.
+    opened_at: Timestamp,
+    /// When another process last looked after the board, as found then.
+    attended_before: Option<Timestamp>,
+    /// When the presence file was last touched.
+    attended_at: Option<Instant>,
+    /// Number of finished tasks that were left when some were last looked for to retire.
+    retired_from: usize,
     /// Why others' changes are found by polling only, if the directory cannot be watched.
     unwatched: Option<String>,
     /// Why the state file could not be brought up to date, if it is behind.
@@ -166,6 +176,10 @@ impl Writer {
         let mut clock = BoardClock::new(options.clock);
         Self {
             started_at: clock.now(Timestamp::default()),
+            opened_at: Timestamp::default(),
+            attended_before: None,
+            attended_at: None,
+            retired_from: 0,
             dir: options.dir,
             forbidden: options.forbidden,
             unwritable: options.unwritable,
@@ -341,6 +355,7 @@ impl Writer {
                 Err(error) => tracing::warn!(%error, "the board could not be read"),
             }
             self.try_to_show();
+            self.touch_presence();
         }
         self.unpark();
         let attends = lasts || !self.waiting.is_empty();
@@ -405,10 +420,21 @@ impl Writer {
         self.locker = Some(self.wait_for_lock_of(&board).map_err(Arc::new)?);
         self.report = board.report.take().or(self.report.take());
         self.board = Some(board);
+        (self.opened_at, self.attended_before) = (self.clock.now(Timestamp::default()), last_attended(&self.dir));
         self.look_alive();
         self.publish_seen();
         self.settle_edits();
         Ok(())
+    }
+
+    /// Touches the presence file once in a while, so that nobody takes a silent time for one when nobody ran.
+    fn touch_presence(&mut self) {
+        if self.attended_at.is_none_or(|at| at.elapsed() >= BETWEEN_TOUCHES)
+            && let Some(presence) = &self.presence
+        {
+            self.attended_at = Some(Instant::now());
+            drop(presence.touch(self.clock.now(Timestamp::default())));
+        }
     }
 
     /// Makes this process's presence visible. If that fails, the board can still be read.

@@ -36,11 +36,14 @@ impl State {
     }
 
     /// Retires the oldest finished tasks beyond `keep_finished`, when there are a tenth more, except those still
-    /// needed.
-    pub fn retire_surplus(&self, policy: &Policy) -> Option<Event> {
+    /// needed. As long as those are many, they are not looked through again before another tenth has finished:
+    /// `left` is how many there were behind the last look, 0 before the first.
+    pub fn retire_surplus(&self, policy: &Policy, left: &mut usize) -> Option<Event> {
         let keep = policy.keep_finished as usize;
         let surplus = |finished: usize| Some(finished.saturating_sub(keep)).filter(|surplus| *surplus > keep / 10);
-        let of_tasks = surplus(self.index.finished().len());
+        let finished = self.index.finished().len();
+        let is_due = finished < *left || finished > *left + keep / 10;
+        let of_tasks = surplus(finished).filter(|_| is_due);
         let of_runs = surplus(self.runs().over().len());
         let oldest = self.index.finished().filter_map(|ordinal| self.tasks.get(ordinal));
         let mut differ = HashMap::new();
@@ -50,6 +53,9 @@ impl State {
         let runs = runs.take(of_runs.unwrap_or_default()).filter(|task| self.index.dependents(&task.id).is_empty());
         let oldest = oldest.take(of_tasks.unwrap_or_default()).chain(runs);
         let tasks: Vec<_> = oldest.cloned().collect();
+        if of_tasks.is_some() {
+            *left = finished - tasks.iter().filter(|task| task.run.is_none()).count();
+        }
         (!tasks.is_empty()).then_some(Event::TasksRetired { tasks })
     }
 

@@ -3,15 +3,16 @@
 use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
 use std::pin::Pin;
 use std::process::Stdio;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 use std::thread::{self, ThreadId};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
-use callboard::clock::{Clock, ManualClock};
+use callboard::clock::{Clock, ManualClock, SystemClock};
 use callboard::ops::EventFilter;
 use callboard::participant::{self, Caller, Handle, Options, Stay};
 use callboard::state::event::Event;
@@ -258,8 +259,12 @@ struct Inside {
 
 impl Inside {
     fn new() -> Self {
+        Self::at(Timestamp::from_millis(1_800_000_000_000))
+    }
+
+    fn at(now: Timestamp) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        Self { clock: ManualClock::at(Timestamp::from_millis(1_800_000_000_000)), runtime }
+        Self { clock: ManualClock::at(now), runtime }
     }
 
     fn participant(&self, board: &Board, stay: Stay, seed: u64) -> Handle {
@@ -296,6 +301,44 @@ impl Inside {
     /// A write by another agent, which also records what time has brought.
     fn write(&self, handle: &Handle) {
         self.ok(handle, "init_coordination", json!({"goal": "time has passed"}));
+    }
+}
+
+/// Whether a process that comes 76 s from now records that nobody ran. `signs` is what becomes of the presence files.
+fn records_a_step(board: &Board, signs: impl Fn(&Path)) -> bool {
+    let inside = Inside::at(SystemClock::default().wall() + 76_000);
+    living(board).iter().for_each(|name| signs(&board.file("run").join(name)));
+    inside.write(&inside.participant(board, Stay::Brief, 1));
+    board.events().iter().any(|recorded| matches!(recorded.event, Event::ClockStepped { .. }))
+}
+
+/// The process touched its file until shortly before.
+fn touched_late(file: &Path) {
+    let late = SystemTime::now() + Duration::from_secs(70);
+    fs::File::options().write(true).open(file).and_then(|file| file.set_modified(late)).unwrap();
+}
+
+#[test]
+fn silence_of_a_process_is_not_taken_for_a_time_when_nobody_ran() {
+    for (signs, steps) in [(touched_late as fn(&Path), false), (|_| {}, true)] {
+        let board = Board::new();
+        let mut client = board.mcp();
+        client.register("a");
+        client.kill();
+        assert_eq!(records_a_step(&board, signs), steps);
+    }
+}
+
+#[test]
+fn outage_of_a_server_is_a_time_when_nobody_ran_unless_it_was_ended_in_order() {
+    for (signal, steps) in [(Signal::KILL, true), (Signal::TERM, false)] {
+        let board = Board::new();
+        let mut server = Server::on(&board);
+        Door::Rpc.ok(&server, "register_agent", &json!({"agent_id": "a", "role": "worker"}));
+        server.signal(signal);
+        server.ends_within(PATIENCE);
+        assert_eq!(records_a_step(&board, |_| {}), steps, "{signal:?}");
+        assert_eq!(living(&board), [""; 0], "the file is cleared away, so it counts once");
     }
 }
 

@@ -255,7 +255,7 @@ impl World {
         while let Some(event) = self.state.follow_up(self.state.seq()) {
             record(&mut self.state, event);
         }
-        if let Some(retired) = self.state.retire_surplus(&self.policy) {
+        if let Some(retired) = self.state.retire_surplus(&self.policy, &mut 0) {
             record(&mut self.state, retired);
         }
         if let Some(dropped) = self.state.retire_checkpoints(&self.policy, self.now) {

@@ -172,8 +172,14 @@ impl Writer {
         let at = self.clock.now(last_activity);
         let envelope = Envelope { at, participant: self.participant.id.clone(), actor: None, idempotency: None };
         let gone = gone(&board.state, &self.dir, &self.participant.id, &mut self.last_reap);
-        let nobody_ran = !gone.is_empty() && gone.len() == board.state.participants().count();
-        let idle = at.since(last_activity);
+        // A process that is on no list, such as a server, leaves its file if it is killed.
+        let nobody_ran = match board.state.participants().count() {
+            0 => self.attended_before.is_some(),
+            all => gone.len() == all,
+        };
+        // An agent that works in silence records nothing.
+        let last_seen = last_activity.max(self.attended_before.unwrap_or_default());
+        let idle = self.opened_at.since(last_seen);
         let unattended = (nobody_ran && idle > STEP).then_some(idle);
         let slept = slept_unnoticed(board, &self.clock, self.slept);
         let (state, _, policy) = board.split();
@@ -211,7 +217,7 @@ impl Writer {
         let Some(board) = &mut self.board else { return Ok(()) };
         let at = self.clock.now(board.state.board().last_activity);
         let (state, _, policy) = board.split();
-        let retired = [state.retire_surplus(policy), state.retire_checkpoints(policy, at)];
+        let retired = [state.retire_surplus(policy, &mut self.retired_from), state.retire_checkpoints(policy, at)];
         for retired in retired.into_iter().flatten() {
             let participant = self.participant.id.clone();
             events.push(state.record(retired, &Envelope { at, participant, actor: None, idempotency: None })?);

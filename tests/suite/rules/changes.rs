@@ -215,6 +215,31 @@ fn retirement_keeps_what_unfinished_tasks_need_and_the_counts() {
 }
 
 #[test]
+fn finished_tasks_that_must_stay_are_not_looked_through_again_with_every_call() {
+    let policy = Policy { keep_finished: 20, ..Policy::default() };
+    let mut world = World::with_policy(Policy { keep_finished: 1_000, ..Policy::default() }).agent("a1");
+    let tasks: Vec<_> = (0..30).map(|number| format!("t{number}")).collect();
+    for task in &tasks {
+        world.create(task, json!({}));
+    }
+    world.create("open", json!({"dependencies": &tasks[..27]}));
+    for task in &tasks[..27] {
+        world.claim("a1", task);
+        world.complete("a1", task);
+    }
+    let mut left = 0;
+    for (task, looks) in [(27, false), (28, false), (29, true)] {
+        assert!(world.state.retire_surplus(&policy, &mut left).is_none(), "all are needed, or it was looked just now");
+        assert_eq!(left, 27, "{task}: it has not looked since");
+        world.claim("a1", &tasks[task]);
+        world.complete("a1", &tasks[task]);
+        let retired = world.state.retire_surplus(&policy, &mut left);
+        assert_eq!(retired.is_some(), looks, "after {task}");
+    }
+    assert_eq!(left, 27);
+}
+
+#[test]
 fn what_was_called_off_is_not_waited_for_in_the_progress() {
     let mut world = World::new().agent("a1").task("t").task("off").claimed("a1", "t");
     world.complete("a1", "t");

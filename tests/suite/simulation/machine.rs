@@ -335,7 +335,7 @@ impl Process {
 
     fn retire(&mut self, events: &mut Vec<Recorded>, policy: &Policy) {
         let at = self.clock.now(self.state.board().last_activity);
-        let retired = [self.state.retire_surplus(policy), self.state.retire_checkpoints(policy, at)];
+        let retired = [self.state.retire_surplus(policy, &mut 0), self.state.retire_checkpoints(policy, at)];
         events.extend(retired.into_iter().flatten().map(|event| self.record(event)));
     }
 
