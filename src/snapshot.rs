@@ -21,8 +21,8 @@ pub const DIRECTORY: &str = "snapshots";
 const LATEST_VERSION: u32 = 1;
 /// The head of a file lies within this many bytes: a label has 200 at most.
 const HEAD_BYTES: u64 = 4_096;
-/// No state within the board's limits comes near it.
-const MAX_BYTES: u64 = 1 << 30;
+/// The largest snapshot that is read, in bytes, as of state files.
+const MAX_BYTES: u64 = 1 << 34;
 /// Problems that one report names.
 const PROBLEMS: usize = 100;
 /// Who asked for a snapshot waits so long for another that is being written.

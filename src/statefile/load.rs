@@ -23,8 +23,8 @@ use crate::state::changed::Entity;
 use crate::state::document::{Board, Document, SCHEMA_VERSION};
 use crate::state::task::Task;
 
-/// The largest file that is read, in bytes. No state within the board's limits comes near it.
-pub(super) const MAX_BYTES: u64 = 1 << 30;
+/// The largest file that is read, in bytes: more than a board grows to. A million tasks of a page each have 2 GB.
+pub(super) const MAX_BYTES: u64 = 1 << 34;
 
 #[derive(Debug, PartialEq)]
 pub enum Found {
