@@ -3,6 +3,7 @@
 //! A web page can make its visitor's browser send requests to this machine, under names that resolve to it: hence the
 //! lists of hosts and origins, even on loopback. Other users of the machine can connect, too: hence the token.
 
+use std::error::Error;
 use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use axum::http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
+use http_body_util::LengthLimitError;
 use jsonrpsee::types::error::{INVALID_REQUEST_CODE, PARSE_ERROR_CODE};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -296,7 +298,11 @@ async fn checked(request: Request) -> Result<Request, Turned> {
     let (mut parts, body) = request.into_parts();
     let body = match timeout(BODY_PATIENCE, to_bytes(body, BODY.max)).await {
         Ok(Ok(body)) => body,
-        Ok(Err(_)) => return Err(too_large()),
+        Ok(Err(error)) if error.source().is_some_and(|cause| cause.is::<LengthLimitError>()) => return Err(too_large()),
+        Ok(Err(error)) => {
+            let why = format!("the body could not be read: {error}");
+            return Err(Turned::away(StatusCode::BAD_REQUEST, why));
+        }
         Err(_) => return Err(Turned::away(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")),
     };
     if parts.uri.path() == MCP && body.trim_ascii_start().starts_with(b"[") {

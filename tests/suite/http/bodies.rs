@@ -96,6 +96,20 @@ fn body_in_chunks_is_refused_when_it_has_grown_too_large() {
 }
 
 #[test]
+fn body_that_cannot_be_read_is_not_called_too_large() {
+    let board = Board::new();
+    let server = Server::on(&board);
+    for door in Door::ALL {
+        let call = door.call(&server, 1, "get_status", &json!({}));
+        let mut connection = server.connect();
+        connection.write(&call.header("Transfer-Encoding", "chunked").head());
+        connection.write(b"zz\r\n{}\r\n0\r\n\r\n");
+        let answer = connection.answer().expect("an answer");
+        assert_eq!(answer.status, 400, "{door:?} {}", answer.text());
+    }
+}
+
+#[test]
 fn body_in_chunks_is_taken_when_it_is_small_enough() {
     let board = Board::new();
     let server = Server::on(&board);
