@@ -99,6 +99,8 @@ impl<H: Answering> Door<H> {
     pub fn new(server: H, hosts: &[String], origins: &[String], stop: CancellationToken) -> Self {
         let mut sessions = LocalSessionManager::default();
         sessions.session_config.keep_alive = Some(IDLE);
+        // A call ends with its connection, so there is nothing to come back for.
+        sessions.session_config.sse_retry = None;
         let sessions = Arc::new(sessions);
         // The gate has checked hosts and origins already; checking again does no harm.
         let mut config = StreamableHttpServerConfig::default()
@@ -115,8 +117,12 @@ impl<H: Answering> Door<H> {
     }
 
     /// Answers a request. `body` is its body, if the gate has read it.
-    pub async fn handle(&self, request: Request, body: Option<Bytes>) -> Response {
+    pub async fn handle(&self, mut request: Request, body: Option<Bytes>) -> Response {
         let ends_session = request.method() == Method::DELETE;
+        if request.method() == Method::GET && !resumes_an_answer(request.headers()) {
+            // An event that a restarted server has not sent, rmcp would answer with a stream that ends at once.
+            request.headers_mut().remove(LAST_EVENT);
+        }
         let headers = request.headers();
         let is_modern = headers.get(VERSION).is_some_and(|version| version.as_bytes() >= MODERN.as_bytes());
         let named = headers.get(SESSION).and_then(session_name);

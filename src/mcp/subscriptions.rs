@@ -110,12 +110,10 @@ pub async fn run(handle: &Handle, context: &SubscriptionContext) -> Result<(), E
     let interest = Interest { list: accepted.resources_list_changed == Some(true), subjects };
     let mut listener = listen_from_now(handle).await?;
     let sink = context.sink();
+    // The client was told that it is heard before this began to listen: all may have changed in between.
+    let mut changes =
+        Changes { list: interest.list, uris: accepted.resource_subscriptions.iter().flatten().cloned().collect() };
     loop {
-        let changes = select! {
-            () = context.cancelled() => return Ok(()),
-            changes = interest.next(&mut listener) => changes,
-        };
-        let changes = changes.map_err(|error| ErrorData::internal_error(error.message(), Some(error.data())))?;
         // An error means that the stream is closed.
         if changes.list && sink.notify_resource_list_changed().await.is_err() {
             return Ok(());
@@ -125,6 +123,11 @@ pub async fn run(handle: &Handle, context: &SubscriptionContext) -> Result<(), E
                 return Ok(());
             }
         }
+        let next = select! {
+            () = context.cancelled() => return Ok(()),
+            next = interest.next(&mut listener) => next,
+        };
+        changes = next.map_err(|error| ErrorData::internal_error(error.message(), Some(error.data())))?;
     }
 }
 

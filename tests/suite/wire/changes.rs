@@ -67,6 +67,7 @@ fn listen_stream_tells_what_it_acknowledged_until_it_is_cancelled() {
     assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
     let accepted = json!({"resourcesListChanged": true, "resourceSubscriptions": [STATUS, task]});
     assert_eq!(acknowledged["params"]["notifications"], accepted, "{acknowledged}");
+    assert_eq!(session.told(3), (uris(&[STATUS, task]), true), "all may have changed before it listened");
 
     session.change("add_discovery", json!({"content": "no list, no task"}));
     assert_eq!(session.told(1), (uris(&[STATUS]), false));
@@ -82,6 +83,7 @@ fn listen_stream_tells_what_it_acknowledged_until_it_is_cancelled() {
     session.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}));
     session.send(&modern(8, "subscriptions/listen", json!({"notifications": {"resourceSubscriptions": [STATUS]}})));
     assert_eq!(session.notification()["method"], "notifications/subscriptions/acknowledged");
+    assert_eq!(session.told(1), (uris(&[STATUS]), false));
     for id in ["t3", "t4"] {
         session.change("create_task", json!({"id": id, "description": "heard on one stream"}));
         let told = session.notification();
