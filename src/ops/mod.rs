@@ -57,7 +57,7 @@ mod resume;
 mod retry_task;
 mod save_bundle;
 mod save_checkpoint;
-mod schema;
+pub mod schema;
 mod send_message;
 mod start_task;
 mod stop_run;
@@ -390,13 +390,21 @@ impl Entry {
 
     /// Schema of arguments and reply together, as in `schemas/` and in `callboard call --schema`.
     pub fn schema(&self) -> Value {
-        json!({
+        let (mut arguments, mut reply) = (self.input_schema(true), self.output_schema());
+        // References count from the root of the document.
+        let definitions = schema::take_definitions(&mut arguments).into_iter();
+        let definitions: Map<_, _> = definitions.chain(schema::take_definitions(&mut reply)).collect();
+        let mut schema = json!({
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "title": self.name,
             "description": self.description,
             "type": "object",
-            "properties": {"arguments": self.input_schema(true), "reply": self.output_schema()},
-        })
+            "properties": {"arguments": arguments, "reply": reply},
+        });
+        if !definitions.is_empty() {
+            schema[schema::DEFINITIONS] = Value::Object(definitions);
+        }
+        schema
     }
 
     pub fn prepare(&self, arguments: Value) -> Result<Box<dyn Prepared>, Refusal> {

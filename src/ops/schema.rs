@@ -33,6 +33,33 @@ fn object<T: JsonSchema>(settings: SchemaSettings) -> Map<String, Value> {
     schema.as_object().cloned().unwrap_or_default()
 }
 
+/// Where a schema has those that it refers to: types that contain themselves.
+pub const DEFINITIONS: &str = "$defs";
+
+/// Takes the definitions out of a schema that becomes part of a larger document.
+pub fn take_definitions(schema: &mut Map<String, Value>) -> Map<String, Value> {
+    match schema.remove(DEFINITIONS) {
+        Some(Value::Object(definitions)) => definitions,
+        _ => Map::new(),
+    }
+}
+
+/// Makes references to definitions lead to `place`, such as `#/components/schemas`.
+pub fn refer(schema: &mut Value, place: &str) {
+    match schema {
+        Value::Object(fields) => fields.iter_mut().for_each(|(name, value)| match value {
+            Value::String(target) if name == "$ref" => {
+                if let Some(definition) = target.strip_prefix("#/$defs/") {
+                    *target = format!("{place}/{definition}");
+                }
+            }
+            value => refer(value, place),
+        }),
+        Value::Array(items) => items.iter_mut().for_each(|item| refer(item, place)),
+        _ => {}
+    }
+}
+
 pub fn require(schema: &mut Map<String, Value>, name: &str) {
     let required = schema.entry("required").or_insert_with(|| Value::Array(Vec::new()));
     if let Some(required) = required.as_array_mut()

@@ -4,14 +4,15 @@ use serde_json::{Map, Value, json};
 
 use super::events::{EVENT, SUBSCRIBE, SubscribeParams, UNSUBSCRIBE};
 use super::{FAILED, REFUSED};
-use crate::ops::{self, Entry};
+use crate::ops::{self, Entry, schema};
 
 const OPENRPC: &str = "1.3.2";
 
 pub fn document() -> Value {
-    let mut methods: Vec<_> = ops::all().iter().map(operation).collect();
+    let mut schemas = Map::new();
+    let mut methods: Vec<_> = ops::all().iter().map(|entry| operation(entry, &mut schemas)).collect();
     methods.extend(subscription());
-    json!({
+    let mut document = json!({
         "openrpc": OPENRPC,
         "info": {
             "title": "callboard",
@@ -19,16 +20,24 @@ pub fn document() -> Value {
             "description": "One durable task queue and agent registry for AI coding agents.",
         },
         "methods": methods,
-        "components": {"errors": {
-            "refused": {"code": REFUSED, "message": "refused: error.data says why, and its message what to do"},
-            "failed": {"code": FAILED, "message": "the board cannot be used"},
-        }},
-    })
+        "components": {
+            "errors": {
+                "refused": {"code": REFUSED, "message": "refused: error.data says why, and its message what to do"},
+                "failed": {"code": FAILED, "message": "the board cannot be used"},
+            },
+            "schemas": schemas,
+        },
+    });
+    schema::refer(&mut document, "#/components/schemas");
+    document
 }
 
-fn operation(entry: &Entry) -> Value {
-    let params = params(&entry.input_schema(true));
-    method(entry.name, entry.description, params, json!({"name": "reply", "schema": entry.output_schema()}))
+/// The method of an operation. What its schemas refer to goes to `schemas`.
+fn operation(entry: &Entry, schemas: &mut Map<String, Value>) -> Value {
+    let (mut arguments, mut reply) = (entry.input_schema(true), entry.output_schema());
+    schemas.extend(schema::take_definitions(&mut arguments));
+    schemas.extend(schema::take_definitions(&mut reply));
+    method(entry.name, entry.description, params(&arguments), json!({"name": "reply", "schema": reply}))
 }
 
 fn subscription() -> [Value; 2] {

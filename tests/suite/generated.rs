@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use callboard::ops::{self, Toolset};
 use callboard::state::{document::Document, limit};
+use serde_json::Value;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
@@ -43,6 +44,31 @@ fn schemas_are_what_the_operations_say() {
         .collect();
     assert!(stale.is_empty(), "written anew: {:?}", stale.iter().map(|(name, _)| name).collect::<Vec<_>>());
     assert!(unknown.is_empty(), "no operation has these: {unknown:?}");
+}
+
+#[test]
+fn every_reference_leads_somewhere() {
+    for entry in fs::read_dir(root().join("schemas")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            let document = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+            assert_references(&document, &document, &path);
+        }
+    }
+}
+
+fn assert_references(part: &Value, document: &Value, path: &Path) {
+    match part {
+        Value::Object(fields) => fields.iter().for_each(|(name, value)| match value.as_str() {
+            Some(target) if name == "$ref" => {
+                let found = target.strip_prefix('#').and_then(|pointer| document.pointer(pointer));
+                assert!(found.is_some(), "{}: {target}", path.display());
+            }
+            _ => assert_references(value, document, path),
+        }),
+        Value::Array(items) => items.iter().for_each(|item| assert_references(item, document, path)),
+        _ => {}
+    }
 }
 
 #[test]
