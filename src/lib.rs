@@ -19,29 +19,34 @@
 //! | to change | look at |
 //! |---|---|
 //! | a rule, a status, a limit | [`state`]: pure; `guard`, `claim`, `graph`, `deadline`, `limit`, and `apply` for what events mean |
-//! | who is told what, and who holds which files | `state::message`, `state::reservation` with `pattern`; `cli::guard` for hooks |
+//! | messages and file reservations | `state::message`, `state::reservation` with `pattern`; `cli::guard` for hooks |
 //! | what a tool takes, decides or answers | its file in [`ops`]; a new one is one file and one line in the list |
-//! | who runs an agent session, where, and who hears of its end | `state::run`, `state::session`; `journal::sqlite` for their tables |
-//! | what was found out, and who is handed it | `state::discovery` |
+//! | sessions and runs: who runs one, where, and who hears of its end | `state::run`, `state::session`; `journal::sqlite` for their tables |
+//! | discoveries, and who is handed them | `state::discovery` |
 //! | how calls become durable, waiting, presence | [`participant`]: `solo` (on whose thread), `writer` (`messages`, `batch`, `round`), `board` (start, catch-up), `directory`, `feed`, `archive` (the past), `upkeep` |
 //! | what happens to a damaged or deleted board | [`participant`]: `recovery` (at start, `doctor --repair`), `vanished` (while it runs) |
 //! | what a plan may look like | [`plan`] (JSON, Markdown, export); `state::plan` for what a new version means, `state::hierarchy` for parents |
 //! | how far executions have come, and what they may spend | `state::workflow`; [`artifact`] for the files that work leaves |
-//! | what is on disk | [`journal`] (events in SQLite), [`statefile`] (the projection and older formats), [`snapshot`], [`bundle`]; [`sealed`] for both |
+//! | what is on disk | [`journal`] (events in SQLite), [`statefile`] (the projection and older formats), [`snapshot`], [`bundle`]; the last two are [`sealed`] files |
+//! | how the state file is written in place | `statefile::flat`: `books` (what stands where), `layout`, `first_part`; `statefile::spare`, `lease` |
 //! | what a person may change by hand | [`ops::hand_edit`] (the rules), `statefile::edit` (the difference), `participant::edits` |
 //! | what MCP clients see | [`mcp`]: `server` (all transports), `stdio`, `http`, `subscriptions` |
 //! | what JSON-RPC clients see | [`rpc`]: methods, `events` (subscriptions), `discover` (OpenRPC), `client` |
 //! | who may connect over HTTP | [`http`]: `gate` (host, origin, token, form, size), `token`, the listener |
-//! | what a person types | [`cli`]: one file per command |
+//! | what a person types | [`cli`]: one file per command; `print` and `wording` for what all of them say |
+//! | what hooks and clients' configurations do | `cli::hook`, `cli::connect` |
+//! | what `callboard bench` measures | `cli::bench`: a file per part, `goals` |
 //! | how `callboard work` runs commands | `cli::work`: `worker` (the loop), `ledger` (what is kept), `child` and [`cli`]'s `supervise` (processes) |
 //! | which files are trusted | [`private`], `participant::directory`; [`filesystem`] for where they lie |
 //! | what of a text is let in | [`harmless`]: no control characters |
 //! | what counts as a secret | [`redact`]: `shape` (by form), `named` (by the name before it) |
-//! | where the board is | [`location`], [`worktree`] |
-//! | what the allocator keeps | `memory` |
+//! | where the board is, and how it is set | [`location`], [`worktree`], [`config`] |
+//! | time, signals, JSON read strictly, crashes for tests | [`clock`], [`signal`], [`strict`], [`failpoint`] |
+//! | when freed memory goes back to the system | `memory` |
 //!
-//! Imports go one way: `cli` → `http` → `mcp`, `rpc` → `participant` → `ops` → `state`; `journal`, `statefile`,
-//! `snapshot`, `bundle` and `plan` know `state` only.
+//! Imports go one way: `cli` → `http` → `mcp`, `rpc` → `participant` → `ops` → `plan` → `state`. `journal`, `statefile`,
+//! `snapshot`, `bundle` and `artifact` know `state` and the small modules of the table's end. `tests/suite/tidy.rs` holds
+//! them to it.
 //!
 //! # Invariants
 //!
@@ -54,6 +59,8 @@
 //! 5. `seq` rises by one per event; the state file's `seq` never goes backwards.
 //! 6. The ready index equals the definition of ready.
 //! 7. Every counter equals what the events say.
+//! 8. What is kept to find things quickly (of messages, discoveries, reservations, sessions, workflows) equals what is
+//!    made of the state anew.
 
 pub mod artifact;
 pub mod bundle;

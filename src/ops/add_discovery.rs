@@ -75,7 +75,7 @@ impl Operation for AddDiscovery {
             Created::Discovery(id) => state.discovery(id),
             _ => None,
         });
-        let discovery = added.ok_or(Refusal::Empty { what: "what the call created" })?;
+        let discovery = added.ok_or(Refusal::Missing { what: "what the call created" })?;
         Ok(Reply { success: true, discovery: Discovery::clone(discovery) })
     }
 }

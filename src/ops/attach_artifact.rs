@@ -77,7 +77,9 @@ impl Operation for AttachArtifact {
     }
 
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
-        let Fetched::Artifact(kept) = call.fetched else { return Err(Refusal::Empty { what: "the artifact" }.into()) };
+        let Fetched::Artifact(kept) = call.fetched else {
+            return Err(Refusal::Missing { what: "the artifact" }.into());
+        };
         // The task may have changed while the file was being written.
         Self::admit(params, state, call)?;
         let task = state.known_task(&TaskId::checked(&params.task_id)?)?;
@@ -95,7 +97,7 @@ impl Operation for AttachArtifact {
     fn reply(params: &Params, state: &State, _: &Call) -> Result<Reply, Refusal> {
         let task = state.known_task(&TaskId::checked(&params.task_id)?)?;
         let attached = task.artifacts.iter().find(|one| one.name == params.name);
-        let artifact = attached.ok_or(Refusal::Empty { what: "the artifact" })?.clone();
+        let artifact = attached.ok_or(Refusal::Missing { what: "the artifact" })?.clone();
         let path = format!("{DIRECTORY}/{}/{}", task.id, artifact.file());
         Ok(Reply { success: true, task_id: task.id.clone(), artifact, path })
     }

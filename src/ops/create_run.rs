@@ -103,7 +103,7 @@ impl Operation for CreateRun {
             Created::Run(run) => Some(run),
             _ => None,
         });
-        let id = created.ok_or(Refusal::Empty { what: "what the call created" })?;
+        let id = created.ok_or(Refusal::Missing { what: "what the call created" })?;
         let (task, _) = live_or_retired(id, state, call)?;
         let run = RunView::of(&task, state).ok_or_else(|| Refusal::UnknownRun { run: id.clone() })?;
         Ok(Reply { success: true, run_id: run.run_id.clone(), session_id: run.session_id.clone(), run })

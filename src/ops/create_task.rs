@@ -40,7 +40,7 @@ impl Operation for CreateTask {
 
     fn reply(_: &TaskInput, state: &State, call: &Call) -> Result<Reply, Refusal> {
         let created = created_tasks(call);
-        let id = created.first().ok_or(Refusal::Empty { what: "what the call created" })?;
+        let id = created.first().ok_or(Refusal::Missing { what: "what the call created" })?;
         // The task may have retired by the time a call is repeated.
         let task = match state.task(id) {
             Some(task) => task.brief(),

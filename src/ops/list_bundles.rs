@@ -39,7 +39,7 @@ impl Operation for ListBundles {
     fn reply(_: &Params, _: &State, call: &Call) -> Result<Listing, Refusal> {
         match call.fetched {
             Fetched::Bundles(Told::Listed(listing)) => Ok(listing.clone()),
-            _ => Err(Refusal::Empty { what: "what was asked of the bundles" }),
+            _ => Err(Refusal::Missing { what: "what was asked of the bundles" }),
         }
     }
 }

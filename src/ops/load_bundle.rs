@@ -41,7 +41,7 @@ impl Operation for LoadBundle {
     fn reply(_: &Params, _: &State, call: &Call) -> Result<Loaded, Refusal> {
         match call.fetched {
             Fetched::Bundles(Told::Loaded(loaded)) => Ok(Loaded::clone(loaded)),
-            _ => Err(Refusal::Empty { what: "what was asked of the bundles" }),
+            _ => Err(Refusal::Missing { what: "what was asked of the bundles" }),
         }
     }
 }

@@ -66,7 +66,7 @@ impl Operation for SaveBundle {
     fn reply(_: &Params, _: &State, call: &Call) -> Result<Saved, Refusal> {
         match call.fetched {
             Fetched::Bundles(Told::Saved(saved)) => Ok(saved.clone()),
-            _ => Err(Refusal::Empty { what: "what was asked of the bundles" }),
+            _ => Err(Refusal::Missing { what: "what was asked of the bundles" }),
         }
     }
 }

@@ -98,7 +98,7 @@ impl Operation for SendMessage {
             Created::Message(id) => Some(id.clone()),
             _ => None,
         });
-        let message_id = sent.ok_or(Refusal::Empty { what: "what the call created" })?;
+        let message_id = sent.ok_or(Refusal::Missing { what: "what the call created" })?;
         // When a call is repeated, everybody may have read the message, so that it is no longer kept.
         let recipients = state.message(&message_id).map_or(0, |message| message.recipients.len());
         let full = left_out(params, state, call, &message_id);

@@ -32,7 +32,7 @@ impl Operation for VerifyBundles {
     fn reply(_: &Params, _: &State, call: &Call) -> Result<Verification, Refusal> {
         match call.fetched {
             Fetched::Bundles(Told::Verified(report)) => Ok(report.clone()),
-            _ => Err(Refusal::Empty { what: "what was asked of the bundles" }),
+            _ => Err(Refusal::Missing { what: "what was asked of the bundles" }),
         }
     }
 }

@@ -223,7 +223,7 @@ impl Board {
             Some(Found::Foreign { document, notes }) => {
                 keep_copy(dir).map_err(|source| io_error("cannot copy the state file in", dir, source))?;
                 notes.iter().for_each(|note| tracing::warn!("state file: {note}"));
-                imported("option-b", *document, board_id)
+                imported("typescript-broker", *document, board_id)
             }
             None | Some(Found::Sound(_) | Found::Unsound { .. }) => {
                 let plan = recovery::plan(dir)?;

@@ -32,6 +32,8 @@ pub enum Refusal {
     AddressAsId,
     #[error("{what} must not be empty")]
     Empty { what: &'static str },
+    #[error("callboard has made a mistake: {what} is missing; please report it with what you have called")]
+    Missing { what: &'static str },
     #[error("{what} must be at least 1")]
     Zero { what: &'static str },
     #[error("priority must be 1 (first) to 10 (last), not {given}")]

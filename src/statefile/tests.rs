@@ -394,7 +394,7 @@ fn an_unknown_head_is_nothing() {
     assert_eq!(parse_head(&text[..200]), Some(Head { board_id: "board-7".to_owned(), seq: 17 }));
     let seq_ends = text.windows(4).position(|window| window == b" 17,").unwrap() + 3;
     assert_eq!(parse_head(&text[..seq_ends]), None, "the number may go on");
-    assert_eq!(parse_head(include_bytes!("../../tests/data/option-b/mcp-state.json")), None);
+    assert_eq!(parse_head(include_bytes!("../../tests/data/typescript-broker/mcp-state.json")), None);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Requests and replies of Option B's clients work unchanged: over raw stdio frames of both eras, through `callboard
+//! Requests and replies of the clients of the TypeScript broker work unchanged: over raw stdio frames of both eras, through `callboard
 //! call`, and on a state file that the old broker left. The calls are in tests/clients/contract.json.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 const CONTRACT: &str = include_str!("../clients/contract.json");
-const OPTION_B: &str = include_str!("../data/option-b/mcp-state.json");
+const BROKERS_STATE: &str = include_str!("../data/typescript-broker/mcp-state.json");
 
 /// A reply, or the text of a refusal.
 type Answer = Result<Value, String>;
@@ -247,12 +247,12 @@ fn resources_of_the_contract_are_replies_of_its_tools() {
 fn inherited() -> TempDir {
     let home = TempDir::new().unwrap();
     fs::create_dir(home.path().join("board")).unwrap();
-    fs::write(home.path().join("board/mcp-state.json"), OPTION_B).unwrap();
+    fs::write(home.path().join("board/mcp-state.json"), BROKERS_STATE).unwrap();
     home
 }
 
 #[test]
-fn state_file_of_option_b_is_taken_over_by_a_command() {
+fn state_file_of_the_broker_is_taken_over_by_a_command() {
     let home = inherited();
     command(&home, "heartbeat", &json!({"agent_id": "lead"})).unwrap();
     assert_taken_over(&home.path().join("board"));
@@ -260,7 +260,7 @@ fn state_file_of_option_b_is_taken_over_by_a_command() {
 }
 
 #[test]
-fn state_file_of_option_b_is_taken_over_by_a_process_on_stdio() {
+fn state_file_of_the_broker_is_taken_over_by_a_process_on_stdio() {
     let home = inherited();
     let mut wire = Wire::legacy(&home);
     wire.call("heartbeat", &json!({"agent_id": "lead"})).unwrap();
@@ -270,7 +270,7 @@ fn state_file_of_option_b_is_taken_over_by_a_process_on_stdio() {
 
 /// Asserts that the state file after the first write contains everything in the old one, in the same format.
 fn assert_taken_over(board: &Path) {
-    let old: Value = serde_json::from_str(OPTION_B).unwrap();
+    let old: Value = serde_json::from_str(BROKERS_STATE).unwrap();
     let new: Value = serde_json::from_slice(&fs::read(board.join("mcp-state.json")).unwrap()).unwrap();
     for field in ["goal", "master_plan", "created_at", "discoveries"] {
         assert_eq!(new[field], old[field], "{field}");
@@ -301,7 +301,7 @@ fn assert_taken_over(board: &Path) {
         assert_eq!(agents[id]["current_task"], Value::Null, "{id}");
     }
     let kept = fs::read_to_string(board.join("mcp-state.json.imported-1")).unwrap();
-    assert_eq!(kept, OPTION_B, "the original is kept as it was");
+    assert_eq!(kept, BROKERS_STATE, "the original is kept as it was");
 }
 
 /// The old agents continue without registering again.

@@ -287,8 +287,8 @@ fn state_file_ahead_of_the_journal_is_refused_and_nothing_touched() {
     assert!(!board.file("mcp-state.json.quarantined-1").exists());
 }
 
-fn option_b(board: &Board) -> Vec<u8> {
-    let original = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/option-b/mcp-state.json");
+fn brokers_file(board: &Board) -> Vec<u8> {
+    let original = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/typescript-broker/mcp-state.json");
     let original = fs::read(original).unwrap();
     board.make_dir();
     fs::write(board.file(STATE_FILE), &original).unwrap();
@@ -296,9 +296,9 @@ fn option_b(board: &Board) -> Vec<u8> {
 }
 
 #[test]
-fn option_b_file_is_imported_by_the_first_write_and_kept() {
+fn brokers_file_is_imported_by_the_first_write_and_kept() {
     let board = Board::new();
-    let original = option_b(&board);
+    let original = brokers_file(&board);
     board.cli_ok("create_task", json!({"description": "d", "id": "added"}));
     assert_eq!(fs::read(board.file("mcp-state.json.imported-1")).unwrap(), original);
     let before: Value = serde_json::from_slice(&original).unwrap();
@@ -357,7 +357,7 @@ fn secrets_of_an_imported_file_do_not_come_over() {
 fn crash_while_a_board_is_made_leaves_the_next_process_everything() {
     for failpoint in ["create", "before-commit", "after-commit"] {
         let board = Board::new();
-        let original: Value = serde_json::from_slice(&option_b(&board)).unwrap();
+        let original: Value = serde_json::from_slice(&brokers_file(&board)).unwrap();
         let mut command = board.command();
         let killed =
             command.args(["call", "create_task", "{\"description\": \"d\"}"]).env("CALLBOARD_FAILPOINT", failpoint);

@@ -27,7 +27,7 @@ fn a_time_without_a_zone_is_in_utc() {
 
 #[test]
 fn a_real_file_comes_in_with_its_leaseless_claims_open_again() {
-    let (document, notes) = imported(include_bytes!("../../../tests/data/option-b/mcp-state.json"));
+    let (document, notes) = imported(include_bytes!("../../../tests/data/typescript-broker/mcp-state.json"));
     let tasks: Vec<_> = document
         .tasks
         .iter()

@@ -110,8 +110,8 @@ fn random_state_files_are_refused_or_sound() {
     );
     board.cli_ok("register_agent", json!({"agent_id": "a", "role": "worker"}));
     board.cli_ok("claim_task", json!({"agent_id": "a"}));
-    let option_b = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/option-b/mcp-state.json");
-    let originals = [board.document(), serde_json::from_slice(&fs::read(option_b).unwrap()).unwrap()];
+    let brokers_file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/typescript-broker/mcp-state.json");
+    let originals = [board.document(), serde_json::from_slice(&fs::read(brokers_file).unwrap()).unwrap()];
     let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let (mut sound, mut imported, mut unsound, mut seed) = (0, 0, 0, first_seed());
     let start = Instant::now();
