@@ -35,10 +35,11 @@ use super::print::Page;
 use super::{Outcome, REFUSED, Session, place_of_subcommand, runtime, supervise, usage_error};
 use crate::ops::input::check_scope;
 use crate::participant::{AgentChoice, CallError, Caller, Handle, Stay, directory};
+use crate::state::State;
 use crate::state::claim::in_scope;
 use crate::state::digest::sha256;
 use crate::state::guard::HUMAN;
-use crate::state::id::{AgentId, ParticipantId, WorkflowId};
+use crate::state::id::{AgentId, ParticipantId, TaskId, WorkflowId};
 use crate::state::refusal::Refusal;
 use crate::state::workflow::{Budget, Spent};
 use bundle::Handed;
@@ -431,6 +432,22 @@ fn exit_code(shop: &Shop, is_well: bool) -> ExitCode {
     }
 }
 
+/// Ends in the workflow's state what its agents have lost since it was saved: others may have done it.
+async fn forget_lost(shop: &Shop) -> anyhow::Result<()> {
+    let in_work = shop.ledger.borrow().in_work();
+    let looked = move |state: &State| {
+        let is_lost = |(agent, task, attempt): &(AgentId, TaskId, u32)| {
+            let open = state.task(task).and_then(|task| task.open_attempt());
+            !open.is_some_and(|open| open.agent == *agent && open.number == *attempt)
+        };
+        in_work.into_iter().filter(is_lost).collect::<Vec<_>>()
+    };
+    for (agent, task, _) in shop.handle.look(looked).await? {
+        shop.ledger.borrow_mut().ended(&agent, &task, false, shop.now());
+    }
+    Ok(())
+}
+
 /// The agents at work, and what the board knows about the workflow.
 struct Enlisted {
     workflow: String,
@@ -659,6 +676,7 @@ async fn end(shop: &Shop, arguments: &Arguments, took: Duration) -> anyhow::Resu
         reason.text.push_str(&more);
     }
     let finished = reason.is_good && !is_left && parked == 0;
+    forget_lost(shop).await?;
     shop.ledger
         .borrow_mut()
         .phase(if is_left { "executing" } else { "finished" }, if finished { "completed" } else { "stopped" });

@@ -132,6 +132,17 @@ impl Ledger {
         known.and_then(|known| serde_json::from_value(Value::Object(known.clone())).ok()).unwrap_or_default()
     }
 
+    /// Agents in the middle of a task, each with the task and the number of its attempt.
+    pub fn in_work(&self) -> Vec<(AgentId, TaskId, u32)> {
+        let agents = self.state.persona_states.keys().map(AgentId::trusted);
+        let at = |agent: AgentId| {
+            let persona = self.persona(&agent);
+            let task = persona.task.filter(|_| persona.status != PersonaStatus::Idle)?;
+            Some((agent, task, persona.task_attempt))
+        };
+        agents.filter_map(at).collect()
+    }
+
     pub fn put(&mut self, agent: &AgentId, persona: &Persona) {
         if let Ok(Value::Object(fields)) = serde_json::to_value(persona) {
             self.state.persona_states.insert(agent.to_string(), fields);

@@ -29,7 +29,7 @@ use crate::state::workflow::Spent;
 const WAIT_SECONDS: u64 = 30;
 /// Interval between checks that the task is still ours.
 const LOOK: Duration = Duration::from_secs(1);
-/// Interval of heartbeats, well within the shortest lease that can be set, a minute.
+/// Longest interval of heartbeats, well within the shortest lease that can be set, a minute.
 const HEARTBEAT: Duration = Duration::from_secs(20);
 /// Most bytes in the message of a failure.
 const MESSAGE: usize = 4 << 10;
@@ -533,7 +533,7 @@ impl Worker {
 
     /// Renews the lease between two tries, until there is a reason to stop.
     async fn hold(&self, held: &Held) -> Cause {
-        let (mut look, mut beat) = (interval(LOOK), interval(HEARTBEAT));
+        let (mut look, mut beat) = (interval(LOOK), interval(self.between_beats()));
         loop {
             select! {
                 _ = look.tick() => if let Some(end) = self.reason_to_end(held).await {
@@ -599,6 +599,13 @@ impl Worker {
             self.release(&held, "the worker stopped before it began", Spent::default()).await?;
         }
         Ok(())
+    }
+
+    /// Interval of heartbeats: a tenth of what is left of a budget of time, so that a worker that is killed has not worked
+    /// much longer than is charged.
+    fn between_beats(&self) -> Duration {
+        let tenth = |left: u64| Duration::from_secs(left / 10).max(LOOK);
+        self.shop.seconds_left.get().map_or(HEARTBEAT, |left| HEARTBEAT.min(tenth(left)))
     }
 
     /// Renews the lease, and charges the time since the last heartbeat, so that the time of a killed worker counts.

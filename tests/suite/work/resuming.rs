@@ -63,6 +63,29 @@ fn what_a_command_saves_in_the_workflow_of_its_worker_is_for_its_next_try() {
 }
 
 #[test]
+fn workflow_that_goes_on_does_not_name_what_others_have_done_since() {
+    let board = Board::with_policy("grace_seconds = 1");
+    add(&board, &["a"]);
+    let mut worker = Worker::start(&board, &["--workflow", "w"], "sleep 60");
+    worker.tells("running");
+    until(PATIENCE, "it is saved", || {
+        let saved = board.cli_ok("get_checkpoint", json!({"workflow_id": "w"}));
+        (saved["checkpoint"]["state"]["pending_tasks"] == json!(["a"])).then_some(())
+    });
+    worker.kill();
+    dies_out(&board);
+    Worker::start(&board, &["--workflow", "heir"], "true").ends();
+    assert_eq!(board.task("a")["status"], "done");
+    Worker::start(&board, &["--workflow", "w", "--continue"], "true").ends();
+    let mut state = board.cli_ok("get_checkpoint", json!({"workflow_id": "w"}))["checkpoint"]["state"].take();
+    let persona = state["persona_states"]["w-1"]["status"].take();
+    assert_eq!(
+        (&state["pending_tasks"], &state["status"], persona),
+        (&Value::Null, &json!("completed"), json!("idle"))
+    );
+}
+
+#[test]
 fn forty_steps_survive_twenty_kills() {
     let kills = size("CALLBOARD_WORK_KILLS", 20);
     let board = Board::new();

@@ -17,7 +17,7 @@ use super::super::log::{Log, Shelf};
 use super::super::output::{Marked, Output, Printed, bounded, tokens};
 use super::super::shop::{Held, Urgency};
 use super::super::show::Event;
-use super::{Cause, HEARTBEAT, LOOK, OUT_OF_TIME, Outcome, Tried, Worker};
+use super::{Cause, LOOK, OUT_OF_TIME, Outcome, Tried, Worker};
 use crate::cli::supervise::{self, Assignment, Order};
 use crate::participant::CallError;
 use crate::state::id::TaskId;
@@ -201,7 +201,7 @@ impl Worker {
         until_own: Option<Instant>,
         output: &mut Output,
     ) -> (End, Printed, Option<Cause>) {
-        let (mut look, mut beat) = (interval(LOOK), interval(HEARTBEAT));
+        let (mut look, mut beat) = (interval(LOOK), interval(self.between_beats()));
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let start = Instant::now();
