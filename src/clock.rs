@@ -1,4 +1,4 @@
-//! Where time comes from. The core never asks; a participant does, once a batch.
+//! Where time comes from. The pure core never asks for it; a participant does, and passes it in.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -12,9 +12,9 @@ use crate::state::time::Timestamp;
 /// Two clocks: the one that people read, and the one in which work gets done.
 pub trait Clock: Send {
     fn wall(&self) -> Timestamp;
-    /// Since some fixed moment; stands still while the machine sleeps.
+    /// Time since some fixed moment; stands still while the machine sleeps.
     fn monotonic(&self) -> Duration;
-    /// How long the machine has slept since it was started.
+    /// How long the machine has slept since it booted.
     fn slept(&self) -> Duration;
 }
 
@@ -60,7 +60,7 @@ fn slept() -> Duration {
     read(libc::CLOCK_MONOTONIC_RAW).saturating_sub(read(libc::CLOCK_UPTIME_RAW))
 }
 
-/// Not known.
+/// How long the machine has slept is not known here.
 #[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
 fn slept() -> Duration {
     Duration::ZERO
@@ -139,12 +139,13 @@ impl BoardClock {
         Self { clock, monotonic, now, stepped: 0 }
     }
 
-    /// Now, at least `floor`. While the wall clock is behind, time passes as the monotonic clock says.
+    /// The board's time now, at least `floor`. While the wall clock is behind, time passes as the monotonic clock says.
     pub fn now(&mut self, floor: Timestamp) -> Timestamp {
         let (wall, monotonic) = (self.clock.wall(), self.clock.monotonic());
         let passed = i64::try_from((monotonic.saturating_sub(self.monotonic)).as_millis()).unwrap_or(0);
         let own = self.now + passed;
-        // Not against the wall clock's last reading: one that was set back and is put right jumps no further than to here.
+        // Compared with the board's time, not with the wall clock's last reading: a clock that was set back and is put
+        // right jumps no further than from here.
         let gap = wall.since(own);
         if gap > STEP {
             self.stepped += gap;
@@ -154,23 +155,24 @@ impl BoardClock {
             (self.now, self.monotonic) = (told, monotonic);
         } else {
             self.now = own;
-            // What is less than a millisecond is counted the next time.
+            // The part of it that is less than a millisecond is counted the next time.
             self.monotonic += Duration::from_millis(passed.unsigned_abs());
         }
         self.now
     }
 
-    /// How many milliseconds the machine has slept since it was started.
+    /// How many milliseconds the machine has slept since it booted.
     pub fn slept(&self) -> i64 {
         i64::try_from(self.clock.slept().as_millis()).unwrap_or(i64::MAX)
     }
 
-    /// By how many milliseconds the wall clock has jumped ahead of the board's time, as far as nobody has recorded it.
+    /// By how many milliseconds the wall clock has jumped ahead of the board's time, as far as nobody has recorded it
+    /// yet.
     pub fn step(&self) -> Option<i64> {
         (self.stepped > 0).then_some(self.stepped)
     }
 
-    /// So much of the jump is recorded, here or by another participant.
+    /// Notes that `recorded` milliseconds of the jump are recorded, here or by another participant.
     pub fn forget_step(&mut self, recorded: i64) {
         self.now(Timestamp::default());
         let left = self.stepped - recorded;

@@ -7,7 +7,7 @@ use rustix::fs::{StatFs, statfs};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSystem {
-    /// As the kernel calls it, or the number of a type not known here.
+    /// The kernel's name for it, or the number of a type not known here.
     pub name: String,
     pub class: Class,
 }
@@ -19,7 +19,7 @@ pub enum Class {
     Network,
     /// Shared between a virtual machine and its host, each with its own locks and page cache.
     CrossKernel,
-    /// Gone after a restart.
+    /// Its content is gone after a restart.
     Memory,
     Unknown,
 }
@@ -33,7 +33,7 @@ pub fn kind(path: &Path) -> FileSystem {
     FileSystem { class: class(&name), name }
 }
 
-/// Why nothing should be written to a board at `path`, which lies on `found`; none if it is no trouble.
+/// Why nothing should be written to a board at `path`, which lies on `found`; none if there is no objection.
 pub fn objection(found: &FileSystem, path: &Path) -> Option<String> {
     let who = match found.class {
         Class::Network => "other machines",
@@ -65,7 +65,7 @@ fn class(name: &str) -> Class {
     }
 }
 
-/// From statfs(2) and the kernel's linux/magic.h.
+/// Numbers of file system types, from statfs(2) and the kernel's linux/magic.h.
 #[cfg(target_os = "linux")]
 #[rustfmt::skip]
 const MAGIC: &[(u32, &str)] = &[
@@ -88,7 +88,8 @@ fn name(path: &Path, stats: &StatFs) -> String {
     }
 }
 
-/// Many file systems share the number of FUSE; the mount table has the name, in the field behind ` - `.
+/// The name of the FUSE file system at `path`: many share that number, but the mount table has the name, in the field
+/// after ` - `.
 #[cfg(target_os = "linux")]
 fn mounted_as(path: &Path) -> Option<String> {
     let device = rustix::fs::stat(path).ok()?.st_dev;

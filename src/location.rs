@@ -34,7 +34,7 @@ pub struct Location {
     forbidden: Option<Forbidden>,
 }
 
-/// What decided.
+/// What decided on the directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     Option,
@@ -66,7 +66,7 @@ pub enum LocationError {
 }
 
 impl LocationError {
-    /// The same for whoever types a command, and has configured no client yet.
+    /// The message for a person who types a command and has configured no client yet.
     pub fn typed(&self) -> String {
         let Self::Forbidden { place, dir } = self;
         format!(
@@ -78,7 +78,7 @@ impl LocationError {
 }
 
 impl Location {
-    /// Looks at directories, changes nothing.
+    /// Decides where the board is. Looks at directories, changes nothing.
     pub fn of(start: &Start<'_>) -> Self {
         let env = start.env.filter(|env| !env.is_empty()).map(Path::new);
         if let Some(dir) = start.dir {
@@ -89,7 +89,7 @@ impl Location {
         }
         let grounds = Grounds::of(start);
         let cwd = grounds.start_directory(start);
-        // Whose home directory is a repository keeps its settings there, and has projects below it all the same.
+        // A home directory that is a repository holds its owner's settings, and has projects below it all the same.
         let roots = || {
             let around = successors(Repository::containing(&cwd), Repository::around).map(|one| one.main_root());
             around.filter(|root| grounds.forbidden(root).is_none())
@@ -113,7 +113,7 @@ impl Location {
         Err(LocationError::Forbidden { place, dir })
     }
 
-    /// Whether a project may lie in `dir`: there a board is made without being named.
+    /// Whether `dir` may hold a project, in which a board is made without being named.
     pub fn is_ground(dir: &Path, home: Option<&Path>) -> bool {
         Grounds { home: home.map(canonical) }.forbidden(&canonical(dir)).is_none()
     }
@@ -143,7 +143,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// Where no board is made unless it is named.
+/// Tells in which directories no board is made unless it is named.
 struct Grounds {
     home: Option<PathBuf>,
 }
@@ -168,7 +168,7 @@ impl Grounds {
         }
     }
 
-    /// One that is there.
+    /// The nearest board that exists, in `start` or above it.
     fn board_above(&self, start: &Path, source: Source) -> Option<Location> {
         let has_board = |dir: &&Path| self.forbidden(dir).is_none() && dir.join(BOARD_DIR).is_dir();
         start.ancestors().find(has_board).map(|dir| self.board_in(dir, source))
@@ -179,8 +179,8 @@ impl Grounds {
     }
 }
 
-/// One name for one directory, whichever way a client reached it. What does not exist yet keeps its name below the
-/// part that does.
+/// One name for one directory, whichever way a client reached it. What does not exist yet keeps its name below the part
+/// that does.
 fn canonical(path: &Path) -> PathBuf {
     path.ancestors()
         .find_map(|existing| {

@@ -1,6 +1,6 @@
-//! What the allocator keeps for later.
+//! Memory that the allocator keeps for later use.
 
-/// Gives the system back what is free. Loading a board takes a multiple of the memory that keeping it does.
+/// Returns free memory to the system. Loading a board takes a multiple of the memory that keeping it does.
 pub fn give_back() {
     // SAFETY: takes no pointer; it looks after this thread's own memory, and what ended threads have left.
     unsafe { libmimalloc_sys::mi_collect(true) }

@@ -1,7 +1,7 @@
-//! Files that are one person's alone: opened from a handle of their directory, and looked at before they are trusted.
+//! Files that are one person's alone: opened from a handle of their directory, and inspected before they are trusted.
 //!
-//! Nothing is followed: a symbolic link could lead anywhere. Nothing is waited for: opening a named pipe would block until
-//! somebody else opens its other end.
+//! Nothing is followed: a symbolic link could lead anywhere. Nothing is waited for: opening a named pipe would block
+//! until somebody else opens its other end.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};
@@ -44,23 +44,24 @@ impl From<PrivateError> for io::Error {
 pub enum Purpose {
     Read,
     Write,
-    /// To be read and written, made if there is none.
+    /// To be read and written; made if there is none.
     Keep,
 }
 
-/// To read does not change when the file was read last, which costs a write. For its owner only.
+/// Reading then does not update the file's access time, which would cost a write. Only the owner of a file may ask for
+/// this.
 #[cfg(target_os = "linux")]
 pub const NO_ATIME: OFlags = OFlags::NOATIME;
 #[cfg(not(target_os = "linux"))]
 pub const NO_ATIME: OFlags = OFlags::empty();
 
-/// In directories whose files are replaced; whoever writes there holds it.
+/// The lock file in directories whose files are replaced; whoever writes there holds it.
 const LOCK: &str = "lock";
-/// By a process that replaces it.
+/// How long an open waits for the lease of a process that is replacing the file.
 const LEASED_AT_MOST: Duration = Duration::from_secs(1);
 const BETWEEN_TRIES: Duration = Duration::from_millis(5);
 
-/// A directory, by its handle: whatever its path leads to later, this is the one.
+/// A directory, held open by its handle, whatever its path leads to later.
 pub struct Dir {
     path: PathBuf,
     handle: OwnedFd,
@@ -69,7 +70,7 @@ pub struct Dir {
 }
 
 impl Dir {
-    /// None if there is none.
+    /// Opens the directory at `path`; none if there is none.
     pub fn open(path: &Path) -> Result<Option<Self>, PrivateError> {
         Self::at(CWD, path, path.to_owned())
     }
@@ -123,7 +124,7 @@ impl Dir {
         }
     }
 
-    /// The same, and takes from everybody else what permissions they have on it.
+    /// Inspects it, and takes from everybody else what permissions they have on it.
     pub fn keep_private(&self) -> Result<(), PrivateError> {
         self.inspect()?;
         if self.look_at()?.st_mode & 0o077 == 0 {
@@ -152,13 +153,14 @@ impl Dir {
         Ok(names)
     }
 
-    /// One writer at a time. Freed when the handle is dropped. None when another has it for longer than `patience`.
+    /// Acquires the directory's lock, for one writer at a time. It is freed when the handle is dropped. None when
+    /// another process holds it for longer than `patience`.
     pub fn lock(&self, patience: Duration) -> io::Result<Option<File>> {
         let file = self.open_file(LOCK, Purpose::Keep)?.ok_or(io::ErrorKind::NotFound)?;
         Ok(lock_within(&file, patience)?.then_some(file))
     }
 
-    /// The whole file or none of it is there, also after a power loss.
+    /// Writes a file so that the whole of it or nothing is there, even after a power loss.
     pub fn place(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let unfinished = format!(".{name}.tmp");
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -174,7 +176,7 @@ impl Dir {
         Ok(fsync(&self.handle)?)
     }
 
-    /// What crashes have left. The caller holds the lock.
+    /// Removes the unfinished files that crashes have left. The caller holds the lock.
     pub fn clear_unfinished(&self) -> io::Result<()> {
         for name in self.names()?.iter().filter(|name| name.starts_with('.') && name.ends_with(".tmp")) {
             self.remove(name)?;
@@ -189,7 +191,7 @@ impl Dir {
         }
     }
 
-    /// Gives what is called `name` another name, so that it is kept and not used. The caller holds the lock.
+    /// Renames the file `name`, so that it is kept and not used; returns its new name. The caller holds the lock.
     pub fn quarantine(&self, name: &str) -> io::Result<String> {
         let names = self.names()?;
         let aside = (1..).map(|number| format!("{name}.quarantined-{number}")).find(|aside| !names.contains(aside));
@@ -209,12 +211,12 @@ impl Dir {
         };
         let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let open = || match openat(&self.handle, name, flags, Mode::RUSR | Mode::WUSR) {
-            // Whoever has it elsewhere, as a file system of another machine or process says.
+            // It is not this user's file, or the file system, of another machine or process, says so.
             Err(Errno::PERM) => openat(&self.handle, name, flags - NO_ATIME, Mode::RUSR | Mode::WUSR),
             opened => opened,
         };
         let (start, mut opened) = (Instant::now(), open());
-        // A lease on what had the name a moment ago: another file has it by now.
+        // There is a lease on the file that had the name a moment ago: another file has it by now.
         while matches!(opened, Err(Errno::AGAIN)) && start.elapsed() < LEASED_AT_MOST {
             std::thread::sleep(BETWEEN_TRIES);
             opened = open();
@@ -223,7 +225,7 @@ impl Dir {
             Ok(handle) => handle,
             Err(Errno::NOENT) => return Ok(None),
             Err(error) => {
-                // Why it could not be opened may be that it is none of ours.
+                // Perhaps it could not be opened because it is none to be trusted.
                 if let Some(what) = self.stat(name).ok().flatten().and_then(|stat| wrong(&stat)) {
                     return Err(PrivateError::Refused { path: path(), what });
                 }
@@ -237,7 +239,7 @@ impl Dir {
         }
     }
 
-    /// Which file `name` is, device and inode, if it is one to be trusted; none if there is none.
+    /// Device and inode of the file `name`, if it is one to be trusted; none if there is none.
     pub fn identity(&self, name: &str) -> Result<Option<(u64, u64)>, PrivateError> {
         let Some(seen) = self.stat(name)? else { return Ok(None) };
         match wrong(&seen) {
@@ -246,7 +248,7 @@ impl Dir {
         }
     }
 
-    /// None if there is none, which an error does not say.
+    /// Looks at the file `name`; none if there is none. An error leaves that open.
     fn stat(&self, name: &str) -> Result<Option<Seen>, PrivateError> {
         match seen(&self.handle, name) {
             Ok(stat) => Ok(Some(stat)),
@@ -264,7 +266,8 @@ pub fn read(dir: &Path, name: &str) -> Result<Option<File>, PrivateError> {
     }
 }
 
-/// Whether it was locked: whoever has it may have been stopped, and nobody waits for that for ever.
+/// Locks the file; false if another process holds the lock for longer than `patience`: it may have been stopped, and
+/// nobody waits for that for ever.
 pub fn lock_within(file: &File, patience: Duration) -> io::Result<bool> {
     let start = Instant::now();
     loop {
@@ -277,13 +280,13 @@ pub fn lock_within(file: &File, patience: Duration) -> io::Result<bool> {
     }
 }
 
-/// This process never becomes another's.
+/// The effective user id, asked for once: this process never becomes another user's.
 fn own_user() -> u32 {
     static USER: OnceLock<u32> = OnceLock::new();
     *USER.get_or_init(|| rustix::process::geteuid().as_raw())
 }
 
-/// What is to be known of a file to trust it.
+/// What must be known of a file to trust it.
 struct Seen {
     /// Device and inode.
     identity: (u64, u64),
@@ -301,7 +304,8 @@ impl From<Stat> for Seen {
     }
 }
 
-/// Follows no link. Times are not asked for: of a file whose times were, the system notes the next write at once, and to the disk with it.
+/// Looks at a file, following no link. Its times are not asked for: when they have been, the kernel notes the time of
+/// the next write at once, and writes it to the disk with that.
 #[cfg(target_os = "linux")]
 fn seen(base: impl AsFd, name: impl Arg + Copy) -> rustix::io::Result<Seen> {
     let wanted = StatxFlags::TYPE | StatxFlags::MODE | StatxFlags::UID | StatxFlags::INO;
@@ -311,7 +315,7 @@ fn seen(base: impl AsFd, name: impl Arg + Copy) -> rustix::io::Result<Seen> {
             mode: found.stx_mode.into(),
             user: found.stx_uid,
         }),
-        // Where it is unknown, or forbidden because it was when the rules were written.
+        // The system has no such call, or forbids it by rules that are older than the call.
         Err(Errno::NOSYS | Errno::PERM) => statat(base, name, AtFlags::SYMLINK_NOFOLLOW).map(Seen::from),
         Err(error) => Err(error),
     }
@@ -322,7 +326,7 @@ fn seen(base: impl AsFd, name: impl Arg) -> rustix::io::Result<Seen> {
     statat(base, name, AtFlags::SYMLINK_NOFOLLOW).map(Seen::from)
 }
 
-/// Whether no name leads to it any more. Times are not asked for here either.
+/// Whether the file has no name any more. Its times are not asked for here either.
 pub fn is_deleted(file: &File) -> bool {
     #[cfg(target_os = "linux")]
     if let Ok(found) = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::NLINK) {
@@ -344,7 +348,7 @@ fn wrong(seen: &Seen) -> Option<&'static str> {
     foreign(seen)
 }
 
-/// Why what is in a file or directory may be another's.
+/// Why the content of a file or directory may be another's.
 fn foreign(seen: &Seen) -> Option<&'static str> {
     if seen.user != own_user() {
         return Some("owned by another user");

@@ -1,6 +1,6 @@
-//! Files that nobody changes once they are there: named by the time at which they were made and the first digits of their
-//! SHA-256, so that a look at one tells whether it is what was written. `latest.json` (`{version, path, sha256}`) beside
-//! them names the newest.
+//! Files that nobody changes once they are there: named by the time at which they were made and the first digits of
+//! their SHA-256, so that reading one tells whether it is what was written. `latest.json` (`{version, path, sha256}`)
+//! beside them names the newest.
 
 use std::io::{self, Read};
 
@@ -15,7 +15,7 @@ use crate::state::snapshot::SnapshotName;
 use crate::state::time::Timestamp;
 
 pub const LATEST: &str = "latest.json";
-/// More than `latest.json` ever has.
+/// Most bytes of `latest.json` that are read: more than it ever has.
 const LATEST_BYTES: u64 = 4_096;
 
 #[derive(Debug, Error)]
@@ -35,14 +35,14 @@ pub struct Latest<V> {
     pub sha256: String,
 }
 
-/// Oldest first.
+/// The names of the files, oldest first.
 pub fn names(dir: &Dir) -> io::Result<Vec<SnapshotName>> {
     let mut names: Vec<_> = dir.names()?.iter().filter_map(|name| SnapshotName::parse(name)).collect();
     names.sort();
     Ok(names)
 }
 
-/// What `latest.json` says; none when it is missing or says nothing.
+/// What `latest.json` says; none when it is missing or cannot be understood.
 pub fn latest<V: DeserializeOwned>(dir: &Dir) -> Option<Latest<V>> {
     let file = dir.open_file(LATEST, Purpose::Read).ok()??;
     let mut text = Vec::new();
@@ -50,7 +50,7 @@ pub fn latest<V: DeserializeOwned>(dir: &Dir) -> Option<Latest<V>> {
     serde_json::from_slice(&text).ok()
 }
 
-/// At most `max` bytes of a file, whatever they are.
+/// At most `max` bytes of a file, unverified.
 pub fn bytes(dir: &Dir, name: &SnapshotName, max: u64) -> Result<Vec<u8>, ReadError> {
     let file = match dir.open_file(name.as_str(), Purpose::Read) {
         Ok(file) => file.ok_or(ReadError::NotFound)?,
@@ -62,7 +62,7 @@ pub fn bytes(dir: &Dir, name: &SnapshotName, max: u64) -> Result<Vec<u8>, ReadEr
     Ok(bytes)
 }
 
-/// A file that is what its name says, and its whole SHA-256.
+/// The content of a file that is what its name says, and its whole SHA-256.
 pub fn read(dir: &Dir, name: &SnapshotName, max: u64) -> Result<(Vec<u8>, String), ReadError> {
     let bytes = bytes(dir, name, max)?;
     let sha256 = sha256(&bytes);
@@ -72,8 +72,8 @@ pub fn read(dir: &Dir, name: &SnapshotName, max: u64) -> Result<(Vec<u8>, String
     Err(ReadError::Damaged(format!("its SHA-256 begins with {}", &sha256[..8])))
 }
 
-/// A new file, which `latest.json` names when this returns; durable. `place` is the failpoint between the two. The caller
-/// holds the directory's lock.
+/// Writes a new file, which is durable and named by `latest.json` when this returns. `place` is the failpoint between
+/// the two. The caller holds the directory's lock.
 pub fn put<V: Serialize>(
     dir: &Dir,
     at: Timestamp,
@@ -87,14 +87,14 @@ pub fn put<V: Serialize>(
     dir.place(name.as_str(), bytes)?;
     let pointed = failpoint::hit(place).and_then(|()| point(dir, &name, &sha256, version));
     if let Err(error) = pointed {
-        // Whoever is told that it failed is not to find it.
+        // A caller that is told of a failure must not find the file.
         dir.remove(name.as_str())?;
         return Err(error);
     }
     Ok((name, sha256))
 }
 
-/// What crashes have left of such files, and nobody else's in the directory. The caller holds its lock.
+/// Removes what crashes have left of such files, and nobody else's in the directory. The caller holds its lock.
 pub fn clear_unfinished(dir: &Dir) -> io::Result<()> {
     for name in dir.names()? {
         let unfinished = name.strip_prefix('.').and_then(|name| name.strip_suffix(".tmp"));

@@ -4,7 +4,7 @@ use std::io;
 
 use tokio::select;
 
-/// Ends when somebody asks the process to: Ctrl-C, or a polite kill.
+/// Completes when somebody asks the process to end, by Ctrl-C or a polite kill (SIGINT, SIGTERM).
 ///
 /// # Errors
 /// When signals cannot be listened for.
@@ -21,8 +21,8 @@ pub fn interruption() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// The same for a process that has something to clear away in any case: also when its terminal is closed, unless it was
-/// told to ignore that. Answers the number of the signal.
+/// Completes like [`interruption`], and also when the terminal is closed (SIGHUP), unless the process was told to
+/// ignore that: for one that must clean up in any case. Yields the number of the signal.
 ///
 /// # Errors
 /// When signals cannot be listened for.
@@ -31,7 +31,7 @@ pub fn ending() -> io::Result<impl Future<Output = i32>> {
     use tokio::signal::unix::{SignalKind, signal};
 
     let listen = |kind: SignalKind| Ok::<_, io::Error>((signal(kind)?, kind.as_raw_value()));
-    // Before it is listened for.
+    // Asked before listening for it, which ends that it is ignored.
     let hangup = if is_ignored(Signal::HUP.as_raw()) { SignalKind::terminate() } else { SignalKind::hangup() };
     let [mut one, mut two, mut three] =
         [listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?, listen(hangup)?];
@@ -44,7 +44,8 @@ pub fn ending() -> io::Result<impl Future<Output = i32>> {
     })
 }
 
-/// As `nohup` has it for this process and those it starts; false where the system does not tell.
+/// Whether the signal is ignored, as `nohup` has it for this process and those it starts; false where the system does
+/// not tell.
 #[must_use]
 pub fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -52,8 +53,8 @@ pub fn is_ignored(signal: i32) -> bool {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
-/// A write beyond a limit on the size of files (`ulimit -f`) then fails like one on a full disk, instead of ending the
-/// process. Within a runtime.
+/// Makes a write beyond a limit on the size of files (`ulimit -f`) fail like one on a full disk, instead of ending the
+/// process. To be called within a Tokio runtime.
 ///
 /// # Errors
 /// When signals cannot be listened for.

@@ -1,8 +1,8 @@
 //! `snapshots/`: earlier states, each in a file of its own that nobody changes once it is there.
 //!
-//! A file holds the JSON of a [`Snapshot`], one line; its name begins with the time and ends with the first digits of the
-//! file's SHA-256. `prev_sha256` at its head is the whole SHA-256 of the snapshot before it, so that the files form a
-//! chain, of which retention takes the oldest. `latest.json` (`{version, path, sha256}`) names the newest. Who writes
+//! A file holds the JSON of a [`Snapshot`], one line; its name begins with the time and ends with the first digits of
+//! the file's SHA-256. `prev_sha256` at its head is the whole SHA-256 of the snapshot before it, so that the files form
+//! a chain, of which retention takes the oldest. `latest.json` (`{version, path, sha256}`) names the newest. A writer
 //! holds the lock on `snapshots/lock`, not the board's.
 
 use std::io::{self, Read};
@@ -23,9 +23,9 @@ const LATEST_VERSION: u32 = 1;
 const HEAD_BYTES: u64 = 4_096;
 /// The largest snapshot that is read, in bytes, as of state files.
 const MAX_BYTES: u64 = 1 << 34;
-/// Problems that one report names.
+/// Most problems that one report names.
 const PROBLEMS: usize = 100;
-/// Who asked for a snapshot waits so long for another that is being written.
+/// How long somebody who asked for a snapshot waits for another that is being written.
 const PATIENCE: Duration = Duration::from_secs(20);
 const DAY: i64 = 24 * 60 * MINUTE;
 
@@ -36,7 +36,7 @@ pub struct Retention {
     pub days: u32,
 }
 
-/// What a new snapshot is to say of itself.
+/// What a new snapshot says of itself.
 #[derive(Clone, Debug)]
 pub struct Taken {
     pub at: Timestamp,
@@ -63,13 +63,13 @@ impl Snapshots {
         Ok(Self { directory: board.dir(DIRECTORY)? })
     }
 
-    /// Oldest first.
+    /// The names of the snapshots, oldest first.
     pub fn names(&self) -> io::Result<Vec<SnapshotName>> {
         let Some(directory) = &self.directory else { return Ok(Vec::new()) };
         sealed::names(directory)
     }
 
-    /// Oldest first, with what their heads say, unverified.
+    /// The snapshots, oldest first, with what their heads say, unverified.
     pub fn list(&self) -> io::Result<Vec<Listed>> {
         self.names()?.into_iter().map(|name| self.listed(name)).collect()
     }
@@ -81,7 +81,7 @@ impl Snapshots {
     fn listed(&self, name: SnapshotName) -> io::Result<Listed> {
         let open = |directory: &Dir| directory.open_file(name.as_str(), Purpose::Read);
         let file = self.directory.as_ref().map(open).transpose();
-        // What is listed may be a link, or pruned meanwhile.
+        // It may be a link, or have been pruned meanwhile.
         let Ok(Some(Some(file))) = file else { return Ok(Listed { name, bytes: 0, head: None }) };
         let bytes = file.metadata()?.len();
         let mut text = Vec::new();
@@ -125,7 +125,7 @@ impl Snapshots {
         Ok(Sound { snapshot, sha256 })
     }
 
-    /// Reads every file, compares it with its name and with the chain. Changes nothing.
+    /// Reads every file, and compares it with its name and with the chain. Changes nothing.
     pub fn verify(&self) -> io::Result<Verification> {
         let names = self.names()?;
         let mut report = Verification { snapshots: names.len(), ..Verification::default() };
@@ -133,7 +133,7 @@ impl Snapshots {
         for (index, name) in names.iter().enumerate() {
             let sound = match self.read(name) {
                 Ok(sound) => sound,
-                // Pruned since the directory was read.
+                // It was pruned since the directory was read.
                 Err(SnapshotError::NotFound) => continue,
                 Err(error) => {
                     complain(&mut report, name.as_str(), error.to_string());
@@ -184,8 +184,8 @@ impl Snapshots {
     }
 }
 
-/// Writes a snapshot of `state` and takes away what need not be kept, `at` being now. `unless` looks at the newest one
-/// there is, with nobody else writing, and may find that another is not needed.
+/// Writes a snapshot of `state`, and removes those that need not be kept at `taken.at`, which is now. `unless` is shown
+/// the newest one, while nobody else is writing, and may find that another is not needed.
 pub fn take(
     board: &Path,
     state: &State,
@@ -197,7 +197,7 @@ pub fn take(
     let (directory, _) = board.make_dir(DIRECTORY)?;
     let patience = if taken.occasion == Occasion::Growth { Duration::ZERO } else { PATIENCE };
     let Some(_lock) = directory.lock(patience)? else {
-        // That other one will do.
+        // The one that is being written will do.
         return if taken.occasion == Occasion::Growth { Ok(None) } else { Err(io::ErrorKind::TimedOut.into()) };
     };
     let snapshots = Snapshots { directory: Some(directory) };
@@ -227,7 +227,7 @@ pub fn take(
     Ok(Some(Listed { name, bytes: bytes.len() as u64, head: Some(head) }))
 }
 
-/// `older` are all but the one just taken.
+/// Removes what need not be kept; `older` are all snapshots but the one just taken.
 fn prune(directory: &Dir, older: Vec<SnapshotName>, now: Timestamp, retention: Retention) -> io::Result<()> {
     let age = i64::from(retention.days).saturating_mul(DAY);
     let surplus = older.into_iter().rev().skip(retention.count.saturating_sub(1));

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 
-/// Bytes; larger files are not git's.
+/// The largest file that is read as a whole, in bytes; larger ones are not git's.
 const FILE_LIMIT: u64 = 1 << 20;
-/// Bytes; about half a million refs.
+/// Most bytes of `packed-refs` that are read: about half a million refs.
 const PACKED_REFS_LIMIT: u64 = 64 << 20;
 /// As in git: a longer chain of symbolic refs is a loop.
 const SYMBOLIC_REF_DEPTH: usize = 5;
@@ -32,15 +32,15 @@ impl Worktree {
         Self::of(Repository::containing(cwd)?)
     }
 
-    /// The worktree around `cwd` of the repository that the board in `board` belongs to, whose paths are relative to its
-    /// root: a submodule's files are the superproject's there. Where the board belongs to another repository or to none,
-    /// the innermost that is no submodule.
+    /// The worktree around `cwd` of the repository that the board in `board` belongs to. The board's paths are relative
+    /// to that worktree's root, so a submodule's files count as the superproject's. If the board belongs to another
+    /// repository or to none, the innermost worktree that is no submodule's.
     pub fn of_board(board: &Path, cwd: &Path) -> Option<Self> {
         Self::of(Project::of(board).around(cwd)?.0)
     }
 
-    /// The same around `dir`, where a file is. None in a repository that has nothing to do with the board's: that of the
-    /// session, which is in `cwd`, has.
+    /// The worktree, chosen in the same way, around `dir`, where a file is. None in a repository that has nothing to do
+    /// with the board; the one that the session in `cwd` is in has.
     pub fn of_file(board: &Path, cwd: &Path, dir: &Path) -> Option<Self> {
         let project = Project::of(board);
         let (repository, is_project) = project.around(dir)?;
@@ -60,10 +60,10 @@ impl Worktree {
     }
 }
 
-/// What a board is about.
+/// The project that a board belongs to.
 struct Project {
     dir: Option<PathBuf>,
-    /// The repository that it is in.
+    /// The repository that the board is in.
     owner: Option<Repository>,
 }
 
@@ -73,7 +73,8 @@ impl Project {
         Self { owner: dir.as_deref().and_then(Repository::containing), dir }
     }
 
-    /// The repository around `cwd` that it is about, and true; or else the innermost that is no submodule, and false.
+    /// The repository around `cwd` that is the project's, and true; or else the innermost that is no submodule, and
+    /// false.
     fn around(&self, cwd: &Path) -> Option<(Repository, bool)> {
         let innermost = Repository::containing(cwd)?;
         let owned = successors(Some(innermost.clone()), Repository::around).find(|one| self.owns(one));
@@ -117,7 +118,8 @@ impl Repository {
         }
     }
 
-    /// What the repository `of` keeps for this linked worktree; none unless each of the two names the other.
+    /// The directory in which the repository `of` keeps what belongs to this linked worktree; none unless each of the
+    /// two names the other.
     pub fn kept_by(&self, of: &Self) -> Option<&Path> {
         let named = read_small(&self.git_dir.join("gitdir"))?;
         let named = fs::canonicalize(self.git_dir.join(named.trim_end())).ok()?;
@@ -125,7 +127,7 @@ impl Repository {
         (is_named && self.common_dir == of.common_dir).then_some(&self.git_dir)
     }
 
-    /// The one that its worktree lies in.
+    /// The repository that this one's worktree lies in.
     pub fn around(&self) -> Option<Self> {
         Self::containing(self.root.as_ref()?.parent()?)
     }
@@ -184,7 +186,7 @@ fn is_git_dir(path: &Path) -> bool {
     path.join("HEAD").is_file() && path.join("objects").is_dir() && path.join("refs").is_dir()
 }
 
-/// The root when `git_dir` is an ordinary `.git`: hooks run in there.
+/// The worktree's root, if `git_dir` is an ordinary `.git`: hooks run in there.
 fn worktree_around(git_dir: &Path) -> Option<&Path> {
     git_dir.parent().filter(|_| git_dir.ends_with(".git"))
 }

@@ -9,7 +9,7 @@ use crate::state::time::Timestamp;
 
 pub type Hash = [u8; 32];
 
-/// The place of an event and its hash: what the next one is chained to.
+/// The seq and hash of an event, to which the next one is chained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     pub seq: u64,
@@ -17,7 +17,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// Before the first event.
+    /// The link before the first event.
     pub const ROOT: Self = Self { seq: 0, hash: [0; 32] };
 }
 
@@ -52,8 +52,8 @@ impl Row {
         })
     }
 
-    /// SHA-256 over the hash of the row before and every column: its length in eight bytes, then its bytes. Numbers are
-    /// little-endian; NULL has the length 2^64 - 1 and no bytes.
+    /// SHA-256 of the previous row's hash and every column, each as its length in eight bytes and then its bytes.
+    /// Numbers are little-endian; NULL has the length 2^64 - 1 and no bytes.
     pub fn hash(&self, previous: &Hash) -> Hash {
         let seq = self.seq.to_le_bytes();
         let v = self.v.to_le_bytes();
@@ -79,7 +79,7 @@ impl Row {
         digest.finalize().into()
     }
 
-    /// The link of this row when it is what was once written behind `previous`.
+    /// The link of this row, if it is what was written after `previous`.
     pub fn verify(&self, previous: &Link, stored: &[u8]) -> Result<Link, JournalError> {
         if self.seq != previous.seq + 1 {
             return Err(damaged(previous.seq + 1, "it is missing"));

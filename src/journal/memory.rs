@@ -9,7 +9,7 @@ use super::chain::damaged;
 use super::{AppendError, BatchId, Journal, JournalError, check_sequence};
 use crate::state::event::Recorded;
 
-/// Clones are further participants of the same board.
+/// A journal in memory. Clones are further participants of the same board.
 #[derive(Clone, Debug)]
 pub struct MemoryJournal {
     board_id: String,
@@ -19,21 +19,21 @@ pub struct MemoryJournal {
 /// What becomes of an append.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fate {
-    /// All can read it, and a power loss takes it until somebody syncs.
+    /// All can read it, but a power loss undoes it until somebody syncs.
     #[default]
     Written,
     /// The disk is full: nothing is written.
     Refused,
-    /// It was written, and those who read do not see it: the outcome is unknown.
+    /// It was written, but readers do not see it: the outcome is unknown.
     Torn,
 }
 
 #[derive(Debug, Default)]
 struct Disk {
     batches: Vec<Batch>,
-    /// How many of them a power loss leaves.
+    /// The number of batches that survive a power loss.
     synced: usize,
-    /// Behind what readers see, until the next append overwrites it.
+    /// A batch after what readers see, until the next append overwrites it.
     torn: Option<Batch>,
     next: Fate,
 }
@@ -49,12 +49,13 @@ impl MemoryJournal {
         Self { board_id: board_id.into(), disk: Arc::default() }
     }
 
-    /// Of the next append; those behind it are written again.
+    /// Sets the fate of the next append; those after it are written again.
     pub fn doom(&self, fate: Fate) {
         self.disk().next = fate;
     }
 
-    /// What the first process finds that opens the journal when all others are dead: also a torn batch, unsynced still.
+    /// Does what happens when the first process opens the journal after all others have died: a torn batch is found,
+    /// too, though still unsynced.
     pub fn recover(&self) {
         let mut disk = self.disk();
         let torn = disk.torn.take();
@@ -78,7 +79,7 @@ impl MemoryJournal {
         disk.synced == disk.batches.len()
     }
 
-    /// What was not synced is lost.
+    /// A power loss: what was not synced is lost.
     pub fn lose_power(&self) {
         let mut disk = self.disk();
         let synced = disk.synced;

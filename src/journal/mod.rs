@@ -1,7 +1,7 @@
-//! Every event, in order: the truth of a board. What [`Journal::append`] took is there when the process is killed, and after
-//! a power loss if it has been settled, too.
+//! Every event, in order: the truth of a board. What [`Journal::append`] has taken survives the death of the process,
+//! and a power loss, too, once it has been settled.
 //!
-//! Events are chained by hashes, so that a reader notices what was changed, lost or put in between behind its back.
+//! Events are chained by hashes, so that a reader notices any that were changed, lost or inserted.
 
 mod chain;
 pub mod memory;
@@ -15,7 +15,7 @@ use thiserror::Error;
 use crate::state::event::Recorded;
 
 pub trait Journal: Send {
-    /// `seq` of the last event; 0 when there is none.
+    /// The seq of the last event; 0 when there is none.
     fn head(&self) -> Result<u64, JournalError>;
 
     /// Appends all of `events` or none. `expected` is the `seq` before the first of them.
@@ -33,7 +33,7 @@ pub trait Journal: Send {
     fn board_id(&self) -> Result<Option<String>, JournalError>;
 }
 
-/// Names one append. Nobody uses one twice.
+/// The name of one append, never used twice.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BatchId(String);
 
@@ -55,7 +55,7 @@ pub enum AppendError {
     /// Certainly nothing was written.
     #[error("nothing was written: {0}")]
     Failed(#[source] JournalError),
-    /// COMMIT itself failed. Open the journal anew and ask [`Journal::holds_batch`].
+    /// COMMIT itself failed. Reopen the journal and ask [`Journal::holds_batch`].
     #[error("the outcome is unknown: {0}; open the journal anew and look for the batch")]
     Unknown(#[source] JournalError),
 }
@@ -93,7 +93,8 @@ pub enum JournalError {
 }
 
 impl JournalError {
-    /// The write itself failed, not the sync behind it: the log has no whole batch that could come back after a crash.
+    /// Whether the write itself failed, not the sync after it: then the log has no whole batch that could come back
+    /// after a crash.
     pub fn is_of_write(&self) -> bool {
         match self {
             Self::Full => true,
@@ -104,7 +105,7 @@ impl JournalError {
         }
     }
 
-    /// The journal is not what was written; trying again will not help, as it may with a disk or a lock.
+    /// Whether the journal is not what was written: then trying again will not help, as it may with a disk or a lock.
     pub fn is_damage(&self) -> bool {
         use rusqlite::ErrorCode;
         match self {
@@ -114,7 +115,7 @@ impl JournalError {
                     failure.code,
                     ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::TypeMismatch | ErrorCode::Unknown
                 ),
-                // A table or column that is not there.
+                // A table or column is missing.
                 rusqlite::Error::SqlInputError { .. } => true,
                 rusqlite::Error::FromSqlConversionFailure(..)
                 | rusqlite::Error::IntegralValueOutOfRange(..)

@@ -1,11 +1,11 @@
 //! The journal of one machine: `journal.db`, SQLite with a write-ahead log.
 //!
 //! Format 2: `meta` holds `board_id` and `format`; `events` has one row for each event that is not in the archive
-//! (`compaction.rs`), its `body` the event's JSON and its `hash` as `chain.rs` says. Format 1 had no archive and is brought
-//! to format 2 when it is opened. A journal that was begun from a state with a history of its own has that state's `seq`
-//! as `base` in `meta`, and its first event, an import of that state, is the one behind it. A deleted one that a process has
-//! made another of names that process as `superseded` in `meta`. While a process has the file open, nothing in it but
-//! SQLite may open it: closing another handle would drop SQLite's locks.
+//! (`compaction.rs`), with the event's JSON as its `body` and a `hash` as described in `chain.rs`. Format 1 had no
+//! archive and is upgraded when it is opened. A journal that begins with a state that has a history of its own has that
+//! state's `seq` as `base` in `meta`, and its first event, an import of that state, has the next one. A deleted journal
+//! that a process has made another of names that process as `superseded` in `meta`. While a process has the file open,
+//! nothing in it but SQLite may open it: closing another handle would drop SQLite's locks.
 
 mod compaction;
 mod room;
@@ -46,12 +46,13 @@ pub const FILE_NAME: &str = "journal.db";
 pub const LOG_NAME: &str = "journal.db-wal";
 pub const FORMAT: u32 = 2;
 
-/// In bytes.
+/// Page size of a new journal, in bytes.
 const PAGE: u32 = 2_048;
-/// When the log has so many, SQLite takes it into the database and begins it anew. Whoever commits waits for that, and most
-/// pages are written again and again, so a long log has it done less often and with less in sum.
+/// Pages in the log at which SQLite checkpoints: it copies them into the database and restarts the log. Whoever commits
+/// waits for that, and most pages are written again and again, so with a long log it happens less often and copies less
+/// in total.
 pub const LOG_PAGES: u32 = 4_000;
-/// Of a row without its body, in bytes.
+/// Estimated size of an events row without its body, in bytes.
 const ABOUT_A_ROW: u64 = 128;
 
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -72,7 +73,8 @@ const SCHEMA: &str = "
         hash BLOB NOT NULL
     ) STRICT;";
 
-/// Every index is one page more that a commit writes, and what is looked for is among the newest rows.
+/// Upgrades format 1, whose indexes go: each is one more page that a commit writes, and what is looked for is among the
+/// newest rows.
 const FROM_FORMAT_1: &str = "
     DROP INDEX IF EXISTS events_batch;
     DROP INDEX IF EXISTS events_idem;
@@ -102,14 +104,14 @@ const KEYS: &str = "
     UNION ALL SELECT seq, idem_key FROM archived_keys
     ORDER BY seq DESC";
 
-/// A batch is looked for right behind its append, so among the newest.
+/// A batch is looked for right after its append, so among the newest rows.
 const HOLDS: &str = "
     SELECT 1 FROM (SELECT batch_id FROM events ORDER BY seq DESC LIMIT 10000) WHERE batch_id = ?1 LIMIT 1";
 
 /// Device and inode.
 pub type Identity = (u64, u64);
 
-/// Makes durable what stands in the log of the journal in `dir`, whoever has written it.
+/// Makes durable what is in the log of the journal in `dir`, whoever wrote it.
 pub fn sync_log(dir: &Path) -> Result<(), JournalError> {
     match private::read(dir, LOG_NAME).map_err(io::Error::from)? {
         Some(log) => Ok(log.sync_data()?),
@@ -136,20 +138,20 @@ pub struct SqliteJournal {
     connection: Connection,
     identity: Identity,
     has_log: bool,
-    /// Before the first event.
+    /// The seq before the first event.
     base: u64,
     /// The newest event that this process has read or written. What comes after it must be chained to it, so a history
     /// that was exchanged under a running process is noticed.
     last: Cell<Option<Link>>,
-    /// The newest event that there is, while the transaction of an append is open.
+    /// The newest event in the journal, while the transaction of an append is open.
     begun: Cell<Option<Link>>,
-    /// Of a process that syncs the log itself, see [`SqliteJournal::defer_syncs`].
+    /// The log, if this process syncs it itself, see [`SqliteJournal::defer_syncs`].
     log: Option<Arc<File>>,
-    /// What the log says up to this event is durable.
+    /// The seq up to which everything is durable, as far as is known.
     durable: Cell<u64>,
-    /// What a sync was for that failed, the system may have forgotten.
+    /// Whether a sync has failed: the kernel may have forgotten what it was for.
     has_failed: Cell<bool>,
-    /// Of the events that were read or written, in bytes, about.
+    /// Estimated size of the events that were read or written, in bytes.
     passed: Cell<u64>,
     room: Room,
 }
@@ -195,7 +197,7 @@ impl SqliteJournal {
         Self::create_with(dir, board_id, &BatchId::new(""), &[])
     }
 
-    /// The same with its first events: whoever finds the journal finds them in it. If they do not begin with event 1, the
+    /// Makes the journal of a new board with its first events already in it. If these do not begin with event 1, the
     /// first must bring along everything before it.
     pub fn create_with(dir: &Path, board_id: &str, batch: &BatchId, events: &[Recorded]) -> Result<Self, JournalError> {
         let base = events.first().map_or(0, |first| first.seq.saturating_sub(1));
@@ -216,19 +218,19 @@ impl SqliteJournal {
         self.identity
     }
 
-    /// The log and its index are there for as long as this is open.
+    /// Whether there is a log; it and its index are there for as long as this is open.
     pub fn has_log(&self) -> bool {
         self.has_log
     }
 
-    /// `seq` before the first event.
+    /// The seq before the first event.
     pub fn base(&self) -> u64 {
         self.base
     }
 
-    /// From here on a commit is over when it is written, and durable when this process, or another, has settled it: so one
-    /// sync does for the commits of many, and others commit while it is waited for. Where there is no log SQLite goes on
-    /// syncing each commit.
+    /// From here on a commit is over when it is written, and durable when this process, or another, has settled it: so
+    /// one sync serves the commits of many (group commit), and others commit while it is under way. If there is no log,
+    /// SQLite goes on syncing each commit.
     pub fn defer_syncs(&mut self, dir: &Path) -> Result<(), JournalError> {
         if self.has_log
             && let Some(log) = private::read(dir, LOG_NAME).map_err(io::Error::from)?
@@ -239,7 +241,7 @@ impl SqliteJournal {
         Ok(())
     }
 
-    /// Opened anew, with what is known of its syncs; `None` when another is in its place.
+    /// Reopens the journal, and remembers whether a sync has failed; `None` when another file is in its place.
     pub fn reopened(&self, dir: &Path) -> Result<Option<Self>, JournalError> {
         let mut journal = Self::open(dir)?;
         if journal.identity != self.identity {
@@ -250,13 +252,13 @@ impl SqliteJournal {
         Ok(Some(journal))
     }
 
-    /// To be synced by another thread, and [`SqliteJournal::synced`] is to be told how that went; `None` when SQLite does it,
-    /// or a sync has failed.
+    /// The log, for another thread to sync; [`SqliteJournal::synced`] must then be given the result. `None` when SQLite
+    /// syncs it, or a sync has failed.
     pub fn log(&self) -> Option<Arc<File>> {
         self.log.as_ref().filter(|_| !self.has_failed.get()).map(Arc::clone)
     }
 
-    /// Up to this event everything is durable, as far as this process knows.
+    /// The seq up to which everything is durable, as far as this process knows.
     pub fn durable(&self) -> u64 {
         self.durable.get()
     }
@@ -265,13 +267,13 @@ impl SqliteJournal {
         self.durable.get() >= seq && !self.has_failed.get()
     }
 
-    /// Somebody has made the events up to `seq` durable.
+    /// Notes that the events up to `seq` are durable.
     pub fn settled(&self, seq: u64) {
         self.durable.set(self.durable.get().max(seq));
     }
 
-    /// A sync of the log that began behind the events up to `seq` is over. Where it has failed another that succeeds would
-    /// prove nothing, so they are written to the database instead.
+    /// Takes the result of a sync of the log that began after the events up to `seq` were written. If a sync has
+    /// failed, another that succeeds would prove nothing, so they are checkpointed into the database instead.
     pub fn synced(&self, seq: u64, synced: io::Result<()>) -> Result<(), JournalError> {
         if let Err(error) = synced {
             tracing::error!(%error, "the journal's log could not be synced");
@@ -284,16 +286,16 @@ impl SqliteJournal {
         Ok(())
     }
 
-    /// Has the system begin to write the log out, so that less is left to wait for when it is settled. That proves nothing, and
-    /// where it is not possible nothing is lost.
+    /// Asks the kernel to begin writing the log to the disk, so that settling it takes less time. That proves nothing,
+    /// and where it is not possible nothing is lost.
     pub fn hasten(&self) {
         if let Some(log) = self.log() {
             write_out(&log);
         }
     }
 
-    /// Makes the events up to `seq` durable, which this process has read or written. A process that was killed between writing
-    /// its log and syncing it may have left events that the next one finds and a power loss would take back.
+    /// Makes the events up to `seq` durable, which this process has read or written. A process that was killed between
+    /// writing its log and syncing it may have left events that the next one finds and a power loss would undo.
     pub fn settle(&self, seq: u64) -> Result<(), JournalError> {
         if self.is_settled(seq) {
             return Ok(());
@@ -307,12 +309,13 @@ impl SqliteJournal {
         Ok(())
     }
 
-    /// The same, and makes certain that what cannot be read will not come back: an append that failed may stand in the log
-    /// behind its end.
+    /// Makes the events up to `seq` durable and truncates the log, so that what cannot be read will not come back: an
+    /// append that failed may still be in the log, after its end.
     pub fn settle_for_good(&self, seq: u64) -> Result<(), JournalError> {
         match self.take_log_in("TRUNCATE") {
             Err(JournalError::Busy) => return Err(JournalError::Busy),
-            // The system tells of a failure once through each handle, so SQLite may have met the one that is known.
+            // The kernel reports a failure once through each handle, so SQLite may have met the one that is already
+            // known.
             Err(_) => self.take_log_in("TRUNCATE")?,
             Ok(()) => {}
         }
@@ -322,13 +325,13 @@ impl SqliteJournal {
     }
 
     fn take_log_in(&self, mode: &str) -> Result<(), JournalError> {
-        // SQLite does not while a transaction is open.
+        // SQLite does not checkpoint while a transaction is open.
         self.end_append();
         checkpoint(&self.connection, mode)
     }
 
-    /// The size that the database would have without the archive, what still stands in its log included. It grows with
-    /// every event.
+    /// The size that the database would have without the archive, including what is still in its log, in bytes. It
+    /// grows with every event.
     pub fn bytes(&self) -> Result<u64, JournalError> {
         let pragma = "
             SELECT (page_count - freelist_count) * page_size
@@ -338,7 +341,8 @@ impl SqliteJournal {
         Ok(statement.query_row([], |row| row.get::<_, i64>(0))?.cast_unsigned())
     }
 
-    /// Rises by about as many bytes as the journal does, for what this process reads and writes. Costs nothing to ask.
+    /// A number that rises by about as many bytes as the journal does, for what this process reads and writes. Costs
+    /// nothing to ask for.
     pub fn passed(&self) -> u64 {
         self.passed.get()
     }
@@ -347,39 +351,39 @@ impl SqliteJournal {
         self.passed.set(self.passed.get() + row.body.len() as u64 + ABOUT_A_ROW);
     }
 
-    /// Writes the journal as it is at this moment to a new file, for which others need not stop.
+    /// Writes the journal as it is at this moment to a new file. Others need not stop for that.
     pub fn copy_to(&self, path: &Path) -> Result<(), JournalError> {
-        // Names need not be UTF-8, which SQLite does not look at either.
+        // File names need not be UTF-8, and SQLite does not check that.
         let name = ToSqlOutput::Borrowed(ValueRef::Text(path.as_os_str().as_bytes()));
         self.connection.execute("VACUUM INTO ?1", [name])?;
         Ok(())
     }
 
-    /// Opens the transaction of the next append: nothing comes between what is read from here on and that.
-    /// Whoever holds SQLite's own lock is waited for, also when nothing will be appended.
+    /// Opens the transaction of the next append, so that nothing comes between what is read from here on and the
+    /// append. Waits for whoever holds SQLite's own lock, even if nothing will be appended.
     pub fn begin_append(&self) -> Result<(), JournalError> {
         let (transaction, head) = self.begin()?;
         self.begun.set(Some(head));
-        // It stays open.
+        // The transaction stays open.
         std::mem::forget(transaction);
         Ok(())
     }
 
-    /// Also the newest event that there is.
+    /// Begins a transaction; also returns the newest event.
     fn begin(&self) -> Result<(Transaction<'_>, Link), rusqlite::Error> {
         let transaction = Transaction::begin(&self.connection)?;
         let head = head(&self.connection, self.root())?;
         Ok((transaction, head))
     }
 
-    /// No append follows, or not now.
+    /// Ends the transaction that [`SqliteJournal::begin_append`] opened, if no append has used it.
     pub fn end_append(&self) {
         if self.begun.take().is_some() {
             roll_back(&self.connection);
         }
     }
 
-    /// The same as [`Journal::append`], and what follows from the events for the tables of runs.
+    /// Appends like [`Journal::append`], and also writes what follows from the events to the tables of runs.
     pub fn append_with(
         &mut self,
         expected: u64,
@@ -465,8 +469,8 @@ impl SqliteJournal {
         link.ok_or_else(|| damaged(after, "it is missing"))
     }
 
-    /// Hands out at most `limit` rows behind `link`, each verified, with the link at it, until one is the last that is wanted;
-    /// answers the last link.
+    /// Passes at most `limit` rows after `link` to `take`, each verified and with its own link, until `take` breaks;
+    /// returns the last link.
     fn rows_after(
         &self,
         mut link: Link,
@@ -494,7 +498,7 @@ impl SqliteJournal {
             let Some((row, hash)) = gap else { return Ok(link) };
             let archived = compaction::rows_after(&self.connection, &link)?;
             if archived.is_empty() {
-                // Says what is missing.
+                // Fails, and says what is missing.
                 return row.verify(&link, &hash);
             }
             for (row, at) in archived.into_iter().take(missing) {
@@ -510,15 +514,15 @@ impl SqliteJournal {
         }
     }
 
-    /// Hands out what [`read_from`](Journal::read_from) answers one by one, until `take` breaks: large events are never held
-    /// together.
+    /// Passes the events of [`read_from`](Journal::read_from) to `take` one by one, until it breaks, so that large
+    /// events are never in memory together.
     pub fn each_from(
         &self,
         after: u64,
         limit: usize,
         mut take: impl FnMut(Recorded) -> ControlFlow<()>,
     ) -> Result<(), JournalError> {
-        // That nothing stands behind it was seen when the transaction began.
+        // When the transaction began, there was nothing after this event.
         if self.begun.get().is_some_and(|head| head.seq == after && self.last.get() == Some(head)) {
             return Ok(());
         }
@@ -530,7 +534,7 @@ impl SqliteJournal {
         Ok(())
     }
 
-    /// `seq` of the first event of the `newest` calls that have an idempotency key.
+    /// The seq of the first event of the `newest` calls that have an idempotency key.
     fn first_keyed(&self, newest: usize) -> Result<i64, JournalError> {
         let mut statement = self.connection.prepare_cached(KEYS)?;
         let mut rows = statement.query([])?;
@@ -601,7 +605,7 @@ impl Journal for SqliteJournal {
     }
 }
 
-/// Of every append, so its statements are prepared once. Dropped before its COMMIT, it rolls back.
+/// The transaction of an append, with statements that are prepared once. Dropped before its COMMIT, it rolls back.
 struct Transaction<'a>(&'a Connection);
 
 impl<'a> Transaction<'a> {
@@ -623,17 +627,17 @@ impl Drop for Transaction<'_> {
 
 fn roll_back(connection: &Connection) {
     if !connection.is_autocommit() {
-        // SQLite has rolled back already where this fails.
+        // If this fails, SQLite has already rolled back.
         drop(connection.prepare_cached("ROLLBACK").and_then(|mut rollback| rollback.execute([])));
     }
 }
 
-/// Also whether it has a log: some file systems cannot share the memory of its index.
+/// Opens the database; also returns whether it has a log: some file systems cannot share the memory of its index.
 fn connect(path: &Path) -> Result<(Connection, bool), rusqlite::Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(path, flags)?;
     take_log_in_at_end(&connection, false);
-    // Else SQLite prepares a statement anew whenever its LIMIT is another: for every commit.
+    // Otherwise SQLite prepares a statement again whenever its LIMIT is another, which is at every commit.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     let has_log = set_up(&connection)?;
@@ -641,9 +645,10 @@ fn connect(path: &Path) -> Result<(Connection, bool), rusqlite::Error> {
     Ok((connection, has_log))
 }
 
-/// How a commit is written, also of what the journal is compared with. Answers whether there is a log.
+/// Sets how commits are written, also for the database that the bench compares the journal with. Returns whether there
+/// is a log.
 pub fn set_up(connection: &Connection) -> Result<bool, rusqlite::Error> {
-    // Of a new journal only. A commit writes whole pages, and most events are a fraction of one.
+    // Affects a new journal only. A commit writes whole pages, and most events are a fraction of one.
     connection.pragma_update(None, "page_size", PAGE)?;
     let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
     connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
@@ -651,8 +656,8 @@ pub fn set_up(connection: &Connection) -> Result<bool, rusqlite::Error> {
     Ok(mode == "wal")
 }
 
-/// The last connection takes the write-ahead log into the file when it is closed. Whoever only looks must not: what is
-/// damaged is to be kept as it is.
+/// Sets whether the last connection checkpoints the write-ahead log when it is closed. One that only reads must not:
+/// what is damaged is to be kept as it is.
 fn take_log_in_at_end(connection: &Connection, take: bool) {
     drop(connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !take));
 }
@@ -664,7 +669,7 @@ fn unreadable(path: &Path, error: impl Into<JournalError>) -> JournalError {
     }
 }
 
-/// Under another name until it is whole: a crash leaves no journal without tables.
+/// Begins a journal under another name, which it has until it is complete: a crash leaves no journal without tables.
 fn begin(dir: &Path) -> io::Result<PathBuf> {
     let unfinished = dir.join(format!(".{FILE_NAME}.{}.tmp", std::process::id()));
     remove_database(&unfinished)?;
@@ -676,7 +681,7 @@ fn put_in_place(unfinished: &Path, dir: &Path) -> Result<SqliteJournal, JournalE
     set_orphans_aside(dir)?;
     let (identity, path) = (identity_of(unfinished)?, dir.join(FILE_NAME));
     if let Err(error) = rename_to_nothing(unfinished, &path) {
-        // Else it may be the only copy.
+        // Otherwise it may be the only copy.
         if matches!(error, JournalError::Exists { .. }) {
             remove_database(unfinished)?;
         }
@@ -688,12 +693,13 @@ fn put_in_place(unfinished: &Path, dir: &Path) -> Result<SqliteJournal, JournalE
     if journal.identity == identity { Ok(journal) } else { Err(JournalError::NotFound { path }) }
 }
 
-/// Two processes that make a journal at once may have different locks, if somebody deletes those, too.
+/// Renames, but replaces nothing: two processes that make a journal at once may have different locks, if somebody
+/// deletes those, too.
 fn rename_to_nothing(unfinished: &Path, path: &Path) -> Result<(), JournalError> {
     match renameat_with(CWD, unfinished, CWD, path, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),
         Err(Errno::EXIST) => Err(JournalError::Exists { path: path.to_owned() }),
-        // A file system or system without the call.
+        // The system or file system has no such call.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => Ok(fs::rename(unfinished, path)?),
         Err(error) => Err(io::Error::from(error).into()),
     }
@@ -732,7 +738,8 @@ fn initialise(
     close_alone(connection)
 }
 
-/// The file alone is the journal then. Of what fails while a connection is closed SQLite says nothing.
+/// Checkpoints and closes, after which the file alone is the journal. The checkpoint comes first because SQLite does
+/// not report what fails while a connection is closed.
 fn close_alone(connection: Connection) -> Result<(), JournalError> {
     checkpoint(&connection, "TRUNCATE")?;
     take_log_in_at_end(&connection, true);
@@ -755,7 +762,8 @@ fn remove_database(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// SQLite would take the log of a journal that was deleted for the new one's. It may hold the only copy of events.
+/// Moves aside the log of a deleted journal, which SQLite would take for the new one's. It may hold the only copy of
+/// events.
 fn set_orphans_aside(dir: &Path) -> io::Result<()> {
     for orphan in ["-wal", "-shm"].map(|suffix| beside(&dir.join(FILE_NAME), suffix)) {
         if fs::symlink_metadata(&orphan).is_ok() {

@@ -127,7 +127,7 @@ fn saved_text(saved: Option<&Path>) -> String {
 }
 
 impl BoardError {
-    /// Whether the files on the disk are not what was written, so that something may be made of what is sound.
+    /// Whether the files on the disk are not what was written, so that a recovery from what is sound may help.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Journal(error) => error.is_damage(),
@@ -397,7 +397,7 @@ impl Board {
         self.journal.settle(self.state.seq()).map_err(BoardError::Unknown)
     }
 
-    /// The same for reads, which go on if it fails: on a failing disk, what is known is better than nothing.
+    /// Does this for a read, which goes on if it fails: on a failing disk, what is known is better than nothing.
     pub fn settle_for_reading(&self) {
         if let Err(error) = self.settle() {
             tracing::error!(%error, "a power loss may take back what is read");
@@ -619,7 +619,7 @@ impl Loaded {
     }
 }
 
-/// Applies what the journal has beyond `state`.
+/// Applies the events that the journal has after `state`.
 fn catch_up(journal: &SqliteJournal, state: &mut State, outdated: &mut Option<String>) -> Result<CaughtUp, BoardError> {
     let (mut caught_up, mut at_once) = (CaughtUp::default(), READ_AT_ONCE);
     loop {

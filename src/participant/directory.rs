@@ -155,7 +155,7 @@ fn furnish(path: &Path) -> Result<(), DirectoryError> {
     }
 }
 
-/// The same for a board that was removed, unless the directory above it is gone, too.
+/// Makes the directory of a board that was removed, unless the directory above it is gone, too.
 pub fn prepare_again(path: &Path) -> Result<(), DirectoryError> {
     match std::fs::DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -255,7 +255,7 @@ pub struct BoardLock {
     handle: Dir,
     journal: Held,
     state_file: Held,
-    /// The state file's lock file, opened anew for the thread that waits for it, once there is one.
+    /// The state file's lock file, opened again for the thread that waits for it, once there is one.
     turn: OnceCell<Arc<File>>,
     /// Names and identities of the files that the journal is made of.
     files: Vec<(&'static str, Identity)>,
@@ -290,7 +290,7 @@ impl Held {
         }
     }
 
-    /// Opens the same file anew, for a thread that takes the lock for itself.
+    /// Opens the same file again, for a thread that takes the lock for itself.
     fn another(&self, dir: &Path) -> Result<File, DirectoryError> {
         let found = Self::open(&opened(dir)?, self.name, Purpose::Read)?;
         let is_same = found.identity == self.identity;
@@ -323,12 +323,12 @@ impl BoardLock {
         self.journal.file.try_clone()
     }
 
-    /// Opens the journal's lock file anew, for a thread that takes the lock for itself.
+    /// Opens the journal's lock file again, for a thread that takes the lock for itself.
     pub fn another(&self) -> Result<File, DirectoryError> {
         self.journal.another(&self.dir)
     }
 
-    /// The state file's lock file opened anew, for the one thread that waits for it.
+    /// The state file's lock file opened again, for the one thread that waits for it.
     pub fn turn(&self) -> Result<Arc<File>, DirectoryError> {
         if let Some(file) = self.turn.get() {
             return Ok(Arc::clone(file));

@@ -54,7 +54,7 @@ pub struct Plan {
     /// The newest sound state, and where it comes from.
     best: Option<(State, String)>,
     keeps_journal: bool,
-    /// Whether the journal is made anew because its events are sound and the rest of its file is not.
+    /// Whether the journal is rebuilt because its events are sound and the rest of its file is not.
     remakes_journal: bool,
     sets_file_aside: bool,
     /// Events that happened and are not in the best state.

@@ -66,7 +66,7 @@ impl Board {
         let start = Instant::now();
         loop {
             let lets_newer_rebuild = since.elapsed() < PATIENCE_WITH_NEWER;
-            // Whoever is deleting files may not have finished: what is rebuilt may be gone before it is used.
+            // A deletion may not be finished: what is rebuilt may be gone before it is used.
             match self.try_regain(author, lets_newer_rebuild) {
                 Ok(report) if self.lock.verify().is_ok() => return Ok(report),
                 Ok(_) => {}

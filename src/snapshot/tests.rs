@@ -79,7 +79,7 @@ fn kept_are_the_newest_and_all_of_a_week() {
     for minute in 0..15 {
         board.take_at(day(12) + minute * MINUTE);
     }
-    // A week of the last one, and 15 are more than 10.
+    // All within a week of the last one: more than ten, so none goes by count.
     let expected: Vec<_> = (6..12).map(day).chain((0..15).map(|minute| day(12) + minute * MINUTE)).collect();
     assert_eq!(kept(&board), expected);
     let report = board.snapshots().verify().unwrap();

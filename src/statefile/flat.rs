@@ -12,8 +12,8 @@
 //! A text that outgrows its slot moves to a new one at the end of its field and leaves an empty line. Because of this,
 //! each task and each reservation carries its `order`, from which a reader restores the order of creation; discoveries
 //! and messages never grow. When a field other than the tasks has used up its room, or half of the file is empty lines,
-//! or many tasks have been added at once, the whole file is arranged anew, as another `generation`. That is rare
-//! enough: the room is a share of the whole file, so each byte of it pays for a bounded number of bytes written then.
+//! or many tasks have been added at once, the whole file is rearranged, as another `generation`. That is rare enough:
+//! the room is a share of the whole file, so each byte of it pays for a bounded number of bytes written then.
 //!
 //! The checksum is the sum described in `statefile`, but each entity's number is multiplied by 2·order + 1, so that two
 //! entities cannot swap places unnoticed, and `layout` has a number, too. A commit updates it from the numbers of what

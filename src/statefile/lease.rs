@@ -53,7 +53,7 @@ pub fn ask(_: &File) -> Asked<'_> {
     Asked::Unsupported
 }
 
-/// The same in Linux on every architecture; libc does not have it for all of them.
+/// Linux's value, on every architecture; libc does not have it for all of them.
 #[cfg(target_os = "linux")]
 const F_SETSIG: libc::c_int = 10;
 

@@ -30,8 +30,8 @@ pub(super) const MAX_BYTES: u64 = 1 << 34;
 pub enum Found {
     /// Callboard's own, and unchanged since it was written.
     Sound(Box<Document>),
-    /// Of the TypeScript broker that callboard replaces. Its board id is empty and its `seq` 0; `notes` say what could
-    /// not be taken over as it was.
+    /// The file of the TypeScript broker that callboard replaces. Its board id is empty and its `seq` 0; `notes` say
+    /// what could not be taken over as it was.
     Foreign { document: Box<Document>, notes: Vec<String> },
     /// Damaged, edited, or no state file at all.
     Unsound { reason: String },
@@ -56,7 +56,7 @@ pub fn load(dir: &Path) -> Result<Option<Found>, LoadError> {
     load_file(&dir.join(FILE_NAME))
 }
 
-/// The same for a file of any name.
+/// Reads and verifies the file at `path`; `None` when there is none.
 pub fn load_file(path: &Path) -> Result<Option<Found>, LoadError> {
     read_file(path)?.map(|bytes| recognise(&bytes)).transpose()
 }
@@ -73,8 +73,8 @@ pub(super) fn load_to_write(dir: &Path) -> Result<Option<(Found, Option<Books>)>
 /// The smallest part that is worth a thread, in bytes.
 const LEAST_PART: usize = 256 << 10;
 
-/// Reads a sound flat file, its many tasks on all processors and slot by slot. `None` for every other file: whoever
-/// reads it as a whole sees what it is.
+/// Reads a sound flat file, its many tasks on all processors and slot by slot. `None` for every other file, which must
+/// be read as a whole to see what it is.
 pub(super) fn by_slots(bytes: &[u8]) -> Option<(Document, Books)> {
     let header = Header::parse(&bytes[..bytes.len().min(super::HEAD_BYTES as usize)])?;
     let Span { start, end, .. } = header.layout.tasks;

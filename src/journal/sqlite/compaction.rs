@@ -1,10 +1,10 @@
-//! Old events, compressed: what lies far enough behind the head moves out of `events` into blocks of `archive`, and is read
+//! Old events, compressed: those far enough behind the head move from `events` into blocks in `archive`, and are read
 //! from there as before.
 //!
-//! A block holds the rows `first` to `last`, deflated: one JSON array for each, its columns in their order without `seq`,
-//! which follows from its place, and without the hash, which follows from the chain. `hash_before` and `hash_after` are the
-//! ends of the block's part of the chain. Rows with an idempotency key stay readable by themselves in `archived_keys`,
-//! those of as many calls as are ever looked for.
+//! A block holds the rows `first` to `last`, deflated: one JSON array for each, with its columns in order, but without
+//! `seq`, which follows from its position, and without the hash, which follows from the chain. `hash_before` and
+//! `hash_after` are the ends of the block's part of the chain. Rows with an idempotency key can still be read by
+//! themselves in `archived_keys`, for as many calls as are ever looked for.
 
 use std::io::Write;
 
@@ -18,7 +18,7 @@ use super::super::chain::{Hash, Link, Row, damaged};
 use super::{READ, SqliteJournal, read_row};
 use crate::state::limit::KEYS_REMEMBERED;
 
-/// The newest events stay as they are: they are read at every start and by everybody who listens.
+/// Number of the newest events that stay as they are: they are read at every start and by everybody who listens.
 pub const RECENT: u64 = 10_000;
 /// Events in one block: few enough that moving them does not keep others waiting.
 pub const BLOCK: u64 = 512;
@@ -62,22 +62,22 @@ const COUNT_SAVED: &str = "
 
 const FORGET_KEYS: &str = "DELETE FROM archived_keys WHERE seq < ?1";
 
-/// The columns of a row as they stand in a block.
+/// The columns of a row as a block has them.
 type Columns = (String, u32, String, i64, String, Option<String>, Option<String>, Option<String>, String);
 
 /// Events that were read and compressed, and are not yet moved.
 pub struct Block {
     before: Link,
     last: Link,
-    /// Before this event no key is looked for any more. To find it takes too long for who has the lock.
+    /// The seq before which no key is looked for any more. Found beforehand, because it takes too long under the lock.
     first_keyed: i64,
-    /// The bytes of the columns, and what became of them.
+    /// The length of the columns' text in bytes, and that text compressed.
     columns: usize,
     rows: Vec<u8>,
 }
 
 impl SqliteJournal {
-    /// From which event on there is a block to archive.
+    /// The seq from which on there is a block to archive.
     pub fn archives_at(&self) -> Result<u64, JournalError> {
         let oldest: Option<i64> = self.connection.prepare_cached(OLDEST)?.query_row([], |row| row.get(0))?;
         Ok(oldest.map_or(1, i64::cast_unsigned) + RECENT + BLOCK)
@@ -101,13 +101,15 @@ impl SqliteJournal {
             serde_json::to_writer(&mut text, &columns)?;
         }
         let first_keyed = self.first_keyed(KEYS_REMEMBERED)?;
-        // At once: for each of the many small pieces that JSON is written in, the encoder would clear a whole buffer.
+        // In one write: for each of the many small pieces in which JSON is written, the encoder would clear a whole
+        // buffer.
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
         encoder.write_all(&text)?;
         Ok(Some(Block { before, last: link, first_keyed, columns: text.len(), rows: encoder.finish()? }))
     }
 
-    /// Moves what `block` holds into the archive, unless another process has done it. The caller holds the journal's lock.
+    /// Moves what `block` holds into the archive, unless another process has done it. The caller holds the journal's
+    /// lock.
     pub fn archive(&mut self, block: &Block) -> Result<(), JournalError> {
         let (before, last) = (block.before, block.last);
         let (first, end) = ((before.seq + 1).cast_signed(), last.seq.cast_signed());
@@ -128,7 +130,7 @@ impl SqliteJournal {
     }
 }
 
-/// The archived events after `link`, as far as they are in one block, each with the link behind it. None when the archive
+/// The archived events after `link`, as far as they are in one block, each with its own link. Empty when the archive
 /// does not have them.
 pub fn rows_after(connection: &Connection, link: &Link) -> Result<Vec<(Row, Link)>, JournalError> {
     let Some((before, end, rows)) = find(connection, link.seq + 1)? else { return Ok(Vec::new()) };
@@ -164,7 +166,7 @@ fn find(connection: &Connection, seq: u64) -> Result<Option<(Link, Link, Vec<u8>
     Ok(found.optional()?.filter(|(_, end, _)| end.seq >= seq))
 }
 
-/// The rows of a block, which must lead from its one end of the chain to the other.
+/// Unpacks the rows of a block, which must lead from one end of its part of the chain to the other.
 fn unpacked(before: Link, end: Link, deflated: &[u8]) -> Result<Vec<(Row, Link)>, JournalError> {
     let wrong = |seq, detail: &str| damaged(seq, format!("the archive's block that it is in {detail}"));
     let mut rows = Vec::new();

@@ -1,9 +1,11 @@
-//! Room at the end of the write-ahead log, because what overwrites is synced sooner than what makes a file longer.
+//! Zeros at the end of the write-ahead log, because a write that overwrites is synced sooner than one that makes a file
+//! longer.
 //!
-//! SQLite takes no notice: behind its last frame there is always something from before, and zeros are no frame. They are
-//! appended, so they never come where anybody has written; the log needs no lock, as SQLite locks another file.
+//! SQLite takes no notice: there is always something old after its last frame, and zeros are no frame. They are
+//! appended, so they never overwrite what anybody has written; the log needs no lock, because SQLite locks another
+//! file.
 //!
-//! And room for the log's index, which every first connection makes anew.
+//! Also a check that there is room for the log's index, which every first connection rebuilds.
 
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -14,26 +16,28 @@ use rustix::fs::{OFlags, fstatvfs, statvfs};
 
 use crate::journal::JournalError;
 
-/// In bytes. What SQLite makes of the log is hardly ever a multiple of it.
+/// The log is lengthened to a multiple of this, in bytes. A length that SQLite itself gives it hardly ever is one.
 const STEP: u64 = 64 << 10;
-/// What the log has beside each page.
+/// Bytes that the log has for each page in addition to it: the frame's header.
 const FRAME: u64 = 24;
-/// About as long as SQLite lets the log become before it begins it anew.
+/// The log is lengthened up to this, in bytes: about as long as SQLite lets it become before it restarts it.
 const MOST: u64 = (super::LOG_PAGES as u64 * (super::PAGE as u64 + FRAME)).next_multiple_of(STEP) + STEP;
-/// A disk that has not many times as much left is left alone.
+/// The disk must have this many times the room left, or the log is not lengthened.
 const SPARED: u64 = 16;
-/// Commits after which a process is no passer-by.
+/// Commits after which a process is taken to be one that stays.
 const SOON: u32 = 16;
-/// A log as long as that stays so, unless somebody has taken it in: it is looked at again after so many commits.
+/// Commits after which a log of full length is looked at again: it stays that long, unless somebody truncates it with a
+/// checkpoint.
 const RESTS: u32 = 64;
 
-/// Of the index, which is 32 kB long at first, and for what the file system notes of it.
+/// Bytes for the log's index, which is 32 kB long at first, and for what the file system notes of it.
 const INDEX: u64 = 48 << 10;
-/// What SQLite takes for a page of memory.
+/// The size that SQLite assumes for a page of memory, in bytes.
 const PAGE: u64 = 4 << 10;
 
-/// SQLite maps the index into memory, and has the file system find a place for the last block of each page only. Where
-/// blocks are smaller than pages and none is left for the others, the first look there would end the process.
+/// Fails if there is no room for the log's index. SQLite maps it into memory, and has the file system allocate only the
+/// last block of each page. If blocks are smaller than pages and none is left for the others, the first access there
+/// would kill the process.
 pub fn of_index(dir: &Path) -> Result<(), JournalError> {
     let Ok(disk) = statvfs(dir) else { return Ok(()) };
     let is_short = disk.f_blocks > 0 && disk.f_frsize < PAGE && disk.f_bavail.saturating_mul(disk.f_frsize) < INDEX;
@@ -45,7 +49,7 @@ pub struct Room {
     path: PathBuf,
     commits: u32,
     log: Option<File>,
-    /// Commits for which there is room in any case.
+    /// Number of commits until the log is looked at again.
     rests: u32,
 }
 
@@ -54,7 +58,7 @@ impl Room {
         Self { path, commits: 0, log: None, rests: 0 }
     }
 
-    /// Behind a commit: half of the log's length, if the commit has made it longer. Where that fails it is not tried again.
+    /// After a commit that has made the log longer, adds half of its length. If that fails, it is not tried again.
     pub fn make(&mut self) {
         self.commits = self.commits.saturating_add(1);
         if self.commits == SOON {
@@ -76,15 +80,15 @@ impl Room {
 }
 
 fn open(path: &Path) -> Option<File> {
-    // Neither follows a link nor waits for the other end of a pipe.
+    // Opened without following a link or waiting for the other end of a pipe.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let log = OpenOptions::new().append(true).custom_flags(flags).open(path).ok()?;
     log.metadata().is_ok_and(|metadata| metadata.is_file()).then_some(log)
 }
 
-/// Answers how long it was.
+/// Lengthens the log if need be; returns how long it was.
 fn lengthen(log: &mut File) -> io::Result<u64> {
-    // Not by a look at the file, which asks for its times, too.
+    // By a seek, because `stat` would ask for the file's times, too.
     let length = log.seek(SeekFrom::End(0))?;
     if length.is_multiple_of(STEP) || length >= MOST {
         return Ok(length);
@@ -94,7 +98,8 @@ fn lengthen(log: &mut File) -> io::Result<u64> {
     if disk.f_bavail.saturating_mul(disk.f_frsize) < SPARED * room {
         return Err(io::ErrorKind::StorageFull.into());
     }
-    // A step at a time: what comes in one write the system may keep as one folio, all of which each commit would then walk.
+    // A step at a time: what comes in one write the kernel may keep as one folio, all of which each commit would then
+    // walk.
     let zeros = vec![0; STEP as usize];
     let first = room % STEP;
     log.write_all(&zeros[..first as usize])?;

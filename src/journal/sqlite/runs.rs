@@ -1,5 +1,5 @@
-//! Runs, sessions and attempts as tables, for whoever asks in SQL. They are written in the transaction of the events that
-//! they follow from, and can be made anew from all of them at any time. Times are RFC 3339.
+//! Runs, sessions and attempts as tables, for queries in SQL. They are written in the transaction of the events that
+//! they follow from, and can be rebuilt from all events at any time. Times are RFC 3339.
 
 use rusqlite::{Connection, TransactionBehavior, params};
 
@@ -79,22 +79,22 @@ const ATTEMPT: &str = "
         started_at = ?5, ended_at = ?6, outcome = ?7, error_category = ?8, error = ?9, note = ?10
     WHERE (started_at, ended_at, outcome, error_category, error, note) IS NOT (?5, ?6, ?7, ?8, ?9, ?10)";
 
-/// The newest of what `SCHEMA` makes.
+/// Looks for the newest of the things that `SCHEMA` makes.
 const IS_THERE: &str = "SELECT 1 FROM sqlite_schema WHERE type = 'index' AND name = 'sessions_parent'";
 
-/// The events of runs may have been moved to the archive.
+/// Looks for runs in the events and in the table, because the events of runs may have moved to the archive.
 const HAS_RUNS: &str = "
     SELECT 1 FROM events WHERE kind = 'run_created' OR kind IN ('imported', 'state_restored')
         AND COALESCE(json_extract(body, '$.document.sessions'), '{}') <> '{}'
     UNION ALL SELECT 1 FROM runs";
 
-/// Set in `meta` where events came without their rows.
+/// The key that is set in `meta` when events came without their rows.
 const STALE: &str = "runs_stale";
 
-/// What the tables hold, in order.
+/// The rows of all tables, in order.
 pub type Dump = Vec<Vec<Option<String>>>;
 
-/// Takes in what a batch has changed.
+/// Writes what a batch has changed to the tables.
 pub fn write(connection: &Connection, rows: &Rows) -> Result<(), rusqlite::Error> {
     if let Some(retired) = &rows.anew {
         let mut statement = connection.prepare("SELECT run_id FROM runs")?;
@@ -176,8 +176,8 @@ fn write_attempt(connection: &Connection, row: &RunRow, attempt: &Attempt) -> Re
 }
 
 impl SqliteJournal {
-    /// A journal of a version that knew no runs gets the tables, which are empty then. One whose events came without their
-    /// rows gets those.
+    /// Makes the tables, empty, in a journal of a version that knew no runs; rebuilds them in one whose events came
+    /// without their rows.
     pub(super) fn bring_up_runs(&mut self) -> Result<(), JournalError> {
         let is_there = self.connection.prepare_cached(IS_THERE)?.exists([])?;
         if !is_there {
@@ -193,12 +193,13 @@ impl SqliteJournal {
         if self.meta(STALE)?.is_some() { self.rebuild_in(transaction) } else { Ok(()) }
     }
 
-    /// Makes the tables anew from all events.
+    /// Rebuilds the tables from all events.
     pub fn rebuild_runs(&self) -> Result<(), JournalError> {
         self.rebuild_in(Transaction::begin(&self.connection)?)
     }
 
-    /// From all events that there are when the transaction has begun, for others may have appended while it was waited for.
+    /// Rebuilds the tables from all events that are there once the transaction has begun, because others may have
+    /// appended while it was waited for.
     fn rebuild_in(&self, transaction: Transaction<'_>) -> Result<(), JournalError> {
         let (mut state, mut failed) = (State::new(), None);
         self.connection.execute_batch("DELETE FROM attempts; DELETE FROM runs; DELETE FROM sessions;")?;
@@ -207,7 +208,7 @@ impl SqliteJournal {
             let applied = state.apply(recorded).is_ok();
             if applied {
                 let rows = match recorded.event {
-                    // The state that it brings is no change of one before, so nothing tells what has changed.
+                    // The imported state does not come from one before, so nothing tells what has changed.
                     Event::Imported { .. } => state.all_run_rows(),
                     _ => state.run_rows(savepoint),
                 };
@@ -224,7 +225,7 @@ impl SqliteJournal {
         Ok(())
     }
 
-    /// What stands in the tables, a row of text each.
+    /// The content of the tables, each row as texts.
     pub fn dump_runs(&self) -> Result<Dump, JournalError> {
         let mut dump = Vec::new();
         for table in ["sessions", "runs", "attempts"] {
@@ -248,7 +249,7 @@ impl SqliteJournal {
     }
 }
 
-/// Events are being written whose rows nobody knows: whoever opens the journal next makes them.
+/// Notes that events are written whose rows nobody knows: whoever opens the journal next makes those.
 pub fn mark_stale(connection: &Connection) -> Result<(), rusqlite::Error> {
     if connection.prepare(HAS_RUNS)?.exists([])? {
         connection.execute("INSERT OR REPLACE INTO meta(key, value) VALUES (?1, '1')", [STALE])?;

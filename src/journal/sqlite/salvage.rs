@@ -1,5 +1,5 @@
-//! What is done with a journal that is damaged, or that was deleted while a process had it open: a deleted file lives on in
-//! the connections that have it, and all that have the same one see the same events.
+//! Salvage of a journal that is damaged, or that was deleted while a process had it open: a deleted file lives on in
+//! the connections that have it open, and all of these see the same events.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -19,14 +19,14 @@ use crate::state::event::Recorded;
 use crate::state::limit::KEYS_REMEMBERED;
 
 const REINSTATE: &str = "DELETE FROM meta WHERE key = 'superseded'";
-/// Events read in one go.
+/// Most events that are read at once.
 const READ_AT_ONCE: usize = 4_096;
-/// A whole copy of a journal that is about to be set aside.
+/// The name of a complete copy of a journal that is about to be set aside.
 pub const REMADE: &str = "journal.db.remade";
 
 impl SqliteJournal {
-    /// Hands out the events after `after`, each verified, up to the first that is not sound or not wanted. Answers why no
-    /// more came, if not because there are no more.
+    /// Passes the events after `after`, each verified, to `take`, up to the first that is not sound or for which it
+    /// returns false. An error says why one was not sound.
     pub fn read_sound(&self, after: u64, mut take: impl FnMut(&Recorded) -> bool) -> Result<(), JournalError> {
         let (mut last, mut at_once) = (after, READ_AT_ONCE);
         loop {
@@ -52,29 +52,29 @@ impl SqliteJournal {
         Ok(link.map(|link| link.hash))
     }
 
-    /// Makes all that this connection sees the journal in `dir`, where there is none.
+    /// Makes a journal of all that this connection sees in `dir`, where there is none.
     pub fn carry_over(&self, dir: &Path) -> Result<Self, JournalError> {
         let unfinished = begin(dir)?;
         self.copy_to(&unfinished)?;
         let (copy, _) = connect(&unfinished)?;
         copy.execute(REINSTATE, [])?;
         close_alone(copy)?;
-        // SQLite does not, for a copy.
+        // SQLite does not sync a copy.
         fs::File::open(&unfinished)?.sync_all()?;
         let journal = put_in_place(&unfinished, dir)?;
         journal.read_sound(0, |_| true)?;
         Ok(journal)
     }
 
-    /// Appends what `longer` has beyond the end of this journal, which must be a beginning of it.
+    /// Appends what `longer` has after the end of this journal, which must be the beginning of it.
     pub fn extend_from(&mut self, longer: &Self) -> Result<(), JournalError> {
         let root = self.root();
         extend(&mut self.connection, root, longer)?;
         self.bring_up_runs()
     }
 
-    /// Whether the file can be used beside its events, too: its pages, and the idempotency keys. [`JournalError::is_damage`]
-    /// tells when not.
+    /// Checks that the file can be used apart from its events, too: its pages, and the idempotency keys. If not, the
+    /// error is one of [`JournalError::is_damage`].
     pub fn check(&self) -> Result<(), JournalError> {
         let found: String = self.connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
         if found != "ok" {
@@ -89,8 +89,8 @@ impl SqliteJournal {
         }
     }
 
-    /// Puts another journal of the same events in the place of this one, which is set aside: its events are sound and not all
-    /// else is. Old events are archived anew in time. The caller holds the board's lock.
+    /// Puts another journal of the same events in the place of this one, whose events are sound, but not all else. This
+    /// one is set aside. Old events are archived again in time. The caller holds the board's lock.
     pub fn remake(self, dir: &Path) -> Result<Option<PathBuf>, JournalError> {
         let unfinished = begin(dir)?;
         let board_id = self.board_id()?.unwrap_or_default();
@@ -109,9 +109,9 @@ impl SqliteJournal {
         Ok(aside)
     }
 
-    /// Goes on where a process died that had set the journal aside: puts its copy in the place, if that is of this board and
-    /// has the events up to `seq`, and is therefore not from before. Answers whether there is a journal now. The caller holds
-    /// the board's lock.
+    /// Completes the remaking of a journal in which a process died after it had set the old one aside: puts the copy in
+    /// place, if that is of this board and has the events up to `seq`, and is therefore not from an earlier time.
+    /// Returns whether there is a journal now. The caller holds the board's lock.
     pub fn finish_remake(dir: &Path, board_id: &str, seq: u64) -> Result<bool, JournalError> {
         let remade = dir.join(REMADE);
         if fs::symlink_metadata(&remade).is_err() {
@@ -127,33 +127,33 @@ impl SqliteJournal {
         Ok(is_newest)
     }
 
-    /// Takes on this journal, which was deleted: from here on nobody appends to it, and `by` alone makes another of it.
-    /// Answers false when another process has done so before, unless it is to be done `anyway`.
+    /// Marks this journal, which was deleted, as superseded: from here on nobody appends to it, and `by` alone makes
+    /// another of it. False when another process has done so before, unless it is to be done `anyway`.
     pub fn supersede(&self, by: &str, anyway: bool) -> Result<bool, JournalError> {
         let mark = "INSERT INTO meta(key, value) VALUES ('superseded', ?1)
             ON CONFLICT(key) DO UPDATE SET value = ?1 WHERE ?2 OR value = ?1";
         Ok(self.connection.execute(mark, params![by, anyway])? > 0)
     }
 
-    /// It was put back in its place, so it is the board's again.
+    /// Takes the mark back: the journal was put back in its place, so it is the board's again.
     pub fn reinstate(&self) -> Result<(), JournalError> {
         self.connection.execute(REINSTATE, [])?;
         Ok(())
     }
 
-    /// Closes it without touching the files under its name, which may be another journal's by now.
+    /// Closes the journal without touching the files under its name, which may be another's by now.
     pub fn abandon(self) {
         take_log_in_at_end(&self.connection, false);
     }
 
-    /// The first event must bring along everything before it.
+    /// The first event, which must bring along everything before it.
     pub fn first(&self) -> Result<Recorded, JournalError> {
         let mut events = self.read_from(self.base, 1)?;
         events.pop().ok_or_else(|| damaged(self.base + 1, "it is missing"))
     }
 }
 
-/// Appends what `longer` has beyond the end of a journal that begins behind `root`.
+/// Appends what `longer` has after the end of a journal that begins after `root`.
 fn extend(connection: &mut Connection, root: Link, longer: &SqliteJournal) -> Result<(), JournalError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut link = head(&transaction, root)?;
@@ -165,13 +165,13 @@ fn extend(connection: &mut Connection, root: Link, longer: &SqliteJournal) -> Re
     Ok(transaction.commit()?)
 }
 
-/// A process has taken on what is in the journal, which was not in its place then.
+/// Whether a process has superseded the journal, which was not in its place then.
 pub fn is_marked(connection: &Connection) -> Result<bool, rusqlite::Error> {
     connection.prepare_cached("SELECT 1 FROM meta WHERE key = 'superseded'")?.exists([])
 }
 
-/// Renames the journal in `dir` with its log to `journal.db.quarantined-N`, as a database that can be opened. No connection
-/// of this process may have it open, unless it is to be abandoned.
+/// Renames the journal in `dir` with its log to `journal.db.quarantined-N`, as a database that can be opened. No
+/// connection of this process may have it open, unless it is to be abandoned.
 pub fn set_aside(dir: &Path) -> io::Result<Option<PathBuf>> {
     let path = dir.join(FILE_NAME);
     if fs::symlink_metadata(&path).is_err() {
@@ -183,7 +183,7 @@ pub fn set_aside(dir: &Path) -> io::Result<Option<PathBuf>> {
     };
     let number = (1..).find(free).unwrap_or(u64::MAX);
     let aside = beside(&path, &format!(".quarantined-{number}"));
-    // The log last: alone it is nobody's, and the database without it would be an older one.
+    // The log last: alone it belongs to no database, and the database without it would be an older one.
     for suffix in ["", "-shm", "-wal"] {
         match fs::rename(beside(&path, suffix), beside(&aside, suffix)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -36,7 +36,7 @@ fn sample() -> (tempfile::TempDir, SqliteJournal) {
     (dir, journal)
 }
 
-/// What another program did to the file.
+/// Does to the file what another program might do.
 fn tamper(dir: &Path, sql: &str) {
     let connection = Connection::open(dir.join(FILE_NAME)).expect("a database");
     connection.execute_batch(sql).expect("a change");
@@ -276,7 +276,7 @@ fn a_batch_is_whole_or_absent_whenever_the_process_dies() {
     }
 }
 
-/// A journal of as many events as leave `blocks` of them to archive, every hundredth with a key.
+/// A journal of so many events that `blocks` blocks of them are to be archived, every hundredth event with a key.
 fn long(blocks: u64) -> (tempfile::TempDir, SqliteJournal, Vec<Recorded>) {
     let dir = tempfile::tempdir().unwrap();
     let mut journal = SqliteJournal::create(dir.path(), "board-1").unwrap();
@@ -325,7 +325,7 @@ fn archived_events_are_read_as_before() {
 fn as_many_calls_stay_known_by_their_keys_as_are_looked_for_however_many_events_they_have() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let mut journal = SqliteJournal::create(dir.path(), "board-1").expect("a journal");
-    // So many that of the archived ones more have a key than calls are remembered.
+    // So many that more of the archived ones have a key than calls are remembered.
     let end = 2 + 2 * compaction::RECENT + compaction::BLOCK;
     let key = |seq: u64| if seq <= 2 { "first".to_owned() } else { format!("batch-{}", seq / 5_000) };
     let mut events: Vec<_> = (1..=end).map(|seq| plan(seq, "g", Some(&key(seq)))).collect();
@@ -418,7 +418,7 @@ fn sync_that_succeeds_does_not_vouch_for_one_that_failed() {
     journal.defer_syncs(dir.path()).expect("a log");
     journal.connection.busy_timeout(Duration::ZERO).expect("no patience");
     journal.append(3, &batch("b3"), &[plan(4, "four", None)]).expect("one event");
-    // Somebody reads, so the log cannot be taken into the database.
+    // Somebody is reading, so the log cannot be checkpointed.
     let reader = Connection::open(dir.path().join(FILE_NAME)).expect("a database");
     reader.execute_batch("BEGIN; SELECT count(*) FROM events").expect("a look");
     assert!(matches!(journal.synced(4, Err(io::ErrorKind::Other.into())), Err(JournalError::Busy)));
@@ -463,7 +463,7 @@ type Deed = Box<dyn FnOnce() + Send>;
 /// What others do while a connection waits for them.
 static MEANWHILE: Mutex<Option<Deed>> = Mutex::new(None);
 
-/// Waits for a transaction of others as `journal` does, and hears that they are done.
+/// Has `journal` wait for others as a process would, and `deed` done meanwhile, after which they are gone.
 fn wait_for_others(journal: &mut SqliteJournal, deed: Deed) {
     fn others(_: i32) -> bool {
         let deed = MEANWHILE.lock().unwrap().take();
@@ -473,7 +473,7 @@ fn wait_for_others(journal: &mut SqliteJournal, deed: Deed) {
     journal.connection.busy_handler(Some(others)).expect("a busy handler");
 }
 
-/// Appends what creates the run `id` in a session of its own.
+/// Appends the events that create the run `id` in a session of its own.
 fn create_run(journal: &mut SqliteJournal, state: &mut State, id: &str) {
     let at = Timestamp::from_millis(1_000);
     let envelope = Envelope { at, participant: ParticipantId::trusted("p-1"), actor: None, idempotency: None };

@@ -25,20 +25,20 @@ const GRAIN: usize = 64;
 const LEAST_ROOM: usize = 4 << 10;
 const SHARE_OF_ROOM: usize = 64;
 const SHARE_OF_RETIRED: usize = 6;
-/// Room for checkpoints: so many times what they take, up to `MOST_MORE` bytes, because they are large, and whoever
-/// saves one usually saves more.
+/// Room for checkpoints: this many times what they take, up to `MOST_MORE` bytes, because they are large, and a process
+/// that saves one usually saves more.
 const MORE_CHECKPOINTS: usize = 8;
 const MOST_MORE: usize = 128 << 10;
 /// On a board of at most this many tasks, each has room for its first attempt and result, in bytes. With more tasks
 /// that would be too much.
 const ROOMY: usize = 1 << 14;
 const ROOM_OF_ATTEMPT: usize = 512;
-/// A file is arranged anew when its empty lines have more bytes than this and than half of the file, or when one commit
+/// A file is rearranged when its empty lines have more bytes than this and than half of the file, or when one commit
 /// adds more bytes than this to the tasks, and than a quarter of them.
 const LEAST_EMPTY: u64 = 64 << 10;
 /// Most changes that are remembered for a spare that is behind.
 const LOG: usize = 1 << 14;
-/// Bytes by which the first fields may grow before the file is arranged anew.
+/// Bytes by which the first fields may grow before the file is rearranged.
 const HEAD_ROOM: usize = 512;
 
 /// An offset in the file, and the text that belongs there.
@@ -275,7 +275,7 @@ impl Books {
         Ok(true)
     }
 
-    /// Reads all slots, because another process has arranged the file anew.
+    /// Reads all slots, because another process has rearranged the file.
     fn read_anew(&mut self, live: &Header, file: &File) -> io::Result<bool> {
         let known = std::mem::take(&mut self.entries);
         (self.slots, self.total, self.known_after) = (Default::default(), 0, live.seq);
@@ -294,7 +294,7 @@ impl Books {
     }
 
     /// Gives everything that has changed its slot and its number; the live file shows the event `shown`. Returns the
-    /// first part of the new file; `None` when the file must be arranged anew.
+    /// first part of the new file; `None` when the file must be rearranged.
     pub fn update(
         &mut self,
         state: &State,
@@ -473,8 +473,7 @@ impl Books {
         Ok(pieces)
     }
 
-    /// Arranges the whole file anew, using what is known of the arrangement `before`. Returns its books and its
-    /// content.
+    /// Rearranges the whole file, using what is known of the arrangement `before`. Returns its books and its content.
     pub fn arrange(state: &State, before: Option<&Before>) -> io::Result<(Self, Vec<u8>)> {
         let plan = Plan::of(state.board())?;
         let (plan_text, spent_text) = (plan.text.clone(), plan.spent_text.clone());

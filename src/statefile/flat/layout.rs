@@ -128,7 +128,7 @@ pub struct Layout {
     pub spent: u64,
     pub agents: Span,
     /// Like the messages, reservations, sessions and workflows, missing from a file of a version that had none, which
-    /// is therefore arranged anew.
+    /// is therefore rearranged.
     #[serde(default, skip_serializing_if = "Span::is_nowhere")]
     pub checkpoints: Span,
     pub discoveries: Span,
