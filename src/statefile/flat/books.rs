@@ -20,8 +20,9 @@ use crate::statefile::rendering::Rendering;
 
 /// The length of a slot is a multiple of this, in bytes.
 const GRAIN: usize = 64;
-/// Room that is left for more entities of a field when a file is arranged, in bytes: at least this, at least as much as
-/// the field takes, and at least this share (the divisor) of the field and the tasks together.
+/// Room for more entities of a field when a file is laid out, in bytes: at least this, at least what the field takes,
+/// and at least the field and the tasks together divided by `SHARE_OF_ROOM`, or by `SHARE_OF_RETIRED` for retired
+/// tasks.
 const LEAST_ROOM: usize = 4 << 10;
 const SHARE_OF_ROOM: usize = 64;
 const SHARE_OF_RETIRED: usize = 6;
