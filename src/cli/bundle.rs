@@ -112,7 +112,7 @@ struct Refine {
 #[derive(Args)]
 struct List {
     /// List at most N bundles
-    #[arg(long, value_name = "N", default_value_t = 50)]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = super::page_size())]
     limit: u32,
     /// Continue after this bundle, which the previous page named as its last
     #[arg(long, value_name = "PATH")]
@@ -256,9 +256,6 @@ fn tell_quarantined(page: &mut Page, reply: &Value) {
 
 fn list(place: &Place, scope: Option<String>, arguments: &List) -> Outcome {
     let limit = arguments.limit as usize;
-    if limit == 0 || limit > crate::state::limit::PAGE.max {
-        usage_error(format!("--limit is 1 to {}", crate::state::limit::PAGE.max));
-    }
     let reply = place.ask(Asked::List { scope, after: arguments.after.clone(), limit }, false)?;
     place.session.show(&reply, |page| {
         let bundles = reply["bundles"].as_array().map_or(&[][..], Vec::as_slice);

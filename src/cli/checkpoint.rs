@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 
 use super::print::{Column, Page, Tone, text};
 use super::{Outcome, REFUSED, Session, read_input, usage_error};
-use crate::state::limit;
 
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -80,7 +79,7 @@ pub struct List {
     #[arg(value_name = "WORKFLOW")]
     workflow: Option<String>,
     /// List at most N
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=limit::PAGE.max as i64))]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = super::page_size())]
     limit: u32,
     /// Continue after this one, which the previous page named as its last
     #[arg(long, value_name = "LAST")]

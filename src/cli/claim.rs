@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use super::print::{Page, Tone, text};
 use super::wording::Wording;
 use super::{Outcome, Session};
-use crate::state::limit;
 use crate::state::task::Task;
 
 #[derive(clap::Args)]
@@ -13,7 +12,7 @@ pub struct Arguments {
     /// Claim this task and no other
     id: Option<String>,
     /// Seconds to wait for a task, at most 50
-    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=limit::WAIT.max as u64))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = super::wait_seconds())]
     wait: u64,
     /// Skip tasks whose files others hold
     #[arg(long)]

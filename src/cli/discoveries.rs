@@ -4,7 +4,6 @@ use serde_json::json;
 
 use super::{Outcome, Session, print, read_input};
 use crate::state::agent::Discovery;
-use crate::state::limit;
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -27,7 +26,7 @@ pub struct Arguments {
     #[arg(long, value_name = "ID")]
     before: Option<String>,
     /// List at most N, the newest
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=limit::PAGE.max as i64))]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = super::page_size())]
     limit: u32,
 }
 

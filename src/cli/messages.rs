@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use super::print::{Page, Tone, harmless, text};
 use super::wording::Wording;
 use super::{Outcome, Session, read_input};
-use crate::state::limit;
 use crate::state::time::Timestamp;
 
 #[derive(clap::Args)]
@@ -17,7 +16,7 @@ pub struct Arguments {
     #[arg(long, value_name = "ID")]
     done: Vec<String>,
     /// List at most N
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=limit::PAGE.max as i64))]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = super::page_size())]
     limit: u32,
 }
 

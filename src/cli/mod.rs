@@ -57,6 +57,7 @@ use std::path::{Component, Path, PathBuf};
 use std::process::{self, ExitCode};
 
 use anyhow::Context;
+use clap::builder::{RangedI64ValueParser, RangedU64ValueParser};
 use clap::error::ErrorKind;
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 use serde_json::{Value, json};
@@ -245,6 +246,16 @@ enum Command {
 
 /// Value of `--agent` for a process that acts as whichever of its agents is free.
 const AUTO: &str = "auto";
+
+/// Parser of `--limit` where a command lists one page.
+fn page_size() -> RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=limit::PAGE.max as i64)
+}
+
+/// Parser of `--wait`.
+fn wait_seconds() -> RangedU64ValueParser<u64> {
+    clap::value_parser!(u64).range(..=limit::WAIT.max as u64)
+}
 
 /// Commands that are about this machine and cannot use a server's board.
 const LOCAL: [&str; 13] = [

@@ -72,11 +72,8 @@ impl Page {
         }
         table.set_header(header.map(|name| Cell::new(name.to_uppercase())));
         table.add_rows(rows.map(|cells| {
-            let mut column = 0;
-            Row::from(cells.map(|cell| {
-                column += 1;
-                cell.cell(column == N)
-            }))
+            let cells = cells.into_iter().enumerate();
+            Row::from(cells.map(|(column, cell)| cell.cell(column + 1 == N)).collect::<Vec<_>>())
         }));
         table.column_iter_mut().for_each(|column| _ = column.set_padding((0, 2)));
         if let Some(width) = width {

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use super::print::{Column, Page, Tone, text};
 use super::{Outcome, Session};
-use crate::state::limit;
 use crate::state::run::RunStatus;
 use crate::state::time::Timestamp;
 
@@ -30,7 +29,7 @@ pub struct One {
     /// Id of the run, as `callboard runs` lists it
     id: String,
     /// Seconds to wait for its end
-    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=limit::WAIT.max as u64))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = super::wait_seconds())]
     wait: u64,
     /// Stop the run: a pending one at once, a running one by its runner
     #[arg(long, conflicts_with = "wait")]

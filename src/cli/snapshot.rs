@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::print::{Column, Page, Tone, text};
 use super::wording::Wording;
 use super::{FAILED, Outcome, Session};
-use crate::state::limit;
 use crate::state::snapshot::{Listed, Occasion};
 use crate::state::time::Timestamp;
 
@@ -41,7 +40,7 @@ struct Create {
 #[derive(clap::Args)]
 struct List {
     /// List at most N, the newest
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=limit::PAGE.max as i64))]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = super::page_size())]
     limit: u32,
 }
 
@@ -52,7 +51,7 @@ struct Diff {
     /// Name of a snapshot, or number of an event [default: the present]
     to: Option<String>,
     /// List at most N changes
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=limit::PAGE.max as i64))]
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = super::page_size())]
     limit: u32,
 }
 

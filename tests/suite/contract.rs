@@ -1,5 +1,5 @@
-//! Requests and replies of the clients of the TypeScript broker work unchanged: over raw stdio frames of both eras, through `callboard
-//! call`, and on a state file that the old broker left. The calls are in tests/clients/contract.json.
+//! Requests and replies of the TypeScript broker's clients work unchanged: over raw stdio frames of both eras, through
+//! `callboard call`, and on a state file that the old broker left. The calls are in tests/clients/contract.json.
 
 use std::collections::BTreeMap;
 use std::fs;
