@@ -66,7 +66,7 @@ fn work(name: &str, board: &Path, somebody_died: &AtomicBool) -> Outcome<()> {
     loop {
         let claim = agent.call("claim_task", json!({"agent_id": name, "wait_seconds": 50}))?;
         let Some(task) = claim["task"]["id"].as_str().map(str::to_owned) else {
-            if claim["verdict"] == "wait" {
+            if claim["verdict"] == "wait" || claim["verdict"] == "empty" {
                 continue;
             }
             println!("{name}: {}, so I stop", claim["message"].as_str().unwrap_or_default());

@@ -1,14 +1,17 @@
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::assigned::{Assigned, Surroundings};
 use super::register_agent::refuse_if_elsewhere;
 use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Toolset, input};
 use crate::state::State;
-use crate::state::agent::Agent;
+use crate::state::agent::{Agent, Role};
 use crate::state::claim::{EmptyHanded, Verdict, in_scope};
 use crate::state::event::Event;
+use crate::state::guard::HUMAN;
 use crate::state::id::{AgentId, TaskId, WorkflowId};
 use crate::state::lease_end;
 use crate::state::limit;
@@ -60,7 +63,9 @@ pub enum Reply {
 #[derive(Serialize, JsonSchema)]
 pub struct Claimed {
     success: bool,
-    task: Task,
+    #[serde(flatten)]
+    surroundings: Surroundings,
+    task: Assigned,
     attempt: u32,
     lease_until: Timestamp,
     /// You had claimed the task before and not started it
@@ -89,7 +94,7 @@ pub struct Empty {
     reason: Option<String>,
     #[serde(flatten)]
     why: EmptyHanded,
-    next: &'static str,
+    next: String,
 }
 
 /// What earlier work leaves for the agent that takes the task: at most 2 kB.
@@ -253,7 +258,8 @@ impl Operation for ClaimTask {
         {
             return Ok(Reply::Claimed(Box::new(Claimed {
                 success: true,
-                task: task.brief(),
+                surroundings: Surroundings::of(task, state),
+                task: Assigned::from(task.as_ref()),
                 attempt: attempt.number,
                 lease_until: attempt.lease_until,
                 already: call.events == 0,
@@ -270,12 +276,12 @@ impl Operation for ClaimTask {
         if why.verdict == Verdict::Wait && state.waits_for_itself(agent, scope, call.now) {
             return Ok(holding("there is nothing for you but what you hold", agent, state));
         }
-        let (mut message, next) = advice(&why, scope, agent, state);
+        let (mut message, next) = advice(&why, scope, agent, state, call.now);
         if params.exclusive_files && state.ready_count() > 0 && why.verdict == Verdict::Wait {
             message.push_str("; the files of those that are ready are held by others");
         }
         let reason = state.board().paused.as_ref().and_then(|pause| pause.reason.clone());
-        Ok(Reply::Empty(Box::new(Empty { success: false, message, reason, why, next })))
+        Ok(Reply::Empty(Box::new(Empty { success: false, message, reason, why, next: next.into_owned() })))
     }
 }
 
@@ -348,8 +354,15 @@ impl Held {
     }
 }
 
-fn advice(why: &EmptyHanded, scope: Option<&str>, agent: &Agent, state: &State) -> (String, &'static str) {
-    match why.verdict {
+fn advice(
+    why: &EmptyHanded,
+    scope: Option<&str>,
+    agent: &Agent,
+    state: &State,
+    now: Timestamp,
+) -> (String, Cow<'static, str>) {
+    let (text, next) = match why.verdict {
+        Verdict::Empty => return ("there are no tasks yet".to_owned(), whom_to_ask(agent, state, now).into()),
         Verdict::Finished => {
             let of = scope.map(|scope| format!(" of {scope}")).unwrap_or_default();
             (format!("every task{of} is finished"), "stop; there is nothing left to do")
@@ -372,7 +385,26 @@ fn advice(why: &EmptyHanded, scope: Option<&str>, agent: &Agent, state: &State) 
         ),
         Verdict::Paused => ("claims are paused".to_owned(), "finish what you hold and stop"),
         Verdict::Spent => spent(agent, state),
+    };
+    (text, next.into())
+}
+
+/// Leaders that are named.
+const LEADERS_NAMED: usize = 3;
+
+/// Who can fill a board without tasks: the leaders that are about, else the person, or a leader itself.
+fn whom_to_ask(agent: &Agent, state: &State, now: Timestamp) -> String {
+    if agent.role == Role::Leader {
+        return "create_tasks_batch makes tasks, import_plan takes a plan".to_owned();
     }
+    let leaders =
+        state.agents().filter(|one| one.role == Role::Leader && one.id.as_str() != HUMAN && one.is_about(now));
+    let named: Vec<_> = leaders.take(LEADERS_NAMED).map(|leader| format!("`{}`", leader.id)).collect();
+    let ask = match named.as_slice() {
+        [] => "ask the person whose board this is for tasks".to_owned(),
+        named => format!("ask leader {} for tasks with send_message", named.join(", ")),
+    };
+    format!("{ask}; then claim_task with wait_seconds: 50 waits for them")
 }
 
 pub(super) fn spent(agent: &Agent, state: &State) -> (String, &'static str) {

@@ -3,6 +3,7 @@
 
 mod add_discovery;
 mod apply_batch;
+mod assigned;
 mod attach_artifact;
 mod cancel_task;
 mod claim_run;

@@ -24,6 +24,8 @@ use super::{Ordinal, State};
 pub enum Verdict {
     /// Nothing is left to do
     Finished,
+    /// There never was a task: whoever leads has to be asked for some
+    Empty,
     /// Something may become ready: ask again
     Wait,
     /// Nothing can become ready by itself
@@ -235,13 +237,13 @@ impl State {
             .flat_map(|demands| demands.missing_from(agent).into_iter().take(MISSING_NAMED))
             .collect();
         let verdict = match self.verdict(&outlook, agent, now) {
-            verdict @ (Verdict::Paused | Verdict::Finished) => verdict,
+            verdict @ (Verdict::Paused | Verdict::Finished | Verdict::Empty) => verdict,
             _ if self.spent_workflow(&agent.id).is_some() => Verdict::Spent,
             verdict => verdict,
         };
         let next_retry = outlook.next_delayed.map(|until| (until.since(now) as u64).div_ceil(SECOND as u64).max(1));
         let retry_after = match verdict {
-            Verdict::Wait => Some(next_retry.unwrap_or(POLL).min(POLL)),
+            Verdict::Wait | Verdict::Empty => Some(next_retry.unwrap_or(POLL).min(POLL)),
             _ => None,
         };
         EmptyHanded {
@@ -255,7 +257,8 @@ impl State {
         }
     }
 
-    /// Whether [`empty_handed`](Self::empty_handed) would say wait. Every waiting call asks this on each change of the
+    /// Whether something may still come, so that a call waits for it: [`empty_handed`](Self::empty_handed) would say
+    /// wait, or that there are no tasks yet. Every waiting call asks this on each change of the
     /// board, and mostly it need not look at the whole scope: if nothing in it is ready, one unfinished task is enough.
     pub fn is_to_wait(&self, agent: &Agent, scope: Option<&str>, now: Timestamp) -> bool {
         let is_plain = |path: &str| {
@@ -270,7 +273,7 @@ impl State {
                 && within.any(|task| is_unfinished(task) && !self.is_parent(&task.id))
         };
         scope.filter(|scope| *scope != "all").is_some_and(is_plain)
-            || self.empty_handed(agent, scope, now).verdict == Verdict::Wait
+            || matches!(self.empty_handed(agent, scope, now).verdict, Verdict::Wait | Verdict::Empty)
     }
 
     /// True if an agent told to wait would wait only for what it holds itself, so that it has to go on with that.
@@ -294,7 +297,10 @@ impl State {
         if self.board().paused.is_some() {
             return Verdict::Paused;
         }
-        if outlook.held > 0 || outlook.delayed > 0 || !outlook.is_planned || outlook.ready > unmet {
+        if !outlook.is_planned {
+            return Verdict::Empty;
+        }
+        if outlook.held > 0 || outlook.delayed > 0 || outlook.ready > unmet {
             return Verdict::Wait;
         }
         if outlook.open == 0 {

@@ -104,6 +104,10 @@ limits! {
     FETCHING = "calls that read snapshots or bundles at once", 4, "calls";
 }
 
+/// Bytes of JSON by which a claim says what its task is for.
+pub const SURROUNDINGS: usize = 200;
+/// Tasks above a claimed one whose titles the claim names; a task of a plan has at most three.
+pub const ABOVE_SHOWN: usize = 3;
 /// Attempts kept with a live task; older ones are in the journal.
 pub const ATTEMPTS_KEPT: usize = 20;
 /// Versions of the plan whose hashes are kept; older ones are in the journal.

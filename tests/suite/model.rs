@@ -628,8 +628,10 @@ impl Model {
         let is_able = |other: usize| self.agents[other].as_ref().is_some_and(|one| one.gpu && is_about(other, one));
         let will_others = (0..self.agents.len()).any(|other| other != number && is_able(other));
         let verdict = |held: usize, (is_anything_open, is_anything_begun): (bool, bool)| {
-            let is_under_way = held + waiting_retry > 0 || self.tasks.is_empty() || ready > unmet;
-            if is_under_way || unmet > 0 && blocked > 0 && (is_anything_begun || will_others) {
+            let is_under_way = held + waiting_retry > 0 || ready > unmet;
+            if self.tasks.is_empty() {
+                "empty"
+            } else if is_under_way || unmet > 0 && blocked > 0 && (is_anything_begun || will_others) {
                 "wait"
             } else if unmet > 0 {
                 "unsuited"
@@ -1225,7 +1227,12 @@ impl StateMachineTest for Board {
         for (agent, scope) in world.state.agents().flat_map(|agent| PATHS.map(|path| (agent, path))) {
             let verdict = world.state.empty_handed(agent, Some(scope), world.now).verdict;
             let waits = world.state.is_to_wait(agent, Some(scope), world.now);
-            assert_eq!(waits, verdict == Verdict::Wait, "{} in {scope}: {verdict:?}", agent.id);
+            assert_eq!(
+                waits,
+                matches!(verdict, Verdict::Wait | Verdict::Empty),
+                "{} in {scope}: {verdict:?}",
+                agent.id
+            );
         }
     }
 

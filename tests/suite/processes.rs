@@ -30,7 +30,7 @@ fn work(mut client: Client, agent: &str) -> (Vec<String>, Vec<String>) {
         if reply.value["success"] == false {
             match reply.value["verdict"].as_str() {
                 Some("finished") => return (claimed, refused),
-                Some("wait") => continue,
+                Some("wait" | "empty") => continue,
                 _ => panic!("{}", reply.value),
             }
         }

@@ -185,7 +185,7 @@ impl Worker {
         let stop = |text: String, is_good| self.shop.stop(Urgency::Enough, text, is_good);
         match reply["verdict"].as_str().unwrap_or_default() {
             "finished" => stop(message.to_owned(), true),
-            "wait" => self.shop.show.tell(&Event::Waiting { agent: &self.agent, r#for: message }),
+            "wait" | "empty" => self.shop.show.tell(&Event::Waiting { agent: &self.agent, r#for: message }),
             "unsuited" => {
                 let missing: Vec<_> =
                     reply["missing"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();

@@ -39,7 +39,7 @@ fn work(mut way: Way, agent: &str) -> Vec<String> {
         if claim["success"] == false {
             match claim["verdict"].as_str() {
                 Some("finished") => return done,
-                Some("wait") => continue,
+                Some("wait" | "empty") => continue,
                 _ => panic!("{claim}"),
             }
         }

@@ -29,7 +29,7 @@ fn work(way: &mut Way, agent: &str, mut tell: impl FnMut(String, Instant)) {
         if claim["success"] == false {
             match claim["verdict"].as_str() {
                 Some("paused") => return,
-                Some("wait") => continue,
+                Some("wait" | "empty") => continue,
                 _ => panic!("{claim}"),
             }
         }

@@ -154,9 +154,49 @@ fn agent_holds_at_most_max_concurrent() {
 }
 
 #[test]
+fn board_without_tasks_says_whom_to_ask() {
+    let ask = |world: &mut World, agent: &str| {
+        let empty = json!({"success": false, "verdict": "empty", "held": 0, "retry_after": 30});
+        world.by(agent).call("claim_task", json!({})).replies(empty)["next"].as_str().unwrap().to_owned()
+    };
+    let mut world = World::new().agent("w");
+    assert!(ask(&mut world, "w").contains("the person"));
+    let mut world = world.agent_with("boss", json!({"role": "leader"}));
+    assert!(ask(&mut world, "w").contains("leader `boss`"));
+    assert!(ask(&mut world, "boss").contains("create_tasks_batch"));
+    assert!(world.by("w").waits("claim_task", json!({"wait_seconds": 50})), "a task may still come");
+    world.nobody().call("pause", json!({})).expect("it is paused");
+    world.by("w").call("claim_task", json!({})).replies(json!({"verdict": "paused"}));
+    world.nobody().call("resume", json!({})).expect("it is resumed");
+    // A task that is over is no task, but there was one.
+    world.create("t", json!({}));
+    world.nobody().call("cancel_task", json!({"task_id": "t"})).expect("it is cancelled");
+    world.by("w").call("claim_task", json!({})).replies(json!({"verdict": "finished"}));
+}
+
+#[test]
+fn claim_says_what_the_task_is_for_and_nothing_empty() {
+    let mut world = World::new().agent("w");
+    let goal = format!("Ship \"it\"\n{}", "soon ".repeat(100));
+    world.nobody().call("init_coordination", json!({"goal": goal})).expect("the goal is set");
+    for (path, title) in
+        [("P1", "First phase"), ("P1.M1", "A milestone"), ("P1.M1.T1", "A task"), ("P1.M1.T1.S1", "The part")]
+    {
+        world.create(path, json!({"path": path, "title": title}));
+    }
+    let claim = world.next("w");
+    assert_eq!(claim["above"], json!(["First phase", "A milestone", "A task"]), "{claim}");
+    assert!(claim["goal"].as_str().is_some_and(|goal| goal.starts_with("Ship \"it\" soon ")), "{claim}");
+    let around = json!({"goal": claim["goal"], "above": claim["above"]}).to_string();
+    assert!(around.len() <= 200, "{} bytes", around.len());
+    assert_eq!(claim["task"]["title"], "The part");
+    let text = claim.to_string();
+    assert!(!text.contains("null") && !text.contains("planned") && !text.contains("settings"), "{text}");
+}
+
+#[test]
 fn empty_handed_agent_is_told_why() {
     let mut world = World::new().agent("a1").agent("a2");
-    world.by("a1").call("claim_task", json!({})).replies(json!({"verdict": "wait", "held": 0, "retry_after": 30}));
     world.create("t", json!({"max_attempts": 1}));
     world.create("u", json!({"dependencies": ["t"]}));
     world.claim("a1", "t");
@@ -183,7 +223,7 @@ fn empty_handed_agent_is_told_why() {
 #[test]
 fn whoever_comes_before_the_plan_waits_for_its_scope() {
     let mut world = World::new().agent("a1");
-    world.by("a1").call("claim_task", json!({"scope": "P1"})).replies(json!({"verdict": "wait"}));
+    world.by("a1").call("claim_task", json!({"scope": "P1"})).replies(json!({"verdict": "empty"}));
     assert!(world.waits("claim_task", json!({"scope": "P1", "wait_seconds": 50})));
     world.create("t", json!({"path": "P2.M1"}));
     world.by("a1").call("claim_task", json!({"scope": "P1"})).refuses("empty_scope");
