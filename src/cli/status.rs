@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::print::{Page, Tone, headline, text};
 use super::wording::Wording;
-use super::{Outcome, Session};
+use super::{Outcome, Session, agents};
 
 /// Width of the progress bar, in characters.
 const BAR: u64 = 30;
@@ -72,6 +72,13 @@ fn write(page: &mut Page, status: &Value, wording: &Wording) {
 }
 
 fn troubles(page: &mut Page, status: &Value, wording: &Wording) {
+    for one in status["waiting"].as_array().into_iter().flatten() {
+        if let Ok(waiting) = serde_json::from_value(one.clone()) {
+            let task = one["task"].as_str().map(|task| format!(", task {task},")).unwrap_or_default();
+            let who = format!("{}{task}", text(&one["agent"]));
+            page.marked("waiting:", Tone::Busy, agents::waits(page, &who, &waiting));
+        }
+    }
     if let Some(pause) = status.get("paused") {
         let reason = text(&pause["reason"]);
         let reason = if reason.is_empty() { "no reason given" } else { &reason };

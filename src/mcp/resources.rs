@@ -104,7 +104,7 @@ impl Subject {
         }
         let of_tasks = event.tasks();
         let of_leases = matches!(event, Event::ClockStepped { .. } | Event::ParticipantGone { .. });
-        let seen = matches!(event, Event::AgentSeen { .. });
+        let seen = matches!(event, Event::AgentSeen { waited: false, .. });
         match self {
             Self::Status => !seen,
             Self::Tasks => of_leases || !of_tasks.is_empty(),
@@ -131,6 +131,8 @@ impl Subject {
                         | Event::AgentsRetired { .. }
                         | Event::ParticipantJoined { .. }
                         | Event::ParticipantGone { .. }
+                        | Event::AgentWaits { .. }
+                        | Event::AgentSeen { waited: true, .. }
                 );
                 of_agents || !of_tasks.is_empty() && !matches!(event, Event::TasksCreated { .. })
             }

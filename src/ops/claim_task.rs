@@ -304,6 +304,7 @@ pub(super) fn answered_again(task: &Task, agent: &Agent, state: &State, call: &C
                 through: Some(own.id.clone()),
                 lease_millis: call.policy.lease_millis(true),
                 answered: Some(task.id.clone()),
+                waited: false,
             }))
         }
     }

@@ -177,6 +177,7 @@ fn names(event: &Event, id: &AgentId) -> bool {
     match event {
         Event::AgentRegistered { agent, .. }
         | Event::AgentSeen { agent, .. }
+        | Event::AgentWaits { agent, .. }
         | Event::Claimed { agent, .. }
         | Event::DiscoveryAdded { agent, .. } => agent == id,
         Event::MessageSent { message } => message.recipients.contains(id),

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Annotations, Call, Operation, READ, Toolset, input};
 use crate::state::State;
-use crate::state::agent::{Agent, Role};
+use crate::state::agent::{Agent, Role, Waiting};
 use crate::state::claim::{in_scope, path_in_scope};
 use crate::state::document::{Pause, PlanVersion};
 use crate::state::guard::HUMAN;
@@ -63,6 +63,9 @@ pub struct Reply {
     /// Agents that are present and hold a task, but have not called for the length of a lease
     #[serde(skip_serializing_if = "Vec::is_empty")]
     quiet: Vec<AgentId>,
+    /// Agents that wait for a person at a prompt, the longest first
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    waiting: Vec<Waits>,
     /// Oldest messages that the board's owner has not read
     #[serde(skip_serializing_if = "Vec::is_empty")]
     for_human: Vec<ForHuman>,
@@ -154,6 +157,15 @@ struct Parked {
 }
 
 #[derive(Serialize, JsonSchema)]
+struct Waits {
+    agent: AgentId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<TaskId>,
+    #[serde(flatten)]
+    waiting: Waiting,
+}
+
+#[derive(Serialize, JsonSchema)]
 struct ForHuman {
     message: MessageId,
     from: AgentId,
@@ -176,6 +188,7 @@ const BLOCKED_NAMED: usize = 20;
 const PARKED_NAMED: usize = 20;
 const REJECTED_NAMED: usize = 5;
 const PARTS_NAMED: usize = 50;
+const WAITING_NAMED: usize = 20;
 
 impl Operation for GetStatus {
     const NAME: &'static str = "get_status";
@@ -210,6 +223,7 @@ impl Operation for GetStatus {
             runs: runs(state),
             parts: parts(scope, state),
             quiet: state.agents().filter(|agent| is_quiet(agent, call)).map(|agent| agent.id.clone()).collect(),
+            waiting: waiting(state),
             for_human: for_human(state),
             unread_by_human: state.unread_count(&AgentId::trusted(HUMAN)),
             rejected_edits: call.history.rejected_edits(REJECTED_NAMED),
@@ -365,6 +379,17 @@ fn parked(scope: Option<&str>, state: &State) -> Vec<Parked> {
         }
     });
     parked.collect()
+}
+
+fn waiting(state: &State) -> Vec<Waits> {
+    let waits = |agent: &Arc<Agent>| {
+        let waiting = Waiting::clone(agent.waiting.as_ref()?);
+        Some(Waits { agent: agent.id.clone(), task: agent.current_task.clone(), waiting })
+    };
+    let mut waiting: Vec<_> = state.agents().filter_map(waits).collect();
+    waiting.sort_by_key(|one| one.waiting.since);
+    waiting.truncate(WAITING_NAMED);
+    waiting
 }
 
 fn for_human(state: &State) -> Vec<ForHuman> {

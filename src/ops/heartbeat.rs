@@ -61,6 +61,7 @@ impl Operation for Heartbeat {
             let present = call.presence.is_some() || known.is_present();
             events.push(Event::AgentSeen {
                 answered: None,
+                waited: false,
                 agent: agent.clone(),
                 through: call.presence.map(|participant| participant.id.clone()),
                 lease_millis: call.policy.lease_millis(present),

@@ -51,6 +51,7 @@ mod register_agent;
 mod release_files;
 mod release_task;
 mod report_run;
+mod report_waiting;
 mod reserve_files;
 mod reset_tasks;
 mod restore_snapshot;
@@ -457,6 +458,7 @@ pub fn all() -> &'static [Entry] {
         Entry::of::<retry_task::RetryTask>(),
         Entry::of::<wait_for_events::WaitForEvents>(),
         Entry::of::<get_agents::GetAgents>(),
+        Entry::of::<report_waiting::ReportWaiting>(),
         Entry::of::<health_check::HealthCheck>(),
         Entry::of::<pause::PauseBoard>(),
         Entry::of::<resume::ResumeBoard>(),

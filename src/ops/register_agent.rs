@@ -76,6 +76,7 @@ impl Operation for RegisterAgent {
         let renews = call.presence.is_some() || state.agent(agent).is_some();
         let seen = renews.then(|| Event::AgentSeen {
             answered: None,
+            waited: state.agent(agent).is_some_and(|known| known.waiting.is_some()),
             agent: agent.clone(),
             through: call.presence.map(|participant| participant.id.clone()),
             lease_millis: call.policy.lease_millis(call.presence.is_some()),

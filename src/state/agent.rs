@@ -63,6 +63,39 @@ pub struct Agent {
     /// Set if the agent claims runs
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner: Option<Runner>,
+    /// What the agent waits for a person for, until its next sign
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Box<Waiting>>,
+}
+
+/// An agent waits for a person, who sees it only where the agent runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Waiting {
+    #[serde(rename = "for")]
+    pub reason: WaitReason,
+    /// What is to be permitted: the tool and the beginning of its input
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub what: Option<String>,
+    /// Where the person can answer, such as the terminal
+    #[serde(default, skip_serializing_if = "Option::is_none", rename = "where")]
+    pub place: Option<String>,
+    pub since: Timestamp,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitReason {
+    Permission,
+    Input,
+}
+
+impl WaitReason {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Permission => "permission",
+            Self::Input => "input",
+        }
+    }
 }
 
 fn is_empty(names: &BTreeSet<String>) -> bool {

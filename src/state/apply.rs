@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::agent::{Agent, Discovery};
+use super::agent::{Agent, Discovery, Waiting};
 use super::artifact::Artifact;
 use super::changed::Changed;
 use super::document::{Board, Pause, PlanVersion, Retired};
@@ -58,11 +58,18 @@ impl State {
         if let Some(actor) = &recorded.actor
             && let Some(agent) = self.agents.get_mut(actor)
         {
+            let goes_on = !matches!(recorded.event, Event::AgentWaits { .. });
+            let give_sign = |agent: &mut Agent| {
+                agent.last_heartbeat = recorded.at;
+                if goes_on {
+                    agent.waiting = None;
+                }
+            };
             // The event may have changed the agent already; the old value then is on the undo list.
             let is_new = |undo: &Undo| matches!(undo, Undo::Agent(id, _) if id == actor);
             match Arc::get_mut(agent).filter(|_| self.undo[begun.0..].iter().any(is_new)) {
-                Some(agent) => agent.last_heartbeat = recorded.at,
-                None => self.edit_agent(actor, |agent| agent.last_heartbeat = recorded.at)?,
+                Some(agent) => give_sign(agent),
+                None => self.edit_agent(actor, give_sign)?,
             }
         }
         if self.remembered.note(recorded, &self.board.undone)
@@ -122,7 +129,7 @@ impl State {
                 }
                 self.put_agent(agent);
             }
-            Event::AgentSeen { agent, through, lease_millis, answered } => {
+            Event::AgentSeen { agent, through, lease_millis, answered, .. } => {
                 self.see(agent, through.as_ref(), *lease_millis, at)?;
                 if let Some(task) = answered {
                     self.edit_open_attempt(task, |_, attempt| attempt.participant.clone_from(through))?;
@@ -335,6 +342,10 @@ impl State {
                 }
             }
             Event::ResultsAdded { run_id } => self.tell_run(run_id)?,
+            Event::AgentWaits { agent, reason, what, place } => {
+                let waiting = Waiting { reason: *reason, what: what.clone(), place: place.clone(), since: at };
+                self.edit_agent(agent, |agent| agent.waiting = Some(Box::new(waiting)))?;
+            }
             Event::RunnerSeen { agent, require_matching_tags } => {
                 let runner = Runner { require_matching_tags: *require_matching_tags };
                 self.edit_agent(agent, |agent| agent.runner = Some(runner))?;
@@ -523,6 +534,10 @@ impl State {
         for agent in there {
             self.edit_agent(&agent.id, |agent| {
                 agent.present_through.remove(participant);
+                // The prompt went with the process.
+                if !agent.is_present() {
+                    agent.waiting = None;
+                }
             })?;
             if agent.present_through.len() > 1 {
                 continue;
@@ -603,6 +618,7 @@ fn new_agent(id: &AgentId, at: Timestamp) -> Agent {
         registered_at: Some(at),
         present_through: Default::default(),
         runner: None,
+        waiting: None,
     }
 }
 

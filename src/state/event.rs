@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::agent::{Demands, Participant, Properties, Role};
+use super::agent::{Demands, Participant, Properties, Role, WaitReason};
 use super::artifact::Artifact;
 use super::document::{Document, PlanVersion};
 use super::id::{
@@ -28,7 +28,7 @@ use super::workflow::{Budget, Checkpoint, Spent};
 pub const VERSION: u32 = 1;
 
 /// Kinds of events, in the order of their definition.
-pub const KINDS: [&str; 45] = [
+pub const KINDS: [&str; 46] = [
     "board_created",
     "imported",
     "plan_set",
@@ -74,6 +74,7 @@ pub const KINDS: [&str; 45] = [
     "agents_retired",
     "discoveries_retired",
     "sessions_retired",
+    "agent_waits",
 ];
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -129,6 +130,9 @@ pub enum Event {
         /// The claim that was answered again; it belongs to that process from here on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answered: Option<TaskId>,
+        /// Whether it had waited for a person until then.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        waited: bool,
     },
     /// An agent's note on a task it holds, for whoever takes the task next.
     Noted {
@@ -348,6 +352,16 @@ pub enum Event {
     SessionsRetired {
         sessions: Vec<SessionId>,
     },
+    /// An agent waits for a person, since this event's time, until the next event that it causes.
+    AgentWaits {
+        agent: AgentId,
+        #[serde(rename = "for")]
+        reason: WaitReason,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        what: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none", rename = "where")]
+        place: Option<String>,
+    },
 }
 
 /// What is new about a workflow.
@@ -561,6 +575,7 @@ impl Event {
             Self::AgentsRetired { .. } => "agents_retired",
             Self::DiscoveriesRetired { .. } => "discoveries_retired",
             Self::SessionsRetired { .. } => "sessions_retired",
+            Self::AgentWaits { .. } => "agent_waits",
         }
     }
 
@@ -629,7 +644,7 @@ mod tests {
             "plan": {"sha256": "5", "items": 0},
             "error": {"category": "error", "message": "m", "retryable": true},
             "run": {"id": "r", "description": "d", "priority": 5, "max_attempts": 3}, "run_id": "r", "runs": [],
-            "until": "2026-03-01T12:00:00.000Z",
+            "until": "2026-03-01T12:00:00.000Z", "for": "permission",
         });
         for kind in KINDS {
             let mut event = all.clone();

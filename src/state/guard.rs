@@ -108,10 +108,18 @@ impl State {
             let worth = |open: &Attempt| open.stepped || until.since(open.lease_until) > until.since(now) / 10;
             task.open_attempt().is_some_and(worth)
         };
+        let waited = known.waiting.is_some();
         let due = joins
+            || waited
             || now.since(known.last_heartbeat) >= WORTH_RECORDING
             || known.current_tasks.iter().filter_map(|id| self.task(id)).any(grows);
-        due.then(|| Event::AgentSeen { agent: agent.clone(), through: through.cloned(), lease_millis, answered: None })
+        due.then(|| Event::AgentSeen {
+            agent: agent.clone(),
+            through: through.cloned(),
+            lease_millis,
+            answered: None,
+            waited,
+        })
     }
 }
 

@@ -39,6 +39,7 @@ limits! {
     ERROR = "error", 16 * 1024, "bytes";
     NOTE = "note", 2 * 1024, "bytes";
     REASON = "reason", 2 * 1024, "bytes";
+    AWAITED = "what an agent waits for, or where", 200, "bytes";
     SNAPSHOT_LABEL = "snapshot label", 200, "bytes";
     CONTENT = "discovery content", 16 * 1024, "bytes";
     LABEL = "tag or capability", 100, "bytes";

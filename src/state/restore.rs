@@ -105,6 +105,7 @@ impl State {
             agent.current_task = None;
             if self.agent(&agent.id).is_none() {
                 agent.present_through.clear();
+                agent.waiting = None;
             }
         }
         agents

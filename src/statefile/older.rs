@@ -299,6 +299,7 @@ fn agent(id: &str, old: &OldAgent, notes: &mut Vec<String>) -> Agent {
         max_concurrent: 1,
         registered_at: None,
         runner: None,
+        waiting: None,
         present_through: Default::default(),
     }
 }

@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use crate::cli::print::{Page, Tone, text};
+use crate::state::agent::WaitReason;
 use crate::state::event::{Event, NewTask, Recorded, TaskChange};
-use crate::state::id::TaskId;
+use crate::state::id::{AgentId, TaskId};
 use crate::state::task::Place;
 
 /// Most tasks that one line names.
@@ -63,6 +64,8 @@ fn told(event: &Event) -> Told {
         Event::AgentRegistered { agent, role, .. } => {
             ("registered", Tone::Good, format!("{agent} as {}", role.as_str()))
         }
+        Event::AgentWaits { agent, reason, what, place } => ("waits", Tone::Busy, waiting(agent, *reason, what, place)),
+        Event::AgentSeen { agent, waited: true, .. } => ("goes on", Tone::Good, agent.to_string()),
         Event::AgentSeen { agent, .. } => ("seen", Tone::Over, agent.to_string()),
         Event::Noted { task, note } => ("noted", Tone::Plain, about(task, note.as_deref())),
         Event::ParticipantJoined { participant } => ("joined", Tone::Good, format!("process {}", participant.pid)),
@@ -158,6 +161,12 @@ fn told(event: &Event) -> Told {
             ("dropped", Tone::Over, format!("{} checkpoints{of}{why}", checkpoints.len()))
         }
     }
+}
+
+fn waiting(agent: &AgentId, reason: WaitReason, what: &Option<String>, place: &Option<String>) -> String {
+    let what = what.as_ref().map(|what| format!(": {what}")).unwrap_or_default();
+    let place = place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
+    format!("{agent} for {}{what}{place}", reason.as_str())
 }
 
 fn added(tasks: &[NewTask]) -> String {

@@ -371,3 +371,44 @@ fn registering_again_keeps_what_is_left_out() {
     }));
     world.call("register_agent", json!({"role": "worker", "tags": []})).replies(json!({"agent": {"tags": null}}));
 }
+
+#[test]
+fn an_agent_waits_for_a_person_until_its_next_sign() {
+    let mut world = World::new().agent_in("a1", "ide").agent("a2").task("t").claimed("a1", "t");
+    let asked = json!({"for": "permission", "what": "Bash: cargo add nom", "where": "tmux pane %3"});
+    world.by("a1").through("ide").call("report_waiting", asked).replies(json!({"success": true}));
+    let waiting = json!({"for": "permission", "what": "Bash: cargo add nom", "where": "tmux pane %3"});
+    let shown = json!({"agents": [{"id": "a1", "waiting": waiting}, {"id": "a2", "waiting": null}]});
+    world.call("get_agents", json!({})).replies(shown);
+    let listed = json!({"waiting": [{"agent": "a1", "task": "t", "for": "permission", "what": "Bash: cargo add nom"}]});
+    world.call("get_status", json!({})).replies(listed);
+    world.by("a2").call("heartbeat", json!({})).replies(json!({"success": true}));
+    world.call("get_status", json!({})).replies(json!({"waiting": [{"agent": "a1"}]}));
+    world.by("a1").through("ide").call("heartbeat", json!({})).replies(json!({"success": true}));
+    world.call("get_status", json!({})).replies(json!({"waiting": null}));
+    assert_eq!(world.kinds().last(), Some(&"agent_seen"));
+}
+
+#[test]
+fn a_prompt_goes_with_the_process_that_shows_it() {
+    let mut world = World::new().agent_in("a1", "ide");
+    world.by("a1").through("ide").call("report_waiting", json!({"for": "input"})).replies(json!({"success": true}));
+    world.kill("ide");
+    world.nobody().call("get_agents", json!({})).replies(json!({"agents": [{"id": "a1", "waiting": null}]}));
+}
+
+#[test]
+fn registering_again_ends_the_waiting() {
+    let mut world = World::new().agent("a1");
+    world.by("a1").call("report_waiting", json!({"for": "input"})).replies(json!({"success": true}));
+    world.call("register_agent", json!({"role": "worker"})).replies(json!({"agent": {"id": "a1", "waiting": null}}));
+}
+
+#[test]
+fn waiting_is_reported_by_a_known_agent_in_few_words() {
+    let mut world = World::new().agent("a1");
+    world.by("a1").call("report_waiting", json!({"for": "input", "what": "x".repeat(201)})).refuses("over_limit");
+    world.by("a1").call("report_waiting", json!({"for": "money"})).refuses("bad_arguments");
+    world.by("nobody").call("report_waiting", json!({"for": "input"})).refuses("unknown_agent");
+    assert_eq!(world.count_of("agent_waits"), 0);
+}
