@@ -30,7 +30,7 @@
 //! | what is on disk | [`journal`] (events in SQLite), [`statefile`] (the projection and older formats), [`snapshot`], [`bundle`]; the last two are [`sealed`] files |
 //! | how the state file is written in place | `statefile::flat`: `books` (what stands where), `layout`, `first_part`; `statefile::spare`, `lease` |
 //! | what a person may change by hand | [`ops::hand_edit`] (the rules), `statefile::edit` (the difference), `participant::edits` |
-//! | what MCP clients see | [`mcp`]: `server` (all transports), `stdio`, `http`, `subscriptions` |
+//! | what MCP clients see | [`mcp`]: `server` (all transports), `tools` (their schemas), `stdio`, `http`, `subscriptions` |
 //! | what JSON-RPC clients see | [`rpc`]: methods, `events` (subscriptions), `discover` (OpenRPC), `client` |
 //! | who may connect over HTTP | [`http`]: `gate` (host, origin, token, form, size), `token`, the listener |
 //! | what a person types | [`cli`]: one file per command; `print` and `wording` for what all of them say |

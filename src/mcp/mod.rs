@@ -14,6 +14,7 @@ mod server;
 mod skeleton;
 mod stdio;
 mod subscriptions;
+mod tools;
 mod watched;
 
 use std::io;
@@ -32,8 +33,9 @@ use crate::signal;
 #[cfg(feature = "conformance")]
 pub use conformance::Fixtures;
 pub use http::{Answering, Door};
-pub use server::{Server, tool_list};
+pub use server::Server;
 use stdio::Stdio;
+pub use tools::tool_list;
 pub use watched::Watched;
 
 /// Time for calls in progress when the input ends: a script may write its requests, close its end and read on.

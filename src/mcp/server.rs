@@ -11,7 +11,7 @@ use rmcp::model::{
     Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
     ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
     ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents, ServerCapabilities,
-    ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, ToolAnnotations, UnsubscribeRequestParams,
+    ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -21,8 +21,9 @@ use tokio::time::sleep;
 
 use super::resources::{self, Subject};
 use super::subscriptions::{self, Session};
+use super::tools::tool_list;
 use super::{completions, prompts};
-use crate::ops::{self, Entry, Toolset};
+use crate::ops::Toolset;
 use crate::participant::{CallError, Caller, Handle};
 use crate::state::State;
 
@@ -232,21 +233,6 @@ impl ServerHandler for Server {
         }
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{method}`"), None))
     }
-}
-
-/// The tools that `tools/list` returns, in a stable order.
-pub fn tool_list(toolset: Toolset, agent_required: bool) -> Vec<Tool> {
-    let shown = ops::all().iter().filter(|entry| entry.toolset <= toolset);
-    shown.map(|entry| tool(entry, agent_required)).collect()
-}
-
-fn tool(entry: &Entry, agent_required: bool) -> Tool {
-    let annotations = ToolAnnotations::new()
-        .read_only(entry.annotations.read_only)
-        .destructive(entry.annotations.destructive)
-        .idempotent(entry.annotations.idempotent)
-        .open_world(false);
-    Tool::new(entry.name, entry.description, entry.input_schema(agent_required)).with_annotations(annotations)
 }
 
 fn refused(error: &CallError) -> CallToolResult {

@@ -36,6 +36,7 @@ mod simulation;
 mod snapshots;
 mod statefile;
 mod tidy;
+mod tools;
 mod wire;
 mod work;
 mod world;

@@ -1,0 +1,98 @@
+//! The tools as `tools/list` shows them. Each vendor reads a different part of JSON Schema and refuses the rest, so the
+//! schemas have only what all of them read. The board checks arguments itself, so nothing is lost by that.
+
+use rmcp::model::{Tool, ToolAnnotations};
+use serde_json::{Map, Value};
+
+use crate::ops::{self, Annotations, Entry, Toolset};
+
+/// The tools that `tools/list` returns, in a stable order.
+pub fn tool_list(toolset: Toolset, agent_required: bool) -> Vec<Tool> {
+    let shown = ops::all().iter().filter(|entry| entry.toolset <= toolset);
+    shown.map(|entry| tool(entry, agent_required)).collect()
+}
+
+fn tool(entry: &Entry, agent_required: bool) -> Tool {
+    let schema = portable(&Value::Object(entry.input_schema(agent_required)));
+    Tool::new(entry.name, entry.description, schema).with_annotations(annotations(entry.annotations))
+}
+
+/// The hints that differ from what MCP assumes without them, because models pay for each byte of the list.
+fn annotations(of: Annotations) -> ToolAnnotations {
+    ToolAnnotations::from_raw(
+        None,
+        of.read_only.then_some(true),
+        (!of.read_only && !of.destructive).then_some(false),
+        (!of.read_only && of.idempotent).then_some(true),
+        Some(false),
+    )
+}
+
+/// The schema with the keywords that every client reads: `type`, `enum`, `properties`, `items`, `required` and
+/// `description`. Defaults and the meanings of variants go into the description.
+fn portable(schema: &Value) -> Map<String, Value> {
+    let variants = variants(schema);
+    let kind = schema["type"].as_str().unwrap_or(if variants.is_empty() { "object" } else { "string" });
+    let mut shown = Map::new();
+    shown.insert("type".to_owned(), Value::from(kind));
+    if !variants.is_empty() {
+        shown.insert("enum".to_owned(), Value::from(variants));
+    }
+    match kind {
+        "object" => shown.extend(fields(schema)),
+        "array" => _ = shown.insert("items".to_owned(), Value::Object(portable(&schema["items"]))),
+        _ => {}
+    }
+    if let Some(description) = description(schema) {
+        shown.insert("description".to_owned(), Value::from(description));
+    }
+    shown
+}
+
+/// `properties`, which some clients demand even if there are none, and `required`. Old names of arguments are not shown.
+fn fields(schema: &Value) -> impl Iterator<Item = (String, Value)> {
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    let current = properties.filter(|(_, field)| field["deprecated"] != true);
+    let properties: Map<_, _> = current.map(|(name, field)| (name.clone(), Value::Object(portable(field)))).collect();
+    let required = schema["required"].as_array().filter(|names| !names.is_empty()).cloned();
+    let required = required.map(|names| ("required".to_owned(), Value::Array(names)));
+    [("properties".to_owned(), Value::Object(properties))].into_iter().chain(required)
+}
+
+/// The values of an enumeration. Those with a meaning of their own are constants beside the others.
+fn variants(schema: &Value) -> Vec<Value> {
+    let parts = schema["oneOf"].as_array().into_iter().flatten();
+    let values = std::iter::once(schema).chain(parts).flat_map(|part| match part["enum"].as_array() {
+        Some(values) => values.clone(),
+        None => part.get("const").cloned().into_iter().collect(),
+    });
+    values.collect()
+}
+
+fn description(schema: &Value) -> Option<String> {
+    let own = schema["description"].as_str().map(|text| text.replace('\n', " ")).unwrap_or_default();
+    let mut parts = vec![own.trim_end_matches('.').to_owned()];
+    for part in schema["oneOf"].as_array().into_iter().flatten() {
+        if let (Some(value), Some(meaning)) = (part["const"].as_str(), part["description"].as_str()) {
+            parts.push(format!("{value}: {}", meaning.trim_end_matches('.')));
+        }
+    }
+    if let Some(default) = schema.get("default").filter(|default| !is_nothing(default) && !own.contains("efault")) {
+        let text = default.as_str().map_or_else(|| default.to_string(), str::to_owned);
+        parts.push(format!("default {text}"));
+    }
+    parts.retain(|part| !part.is_empty());
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// True of defaults that say no more than "nothing".
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(value) => !value,
+        Value::Number(value) => value.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.values().all(is_nothing),
+    }
+}
