@@ -19,6 +19,7 @@
 //! | to change | look at |
 //! |---|---|
 //! | a rule, a status, a limit | [`state`]: pure; `guard`, `claim`, `graph`, `deadline`, `limit`, and `apply` for what events mean |
+//! | a kind of event, or a field in one or in the state file | `state::event`, with a line in `NEWER`; `state::level` has the rules, `participant::living` what each process knows |
 //! | messages and file reservations | `state::message`, `state::reservation` with `pattern`; `cli::guard` for hooks |
 //! | what a tool takes, decides or answers | its file in [`ops`]; a new one is one file and one line in the list |
 //! | sessions and runs: who runs one, where, and who hears of its end | `state::run`, `state::session`; `journal::sqlite` for their tables |

@@ -41,7 +41,7 @@ impl Row {
         Ok(Self {
             seq: recorded.seq,
             batch_id: batch.as_str().to_owned(),
-            v: VERSION,
+            v: recorded.event.level(),
             kind: recorded.event.kind().to_owned(),
             at_ms: recorded.at.millis(),
             participant: recorded.participant.as_str().to_owned(),

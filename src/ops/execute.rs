@@ -8,6 +8,7 @@ use crate::state::digest::sha256;
 use crate::state::event::{Event, Idempotency, Recorded};
 use crate::state::guard::HUMAN;
 use crate::state::id::{AgentId, Chance, ParticipantId};
+use crate::state::level::Older;
 use crate::state::limit;
 use crate::state::refusal::Refusal;
 use crate::state::{ApplyError, Created, Envelope, State};
@@ -22,9 +23,17 @@ pub struct Executed {
 /// Decides, applies the events and builds the reply. On an error the state is left as it was.
 pub fn execute(state: &mut State, prepared: &dyn Prepared, call: Call<'_>) -> Result<Executed, ApplyError> {
     let start = state.savepoint();
+    let level = state.board().schema_version;
     let mut run = Run { state, call, events: Vec::new(), key: None };
     match run.operation(prepared) {
-        Ok(answer) => Ok(Executed { events: run.events, answer, actor: run.call.actor }),
+        Ok(answer) => match run.unread_since(level) {
+            older if older.is_empty() => Ok(Executed { events: run.events, answer, actor: run.call.actor }),
+            older => {
+                run.state.rollback(start);
+                let answer = Err(Refusal::OlderProcesses { operation: prepared.name().to_owned(), older });
+                Ok(Executed { events: Vec::new(), answer, actor: run.call.actor })
+            }
+        },
         Err(error) => {
             run.state.rollback(start);
             Err(error)
@@ -83,6 +92,12 @@ impl Run<'_, '_> {
             }
             reply
         }))
+    }
+
+    /// The living processes that could not read what the call has recorded, if it has raised the board's level.
+    fn unread_since(&self, level: u32) -> Vec<Older> {
+        let raised = self.state.board().schema_version;
+        if raised == level { Vec::new() } else { self.state.older(&(self.call.vitals.living)(), raised) }
     }
 
     fn decide(&mut self, prepared: &dyn Prepared) -> Result<Answer, ApplyError> {

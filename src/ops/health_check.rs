@@ -3,6 +3,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Annotations, Call, Operation, READ, Toolset};
 use crate::state::State;
+use crate::state::event::VERSION;
+use crate::state::level::{Living, Older};
 use crate::state::refusal::Refusal;
 use crate::state::task::TaskStatus;
 use crate::state::time::{SECOND, Timestamp};
@@ -20,6 +22,8 @@ pub struct Vitals<'a> {
     pub troubles: Vec<String>,
     /// Reads the state file's `seq`, if the file can be read. A function, because only `health_check` needs it.
     pub state_file_seq: &'a dyn Fn() -> Option<u64>,
+    /// Looks for the other living processes on the board. A function, because hardly any call needs it.
+    pub living: &'a dyn Fn() -> Vec<Living>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -39,6 +43,9 @@ pub struct Reply {
     agents_present: usize,
     /// Living processes that agents act through
     participants: usize,
+    /// Living processes of an older version; what they cannot read is not written until they are restarted
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    older_processes: Vec<Older>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -90,6 +97,7 @@ impl Operation for HealthCheck {
             },
             agents_present: state.agents().filter(|agent| agent.is_present()).count(),
             participants: state.participants().count(),
+            older_processes: state.older(&(call.vitals.living)(), VERSION),
         })
     }
 }

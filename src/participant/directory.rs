@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use thiserror::Error;
 
+use super::living::Note;
 use crate::journal::sqlite;
 use crate::location::BOARD_DIR;
 use crate::private::{self, Dir, PrivateError, Purpose};
@@ -203,7 +204,7 @@ pub fn is_anyone_present(dir: &Path) -> bool {
 }
 
 /// Names of the presence files: those of living processes, and those that dead ones have left.
-fn presence_names(dir: &Path) -> impl Iterator<Item = String> {
+pub fn presence_names(dir: &Path) -> impl Iterator<Item = String> {
     let entries = std::fs::read_dir(dir.join(RUN)).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     names.filter(|name| presence_file(dir, name).is_some())
@@ -527,14 +528,15 @@ pub struct PresenceLock {
 }
 
 impl PresenceLock {
-    /// Makes and locks this process's presence file. Until it is locked, somebody may take the new file for a dead
-    /// process's and remove it, so that is checked.
-    pub fn acquire(dir: &Path, participant: &str) -> Result<Self, DirectoryError> {
+    /// Makes this process's presence file, with the note in it, and locks it. Until it is locked, somebody may take the
+    /// new file for a dead process's and remove it, so that is checked.
+    pub fn acquire(dir: &Path, participant: &str, note: &Note) -> Result<Self, DirectoryError> {
         make_run(dir)?;
         let path = dir.join(RUN).join(participant);
         for _ in 0..ACQUIRED_AT_MOST {
             let file = opened(&dir.join(RUN))?.open_file(participant, Purpose::Keep)?;
             let file = file.ok_or_else(|| failed("open", &path)(io::ErrorKind::NotFound.into()))?;
+            note.write(&file).map_err(failed("write", &path))?;
             file.lock().map_err(failed("lock", &path))?;
             let acquired = Self { path: path.clone(), file };
             if acquired.is_in_place() {
@@ -548,6 +550,11 @@ impl PresenceLock {
     pub fn touch(&self, now: Timestamp) -> io::Result<()> {
         let millis = u64::try_from(now.millis()).unwrap_or_default();
         self.file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_millis(millis))
+    }
+
+    /// Replaces the note in the file.
+    pub fn note(&self, note: &Note) -> io::Result<()> {
+        note.write(&self.file)
     }
 
     pub fn is_in_place(&self) -> bool {
@@ -571,18 +578,23 @@ pub fn last_attended(dir: &Path) -> Option<Timestamp> {
     Some(Timestamp::from_millis(i64::try_from(since_epoch.as_millis()).ok()?))
 }
 
-/// Whether the process that holds this presence lock is alive. Asks with a shared lock, so that two may ask at once.
-/// Only a lock that was acquired, or a missing file, proves its death: an error proves nothing.
+/// Whether the process that holds this presence lock is alive. Only a lock that was acquired, or a missing file, proves
+/// its death: an error proves nothing.
 pub fn is_present(dir: &Path, participant: &str) -> bool {
     if presence_file(dir, participant).is_none() {
         return false;
     }
     let run = Dir::open(&dir.join(RUN));
     match run.and_then(|run| run.map_or(Ok(None), |run| run.open_file(participant, Purpose::Read))) {
-        Ok(Some(file)) => file.try_lock_shared().is_err(),
+        Ok(Some(file)) => is_held(&file),
         Ok(None) => false,
         Err(_) => true,
     }
+}
+
+/// Whether a process holds the lock of `file`. Asks with a shared lock, so that two may ask at once.
+pub fn is_held(file: &File) -> bool {
+    file.try_lock_shared().is_err()
 }
 
 /// Removes the presence files of processes that are dead and not listed. The caller holds the board's lock.

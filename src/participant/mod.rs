@@ -9,6 +9,7 @@ pub mod directory;
 mod edits;
 mod feed;
 mod hints;
+pub mod living;
 mod locker;
 mod metrics;
 pub mod recovery;
@@ -269,6 +270,8 @@ pub(crate) struct Queued {
     principal: Option<Arc<Principal>>,
     remote: bool,
     command: Option<Arc<str>>,
+    /// The name that the client gives itself.
+    client: Option<String>,
     /// Nobody waits for the reply any more once this is closed.
     reply: oneshot::Sender<Answer>,
     entered: Instant,
@@ -282,8 +285,8 @@ impl Queued {
         let prepared = ops::find(operation).unwrap().prepare(arguments).unwrap();
         let (reply, answer) = oneshot::channel();
         let (default_agent, place, entered) = (DefaultAgent::None, Place::default(), Instant::now());
-        let (principal, remote, command, fetched) = (None, false, None, None);
-        (Self { prepared, default_agent, place, principal, remote, command, reply, entered, fetched }, answer)
+        let (principal, remote, command, client, fetched) = (None, false, None, None, None);
+        (Self { prepared, default_agent, place, principal, remote, command, client, reply, entered, fetched }, answer)
     }
 
     /// Whether the archive must be asked first.
@@ -331,8 +334,9 @@ impl Handle {
         // The board keeps nothing of a read, so there is nothing to redact.
         let place = if prepared.annotations().read_only { caller.place.clone() } else { kept(&caller.place) };
         let (principal, fetched) = (caller.principal.clone(), fetched.map(Box::new));
-        let (remote, command) = (caller.remote, caller.command.clone());
-        let queued = Queued { prepared, default_agent, place, principal, remote, command, reply, entered, fetched };
+        let (remote, command, client) = (caller.remote, caller.command.clone(), caller.client.clone());
+        let queued =
+            Queued { prepared, default_agent, place, principal, remote, command, client, reply, entered, fetched };
         let _under_way = self.solo.enter();
         self.solo.submit(queued, &caller.gone).await?;
         select! {

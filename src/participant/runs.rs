@@ -2,6 +2,7 @@
 //! died with another process.
 
 use super::Stay;
+use super::living::Others;
 use crate::state::event::{Event, Recorded};
 use crate::state::id::{Chance, ParticipantId};
 use crate::state::run::stopped;
@@ -15,10 +16,13 @@ pub fn follow_up(
     state: &mut State,
     envelope: &Envelope,
     chance: &mut Chance,
+    others: &Others,
     events: &mut Vec<Recorded>,
 ) -> Result<(), ApplyError> {
     while let Some(event) = state.follow_up(chance.draw()) {
-        events.push(state.record(event, envelope)?);
+        // What a living process could not read waits, and what would follow from it, too.
+        let Some(recorded) = others.record(state, event, envelope)? else { break };
+        events.push(recorded);
     }
     Ok(())
 }

@@ -26,6 +26,7 @@ use super::directory::{PresenceLock, is_present, last_attended};
 use super::edits::{Edits, Examined};
 use super::feed::Feed;
 use super::hints::{self, Hint};
+use super::living::{Note, Others};
 use super::locker::Locker;
 use super::metrics::Metrics;
 use super::recovery::Author;
@@ -104,6 +105,9 @@ pub(crate) struct Writer {
     pub(super) board: Option<Board>,
     pub(super) locker: Option<Locker>,
     pub(super) presence: Option<PresenceLock>,
+    /// What this process says of itself in the file of that lock.
+    note: Note,
+    others: Others,
     watcher: Option<RecommendedWatcher>,
     hint: Hint,
     /// When a parked call or a feed listener was last waiting.
@@ -174,6 +178,7 @@ impl Writer {
             joined_at: Timestamp::default(),
         };
         let mut clock = BoardClock::new(options.clock);
+        let others = Others::new(options.dir.clone(), participant.id.clone());
         Self {
             started_at: clock.now(Timestamp::default()),
             opened_at: Timestamp::default(),
@@ -190,6 +195,8 @@ impl Writer {
             board: None,
             locker: None,
             presence: None,
+            note: Note::of_this_process(),
+            others,
             watcher: None,
             hint: Hint::default(),
             listened_at: None,
@@ -331,7 +338,7 @@ impl Writer {
             (false, Stay::Brief) => return None,
         };
         let patience = self.edits.patience().map_or(patience, |sooner| sooner.min(patience));
-        let deadline = board.state.next_deadline();
+        let deadline = board.state.next_deadline().filter(|_| is_past(self.others.withheld_at()));
         let now = self.clock.now(Timestamp::default());
         let until = deadline.map(|at| Duration::from_millis(u64::try_from(at.since(now)).unwrap_or(0)));
         Some(until.map_or(patience, |until| until.clamp(SHORTEST_PATIENCE, patience)))
@@ -359,7 +366,8 @@ impl Writer {
         }
         self.unpark();
         let attends = lasts || !self.waiting.is_empty();
-        let time_has_come = attends && is_past(self.failed_at) && self.time_has_come();
+        let may_record = is_past(self.failed_at) && is_past(self.others.withheld_at());
+        let time_has_come = attends && may_record && self.time_has_come();
         let edited = lasts && self.unwritable.is_none() && is_past(self.failed_at) && self.edited();
         if self.queue.is_empty() && !time_has_come && !edited {
             return;
@@ -558,7 +566,8 @@ impl Writer {
         let troubles = self.troubles();
         let dir = &self.dir;
         let state_file_seq = || statefile::seq_of(dir).ok().flatten().map(|shown| shown.seq);
-        let vitals = Vitals { started_at: self.started_at, troubles, state_file_seq: &state_file_seq };
+        let living = || self.others.living();
+        let vitals = Vitals { started_at: self.started_at, troubles, state_file_seq: &state_file_seq, living: &living };
         let (state, history, policy): (&mut State, Box<dyn History + '_>, &Policy) = match &mut self.board {
             Some(board) => {
                 let (state, history, policy) = board.split();

@@ -53,6 +53,7 @@ impl State {
 
     /// Applies what every event changes. `begun` is the savepoint before the event's own changes.
     fn apply_envelope(&mut self, recorded: &Recorded, begun: Savepoint) -> Result<(), Absent> {
+        self.note_level(&recorded.event);
         self.undo.push(Undo::Head(self.board.seq, self.board.last_activity));
         self.set_head(recorded.seq, recorded.at);
         if let Some(actor) = &recorded.actor

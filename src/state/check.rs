@@ -20,6 +20,7 @@ impl State {
         self.check_reservations(&mut wrong);
         self.check_sessions(&mut wrong);
         self.check_workflows(&mut wrong);
+        self.check_level(&mut wrong);
         wrong
     }
 

@@ -15,7 +15,8 @@ use super::task::{Task, TaskStatus};
 use super::time::Timestamp;
 use super::workflow::{Checkpoint, Workflow};
 
-pub const SCHEMA_VERSION: u32 = 1;
+/// Highest level of state file that this build reads.
+pub const SCHEMA_VERSION: u32 = super::event::VERSION;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Document {
@@ -46,6 +47,7 @@ pub struct Document {
 /// What is said once for the whole board.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Board {
+    /// Level of the newest kind of event so far
     pub schema_version: u32,
     pub board_id: String,
     /// Last event in the state

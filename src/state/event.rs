@@ -1,11 +1,13 @@
 //! What happened. An event is journal line, feed item, audit entry and replay unit at once. `State::apply` reads
 //! nothing but the state and the event, so an event holds everything that follows from policy, clock or chance.
 //!
-//! A change of an event's meaning is a new version; old versions load for ever.
+//! A change of an event's meaning is a new kind or field; old ones load for ever. What is new has a line in [`NEWER`].
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+#[cfg(test)]
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -15,6 +17,7 @@ use super::document::{Document, PlanVersion};
 use super::id::{
     AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, SessionId, TaskId, WorkflowId,
 };
+use super::level::{self, Newer};
 use super::message::Message;
 use super::reservation::Reservation;
 use super::run::Run;
@@ -24,8 +27,12 @@ use super::task::{AttemptError, Context, Place, Planned, Task, TaskResult, TaskS
 use super::time::Timestamp;
 use super::workflow::{Budget, Checkpoint, Spent};
 
-/// Version of the events that this build writes.
-pub const VERSION: u32 = 1;
+/// Highest level of event that this build reads and writes.
+pub const VERSION: u32 = level::newest(NEWER);
+
+/// Kinds, fields and values that came after level 1, with their level; [`level`] says when a line is due. A test fails
+/// for each that has none.
+pub const NEWER: &[Newer] = &[];
 
 /// Kinds of events, in the order of their definition.
 pub const KINDS: [&str; 46] = [
@@ -78,6 +85,7 @@ pub const KINDS: [&str; 46] = [
 ];
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Event {
     BoardCreated {
@@ -366,6 +374,7 @@ pub enum Event {
 
 /// What is new about a workflow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Saved {
     pub workflow: WorkflowId,
     /// Agent that works for this workflow from here on, and for no other.
@@ -390,6 +399,7 @@ pub struct Saved {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct NewTask {
     pub id: TaskId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -426,6 +436,7 @@ pub struct NewTask {
 
 /// New values of fields; the others stay.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct TaskChange {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
@@ -451,6 +462,7 @@ pub struct TaskChange {
 
 /// A task about which a plan says something new.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Replanned {
     pub task: TaskId,
     pub path: String,
@@ -475,6 +487,7 @@ pub struct Replanned {
 
 /// What a new version of the plan means for a task of the version before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PlanChange {
     Modified,
@@ -490,6 +503,7 @@ pub enum PlanChange {
 
 /// A task that was edited by hand.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct EditedTask {
     pub task: TaskId,
     /// An empty context removes the old one.

@@ -23,6 +23,7 @@ pub mod health;
 pub mod hierarchy;
 pub mod id;
 mod index;
+pub mod level;
 pub mod limit;
 pub mod message;
 pub mod pattern;
@@ -50,7 +51,7 @@ use agent::{Agent, Discovery, Participant};
 pub use apply::{ApplyError, lease_end};
 use changed::{Change, Changed, Entity};
 use discovery::Findings;
-use document::{Archived, Board, Document, Retired, SCHEMA_VERSION};
+use document::{Archived, Board, Document, Retired};
 use event::{Event, Idempotency, Recorded};
 use id::{AgentId, CheckpointId, ParticipantId, SessionId, TaskId, WorkflowId};
 use index::Index;
@@ -161,7 +162,7 @@ impl State {
     /// The state before the first event.
     pub fn new() -> Self {
         let board = Board {
-            schema_version: SCHEMA_VERSION,
+            schema_version: level::FIRST,
             board_id: String::new(),
             seq: 0,
             goal: Arc::from(""),

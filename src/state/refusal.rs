@@ -7,6 +7,7 @@ use thiserror::Error;
 use super::agent::Role;
 use super::hierarchy;
 use super::id::{AgentId, DiscoveryId, MessageId, SessionId, TaskId, WorkflowId};
+use super::level::{Older, named};
 use super::limit::{INBOX, Limit};
 use super::plan::Problem;
 use super::reservation::Hold;
@@ -133,6 +134,12 @@ pub enum Refusal {
     KeyOfItem,
     #[error("operation `{name}` cannot be part of a batch; call it by itself")]
     NotInBatch { name: String },
+    #[error(
+        "nothing was written: {operation} needs all processes on the board to be of this version, and these are older: {}; \
+         restart them, then try again",
+        named(older)
+    )]
+    OlderProcesses { operation: String, older: Vec<Older> },
     #[error("no kind of event is called `{kind}`; the kinds are {}", known.join(", "))]
     UnknownKind { kind: String, known: &'static [&'static str] },
     #[error("the history could not be read ({detail}); see `callboard doctor`")]

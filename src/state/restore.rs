@@ -43,7 +43,7 @@ impl State {
         document.participants = self.participants.iter().map(|(id, one)| (id.clone(), (**one).clone())).collect();
         let present = self.board();
         document.board.undone = self.undone_by(target);
-        document.board.schema_version = present.schema_version;
+        document.board.schema_version = present.schema_version.max(target.board.schema_version);
         document.board.board_id.clone_from(&present.board_id);
         document.board.seq = present.seq;
         document.board.last_activity = present.last_activity;

@@ -45,8 +45,8 @@ pub fn read(bytes: &[u8]) -> Result<Edited, String> {
         return Err("a key stands twice in one object, or it is nested too deeply".to_owned());
     }
     match fields.get("schema_version").and_then(Value::as_u64) {
-        Some(version) if version == u64::from(SCHEMA_VERSION) => {}
-        Some(version) => return Err(format!("its schema_version is {version}, not {SCHEMA_VERSION}")),
+        Some(version) if (1..=u64::from(SCHEMA_VERSION)).contains(&version) => {}
+        Some(version) => return Err(format!("its schema_version is {version}, not 1 to {SCHEMA_VERSION}")),
         None => return Err("it has no schema_version".to_owned()),
     }
     let Some(board_id) = fields.get("board_id").and_then(Value::as_str).map(str::to_owned) else {

@@ -348,8 +348,13 @@ pub fn seq_of(dir: &Path) -> io::Result<Option<Head>> {
 }
 
 fn parse_head(head: &[u8]) -> Option<Head> {
-    let start = format!("{{\n  \"schema_version\": {SCHEMA_VERSION},\n  \"board_id\": ");
-    let rest = head.strip_prefix(start.as_bytes())?;
+    let rest = head.strip_prefix(b"{\n  \"schema_version\": ")?;
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let version: u32 = std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()?;
+    if !(1..=SCHEMA_VERSION).contains(&version) {
+        return None;
+    }
+    let rest = rest[digits..].strip_prefix(b",\n  \"board_id\": ")?;
     let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<String>();
     let board_id = values.next()?.ok()?;
     let rest = rest[values.byte_offset()..].strip_prefix(b",\n  \"seq\": ")?;

@@ -12,8 +12,9 @@ use serde_path_to_error::Segment;
 
 use super::load::{Found, unsound};
 use crate::state::agent::{Agent, Discovery, Role};
-use crate::state::document::{Archived, Board, Document, SCHEMA_VERSION};
+use crate::state::document::{Archived, Board, Document};
 use crate::state::id::{AgentId, DiscoveryId, TaskId};
+use crate::state::level;
 use crate::state::task::{Context, DEFAULT_MAX_ATTEMPTS, DEFAULT_PRIORITY, Task, TaskResult, TaskStatus};
 use crate::state::time::Timestamp;
 use crate::{harmless, redact, strict};
@@ -112,7 +113,7 @@ pub fn import(bytes: &[u8]) -> Found {
     let agents: BTreeMap<_, _> = agents.map(|agent| (agent.id.clone(), agent)).collect();
     let discoveries = discoveries(old.discoveries, created_at, &mut notes);
     let board = Board {
-        schema_version: SCHEMA_VERSION,
+        schema_version: level::FIRST,
         board_id: String::new(),
         seq: 0,
         goal: Arc::from(old.goal.unwrap_or_default()),

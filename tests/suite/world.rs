@@ -368,7 +368,7 @@ impl World {
             presence,
             place: &self.place,
             history: &self.past,
-            vitals: &Vitals { started_at: self.now, troubles: Vec::new(), state_file_seq: &|| None },
+            vitals: &Vitals { started_at: self.now, troubles: Vec::new(), state_file_seq: &|| None, living: &Vec::new },
             fetched: &self.fetched,
             default_agent: &self.default_agent,
             started_as: &self.default_agent,

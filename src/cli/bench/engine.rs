@@ -137,7 +137,7 @@ fn act(state: &mut State, agent: &str, operation: &str, arguments: Value) -> any
     let entry = ops::find(operation).ok_or_else(|| anyhow!("there is no operation `{operation}`"))?;
     let prepared = entry.prepare(arguments)?;
     let envelope = Envelope { actor: Some(agent.clone()), ..envelope() };
-    let vitals = Vitals { started_at: envelope.at, troubles: Vec::new(), state_file_seq: &|| None };
+    let vitals = Vitals { started_at: envelope.at, troubles: Vec::new(), state_file_seq: &|| None, living: &Vec::new };
     let call = Call {
         now: envelope.at,
         policy: &Policy::default(),

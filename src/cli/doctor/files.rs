@@ -7,9 +7,11 @@ use super::super::scratch;
 use super::Check;
 use super::journal::Examined;
 use crate::bundle::{self, Bundles};
-use crate::participant::{directory, recovery};
+use crate::participant::{archive, directory, living, recovery};
 use crate::snapshot::Snapshots;
 use crate::state::bundle::{Asked, Told};
+use crate::state::event::VERSION;
+use crate::state::level;
 use crate::state::time::Timestamp;
 use crate::statefile::{self, FILE_NAME, Found, Head};
 
@@ -97,6 +99,13 @@ pub fn participants(dir: &Path) -> Check {
         [] => "none".to_owned(),
         _ => format!("{} ({})", present.len(), present.join(", ")),
     };
+    let living = living::living(dir);
+    if living.iter().any(|one| one.level < VERSION) {
+        let state = archive::present(dir).unwrap_or_default();
+        let older = level::named(&state.older(&living, VERSION));
+        let fix = "restart them: until then, callboard refuses what they could not read";
+        return Check::warn("living processes", format!("{found}; of an older version: {older}"), fix);
+    }
     match gone.len() {
         0 => Check::ok("living processes", found),
         // Normal: an agent's leases end some time after its process.

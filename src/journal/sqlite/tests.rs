@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::journal::memory::MemoryJournal;
-use crate::state::event::{Event, Idempotency};
+use crate::state::event::{Event, Idempotency, VERSION};
 use crate::state::id::{AgentId, ParticipantId};
 use crate::state::limit::KEYS_REMEMBERED;
 use crate::state::time::Timestamp;
@@ -177,7 +177,7 @@ fn a_history_exchanged_under_a_running_process_is_noticed() {
 
 #[test]
 fn an_event_of_a_newer_callboard_is_told_from_damage() {
-    for (v, body) in [(1, r#"{"kind":"teleported","task":"t1"}"#), (2, r#"{"kind":"plan_set","goal":"x"}"#)] {
+    for (v, body) in [(1, r#"{"kind":"teleported","task":"t1"}"#), (VERSION + 1, r#"{"kind":"plan_set","goal":"x"}"#)] {
         let (dir, journal) = sample();
         let mut row = Row::of(&plan(4, "four", None), &batch("b3")).unwrap();
         row.v = v;

@@ -20,6 +20,7 @@ use crate::state::event::{Event, Recorded};
 use crate::state::guard::HUMAN;
 use crate::state::id::{AgentId, ParticipantId};
 use crate::state::refusal::Refusal;
+use crate::state::time::Timestamp;
 use crate::state::{ApplyError, Envelope, State};
 
 impl Writer {
@@ -36,6 +37,7 @@ impl Writer {
         let Some(board) = &mut self.board else { return Ok(None) };
         board.lock.sign(self.participant.pid).map_err(lock_error)?;
         board.begin_append()?;
+        self.others.look_again();
         self.catch_up_or_regain(&mut true)?;
         let Some(board) = &mut self.board else { return Ok(None) };
         board.check_writable()?;
@@ -85,11 +87,17 @@ impl Writer {
     fn record_edit(&mut self, events: &mut Vec<Recorded>) -> Result<Option<Verdict>, ApplyError> {
         let Some(board) = &mut self.board else { return Ok(None) };
         let Some(verdict) = self.edits.decide(&board.state) else { return Ok(None) };
-        if let Verdict::Adopted(event) = &verdict {
-            let at = self.clock.now(board.state.board().last_activity);
-            let (participant, actor) = (self.participant.id.clone(), Some(AgentId::trusted(HUMAN)));
-            let envelope = Envelope { at, participant, actor, idempotency: None };
-            events.push(board.state.record(Event::clone(event), &envelope)?);
+        let Verdict::Adopted(event) = &verdict else { return Ok(Some(verdict)) };
+        let at = self.clock.now(board.state.board().last_activity);
+        let (participant, actor) = (self.participant.id.clone(), Some(AgentId::trusted(HUMAN)));
+        let envelope = Envelope { at, participant, actor, idempotency: None };
+        match self.others.record(&mut board.state, Event::clone(event), &envelope)? {
+            Some(recorded) => events.push(recorded),
+            None => {
+                let older = board.state.older(&self.others.living(), event.level());
+                let operation = "what it changes".to_owned();
+                return Ok(Some(Verdict::Rejected(vec![Refusal::OlderProcesses { operation, older }.to_string()])));
+            }
         }
         Ok(Some(verdict))
     }
@@ -115,6 +123,7 @@ impl Writer {
                 self.park(call);
                 continue;
             }
+            self.learn(call.client.as_deref());
             let executed = self.with_call(&call, |state, prepared, call| ops::execute(state, prepared, call));
             let answer = match executed {
                 Ok(executed) => {
@@ -161,9 +170,20 @@ impl Writer {
         if self.stay != Stay::Brief && self.unwritable.is_none() && !is_shown {
             // The old lock is dropped first, because that removes its file.
             self.presence = None;
-            self.presence = Some(PresenceLock::acquire(&self.dir, self.participant.id.as_str())?);
+            self.presence = Some(PresenceLock::acquire(&self.dir, self.participant.id.as_str(), &self.note)?);
         }
         Ok(())
+    }
+
+    /// Notes in the presence file which client this process serves.
+    fn learn(&mut self, client: Option<&str>) {
+        if self.stay == Stay::Presence
+            && self.note.learn(client)
+            && let Some(presence) = &self.presence
+        {
+            // The note serves people only, and touching makes good the time of the file.
+            drop(presence.note(&self.note).and_then(|()| presence.touch(self.clock.now(Timestamp::default()))));
+        }
     }
 
     fn record_time(&mut self, events: &mut Vec<Recorded>) -> Result<(), ApplyError> {
@@ -183,8 +203,9 @@ impl Writer {
         let unattended = (nobody_ran && idle > STEP).then_some(idle);
         let slept = slept_unnoticed(board, &self.clock, self.slept);
         let (state, _, policy) = board.split();
+        let others = &self.others;
         let mut record = |state: &mut State, event: Event| -> Result<(), ApplyError> {
-            events.push(state.record(event, &envelope)?);
+            events.extend(others.record(state, event, &envelope)?);
             Ok(())
         };
         if let Some(gap) = self.clock.step().into_iter().chain(unattended).chain(slept).max() {
@@ -208,7 +229,8 @@ impl Writer {
         let Some(board) = &mut self.board else { return Ok(()) };
         let (at, participant) = (self.clock.now(board.state.board().last_activity), self.participant.id.clone());
         let envelope = Envelope { at, participant, actor: None, idempotency: None };
-        runs::follow_up(&mut board.state, &envelope, &mut self.chance, events)
+        let others = &self.others;
+        runs::follow_up(&mut board.state, &envelope, &mut self.chance, others, events)
     }
 
     /// Retires surplus tasks and old checkpoints. After the calls, because a retired task is looked up in the journal,
@@ -217,10 +239,12 @@ impl Writer {
         let Some(board) = &mut self.board else { return Ok(()) };
         let at = self.clock.now(board.state.board().last_activity);
         let (state, _, policy) = board.split();
+        let others = &self.others;
         let retired = [state.retire_surplus(policy, &mut self.retired_from), state.retire_checkpoints(policy, at)];
         for retired in retired.into_iter().flatten() {
             let participant = self.participant.id.clone();
-            events.push(state.record(retired, &Envelope { at, participant, actor: None, idempotency: None })?);
+            let envelope = Envelope { at, participant, actor: None, idempotency: None };
+            events.extend(others.record(state, retired, &envelope)?);
         }
         Ok(())
     }

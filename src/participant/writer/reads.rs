@@ -33,6 +33,7 @@ impl Writer {
         if may_wait && self.would_wait(&call) {
             return self.park(call);
         }
+        self.others.look_again();
         let executed = self.with_call(&call, |state, prepared, call| ops::execute(state, prepared, call));
         let answer = match executed {
             Ok(executed) => executed.answer.map_err(CallError::Refused),

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use callboard::state::State;
-use callboard::state::document::Document;
+use callboard::state::document::{Document, SCHEMA_VERSION};
 use callboard::statefile::{self, Found};
 use callboard_fuzz::directory;
 use libfuzzer_sys::fuzz_target;
@@ -54,6 +54,6 @@ fn assert_same(state: &State) {
             assert!(document.board.schema_version == 0, "{reason}: {document:?}");
         }
         Some(Found::Foreign { .. }) => panic!("taken for an older file: {document:?}"),
-        None => assert!(document.board.schema_version > 1, "not read: {document:?}"),
+        None => assert!(document.board.schema_version > SCHEMA_VERSION, "not read: {document:?}"),
     }
 }

@@ -374,6 +374,7 @@ impl Process {
                 started_at: self.clock.now(Timestamp::default()),
                 troubles: Vec::new(),
                 state_file_seq: &|| None,
+                living: &Vec::new,
             },
             fetched: &fetched,
             default_agent: &DefaultAgent::None,

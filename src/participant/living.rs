@@ -1,0 +1,226 @@
+//! What each process that stays says of itself in the file of its presence lock: which level of events it knows, and
+//! where a person finds it. In no event, because older processes would read that differently.
+
+use std::cell::{Cell, OnceCell};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use super::directory::{RUN, is_held, presence_names};
+use crate::private::{Dir, Purpose};
+use crate::state::event::{Event, Recorded, VERSION};
+use crate::state::id::ParticipantId;
+use crate::state::level::{FIRST, Living};
+use crate::state::{ApplyError, Envelope, State};
+use crate::{harmless, redact};
+
+/// Length of a note in bytes, always the same, so that one write replaces all of it.
+const BYTES: usize = 512;
+/// Most characters of a name in a note.
+const NAME: usize = 80;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Note {
+    level: u32,
+    pid: u32,
+    machine: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    client: Option<String>,
+}
+
+impl Note {
+    pub fn of_this_process() -> Self {
+        Self { level: VERSION, pid: std::process::id(), machine: machine(), client: None }
+    }
+
+    /// Adds the name that the client gives itself. Returns whether that is news.
+    pub fn learn(&mut self, client: Option<&str>) -> bool {
+        if self.client.is_some() || client.is_none() {
+            return false;
+        }
+        self.client = client.map(name);
+        true
+    }
+
+    pub fn write(&self, file: &File) -> io::Result<()> {
+        let mut text = serde_json::to_vec(self)?;
+        text.resize(text.len().max(BYTES - 1), b' ');
+        text.push(b'\n');
+        file.write_all_at(&text, 0)
+    }
+
+    /// `None` in the file of a build that writes no note.
+    fn read(file: &File) -> Option<Self> {
+        let mut text = [0; BYTES];
+        file.read_exact_at(&mut text, 0).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+}
+
+fn name(given: &str) -> String {
+    let clean = harmless::text(given).unwrap_or_else(|| given.to_owned());
+    let clean = redact::name(&clean).unwrap_or(clean);
+    clean.chars().take(NAME).collect()
+}
+
+/// The name of this machine.
+fn machine() -> String {
+    name(&rustix::system::uname().nodename().to_string_lossy())
+}
+
+/// The other processes on a board, looked for only when somebody asks.
+pub struct Others {
+    dir: PathBuf,
+    own: ParticipantId,
+    seen: OnceCell<Vec<Living>>,
+    withheld_at: Cell<Option<Instant>>,
+}
+
+impl Others {
+    pub fn new(dir: PathBuf, own: ParticipantId) -> Self {
+        Self { dir, own, seen: OnceCell::new(), withheld_at: Cell::new(None) }
+    }
+
+    pub fn living(&self) -> Vec<Living> {
+        let others = || living(&self.dir).into_iter().filter(|one| one.id != self.own).collect();
+        self.seen.get_or_init(others).clone()
+    }
+
+    /// Forgets what was seen.
+    pub fn look_again(&mut self) {
+        self.seen.take();
+    }
+
+    /// Records what nobody has asked for, unless one of them could not read it.
+    pub fn record(&self, state: &mut State, event: Event, envelope: &Envelope) -> Result<Option<Recorded>, ApplyError> {
+        let level = event.level();
+        if level > state.board().schema_version && self.living().iter().any(|one| one.level < level) {
+            self.withheld_at.set(Some(Instant::now()));
+            return Ok(None);
+        }
+        state.record(event, envelope).map(Some)
+    }
+
+    /// When something was last left for later because of that.
+    pub fn withheld_at(&self) -> Option<Instant> {
+        self.withheld_at.get()
+    }
+}
+
+/// The living processes on the board in `dir`.
+pub fn living(dir: &Path) -> Vec<Living> {
+    let Ok(Some(run)) = Dir::open(&dir.join(RUN)) else { return Vec::new() };
+    let mut all: Vec<_> = presence_names(dir)
+        .filter_map(|name| {
+            let file = run.open_file(&name, Purpose::Read).ok()??;
+            is_held(&file).then(|| described(ParticipantId::trusted(name), &file))
+        })
+        .collect();
+    all.sort_by(|one, other| one.id.cmp(&other.id));
+    all
+}
+
+fn described(id: ParticipantId, file: &File) -> Living {
+    match Note::read(file) {
+        Some(Note { level, pid, machine, client }) => {
+            Living { id, level, pid: Some(pid), machine: Some(machine), client }
+        }
+        None => {
+            let pid = holder(file);
+            // Whoever holds a lock of this machine is on it.
+            Living { id, level: FIRST, pid, machine: Some(machine()), client: pid.and_then(starter) }
+        }
+    }
+}
+
+/// The process that holds the lock of `file`, where the system tells.
+fn holder(file: &File) -> Option<u32> {
+    let metadata = file.metadata().ok()?;
+    let (major, minor) = (rustix::fs::major(metadata.dev()), rustix::fs::minor(metadata.dev()));
+    holder_in(&std::fs::read_to_string("/proc/locks").ok()?, &format!("{major:02x}:{minor:02x}:{}", metadata.ino()))
+}
+
+/// Finds the holder in lines such as `1: FLOCK  ADVISORY  WRITE 4242 08:02:131 0 EOF`.
+fn holder_in(locks: &str, inode: &str) -> Option<u32> {
+    let held = locks.lines().map(|line| line.split_whitespace().skip(1).collect::<Vec<_>>());
+    let ours = held.filter(|fields| fields.get(4) == Some(&inode)).find(|fields| fields.first() == Some(&"FLOCK"));
+    ours?.get(3)?.parse().ok().filter(|pid| *pid > 0)
+}
+
+/// The name of the program that started the process, where the system tells.
+fn starter(pid: u32) -> Option<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The program's own name is in brackets and may hold anything.
+    let parent: u32 = stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()?;
+    let comm = std::fs::read_to_string(format!("/proc/{parent}/comm")).ok().filter(|_| parent > 1)?;
+    Some(name(comm.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::directory::{PresenceLock, prepare};
+    use super::*;
+    use crate::state::time::Timestamp;
+
+    #[test]
+    fn the_living_are_those_that_hold_their_lock() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = place.path().join(".coordination");
+        prepare(&dir).unwrap();
+        let mut note = Note::of_this_process();
+        assert!(note.learn(Some("codex-mcp-client")) && !note.learn(Some("another")));
+        let held = PresenceLock::acquire(&dir, "p-new", &note).unwrap();
+        let older = std::fs::File::create(dir.join(RUN).join("p-older")).unwrap();
+        older.lock().unwrap();
+        std::fs::File::create(dir.join(RUN).join("p-dead")).unwrap();
+        let found = living(&dir);
+        assert_eq!(
+            found.iter().map(|one| (one.id.as_str(), one.level)).collect::<Vec<_>>(),
+            [("p-new", VERSION), ("p-older", FIRST)]
+        );
+        assert_eq!(found[0].client.as_deref(), Some("codex-mcp-client"));
+        assert!(
+            found.iter().all(|one| one.pid == Some(std::process::id()) && one.machine == Some(machine())),
+            "{found:?}"
+        );
+        let others = Others::new(dir.clone(), ParticipantId::trusted("p-new"));
+        assert_eq!(others.living(), [found[1].clone()], "without the one that asks");
+        drop((held, older));
+        assert_eq!(living(&dir), []);
+    }
+
+    #[test]
+    fn what_an_older_process_could_not_read_waits_for_its_end() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = place.path().join(".coordination");
+        prepare(&dir).unwrap();
+        let older = std::fs::File::create(dir.join(RUN).join("p-older")).unwrap();
+        older.lock().unwrap();
+        let id = ParticipantId::trusted("p-own");
+        let mut others = Others::new(dir, id.clone());
+        let mut state = State::new();
+        let mut document = state.to_document();
+        document.board.schema_version = FIRST + 1;
+        let newer = Event::StateRestored { restored_seq: 0, snapshot: None, document: Box::new(document) };
+        let envelope = Envelope { at: Timestamp::default(), participant: id, actor: None, idempotency: None };
+        assert_eq!(others.record(&mut state, newer.clone(), &envelope), Ok(None));
+        assert!(others.withheld_at().is_some() && state.seq() == 0);
+        assert!(others.record(&mut state, Event::Resumed {}, &envelope).unwrap().is_some(), "it reads that");
+        drop(older);
+        others.look_again();
+        assert!(others.record(&mut state, newer, &envelope).unwrap().is_some());
+        assert_eq!(state.board().schema_version, FIRST + 1);
+    }
+
+    #[test]
+    fn the_holder_is_the_process_with_a_lock_on_that_very_file() {
+        let locks = "1: POSIX  ADVISORY  READ 7 08:02:131 128 128\n2: FLOCK  ADVISORY  WRITE 4242 08:02:131 0 EOF\n\
+                     2: -> FLOCK  ADVISORY  WRITE 4 08:02:131 0 EOF\n3: FLOCK  ADVISORY  WRITE 5 08:02:132 0 EOF\n";
+        assert_eq!(holder_in(locks, "08:02:131"), Some(4242));
+        assert_eq!(holder_in(locks, "08:02:133"), None);
+    }
+}
