@@ -28,12 +28,33 @@ pub struct Arguments {
     /// Short name of the task
     #[arg(long)]
     title: Option<String>,
+    /// Place in the plan, such as P1.M2.T3
+    #[arg(long)]
+    path: Option<String>,
     /// Tag of the task; may be repeated
     #[arg(long)]
     tag: Vec<String>,
     /// Capability that an agent needs to claim the task; may be repeated
     #[arg(long, value_name = "NAME")]
     capability: Vec<String>,
+    /// Tag that an agent needs to claim the task; may be repeated
+    #[arg(long, value_name = "NAME")]
+    agent_tag: Vec<String>,
+    /// Property that an agent must have to claim the task: hostname, project_dir, profile or type; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    property: Vec<(String, String)>,
+    /// Data of your own, kept with the task; VALUE is JSON or text; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    metadata: Vec<(String, String)>,
+    /// Attempts before the task fails [default: 3]
+    #[arg(long, value_name = "N")]
+    max_attempts: Option<u32>,
+    /// Time limit of each attempt in seconds
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<u32>,
+    /// Most minutes that an agent may be silent while its process lives
+    #[arg(long, value_name = "MINUTES")]
+    silent: Option<u32>,
     /// Id of the task [default: generated]
     #[arg(long)]
     id: Option<String>,
@@ -42,7 +63,8 @@ pub struct Arguments {
     key: Option<String>,
     /// Add the tasks in a JSON array, or in the `tasks` of an object; `-` reads standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = [
-        "description", "priority", "after", "file", "hint", "title", "tag", "capability", "id",
+        "description", "priority", "after", "file", "hint", "title", "path", "tag", "capability", "agent_tag", "property",
+        "metadata", "max_attempts", "timeout", "silent", "id",
     ])]
     batch: Option<String>,
 }
@@ -60,19 +82,45 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
 }
 
 fn task(session: &Session, arguments: Arguments) -> Value {
-    let demands = (!arguments.capability.is_empty()).then(|| json!({"capabilities": arguments.capability}));
+    let demands = demands(&arguments);
+    let metadata = arguments.metadata.into_iter().map(|(name, text)| {
+        let value = serde_json::from_str(&text).unwrap_or(Value::String(text));
+        (name, value)
+    });
     json!({
         "description": arguments.description.unwrap_or_default(),
         "priority": arguments.priority,
         "dependencies": arguments.after,
         "context_files": session.project_paths(&arguments.file),
         "hints": arguments.hint,
+        "metadata": Value::Object(metadata.collect()),
         "title": arguments.title,
+        "path": arguments.path,
         "tags": arguments.tag,
         "demands": demands,
+        "max_attempts": arguments.max_attempts,
+        "timeout_seconds": arguments.timeout,
+        "silent_minutes": arguments.silent,
         "id": arguments.id,
         "idempotency_key": arguments.key,
     })
+}
+
+fn demands(arguments: &Arguments) -> Option<Value> {
+    if arguments.capability.is_empty() && arguments.agent_tag.is_empty() && arguments.property.is_empty() {
+        return None;
+    }
+    let mut demands = json!({"capabilities": arguments.capability, "tags": arguments.agent_tag});
+    for (name, value) in &arguments.property {
+        demands[name] = Value::from(value.as_str());
+    }
+    Some(demands)
+}
+
+/// A name and its value.
+fn pair(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    pair.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(|| "give NAME=VALUE".to_owned())
 }
 
 fn add_batch(session: &Session, batch: Value) -> anyhow::Result<Value> {

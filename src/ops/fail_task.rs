@@ -19,16 +19,26 @@ pub struct Params {
     agent_id: Option<String>,
     task_id: String,
     error: String,
-    /// false: do not try again
-    #[serde(default = "yes")]
-    retryable: bool,
+    /// Do not try again
+    #[serde(default, rename = "final")]
+    is_final: bool,
+    /// Older name: the opposite of `final`
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("deprecated" = true))]
+    retryable: Option<bool>,
     /// timeout, transient, permanent, …
     category: Option<String>,
     attempt: Option<u32>,
 }
 
-fn yes() -> bool {
-    true
+impl Params {
+    /// Whether the task may be tried again.
+    fn again(&self) -> Result<bool, Refusal> {
+        match self.retryable {
+            Some(true) if self.is_final => Err(Refusal::FinalOrRetryable),
+            retryable => Ok(!self.is_final && retryable != Some(false)),
+        }
+    }
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -43,7 +53,7 @@ pub struct Reply {
 impl Operation for FailTask {
     const NAME: &'static str = "fail_task";
     const DESCRIPTION: &'static str =
-        "Give your task up with the error. It is tried again later while attempts remain, unless retryable is false.";
+        "Give your task up with the error. It is tried again while attempts remain, unless final.";
     const ANNOTATIONS: Annotations = WRITE;
     const TOOLSET: Toolset = Toolset::Worker;
     const AGENT: AgentArgument = AgentArgument::Required;
@@ -61,7 +71,7 @@ impl Operation for FailTask {
         let category = params.category.as_deref().unwrap_or("error");
         let category = input::checked_text("category", &limit::LABEL, category)?;
         let task = state.known_task(&id)?;
-        let again = params.retryable && task.attempts_used() < task.max_attempts;
+        let again = params.again()? && task.attempts_used() < task.max_attempts;
         let retry_at = again.then(|| call.now + call.policy.backoff_millis(task.attempts_used()));
         let cancelled = cancelled_when_stopped(task).filter(|_| again);
         let failed = Event::Failed { task: id, error: AttemptError { category, message }, retry_at };

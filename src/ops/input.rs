@@ -32,6 +32,8 @@ pub struct TaskInput {
     #[serde(default)]
     pub context_files: Vec<String>,
     pub hints: Option<String>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
     /// Made up if omitted
     pub id: Option<String>,
     pub title: Option<String>,
@@ -41,6 +43,11 @@ pub struct TaskInput {
     pub tags: Vec<String>,
     pub demands: Option<Demands>,
     pub max_attempts: Option<u32>,
+    /// Of each attempt
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silent_minutes: Option<u32>,
     /// A call repeated with it creates nothing
     pub idempotency_key: Option<String>,
 }
@@ -145,7 +152,7 @@ fn new_task(input: &TaskInput, id: &TaskId, ids: &[TaskId], place: &Place) -> Re
     limit::DEPENDENCIES.check(input.dependencies.len())?;
     input.path.as_deref().map_or(Ok(()), |path| check_path(path, hierarchy::is_path(path)))?;
     let files = checked_patterns("context_files", &input.context_files, place)?;
-    let context = context(&files, input.hints.as_deref(), Map::new())?;
+    let context = context(&files, input.hints.as_deref(), checked_metadata(input.metadata.clone())?)?;
     Ok(NewTask {
         id: id.clone(),
         title: checked_title(input.title.as_deref())?,
@@ -161,8 +168,8 @@ fn new_task(input: &TaskInput, id: &TaskId, ids: &[TaskId], place: &Place) -> Re
         tags: checked_labels(&input.tags)?,
         max_attempts: checked_attempts(input.max_attempts)?.unwrap_or(DEFAULT_MAX_ATTEMPTS),
         not_before: None::<Timestamp>,
-        timeout_seconds: None,
-        silent_minutes: None,
+        timeout_seconds: checked_span("timeout_seconds", input.timeout_seconds)?,
+        silent_minutes: checked_span("silent_minutes", input.silent_minutes)?,
         run: None,
     })
 }
@@ -241,6 +248,15 @@ pub fn checked_attempts(given: Option<u32>) -> Result<Option<u32>, Refusal> {
         return Err(Refusal::Zero { what: "max_attempts" });
     }
     limit::ATTEMPTS.check(given.unwrap_or_default() as usize)?;
+    Ok(given)
+}
+
+/// A number of seconds or minutes; none is not 0.
+pub fn checked_span(what: &'static str, given: Option<u32>) -> Result<Option<u32>, Refusal> {
+    if given == Some(0) {
+        return Err(Refusal::Zero { what });
+    }
+    limit::SPAN.check(given.unwrap_or_default() as usize)?;
     Ok(given)
 }
 

@@ -21,14 +21,27 @@ pub struct RegisterAgent;
 pub struct Params {
     /// Your name; made up if omitted
     agent_id: Option<String>,
-    role: Role,
+    /// Default worker
+    role: Option<Role>,
     capabilities: Option<Vec<String>>,
     tags: Option<Vec<String>>,
+    /// Of your machine
     properties: Option<Properties>,
     max_concurrent: Option<u32>,
     /// Take the id from another process
     #[serde(default)]
     takeover: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    clear: Vec<Clearable>,
+}
+
+/// What an agent that reconnects can take back.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Clearable {
+    Capabilities,
+    Tags,
+    Properties,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -40,7 +53,7 @@ pub struct Reply {
 impl Operation for RegisterAgent {
     const NAME: &'static str = "register_agent";
     const DESCRIPTION: &'static str =
-        "Join the board first. Again reconnects: claims and what you omit stay; [] clears.";
+        "Join the board first. Again reconnects: claims and what you omit stay; `clear` empties.";
     const ANNOTATIONS: Annotations = REPEATABLE;
     const TOOLSET: Toolset = Toolset::Worker;
     const AGENT: AgentArgument = AgentArgument::Required;
@@ -64,12 +77,20 @@ impl Operation for RegisterAgent {
         let known = state.agent(agent).filter(|_| !takes_free_slot(params, call));
         let max_concurrent = params.max_concurrent.or(known.map(|known| known.max_concurrent)).unwrap_or(1);
         limit::HELD.check(max_concurrent as usize)?;
+        params.check_cleared()?;
+        let stays = |field| known.filter(|_| !params.clear.contains(&field));
         let registered = Event::AgentRegistered {
             agent: agent.clone(),
-            role: params.role,
-            capabilities: labels(params.capabilities.as_deref(), known.map(|known| known.capabilities.as_ref()))?,
-            tags: labels(params.tags.as_deref(), known.map(|known| known.tags.as_ref()))?,
-            properties: properties(params.properties.as_ref(), known.map(|known| known.properties.as_ref()))?,
+            role: params.role.or(known.map(|known| known.role)).unwrap_or(Role::Worker),
+            capabilities: labels(
+                params.capabilities.as_deref(),
+                stays(Clearable::Capabilities).map(|known| known.capabilities.as_ref()),
+            )?,
+            tags: labels(params.tags.as_deref(), stays(Clearable::Tags).map(|known| known.tags.as_ref()))?,
+            properties: properties(
+                params.properties.as_ref(),
+                stays(Clearable::Properties).map(|known| known.properties.as_ref()),
+            )?,
             max_concurrent: max_concurrent.max(1),
             takeover: params.takeover,
         };
@@ -86,6 +107,21 @@ impl Operation for RegisterAgent {
 
     fn reply(_: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
         Ok(Reply { success: true, agent: Agent::clone(state.known_agent(call.agent()?)?) })
+    }
+}
+
+impl Params {
+    /// Refuses a field that is given and cleared at once.
+    fn check_cleared(&self) -> Result<(), Refusal> {
+        let given = [
+            (Clearable::Capabilities, self.capabilities.is_some()),
+            (Clearable::Tags, self.tags.is_some()),
+            (Clearable::Properties, self.properties.is_some()),
+        ];
+        match given.iter().any(|(field, is_given)| *is_given && self.clear.contains(field)) {
+            true => Err(Refusal::GivenAndCleared),
+            false => Ok(()),
+        }
     }
 }
 

@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -35,6 +37,21 @@ pub struct Params {
     timeout_seconds: Option<u32>,
     /// Most minutes without a call while the process lives
     silent_minutes: Option<u32>,
+    /// Fields to empty
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    clear: Vec<Clearable>,
+}
+
+/// Fields that can be emptied.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Clearable {
+    Dependencies,
+    ContextFiles,
+    Hints,
+    Metadata,
+    Tags,
+    Demands,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -119,23 +136,24 @@ fn lease_with(change: &TaskChange, task: &Task, state: &State, call: &Call) -> O
 }
 
 fn change(params: &Params, task: &Task, place: &Place) -> Result<TaskChange, Refusal> {
-    for (what, span) in [("timeout_seconds", params.timeout_seconds), ("silent_minutes", params.silent_minutes)] {
-        limit::SPAN.check(span.unwrap_or_default() as usize)?;
-        if span == Some(0) {
-            return Err(Refusal::Zero { what });
-        }
-    }
+    params.check_cleared()?;
     Ok(TaskChange {
         title: input::checked_title(params.title.as_deref())?,
         description: params.description.as_deref().map(input::checked_description).transpose()?,
         priority: params.priority.map(input::checked_priority).transpose()?,
-        dependencies: params.dependencies.as_deref().map(dependencies).transpose()?,
+        dependencies: params
+            .or_empty(Clearable::Dependencies, &params.dependencies)
+            .map(|ids| dependencies(&ids))
+            .transpose()?,
         context: context(params, task, place)?,
-        tags: params.tags.as_deref().map(input::checked_labels).transpose()?,
-        demands: params.demands.as_ref().map(|demands| input::checked_demands(Some(demands))).transpose()?,
+        tags: params.or_empty(Clearable::Tags, &params.tags).map(|tags| input::checked_labels(&tags)).transpose()?,
+        demands: params
+            .or_empty(Clearable::Demands, &params.demands)
+            .map(|demands| input::checked_demands(Some(&demands)))
+            .transpose()?,
         max_attempts: input::checked_attempts(params.max_attempts)?,
-        timeout_seconds: params.timeout_seconds,
-        silent_minutes: params.silent_minutes,
+        timeout_seconds: input::checked_span("timeout_seconds", params.timeout_seconds)?,
+        silent_minutes: input::checked_span("silent_minutes", params.silent_minutes)?,
     })
 }
 
@@ -146,14 +164,41 @@ pub fn dependencies(ids: &[String]) -> Result<Vec<TaskId>, Refusal> {
 
 /// The task's context with the call's changes; `None` if there are none.
 fn context(params: &Params, task: &Task, place: &Place) -> Result<Option<Context>, Refusal> {
-    if params.context_files.is_none() && params.hints.is_none() && params.metadata.is_none() {
+    let files = params.or_empty(Clearable::ContextFiles, &params.context_files);
+    let hints = params.or_empty(Clearable::Hints, &params.hints);
+    let metadata = params.or_empty(Clearable::Metadata, &params.metadata);
+    if files.is_none() && hints.is_none() && metadata.is_none() {
         return Ok(None);
     }
     let old = task.context.as_deref().cloned().unwrap_or_default();
-    let given = params.context_files.as_deref().map(|files| input::checked_patterns("context_files", files, place));
+    let given = files.map(|files| input::checked_patterns("context_files", &files, place));
     let files = given.transpose()?.unwrap_or(old.files);
-    let hints = params.hints.as_ref().or(old.hints.as_ref());
-    let metadata = input::checked_metadata(params.metadata.clone().unwrap_or(old.metadata))?;
+    let hints =
+        if params.clear.contains(&Clearable::Hints) { None } else { params.hints.as_ref().or(old.hints.as_ref()) };
+    let metadata = input::checked_metadata(metadata.map_or(old.metadata, Cow::into_owned))?;
     let new = input::context(&files, hints.map(String::as_str), metadata)?;
     Ok(Some(Context { parent_task: old.parent_task, ..new }))
+}
+
+impl Params {
+    /// The field's new value, if it has one: empty if it is to be cleared.
+    fn or_empty<'p, T: Clone + Default>(&self, field: Clearable, given: &'p Option<T>) -> Option<Cow<'p, T>> {
+        if self.clear.contains(&field) { Some(Cow::Owned(T::default())) } else { given.as_ref().map(Cow::Borrowed) }
+    }
+
+    /// Refuses a field that is given and cleared at once.
+    fn check_cleared(&self) -> Result<(), Refusal> {
+        let given = [
+            (Clearable::Dependencies, self.dependencies.is_some()),
+            (Clearable::ContextFiles, self.context_files.is_some()),
+            (Clearable::Hints, self.hints.is_some()),
+            (Clearable::Metadata, self.metadata.is_some()),
+            (Clearable::Tags, self.tags.is_some()),
+            (Clearable::Demands, self.demands.is_some()),
+        ];
+        match given.iter().any(|(field, is_given)| *is_given && self.clear.contains(field)) {
+            true => Err(Refusal::GivenAndCleared),
+            false => Ok(()),
+        }
+    }
 }

@@ -35,6 +35,10 @@ pub enum Refusal {
     Empty { what: &'static str },
     #[error("callboard has made a mistake: {what} is missing; please report it with what you have called")]
     Missing { what: &'static str },
+    #[error("final: true says the opposite of retryable: true; give only final")]
+    FinalOrRetryable,
+    #[error("clear: a field is given and cleared at once; give its new value or clear it")]
+    GivenAndCleared,
     #[error("{what} must be at least 1")]
     Zero { what: &'static str },
     #[error("priority must be 1 (first) to 10 (last), not {given}")]
