@@ -22,6 +22,7 @@
 //! | a kind of event, or a field in one or in the state file | `state::event`, with a line in `NEWER`; `state::level` has the rules, `participant::living` what each process knows |
 //! | messages and file reservations | `state::message`, `state::reservation` with `pattern`; `cli::guard` for hooks |
 //! | what a tool takes, decides or answers | its file in [`ops`]; a new one is one file and one line in the list |
+//! | what is understood of a model's arguments | `ops::understand`: `shape` (from the schema), `names`, `words` (of refusals) |
 //! | sessions and runs: who runs one, where, and who hears of its end | `state::run`, `state::session`; `journal::sqlite` for their tables |
 //! | discoveries, and who is handed them | `state::discovery` |
 //! | how calls become durable, waiting, presence | [`participant`]: `solo` (on whose thread), `writer` (`messages`, `batch`, `round`), `board` (start, catch-up), `directory`, `feed`, `archive` (the past), `upkeep` |

@@ -23,7 +23,7 @@ use super::resources::{self, Subject};
 use super::subscriptions::{self, Session};
 use super::tools::tool_list;
 use super::{completions, prompts};
-use crate::ops::Toolset;
+use crate::ops::{self, Toolset};
 use crate::participant::{CallError, Caller, Handle};
 use crate::state::State;
 
@@ -86,6 +86,7 @@ impl Server {
         if let Some(client) = request.client_info() {
             caller.client = Some(client.name);
         }
+        caller.is_model = true;
         select! {
             biased;
             () = request.ct.cancelled() => Err(ErrorData::internal_error(CANCELLED, None)),
@@ -148,7 +149,7 @@ impl ServerHandler for Server {
         let arguments = Value::Object(call.arguments.unwrap_or_default());
         match self.call(&call.name, arguments, &request).await? {
             Ok(reply) => Ok(CallToolResult::structured(reply).into()),
-            Err(error @ CallError::UnknownOperation(_)) => Err(ErrorData::invalid_params(error.message(), None)),
+            Err(CallError::UnknownOperation(name)) => Err(ErrorData::invalid_params(no_tool(&name), None)),
             Err(error) => Ok(refused(&error).into()),
         }
     }
@@ -232,6 +233,21 @@ impl ServerHandler for Server {
             return Err(ErrorData::invalid_params(format!("the params are not those of {method}"), None));
         }
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{method}`"), None))
+    }
+}
+
+/// Names the tools that may have been meant.
+fn no_tool(given: &str) -> String {
+    const SHORTEST: usize = 3;
+    let given: String = given.chars().filter(|c| c.is_ascii_alphanumeric() || "_-.".contains(*c)).collect();
+    // Clients put the server's name before the tool's.
+    let own = given.rsplit("__").next().unwrap_or(&given);
+    let names = || ops::all().iter().map(|entry| entry.name);
+    let like = names().filter(|name| own.len() >= SHORTEST && name.contains(own)).take(3);
+    let close: Vec<_> = ops::near(own, names()).map_or_else(|| like.collect(), |near| vec![near]);
+    match close.as_slice() {
+        [] => format!("there is no tool `{given}`; tools/list has those there are"),
+        close => format!("there is no tool `{given}`; did you mean {}?", close.join(" or ")),
     }
 }
 

@@ -106,10 +106,10 @@ impl Operation for ListCheckpoints {
 }
 
 fn no_number() -> Refusal {
-    Refusal::BadArguments {
-        operation: ListCheckpoints::NAME,
-        detail: "after is not the number of a checkpoint".to_owned(),
-        expected: "with workflow_id the `next` of the page before as after, or no after".to_owned(),
+    Refusal::BadArgument {
+        argument: "after".to_owned(),
+        wanted: "the number of a checkpoint, which the page before has as `next`; leave it out for the first page"
+            .to_owned(),
     }
 }
 

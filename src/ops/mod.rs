@@ -64,6 +64,7 @@ mod send_message;
 mod start_task;
 mod stop_run;
 mod telling;
+mod understand;
 mod update_run;
 mod update_task;
 mod verify_bundles;
@@ -76,6 +77,7 @@ pub use execute::{Executed, admit, execute, waits};
 pub use get_status::Reply as StatusReply;
 pub use health_check::Vitals;
 pub use principal::Principal;
+pub use understand::{Understood, near, understand};
 pub use wait_for_events::EventFilter;
 
 use std::ops::ControlFlow;
@@ -359,6 +361,7 @@ pub struct Entry {
     pub toolset: Toolset,
     pub agent: AgentArgument,
     params_schema: fn() -> Map<String, Value>,
+    exact_schema: fn() -> Map<String, Value>,
     reply_schema: fn() -> Map<String, Value>,
     prepare: fn(Value) -> Result<Box<dyn Prepared>, Refusal>,
 }
@@ -372,6 +375,7 @@ impl Entry {
             toolset: O::TOOLSET,
             agent: O::AGENT,
             params_schema: schema::of::<O::Params>,
+            exact_schema: schema::exact::<O::Params>,
             reply_schema: schema::of_reply::<O::Reply>,
             prepare: prepare::<O>,
         }
@@ -390,6 +394,11 @@ impl Entry {
     /// Names of the arguments in one line, for error messages.
     pub fn arguments(&self) -> String {
         schema::summary(&(self.params_schema)())
+    }
+
+    /// The schema of the arguments with the ranges of integers.
+    fn exact_schema(&self) -> Map<String, Value> {
+        (self.exact_schema)()
     }
 
     pub fn output_schema(&self) -> Map<String, Value> {
@@ -557,6 +566,7 @@ fn prepare<O: Operation>(arguments: Value) -> Result<Box<dyn Prepared>, Refusal>
         Ok(params) => Ok(Box::new(Parsed::<O> { steps: O::steps(&params), params, redacted })),
         Err(error) => Err(Refusal::BadArguments {
             operation: O::NAME,
+            argument: Some(error.path().to_string()).filter(|path| path != "."),
             detail: error.to_string(),
             expected: schema::summary(&schema::of::<O::Params>()),
         }),

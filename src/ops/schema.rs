@@ -13,17 +13,25 @@ pub fn of<T: JsonSchema>() -> Map<String, Value> {
     schema
 }
 
+/// Schema of parameters as their types are, with `null` and the formats of numbers.
+pub fn exact<T: JsonSchema>() -> Map<String, Value> {
+    object::<T>(inlined())
+}
+
 /// Schema of what is written: replies and the state file.
 pub fn of_reply<T: JsonSchema>() -> Map<String, Value> {
     object::<T>(settings().for_serialize())
 }
 
 fn settings() -> SchemaSettings {
-    let settings = SchemaSettings::draft2020_12().with(|settings| {
+    inlined().with_transform(Plain)
+}
+
+fn inlined() -> SchemaSettings {
+    SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
-    });
-    settings.with_transform(Plain)
+    })
 }
 
 fn object<T: JsonSchema>(settings: SchemaSettings) -> Map<String, Value> {

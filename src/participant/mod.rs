@@ -39,7 +39,7 @@ pub use board::{BoardError, LOCK_PATIENCE, acquire, is_begun};
 pub use feed::{Item, Listener};
 
 use crate::clock::Clock;
-use crate::ops::{self, DefaultAgent, Entry, EventFilter, Fetched, Prepared, Principal};
+use crate::ops::{self, DefaultAgent, Entry, EventFilter, Fetched, Prepared, Principal, Understood};
 use crate::redact;
 use crate::state::State;
 use crate::state::document::Document;
@@ -128,6 +128,8 @@ pub struct Caller {
     pub remote: bool,
     /// The command that calls callboard for this board in the caller's shell.
     pub command: Option<Arc<str>>,
+    /// Whether arguments are read as models mean them, or as strictly as the schemas say.
+    pub is_model: bool,
     /// Cancelled when nobody waits for the reply any more.
     pub gone: CancellationToken,
 }
@@ -317,9 +319,16 @@ impl Handle {
         answer
     }
 
-    async fn submit(&self, entry: &Entry, arguments: Value, caller: &Caller, entered: Instant) -> Answer {
-        let prepared = entry.prepare(arguments)?;
-        self.ask(prepared, None, caller, entered).await
+    async fn submit(&self, entry: &'static Entry, arguments: Value, caller: &Caller, entered: Instant) -> Answer {
+        if !caller.is_model {
+            return self.ask(entry.prepare(arguments)?, None, caller, entered).await;
+        }
+        let Understood { prepared, warning } = ops::understand(entry, arguments)?;
+        let mut answer = self.ask(prepared, None, caller, entered).await;
+        if let (Some(warning), Ok(Value::Object(reply))) = (warning, &mut answer) {
+            writer::add_warning(reply, &warning);
+        }
+        answer
     }
 
     async fn ask(

@@ -783,7 +783,7 @@ fn supersede(parked: Parked) {
     answer_one(parked.call.reply, Err(CallError::Refused(Refusal::Superseded { agent })));
 }
 
-fn add_warning(reply: &mut serde_json::Map<String, Value>, warning: &str) {
+pub(super) fn add_warning(reply: &mut serde_json::Map<String, Value>, warning: &str) {
     let all = match reply.get("warning").and_then(Value::as_str) {
         Some(before) => format!("{before}; {warning}"),
         None => warning.to_owned(),

@@ -155,7 +155,7 @@ pub fn bad_arguments(operation: &'static str, detail: String) -> Refusal {
         events::SUBSCRIBE => events::ARGUMENTS.to_owned(),
         operation => ops::find(operation).map(ops::Entry::arguments).unwrap_or_default(),
     };
-    Refusal::BadArguments { operation, detail, expected }
+    Refusal::BadArguments { operation, argument: None, detail, expected }
 }
 
 /// The answer to a call in a batch if the replies before it have reached the limit in bytes.
@@ -166,7 +166,7 @@ fn refused_as_full(replies: usize) -> Option<ErrorObjectOwned> {
 fn error_object(error: &CallError) -> ErrorObjectOwned {
     let code = match error {
         CallError::UnknownOperation(_) => METHOD_NOT_FOUND_CODE,
-        CallError::Refused(Refusal::BadArguments { .. }) => INVALID_PARAMS_CODE,
+        CallError::Refused(Refusal::BadArguments { .. } | Refusal::BadArgument { .. }) => INVALID_PARAMS_CODE,
         CallError::Refused(_) => REFUSED,
         CallError::Failed(_) | CallError::Gone => FAILED,
     };

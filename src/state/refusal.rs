@@ -20,7 +20,17 @@ use super::time::Timestamp;
 #[serde(tag = "code", rename_all = "snake_case")]
 pub enum Refusal {
     #[error("{detail}; {operation} takes: {expected}")]
-    BadArguments { operation: &'static str, detail: String, expected: String },
+    BadArguments {
+        operation: &'static str,
+        /// Place of the argument that cannot be read.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        argument: Option<String>,
+        detail: String,
+        expected: String,
+    },
+    #[error("{argument}: {wanted}")]
+    #[serde(rename = "bad_arguments")]
+    BadArgument { argument: String, wanted: String },
     #[error(
         "{what} must be 1 to 64 letters, digits and . _ : @ + -, a letter or digit first; for example `{suggestion}`"
     )]

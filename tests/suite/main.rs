@@ -1,5 +1,6 @@
 mod access;
 mod archive;
+mod arguments;
 mod backups;
 mod bench;
 mod bundles;

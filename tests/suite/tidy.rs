@@ -124,7 +124,7 @@ fn imports_go_one_way() {
     let rules: [(&str, Vec<&str>); 12] = [
         ("state", vec![]),
         ("plan", vec!["state", "harmless", "redact"]),
-        ("ops", vec!["state", "plan", "harmless", "redact"]),
+        ("ops", vec!["state", "plan", "harmless", "redact", "strict"]),
         ("journal", [&["state"], &shell[..]].concat()),
         ("statefile", [&["state"], &shell[..]].concat()),
         ("snapshot", [&["state"], &shell[..]].concat()),

@@ -8,7 +8,9 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use callboard::mcp::resources::{Subject, is_list_changed_by};
-use callboard::ops::{Call, DefaultAgent, Executed, Fetched, History, Prepared, Vitals, execute, find, waits};
+use callboard::ops::{
+    Call, DefaultAgent, Executed, Fetched, History, Prepared, Vitals, execute, find, understand, waits,
+};
 use callboard::state::agent::Participant;
 use callboard::state::deadline::clock_stepped;
 use callboard::state::document::Document;
@@ -35,6 +37,8 @@ pub struct World {
     pub now: Timestamp,
     pub default_agent: DefaultAgent,
     pub place: Place,
+    /// Arguments are read as models mean them.
+    pub is_model: bool,
     /// Leaves replays to `check`, for long random histories.
     pub replays_seldom: bool,
     /// The archive's answer to the next calls.
@@ -81,6 +85,7 @@ impl World {
             now: Timestamp::from_millis(1_772_366_400_000),
             default_agent: DefaultAgent::None,
             place: Place::default(),
+            is_model: false,
             replays_seldom: false,
             fetched: Fetched::Nothing,
             past: Past::default(),
@@ -354,7 +359,11 @@ impl World {
         if let (Some(agent), Some(fields), true) = (&self.acting, arguments.as_object_mut(), takes_agent) {
             fields.entry("agent_id").or_insert_with(|| Value::from(agent.as_str()));
         }
-        entry.prepare(arguments)
+        if self.is_model {
+            understand(entry, arguments).map(|understood| understood.prepared)
+        } else {
+            entry.prepare(arguments)
+        }
     }
 
     fn with_call<T>(&mut self, seed: u64, operate: impl FnOnce(&mut State, Call) -> T) -> T {
