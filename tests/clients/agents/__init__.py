@@ -1,0 +1,1 @@
+"""Real agents and MCP clients, and the scripted model that stands in for the one they would ask."""

@@ -1,0 +1,128 @@
+"""Five agents that people work with: how each is configured, pointed at the scripted model, and started."""
+
+import json
+
+
+class ClaudeCode:
+    name, title, package, connected = "claude", "Claude Code", "@anthropic-ai/claude-code", True
+
+    @staticmethod
+    def configure(place, model):
+        return {"ANTHROPIC_BASE_URL": model, "ANTHROPIC_API_KEY": "x"}
+
+    @staticmethod
+    def command(prompt):
+        allowed = ["mcp__callboard__*", "Bash", "Edit", "Write", "Read", "Agent"]
+        return ["claude", "-p", prompt, "--mcp-config", ".mcp.json", "--allowedTools", *allowed]
+
+
+class Codex:
+    name, title, package, connected = "codex", "Codex", "@openai/codex", True
+
+    @staticmethod
+    def configure(place, model):
+        settings = f"""
+model = "scripted"
+model_provider = "scripted"
+check_for_update_on_startup = false
+[analytics]
+enabled = false
+[model_providers.scripted]
+name = "scripted"
+base_url = "{model}"
+wire_api = "responses"
+env_key = "SCRIPTED_KEY"
+[projects."{place.repository}"]
+trust_level = "trusted"
+"""
+        write(place.home / ".codex/config.toml", settings)
+        return {"SCRIPTED_KEY": "x"}
+
+    @staticmethod
+    def command(prompt):
+        return ["codex", "exec", "--dangerously-bypass-approvals-and-sandbox", prompt]
+
+
+class GeminiCli:
+    name, title, package, connected = "gemini", "Gemini CLI", "@google/gemini-cli", True
+
+    @staticmethod
+    def configure(place, model):
+        settings = {
+            "security": {"auth": {"selectedType": "gemini-api-key"}},
+            "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
+            "telemetry": {"enabled": False},
+            "privacy": {"usageStatisticsEnabled": False},
+        }
+        write(place.home / ".gemini/settings.json", json.dumps(settings))
+        write(place.home / ".gemini/trustedFolders.json", json.dumps({str(place.repository): "TRUST_FOLDER"}))
+        return {"GOOGLE_GEMINI_BASE_URL": model, "GEMINI_API_KEY": "x"}
+
+    @staticmethod
+    def command(prompt):
+        return ["gemini", "--yolo", "-p", prompt]
+
+
+class CopilotCli:
+    name, title, package, connected = "copilot", "Copilot CLI", "@github/copilot", False
+
+    @staticmethod
+    def configure(place, model):
+        command, *arguments = place.server
+        server = {"type": "local", "command": command, "args": arguments}
+        if place.url:
+            server = {"type": "http", "url": place.url, "headers": place.authorization}
+        servers = {"callboard": {**server, "tools": ["*"]}}
+        write(place.home / ".copilot/mcp-config.json", json.dumps({"mcpServers": servers}))
+        return {"COPILOT_PROVIDER_BASE_URL": model, "COPILOT_PROVIDER_API_KEY": "x", "COPILOT_MODEL": "scripted"}
+
+    @staticmethod
+    def command(prompt):
+        return ["copilot", "--allow-all-tools", "--disable-builtin-mcps", "--no-auto-update", "-p", prompt]
+
+
+class OpenCode:
+    name, title, package, connected = "opencode", "opencode", "opencode-ai", False
+
+    @staticmethod
+    def configure(place, model):
+        server = {"type": "local", "command": place.server}
+        if place.url:
+            server = {"type": "remote", "url": place.url, "headers": place.authorization, "oauth": False}
+        provider = {
+            "npm": "@ai-sdk/openai-compatible",
+            "name": "scripted",
+            "options": {"baseURL": model, "apiKey": "x"},
+            "models": {"scripted": {"name": "scripted", "tool_call": True}},
+        }
+        settings = {
+            "autoupdate": False, "share": "disabled", "permission": "allow",
+            "model": "scripted/scripted", "small_model": "scripted/scripted", "provider": {"scripted": provider},
+            "mcp": {"callboard": {**server, "enabled": True}},
+        }
+        write(place.home / ".config/opencode/opencode.json", json.dumps(settings))
+        return {}
+
+    @staticmethod
+    def command(prompt):
+        return ["opencode", "run", prompt]
+
+
+def prepare(program, place, model, hooks=False):
+    """Writes the client's configuration; its environment beside the place's."""
+    env = program.configure(place, model)
+    if program.connected:
+        place.connect(program.name)
+    if hooks:
+        place.run([place.project.callboard, "connect", program.name, "--hooks"])
+    return env
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+# These have hooks that `callboard connect` writes without asking, and that need nobody's trust.
+HOOKED = [ClaudeCode]
+PROGRAMS = [ClaudeCode, Codex, GeminiCli, CopilotCli, OpenCode]
