@@ -663,7 +663,10 @@ impl Session {
 
     fn caller(&self, agent: AgentChoice) -> Caller {
         let command = Some(wording::in_shell(&self.location).into());
-        Caller { agent, place: self.place(), command, ..Caller::default() }
+        let place = self.place();
+        let repository = place.worktree.as_deref().and_then(|root| Repository::containing(Path::new(root)));
+        let main_worktree = repository.map(|repository| repository.main_root().into());
+        Caller { agent, place, main_worktree, command, ..Caller::default() }
     }
 
     /// The agent that the command acts as: by default the person.

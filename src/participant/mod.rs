@@ -12,6 +12,7 @@ mod hints;
 pub mod living;
 mod locker;
 mod metrics;
+pub mod nickname;
 pub mod recovery;
 mod runs;
 mod solo;
@@ -22,7 +23,7 @@ mod waiting;
 mod writer;
 
 use std::convert::Infallible;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
@@ -122,6 +123,8 @@ pub struct Caller {
     pub client: Option<String>,
     pub agent: AgentChoice,
     pub place: Place,
+    /// Root of the main worktree of the repository that the place is in.
+    pub main_worktree: Option<Arc<Path>>,
     /// The owner of the token that let the caller in; none for the person whose board it is.
     pub principal: Option<Arc<Principal>>,
     /// Whether the caller may be on another machine, so that its paths are not those of this one.
@@ -140,7 +143,7 @@ pub enum AgentChoice {
     #[default]
     None,
     Named(AgentId),
-    /// A name from the client, the worktree and the lowest free number.
+    /// A [name](nickname) from the client, the worktree and the lowest free number.
     Auto,
 }
 
@@ -159,19 +162,8 @@ impl Caller {
     }
 
     fn prefix(&self) -> String {
-        const LONGEST: usize = 24;
-        let worktree = self.place.worktree.as_deref().and_then(|path| path.rsplit('/').next());
-        let parts = [self.client.as_deref().unwrap_or("agent"), worktree.unwrap_or_default()];
-        let slugs = parts.iter().map(|part| {
-            let slug: String = part
-                .chars()
-                .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
-                .take(LONGEST)
-                .collect();
-            slug.trim_matches('-').to_owned()
-        });
-        let named: Vec<_> = slugs.filter(|slug| !slug.is_empty()).collect();
-        if named.is_empty() { "agent".to_owned() } else { named.join("-") }
+        let worktree = self.place.worktree.as_deref().map(Path::new);
+        nickname::prefix(self.client.as_deref(), worktree, self.main_worktree.as_deref())
     }
 }
 
