@@ -1,9 +1,10 @@
 use std::process::ExitCode;
 
+use super::wording::in_any_shell;
 use super::{AUTO, Outcome, Session, runtime};
 use crate::mcp::serve_stdio;
 use crate::ops::Toolset;
-use crate::participant::{AgentChoice, CallError, Stay};
+use crate::participant::{AgentChoice, CallError, Caller, Stay};
 use crate::state::id::AgentId;
 
 #[derive(clap::Args)]
@@ -39,7 +40,9 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         Some(AUTO) => AgentChoice::Auto,
         Some(name) => AgentChoice::Named(AgentId::checked(name).map_err(CallError::Refused)?),
     };
-    let caller = session.caller(agent);
+    // The shell of the agent may have another search path than this process.
+    let command = Some(in_any_shell(&session.location).into());
+    let caller = Caller { command, ..session.caller(agent) };
     let runtime = runtime()?;
     let handle = session.participant(Stay::Presence);
     runtime.block_on(serve_stdio(handle, caller, arguments.toolset.into()))?;

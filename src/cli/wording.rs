@@ -1,6 +1,7 @@
 //! Rewords messages: the board names its operations, as agents call them; a person at a shell is told commands.
 
-use std::path::{Path, absolute};
+use std::path::{Path, PathBuf, absolute};
+use std::{env, fs};
 
 use super::connect::quoted;
 use super::{Arguments, Command, LOCAL};
@@ -95,12 +96,34 @@ pub struct Wording {
 
 /// How to call callboard for this board in a shell of the project, whose environment need not be this process's.
 pub fn in_shell(location: &Location) -> String {
+    with_board("callboard", location)
+}
+
+/// The same for a shell that may not find callboard by its name.
+pub fn in_any_shell(location: &Location) -> String {
+    let program = program().map_or_else(|| "callboard".to_owned(), |path| quoted(&path.to_string_lossy()));
+    with_board(&program, location)
+}
+
+fn with_board(program: &str, location: &Location) -> String {
     match location.source {
-        Source::Option | Source::Environment => {
-            format!("callboard --dir {}", quoted(&location.dir.to_string_lossy()))
-        }
-        Source::Found | Source::Repository | Source::StartDirectory => "callboard".to_owned(),
+        Source::Option | Source::Environment => format!("{program} --dir {}", quoted(&location.dir.to_string_lossy())),
+        Source::Found | Source::Repository | Source::StartDirectory => program.to_owned(),
     }
+}
+
+/// Absolute path of this program, under the name by which it was started: that one stays when an update puts another
+/// file behind it.
+fn program() -> Option<PathBuf> {
+    let this = env::current_exe().ok();
+    let name = PathBuf::from(env::args_os().next()?);
+    let named = match name.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => absolute(&name).ok(),
+        _ => env::split_paths(&env::var_os("PATH")?).map(|dir| dir.join(&name)).find(|file| file.is_file()),
+    };
+    let is_this =
+        |file: &PathBuf| fs::canonicalize(file).ok() == this.as_deref().and_then(|this| fs::canonicalize(this).ok());
+    named.filter(|file| file.is_absolute() && is_this(file)).or_else(|| this.clone())
 }
 
 impl Wording {

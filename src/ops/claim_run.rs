@@ -1,8 +1,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::claim_task::{Held, answered_again, claimed, held, may_not_claim, spent};
+use super::claim_task::{answered_again, claimed, may_not_claim, spent};
 use super::get_run::RunView;
+use super::held::{Held, held};
 use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Toolset};
 use crate::state::State;
 use crate::state::agent::Agent;

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::assigned::{Assigned, Surroundings};
+use super::held::{Held, held};
 use super::register_agent::refuse_if_elsewhere;
 use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Toolset, input};
 use crate::state::State;
@@ -71,18 +72,19 @@ pub struct Claimed {
     /// You had claimed the task before and not started it
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     already: bool,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    again: Option<Again>,
     #[serde(skip_serializing_if = "Option::is_none")]
     handoff: Option<Handoff>,
 }
 
-/// A task or a run that the agent holds.
+/// Says that the claim was made before. The reply may have been lost; or two act under one name.
 #[derive(Serialize, JsonSchema)]
-pub struct Held {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    task: Option<TaskId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    run: Option<TaskId>,
-    attempt: u32,
+pub struct Again {
+    again: bool,
+    /// When the task was claimed
+    since: Timestamp,
+    next: &'static str,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -187,6 +189,8 @@ const DISCOVERY_SHOWN: usize = 140;
 /// Bytes of all discoveries together: two long ones, or several short ones.
 const DISCOVERIES_BYTES: usize = 2 * (DISCOVERY_SHOWN + "\"\"".len());
 
+const AGAIN: &str = "yours since then: do it, unless you are a subagent: those register their own agent_id first";
+
 impl Operation for ClaimTask {
     const NAME: &'static str = "claim_task";
     const DESCRIPTION: &'static str = "Get the next task for you, with what earlier work left. When there is none, `verdict` and `next` say what to do.";
@@ -263,6 +267,7 @@ impl Operation for ClaimTask {
                 attempt: attempt.number,
                 lease_until: attempt.lease_until,
                 already: call.events == 0,
+                again: (call.events == 0).then(|| Again { again: true, since: attempt.claimed_at, next: AGAIN }),
                 handoff: handoff(task, agent, state),
             })));
         }
@@ -330,29 +335,10 @@ pub(super) fn claimed(task: &Task, agent: &Agent, call: &Call) -> Event {
 fn holding(message: &'static str, agent: &Agent, state: &State) -> Reply {
     let holding = held(agent, state);
     let next = match holding.iter().any(Held::is_task) {
-        true => "continue or complete it; a subagent registers its own agent_id",
+        true => "go on with it (get_task has all of it) and complete it; a subagent registers its own agent_id",
         false => "go on with your run, and report_run how it goes; a subagent registers its own agent_id",
     };
     Reply::Holding { success: false, message, holding, next }
-}
-
-/// All tasks and runs that the agent holds.
-pub(super) fn held(agent: &Agent, state: &State) -> Vec<Held> {
-    let held = agent.current_tasks.iter().filter_map(|id| state.task(id));
-    held.map(|task| {
-        let (id, attempt) = (Some(task.id.clone()), task.attempt);
-        match task.run {
-            None => Held { task: id, run: None, attempt },
-            Some(_) => Held { task: None, run: id, attempt },
-        }
-    })
-    .collect()
-}
-
-impl Held {
-    pub(super) fn is_task(&self) -> bool {
-        self.task.is_some()
-    }
 }
 
 fn advice(

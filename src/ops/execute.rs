@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{AgentArgument, Call, DefaultAgent, Prepared, Principal};
-use crate::state::agent::{Participant, Role};
+use super::identity::{free_slot, identify, is_ours};
+use super::{AgentArgument, Call, DefaultAgent, Operation, Prepared, Principal, RegisterAgent};
+use crate::state::agent::Participant;
 use crate::state::digest::sha256;
 use crate::state::event::{Event, Idempotency, Recorded};
 use crate::state::guard::HUMAN;
@@ -73,7 +74,7 @@ type Answer = Result<Value, Refusal>;
 impl Run<'_, '_> {
     fn operation(&mut self, prepared: &dyn Prepared) -> Result<Answer, ApplyError> {
         match identify(self.state, prepared, &self.call) {
-            Ok(actor) => self.call.actor = actor,
+            Ok(actor) => self.act_as(actor),
             Err(refusal) => return Ok(Err(refusal)),
         }
         match self.known_key(prepared) {
@@ -98,6 +99,14 @@ impl Run<'_, '_> {
     fn unread_since(&self, level: u32) -> Vec<Older> {
         let raised = self.state.board().schema_version;
         if raised == level { Vec::new() } else { self.state.older(&(self.call.vitals.living)(), raised) }
+    }
+
+    /// Sets the acting agent, and what is known of it before the call.
+    fn act_as(&mut self, actor: Option<AgentId>) {
+        let known = actor.as_ref().and_then(|actor| self.state.agent(actor));
+        self.call.heard = known.map(|agent| agent.last_heartbeat);
+        self.call.is_known_here = known.is_some_and(|agent| is_ours(agent, &self.call));
+        self.call.actor = actor;
     }
 
     fn decide(&mut self, prepared: &dyn Prepared) -> Result<Answer, ApplyError> {
@@ -139,7 +148,7 @@ impl Run<'_, '_> {
             self.call.events = 0;
             let answer = match identify(self.state, step.as_ref(), &self.call) {
                 Ok(actor) => {
-                    self.call.actor = actor;
+                    self.act_as(actor);
                     match self.renew(step.as_ref())? {
                         Ok(()) => self.single(step.as_ref())?,
                         Err(refusal) => Err(refusal),
@@ -185,7 +194,7 @@ impl Run<'_, '_> {
     fn renew(&mut self, prepared: &dyn Prepared) -> Result<Result<(), Refusal>, ApplyError> {
         let actor = self.call.actor.clone();
         let Some(agent) = actor.filter(|_| !prepared.annotations().read_only) else { return Ok(Ok(())) };
-        let implied = prepared.agent_argument() == AgentArgument::Required && prepared.name() != "register_agent";
+        let implied = prepared.agent_argument() == AgentArgument::Required && prepared.name() != RegisterAgent::NAME;
         let stands_for = *self.call.default_agent != DefaultAgent::None && prepared.agent_id().is_none();
         let is_unasked = stands_for && implied && self.state.agent(&agent).is_none();
         let room = match is_unasked.then(|| super::register_agent::room_for(&agent, self.state, &self.call)).transpose()
@@ -213,7 +222,7 @@ impl Run<'_, '_> {
         // These may be refused because the agent belongs to another process: `register_agent` renews with its own
         // event, a batch leaves it to its steps, and a claim renews without joining the agent to this process.
         let (renews, through) = match prepared.name() {
-            "register_agent" => (false, through),
+            RegisterAgent::NAME => (false, through),
             "apply_batch" => (!is_elsewhere, through),
             "claim_task" | "claim_run" => (true, through.filter(|_| !is_elsewhere)),
             _ => (true, through),
@@ -323,82 +332,4 @@ impl Run<'_, '_> {
 
 fn digest(params: &Value) -> String {
     sha256(params.to_string())[..32].to_owned()
-}
-
-/// The agent that the call acts as, provided that the caller may act as it.
-fn identify(state: &State, prepared: &dyn Prepared, call: &Call<'_>) -> Result<Option<AgentId>, Refusal> {
-    let Some(principal) = call.principal else { return actor(state, prepared, call) };
-    principal.check(prepared)?;
-    let actor = match principal.own(prepared)? {
-        Some(_) if prepared.annotations().read_only && prepared.agent_argument() == AgentArgument::None => None,
-        Some(own) => Some(own.clone()),
-        None => actor(state, prepared, call)?,
-    };
-    principal.admit(state, prepared, actor.as_ref())?;
-    Ok(actor)
-}
-
-fn actor(state: &State, prepared: &dyn Prepared, call: &Call<'_>) -> Result<Option<AgentId>, Refusal> {
-    if let Some(given) = prepared.agent_id() {
-        return AgentId::checked(given).map(Some);
-    }
-    match (prepared.agent_argument(), call.default_agent) {
-        // `register_agent` makes an id up.
-        (AgentArgument::Required, default) if prepared.name() == "register_agent" && stands_for_nobody(default) => {
-            Ok(Some(made_up(state, call.seed)))
-        }
-        (AgentArgument::None, default) => Ok(author(state, prepared, default, call)),
-        (AgentArgument::Optional, DefaultAgent::None) => Ok(None),
-        (_, DefaultAgent::Named(agent)) => Ok(Some(agent.clone())),
-        (_, DefaultAgent::Auto { prefix }) => Ok(Some(free_slot(state, prefix, call))),
-        (AgentArgument::Required, DefaultAgent::None) => Err(Refusal::AgentMissing),
-    }
-}
-
-/// The author of a call that takes no `agent_id`: the agent that the process stands for, if it is registered. A free
-/// slot that the process has not taken does not count, because another may take it.
-fn author(state: &State, prepared: &dyn Prepared, default: &DefaultAgent, call: &Call<'_>) -> Option<AgentId> {
-    let author = match default {
-        // A default agent that is not registered may be a typing error.
-        DefaultAgent::Named(agent) => state.agent(agent)?.id.clone(),
-        DefaultAgent::Auto { prefix } => {
-            let slot = free_slot(state, prefix, call);
-            let ours = call.presence.map(|participant| &participant.id)?;
-            state.agent(&slot).filter(|agent| agent.present_through.contains(ours))?.id.clone()
-        }
-        DefaultAgent::None => return None,
-    };
-    Some(author).filter(|author| author.as_str() != HUMAN && !prepared.annotations().read_only)
-}
-
-/// True if the process stands for no agent. The board's owner counts as none: a person needs no registration and
-/// registers agents.
-fn stands_for_nobody(default: &DefaultAgent) -> bool {
-    match default {
-        DefaultAgent::None => true,
-        DefaultAgent::Named(agent) => agent.as_str() == HUMAN,
-        DefaultAgent::Auto { .. } => false,
-    }
-}
-
-/// The lowest `<prefix>-N` that no other living process acts as.
-pub fn free_slot(state: &State, prefix: &str, call: &Call<'_>) -> AgentId {
-    let ours = call.presence.map(|participant| &participant.id);
-    let taken = |id: &AgentId| {
-        state.agent(id).is_some_and(|agent| {
-            agent.role != Role::Observer && agent.present_through.iter().any(|one| Some(one) != ours)
-        })
-    };
-    let slots = (1..).map(|number| AgentId::trusted(format!("{prefix}-{number}")));
-    slots.into_iter().find(|id| !taken(id)).unwrap_or_else(|| AgentId::trusted(prefix))
-}
-
-fn made_up(state: &State, seed: u64) -> AgentId {
-    let mut chance = Chance::new(seed);
-    let names = std::iter::repeat_with(move || chance.agent_name()).take(64).map(AgentId::trusted);
-    let mut suffixed = Chance::new(!seed);
-    names
-        .into_iter()
-        .find(|id| state.agent(id).is_none())
-        .unwrap_or_else(|| AgentId::trusted(format!("agent-{}", suffixed.base32(8))))
 }

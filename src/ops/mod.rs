@@ -35,6 +35,8 @@ mod get_task;
 pub mod hand_edit;
 mod health_check;
 mod heartbeat;
+mod held;
+mod identity;
 mod import_plan;
 mod init_coordination;
 pub(crate) mod input;
@@ -77,6 +79,7 @@ pub use execute::{Executed, admit, execute, waits};
 pub use get_status::Reply as StatusReply;
 pub use health_check::Vitals;
 pub use principal::Principal;
+pub use register_agent::RegisterAgent;
 pub use understand::{Understood, near, understand};
 pub use wait_for_events::EventFilter;
 
@@ -85,7 +88,6 @@ use std::ops::ControlFlow;
 use apply_batch::ApplyBatch;
 use create_task::CreateTask;
 use create_tasks_batch::CreateTasksBatch;
-use register_agent::RegisterAgent;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -212,6 +214,10 @@ pub struct Call<'a> {
     pub created: Vec<Created>,
     /// True if the idempotency key was used before: the call was already done.
     pub repeated: bool,
+    /// When the acting agent was last heard of before this call; `None` if it was not on the board.
+    pub heard: Option<Timestamp>,
+    /// True if the acting agent has acted through this process before.
+    pub is_known_here: bool,
     /// True if this call has already recorded a renewal of the agent's leases.
     pub renewed: bool,
     /// Number of events that the operation itself has caused, not counting `AgentSeen` and `RunnerSeen`.
@@ -247,6 +253,8 @@ pub enum DefaultAgent {
     Auto {
         prefix: String,
     },
+    /// Agents that act through a process of `auto`, in the order in which they came: a call has to name one.
+    Several(Vec<AgentId>),
 }
 
 /// The journal's events, for the few operations that read them.

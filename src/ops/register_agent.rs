@@ -3,16 +3,19 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::execute::free_slot;
+use super::claim_task::shortened;
+use super::held::{Held, Lost, held, lost};
+use super::identity::{is_ours, newcomers_slot};
 use super::{AgentArgument, Annotations, Call, Decision, DefaultAgent, Operation, REPEATABLE, Toolset, input};
 use crate::state::State;
 use crate::state::agent::{Agent, Properties, Role};
 use crate::state::event::Event;
 use crate::state::guard::HUMAN;
-use crate::state::id::AgentId;
+use crate::state::id::{AgentId, TaskId};
 use crate::state::limit;
 use crate::state::message::Address;
 use crate::state::refusal::Refusal;
+use crate::state::time::Timestamp;
 
 pub struct RegisterAgent;
 
@@ -48,7 +51,40 @@ enum Clearable {
 pub struct Reply {
     success: bool,
     agent: Agent,
+    /// You had registered in this process before
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    again: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<Timestamp>,
+    /// What you hold from before
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    holding: Vec<Held>,
+    /// What you held before and was taken from you while you were away
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    lost: Vec<Lost>,
+    /// Agents with work that act through the same process: your session and its subagents
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    others: Vec<Other>,
+    /// What to do first, if it is not to claim a task
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+    /// Command that stands in for the tools when they fail
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shell: Option<String>,
 }
+
+/// Another agent that acts through the same process.
+#[derive(Serialize, JsonSchema)]
+pub struct Other {
+    agent_id: AgentId,
+    task: TaskId,
+    title: String,
+}
+
+/// Most other agents that are named.
+const OTHERS: usize = 3;
+/// Bytes of the title of what another agent holds.
+const TITLE: usize = 60;
 
 impl Operation for RegisterAgent {
     const NAME: &'static str = "register_agent";
@@ -105,8 +141,25 @@ impl Operation for RegisterAgent {
         Ok(room.into_iter().chain([registered]).chain(seen).collect())
     }
 
-    fn reply(_: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
-        Ok(Reply { success: true, agent: Agent::clone(state.known_agent(call.agent()?)?) })
+    fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
+        let agent = state.known_agent(call.agent()?)?;
+        let holding = held(agent, state);
+        let heard = call.heard.filter(|_| !call.is_known_here);
+        let lost = heard.map(|heard| lost(&agent.id, heard, state)).unwrap_or_default();
+        let is_newcomer = params.agent_id.is_none() && !call.is_known_here && holding.is_empty();
+        let others = if is_newcomer { others(agent, state, call) } else { Vec::new() };
+        Ok(Reply {
+            success: true,
+            again: call.is_known_here,
+            since: agent.registered_at.filter(|_| call.is_known_here),
+            next: next(&agent.id, &holding, &lost, &others, call),
+            // Ids of processes tell an agent nothing.
+            agent: Agent { present_through: BTreeSet::new(), ..Agent::clone(agent) },
+            holding,
+            lost,
+            others,
+            shell: call.command.map(|command| format!("{command} --agent {} call NAME 'JSON'", agent.id)),
+        })
     }
 }
 
@@ -125,6 +178,38 @@ impl Params {
     }
 }
 
+/// Agents that act through this process and hold a task.
+fn others(agent: &Agent, state: &State, call: &Call) -> Vec<Other> {
+    let acts = |one: &&std::sync::Arc<Agent>| one.id != agent.id && is_ours(one, call);
+    let working = state.agents().filter(acts).filter_map(|one| {
+        let task = state.task(one.current_task.as_ref()?)?;
+        let title = shortened(task.headline(), TITLE);
+        Some(Other { agent_id: one.id.clone(), task: task.id.clone(), title })
+    });
+    working.take(OTHERS).collect()
+}
+
+/// What the agent has to know before it claims.
+fn next(agent: &AgentId, holding: &[Held], lost: &[Lost], others: &[Other], call: &Call) -> Option<String> {
+    if !holding.is_empty() {
+        let whose = match (call.is_known_here, call.heard) {
+            (false, Some(_)) => "this registration has taken over what you held when your process ended: ",
+            _ => "",
+        };
+        return Some(format!("{whose}go on with what you hold; get_task has all of it, release_task gives it back"));
+    }
+    if !lost.is_empty() {
+        return Some("drop what you lost unless it is available: claim_task {task_id} gets that again".to_owned());
+    }
+    others.first().map(|other| {
+        format!(
+            "you are {agent}, a new agent; if you are {} and have lost your memory, register_agent with agent_id {} and \
+             go on with its task",
+            other.agent_id, other.agent_id
+        )
+    })
+}
+
 /// Refuses an id that acts through another living process: it belongs to that process.
 pub fn refuse_if_elsewhere(id: &AgentId, state: &State, call: &Call) -> Result<(), Refusal> {
     let Some(agent) = state.agent(id) else { return Ok(()) };
@@ -135,16 +220,16 @@ pub fn refuse_if_elsewhere(id: &AgentId, state: &State, call: &Call) -> Result<(
             agent: id.clone(),
             pid: other.pid,
             worktree: other.worktree.clone(),
-            free: free_slot(state, id.as_str(), call),
+            free: newcomers_slot(state, id.as_str(), call),
         }),
         None => Ok(()),
     }
 }
 
-/// True if the process takes a free slot. A new session in a numbered slot does not inherit the abilities of the one
-/// before it.
+/// True if the process takes a free slot. A newcomer in a numbered slot does not inherit the abilities of the one before
+/// it.
 fn takes_free_slot(params: &Params, call: &Call) -> bool {
-    params.agent_id.is_none() && matches!(call.default_agent, DefaultAgent::Auto { .. })
+    params.agent_id.is_none() && matches!(call.started_as, DefaultAgent::Auto { .. })
 }
 
 fn labels(given: Option<&[String]>, known: Option<&BTreeSet<String>>) -> Result<BTreeSet<String>, Refusal> {

@@ -35,7 +35,7 @@ use super::upkeep::Upkeep;
 use super::waiting::{Parked, Sight, Waiting};
 use super::{CallError, Options, Past, Queued, Stay};
 use crate::clock::BoardClock;
-use crate::ops::{self, Call, DefaultAgent, Fetched, History, Prepared, Vitals};
+use crate::ops::{self, Call, DefaultAgent, Executed, Fetched, History, Operation, Prepared, RegisterAgent, Vitals};
 use crate::redact;
 use crate::state::State;
 use crate::state::agent::Participant;
@@ -126,8 +126,8 @@ pub(crate) struct Writer {
     /// Estimated number of concurrent callers: the calls answered in the last turn, and those held or queued after it.
     callers: usize,
     waiting: Waiting,
-    /// The agent that `auto` stands for, by name prefix, once it is known.
-    auto: HashMap<String, AgentId>,
+    /// The agents that `auto` stands for, by name prefix.
+    auto: HashMap<String, Vec<AgentId>>,
     pub(super) last_reap: Option<Instant>,
     /// Milliseconds that the machine had slept since it booted, as last noted in the lock file.
     slept: Option<i64>,
@@ -597,6 +597,8 @@ impl Writer {
             actor: None,
             created: Vec::new(),
             repeated: false,
+            heard: None,
+            is_known_here: false,
             renewed: false,
             events: 0,
         };
@@ -613,13 +615,36 @@ impl Writer {
         outdated.map(|error| error.to_string()).into_iter().chain(unshown).chain(unwatched).collect()
     }
 
-    /// Replaces `auto` by the agent that it stood for before, as long as no other process acts as that agent.
+    /// Replaces `auto` by the agents that act through this process.
     fn resolved(&self, default_agent: &DefaultAgent) -> DefaultAgent {
         let DefaultAgent::Auto { prefix } = default_agent else { return default_agent.clone() };
-        let taken = self.auto.get(prefix).and_then(|id| self.board.as_ref()?.state.agent(id));
-        let ours = taken
-            .filter(|agent| agent.present_through.is_empty() || agent.present_through.contains(&self.participant.id));
-        ours.map_or_else(|| default_agent.clone(), |agent| DefaultAgent::Named(agent.id.clone()))
+        let ours = self.auto.get(prefix).into_iter().flatten().filter(|id| self.is_ours(id));
+        let ours: Vec<_> = ours.cloned().collect();
+        match ours.as_slice() {
+            [] => default_agent.clone(),
+            [only] => DefaultAgent::Named(only.clone()),
+            _ => DefaultAgent::Several(ours),
+        }
+    }
+
+    /// Whether the agent is registered, and no other process acts as it.
+    fn is_ours(&self, agent: &AgentId) -> bool {
+        let agent = self.board.as_ref().and_then(|board| board.state.agent(agent));
+        let through = agent.map(|agent| &agent.present_through);
+        through.is_some_and(|through| through.is_empty() || through.contains(&self.participant.id))
+    }
+
+    /// Remembers who acted, if the process was started with `auto`: agents that were given a name, and those that
+    /// registered under one of their own.
+    fn note_actor(&mut self, call: &Queued, executed: &Executed) {
+        let DefaultAgent::Auto { prefix } = &call.default_agent else { return };
+        let registers = call.prepared.name() == RegisterAgent::NAME && executed.answer.is_ok();
+        let is_told = call.prepared.agent_id().is_none() || registers;
+        let Some(actor) = executed.actor.as_ref().filter(|actor| is_told && self.is_ours(actor)) else { return };
+        let ours = self.auto.entry(prefix.clone()).or_default();
+        if !ours.contains(actor) {
+            ours.push(actor.clone());
+        }
     }
 
     fn park(&mut self, call: Queued) {

@@ -75,6 +75,11 @@ pub enum Refusal {
     DependencyCycle { cycle: Vec<TaskId> },
     #[error("whose call is this? give agent_id; register_agent makes one up if you have none")]
     AgentMissing,
+    #[error(
+        "several agents act through this process: {}; give agent_id, the one that your register_agent answered",
+        candidates_text(agents)
+    )]
+    WhichAgent { agents: Vec<Candidate> },
     #[error("no agent `{agent}`; call register_agent first, with agent_id and role")]
     UnknownAgent { agent: AgentId },
     #[error(
@@ -313,6 +318,14 @@ pub enum Refusal {
     NotYourRun { agent: AgentId, run: TaskId, action: &'static str },
 }
 
+/// An agent that may be meant, and the newest task that it holds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Candidate {
+    pub agent_id: AgentId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+}
+
 /// One operation of a batch, and why it was refused.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BatchError {
@@ -327,6 +340,14 @@ fn errors_text(errors: &[BatchError], more: usize) -> String {
     let told: Vec<_> = errors.iter().map(|one| format!("{} ({}): {}", one.index, one.name, one.refusal)).collect();
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     format!("{}{more}", told.join("; "))
+}
+
+/// Names at most five, so that the message stays readable.
+fn candidates_text(agents: &[Candidate]) -> String {
+    let holds = |one: &Candidate| one.task.as_ref().map(|task| format!(" (holds `{task}`)")).unwrap_or_default();
+    let named: Vec<_> = agents.iter().take(5).map(|one| format!("`{}`{}", one.agent_id, holds(one))).collect();
+    let more = agents.len().saturating_sub(5);
+    if more == 0 { named.join(", ") } else { format!("{} and {more} more", named.join(", ")) }
 }
 
 fn problems_text(problems: &[Problem]) -> String {

@@ -254,6 +254,8 @@ pub struct Client {
     lines: Receiver<String>,
     answered: BTreeMap<u64, Value>,
     last_id: u64,
+    /// The name that the client gives itself.
+    pub name: &'static str,
 }
 
 /// A tool's result.
@@ -284,7 +286,7 @@ impl Client {
         let output = BufReader::new(process.stdout.take().unwrap());
         let (sender, lines) = channel();
         thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
-        Self { process, input, lines, answered: BTreeMap::new(), last_id: 0 }
+        Self { process, input, lines, answered: BTreeMap::new(), last_id: 0, name: "test" }
     }
 
     pub fn pid(&self) -> u32 {
@@ -310,7 +312,7 @@ impl Client {
         let params = json!({"name": tool, "arguments": arguments, "_meta": {
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientCapabilities": {},
-            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+            "io.modelcontextprotocol/clientInfo": {"name": self.name, "version": "1"},
         }});
         self.write(&json!({"jsonrpc": "2.0", "id": self.last_id, "method": "tools/call", "params": params}));
         self.last_id

@@ -36,6 +36,7 @@ mod settings;
 mod simulation;
 mod snapshots;
 mod statefile;
+mod teams;
 mod tidy;
 mod tools;
 mod wire;

@@ -387,6 +387,8 @@ impl World {
             actor: None,
             created: Vec::new(),
             repeated: false,
+            heard: None,
+            is_known_here: false,
             renewed: false,
             events: 0,
         };

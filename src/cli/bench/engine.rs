@@ -156,6 +156,8 @@ fn act(state: &mut State, agent: &str, operation: &str, arguments: Value) -> any
         actor: Some(agent),
         created: Vec::new(),
         repeated: false,
+        heard: None,
+        is_known_here: false,
         renewed: false,
         events: 0,
     };

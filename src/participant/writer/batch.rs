@@ -9,7 +9,7 @@ use super::messages::LINGER;
 use super::{Answers, BATCH, Writer, is_past, lock_error, waited};
 use crate::clock::BoardClock;
 use crate::journal::BatchId;
-use crate::ops::{self, DefaultAgent};
+use crate::ops;
 use crate::participant::board::{self, Board, BoardError};
 use crate::participant::directory::{DirectoryError, PresenceLock, clear_presence, clear_unlisted, is_present};
 use crate::participant::edits::Verdict;
@@ -127,11 +127,7 @@ impl Writer {
             let executed = self.with_call(&call, |state, prepared, call| ops::execute(state, prepared, call));
             let answer = match executed {
                 Ok(executed) => {
-                    if let (DefaultAgent::Auto { prefix }, Some(actor)) = (&call.default_agent, &executed.actor)
-                        && call.prepared.agent_id().is_none()
-                    {
-                        self.auto.insert(prefix.clone(), actor.clone());
-                    }
+                    self.note_actor(&call, &executed);
                     let recorded = !executed.events.is_empty();
                     events.extend(executed.events);
                     // Only now that the call has registered its agent can it wait.

@@ -7,7 +7,7 @@ use callboard::state::agent::Agent;
 use callboard::state::id::AgentId;
 use callboard::state::limit;
 use callboard::state::policy::Policy;
-use callboard::state::task::TaskStatus;
+use callboard::state::task::{Place, TaskStatus};
 use callboard::state::time::MINUTE;
 use serde_json::{Value, json};
 
@@ -22,6 +22,39 @@ fn auto_takes_the_lowest_slot_that_no_living_process_acts_as() {
     world.through("p1").call("claim_task", json!({})).replies(json!({"agent_id": "claude-main-1", "already": true}));
     world.nobody().kill("p1");
     world.through("p3").call("claim_task", json!({})).replies(json!({"agent_id": "claude-main-1", "already": true}));
+}
+
+#[test]
+fn a_newcomer_takes_the_lowest_slot_in_which_nobody_living_is_at_work() {
+    let mut world = World::new().task("t");
+    world.default_agent = DefaultAgent::Auto { prefix: "claude".to_owned() };
+    let mut register = |world: &mut World| {
+        world.call("register_agent", json!({"role": "worker"})).expect("registered")["agent_id"].clone()
+    };
+    assert_eq!(register(world.through("p1")), "claude-1");
+    world.call("claim_task", json!({"agent_id": "claude-1"})).expect("claimed");
+    assert_eq!(register(world.through("p1")), "claude-2");
+    assert_eq!(register(world.through("p1")), "claude-3", "the second was heard of just now");
+    assert_eq!(register(world.through("p2")), "claude-4");
+    world.at(31 * MINUTE);
+    assert_eq!(register(world.through("p1")), "claude-2", "it is idle, and the first is at work");
+    world.at(31 * MINUTE);
+    assert_eq!(register(world.through("p2")), "claude-4", "the others are another process's");
+}
+
+#[test]
+fn what_an_agent_left_in_another_worktree_is_gone_on_with_there() {
+    let mut world = World::new().task("t").task("u");
+    world.default_agent = DefaultAgent::Auto { prefix: "claude".to_owned() };
+    let at = |root: &str| Place { worktree: Some(root.to_owned()), ..Place::default() };
+    world.place = at("/p/a");
+    world.through("p1").call("claim_task", json!({})).replies(json!({"agent_id": "claude-1", "task": {"id": "t"}}));
+    world.kill("p1").place = at("/p/b");
+    world.through("p2").call("claim_task", json!({})).replies(json!({"agent_id": "claude-2", "task": {"id": "u"}}));
+    world.place = at("/p/a");
+    world.through("p3").call("register_agent", json!({"role": "worker"})).replies(json!({
+        "agent_id": "claude-1", "holding": [{"task": "t"}],
+    }));
 }
 
 #[test]
@@ -63,8 +96,10 @@ fn agent_id_of_another_living_process_is_refused_and_can_be_taken_over() {
     }
     world.nobody().call("register_agent", register.clone()).refuses("agent_in_use");
     let takeover = json!({"agent_id": "a1", "role": "worker", "takeover": true});
-    let taken = json!({"agent": {"current_tasks": ["t"], "present_through": ["p-second"]}});
+    let taken = json!({"agent": {"current_tasks": ["t"]}, "holding": [{"task": "t", "title": "do t", "attempt": 1}]});
     world.through("second").call("register_agent", takeover).replies(taken);
+    let through = &world.state.agent(&AgentId::trusted("a1")).expect("it is there").present_through;
+    assert_eq!(through.iter().map(ToString::to_string).collect::<Vec<_>>(), ["p-second"]);
     world.kill("ide").at(2 * MINUTE);
     assert_eq!(world.status("t"), TaskStatus::Claimed, "it lives in the second process now");
     world.kill("second");

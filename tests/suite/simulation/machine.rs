@@ -382,6 +382,8 @@ impl Process {
             actor: None,
             created: Vec::new(),
             repeated: false,
+            heard: None,
+            is_known_here: false,
             renewed: false,
             events: 0,
         };
