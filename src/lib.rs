@@ -44,6 +44,7 @@
 //! | what of a text is let in | [`harmless`]: no control characters |
 //! | what counts as a secret | [`redact`]: `shape` (by form), `named` (by the name before it) |
 //! | where the board is, and how it is set | [`location`], [`worktree`], [`config`] |
+//! | in which worktree and at which commit agents work | `participant::whereabouts`; [`worktree`] reads git's files, [`git`] runs it |
 //! | time, signals, JSON read strictly, crashes for tests | [`clock`], [`signal`], [`strict`], [`failpoint`] |
 //! | when freed memory goes back to the system | `memory` |
 //!
@@ -72,6 +73,7 @@ pub mod clock;
 pub mod config;
 pub mod failpoint;
 pub mod filesystem;
+pub mod git;
 pub mod harmless;
 pub mod http;
 pub mod journal;

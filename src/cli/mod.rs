@@ -666,7 +666,8 @@ impl Session {
         let place = self.place();
         let repository = place.worktree.as_deref().and_then(|root| Repository::containing(Path::new(root)));
         let main_worktree = repository.map(|repository| repository.main_root().into());
-        Caller { agent, place, main_worktree, command, ..Caller::default() }
+        let cwd = Some(self.cwd.as_path().into());
+        Caller { agent, place, cwd, main_worktree, command, ..Caller::default() }
     }
 
     /// The agent that the command acts as: by default the person.

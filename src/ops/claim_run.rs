@@ -81,6 +81,7 @@ impl Operation for ClaimRun {
     const ANNOTATIONS: Annotations = REPEATABLE;
     const TOOLSET: Toolset = Toolset::Full;
     const AGENT: AgentArgument = AgentArgument::Required;
+    const PLACED: bool = true;
     type Params = Params;
     type Reply = Reply;
 

@@ -10,6 +10,7 @@ use crate::state::event::Event;
 use crate::state::guard::{not_held, own_open};
 use crate::state::id::{AgentId, TaskId};
 use crate::state::refusal::Refusal;
+use crate::state::reservation::Effort;
 use crate::state::task::{Attempt, Outcome, Task, TaskResult, TaskStatus};
 
 pub struct CompleteTask;
@@ -37,7 +38,13 @@ pub struct Reply {
     /// This attempt had completed the task before
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     already: bool,
+    /// Files that others hold, or that are not committed
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
 }
+
+/// Holds and files that a warning names.
+const NAMED: usize = 3;
 
 impl Operation for CompleteTask {
     const NAME: &'static str = "complete_task";
@@ -45,8 +52,13 @@ impl Operation for CompleteTask {
     const ANNOTATIONS: Annotations = REPEATABLE;
     const TOOLSET: Toolset = Toolset::Worker;
     const AGENT: AgentArgument = AgentArgument::Required;
+    const PLACED: bool = true;
     type Params = Params;
     type Reply = Reply;
+
+    fn done_files(params: &Params) -> Vec<&str> {
+        params.files_modified.iter().chain(&params.files_created).map(String::as_str).collect()
+    }
 
     fn agent_id(params: &Params) -> Option<&str> {
         params.agent_id.as_deref()
@@ -64,9 +76,35 @@ impl Operation for CompleteTask {
         completed(task, agent, params.attempt, result, state, not_held)
     }
 
-    fn reply(_: &Params, _: &State, call: &Call) -> Result<Reply, Refusal> {
-        Ok(Reply { success: true, already: call.events == 0 })
+    fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
+        let already = call.events == 0;
+        let warnings = if already { Vec::new() } else { warnings(params, state, call)? };
+        Ok(Reply { success: true, already, warning: Some(warnings.join("; ")).filter(|text| !text.is_empty()) })
     }
+}
+
+fn warnings(params: &Params, state: &State, call: &Call) -> Result<Vec<String>, Refusal> {
+    let files: Vec<_> = CompleteTask::done_files(params).into_iter().map(|file| call.relative(file)).collect();
+    let holds = state.overlaps(&files, call.agent()?, false, NAMED, &mut Effort::new());
+    let held = holds.iter().map(|hold| {
+        let task = hold.task.as_ref().map(|task| format!(" for task {task}")).unwrap_or_default();
+        format!("{} is held by {}{task}: tell {} what you changed", hold.files, hold.agent, hold.agent)
+    });
+    let is_told = params.commit.is_none() && !call.uncommitted.is_empty();
+    let loose = is_told.then(|| {
+        let named = call.uncommitted.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+        let more = call.uncommitted.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("not committed: {named}{more}; commit them, or others cannot merge your work")
+    });
+    Ok(held.chain(loose).collect())
+}
+
+/// The commit that has the work: the one given, or else the head of the branch, if that has the files.
+fn commit(params: &Params, call: &Call) -> Option<String> {
+    let is_of_branch = params.branch.is_none() || params.branch == call.place.branch;
+    let head = call.place.head.clone().filter(|_| is_of_branch && !call.remote && call.uncommitted.is_empty());
+    params.commit.clone().or(head)
 }
 
 fn result(params: &Params, call: &Call) -> Result<TaskResult, Refusal> {
@@ -76,7 +114,7 @@ fn result(params: &Params, call: &Call) -> Result<TaskResult, Refusal> {
         files_modified: relative(&params.files_modified),
         files_created: relative(&params.files_created),
         branch: params.branch.clone().or_else(|| call.place.branch.clone()),
-        commit: params.commit.clone(),
+        commit: commit(params, call),
         error: None,
         data: params.data.clone(),
     })

@@ -123,7 +123,12 @@ impl Run<'_, '_> {
                 for event in events {
                     self.record(event)?;
                 }
-                Ok(prepared.reply(self.state, &self.call))
+                let reply = prepared.reply(self.state, &self.call);
+                if reply.is_ok() {
+                    let delivered = prepared.delivered(self.state, &self.call);
+                    delivered.into_iter().try_for_each(|event| self.record(event))?;
+                }
+                Ok(reply)
             }
             Err(rejected) => {
                 for event in rejected.keep {

@@ -99,34 +99,56 @@ impl Operation for GetMessages {
         Ok(read.into_iter().collect())
     }
 
+    /// An answer needs no answer, so it counts as read when it is shown.
+    fn delivered(params: &Params, state: &State, call: &Call) -> Vec<Event> {
+        let Ok((agent, (page, _))) = call.agent().and_then(|agent| Ok((agent, page(params, agent, state)?))) else {
+            return Vec::new();
+        };
+        let messages = read_by(&page, agent);
+        if messages.is_empty() { Vec::new() } else { vec![Event::MessagesRead { agent: agent.clone(), messages }] }
+    }
+
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
         let agent = call.agent()?;
-        let size = input::page(params.limit, 20)?;
-        let after = params.after.as_deref().map(Cursor::checked).transpose()?;
-        // If the message that the cursor names is gone, its part of the list starts again, so that nothing is missed.
-        let place = |id| state.message_place(id);
-        let unread = state.unread(agent).filter(|one| match &after {
-            None => true,
-            Some(Cursor::Unread(last)) => place(&one.id) > place(last),
-            Some(Cursor::Read(_)) => false,
-        });
-        let read = state.read(agent).filter(|one| match &after {
-            Some(Cursor::Read(last)) => place(last).is_none_or(|last| place(&one.id) < Some(last)),
-            _ => true,
-        });
-        let mut listed = unread.chain(read.filter(|_| params.all)).peekable();
-        let (mut messages, mut bytes) = (Vec::new(), 0);
-        while let Some(one) =
-            listed.next_if(|one| messages.len() < size && (messages.is_empty() || bytes + one.text.len() <= PAGE_BYTES))
-        {
-            bytes += one.text.len();
-            messages.push(shown(one, agent));
-        }
-        let next = listed.peek().and(messages.last()).map(Cursor::at).map(|cursor| cursor.to_string());
+        let (page, next) = page(params, agent, state)?;
         let acknowledged = params.acknowledge.iter().map(|id| MessageId::checked(id)).collect::<Result<Vec<_>, _>>()?;
         let not_kept = acknowledged.into_iter().filter(|id| state.message(id).is_none()).collect();
-        Ok(Reply { messages, unread: state.unread_count(agent), not_kept, next })
+        let unread = state.unread_count(agent) - read_by(&page, agent).len();
+        Ok(Reply { messages: page.iter().map(|one| shown(one, agent)).collect(), unread, not_kept, next })
     }
+}
+
+/// Messages of the page that `reader` reads by being shown them.
+fn read_by(page: &[&Message], reader: &AgentId) -> Vec<MessageId> {
+    let is_read = |one: &&&Message| one.kind == MessageKind::Reply && one.unread_by.contains(reader);
+    page.iter().filter(is_read).map(|one| one.id.clone()).collect()
+}
+
+/// The messages of one page, and the cursor of the next.
+fn page<'s>(params: &Params, agent: &AgentId, state: &'s State) -> Result<(Vec<&'s Message>, Option<String>), Refusal> {
+    let size = input::page(params.limit, 20)?;
+    let after = params.after.as_deref().map(Cursor::checked).transpose()?;
+    // If the message that the cursor names is gone, its part of the list starts again, so that nothing is missed.
+    let place = |id| state.message_place(id);
+    let unread = state.unread(agent).filter(|one| match &after {
+        None => true,
+        Some(Cursor::Unread(last)) => place(&one.id) > place(last),
+        Some(Cursor::Read(_)) => false,
+    });
+    let read = state.read(agent).filter(|one| match &after {
+        Some(Cursor::Read(last)) => place(last).is_none_or(|last| place(&one.id) < Some(last)),
+        _ => true,
+    });
+    let mut listed = unread.chain(read.filter(|_| params.all)).map(|one| &**one).peekable();
+    let (mut messages, mut bytes): (Vec<&Message>, _) = (Vec::new(), 0);
+    while let Some(one) =
+        listed.next_if(|one| messages.len() < size && (messages.is_empty() || bytes + one.text.len() <= PAGE_BYTES))
+    {
+        bytes += one.text.len();
+        messages.push(one);
+    }
+    let next = listed.peek().and(messages.last()).map(|last| Cursor::at(last, agent).to_string());
+    Ok((messages, next))
 }
 
 /// The last message of a page, and the part of the list it was in, because its reader may have acknowledged it since.
@@ -143,8 +165,9 @@ impl Cursor {
         }
     }
 
-    fn at(last: &Shown) -> Self {
-        if last.unread { Self::Unread(last.id.clone()) } else { Self::Read(last.id.clone()) }
+    fn at(last: &Message, reader: &AgentId) -> Self {
+        let id = last.id.clone();
+        if last.unread_by.contains(reader) { Self::Unread(id) } else { Self::Read(id) }
     }
 }
 

@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -5,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Toolset};
 use crate::state::State;
+use crate::state::agent::{Agent, Properties};
 use crate::state::event::Event;
 use crate::state::id::TaskId;
 use crate::state::limit;
@@ -22,6 +24,8 @@ pub struct Params {
     /// Your progress, for whoever takes the task next
     note: Option<String>,
     attempt: Option<u32>,
+    /// Your worktree, if not the server's
+    project_dir: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -67,6 +71,7 @@ impl Operation for Heartbeat {
                 lease_millis: call.policy.lease_millis(present),
             });
         }
+        events.extend(moved(params, known)?);
         if let Some(note) = &params.note {
             limit::NOTE.check_text(note)?;
         }
@@ -88,6 +93,22 @@ impl Operation for Heartbeat {
         let warning = params.note.as_ref().filter(|_| task_id.is_none()).map(|_| NOT_KEPT);
         Ok(Reply { success: true, task_id, run_id, lease_until, warning })
     }
+}
+
+/// The event that notes where the agent works, if that is new.
+fn moved(params: &Params, agent: &Agent) -> Result<Option<Event>, Refusal> {
+    let Some(dir) = &params.project_dir else { return Ok(None) };
+    limit::PATH.check_text(dir)?;
+    let properties = Properties { project_dir: Some(dir.clone()), ..Properties::clone(&agent.properties) };
+    Ok((properties != *agent.properties).then(|| Event::AgentRegistered {
+        agent: agent.id.clone(),
+        role: agent.role,
+        capabilities: BTreeSet::clone(&agent.capabilities),
+        tags: BTreeSet::clone(&agent.tags),
+        properties,
+        max_concurrent: agent.max_concurrent,
+        takeover: false,
+    }))
 }
 
 const NOT_KEPT: &str =

@@ -33,6 +33,7 @@ mod get_session;
 mod get_status;
 mod get_task;
 pub mod hand_edit;
+mod handoff;
 mod health_check;
 mod heartbeat;
 mod held;
@@ -128,6 +129,11 @@ pub trait Operation: 'static {
     /// Builds the reply from the state after the events have been applied.
     fn reply(params: &Self::Params, state: &State, call: &Call) -> Result<Self::Reply, Refusal>;
 
+    /// What follows from the caller's having the reply, built from the same state.
+    fn delivered(_params: &Self::Params, _state: &State, _call: &Call) -> Vec<Event> {
+        Vec::new()
+    }
+
     fn agent_id(_params: &Self::Params) -> Option<&str> {
         None
     }
@@ -160,6 +166,18 @@ pub trait Operation: 'static {
         false
     }
 
+    /// True if branch and head of the caller's worktree are recorded, so that they are read anew for the call.
+    const PLACED: bool = false;
+
+    /// Files that the call says are done, of which git is asked before whether they are committed.
+    fn done_files(_params: &Self::Params) -> Vec<&str> {
+        Vec::new()
+    }
+
+    /// Adds to the reply what git says of the caller's worktree. Runs after the call and without any lock, if the
+    /// worktree is on this machine.
+    const CHECKED_OUT: Option<AskGit> = None;
+
     /// The operations that a batch consists of: all are done, in order, or none. `None` for an operation that is no
     /// batch.
     fn steps(_params: &Self::Params) -> Result<Option<Steps>, Refusal> {
@@ -167,6 +185,17 @@ pub trait Operation: 'static {
     }
 }
 
+/// What git says of the caller's worktree. Slow, unlike everything else that an operation may use.
+pub struct Checkout<'a> {
+    pub root: &'a str,
+    /// The command that brings a commit, or else the tip of a branch, into the checkout; `None` if it is there, or git
+    /// does not say.
+    pub merge: &'a dyn Fn(Option<&str>, Option<&str>) -> Option<String>,
+    /// Files that are changed or new and not committed; `None` if git does not say.
+    pub uncommitted: &'a dyn Fn() -> Option<Vec<String>>,
+}
+
+pub type AskGit = fn(&mut Value, &Checkout);
 pub type Decision = Result<Vec<Event>, Rejected>;
 pub type Steps = Vec<Box<dyn Prepared>>;
 
@@ -193,6 +222,8 @@ pub struct Call<'a> {
     /// The living process that the agent acts through; `None` for one-shot commands and HTTP.
     pub presence: Option<&'a Participant>,
     pub place: &'a Place,
+    /// Files that the call says are done, and that git says are not committed.
+    pub uncommitted: &'a [String],
     pub history: &'a dyn History,
     pub vitals: &'a Vitals<'a>,
     /// What `fetch` returned for this call.
@@ -368,6 +399,8 @@ pub struct Entry {
     pub annotations: Annotations,
     pub toolset: Toolset,
     pub agent: AgentArgument,
+    pub placed: bool,
+    pub checked_out: Option<AskGit>,
     params_schema: fn() -> Map<String, Value>,
     exact_schema: fn() -> Map<String, Value>,
     reply_schema: fn() -> Map<String, Value>,
@@ -382,6 +415,8 @@ impl Entry {
             annotations: O::ANNOTATIONS,
             toolset: O::TOOLSET,
             agent: O::AGENT,
+            placed: O::PLACED,
+            checked_out: O::CHECKED_OUT,
             params_schema: schema::of::<O::Params>,
             exact_schema: schema::exact::<O::Params>,
             reply_schema: schema::of_reply::<O::Reply>,
@@ -543,10 +578,12 @@ pub trait Prepared: Send + Sync {
     fn waits(&self, state: &State, call: &Call) -> bool;
     fn steps(&self) -> Result<Option<&Steps>, Refusal>;
     fn fetches(&self) -> bool;
+    fn done_files(&self) -> Vec<&str>;
     fn admit(&self, state: &State, call: &Call) -> Result<(), Refusal>;
     fn fetch(&self, archive: &dyn Archive) -> Result<Fetched, Refusal>;
     fn decide(&self, state: &State, call: &Call) -> Decision;
     fn reply(&self, state: &State, call: &Call) -> Result<Value, Refusal>;
+    fn delivered(&self, state: &State, call: &Call) -> Vec<Event>;
 }
 
 struct Parsed<O: Operation> {
@@ -659,6 +696,10 @@ impl<O: Operation> Prepared for Parsed<O> {
         O::FETCHES
     }
 
+    fn done_files(&self) -> Vec<&str> {
+        O::done_files(&self.params)
+    }
+
     fn admit(&self, state: &State, call: &Call) -> Result<(), Refusal> {
         O::admit(&self.params, state, call)
     }
@@ -669,6 +710,10 @@ impl<O: Operation> Prepared for Parsed<O> {
 
     fn decide(&self, state: &State, call: &Call) -> Decision {
         O::decide(&self.params, state, call)
+    }
+
+    fn delivered(&self, state: &State, call: &Call) -> Vec<Event> {
+        O::delivered(&self.params, state, call)
     }
 
     fn reply(&self, state: &State, call: &Call) -> Result<Value, Refusal> {

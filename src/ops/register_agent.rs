@@ -2,11 +2,14 @@ use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::claim_task::shortened;
 use super::held::{Held, Lost, held, lost};
 use super::identity::{is_ours, newcomers_slot};
-use super::{AgentArgument, Annotations, Call, Decision, DefaultAgent, Operation, REPEATABLE, Toolset, input};
+use super::{
+    AgentArgument, Annotations, AskGit, Call, Checkout, Decision, DefaultAgent, Operation, REPEATABLE, Toolset, input,
+};
 use crate::state::State;
 use crate::state::agent::{Agent, Properties, Role};
 use crate::state::event::Event;
@@ -62,6 +65,9 @@ pub struct Reply {
     /// What you held before and was taken from you while you were away
     #[serde(skip_serializing_if = "Vec::is_empty")]
     lost: Vec<Lost>,
+    /// In this worktree, where you held something before
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uncommitted: Option<Uncommitted>,
     /// Agents with work that act through the same process: your session and its subagents
     #[serde(skip_serializing_if = "Vec::is_empty")]
     others: Vec<Other>,
@@ -73,6 +79,14 @@ pub struct Reply {
     shell: Option<String>,
 }
 
+/// Files that are changed or new and not committed.
+#[derive(Serialize, JsonSchema)]
+pub struct Uncommitted {
+    count: usize,
+    /// The first of them
+    files: Vec<String>,
+}
+
 /// Another agent that acts through the same process.
 #[derive(Serialize, JsonSchema)]
 pub struct Other {
@@ -81,6 +95,8 @@ pub struct Other {
     title: String,
 }
 
+/// Most uncommitted files that are named.
+const UNCOMMITTED: usize = 5;
 /// Most other agents that are named.
 const OTHERS: usize = 3;
 /// Bytes of the title of what another agent holds.
@@ -93,6 +109,7 @@ impl Operation for RegisterAgent {
     const ANNOTATIONS: Annotations = REPEATABLE;
     const TOOLSET: Toolset = Toolset::Worker;
     const AGENT: AgentArgument = AgentArgument::Required;
+    const CHECKED_OUT: Option<AskGit> = Some(left_lying);
     type Params = Params;
     type Reply = Reply;
 
@@ -157,6 +174,7 @@ impl Operation for RegisterAgent {
             agent: Agent { present_through: BTreeSet::new(), ..Agent::clone(agent) },
             holding,
             lost,
+            uncommitted: None,
             others,
             shell: call.command.map(|command| format!("{command} --agent {} call NAME 'JSON'", agent.id)),
         })
@@ -175,6 +193,15 @@ impl Params {
             true => Err(Refusal::GivenAndCleared),
             false => Ok(()),
         }
+    }
+}
+
+/// Adds the files that lie uncommitted where an agent comes back: its own, from before it was interrupted.
+fn left_lying(reply: &mut Value, checkout: &Checkout) {
+    let comes_back = reply.get("holding").or(reply.get("lost")).is_some();
+    if comes_back && let Some(all) = (checkout.uncommitted)().filter(|files| !files.is_empty()) {
+        let files = all.iter().take(UNCOMMITTED).map(|file| shortened(file, TITLE)).collect();
+        reply["uncommitted"] = json!(Uncommitted { count: all.len(), files });
     }
 }
 

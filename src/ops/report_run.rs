@@ -65,6 +65,7 @@ impl Operation for ReportRun {
     const ANNOTATIONS: Annotations = REPEATABLE;
     const TOOLSET: Toolset = Toolset::Full;
     const AGENT: AgentArgument = AgentArgument::Required;
+    const PLACED: bool = true;
     type Params = Params;
     type Reply = Reply;
 

@@ -20,6 +20,7 @@ mod syncer;
 mod upkeep;
 mod vanished;
 mod waiting;
+pub mod whereabouts;
 mod writer;
 
 use std::convert::Infallible;
@@ -52,6 +53,7 @@ use crate::state::task::Place;
 use feed::Feed;
 use metrics::Metrics;
 use solo::Solo;
+use whereabouts::Whereabouts;
 use writer::{Message, Writer};
 
 pub struct Options {
@@ -84,6 +86,7 @@ pub struct Handle {
     solo: Arc<Solo>,
     feed: Arc<Feed>,
     metrics: Arc<Metrics>,
+    whereabouts: Arc<Whereabouts>,
     last: Arc<Stop>,
 }
 
@@ -123,6 +126,8 @@ pub struct Caller {
     pub client: Option<String>,
     pub agent: AgentChoice,
     pub place: Place,
+    /// The caller's directory on this machine, from which its place is read anew; none if `place` is all that is known.
+    pub cwd: Option<Arc<Path>>,
     /// Root of the main worktree of the repository that the place is in.
     pub main_worktree: Option<Arc<Path>>,
     /// The owner of the token that let the caller in; none for the person whose board it is.
@@ -145,6 +150,15 @@ pub enum AgentChoice {
     Named(AgentId),
     /// A [name](nickname) from the client, the worktree and the lowest free number.
     Auto,
+}
+
+impl AgentChoice {
+    fn name(&self) -> Option<String> {
+        match self {
+            Self::Named(agent) => Some(agent.to_string()),
+            Self::None | Self::Auto => None,
+        }
+    }
 }
 
 impl Caller {
@@ -228,7 +242,9 @@ pub fn spawn(options: Options) -> Handle {
     let metrics = Arc::new(Metrics::new());
     let (alive, leaving) = sync_channel(0);
     let leaving = (options.stay != Stay::Brief).then(|| Mutex::new(leaving));
-    let writer = Writer::new(options, sender.clone(), Arc::clone(&feed), Arc::clone(&metrics));
+    let whereabouts = Arc::new(Whereabouts::of(&options.dir));
+    let shared = (Arc::clone(&feed), Arc::clone(&metrics), Arc::clone(&whereabouts));
+    let writer = Writer::new(options, sender.clone(), shared);
     let solo = Arc::new(Solo::new(writer, sender.clone()));
     let served = Arc::clone(&solo);
     let started = thread::Builder::new().name("writer".to_owned()).spawn(move || {
@@ -240,7 +256,7 @@ pub fn spawn(options: Options) -> Handle {
         tracing::error!(%error, "the writer's thread could not be started");
     }
     let last = Arc::new(Stop { sender, leaving, writer: started.ok().map(|one| one.thread().id()) });
-    Handle { solo, feed, metrics, last }
+    Handle { solo, feed, metrics, whereabouts, last }
 }
 
 /// Redacts `place` for the board to keep: the names that git and clients give have passed no other check.
@@ -261,6 +277,9 @@ pub(crate) struct Queued {
     prepared: Box<dyn Prepared>,
     default_agent: DefaultAgent,
     place: Place,
+    cwd: Option<Arc<Path>>,
+    /// Files that the call says are done and that are not committed.
+    uncommitted: Vec<String>,
     principal: Option<Arc<Principal>>,
     remote: bool,
     command: Option<Arc<str>>,
@@ -280,7 +299,22 @@ impl Queued {
         let (reply, answer) = oneshot::channel();
         let (default_agent, place, entered) = (DefaultAgent::None, Place::default(), Instant::now());
         let (principal, remote, command, client, fetched) = (None, false, None, None, None);
-        (Self { prepared, default_agent, place, principal, remote, command, client, reply, entered, fetched }, answer)
+        let (cwd, uncommitted) = (None, Vec::new());
+        let queued = Self {
+            prepared,
+            default_agent,
+            place,
+            cwd,
+            uncommitted,
+            principal,
+            remote,
+            command,
+            client,
+            reply,
+            entered,
+            fetched,
+        };
+        (queued, answer)
     }
 
     /// Whether the archive must be asked first.
@@ -313,10 +347,10 @@ impl Handle {
 
     async fn submit(&self, entry: &'static Entry, arguments: Value, caller: &Caller, entered: Instant) -> Answer {
         if !caller.is_model {
-            return self.ask(entry.prepare(arguments)?, None, caller, entered).await;
+            return self.ask(entry, entry.prepare(arguments)?, None, caller, entered).await;
         }
         let Understood { prepared, warning } = ops::understand(entry, arguments)?;
-        let mut answer = self.ask(prepared, None, caller, entered).await;
+        let mut answer = self.ask(entry, prepared, None, caller, entered).await;
         if let (Some(warning), Ok(Value::Object(reply))) = (warning, &mut answer) {
             writer::add_warning(reply, &warning);
         }
@@ -325,6 +359,7 @@ impl Handle {
 
     async fn ask(
         &self,
+        entry: &Entry,
         prepared: Box<dyn Prepared>,
         fetched: Option<Fetched>,
         caller: &Caller,
@@ -332,18 +367,42 @@ impl Handle {
     ) -> Answer {
         let (reply, answer) = oneshot::channel();
         let default_agent = caller.default_agent();
+        let place = self.whereabouts.place(caller, entry.placed);
+        let agent = prepared.agent_id().map(str::to_owned).or_else(|| caller.agent.name());
+        let root = || self.whereabouts.root(agent.as_deref(), caller, &place);
+        let done = prepared.done_files();
+        let asked = root().filter(|_| !done.is_empty()).map(|root| whereabouts::uncommitted(&root, &done));
+        let uncommitted = asked.unwrap_or_default();
+        let root = root();
         // The board keeps nothing of a read, so there is nothing to redact.
-        let place = if prepared.annotations().read_only { caller.place.clone() } else { kept(&caller.place) };
+        let place = if prepared.annotations().read_only { place } else { kept(&place) };
         let (principal, fetched) = (caller.principal.clone(), fetched.map(Box::new));
         let (remote, command, client) = (caller.remote, caller.command.clone(), caller.client.clone());
-        let queued =
-            Queued { prepared, default_agent, place, principal, remote, command, client, reply, entered, fetched };
+        let cwd = caller.cwd.clone();
+        let queued = Queued {
+            prepared,
+            default_agent,
+            place,
+            cwd,
+            uncommitted,
+            principal,
+            remote,
+            command,
+            client,
+            reply,
+            entered,
+            fetched,
+        };
         let _under_way = self.solo.enter();
         self.solo.submit(queued, &caller.gone).await?;
-        select! {
+        let reply = select! {
             biased;
-            () = caller.gone.cancelled() => Err(CallError::Gone),
-            answer = answer => answer.map_err(|_| BoardError::Ended)?,
+            () = caller.gone.cancelled() => return Err(CallError::Gone),
+            answer = answer => answer.map_err(|_| BoardError::Ended)??,
+        };
+        match (entry.checked_out, root) {
+            (Some(ask), Some(root)) => Ok(whereabouts::checked_out(reply, root, ask).await),
+            _ => Ok(reply),
         }
     }
 
@@ -358,7 +417,7 @@ impl Handle {
         let entry = ops::find("restore_snapshot").ok_or_else(|| CallError::UnknownOperation(String::new()))?;
         let prepared = entry.prepare(json!({"seq": document.board.seq}))?;
         let fetched = Fetched::Earlier { document: Box::new(document), snapshot: None, before };
-        self.ask(prepared, Some(fetched), caller, Instant::now()).await
+        self.ask(entry, prepared, Some(fetched), caller, Instant::now()).await
     }
 
     /// Listens for events after `since`, or from now on, for as long as the listener is asked.

@@ -6,6 +6,7 @@
 //! that wait for a better answer are parked and tried again whenever something changes.
 
 mod batch;
+mod callers;
 mod messages;
 mod reads;
 mod round;
@@ -33,9 +34,10 @@ use super::recovery::Author;
 use super::runs;
 use super::upkeep::Upkeep;
 use super::waiting::{Parked, Sight, Waiting};
+use super::whereabouts::Whereabouts;
 use super::{CallError, Options, Past, Queued, Stay};
 use crate::clock::BoardClock;
-use crate::ops::{self, Call, DefaultAgent, Executed, Fetched, History, Operation, Prepared, RegisterAgent, Vitals};
+use crate::ops::{self, Call, Fetched, History, Prepared, Vitals};
 use crate::redact;
 use crate::state::State;
 use crate::state::agent::Participant;
@@ -140,6 +142,7 @@ pub(crate) struct Writer {
     feed: Arc<Feed>,
     edits: Edits,
     metrics: Arc<Metrics>,
+    whereabouts: Arc<Whereabouts>,
     started_at: Timestamp,
     /// When this process opened the board, since when it looks after it.
     opened_at: Timestamp,
@@ -169,7 +172,13 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub fn new(options: Options, sender: SyncSender<Message>, feed: Arc<Feed>, metrics: Arc<Metrics>) -> Self {
+    /// `shared` is what the writer shares with the handles.
+    pub fn new(
+        options: Options,
+        sender: SyncSender<Message>,
+        shared: (Arc<Feed>, Arc<Metrics>, Arc<Whereabouts>),
+    ) -> Self {
+        let (feed, metrics, whereabouts) = shared;
         let mut chance = Chance::new(options.seed);
         let participant = Participant {
             id: ParticipantId::trusted(format!("p-{}", chance.base32(10))),
@@ -217,6 +226,7 @@ impl Writer {
             feed,
             edits: Edits::default(),
             metrics,
+            whereabouts,
             unwatched: None,
             unshown: None,
             hurried: false,
@@ -560,6 +570,7 @@ impl Writer {
     /// Runs `operate` with everything that the pure core may know.
     fn with_call<T>(&mut self, call: &Queued, operate: impl FnOnce(&mut State, &dyn Prepared, Call) -> T) -> T {
         let default_agent = self.resolved(&call.default_agent);
+        let elsewhere = self.elsewhere(call, &default_agent);
         let seed = self.chance.draw();
         let mut shown;
         let default_policy;
@@ -585,7 +596,8 @@ impl Writer {
             seed,
             participant: &self.participant.id,
             presence: (self.stay == Stay::Presence).then_some(&self.participant),
-            place: &call.place,
+            place: elsewhere.as_ref().unwrap_or(&call.place),
+            uncommitted: &call.uncommitted,
             history: history.as_ref(),
             vitals: &vitals,
             fetched: call.fetched.as_deref().unwrap_or(&Fetched::Nothing),
@@ -613,38 +625,6 @@ impl Writer {
         });
         let unwatched = self.unwatched.as_ref().map(|error| format!("changes are found by polling only ({error})"));
         outdated.map(|error| error.to_string()).into_iter().chain(unshown).chain(unwatched).collect()
-    }
-
-    /// Replaces `auto` by the agents that act through this process.
-    fn resolved(&self, default_agent: &DefaultAgent) -> DefaultAgent {
-        let DefaultAgent::Auto { prefix } = default_agent else { return default_agent.clone() };
-        let ours = self.auto.get(prefix).into_iter().flatten().filter(|id| self.is_ours(id));
-        let ours: Vec<_> = ours.cloned().collect();
-        match ours.as_slice() {
-            [] => default_agent.clone(),
-            [only] => DefaultAgent::Named(only.clone()),
-            _ => DefaultAgent::Several(ours),
-        }
-    }
-
-    /// Whether the agent is registered, and no other process acts as it.
-    fn is_ours(&self, agent: &AgentId) -> bool {
-        let agent = self.board.as_ref().and_then(|board| board.state.agent(agent));
-        let through = agent.map(|agent| &agent.present_through);
-        through.is_some_and(|through| through.is_empty() || through.contains(&self.participant.id))
-    }
-
-    /// Remembers who acted, if the process was started with `auto`: agents that were given a name, and those that
-    /// registered under one of their own.
-    fn note_actor(&mut self, call: &Queued, executed: &Executed) {
-        let DefaultAgent::Auto { prefix } = &call.default_agent else { return };
-        let registers = call.prepared.name() == RegisterAgent::NAME && executed.answer.is_ok();
-        let is_told = call.prepared.agent_id().is_none() || registers;
-        let Some(actor) = executed.actor.as_ref().filter(|actor| is_told && self.is_ours(actor)) else { return };
-        let ours = self.auto.entry(prefix.clone()).or_default();
-        if !ours.contains(actor) {
-            ours.push(actor.clone());
-        }
     }
 
     fn park(&mut self, call: Queued) {

@@ -170,6 +170,7 @@ impl State {
 pub struct Properties {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hostname: Option<String>,
+    /// Your worktree, if not the server's
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project_dir: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,5 +1,7 @@
 //! Several agents of one session, and sessions that come back: who is who, and who has what.
 
+mod worktrees;
+
 use std::path::Path;
 use std::process::Command;
 
@@ -173,4 +175,43 @@ fn registration_answers_the_command_that_stands_in_for_the_tools() {
         Command::new("/bin/sh").args(["-c", &claim]).current_dir("/").env_clear().env("HOME", "/").output().unwrap();
     let reply: Value = serde_json::from_slice(&ran.stdout).unwrap_or_else(|_| panic!("{shell}: {ran:?}"));
     assert_eq!((&reply["agent_id"], &reply["task"]["id"]), (&json!("test-1"), &json!("a")), "{reply}");
+}
+
+#[test]
+fn a_completion_that_names_files_of_another_agents_says_whose_they_are() {
+    let board = Board::new();
+    let mut session = session(&board);
+    for (id, files) in [("a", json!(["src/a.rs"])), ("b", json!(["src/b/"]))] {
+        session.ok("create_task", json!({"id": id, "description": "d", "context_files": files}));
+    }
+    for agent in ["one", "two"] {
+        session.register(agent);
+        session.ok("claim_task", json!({"agent_id": agent}));
+    }
+    let done = json!({"agent_id": "one", "task_id": "a", "output": "o", "files_modified": ["src/a.rs", "src/b/x.rs"]});
+    let reply = session.ok("complete_task", done.clone());
+    let warning = reply["warning"].as_str().unwrap();
+    assert!(warning.contains("src/b/ is held by two for task b") && !warning.contains("src/a.rs"), "{reply}");
+    assert_eq!(session.ok("complete_task", done)["already"], true);
+    let done = json!({"agent_id": "two", "task_id": "b", "output": "o", "files_modified": ["src/b/x.rs"]});
+    assert_eq!(session.ok("complete_task", done)["warning"], Value::Null);
+}
+
+#[test]
+fn an_answer_that_was_shown_is_read_and_a_request_is_not() {
+    let board = Board::new();
+    let mut session = session(&board);
+    session.register("one");
+    let ask = json!({"agent_id": "one", "to": "human", "kind": "request", "text": "JSON or CSV?"});
+    let asked = session.ok("send_message", ask)["message_id"].clone();
+    board.cli_ok("send_message", json!({"reply_to": asked, "text": "CSV"}));
+    board.cli_ok("send_message", json!({"to": "one", "kind": "request", "text": "Which port?"}));
+    let own = json!({"agent_id": "one"});
+    assert_eq!(session.ok("heartbeat", own.clone())["unread_messages"]["count"], 2);
+    let shown = session.ok("get_messages", own.clone());
+    assert_eq!((shown["messages"].as_array().unwrap().len(), &shown["unread"]), (2, &json!(1)), "{shown}");
+    assert_eq!(session.ok("heartbeat", own.clone())["unread_messages"]["count"], 1);
+    let again = session.ok("get_messages", own);
+    assert_eq!(again["messages"][0]["text"], "Which port?", "{again}");
+    board.assert_file_is_the_replay();
 }

@@ -111,6 +111,7 @@ fn imports_go_one_way() {
         "config",
         "failpoint",
         "filesystem",
+        "git",
         "harmless",
         "location",
         "memory",

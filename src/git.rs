@@ -1,0 +1,244 @@
+//! Git as a process, for what its files do not say. It runs no hook, fetches nothing, asks nobody, takes no lock, and is
+//! ended when it takes too long. Nothing that an agent wrote goes into its arguments unchecked.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// Options against what agents may have written into the configuration, and against names that are patterns.
+const CAUTIOUS: [&str; 5] = ["--literal-pathspecs", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"];
+/// Largest output that is read, in bytes.
+const OUTPUT: u64 = 4 << 20;
+/// Most files that one question is about.
+const FILES: usize = 200;
+/// Digits of a commit in a command for people and models.
+const SHORT: usize = 12;
+
+/// How a commit stands to what is checked out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It is an ancestor, or what it changes is there all the same, as after a squash merge.
+    Here,
+    Elsewhere,
+    /// The repository does not have it.
+    Unknown,
+}
+
+/// A checkout, to be asked until a time.
+pub struct Git<'a> {
+    root: &'a Path,
+    until: Instant,
+}
+
+impl<'a> Git<'a> {
+    /// `root` is the toplevel of a worktree.
+    pub fn at(root: &'a Path, patience: Duration) -> Self {
+        Self { root, until: Instant::now() + patience }
+    }
+
+    /// Files that are changed or new and not committed, among `files` if given. `None` if git does not say in time.
+    pub fn uncommitted(&self, files: Option<&[String]>) -> Option<Vec<String>> {
+        let status = ["status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=dirty", "--"];
+        let inside = |file: &&String| !file.starts_with('/') && !file.split('/').any(|part| part == "..");
+        let named = files.map(|files| files.iter().filter(inside).take(FILES).map(String::as_str).collect::<Vec<_>>());
+        if named.as_ref().is_some_and(Vec::is_empty) {
+            return Some(Vec::new());
+        }
+        let (code, text) = self.ask(status.into_iter().chain(named.into_iter().flatten()))?;
+        // Each entry is two letters, a space and the name.
+        let names = text.split('\0').filter_map(|entry| entry.get(3..)).filter(|name| !name.is_empty());
+        (code == 0).then(|| names.map(str::to_owned).collect())
+    }
+
+    /// The commit that a local branch is at.
+    pub fn tip(&self, branch: &str) -> Option<String> {
+        let reference = format!("refs/heads/{branch}^{{commit}}");
+        let (code, text) = self.ask(["rev-parse", "--verify", "--quiet", "--end-of-options", &reference])?;
+        Some(text.trim().to_owned()).filter(|tip| code == 0 && is_commit(tip))
+    }
+
+    /// How `commit` stands to `HEAD`. `None` if it is not a commit's id, or git does not say in time.
+    pub fn standing(&self, commit: &str) -> Option<Standing> {
+        if !is_commit(commit) {
+            return None;
+        }
+        match self.ask(["merge-base", "--is-ancestor", commit, "HEAD"])?.0 {
+            0 => Some(Standing::Here),
+            1 if self.is_merged_otherwise(commit)? => Some(Standing::Here),
+            1 => Some(Standing::Elsewhere),
+            _ => Some(Standing::Unknown),
+        }
+    }
+
+    /// True if all files that `commit` changed since it parted from `HEAD` are in `HEAD` as it has them.
+    fn is_merged_otherwise(&self, commit: &str) -> Option<bool> {
+        let (code, base) = self.ask(["merge-base", commit, "HEAD"])?;
+        let base = base.trim();
+        if code != 0 || !is_commit(base) {
+            return Some(false);
+        }
+        let changed = self.changed(base, commit)?;
+        let differs = self.changed(commit, "HEAD")?;
+        Some(!changed.is_empty() && changed.iter().all(|name| !differs.contains(name)))
+    }
+
+    fn changed(&self, from: &str, to: &str) -> Option<Vec<String>> {
+        let (code, text) = self.ask(["diff-tree", "-r", "--name-only", "--no-renames", "-z", from, to])?;
+        (code == 0).then(|| text.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect())
+    }
+
+    /// Exit code and output. It prints into a file, since what it leaves running would keep a pipe open.
+    fn ask<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Option<(i32, String)> {
+        let mut command = Command::new("git");
+        command.arg("-C").arg(self.root).args(CAUTIOUS).args(arguments).process_group(0);
+        for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
+            command.env_remove(name);
+        }
+        command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0").env("GIT_NO_LAZY_FETCH", "1");
+        let output = tempfile::tempfile().ok()?;
+        command.stdin(Stdio::null()).stdout(output.try_clone().ok()?).stderr(Stdio::null());
+        let code = self.ended(command.spawn().ok()?)?;
+        Some((code, text_of(output)?))
+    }
+
+    /// The exit code, if git ends in time; otherwise it is killed.
+    fn ended(&self, mut git: Child) -> Option<i32> {
+        loop {
+            if let Some(status) = git.try_wait().ok()? {
+                return status.code();
+            }
+            if Instant::now() >= self.until {
+                let _ = kill_process_group(Pid::from_child(&git), Signal::KILL);
+                git.wait().ok()?;
+                return None;
+            }
+            sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// True for an object id, whole or shortened.
+pub fn is_commit(text: &str) -> bool {
+    (7..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// The command that brings a commit into the checkout.
+pub fn merge(commit: &str, standing: Standing) -> Option<String> {
+    let short = commit.get(..SHORT).unwrap_or(commit);
+    match standing {
+        Standing::Here => None,
+        Standing::Elsewhere => Some(format!("git merge {short}")),
+        Standing::Unknown => Some(format!("git fetch --all && git merge {short}")),
+    }
+}
+
+fn text_of(mut file: File) -> Option<String> {
+    let mut bytes = Vec::new();
+    file.rewind().ok()?;
+    file.take(OUTPUT).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// A repository in which `main` has one commit.
+    struct Disk(tempfile::TempDir);
+
+    impl Disk {
+        fn new() -> Self {
+            let disk = Self(tempfile::tempdir().expect("a directory"));
+            disk.run(&["init", "--quiet", "--initial-branch=main"]);
+            disk.commit("a.txt", "one");
+            disk
+        }
+
+        fn run(&self, arguments: &[&str]) -> String {
+            let mut command = Command::new("git");
+            command.current_dir(&self.0).args(["-c", "user.name=t", "-c", "user.email=t@t"]).args(arguments);
+            let output = command.output().expect("git runs");
+            assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8(output.stdout).expect("text").trim().to_owned()
+        }
+
+        fn write(&self, name: &str, text: &str) {
+            fs::write(self.0.path().join(name), text).expect("written");
+        }
+
+        fn commit(&self, name: &str, text: &str) -> String {
+            self.write(name, text);
+            self.run(&["add", "."]);
+            self.run(&["commit", "--quiet", "-m", name]);
+            self.run(&["rev-parse", "HEAD"])
+        }
+
+        fn git(&self) -> Git<'_> {
+            Git::at(self.0.path(), PATIENCE)
+        }
+    }
+
+    #[test]
+    fn a_commit_is_here_once_it_is_merged_in_whatever_way() {
+        let disk = Disk::new();
+        disk.run(&["switch", "--quiet", "-c", "topic"]);
+        disk.commit("b.txt", "two");
+        let topic = disk.commit("c.txt", "three");
+        assert_eq!(disk.git().standing(&topic), Some(Standing::Here));
+        assert_eq!(disk.git().tip("topic").as_ref(), Some(&topic));
+        disk.run(&["switch", "--quiet", "main"]);
+        disk.commit("d.txt", "four");
+        assert_eq!(disk.git().standing(&topic), Some(Standing::Elsewhere));
+        disk.run(&["merge", "--quiet", "--squash", "topic"]);
+        disk.run(&["commit", "--quiet", "-m", "squashed"]);
+        assert_eq!(disk.git().standing(&topic), Some(Standing::Here), "squashed");
+        disk.commit("c.txt", "changed since");
+        assert_eq!(disk.git().standing(&topic), Some(Standing::Elsewhere), "nobody can tell");
+        disk.run(&["merge", "--quiet", "--strategy=ours", "-m", "merged", "topic"]);
+        assert_eq!(disk.git().standing(&topic[..10]), Some(Standing::Here), "merged");
+    }
+
+    #[test]
+    fn what_is_no_commit_of_the_repository_is_unknown_and_what_is_no_id_is_not_asked_for() {
+        let disk = Disk::new();
+        assert_eq!(disk.git().standing(&"0".repeat(40)), Some(Standing::Unknown));
+        for text in ["--help", "HEAD", "main; rm -rf .", "", "abc"] {
+            assert_eq!(disk.git().standing(text), None, "{text}");
+        }
+        assert_eq!(disk.git().tip("--help"), None);
+        let outside = tempfile::tempdir().expect("a directory");
+        assert_eq!(Git::at(outside.path(), PATIENCE).uncommitted(None), None);
+    }
+
+    #[test]
+    fn uncommitted_files_are_named_and_no_hook_is_run() {
+        let disk = Disk::new();
+        let mark = disk.0.path().join("ran");
+        disk.run(&["config", "core.fsmonitor", &format!("touch {}; false", mark.display())]);
+        assert_eq!(disk.git().uncommitted(None), Some(Vec::new()));
+        disk.write("a.txt", "changed");
+        disk.write("new [1].txt", "new");
+        assert_eq!(disk.git().uncommitted(None), Some(vec!["a.txt".to_owned(), "new [1].txt".to_owned()]));
+        let asked = ["new [1].txt", "missing.txt", "/etc/passwd", "../x"].map(str::to_owned);
+        assert_eq!(disk.git().uncommitted(Some(&asked)), Some(vec!["new [1].txt".to_owned()]));
+        assert_eq!(disk.git().uncommitted(Some(&["*.txt".to_owned()])), Some(Vec::new()), "a name is no pattern");
+        assert!(!mark.exists());
+    }
+
+    #[test]
+    fn git_that_takes_too_long_is_not_waited_for() {
+        let disk = Disk::new();
+        assert_eq!(Git::at(disk.0.path(), Duration::ZERO).uncommitted(None), None);
+    }
+}

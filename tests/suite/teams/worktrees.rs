@@ -1,0 +1,204 @@
+//! Agents in worktrees: where their work is recorded, and how others bring it in.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::{register, session_in};
+use crate::harness::{Board, Client};
+
+/// A repository with a commit on `main`, beside the board.
+struct Project {
+    board: Board,
+    main: PathBuf,
+}
+
+impl Project {
+    fn new() -> Self {
+        let board = Board::new();
+        let main = board.base().join("shop");
+        fs::create_dir(&main).unwrap();
+        let main = fs::canonicalize(main).unwrap();
+        git(&main, &["init", "--quiet", "--initial-branch=main"]);
+        commit(&main, "shared.txt", "one\n");
+        Self { board, main }
+    }
+
+    /// A linked worktree on a branch of its own.
+    fn linked(&self, name: &str) -> PathBuf {
+        let path = self.main.with_file_name(name);
+        git(&self.main, &["worktree", "add", "--quiet", "-b", name, path.to_str().unwrap()]);
+        path
+    }
+
+    fn session(&self, directory: &Path) -> Client {
+        session_in(&self.board, directory)
+    }
+
+    fn task(&self, id: &str, dependencies: &[&str]) {
+        let task = json!({"id": id, "description": "d", "dependencies": dependencies});
+        self.board.cli_ok("create_task", task);
+    }
+}
+
+fn git(directory: &Path, arguments: &[&str]) -> String {
+    let mut command = Command::new("git");
+    command.current_dir(directory).args(["-c", "user.name=t", "-c", "user.email=t@t"]).args(arguments);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+fn commit(directory: &Path, file: &str, text: &str) -> String {
+    fs::write(directory.join(file), text).unwrap();
+    git(directory, &["add", "."]);
+    git(directory, &["commit", "--quiet", "-m", file]);
+    git(directory, &["rev-parse", "HEAD"])
+}
+
+fn complete(client: &mut Client, agent: &Value, task: &str, file: &str) -> Value {
+    let done = json!({"agent_id": agent, "task_id": task, "output": "o", "files_created": [file]});
+    client.ok("complete_task", done)
+}
+
+#[test]
+fn branch_and_commit_are_those_of_the_moment() {
+    let project = Project::new();
+    project.task("a", &[]);
+    project.task("b", &[]);
+    let mut session = project.session(&project.main);
+    let agent = register(&mut session)["agent_id"].clone();
+    assert_eq!(agent, "claude-1", "the main worktree needs no name");
+    session.ok("claim_task", json!({}));
+    let first = git(&project.main, &["rev-parse", "HEAD"]);
+    let attempt = project.board.task("a")["attempts"][0].clone();
+    assert_eq!((&attempt["branch"], &attempt["head"]), (&json!("main"), &json!(first)), "{attempt}");
+    git(&project.main, &["switch", "--quiet", "-c", "feature/a"]);
+    let made = commit(&project.main, "a.txt", "a\n");
+    let reply = complete(&mut session, &agent, "a", "a.txt");
+    assert_eq!(reply["warning"], Value::Null, "{reply}");
+    let result = project.board.task("a")["result"].clone();
+    assert_eq!((&result["branch"], &result["commit"]), (&json!("feature/a"), &json!(made)), "{result}");
+    session.ok("claim_task", json!({}));
+    let attempt = project.board.task("b")["attempts"][0].clone();
+    assert_eq!((&attempt["branch"], &attempt["head"]), (&json!("feature/a"), &json!(made)), "{attempt}");
+    let given = json!({"task_id": "b", "output": "o", "branch": "other", "commit": "abcdef0"});
+    session.ok("complete_task", given);
+    let result = project.board.task("b")["result"].clone();
+    assert_eq!((&result["branch"], &result["commit"]), (&json!("other"), &json!("abcdef0")), "what is given holds");
+}
+
+#[test]
+fn a_result_whose_files_are_not_committed_names_no_commit_and_says_so() {
+    let project = Project::new();
+    project.task("a", &[]);
+    let mut session = project.session(&project.main);
+    let agent = register(&mut session)["agent_id"].clone();
+    session.ok("claim_task", json!({}));
+    fs::write(project.main.join("loose.txt"), "x").unwrap();
+    let whole = project.main.join("loose.txt");
+    let reply = complete(&mut session, &agent, "a", whole.to_str().unwrap());
+    assert!(reply["warning"].as_str().unwrap().contains("not committed: loose.txt"), "{reply}");
+    let result = project.board.task("a")["result"].clone();
+    assert_eq!((&result["branch"], &result["commit"]), (&json!("main"), &Value::Null), "{result}");
+    assert_eq!(result["files_created"], json!(["loose.txt"]));
+}
+
+#[test]
+fn subagents_in_worktrees_of_their_own_are_recorded_with_them() {
+    let project = Project::new();
+    let (one, two) = (project.linked("wt-one"), project.linked("wt-two"));
+    for task in ["a", "b", "c"] {
+        project.task(task, &[]);
+    }
+    let mut session = project.session(&project.main);
+    let registered = json!({"role": "worker", "properties": {"project_dir": one}});
+    let first = session.ok("register_agent", registered)["agent_id"].clone();
+    let second = register(&mut session)["agent_id"].clone();
+    // As a hook of the client says it, in a process of its own.
+    project.board.cli_ok("heartbeat", json!({"agent_id": second, "project_dir": two}));
+    for (agent, task, worktree, branch) in [(&first, "a", &one, "wt-one"), (&second, "b", &two, "wt-two")] {
+        session.ok("claim_task", json!({"agent_id": agent}));
+        let attempt = project.board.task(task)["attempts"][0].clone();
+        assert_eq!((&attempt["worktree"], &attempt["branch"]), (&json!(worktree), &json!(branch)), "{attempt}");
+        let made = commit(worktree, "new.txt", task);
+        complete(&mut session, agent, task, worktree.join("new.txt").to_str().unwrap());
+        let result = project.board.task(task)["result"].clone();
+        assert_eq!((&result["branch"], &result["commit"]), (&json!(branch), &json!(made)), "{result}");
+        assert_eq!(result["files_created"], json!(["new.txt"]));
+    }
+    let elsewhere = tempfile::tempdir().unwrap();
+    git(elsewhere.path(), &["init", "--quiet", "--initial-branch=foreign"]);
+    session.ok("heartbeat", json!({"agent_id": first, "project_dir": elsewhere.path()}));
+    session.ok("claim_task", json!({"agent_id": first}));
+    assert_eq!(project.board.task("c")["attempts"][0]["branch"], "main", "another repository does not count");
+    project.board.assert_file_is_the_replay();
+}
+
+#[test]
+fn a_handoff_says_what_brings_in_the_work_that_is_not_here() {
+    let project = Project::new();
+    let linked = project.linked("wt-claude-a");
+    project.task("a", &[]);
+    project.task("b", &["a"]);
+    project.task("c", &["a"]);
+    let mut maker = project.session(&linked);
+    let made_by = register(&mut maker)["agent_id"].clone();
+    assert_eq!(made_by, "claude-a-1");
+    maker.ok("claim_task", json!({}));
+    let made = commit(&linked, "a.txt", "a\n");
+    complete(&mut maker, &made_by, "a", "a.txt");
+    let same = maker.ok("claim_task", json!({}));
+    let inherited = same["handoff"]["dependencies"][0].clone();
+    assert_eq!((&inherited["commit"], &inherited["here"]), (&json!(made), &Value::Null), "{same}");
+
+    let mut session = project.session(&project.main);
+    let claim = session.ok("claim_task", json!({}));
+    let inherited = claim["handoff"]["dependencies"][0].clone();
+    assert_eq!((&inherited["commit"], &inherited["here"]), (&json!(made), &json!(false)), "{claim}");
+    assert!(claim["handoff"].to_string().len() <= 2_000);
+    let next = inherited["next"].as_str().unwrap();
+    assert_eq!(next, format!("git merge {}", &made[..12]));
+    let words: Vec<_> = next.split(' ').skip(1).chain(["--quiet"]).collect();
+    git(&project.main, &words);
+    let again = session.ok("claim_task", json!({}));
+    let inherited = again["handoff"]["dependencies"][0].clone();
+    assert_eq!((&inherited["here"], &inherited["next"]), (&Value::Null, &Value::Null), "{again}");
+}
+
+#[test]
+fn work_that_was_not_committed_is_found_where_it_lies() {
+    let project = Project::new();
+    let linked = project.linked("loose");
+    project.task("a", &[]);
+    project.task("b", &["a"]);
+    let mut maker = project.session(&linked);
+    let made_by = register(&mut maker)["agent_id"].clone();
+    maker.ok("claim_task", json!({}));
+    fs::write(linked.join("a.txt"), "a\n").unwrap();
+    complete(&mut maker, &made_by, "a", "a.txt");
+    let mut session = project.session(&project.main);
+    let claim = session.ok("claim_task", json!({}));
+    let inherited = claim["handoff"]["dependencies"][0].clone();
+    assert_eq!((&inherited["worktree"], &inherited["branch"]), (&json!(linked), &json!("loose")), "{claim}");
+    let made = commit(&linked, "a.txt", "a\n");
+    let again = session.ok("claim_task", json!({}));
+    let inherited = again["handoff"]["dependencies"][0].clone();
+    let next = format!("git merge {}", &made[..12]);
+    assert_eq!((&inherited["here"], &inherited["next"]), (&json!(false), &json!(next)), "by its branch: {again}");
+}
+
+#[test]
+fn a_session_that_comes_back_hears_of_uncommitted_files() {
+    let project = Project::new();
+    project.task("a", &[]);
+    let mut before = project.session(&project.main);
+    assert_eq!(register(&mut before)["uncommitted"], Value::Null);
+    before.ok("claim_task", json!({}));
+    fs::write(project.main.join("half.txt"), "x").unwrap();
+    before.kill();
+    let back = register(&mut project.session(&project.main));
+    assert_eq!(back["uncommitted"], json!({"count": 1, "files": ["half.txt"]}), "{back}");
+}
