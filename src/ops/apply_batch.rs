@@ -79,6 +79,8 @@ impl Operation for ApplyBatch {
     }
 }
 
+/// Most letters of an operation's name that are repeated.
+const LONGEST_NAME: usize = 32;
 /// Refused operations of a batch that are named, each with the reason.
 const ERRORS_NAMED: usize = 20;
 
@@ -113,7 +115,7 @@ fn step(item: &Item) -> Result<Box<dyn Prepared>, Refusal> {
 
 /// The operation's name, short enough to repeat in a message.
 fn name(item: &Item) -> String {
-    item.name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').take(limit::ID.max).collect()
+    item.name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').take(LONGEST_NAME).collect()
 }
 
 #[cfg(test)]

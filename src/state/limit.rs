@@ -126,7 +126,7 @@ pub const KEYS_REMEMBERED: usize = 10_000;
 
 impl Limit {
     pub fn check(&self, actual: usize) -> Result<(), Refusal> {
-        if actual <= self.max { Ok(()) } else { Err(Refusal::OverLimit { limit: *self, actual }) }
+        if actual <= self.max { Ok(()) } else { Err(Refusal::OverLimit { limit: *self, actual, argument: None }) }
     }
 
     /// A warning in words, with the way out, if nine tenths are used.

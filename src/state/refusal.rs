@@ -55,11 +55,14 @@ pub enum Refusal {
     BadPriority { given: i64 },
     #[error("path `{given}` has no form like P1, P1.M2, P1.M2.T3 or P1.M2.T3.S4; a scope may also be all")]
     BadPath { given: String },
-    #[error("{} is over its limit: {actual} {}, at most {}; {}", limit.what, limit.unit, limit.max, limit.way_out)]
+    #[error("{}{} is over its limit: {actual} {}, at most {}; {}", at_place(argument), limit.what, limit.unit, limit.max, limit.way_out)]
     OverLimit {
         #[serde(serialize_with = "limit_as_fields", flatten)]
         limit: Limit,
         actual: usize,
+        /// Place of the argument, if it is known.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        argument: Option<String>,
     },
     #[error("no task `{task}`; {}", where_else(task))]
     UnknownTask { task: TaskId },
@@ -159,7 +162,7 @@ pub enum Refusal {
         named(older)
     )]
     OlderProcesses { operation: String, older: Vec<Older> },
-    #[error("no kind of event is called `{kind}`; the kinds are {}", known.join(", "))]
+    #[error("kinds: no event is called `{kind}`; {}", like(kind, known))]
     UnknownKind { kind: String, known: &'static [&'static str] },
     #[error("the history could not be read ({detail}); see `callboard doctor`")]
     HistoryUnread { detail: String },
@@ -186,7 +189,7 @@ pub enum Refusal {
     #[error("give either snapshot or seq, so that it is clear what to restore")]
     RestoreWhat,
     #[error(
-        "there is nobody called `{to}`; a message goes to an agent (get_agents has their ids), role:leader, role:worker, task:ID for who holds it, all, or human"
+        "there is nobody called `{to}`; a message goes to an agent (see get_agents), role:leader, role:worker, task:ID (its holder), all or human"
     )]
     UnknownRecipient { to: String },
     #[error(
@@ -288,9 +291,9 @@ pub enum Refusal {
         /// Number of further errors.
         more: usize,
     },
-    #[error("operation {index} ({name}) was refused, so nothing of the batch was done: {refusal}")]
+    #[error("operations[{index}] ({name}): {refusal}; nothing of the batch was done")]
     BatchItem { index: usize, name: String, refusal: Box<Refusal> },
-    #[error("task #{index} of the batch: {refusal}; nothing of the batch was created")]
+    #[error("tasks[{index}]: {refusal}; nothing of the batch was created")]
     TaskOfBatch { index: usize, refusal: Box<Refusal> },
     #[error("the claim was superseded: agent `{agent}` waits in a newer one")]
     Superseded { agent: AgentId },
@@ -356,6 +359,16 @@ fn problems_text(problems: &[Problem]) -> String {
 }
 
 impl Refusal {
+    /// The refusal with the place of the argument that is too large.
+    pub fn at(self, place: &str) -> Self {
+        match self {
+            Self::OverLimit { limit, actual, .. } => {
+                Self::OverLimit { limit, actual, argument: Some(place.to_owned()) }
+            }
+            other => other,
+        }
+    }
+
     /// The refusal of a result that was not even kept.
     pub fn without_keeping(self) -> Self {
         match self {
@@ -372,6 +385,18 @@ impl Refusal {
         let value = serde_json::to_value(self).unwrap_or_default();
         value["code"].as_str().unwrap_or("refused").to_owned()
     }
+}
+
+fn at_place(argument: &Option<String>) -> String {
+    argument.as_ref().map(|place| format!("{place}: ")).unwrap_or_default()
+}
+
+/// The kinds that are most like `kind`.
+fn like(kind: &str, known: &[&'static str]) -> String {
+    let mut near: Vec<_> = known.iter().map(|name| (strsim::jaro_winkler(kind, name), *name)).collect();
+    near.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let near: Vec<_> = near.into_iter().take(3).map(|(_, name)| name).collect();
+    format!("did you mean {}? get_history shows those there are", near.join(", "))
 }
 
 fn limit_as_fields<S: Serializer>(limit: &Limit, serializer: S) -> Result<S::Ok, S::Error> {

@@ -200,7 +200,7 @@ fn what_cannot_be_kept_is_refused_with_the_way_out() {
     let token = ["gh", "p_", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"].concat();
     for (operation, arguments, code, part) in [
         ("load_bundle", json!({}), "scope_missing", "model_id"),
-        ("save_bundle", json!({"scope": " ", "prompts": {"a": "b"}}), "empty", "scope"),
+        ("save_bundle", json!({"scope": " ", "prompts": {"a": "b"}}), "scope_missing", "scope"),
         ("save_bundle", json!({"scope": "s"}), "empty", "prompts"),
         ("save_bundle", json!({"scope": "x".repeat(201), "prompts": {"a": "b"}}), "over_limit", "200"),
         ("save_bundle", json!({"scope": "s", "prompts": {"a": "b ".repeat(BUNDLE.max)}}), "over_limit", "262144"),
@@ -211,7 +211,7 @@ fn what_cannot_be_kept_is_refused_with_the_way_out() {
         ("refine_bundle", json!({"scope": "s", "text": "x"}), "nothing_to_refine", "save_bundle"),
         ("refine_bundle", json!({"scope": "s"}), "empty", "text"),
         ("list_bundles", json!({"limit": 5_000}), "over_limit", "1000"),
-        ("save_bundle", json!({"path": "/tmp/x"}), "bad_arguments", "scope"),
+        ("save_bundle", json!({"path": "/tmp/x"}), "scope_missing", "scope"),
     ] {
         let reply = agent.call(operation, arguments);
         assert_eq!(reply.code(), code, "{operation}: {}", reply.text);

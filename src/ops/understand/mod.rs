@@ -3,6 +3,7 @@
 
 mod names;
 mod shape;
+mod size;
 mod words;
 
 use std::sync::{LazyLock, OnceLock};
@@ -222,8 +223,15 @@ impl Reading {
         let wanted = || refusal(at, &words::wanted(name, shape));
         match shape {
             Shape::Any => Ok(any(value)),
-            Shape::Text => text(value).ok_or_else(wanted),
-            Shape::Choice(values) => choice(values, &value).ok_or_else(wanted),
+            Shape::Text => {
+                let text = text(value).ok_or_else(wanted)?;
+                size::check_text(name, text.as_str().unwrap_or_default(), at)?;
+                Ok(text)
+            }
+            Shape::Choice(values) => choice(values, &value).ok_or_else(|| {
+                let given = value.as_str().map(|text| format!(", not {}", words::name(text))).unwrap_or_default();
+                refusal(at, &format!("{}{given}", words::wanted(name, shape)))
+            }),
             Shape::Flag => flag(&value).ok_or_else(wanted),
             Shape::Number => number(&value).ok_or_else(wanted),
             Shape::Whole { least, most } => {
@@ -265,6 +273,7 @@ impl Reading {
             Value::Number(one) if matches!(item, Shape::Text) && !one.is_f64() => vec![Value::Number(one)],
             _ => return Ok(None),
         };
+        size::check_list(name, items.len(), at)?;
         let is_text = matches!(item, Shape::Text | Shape::Choice(_));
         let items = items.into_iter().enumerate().filter(|(_, one)| !(is_text && is_blank(one)));
         let read = items.map(|(index, one)| self.value(name, item, one, &format!("{at}[{index}]")));

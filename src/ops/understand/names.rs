@@ -45,6 +45,7 @@ const ORDER: [&str; 14] = [
     "sequence",
     "follows",
 ];
+const URGENCY: [&str; 7] = ["critical", "importance", "rank", "severity", "urgency", "urgent", "weight"];
 const OWNER: [&str; 11] = [
     "agent",
     "assign",
@@ -123,6 +124,9 @@ impl Record {
         let has = |name: &&&str| self.field(name).is_some();
         if is_about(&ORDER) && self.field("dependencies").is_some() {
             return Some("no such argument; give the tasks to do first as dependencies".to_owned());
+        }
+        if is_about(&URGENCY) && self.field("priority").is_some() {
+            return Some("no such argument; priority is 1 (first) to 10 (last)".to_owned());
         }
         if is_about(&OWNER) && self.field("demands").is_some() {
             return Some(

@@ -140,7 +140,8 @@ fn every_wrong_value_is_understood_or_refused_by_the_name_of_its_argument() {
                         let message = refusal.to_string();
                         assert_form(&message, &what);
                         assert!(message.contains(&name), "{what}: {message} does not name {name}");
-                        assert_eq!(refusal.code(), "bad_arguments", "{what}: {message}");
+                        let code = refusal.code();
+                        assert!(["bad_arguments", "over_limit"].contains(&code.as_str()), "{what}: {code}: {message}");
                     }
                 }
             }
@@ -172,8 +173,7 @@ fn every_operation_takes_what_was_understood() {
                 calls += 1;
                 if let Err(refusal) = world.call(entry.name, fill(value)) {
                     let message = refusal.to_string();
-                    let said = IMPLEMENTATION.iter().find(|word| message.contains(*word));
-                    assert!(said.is_none(), "{what}: {message} says {said:?}");
+                    assert_form(&message, &what);
                     assert!(!message.contains("callboard has made a mistake"), "{what}: {message}");
                 }
             }

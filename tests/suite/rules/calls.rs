@@ -117,7 +117,7 @@ fn bad_input_is_refused_by_name_with_a_way_out_and_records_nothing() {
             "create_tasks_batch",
             json!({"tasks": [{"description": "x"}, {"description": "x", "priority": 11}]}),
             "task_of_batch",
-            &["task #1", "not 11", "nothing"],
+            &["tasks[1]", "not 11", "nothing"],
         ),
         (
             "register_agent",
@@ -288,7 +288,7 @@ fn apply_batch_does_all_or_nothing_and_says_which_was_refused() {
     ]);
     let seq = world.state.seq();
     let message = world.nobody().call("apply_batch", json!({"operations": operations})).refuses("batch_item");
-    assert!(message.contains("operation 2 (start_task)") && message.contains("task `u`"), "{message}");
+    assert!(message.contains("operations[2] (start_task)") && message.contains("task `u`"), "{message}");
     assert_eq!((world.state.seq(), world.state.live_tasks()), (seq, 1));
     let mut good = operations;
     good[2]["arguments"]["task_id"] = json!("t");
@@ -342,7 +342,7 @@ fn apply_batch_refuses_what_has_no_place_in_it() {
         let operations = json!([{"name": "create_task", "arguments": {"description": "x"}}, item]);
         let answer = world.call("apply_batch", json!({"operations": operations}));
         let refusal = answer.expect_err("refused");
-        assert!(refusal.to_string().starts_with("operation 1 ("), "{refusal}");
+        assert!(refusal.to_string().starts_with("operations[1] ("), "{refusal}");
         assert_eq!(serde_json::to_value(&refusal).expect("a refusal")["refusal"]["code"], inner);
     }
     assert_eq!(world.state.seq(), seq);
