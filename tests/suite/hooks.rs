@@ -18,7 +18,7 @@ const CALLBOARD: &str = env!("CARGO_BIN_EXE_callboard");
 const BOUND: Duration = Duration::from_secs(4);
 
 /// A command in a client's environment that names no agent.
-fn clean(board: &Board, mut command: Command) -> Command {
+pub fn clean(board: &Board, mut command: Command) -> Command {
     command.env("COORDINATION_DIR", board.dir()).env("HOME", board.base()).current_dir(board.base());
     command.env_remove("CALLBOARD_AGENT").env_remove("CLAUDE_PROJECT_DIR").stdin(Stdio::piped());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -26,7 +26,7 @@ fn clean(board: &Board, mut command: Command) -> Command {
 }
 
 /// Runs a hook as a client runs what `connect --hooks` wrote.
-fn by_shell(board: &Board, hook: &str) -> Command {
+pub fn by_shell(board: &Board, hook: &str) -> Command {
     let mut command = Command::new("/bin/sh");
     command.args(["-c", &format!("'{CALLBOARD}' hook {hook} || true")]);
     clean(board, command)
@@ -34,7 +34,7 @@ fn by_shell(board: &Board, hook: &str) -> Command {
 
 /// Output of the hook, which succeeds in time whatever its input.
 #[track_caller]
-fn answer(mut command: Command, input: &[u8]) -> String {
+pub fn answer(mut command: Command, input: &[u8]) -> String {
     let start = Instant::now();
     let mut process = command.spawn().unwrap();
     process.stdin.take().unwrap().write_all(input).unwrap();
@@ -46,12 +46,12 @@ fn answer(mut command: Command, input: &[u8]) -> String {
 }
 
 #[track_caller]
-fn silent(command: Command, input: &Value) {
+pub fn silent(command: Command, input: &Value) {
     assert_eq!(answer(command, input.to_string().as_bytes()), "");
 }
 
 /// The input that Claude Code 2.1.197 sends with every event, and `more`.
-fn input(board: &Board, event: &str, more: Value) -> Value {
+pub fn input(board: &Board, event: &str, more: Value) -> Value {
     let mut input = json!({
         "session_id": "5d2c1f0e-0000-4000-8000-000000000000", "transcript_path": "/tmp/t.jsonl", "cwd": board.base(),
         "permission_mode": "default", "hook_event_name": event,
@@ -64,7 +64,7 @@ fn starts(board: &Board, source: &str) -> Value {
     input(board, "SessionStart", json!({"source": source, "model": "m"}))
 }
 
-fn stops(board: &Board, active: bool) -> Value {
+pub fn stops(board: &Board, active: bool) -> Value {
     input(board, "Stop", json!({"stop_hook_active": active, "last_assistant_message": "Done."}))
 }
 
@@ -72,7 +72,7 @@ fn stops_with(board: &Board, more: Value) -> Value {
     input(board, "Stop", more)
 }
 
-fn used_a_tool(board: &Board) -> Value {
+pub fn used_a_tool(board: &Board) -> Value {
     let used = json!({"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_response": {"stdout": "x".repeat(1 << 20)},
         "tool_use_id": "toolu_1", "duration_ms": 7});
     input(board, "PostToolUse", used)
@@ -101,14 +101,14 @@ fn blocked(board: &Board) -> String {
 
 /// Arguments of the first call of `tool` in a text, ready to be made.
 #[track_caller]
-fn call_in(text: &str, tool: &str) -> Value {
+pub fn call_in(text: &str, tool: &str) -> Value {
     let (_, rest) = text.split_once(&format!("{tool} {{")).unwrap_or_else(|| panic!("no {tool} in {text}"));
     let json = format!("{{{rest}");
     serde_json::Deserializer::from_str(&json).into_iter::<Value>().next().unwrap().unwrap()
 }
 
 /// A process through which `agent` holds a task.
-fn holding(board: &Board, agent: &str, id: &str) -> Client {
+pub fn holding(board: &Board, agent: &str, id: &str) -> Client {
     let mut client = board.mcp();
     client.register(agent);
     let task = json!({"id": id, "title": "Write the lexer", "description": "All tokens.\nAlso comments."});
@@ -417,7 +417,7 @@ fn another_sessions_agent_is_not_this_ones() {
     client.ok("get_status", json!({}));
 }
 
-fn git_dir(root: &Path) {
+pub fn git_dir(root: &Path) {
     for dir in ["objects", "refs"] {
         fs::create_dir_all(root.join(".git").join(dir)).unwrap();
     }
@@ -538,6 +538,11 @@ fn connect_writes_hooks_that_run_beside_those_of_others() {
     let settings: Value = serde_json::from_str(&written).unwrap();
     assert_eq!(settings["model"], "m");
     assert_eq!(settings["hooks"]["Stop"][0], foreign["hooks"]["Stop"][0]);
+    let (kept, removed) = (settings.clone(), connect(&["--remove"]).stdout);
+    assert!(removed.starts_with("removed the hooks"), "{removed}");
+    assert_eq!(serde_json::from_str::<Value>(&fs::read_to_string(&path).unwrap()).unwrap(), foreign);
+    connect(&[]);
+    assert_eq!(serde_json::from_str::<Value>(&fs::read_to_string(&path).unwrap()).unwrap(), kept);
     for (event, index) in [("SessionStart", 0), ("Stop", 1), ("PostToolUse", 0)] {
         let group = &settings["hooks"][event][index];
         assert_eq!(*group, printed["hooks"][event][0]);

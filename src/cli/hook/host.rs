@@ -68,6 +68,22 @@ impl Processes {
         None
     }
 
+    /// The terminal of the process or, since clients start hooks without one, of its host: `pts/3`.
+    pub fn terminal_of(&self, pid: u32) -> Option<String> {
+        [Some(pid), self.host_of(pid)].into_iter().flatten().find_map(|pid| self.terminal(pid))
+    }
+
+    fn terminal(&self, pid: u32) -> Option<String> {
+        match &self.0 {
+            Source::Proc => terminal_in(&String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/stat")).ok()?)),
+            Source::Listed(_) => {
+                let listed = Command::new("/bin/ps").args(["-o", "tty=", "-p", &pid.to_string()]).output().ok()?;
+                let name = String::from_utf8_lossy(&listed.stdout).trim().to_owned();
+                (!name.is_empty() && !name.starts_with('?')).then_some(name)
+            }
+        }
+    }
+
     fn get(&self, pid: u32) -> Option<Process> {
         match &self.0 {
             Source::Proc => {
@@ -93,6 +109,18 @@ fn parse_stat(stat: &str) -> Option<Process> {
     let (_, name) = before.split_once('(')?;
     let parent = after.split_whitespace().nth(1)?.parse().ok()?;
     Some(Process { parent, names: vec![name.to_owned()] })
+}
+
+/// The controlling terminal in `17 (name) S 1 1 1 34819 …`: its number holds the driver's, and that of the device.
+fn terminal_in(stat: &str) -> Option<String> {
+    let (_, after) = stat.rsplit_once(')')?;
+    let number: u32 = after.split_whitespace().nth(4)?.parse().ok()?;
+    let (driver, device) = (number >> 8 & 0xfff, number & 0xff | number >> 12 & 0xf_ff00);
+    match driver {
+        4 => Some(format!("tty{device}")),
+        136..=143 => Some(format!("pts/{}", (driver - 136) * 256 + device)),
+        _ => None,
+    }
 }
 
 /// Parses `  17     1 /bin/name`. The name may contain spaces, and begins with a dash in a login shell.
@@ -139,6 +167,14 @@ mod tests {
         assert_eq!(parse_stat("17 (a"), None);
         let listed = Process { parent: 7, names: vec!["Code Helper (Plugin)".to_owned()] };
         assert_eq!(parse_listed("  17   7 /Applications/Code.app/Code Helper (Plugin)"), Some((17, listed)));
+    }
+
+    #[test]
+    fn the_terminal_is_named_as_its_device_is() {
+        assert_eq!(terminal_in("17 (a) (b) S 1 17 17 34819 -1 4").as_deref(), Some("pts/3"));
+        assert_eq!(terminal_in("17 (a) S 1 17 17 1025 -1").as_deref(), Some("tty1"));
+        assert_eq!(terminal_in("17 (a) S 1 17 17 0 -1"), None);
+        assert_eq!(terminal_in("17 (a"), None);
     }
 
     #[test]

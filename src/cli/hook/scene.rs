@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::super::wording::in_shell;
 use super::super::{AUTO, Session, without_dots};
 use super::host::Processes;
+use super::subagent::{self, Tag};
 use crate::clock::{Clock, SystemClock};
 use crate::location::{Location, Start};
 use crate::participant::directory::{self, JOURNAL, is_present};
@@ -30,6 +31,15 @@ const AGENT_VARIABLE: &str = "CALLBOARD_AGENT";
 /// too.
 const PROJECT_VARIABLE: &str = "CLAUDE_PROJECT_DIR";
 
+/// Which of a session's conversations asks.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Conversation {
+    /// It is not known: any of them.
+    Any,
+    Main,
+    Subagent(Tag),
+}
+
 /// An agent and a task that it holds.
 pub type Held = (Arc<Agent>, Arc<Task>);
 
@@ -38,13 +48,14 @@ pub struct Scene {
     /// How to call callboard for that board in the session's shell.
     pub command: String,
     pub state: State,
-    /// Agents that the session acts as.
+    /// Agents that the session acts as, with its subagents.
     pub agents: Vec<Arc<Agent>>,
     /// The agent that the session was told to act as, which need not be on the board.
     named: Option<AgentId>,
     /// Tasks of agents that acted in this worktree through a process that has ended, if the session has no agents: it
     /// may be a resumed session of theirs.
     pub left: Vec<Held>,
+    conversation: Conversation,
     /// The session's directory, and the root of its worktree.
     cwd: PathBuf,
     root: Option<PathBuf>,
@@ -54,7 +65,7 @@ pub struct Scene {
 
 impl Scene {
     /// Looks at the board; none if there is none.
-    pub fn look(session: &Session, cwd: Option<&Path>) -> Result<Option<Self>, BoardError> {
+    pub fn look(session: &Session, cwd: Option<&Path>, conversation: Conversation) -> Result<Option<Self>, BoardError> {
         let cwd = cwd.filter(|cwd| cwd.is_dir()).unwrap_or(&session.cwd);
         let Some(location) = board_location(session, cwd) else { return Ok(None) };
         let (command, dir) = (in_shell(&location), location.dir);
@@ -73,7 +84,7 @@ impl Scene {
             None => search.unnamed(),
         };
         let cwd = cwd.to_owned();
-        Ok(Some(Self { dir, command, state, agents, named, left, cwd, root, worktree }))
+        Ok(Some(Self { dir, command, state, agents, named, left, conversation, cwd, root, worktree }))
     }
 
     /// The agent that the session was told to act as, if it is not on the board yet.
@@ -81,16 +92,51 @@ impl Scene {
         self.named.as_ref().filter(|id| self.agents.is_empty() && !id.as_str().is_empty())
     }
 
-    /// The agent in whose name the session asks others.
-    pub fn speaker(&self) -> Option<&AgentId> {
-        self.agents.first().map(|agent| &agent.id).or_else(|| self.unregistered())
+    /// Agents that the conversation itself acts as. A subagent that has not registered helps the one that started it.
+    pub fn own(&self) -> Vec<Arc<Agent>> {
+        if let Conversation::Subagent(tag) = &self.conversation
+            && let Some(agent) = tag.agent(&self.state)
+        {
+            return vec![Arc::clone(agent)];
+        }
+        let is_own = |agent: &&Arc<Agent>| self.conversation == Conversation::Any || !subagent::is_one(agent);
+        self.agents.iter().filter(is_own).cloned().collect()
+    }
+
+    /// Agents whose tasks are to be ended before the conversation ends: a subagent's own, or all of the session's.
+    pub fn answerable(&self) -> Vec<Arc<Agent>> {
+        match &self.conversation {
+            Conversation::Subagent(tag) => tag.agent(&self.state).cloned().into_iter().collect(),
+            Conversation::Any | Conversation::Main => self.agents.clone(),
+        }
+    }
+
+    /// The agent in whose name the conversation asks others.
+    pub fn speaker(&self) -> Option<AgentId> {
+        self.own().first().map(|agent| agent.id.clone()).or_else(|| self.unregistered().cloned())
+    }
+
+    /// The directory to tell the board of if the conversation works in another worktree than the session's processes.
+    pub fn apart(&self) -> Option<&str> {
+        let root = self.root.as_ref()?;
+        let through = self.agents.iter().flat_map(|agent| &agent.present_through);
+        let mut known = through.filter_map(|id| self.state.participant(id)).map(|one| &one.worktree).peekable();
+        let is_apart = match known.peek() {
+            Some(_) => known.all(|worktree| *worktree != self.worktree),
+            None => {
+                let project = env::var_os(PROJECT_VARIABLE).map(PathBuf::from);
+                let project = project.and_then(|project| Worktree::of_board(&self.dir, &project));
+                project.is_some_and(|project| project.root != *root)
+            }
+        };
+        root.to_str().filter(|_| is_apart)
     }
 
     pub fn held_by<'s>(&'s self, agent: &'s Agent) -> impl Iterator<Item = &'s Arc<Task>> {
         agent.current_tasks.iter().filter_map(|id| self.state.task(id))
     }
 
-    /// What others than this session's agents hold of `file`, under its name or under what a link leads to; it need not
+    /// What others than the conversation's agents hold of `file`, under its name or under what a link leads to; it need not
     /// exist. A session that does not know its agents counts everything held from its own worktree as its own.
     pub fn others_hold(&self, file: &Path) -> Vec<Hold> {
         let file = without_dots(&self.cwd.join(file));
@@ -109,10 +155,10 @@ impl Scene {
     }
 
     fn others_hold_path(&self, path: &str) -> Vec<Hold> {
+        let own = self.own();
         let is_own = |hold: &Hold| match &self.named {
-            Some(agent) => hold.agent == *agent,
-            None if self.agents.is_empty() => hold.worktree == self.worktree,
-            None => self.agents.iter().any(|agent| agent.id == hold.agent),
+            None if own.is_empty() && self.agents.is_empty() => hold.worktree == self.worktree,
+            _ => own.iter().any(|agent| agent.id == hold.agent),
         };
         let mut holds = self.state.holds_of(path, SystemClock::default().wall());
         let shares = holds.iter().any(|hold| hold.shared && is_own(hold));

@@ -2,13 +2,14 @@
 
 use std::fmt::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::quote::quoted;
 use super::scene::Scene;
+use super::subagent::Tag;
 use crate::state::agent::{Agent, Role};
-use crate::state::id::AgentId;
 use crate::state::task::{Task, TaskStatus};
 
 /// Tasks that are described fully, and that are named at all; clients cut texts longer than about 10,000 characters.
@@ -51,13 +52,45 @@ pub fn at_start(scene: &Scene) -> String {
     how_to_begin(scene)
 }
 
-/// Why an agent should not stop yet; none if it holds nothing.
+/// The text for a subagent that begins: a name of its own, so that it is not taken for the agent that started it.
+pub fn at_subagent_start(scene: &Scene, tag: &Tag) -> String {
+    if let Some(agent) = tag.agent(&scene.state) {
+        let own = [Arc::clone(agent)];
+        let held = held(scene, &own);
+        let mut text = format!(
+            "callboard, this project's coordination board: {}. Pass this agent_id in every call to it.\n{DATA}\n",
+            you_are(&own)
+        );
+        tasks(&mut text, scene, &held);
+        return text;
+    }
+    let parent = scene.speaker();
+    let name = tag.name(parent.as_ref());
+    let mut registration = json!({"agent_id": name, "role": "worker"});
+    if let Some(directory) = scene.apart() {
+        registration["properties"] = json!({"project_dir": directory});
+    }
+    let caller = parent.map_or_else(|| "your caller".to_owned(), |parent| parent.to_string());
+    format!(
+        "callboard, this project's coordination board: {}. You are a subagent, there with a name of your own: {name}.\n\
+         To take a task from the board, use the MCP server `callboard`: register_agent {registration}, then claim_task \
+         {}; first bring in the commits that its handoff names; complete_task, fail_task or release_task ends it. Pass \
+         this agent_id in every call: without it you would act as {caller}.\n\
+         If you only help {caller} with its task, leave these tools alone: {caller} ends that task.",
+        counts(scene),
+        json!({"agent_id": name}),
+    )
+}
+
+/// Why an agent should not stop yet; none if it holds nothing. The main conversation also answers for subagents that
+/// have ended.
 pub fn at_stop(scene: &Scene) -> Option<String> {
-    let held = held(scene, &scene.agents);
+    let agents = scene.answerable();
+    let held = held(scene, &agents);
     if held.is_empty() {
         return None;
     }
-    let who = you_are(&scene.agents);
+    let who = you_are(&agents);
     let mut text = format!("callboard: {who}, and this work is still open. End it before you stop.\n{DATA}\n");
     paused(&mut text, scene);
     for (agent, task) in held.iter().take(NAMED) {
@@ -91,11 +124,11 @@ pub fn at_edit(scene: &Scene, file: &Path) -> Option<String> {
     let question = format!("When can I change {}?", file.display());
     let in_shell = shlex::try_quote(&question).unwrap_or_default();
     let mut ask = json!({"to": first.agent, "kind": "request", "text": question});
-    if let Some(agent) = scene.agents.first() {
+    if let Some(agent) = scene.own().first() {
         ask["agent_id"] = json!(agent.id);
     }
     line(&mut text, format!("Work on other files, or ask: send_message {ask}; get_messages has the answer."));
-    let who = scene.speaker().map_or("YOUR_ID", AgentId::as_str);
+    let who = scene.speaker().map_or_else(|| "YOUR_ID".to_owned(), |agent| agent.to_string());
     let command = format!("{} --agent {who}", scene.command);
     // Most toolsets do not include the tools for messages.
     line(
@@ -109,10 +142,7 @@ pub fn at_edit(scene: &Scene, file: &Path) -> Option<String> {
 }
 
 fn how_to_begin(scene: &Scene) -> String {
-    let state = &scene.state;
-    let done = state.count(TaskStatus::Done) as u64 + state.board().archived.done;
-    let counts = format!("tasks: {} ready, {} in work, {done} done", state.ready_count(), state.held_count());
-    let claims = if state.board().paused.is_some() { "; claims are paused" } else { "" };
+    let counts = counts(scene);
     let worker = scene.agents.iter().find(|agent| agent.role != Role::Observer);
     let (who, first) = match worker {
         Some(agent) => (format!("{}, and hold none", you_are(&scene.agents)), call("claim_task", agent, None, &[])),
@@ -126,16 +156,23 @@ fn how_to_begin(scene: &Scene) -> String {
         }
     };
     format!(
-        "callboard, this project's coordination board: {counts}{claims}; {who}.\nTo take a task, use the MCP server \
+        "callboard, this project's coordination board: {counts}; {who}.\nTo take a task, use the MCP server \
          `callboard`: {first}; complete_task, fail_task or release_task ends it."
     )
 }
 
-fn held<'s>(scene: &'s Scene, agents: &'s [std::sync::Arc<Agent>]) -> Vec<(&'s Agent, &'s Task)> {
+fn counts(scene: &Scene) -> String {
+    let state = &scene.state;
+    let done = state.count(TaskStatus::Done) as u64 + state.board().archived.done;
+    let claims = if state.board().paused.is_some() { "; claims are paused" } else { "" };
+    format!("tasks: {} ready, {} in work, {done} done{claims}", state.ready_count(), state.held_count())
+}
+
+fn held<'s>(scene: &'s Scene, agents: &'s [Arc<Agent>]) -> Vec<(&'s Agent, &'s Task)> {
     agents.iter().flat_map(|agent| scene.held_by(agent).map(|task| (agent.as_ref(), task.as_ref()))).collect()
 }
 
-fn you_are(agents: &[std::sync::Arc<Agent>]) -> String {
+fn you_are(agents: &[Arc<Agent>]) -> String {
     match agents {
         [agent] => format!("you are agent {}", agent.id),
         agents => {
