@@ -1,22 +1,25 @@
-//! `callboard connect CLIENT`: writes a client's configuration so that it starts `callboard mcp` on stdio or, with
-//! `--url`, connects to `callboard serve`. The token is not written into it, because projects commit such files: each
-//! client reads it from the environment or asks for it. Zed does neither.
+//! `callboard connect [CLIENT…]`: writes the configuration of clients so that they start `callboard mcp` on stdio or,
+//! with `--url`, connect to `callboard serve`, and the hooks that run `callboard hook`. Without a client, of all that are
+//! installed. The token is not written, because projects commit such files: each client reads it from the environment or
+//! asks for it. Zed does neither. `--remove` takes out what was written, and `--check` says whether it is as it would
+//! be written now. Everything else in the files stays as it is.
 //!
-//! With `--hooks`, it writes the hooks that run `callboard hook` instead of the server. Existing hooks stay.
-//!
-//! The formats were checked against Claude Code 2.1.197, Codex 0.169, Gemini CLI 0.61 and the documentation of Cursor,
-//! VS Code and Zed. A claim waits up to 50 s: the clients' own limits for a tool call are above that, except in older
-//! versions of Codex (60 s, shared with everything else the call does), where the limit is written.
+//! The formats were checked against Claude Code 2.1.332, Codex 0.169, Gemini CLI 0.61 and the documentation of Copilot
+//! CLI, Cursor, opencode, VS Code and Zed. A claim waits up to 50 s: the clients' own limits for a tool call are above
+//! that, except in opencode and older versions of Codex (60 s, shared with everything else the call does), where the
+//! limit is written.
 
+mod client;
 mod entry;
 mod file;
 mod hooks;
 mod json;
 mod line;
+mod report;
 mod toml;
+mod worktrees;
 
 use std::ffi::OsStr;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -25,30 +28,42 @@ use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use super::AUTO;
-use crate::http::TOKEN_FILE;
-use entry::{Edited, Entry, Secret, Setting};
+use crate::participant::directory::JOURNAL;
+pub use client::Client;
+use entry::{Edited, Entry};
 use file::ConfigFile;
 use hooks::Hooks;
-use json::Dialect;
 pub use line::quoted;
 use line::{Choice, Line, text};
+pub use report::Report;
 
 /// Environment variable in which clients find the token of `callboard serve`.
 const TOKEN_VARIABLE: &str = "CALLBOARD_TOKEN";
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct ConnectArgs {
-    /// Client to configure
-    pub client: Client,
+    /// Clients to configure [default: those that are installed]
+    #[arg(value_name = "CLIENT")]
+    pub clients: Vec<Client>,
     /// Print the configuration instead of writing it
     #[arg(long)]
     pub print: bool,
-    /// Configure the client for every project, not only for this one
+    /// Configure the clients for every project, not only for this one
     #[arg(long)]
     pub global: bool,
-    /// Write hooks that remind agents of their tasks and of held files, instead of the server (claude, codex, gemini)
+    /// Write only the hooks: they remind agents of their tasks and of held files, give subagents names of their own, and
+    /// tell the board of permission prompts (claude, codex, gemini)
     #[arg(long)]
     pub hooks: bool,
+    /// Write no hooks, only the server
+    #[arg(long, conflicts_with = "hooks")]
+    pub no_hooks: bool,
+    /// Take out what `connect` has written [default: of all clients of this project]
+    #[arg(long, conflicts_with_all = ["print", "url"])]
+    pub remove: bool,
+    /// Write nothing; exit with 1 unless everything is there as it would be written now
+    #[arg(long, conflicts_with_all = ["print", "remove"])]
+    pub check: bool,
     #[arg(long, env = "CLAUDE_CONFIG_DIR", hide = true, value_name = "DIR")]
     pub claude_home: Option<PathBuf>,
     /// Connect to `callboard serve` at this URL instead of starting `callboard mcp`
@@ -56,7 +71,6 @@ pub struct ConnectArgs {
         long,
         alias = "http",
         value_name = "URL",
-        conflicts_with = "hooks",
         num_args = 0..=1,
         default_missing_value = "http://127.0.0.1:8425/mcp",
         value_parser = endpoint
@@ -68,32 +82,30 @@ pub struct ConnectArgs {
     pub config_home: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
+/// What of a client's configuration is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Client {
-    Claude,
-    Codex,
-    Gemini,
-    Cursor,
-    Vscode,
-    Zed,
+pub enum Part {
+    Server,
+    Hooks,
 }
 
-/// What was done. `Display` is for people: with `--print` it is the configuration and nothing else.
+/// What was done with one file.
 #[derive(Debug, Serialize)]
 pub struct Connected {
     pub client: Client,
+    pub part: Part,
     #[serde(serialize_with = "lossy")]
     pub path: PathBuf,
     pub status: Status,
-    /// The smallest complete configuration file that holds the entry.
+    /// What the part does: a command line, or the events of hooks.
+    pub what: String,
+    /// The smallest complete configuration file that holds the part.
     pub config: String,
     /// What differed in an entry that was there before.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<String>,
     pub next: String,
-    #[serde(skip)]
-    what: &'static str,
 }
 
 /// Serializes a path that need not be UTF-8.
@@ -120,6 +132,8 @@ pub struct Target<'a> {
     pub board: &'a Path,
     pub project_root: &'a Path,
     pub home: Option<&'a Path>,
+    /// `PATH`, on which clients are looked for.
+    pub path: Option<&'a OsStr>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -128,37 +142,90 @@ pub enum Status {
     Written,
     Unchanged,
     Printed,
+    Removed,
+    /// There is nothing to remove.
+    Absent,
+    /// It is not there as it would be written now.
+    Outdated,
 }
 
-/// Adds to the client's configuration what is missing, and updates what differs.
-pub fn connect(args: &ConnectArgs, target: &Target<'_>) -> anyhow::Result<Connected> {
-    let client = args.client;
-    let next = match &args.url {
-        _ if args.hooks => hooks::next(client).to_owned(),
-        None => client.next().to_owned(),
-        Some(_) => client.next_remote(target.board),
+/// Does what `args` ask for with the files of each client. The report says what was done even if an error followed.
+pub fn connect(args: &ConnectArgs, target: &Target<'_>) -> anyhow::Result<(Report, Option<anyhow::Error>)> {
+    let clients = args.chosen(target)?;
+    let (mut files, mut failure) = (Vec::new(), None);
+    for client in &clients {
+        for part in args.parts(*client, target)? {
+            match connect_part(*client, part, args, target) {
+                Ok(connected) => files.push(connected),
+                // The other clients have no part in it.
+                Err(error) => {
+                    failure.get_or_insert(error);
+                    break;
+                }
+            }
+        }
+    }
+    Ok((Report::new(files, args, target), failure))
+}
+
+/// Adds one part to the client's configuration, or removes, checks or prints it.
+fn connect_part(client: Client, part: Part, args: &ConnectArgs, target: &Target<'_>) -> anyhow::Result<Connected> {
+    let next = match (&args.url, part) {
+        (_, Part::Hooks) => hooks::next(client).to_owned(),
+        (None, Part::Server) => client.next().to_owned(),
+        (Some(_), Part::Server) => client.next_remote(target.board),
     };
-    let fresh = Addition::new(args, target, "")?;
-    let what = fresh.what();
-    let connected = |path, status, changes| -> anyhow::Result<Connected> {
-        let config = fresh.put_into("", client)?.text;
-        Ok(Connected { client, path, status, config, changes, next: next.clone(), what })
-    };
-    let path = args.path(target)?;
+    let fresh = Addition::new(client, part, args, target, "")?;
+    let config = fresh.put_into("", client)?.text;
+    let what = fresh.what(client, &config);
+    let path = args.path(client, part, target)?;
+    let connected = |path, status, changes| Connected { client, part, path, status, what, config, changes, next };
     if args.print {
-        return connected(path, Status::Printed, Vec::new());
+        return Ok(connected(path, Status::Printed, Vec::new()));
+    }
+    if args.remove {
+        let status = if remove_part(&fresh, client, &path)? { Status::Removed } else { Status::Absent };
+        return Ok(connected(path, status, Vec::new()));
+    }
+    let add = |text: &str| {
+        let edited = Addition::new(client, part, args, target, text)?.put_into(text, client);
+        let unwritten = if args.check { "" } else { "nothing was written: " };
+        edited.with_context(|| format!("{unwritten}cannot edit {}", path.display()))
+    };
+    if args.check {
+        let edited = add(&file::read(&path)?)?;
+        let as_written = !edited.new && edited.changes.is_empty();
+        let status = if as_written { Status::Unchanged } else { Status::Outdated };
+        let changes = if edited.new { Vec::new() } else { edited.changes };
+        return Ok(connected(path, status, changes));
     }
     loop {
         let file = ConfigFile::open(path.clone())?;
-        let edited = Addition::new(args, target, &file.text)?
-            .put_into(&file.text, client)
-            .with_context(|| format!("nothing was written: cannot edit {}", file.path.display()))?;
+        let edited = add(&file.text)?;
         if !edited.new && edited.changes.is_empty() {
-            return connected(file.path, Status::Unchanged, Vec::new());
+            return Ok(connected(file.path, Status::Unchanged, Vec::new()));
         }
         if file.replace(&edited.text)? {
             let changes = if edited.new { Vec::new() } else { edited.changes };
-            return connected(file.path, Status::Written, changes);
+            return Ok(connected(file.path, Status::Written, changes));
+        }
+    }
+}
+
+/// Takes the part out of the file. A file that holds nothing else goes, and a directory that held only that file.
+fn remove_part(part: &Addition<'_>, client: Client, path: &Path) -> anyhow::Result<bool> {
+    if !path.exists() {
+        return Ok(false);
+    }
+    loop {
+        let file = ConfigFile::open(path.to_owned())?;
+        let removed = part.take_from(&file.text, client);
+        let removed = removed.with_context(|| format!("nothing was removed: cannot edit {}", path.display()))?;
+        let Some(text) = removed else { return Ok(false) };
+        let rest: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+        let is_done = if matches!(rest.as_str(), "" | "{}") { file.delete()? } else { file.replace(&text)? };
+        if is_done {
+            return Ok(true);
         }
     }
 }
@@ -175,17 +242,76 @@ pub fn command(exe: &Path, path: Option<&OsStr>) -> PathBuf {
 }
 
 impl ConnectArgs {
-    fn path(&self, target: &Target<'_>) -> anyhow::Result<PathBuf> {
+    /// Arguments to connect these clients to the board of this project.
+    pub fn to(clients: Vec<Client>) -> Self {
+        let home = |name: &str| std::env::var_os(name).filter(|home| !home.is_empty()).map(PathBuf::from);
+        Self {
+            clients,
+            print: false,
+            global: false,
+            hooks: false,
+            no_hooks: false,
+            remove: false,
+            check: false,
+            url: None,
+            claude_home: home("CLAUDE_CONFIG_DIR"),
+            codex_home: home("CODEX_HOME"),
+            config_home: home("XDG_CONFIG_HOME"),
+        }
+    }
+
+    /// The clients that were named, or else those that are installed or, to look at or remove what was written, those
+    /// that were connected.
+    fn chosen(&self, target: &Target<'_>) -> anyhow::Result<Vec<Client>> {
+        if !self.clients.is_empty() {
+            return Ok(self.clients.clone());
+        }
+        let all = <Client as clap::ValueEnum>::value_variants().iter().copied();
+        if self.remove || self.check {
+            return Ok(all.filter(|client| self.is_connected(*client, target)).collect());
+        }
+        let has_hooks = |client: &Client| !self.hooks || hooks::exist_for(*client);
+        let can_connect = |client: &Client| *client != Client::Zed || self.url.is_none();
+        let is_installed = |client: &Client| client.is_installed(target.path, target.home);
+        let found: Vec<_> = all.clone().filter(is_installed).filter(has_hooks).filter(can_connect).collect();
+        if found.is_empty() {
+            let names: Vec<_> = all.map(Client::title).collect();
+            bail!("no client is installed here ({}); name one: `callboard connect claude`", names.join(", "));
+        }
+        Ok(found)
+    }
+
+    /// Whether one of the client's files holds something of ours.
+    fn is_connected(&self, client: Client, target: &Target<'_>) -> bool {
+        let holds = |part: Part| {
+            let fresh = Addition::new(client, part, self, target, "").ok()?;
+            let text = file::read(&self.path(client, part, target).ok()?).ok()?;
+            fresh.take_from(&text, client).ok()?
+        };
+        self.parts(client, target).unwrap_or_default().into_iter().any(|part| holds(part).is_some())
+    }
+
+    fn parts(&self, client: Client, target: &Target<'_>) -> anyhow::Result<Vec<Part>> {
+        if self.hooks {
+            return hooks::project_file(client).map(|_| vec![Part::Hooks]);
+        }
+        // Hooks read the board's directory, which a server elsewhere does not share.
+        let is_here = self.url.is_none() || target.board.join(JOURNAL).exists();
+        let with_hooks = !self.no_hooks && is_here && hooks::exist_for(client);
+        Ok([Part::Server].into_iter().chain(with_hooks.then_some(Part::Hooks)).collect())
+    }
+
+    fn path(&self, client: Client, part: Part, target: &Target<'_>) -> anyhow::Result<PathBuf> {
         let Target { project_root, home, .. } = *target;
         if !self.global {
             if home.is_some_and(|home| same_place(home, project_root)) {
                 bail!("this is the home directory; run it in a project, or configure every project with --global");
             }
-            let file = if self.hooks { hooks::project_file(self.client)? } else { self.client.project_file() };
-            return Ok(project_root.join(file));
+            let file = if part == Part::Hooks { hooks::project_file(client)? } else { client.project_file() };
+            return Ok(existing(project_root, file));
         }
         if let Some(url) = &self.url {
-            match self.client {
+            match client {
                 Client::Claude => bail!(
                     "Claude Code rewrites its user configuration while it runs; let it do this itself: \
                      `claude mcp add --scope user --transport http callboard {url} \
@@ -203,11 +329,13 @@ impl ConnectArgs {
             anyhow::Ok(home.join(name))
         };
         let given_or = |given: &Option<PathBuf>, name: &str| given.clone().map_or_else(|| below_home(name), Ok);
-        match self.client {
-            Client::Claude if self.hooks => Ok(given_or(&self.claude_home, ".claude")?.join("settings.json")),
-            Client::Codex if self.hooks => Ok(given_or(&self.codex_home, ".codex")?.join("hooks.json")),
+        match client {
+            Client::Claude if part == Part::Hooks => Ok(given_or(&self.claude_home, ".claude")?.join("settings.json")),
+            Client::Codex if part == Part::Hooks => Ok(given_or(&self.codex_home, ".codex")?.join("hooks.json")),
             Client::Codex => Ok(given_or(&self.codex_home, ".codex")?.join("config.toml")),
-            Client::Cursor | Client::Gemini => below_home(self.client.project_file()),
+            Client::Cursor | Client::Gemini => below_home(client.project_file()),
+            Client::Copilot => below_home(".copilot/mcp-config.json"),
+            Client::Opencode => Ok(given_or(&self.config_home, ".config")?.join("opencode/opencode.json")),
             Client::Zed => Ok(given_or(&self.config_home, ".config")?.join("zed/settings.json")),
             Client::Claude => {
                 let words = [text(target.exe)?].into_iter().chain(target.arguments(&[])?);
@@ -246,11 +374,13 @@ impl Target<'_> {
 
 impl<'a> Addition<'a> {
     /// The addition to a file that holds this `text`.
-    fn new(args: &ConnectArgs, target: &'a Target<'_>, text: &str) -> anyhow::Result<Self> {
-        Ok(match &args.url {
-            _ if args.hooks => Self::Hooks(Hooks::new(args.client, target.exe, target.line())?),
-            None => Self::Server(args.client.local_entry(target.exe, target.arguments(&args.client.arguments(text))?)?),
-            Some(url) => Self::Server(args.client.remote_entry(url)?),
+    fn new(client: Client, part: Part, args: &ConnectArgs, target: &'a Target<'_>, text: &str) -> anyhow::Result<Self> {
+        Ok(match (part, &args.url) {
+            (Part::Hooks, _) => Self::Hooks(Hooks::new(client, target.exe, target.line())?),
+            (Part::Server, None) => {
+                Self::Server(client.local_entry(target.exe, target.arguments(&client.arguments(text))?)?)
+            }
+            (Part::Server, Some(url)) => Self::Server(client.remote_entry(url)?),
         })
     }
 
@@ -261,152 +391,32 @@ impl<'a> Addition<'a> {
         }
     }
 
-    fn what(&self) -> &'static str {
+    /// The file's text without the addition; none if it is not there.
+    fn take_from(&self, text: &str, client: Client) -> anyhow::Result<Option<String>> {
         match self {
-            Self::Server(_) => "the server `callboard`",
-            Self::Hooks(_) => "the hooks of callboard",
+            Self::Server(_) => client.remove(text),
+            Self::Hooks(hooks) => hooks.take_from(text),
+        }
+    }
+
+    /// What the addition does, given the smallest file that holds it.
+    fn what(&self, client: Client, config: &str) -> String {
+        match self {
+            Self::Server(_) => format!("callboard {}", client.arguments(config).join(" ")).trim_end().to_owned(),
+            Self::Hooks(hooks) => hooks.events().join(", "),
         }
     }
 }
 
-const TOKEN: Secret = Secret { id: "callboard-token", description: "Token of callboard serve (file serve.token)" };
+/// The project's file, or the one that is there under its other name.
+fn existing(project_root: &Path, file: &str) -> PathBuf {
+    let path = project_root.join(file);
+    let other = project_root.join(format!("{file}c"));
+    if !path.exists() && file == Client::Opencode.project_file() && other.exists() { other } else { path }
+}
 
 fn same_place(a: &Path, b: &Path) -> bool {
     matches!((fs::canonicalize(a), fs::canonicalize(b)), (Ok(a), Ok(b)) if a == b)
-}
-
-impl Client {
-    fn project_file(self) -> &'static str {
-        match self {
-            Self::Claude => ".mcp.json",
-            Self::Codex => ".codex/config.toml",
-            Self::Gemini => ".gemini/settings.json",
-            Self::Cursor => ".cursor/mcp.json",
-            Self::Vscode => ".vscode/mcp.json",
-            Self::Zed => ".zed/settings.json",
-        }
-    }
-
-    fn local_entry(self, exe: &Path, arguments: Vec<String>) -> anyhow::Result<Entry> {
-        let entry = Entry::local();
-        let entry = match self {
-            Self::Claude | Self::Cursor | Self::Vscode => entry.require("type", "stdio"),
-            Self::Codex | Self::Gemini | Self::Zed => entry,
-        };
-        let entry = entry.require("command", text(exe)?).require("args", arguments);
-        Ok(match self {
-            // Codex passes on a dozen variables of its own choice. Its newest defaults are 30 s and 300 s, but 10 s
-            // and 60 s in older versions.
-            Self::Codex => entry
-                .suggest("env_vars", vec!["COORDINATION_DIR".to_owned()])
-                .suggest("startup_timeout_sec", 30)
-                .suggest("tool_timeout_sec", 300),
-            _ => entry,
-        })
-    }
-
-    fn remote_entry(self, url: &str) -> anyhow::Result<Entry> {
-        let authorization = |token: &str| Setting::Field("Authorization", format!("Bearer {token}"));
-        let entry = Entry::remote();
-        Ok(match self {
-            Self::Claude => entry
-                .require("type", "http")
-                .require("url", url)
-                .require("headers", authorization(&format!("${{{TOKEN_VARIABLE}}}"))),
-            Self::Codex => entry
-                .require("url", url)
-                .require("bearer_token_env_var", TOKEN_VARIABLE)
-                .suggest("startup_timeout_sec", 30)
-                .suggest("tool_timeout_sec", 300),
-            Self::Gemini => {
-                entry.require("httpUrl", url).require("headers", authorization(&format!("${TOKEN_VARIABLE}")))
-            }
-            Self::Cursor => {
-                entry.require("url", url).require("headers", authorization(&format!("${{env:{TOKEN_VARIABLE}}}")))
-            }
-            Self::Vscode => entry
-                .require("type", "http")
-                .require("url", url)
-                .require("headers", authorization(&format!("${{input:{}}}", TOKEN.id)))
-                .ask(TOKEN),
-            Self::Zed => bail!(
-                "Zed sends a header as it stands in its settings, and the token does not belong there; let it start \
-                 callboard itself: `callboard connect zed`"
-            ),
-        })
-    }
-
-    /// Key of the client's table of servers.
-    fn servers(self) -> &'static str {
-        match self {
-            Self::Claude | Self::Gemini | Self::Cursor => "mcpServers",
-            Self::Vscode => "servers",
-            Self::Zed => "context_servers",
-            Self::Codex => "mcp_servers",
-        }
-    }
-
-    /// What the client's own parser takes: plain JSON (Claude Code), comments too (Gemini CLI), or also trailing commas
-    /// (the editors). None means TOML.
-    fn dialect(self) -> Option<Dialect> {
-        match self {
-            Self::Claude => Some(Dialect::Plain),
-            Self::Gemini => Some(Dialect::Comments),
-            Self::Cursor | Self::Vscode | Self::Zed => Some(Dialect::TrailingCommas),
-            Self::Codex => None,
-        }
-    }
-
-    fn edit(self, text: &str, entry: &Entry) -> anyhow::Result<Edited> {
-        match self.dialect() {
-            Some(dialect) => json::edit(text, self.servers(), entry, dialect),
-            None => toml::edit(text, self.servers(), entry),
-        }
-    }
-
-    /// Arguments of the server's entry in a file with this `text`; empty if there is none, or none that can be read.
-    fn arguments(self, text: &str) -> Vec<String> {
-        match self.dialect() {
-            Some(dialect) => json::arguments(text, self.servers(), dialect),
-            None => toml::arguments(text, self.servers()),
-        }
-    }
-
-    fn next_remote(self, board: &Path) -> String {
-        let next = self.next();
-        match self {
-            Self::Vscode => {
-                let file = board.join(TOKEN_FILE);
-                format!("start `callboard serve`; {next}; paste the token from {} when asked", file.display())
-            }
-            _ => {
-                let export = export_token(board);
-                format!("start `callboard serve`; in the shell that starts the client: {export}; {next}")
-            }
-        }
-    }
-
-    fn next(self) -> &'static str {
-        match self {
-            Self::Claude => "restart Claude Code in this project and approve the server `callboard` (/mcp shows it)",
-            Self::Codex => {
-                "restart Codex; it reads a project's configuration only if the project is trusted (/mcp shows the \
-                 server `callboard`; --global configures every project)"
-            }
-            Self::Gemini => {
-                "restart Gemini CLI in this folder and trust it if asked (/mcp shows the server `callboard`)"
-            }
-            Self::Cursor => "restart Cursor and switch the server `callboard` on in its settings, under MCP",
-            Self::Vscode => "open .vscode/mcp.json in VS Code, choose Start above `callboard`, and use agent mode",
-            Self::Zed => "open the project in Zed and trust it; the agent panel's settings show the server `callboard`",
-        }
-    }
-}
-
-/// Command that puts the token into the environment, to be run before what [`Client::next`] says. It works in any
-/// directory.
-fn export_token(board: &Path) -> String {
-    format!("export {TOKEN_VARIABLE}=\"$(cat {})\"", quoted(&board.join(TOKEN_FILE).to_string_lossy()))
 }
 
 /// The URL of the endpoint; the address of a server is completed to it.
@@ -426,25 +436,6 @@ fn endpoint(url: &str) -> Result<String, &'static str> {
         path if path.rsplit('/').next() == Some("mcp") => whole.to_owned(),
         _ => url.to_owned(),
     })
-}
-
-impl fmt::Display for Connected {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.path.display();
-        match self.status {
-            Status::Printed => return f.write_str(self.config.trim_end()),
-            Status::Unchanged => write!(f, "already configured: {path}")?,
-            Status::Written if self.changes.is_empty() => write!(f, "added {} to {path}", self.what)?,
-            Status::Written => {
-                writeln!(f, "updated {} in {path}:", self.what)?;
-                write!(f, "  {}", self.changes.join("\n  "))?;
-            }
-        }
-        match self.status {
-            Status::Written => write!(f, "\nnext: {}", self.next),
-            _ => Ok(()),
-        }
-    }
 }
 
 #[cfg(test)]

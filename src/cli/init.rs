@@ -1,3 +1,7 @@
+mod paragraph;
+mod plans;
+mod set_up;
+
 use std::process::ExitCode;
 
 use serde_json::json;
@@ -14,6 +18,8 @@ pub struct Arguments {
     /// File with the master plan; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     plan: Option<String>,
+    #[command(flatten)]
+    answers: set_up::Answers,
 }
 
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
@@ -29,13 +35,16 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         }
         (None, None) => (String::new(), "connect claude".to_owned()),
     };
+    if arguments.answers.are_wanted(session) {
+        return set_up::run(session, &arguments.answers, &reply, &board);
+    }
     session.show(&reply, |page| {
         page.line(match &session.server {
             Some(server) => format!("The board is that of {}.", server.address),
             None => format!("The board is in {} ({}).", session.dir().display(), session.location.source),
         });
         page.line("\nFor AGENTS.md or CLAUDE.md, so that agents use it:\n");
-        page.line(paragraph(&board));
+        page.line(paragraph::text(&board));
         if session.server.is_some() {
             page.line("\nWhoever types such commands needs a token of that server in CALLBOARD_TOKEN.");
         }
@@ -48,25 +57,4 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         page.line(format_args!("{} makes the first task.", wording.command("add 'what is to be done'")));
     })?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// A paragraph for a project's AGENTS.md or CLAUDE.md. `board` holds the options that name the board, each followed by
-/// a space.
-fn paragraph(board: &str) -> String {
-    format!(
-        "\
-## Tasks
-
-All agents on this project share one task board, callboard. With its MCP tools: `register_agent` once, keep the agent_id;
-then `claim_task` (wait_seconds 50), do that one task, `heartbeat` with a note at each milestone, `complete_task` with
-what was done, or `fail_task` with the error; claim again until its verdict is `finished` or `paused`. Without the tools,
-the same from a shell, NAME being yours alone:
-
-    callboard {board}--agent NAME claim --wait 50
-    callboard {board}--agent NAME heartbeat --note 'where I am'
-    callboard {board}--agent NAME complete TASK 'what was done'
-    callboard {board}--agent NAME fail TASK 'what went wrong'
-
-`callboard {board}tasks` and `callboard {board}status` show the board. Work only on what you hold; never edit `.coordination/` by hand."
-    )
 }

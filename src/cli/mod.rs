@@ -755,11 +755,18 @@ impl Session {
         Ok(page.print()?)
     }
 
-    fn connect(&self, arguments: &connect::ConnectArgs) -> Outcome {
+    /// Root of the project: of the repository or, outside of one, the current directory.
+    fn project_root(&self) -> PathBuf {
         let root = Repository::containing(&self.cwd).and_then(|repository| repository.root);
         let root = root.filter(|root| Location::is_ground(root, self.home.as_deref()));
-        let root = root.unwrap_or_else(|| self.cwd.clone());
-        let exe = connect::command(&env::current_exe()?, env::var_os("PATH").as_deref());
+        root.unwrap_or_else(|| self.cwd.clone())
+    }
+
+    /// Does what `connect` is asked for. The report holds what was done before the failure, if there was one.
+    fn connected(&self, arguments: &connect::ConnectArgs) -> anyhow::Result<(connect::Report, Option<anyhow::Error>)> {
+        let root = self.project_root();
+        let (exe, path) = (env::current_exe()?, env::var_os("PATH"));
+        let exe = connect::command(&exe, path.as_deref());
         if let Some(agent) = self.agent.as_deref() {
             if arguments.url.is_some() {
                 let how = format!("a token says who comes: `callboard token add --agent {agent}`");
@@ -769,27 +776,37 @@ impl Session {
                 AgentId::checked(agent).unwrap_or_else(|refusal| usage_error(format!("--agent: {refusal}")));
             }
         }
-        let connected = connect::connect(
-            arguments,
-            &connect::Target {
-                exe: &exe,
-                agent: self.agent.as_deref(),
-                dir: self.dir_given.as_deref(),
-                board: self.dir(),
-                project_root: &root,
-                home: self.home.as_deref(),
-            },
-        )
-        .map_err(|error| match error.chain().any(|cause| cause.is::<io::Error>()) {
+        let target = connect::Target {
+            exe: &exe,
+            agent: self.agent.as_deref(),
+            dir: self.dir_given.as_deref(),
+            board: self.dir(),
+            project_root: &root,
+            home: self.home.as_deref(),
+            path: path.as_deref(),
+        };
+        let declined = |error: anyhow::Error| match error.chain().any(|cause| cause.is::<io::Error>()) {
             true => error,
             false => Declined(error).into(),
-        })?;
-        if self.json {
-            print::json(&serde_json::to_value(connected)?)?;
-        } else {
-            print::unless_reader_left(writeln!(io::stdout().lock(), "{connected}"))?;
+        };
+        let (report, failure) = connect::connect(arguments, &target).map_err(declined)?;
+        Ok((report, failure.map(declined)))
+    }
+
+    fn connect(&self, arguments: &connect::ConnectArgs) -> Outcome {
+        let (report, failure) = self.connected(arguments)?;
+        if !report.files.is_empty() || failure.is_none() {
+            if self.json {
+                print::json(&serde_json::to_value(&report)?)?;
+            } else {
+                print::unless_reader_left(writeln!(io::stdout().lock(), "{report}"))?;
+            }
         }
-        Ok(ExitCode::SUCCESS)
+        match failure {
+            Some(error) => Err(error),
+            None if arguments.check && !report.is_current() => Ok(ExitCode::from(REFUSED)),
+            None => Ok(ExitCode::SUCCESS),
+        }
     }
 
     pub fn coloured(&self) -> bool {

@@ -32,6 +32,7 @@ mod reservations;
 mod rules;
 mod runs;
 mod schemas;
+mod set_up;
 mod settings;
 mod simulation;
 mod snapshots;

@@ -36,6 +36,7 @@ pub enum Setting {
     Text(String),
     List(Vec<String>),
     Number(u32),
+    Flag(bool),
     /// One key of a table in which other keys stay.
     Field(&'static str, String),
 }
@@ -120,6 +121,7 @@ impl fmt::Display for Setting {
             Self::Text(text) => write!(f, "{text:?}"),
             Self::List(list) => write!(f, "{list:?}"),
             Self::Number(number) => write!(f, "{number}"),
+            Self::Flag(flag) => write!(f, "{flag}"),
             Self::Field(name, text) => write!(f, "{name} {text:?}"),
         }
     }
@@ -140,6 +142,12 @@ impl From<String> for Setting {
 impl From<Vec<String>> for Setting {
     fn from(list: Vec<String>) -> Self {
         Self::List(list)
+    }
+}
+
+impl From<bool> for Setting {
+    fn from(flag: bool) -> Self {
+        Self::Flag(flag)
     }
 }
 

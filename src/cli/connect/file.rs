@@ -73,6 +73,24 @@ impl ConfigFile {
     }
 }
 
+impl ConfigFile {
+    /// Removes the file, and its directory if nothing else is in it. Returns `false`, and removes nothing, if somebody
+    /// else has changed it meanwhile.
+    pub fn delete(&self) -> anyhow::Result<bool> {
+        if read(&self.target)? != self.text {
+            return Ok(false);
+        }
+        fs::remove_file(&self.target)?;
+        if let Some(dir) = self.target.parent()
+            && dir.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
+        {
+            // A directory with other files stays.
+            drop(std::fs::remove_dir(dir));
+        }
+        Ok(true)
+    }
+}
+
 /// Whether the lock was taken, so that others that connect wait. Without it, because the file system has no locks or
 /// somebody keeps this one, the work goes on: a change is noticed before the file is replaced.
 fn locked(dir: &fs::File) -> bool {
@@ -87,7 +105,7 @@ fn locked(dir: &fs::File) -> bool {
 }
 
 /// The text of the file; empty if there is none.
-fn read(path: &Path) -> anyhow::Result<String> {
+pub fn read(path: &Path) -> anyhow::Result<String> {
     let mut bytes = Vec::new();
     match fs::File::open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(String::new()),

@@ -47,25 +47,53 @@ struct Format {
 
 static CLAUDE: Format = Format {
     project_file: ".claude/settings.json",
-    hooks: &[hook("SessionStart", "session-start"), hook("Stop", "stop"), hook("PostToolUse", "heartbeat"), EDITS],
+    hooks: &[
+        hook("SessionStart", "session-start"),
+        hook("SubagentStart", "subagent-start"),
+        hook("Stop", "stop"),
+        hook("SubagentStop", "stop"),
+        hook("PostToolUse", "heartbeat"),
+        hook("PostToolUseFailure", "heartbeat"),
+        hook("UserPromptSubmit", "heartbeat"),
+        EDITS,
+        hook("PermissionRequest", "waiting"),
+        Hook {
+            event: "Notification",
+            run: "waiting",
+            matcher: Some("permission_prompt|idle_prompt|elicitation_dialog"),
+        },
+    ],
     timeout: TIMEOUT_SECONDS,
     dialect: Dialect::Plain,
-    next: "restart Claude Code in this project (/hooks shows them); `callboard connect claude` writes the server they go with",
+    next: "restart Claude Code in this project (/hooks shows them)",
 };
 static CODEX: Format = Format {
     project_file: ".codex/hooks.json",
-    hooks: &[hook("SessionStart", "session-start"), hook("Stop", "stop"), hook("PostToolUse", "heartbeat")],
+    hooks: &[
+        hook("SessionStart", "session-start"),
+        hook("SubagentStart", "subagent-start"),
+        hook("Stop", "stop"),
+        hook("SubagentStop", "stop"),
+        hook("PostToolUse", "heartbeat"),
+        hook("UserPromptSubmit", "heartbeat"),
+        hook("PermissionRequest", "waiting"),
+    ],
     timeout: TIMEOUT_SECONDS,
     dialect: Dialect::Plain,
-    next: "restart Codex and trust them (/hooks shows them); `callboard connect codex` writes the server they go with",
+    next: "restart Codex and trust them (/hooks shows them)",
 };
 static GEMINI: Format = Format {
     project_file: ".gemini/settings.json",
-    hooks: &[hook("SessionStart", "session-start"), hook("AfterAgent", "stop"), hook("AfterTool", "heartbeat")],
+    hooks: &[
+        hook("SessionStart", "session-start"),
+        hook("AfterAgent", "stop"),
+        hook("AfterTool", "heartbeat"),
+        hook("BeforeAgent", "heartbeat"),
+        Hook { event: "Notification", run: "waiting", matcher: Some("ToolPermission") },
+    ],
     timeout: TIMEOUT_SECONDS * 1_000,
     dialect: Dialect::Comments,
-    next: "restart Gemini CLI and trust them if asked (/hooks shows them); `callboard connect gemini` writes the server \
-           they go with",
+    next: "restart Gemini CLI and trust them if asked (/hooks shows them)",
 };
 
 impl<'a> Hooks<'a> {
@@ -123,6 +151,37 @@ impl<'a> Hooks<'a> {
         Ok(Edited { text, new, changes })
     }
 
+    /// The text without our hooks; none if there are none. Groups, events and `hooks` that hold nothing more go, too.
+    pub fn take_from(&self, text: &str) -> anyhow::Result<Option<String>> {
+        let (text, removed) = json::change(text, self.format.dialect, |root| {
+            let Some(events) = root.object_value("hooks") else { return Ok(0) };
+            let mut removed = 0;
+            for Hook { event, run, .. } in self.format.hooks {
+                let Some(groups) = events.array_value(event) else { continue };
+                while let Some((property, _)) = find(&groups, run, &self.command(run, "")?) {
+                    let hook = property.parent().and_then(|hook| hook.as_object());
+                    hook.context("a hook stands alone")?.remove();
+                    removed += 1;
+                }
+                for group in groups.elements() {
+                    let hooks = group.as_object().and_then(|group| group.array_value("hooks"));
+                    if removed > 0 && hooks.is_some_and(|hooks| hooks.elements().is_empty()) {
+                        group.remove();
+                    }
+                }
+                json::remove_if_empty(&events, event);
+            }
+            json::remove_if_empty(root, "hooks");
+            Ok(removed)
+        })?;
+        Ok((removed > 0).then_some(text))
+    }
+
+    /// The client's events that run our hooks.
+    pub fn events(&self) -> Vec<&'static str> {
+        self.format.hooks.iter().map(|hook| hook.event).collect()
+    }
+
     fn group(&self, hook: &Hook, command: &str) -> CstInputValue {
         let text = |value: &str| CstInputValue::from(value);
         let matcher = hook.matcher.map(|matcher| ("matcher".to_owned(), text(matcher)));
@@ -141,6 +200,10 @@ pub fn project_file(client: Client) -> anyhow::Result<&'static str> {
     Ok(format(client)?.project_file)
 }
 
+pub fn exist_for(client: Client) -> bool {
+    format(client).is_ok()
+}
+
 pub fn next(client: Client) -> &'static str {
     format(client).map_or("", |format| format.next)
 }
@@ -150,7 +213,11 @@ fn format(client: Client) -> anyhow::Result<&'static Format> {
         Client::Claude => Ok(&CLAUDE),
         Client::Codex => Ok(&CODEX),
         Client::Gemini => Ok(&GEMINI),
-        Client::Cursor | Client::Vscode | Client::Zed => {
+        Client::Copilot => bail!(
+            "callboard writes hooks for claude, codex and gemini; Copilot CLI reads those of Claude Code: `callboard \
+             connect claude --hooks`"
+        ),
+        Client::Cursor | Client::Opencode | Client::Vscode | Client::Zed => {
             bail!("callboard writes hooks for claude, codex and gemini; other clients have none, or of another form")
         }
     }

@@ -3,7 +3,7 @@ use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstRootNode};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::Value;
 
-use super::TOKEN;
+use super::client::TOKEN;
 use super::entry::{Edited, Entry, SERVER, Secret, Setting, Table};
 
 /// Editors on Windows write it and clients skip it, although JSON does not allow it.
@@ -41,6 +41,29 @@ pub fn edit(text: &str, servers: &str, entry: &Entry, dialect: Dialect) -> anyho
     Ok(Edited { text, new, changes })
 }
 
+/// The text without the entry at `servers.callboard`; none if there is none.
+pub fn remove(text: &str, servers: &str, dialect: Dialect) -> anyhow::Result<Option<String>> {
+    let (text, removed) = change(text, dialect, |root| {
+        let Some(servers_object) = root.object_value(servers) else { return Ok(false) };
+        let Some(server) = servers_object.get(SERVER) else { return Ok(false) };
+        server.remove();
+        remove_if_empty(root, servers);
+        ask_no_more(root, &TOKEN);
+        Ok(true)
+    })?;
+    Ok(removed.then_some(text))
+}
+
+/// Removes the property if its object or list holds nothing, not even a comment.
+pub fn remove_if_empty(object: &CstObject, key: &str) {
+    let Some(property) = object.get(key) else { return };
+    let value = property.value().map(|value| value.to_string()).unwrap_or_default();
+    let value: String = value.chars().filter(|c| !c.is_whitespace()).collect();
+    if matches!(value.as_str(), "{}" | "[]") {
+        property.remove();
+    }
+}
+
 /// The text after `edit` has changed its top-level object.
 pub fn change<T>(
     text: &str,
@@ -63,10 +86,10 @@ pub fn read(text: &str, dialect: Dialect) -> anyhow::Result<Value> {
     Ok(parse(split_mark(text).1, dialect)?.to_serde_value().unwrap_or_default())
 }
 
-/// The `args` of the entry; empty if there are none.
-pub fn arguments(text: &str, servers: &str, dialect: Dialect) -> Vec<String> {
+/// The words of a list in the entry; empty if there are none.
+pub fn words(text: &str, servers: &str, key: &str, dialect: Dialect) -> Vec<String> {
     let value = read(text, dialect).unwrap_or_default();
-    let words = value[servers][SERVER]["args"].as_array().into_iter().flatten();
+    let words = value[servers][SERVER][key].as_array().into_iter().flatten();
     words.filter_map(|word| word.as_str().map(str::to_owned)).collect()
 }
 
@@ -161,6 +184,7 @@ fn is_set(value: &Value, setting: &Setting) -> bool {
         Setting::Text(text) => value == text,
         Setting::List(list) => *value == Value::from(list.as_slice()),
         Setting::Number(number) => value == number,
+        Setting::Flag(flag) => value == flag,
         Setting::Field(name, text) => value[name] == *text,
     }
 }
@@ -170,6 +194,7 @@ fn input_of(setting: &Setting) -> CstInputValue {
         Setting::Text(text) => CstInputValue::from(text.as_str()),
         Setting::List(list) => CstInputValue::from(list.clone()),
         Setting::Number(number) => CstInputValue::from(*number),
+        Setting::Flag(flag) => CstInputValue::Bool(*flag),
         Setting::Field(name, text) => CstInputValue::Object(vec![((*name).to_owned(), text.as_str().into())]),
     }
 }

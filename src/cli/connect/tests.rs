@@ -1,6 +1,12 @@
 use std::os::unix::fs::{PermissionsExt, symlink};
 
+use super::client::export_token;
 use super::*;
+
+/// Connects the first client, with its server or with the hooks alone.
+fn connect(args: &ConnectArgs, target: &Target<'_>) -> anyhow::Result<Connected> {
+    connect_part(args.clients[0], if args.hooks { Part::Hooks } else { Part::Server }, args, target)
+}
 
 struct Project {
     dir: tempfile::TempDir,
@@ -73,15 +79,19 @@ fn target() -> Target<'static> {
         board: Path::new("/p/.coordination"),
         project_root: Path::new("/p"),
         home: None,
+        path: None,
     }
 }
 
 fn args(client: Client) -> ConnectArgs {
     ConnectArgs {
-        client,
+        clients: vec![client],
         print: false,
         global: false,
         hooks: false,
+        no_hooks: false,
+        remove: false,
+        check: false,
         url: None,
         claude_home: None,
         codex_home: None,
@@ -102,6 +112,8 @@ fn the_examples_are_what_print_prints() {
         (Client::Gemini, include_str!("../../../examples/clients/gemini.settings.json")),
         (Client::Vscode, include_str!("../../../examples/clients/vscode.mcp.json")),
         (Client::Zed, include_str!("../../../examples/clients/zed.settings.json")),
+        (Client::Copilot, include_str!("../../../examples/clients/copilot.mcp.json")),
+        (Client::Opencode, include_str!("../../../examples/clients/opencode.json")),
     ];
     for (client, example) in examples {
         assert_eq!(printed(args(client)), example, "{client:?}");
@@ -112,11 +124,20 @@ fn the_examples_are_what_print_prints() {
         (Client::Cursor, include_str!("../../../examples/clients/cursor.http.mcp.json")),
         (Client::Gemini, include_str!("../../../examples/clients/gemini.http.settings.json")),
         (Client::Vscode, include_str!("../../../examples/clients/vscode.http.mcp.json")),
+        (Client::Copilot, include_str!("../../../examples/clients/copilot.http.mcp.json")),
+        (Client::Opencode, include_str!("../../../examples/clients/opencode.http.json")),
     ];
     for (client, example) in examples {
         assert_eq!(printed(http(client)), example, "{client:?}");
     }
-    assert_eq!(printed(hooks(Client::Claude)), include_str!("../../../examples/clients/claude.settings.json"));
+    let examples = [
+        (Client::Claude, include_str!("../../../examples/clients/claude.settings.json")),
+        (Client::Codex, include_str!("../../../examples/clients/codex.hooks.json")),
+        (Client::Gemini, include_str!("../../../examples/clients/gemini.hooks.settings.json")),
+    ];
+    for (client, example) in examples {
+        assert_eq!(printed(hooks(client)), example, "{client:?}");
+    }
 }
 
 fn printed(args: ConnectArgs) -> String {
@@ -272,10 +293,11 @@ fn another_entry_is_updated_and_the_message_says_how() {
     let connected = project.connect(Client::Claude).expect("connected");
     let message = connected.to_string();
     assert!(message.contains(r#"type: "http", now "stdio""#), "{message}");
-    assert!(message.contains("url: removed") && message.contains("approve"), "{message}");
+    assert!(message.contains("url: removed") && connected.next.contains("approve"), "{message}");
     let value: serde_json::Value = serde_json::from_str(&project.read(Client::Claude)).expect("JSON");
     let entry = serde_json::json!({
         "type": "stdio", "command": "/opt/callboard", "args": ["mcp", "--agent", "auto"], "env": {"A": "b"},
+        "alwaysLoad": true,
     });
     assert_eq!(value["mcpServers"]["callboard"], entry);
 }
@@ -422,9 +444,9 @@ fn hooks_come_beside_those_that_are_there() {
 #[test]
 fn hooks_of_every_client_that_has_them_are_for_its_own_events() {
     let files = [
-        (Client::Claude, ".claude/settings.json", ["SessionStart", "Stop", "PostToolUse"], 5),
-        (Client::Codex, ".codex/hooks.json", ["SessionStart", "Stop", "PostToolUse"], 5),
-        (Client::Gemini, ".gemini/settings.json", ["SessionStart", "AfterAgent", "AfterTool"], 5_000),
+        (Client::Claude, ".claude/settings.json", ["SessionStart", "SubagentStop", "PostToolUseFailure"], 5),
+        (Client::Codex, ".codex/hooks.json", ["SessionStart", "SubagentStop", "UserPromptSubmit"], 5),
+        (Client::Gemini, ".gemini/settings.json", ["SessionStart", "AfterAgent", "BeforeAgent"], 5_000),
     ];
     for (client, file, events, timeout) in files {
         let after = Project::new().adds_hooks(client, file, "");
@@ -438,6 +460,12 @@ fn hooks_of_every_client_that_has_them_are_for_its_own_events() {
         let edits = serde_json::json!([{"matcher": "Edit|Write|MultiEdit|NotebookEdit", "hooks": [hook]}]);
         let guarded = (client == Client::Claude).then_some(&edits);
         assert_eq!(value["hooks"].get("PreToolUse"), guarded, "{client:?}");
+        let waiting =
+            |event: &str| value["hooks"][event][0]["hooks"][0]["command"] == "/opt/callboard hook waiting || true";
+        assert_eq!(waiting("PermissionRequest"), client != Client::Gemini, "{client:?}");
+        assert_eq!(waiting("Notification"), client != Client::Codex, "{client:?}");
+        let named = value["hooks"]["SubagentStart"][0]["hooks"][0]["command"].is_string();
+        assert_eq!(named, client != Client::Gemini, "{client:?}");
     }
     let project = Project::new();
     let refused = project.connect_with(hooks(Client::Zed), None).expect_err("refused");
@@ -514,13 +542,16 @@ fn options_of_ours_stay_in_a_servers_entry_until_others_are_given() {
         let project = Project::new();
         project.connect_as(args(*client), Some("ada"), None).expect("connected");
         let text = project.read(*client);
-        assert!(text.contains(r#"["mcp", "--agent", "ada"]"#), "{text}");
+        assert!(
+            text.contains(r#""mcp", "--agent", "ada"]"#) || text.contains(r#"["mcp", "--agent", "ada"]"#),
+            "{text}"
+        );
         let full = text.replace(r#""ada""#, r#""ada", "--toolset", "full""#);
         project.write(*client, &full);
         assert_eq!(project.connect(*client).expect("connected").status, Status::Unchanged, "{full}");
         project.connect_as(args(*client), Some("bob"), Some(Path::new("/b"))).expect("connected");
         let text = project.read(*client);
-        assert!(text.contains(r#"["mcp", "--agent", "bob", "--toolset", "full", "--dir", "/b"]"#), "{text}");
+        assert!(text.contains(r#""mcp", "--agent", "bob", "--toolset", "full", "--dir", "/b"]"#), "{text}");
     }
 }
 
@@ -613,7 +644,8 @@ fn hooks_for_every_project_go_to_the_users_own_settings() {
 
 #[test]
 fn every_client_but_zed_changes_doors_and_back_without_a_trace() {
-    for client in [Client::Claude, Client::Codex, Client::Gemini, Client::Cursor, Client::Vscode] {
+    let all = <Client as clap::ValueEnum>::value_variants().iter().copied();
+    for client in all.filter(|client| *client != Client::Zed) {
         let project = Project::new();
         project.connect(client).expect("connected");
         let changed = project.connect_with(http(client), None).expect("connected");
@@ -710,4 +742,151 @@ fn endpoint_is_a_plain_url_and_a_servers_address_is_enough() {
     for url in wrong.into_iter().chain(["http://h/${HOME}", "http://h/a b", "http://h/\u{1b}[m", "http://h/'x'"]) {
         assert!(endpoint(url).is_err(), "{url}");
     }
+}
+
+fn removing(args: ConnectArgs) -> ConnectArgs {
+    ConnectArgs { remove: true, ..args }
+}
+
+#[test]
+fn what_was_connected_is_removed_without_a_trace() {
+    for client in <Client as clap::ValueEnum>::value_variants() {
+        let project = Project::new();
+        let before = fs::read_dir(project.path("project")).expect("a listing").count();
+        let all: Vec<_> =
+            [args(*client)].into_iter().chain(hooks::exist_for(*client).then(|| hooks(*client))).collect();
+        for args in &all {
+            project.connect_with(args.clone(), None).expect("connected");
+        }
+        for args in all {
+            let removed = project.connect_with(removing(args.clone()), None).expect("removed");
+            assert_eq!(removed.status, Status::Removed, "{client:?}");
+            let again = project.connect_with(removing(args), None).expect("nothing to do");
+            assert_eq!(again.status, Status::Absent, "{client:?}");
+        }
+        let after = fs::read_dir(project.path("project")).expect("a listing").count();
+        assert_eq!(before, after, "{client:?}: the files and their directory went");
+    }
+}
+
+#[test]
+fn what_is_others_stays_when_ours_is_removed() {
+    let files = [
+        (
+            Client::Vscode,
+            "{\n  // mine\n  \"servers\": {\n    /* theirs */\n    \"other\": { \"url\": \"u\" }\n  },\n  \"a\": 1\n}\n",
+        ),
+        (Client::Gemini, "{\n  // mine\n  \"theme\": \"x\"\n}\n"),
+        (Client::Claude, "{\n  \"mcpServers\": {\n    \"other\": { \"command\": \"o\" }\n  }\n}\n"),
+        (
+            Client::Codex,
+            "model = \"x\" # mine\n\n[mcp_servers.other]\ncommand = \"o\"\n\n# last words\n[tui]\ntheme = \"t\"\n",
+        ),
+        (Client::Codex, "a = 1\n\n# model = \"x\"\n"),
+        (
+            Client::Opencode,
+            "{\n  \"$schema\": \"s\", // mine\n  \"mcp\": {\n    \"other\": { \"type\": \"local\", },\n  },\n}\n",
+        ),
+    ];
+    for (client, before) in files {
+        for door in [args(client), http(client)] {
+            let project = Project::new();
+            project.write(client, before);
+            project.connect_with(door.clone(), None).expect("connected");
+            assert_ne!(project.read(client), before);
+            let removed = project.connect_with(removing(door), None).expect("removed");
+            assert_eq!(removed.status, Status::Removed);
+            let blank = |text: &str| text.split_whitespace().collect::<String>();
+            assert_eq!(blank(&project.read(client)), blank(before), "{client:?}\n{}", project.read(client));
+        }
+    }
+}
+
+#[test]
+fn hooks_of_others_stay_when_ours_are_removed() {
+    let project = Project::new();
+    let before = r#"{
+  "hooks": {
+    "Stop": [
+      { "hooks": [{ "type": "command", "command": "bell" }] },
+      { "hooks": [{ "type": "command", "command": "callboard hook stop; bell" }] }
+    ],
+    "PreCompact": []
+  },
+  "model": "m"
+}
+"#;
+    project.adds_hooks(Client::Claude, ".claude/settings.json", before);
+    let removed = project.connect_with(removing(hooks(Client::Claude)), None).expect("removed");
+    assert_eq!(removed.status, Status::Removed);
+    let after = fs::read_to_string(&removed.path).expect("a file");
+    let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON");
+    assert_eq!(value(&after), value(before), "{after}");
+}
+
+#[test]
+fn a_check_says_whether_all_is_there_as_it_would_be_written_and_writes_nothing() {
+    for client in <Client as clap::ValueEnum>::value_variants() {
+        let project = Project::new();
+        let check = ConnectArgs { check: true, ..args(*client) };
+        let missing = project.connect_with(check.clone(), None).expect("checked");
+        assert_eq!((missing.status, missing.path.exists()), (Status::Outdated, false));
+        assert!(missing.to_string().contains("`callboard connect"), "{missing}");
+        project.connect(*client).expect("connected");
+        assert_eq!(project.connect_with(check.clone(), None).expect("checked").status, Status::Unchanged);
+        let text = project.read(*client).replace("/opt/callboard", "/old/callboard");
+        project.write(*client, &text);
+        let old = project.connect_with(check, None).expect("checked");
+        assert_eq!(old.status, Status::Outdated);
+        assert!(old.changes[0].contains("/old/callboard"), "{old}");
+        assert_eq!(project.read(*client), text);
+    }
+}
+
+#[test]
+fn without_a_name_the_clients_that_are_installed_are_connected_with_their_hooks() {
+    let project = Project::new();
+    let (root, home, bin) = (project.path("project"), project.path("home"), project.path("bin"));
+    let target = |path| Target { project_root: &root, home: Some(&home), board: &root, path, ..target() };
+    let all = ConnectArgs { clients: Vec::new(), ..args(Client::Claude) };
+    let none = super::connect(&all, &target(None)).err().expect("none is installed").to_string();
+    assert!(none.contains("Claude Code, Codex") && none.contains("callboard connect claude"), "{none}");
+    fs::create_dir_all(home.join(".gemini")).expect("a directory");
+    fs::create_dir(&bin).expect("a directory");
+    fs::write(bin.join("claude"), "").expect("a file");
+    let (report, failure) = super::connect(&all, &target(Some(bin.as_os_str()))).expect("connected");
+    assert!(failure.is_none());
+    let done: Vec<_> = report.files.iter().map(|one| (one.client, one.part)).collect();
+    let parts = |client| [(client, Part::Server), (client, Part::Hooks)];
+    assert_eq!(done, [parts(Client::Claude), parts(Client::Gemini)].concat());
+    let text = report.to_string();
+    for part in
+        [".mcp.json: callboard mcp --agent auto", ".claude/settings.json: SessionStart", "/mcp__callboard__work"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let check = ConnectArgs { check: true, ..all.clone() };
+    assert!(super::connect(&check, &target(None)).expect("checked").0.is_current());
+    let without = ConnectArgs { no_hooks: true, clients: vec![Client::Codex], ..all.clone() };
+    assert_eq!(super::connect(&without, &target(None)).expect("connected").0.files.len(), 1);
+    let remove = ConnectArgs { remove: true, ..all.clone() };
+    let (report, _) = super::connect(&remove, &target(None)).expect("removed");
+    let removed = report.files.iter().filter(|one| one.status == Status::Removed).count();
+    assert_eq!(removed, 5, "{report}");
+    let (report, _) = super::connect(&remove, &target(None)).expect("nothing to do");
+    assert_eq!(report.to_string(), "no client of this project is connected");
+    assert!(!super::connect(&check, &target(None)).expect("checked").0.is_current());
+}
+
+#[test]
+fn what_one_client_refuses_keeps_no_other_from_being_connected() {
+    let project = Project::new();
+    let (root, home) = (project.path("project"), project.path("home"));
+    project.write(Client::Claude, "[]");
+    let target = Target { project_root: &root, home: Some(&home), board: &root, ..target() };
+    let two = ConnectArgs { clients: vec![Client::Claude, Client::Cursor], ..args(Client::Claude) };
+    let (report, failure) = super::connect(&two, &target).expect("tried");
+    assert_eq!(report.files.len(), 1);
+    assert!(project.file(Client::Cursor).exists());
+    assert!(format!("{:#}", failure.expect("a failure")).contains("top level"));
 }

@@ -22,6 +22,67 @@ pub fn arguments(text: &str, servers: &str) -> Vec<String> {
     words.filter_map(|word| word.as_str().map(str::to_owned)).collect()
 }
 
+/// The text without the table `[servers.callboard]`; none if there is none. Comments above it stay.
+pub fn remove(text: &str, servers: &str) -> anyhow::Result<Option<String>> {
+    let (mark, unmarked) = split_mark(text);
+    let mut document: DocumentMut = unmarked.parse().context("it is not valid TOML")?;
+    let Some(servers_table) = document.get_mut(servers).and_then(Item::as_table_like_mut) else { return Ok(None) };
+    let Some(removed) = servers_table.remove(SERVER) else { return Ok(None) };
+    if servers_table.is_empty() && servers_table.iter().next().is_none() {
+        document.remove(servers);
+    }
+    if let Item::Table(table) = &removed {
+        let comments = table.decor().prefix().and_then(|prefix| prefix.as_str()).unwrap_or_default().to_owned();
+        put_back(&mut document, table.position(), &comments);
+    }
+    let are_windows = 2 * text.matches("\r\n").count() > text.matches('\n').count();
+    let line_ends = if are_windows { "\r\n" } else { "\n" };
+    let text = document.to_string().replace("\r\n", "\n").replace('\n', line_ends);
+    Ok(Some(format!("{mark}{text}")))
+}
+
+/// Puts comments that stood above a removed table above the next one, or at the end.
+fn put_back(document: &mut DocumentMut, position: Option<isize>, comments: &str) {
+    if comments.trim().is_empty() {
+        return;
+    }
+    match next_table(document.as_table_mut(), position) {
+        Some(next) => {
+            let before = next.decor().prefix().and_then(|prefix| prefix.as_str()).unwrap_or_default().to_owned();
+            next.decor_mut().set_prefix(format!("{}\n{before}", comments.trim_end()));
+        }
+        None => {
+            let before = document.trailing().as_str().unwrap_or_default().to_owned();
+            let own = if document.is_empty() { comments.trim_start() } else { comments };
+            document.set_trailing(format!("{}\n{before}", own.trim_end()));
+        }
+    }
+}
+
+/// The table that is written first after `position`.
+fn next_table(table: &mut TomlTable, position: Option<isize>) -> Option<&mut TomlTable> {
+    let mut next: Option<&mut TomlTable> = None;
+    let mut tables: Vec<&mut TomlTable> = vec![table];
+    while let Some(table) = tables.pop() {
+        for (_, item) in table.iter_mut() {
+            match item {
+                Item::Table(below) => {
+                    let is_nearer = below.position() > position
+                        && next.as_ref().is_none_or(|next| below.position() < next.position());
+                    if is_nearer && !below.is_implicit() {
+                        next = Some(below);
+                    } else {
+                        tables.push(below);
+                    }
+                }
+                Item::ArrayOfTables(below) => tables.extend(below.iter_mut()),
+                _ => {}
+            }
+        }
+    }
+    next
+}
+
 /// Edits a text without a byte order mark. The document does not preserve the kind of its line ends.
 fn edit_unmarked(text: &str, servers: &str, entry: &Entry) -> anyhow::Result<Edited> {
     let mut document: DocumentMut = text.parse().context("it is not valid TOML")?;
@@ -74,6 +135,7 @@ impl Table for &mut dyn TableLike {
         match setting {
             Setting::Text(text) => value.as_str() == Some(text),
             Setting::Number(number) => value.as_integer() == Some(i64::from(*number)),
+            Setting::Flag(flag) => value.as_bool() == Some(*flag),
             Setting::List(list) => value.as_array().is_some_and(|array| {
                 array.len() == list.len() && array.iter().zip(list).all(|(is, should)| is.as_str() == Some(should))
             }),
@@ -89,6 +151,7 @@ impl Table for &mut dyn TableLike {
             Setting::Text(text) => Value::from(text),
             Setting::List(list) => Value::from(Array::from_iter(list)),
             Setting::Number(number) => Value::from(i64::from(*number)),
+            Setting::Flag(flag) => Value::from(*flag),
             Setting::Field(name, text) => {
                 let before = self.get(key).and_then(Item::as_inline_table);
                 let mut table = before.cloned().unwrap_or_default();
