@@ -29,7 +29,7 @@ static TEMPLATES: [Template; 2] = [
         argument: Argument {
             name: "agent_id",
             description: "The name to work under; without it the board gives one",
-            default: Some("none given: leave it out when you register, and keep the id that the reply names"),
+            default: Some("none given, so register without one"),
         },
         text: include_str!("prompts/work.md"),
     },
@@ -97,6 +97,28 @@ mod tests {
     fn every_template_holds_its_argument() {
         for template in &TEMPLATES {
             assert!(template.text.contains(&format!("{{{}}}", template.argument.name)), "{}", template.name);
+        }
+    }
+
+    /// Some clients show or send no more of a text than this.
+    const SEEN_BY_ALL: usize = 512;
+
+    #[test]
+    fn the_loop_stands_at_the_beginning() {
+        let filled = |name: &str, argument: &str, value: &str| {
+            let arguments = serde_json::json!({argument: value});
+            find(name).expect("a template").fill(arguments.as_object().expect("an object")).expect("filled")
+        };
+        let work = filled("work", "agent_id", "");
+        let beginning = &work[..SEEN_BY_ALL];
+        let words = ["register_agent", "agent_id of its reply", "claim_task", "bring in", "heartbeat", "complete_task"];
+        for word in words.into_iter().chain(["fail_task", "release_task", "Claim again", "`finished`", "`paused`"]) {
+            assert!(beginning.contains(word), "{word}: {beginning}");
+        }
+        let lead = filled("lead", "goal", "Port the parser");
+        let beginning = &lead[..SEEN_BY_ALL];
+        for word in ["get_status", "init_coordination", "create_tasks_batch", "wait_for_events"] {
+            assert!(beginning.contains(word), "{word}: {beginning}");
         }
     }
 
