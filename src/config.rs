@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use serde::Deserialize;
 use thiserror::Error;
 
+use crate::bom;
 use crate::private::{self, PrivateError};
 use crate::state::policy::Policy;
 
@@ -147,5 +148,6 @@ fn read(board: &Path) -> Result<Option<String>, ConfigError> {
 }
 
 fn parse(board: &Path, text: &str) -> Result<Config, ConfigError> {
-    toml::from_str(text).map_err(|error| ConfigError::Invalid { path: board.join(FILE), detail: error.to_string() })
+    toml::from_str(bom::skip(text))
+        .map_err(|error| ConfigError::Invalid { path: board.join(FILE), detail: error.to_string() })
 }

@@ -41,7 +41,7 @@
 //! | what `callboard bench` measures | `cli::bench`: a file per part, `goals` |
 //! | how `callboard work` runs commands | `cli::work`: `worker` (the loop), `ledger` (what is kept), `child` and [`cli`]'s `supervise` (processes) |
 //! | which files are trusted | [`private`], `participant::directory`; [`filesystem`] for where they lie |
-//! | what of a text is let in | [`harmless`]: no control characters |
+//! | what of a text is let in | [`harmless`]: no control characters; [`bom`]: no byte order mark before it |
 //! | what counts as a secret | [`redact`]: `shape` (by form), `named` (by the name before it) |
 //! | where the board is, and how it is set | [`location`], [`worktree`], [`config`] |
 //! | in which worktree and at which commit agents work | `participant::whereabouts`; [`worktree`] reads git's files, [`git`] runs it |
@@ -67,6 +67,7 @@
 //!    made of the state anew.
 
 pub mod artifact;
+pub mod bom;
 pub mod bundle;
 pub mod cli;
 pub mod clock;

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::print::{Column, text};
-use super::{Outcome, Session, read_input, usage_error};
+use super::{Outcome, Session, read_whole, usage_error};
 
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -52,7 +52,7 @@ fn attach(session: &Session, arguments: Attach) -> Outcome {
     let mut request = json!({"task_id": task, "name": name});
     // A server reads no files of this machine, so the content goes along as text.
     match file == "-" || session.server.is_some() {
-        true => request["text"] = Value::from(read_input(&file)),
+        true => request["text"] = Value::from(read_whole(&file)),
         false => request["path"] = Value::from(session.cwd.join(&file).to_string_lossy()),
     }
     let reply = session.call("attach_artifact", request)?;

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use serde_json::{Map, Value};
 
 use super::{Outcome, Session, print, read_input, usage_error};
+use crate::bom;
 use crate::ops;
 
 #[derive(clap::Args)]
@@ -42,7 +43,7 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
 
 fn object(text: &str) -> anyhow::Result<Map<String, Value>> {
     let text = if text == "-" { read_input(text) } else { text.to_owned() };
-    match serde_json::from_str(&text) {
+    match serde_json::from_str(bom::skip(&text)) {
         Ok(object) => Ok(object),
         Err(error) => usage_error(format!("the arguments are not a JSON object: {error}")),
     }

@@ -79,7 +79,7 @@ use crate::state::id::AgentId;
 use crate::state::limit;
 use crate::state::task::Place;
 use crate::worktree::{Repository, Worktree};
-use crate::{config, filesystem};
+use crate::{bom, config, filesystem};
 
 /// Exit codes, as the help of `callboard` documents them.
 const REFUSED: u8 = 1;
@@ -541,8 +541,13 @@ fn say(text: &str) {
     drop(writeln!(io::stderr().lock(), "{text}"));
 }
 
-/// The text of a file named on the command line; `-` is standard input.
+/// The text of a file named on the command line, without a byte order mark; `-` is standard input.
 pub fn read_input(name: &str) -> String {
+    bom::skipped(read_whole(name))
+}
+
+/// As [`read_input`], with everything that is in the file.
+pub fn read_whole(name: &str) -> String {
     let mut text = String::new();
     let read = match name {
         "-" => io::stdin().lock().take(LARGEST_INPUT + 1).read_to_string(&mut text),

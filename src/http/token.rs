@@ -13,6 +13,7 @@ use subtle::ConstantTimeEq;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
+use crate::bom;
 use crate::private::{self, PrivateError};
 use crate::state::digest::hex;
 
@@ -21,6 +22,8 @@ pub const FILE_NAME: &str = "serve.token";
 pub const PREFIX: &str = "cbt_";
 /// Number of hexadecimal digits for 256 bits.
 const DIGITS: usize = 64;
+/// Most bytes of the file: the token, perhaps a byte order mark before it, and a line end.
+const LONGEST: u64 = (PREFIX.len() + DIGITS + 5) as u64;
 
 #[derive(Debug, Error)]
 pub enum TokenError {
@@ -143,8 +146,8 @@ fn read(path: &Path) -> Result<Known, TokenError> {
         return refuse("can be read by others");
     }
     let mut text = String::new();
-    file.take((PREFIX.len() + DIGITS) as u64 + 2).read_to_string(&mut text).map_err(failed)?;
-    let text = text.trim_end().to_owned();
+    file.take(LONGEST).read_to_string(&mut text).map_err(failed)?;
+    let text = bom::skip(&text).trim_end().to_owned();
     // Older tokens have no prefix.
     let digits = text.strip_prefix(PREFIX).unwrap_or(&text);
     if digits.len() != DIGITS || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {

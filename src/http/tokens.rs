@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::REFRESH;
 use super::token::{GOOD_FOR, PREFIX, Token};
+use crate::bom;
 use crate::clock::{Clock, SystemClock};
 use crate::ops::Principal;
 use crate::participant::directory::{BoardLock, DirectoryError};
@@ -201,7 +202,7 @@ fn read(dir: &Path) -> Result<(Option<Version>, Vec<Entry>), TokensError> {
     let mut text = String::new();
     file.take(LARGEST).read_to_string(&mut text).map_err(failed)?;
     // The faulty text is not repeated, as it contains hashes.
-    let document: Document = toml::from_str(&text)
+    let document: Document = toml::from_str(bom::skip(&text))
         .map_err(|error| TokensError::Invalid { path: path.clone(), detail: error.message().to_owned() })?;
     if document.version != VERSION {
         let detail = format!("version {} is not known to this callboard", document.version);

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
+use axum::http::header::{ACCEPT, CONTENT_LENGTH};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use rmcp::ServerHandler;
@@ -24,7 +25,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{Watched, stdio};
+use super::accept::{self, Accepted};
+use super::{Watched, opening, stdio};
 use crate::participant::Caller;
 use crate::state::limit::{BODY, SESSIONS};
 
@@ -99,13 +101,15 @@ impl<H: Answering> Door<H> {
     pub fn new(server: H, hosts: &[String], origins: &[String], stop: CancellationToken) -> Self {
         let mut sessions = LocalSessionManager::default();
         sessions.session_config.keep_alive = Some(IDLE);
-        // A call ends with its connection, so there is nothing to come back for.
+        // A call ends with its connection, so there is nothing to come back for. Clients fail on the empty event that
+        // says when to.
         sessions.session_config.sse_retry = None;
         let sessions = Arc::new(sessions);
         // The gate has checked hosts and origins already; checking again does no harm.
         let mut config = StreamableHttpServerConfig::default()
             .with_json_response(true)
             .with_sse_keep_alive(Some(KEEP_ALIVE))
+            .with_sse_retry(None)
             .with_max_request_body_bytes(BODY.max)
             .with_cancellation_token(stop)
             .with_allowed_hosts(hosts)
@@ -118,17 +122,21 @@ impl<H: Answering> Door<H> {
 
     /// Answers a request. `body` is its body, if the gate has read it.
     pub async fn handle(&self, mut request: Request, body: Option<Bytes>) -> Response {
+        let is_initialize = match prepare(&mut request, body.as_deref()) {
+            Ok(is_initialize) => is_initialize,
+            Err(refusal) => return refusal,
+        };
         let ends_session = request.method() == Method::DELETE;
         if request.method() == Method::GET && !resumes_an_answer(request.headers()) {
             // An event that a restarted server has not sent, rmcp would answer with a stream that ends at once.
             request.headers_mut().remove(LAST_EVENT);
         }
         let headers = request.headers();
-        let is_modern = headers.get(VERSION).is_some_and(|version| version.as_bytes() >= MODERN.as_bytes());
+        let is_modern = is_modern(headers);
         let named = headers.get(SESSION).and_then(session_name);
         let gone = request.extensions().get::<Caller>().map(|caller| caller.gone.clone()).unwrap_or_default();
         // A handshake opens a session, whatever version it names.
-        let is_legacy = !is_modern || body.as_deref().is_some_and(is_initialize);
+        let is_legacy = !is_modern || is_initialize;
         if is_legacy && !self.make_room(named.as_deref()).await {
             let why = format!("{} sessions are open and in use; end some (DELETE), or try again later", SESSIONS.max);
             return (StatusCode::SERVICE_UNAVAILABLE, why).into_response();
@@ -258,30 +266,71 @@ fn request_id(body: &[u8]) -> Option<RequestId> {
     serde_json::from_slice::<Message>(body).ok().map(|message| message.id)
 }
 
-fn is_initialize(body: &[u8]) -> bool {
+fn method(body: &[u8]) -> Option<Cow<'_, str>> {
     #[derive(Deserialize)]
     struct Message<'a> {
         #[serde(borrow)]
         method: Cow<'a, str>,
     }
-    serde_json::from_slice::<Message>(body).is_ok_and(|message| message.method == "initialize")
+    serde_json::from_slice::<Message>(body).ok().map(|message| message.method)
 }
 
-/// A JSON-RPC error in place of rmcp's plain text: why the body is no message, or no valid `initialize`.
-fn refusal(status: StatusCode, body: &[u8]) -> Option<Box<JsonRpcError>> {
-    match status {
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => match stdio::parse(body) {
-            Some(message) => message.err(),
-            None => Some(stdio::invalid_request(None, "the body is no notification of MCP".to_owned())),
-        },
-        StatusCode::BAD_REQUEST => {
-            let message: Value =
-                serde_json::from_slice(body).ok().filter(|one: &Value| one["method"] == "initialize")?;
-            let error = InitializeRequestParams::deserialize(&message["params"]).err()?;
-            let error = ErrorData::invalid_params(format!("initialize: {error}"), None);
-            Some(Box::new(JsonRpcError::new(RequestId::deserialize(&message["id"]).ok(), error)))
+/// Brings a request into the form that rmcp reads, or refuses it. Returns whether it is a handshake.
+fn prepare(request: &mut Request, body: Option<&[u8]>) -> Result<bool, Response> {
+    let method = body.and_then(method).unwrap_or_default();
+    check_accepted(request, &method)?;
+    request.headers_mut().insert(ACCEPT, HeaderValue::from_static(accept::BOTH));
+    if method != "initialize" {
+        return Ok(false);
+    }
+    let mut message: Value = serde_json::from_slice(body.unwrap_or_default()).unwrap_or_default();
+    match opening::complete(&mut message) {
+        Ok(false) => {}
+        Ok(true) => {
+            request.headers_mut().remove(CONTENT_LENGTH);
+            *request.body_mut() = Body::from(message.to_string());
         }
-        _ => None,
+        Err(why) => {
+            let id = RequestId::deserialize(&message["id"]).ok();
+            return Err(refused(StatusCode::BAD_REQUEST, id, ErrorData::invalid_params(why, None)));
+        }
+    }
+    Ok(true)
+}
+
+/// Checks that the client accepts the kind of answer that it will get.
+fn check_accepted(request: &Request, method: &str) -> Result<(), Response> {
+    let Accepted { json, stream } = accept::of(request.headers());
+    let (is_accepted, wanted) = match *request.method() {
+        Method::GET => (stream, "text/event-stream"),
+        Method::POST if !is_modern(request.headers()) || method == "initialize" => (stream, accept::BOTH),
+        Method::POST if method == "subscriptions/listen" => (stream, accept::BOTH),
+        Method::POST => (json, accept::BOTH),
+        _ => (true, ""),
+    };
+    if is_accepted {
+        return Ok(());
+    }
+    let why = format!("the Accept header excludes the answer; send `Accept: {wanted}`");
+    Err(refused(StatusCode::NOT_ACCEPTABLE, None, ErrorData::invalid_request(why, None)))
+}
+
+fn is_modern(headers: &HeaderMap) -> bool {
+    headers.get(VERSION).is_some_and(|version| version.as_bytes() >= MODERN.as_bytes())
+}
+
+fn refused(status: StatusCode, id: Option<RequestId>, error: ErrorData) -> Response {
+    (status, axum::Json(stdio::object(&JsonRpcError::new(id, error)))).into_response()
+}
+
+/// A JSON-RPC error in place of rmcp's plain text: why the body is no message.
+fn refusal(status: StatusCode, body: &[u8]) -> Option<Box<JsonRpcError>> {
+    if status != StatusCode::UNSUPPORTED_MEDIA_TYPE {
+        return None;
+    }
+    match stdio::parse(body) {
+        Some(message) => message.err(),
+        None => Some(stdio::invalid_request(None, "the body is no notification of MCP".to_owned())),
     }
 }
 

@@ -4,10 +4,12 @@
 //! and the handshake of 2025-11-25 and before. Nothing about a caller is kept between requests, except the client's
 //! name from that handshake.
 
+mod accept;
 mod completions;
 #[cfg(feature = "conformance")]
 mod conformance;
 mod http;
+mod opening;
 mod prompts;
 pub mod resources;
 mod server;
@@ -32,7 +34,7 @@ use crate::signal;
 
 #[cfg(feature = "conformance")]
 pub use conformance::Fixtures;
-pub use http::{Answering, Door};
+pub use http::{Answering, Door, SESSION};
 pub use server::Server;
 use stdio::Stdio;
 pub use tools::tool_list;

@@ -84,7 +84,7 @@ impl Server {
         let http = request.extensions.get::<Parts>().map(|parts| &parts.extensions);
         let mut caller = http.and_then(|http| http.get::<Caller>()).unwrap_or(&self.caller).clone();
         if let Some(client) = request.client_info() {
-            caller.client = Some(client.name);
+            caller.client = Some(client.name).filter(|name| !name.is_empty());
         }
         caller.is_model = true;
         select! {

@@ -5,7 +5,7 @@ use rmcp::model::RequestId;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::strict;
+use crate::{bom, strict};
 
 /// Most bytes that are kept; the members of a request other than its parameters have fewer.
 const LONGEST: usize = 1024;
@@ -66,10 +66,11 @@ impl Skeleton {
 
     /// The id, if what was seen is a whole request.
     pub fn request_id(&self) -> Option<RequestId> {
-        if self.is_lost || !self.open.is_empty() || strict::check(&self.text).is_err() {
+        let text = bom::skip_bytes(&self.text);
+        if self.is_lost || !self.open.is_empty() || strict::check(text).is_err() {
             return None;
         }
-        let message: Value = serde_json::from_slice(&self.text).ok()?;
+        let message: Value = serde_json::from_slice(text).ok()?;
         message["method"].as_str()?;
         RequestId::deserialize(message.get("id")?).ok()
     }

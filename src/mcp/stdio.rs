@@ -24,7 +24,9 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::opening;
 use super::skeleton::Skeleton;
+use crate::bom;
 use crate::state::limit::IN_FLIGHT;
 use input::{Incoming, Input};
 
@@ -227,12 +229,12 @@ impl Transport<RoleServer> for Stdio {
 
 /// Parses a line. `None` if it gets no answer: an empty line, or an unknown notification.
 pub(super) fn parse(line: &[u8]) -> Option<Incoming> {
-    let text = line.trim_ascii();
+    let text = bom::skip_bytes(line).trim_ascii();
     if text.is_empty() {
         return None;
     }
     // Parsing to a `Value` first refuses deep nesting, and keeps the id of an invalid message.
-    let value: Value = match serde_json::from_slice(text) {
+    let mut value: Value = match serde_json::from_slice(text) {
         Ok(value) => value,
         Err(error) => {
             let error = ErrorData::parse_error(format!("not JSON: {error}"), None);
@@ -247,6 +249,9 @@ pub(super) fn parse(line: &[u8]) -> Option<Incoming> {
     }
     let is_notification = value.get("method").is_some() && value.get("id").is_none();
     let id = value.get("id").and_then(|id| RequestId::deserialize(id).ok());
+    if let Err(why) = opening::complete(&mut value) {
+        return Some(Err(Box::new(JsonRpcError::new(id, ErrorData::invalid_params(why, None)))));
+    }
     match ClientJsonRpcMessage::deserialize(value) {
         Ok(message) => Some(Ok(message)),
         Err(_) if is_notification => None,

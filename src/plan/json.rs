@@ -83,7 +83,7 @@ struct Entry<'a> {
 
 pub fn read(text: &str) -> Result<Found, Vec<Problem>> {
     let lines = Lines::of(text);
-    let start = text.len() - text.trim_start_matches('\u{feff}').trim_start().len();
+    let start = text.len() - text.trim_start().len();
     let body = &text[start..];
     let top = match body.starts_with('[') {
         true => serde_json::from_str(body).map(|items| Top { title: None, items }),

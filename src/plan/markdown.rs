@@ -31,7 +31,7 @@ static MARK: LazyLock<Option<Regex>> =
 static FRONT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     const LINE: &str = r"(?:[\w\x22'][^\n]*:[^\n]*|[ \t]+[^\n]*|-(?:[ \t][^\n]*)?|[\]\[{}][^\n]*|#[^\n]*)?\n";
     Regex::new(&format!(
-        r"^\u{{feff}}?(?:---[ \t]*\n(?:#[^\n]*\n)*[\w\x22'][^\n]*:[^\n]*\n(?:{LINE})*?(?:---|\.\.\.)[ \t]*(?:\n|$))?"
+        r"^(?:---[ \t]*\n(?:#[^\n]*\n)*[\w\x22'][^\n]*:[^\n]*\n(?:{LINE})*?(?:---|\.\.\.)[ \t]*(?:\n|$))?"
     ))
     .ok()
 });

@@ -12,6 +12,7 @@ pub use json::Document;
 
 use std::collections::BTreeSet;
 
+use crate::bom;
 use crate::harmless;
 use crate::redact;
 use crate::state::digest::sha256;
@@ -32,6 +33,7 @@ pub fn parse(text: &str) -> Result<Plan, Vec<Problem>> {
 
 /// Reads a plan. Headings in the lines `known` are items even without a mark.
 pub fn parse_with(text: &str, known: &BTreeSet<usize>) -> Result<Plan, Vec<Problem>> {
+    let text = bom::skip(text);
     if text.len() > limit::PLAN.max {
         return Err(vec![over(1, limit::PLAN, text.len())]);
     }
@@ -47,7 +49,7 @@ pub fn parse_with(text: &str, known: &BTreeSet<usize>) -> Result<Plan, Vec<Probl
 
 /// True for JSON. Markdown may begin with a bracket, too: `[TOC]`, or a link.
 fn is_json(text: &str) -> bool {
-    let text = text.trim_start_matches('\u{feff}').trim_start();
+    let text = text.trim_start();
     let items = text.strip_prefix('[').map(str::trim_start);
     text.starts_with('{') || items.is_some_and(|items| items.starts_with(['{', ']']))
 }

@@ -12,7 +12,7 @@ use crate::state::document::{Document, SCHEMA_VERSION};
 use crate::state::edit::{Changed, Edit, TaskEdit};
 use crate::state::id::TaskId;
 use crate::state::task::{Context, Task};
-use crate::{harmless, redact, strict};
+use crate::{bom, harmless, redact, strict};
 
 /// Most reasons that are given; the others are only counted.
 const REASONS: usize = 20;
@@ -33,7 +33,7 @@ pub struct Edited {
 
 /// Reads `bytes`, or says why they are no edit of a state file. A reason shows nothing of what was in them.
 pub fn read(bytes: &[u8]) -> Result<Edited, String> {
-    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
+    let bytes = bom::skip_bytes(bytes);
     let fields = match serde_json::from_slice(bytes) {
         Ok(Value::Object(fields)) => fields,
         Ok(_) => return Err("it is not a JSON object, so no state file".to_owned()),

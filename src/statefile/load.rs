@@ -19,6 +19,7 @@ use super::flat::{Books, Header, Slotted, contribution};
 use super::fragment::sum_of;
 use super::plan::sum_of_board;
 use super::{FILE_NAME, hex, older, open_regular, read_up_to};
+use crate::bom;
 use crate::state::changed::Entity;
 use crate::state::document::{Board, Document, SCHEMA_VERSION};
 use crate::state::task::Task;
@@ -274,12 +275,9 @@ fn marks_of_flat(bytes: &[u8]) -> Option<Marks> {
     })
 }
 
-/// The byte order mark that some editors put before what they save as UTF-8.
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-
 pub fn recognise(bytes: &[u8]) -> Result<Found, LoadError> {
-    let text = bytes.strip_prefix(BYTE_ORDER_MARK);
-    let (bytes, is_marked) = (text.unwrap_or(bytes), text.is_some());
+    let text = bom::skip_bytes(bytes);
+    let (bytes, is_marked) = (text, text.len() < bytes.len());
     // Serde would also accept the fields as an array.
     if bytes.trim_ascii_start().first() != Some(&b'{') {
         return Ok(unsound("it is not a JSON object"));

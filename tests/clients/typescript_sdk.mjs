@@ -1,6 +1,6 @@
 // Drives callboard with the TypeScript SDKs, `callboard mcp` on stdio or `callboard serve`: npm
-// `@modelcontextprotocol/client` 2.4 in both eras, and `@modelcontextprotocol/sdk` 1.32 as the client that most of today's
-// IDEs are built with.
+// `@modelcontextprotocol/client` 2.4 in both eras, `@modelcontextprotocol/sdk` 1.32 as the client that most of today's IDEs
+// are built with, and 1.18 as the oldest one that is met: it fails on an event without data.
 //
 // Usage: node typescript_sdk.mjs CALLBOARD DIRECTORY stdio|http, with the packages in CALLBOARD_NODE_MODULES.
 
@@ -15,16 +15,17 @@ import { createInterface } from 'node:readline';
 const [command, directory, door] = process.argv.slice(2);
 const require = createRequire(path.join(path.resolve(process.env.CALLBOARD_NODE_MODULES ?? 'node_modules'), 'any.js'));
 const modern = { ...require('@modelcontextprotocol/client'), ...require('@modelcontextprotocol/client/stdio') };
-const older = {
-  ...require('@modelcontextprotocol/sdk/client/index.js'),
-  ...require('@modelcontextprotocol/sdk/client/stdio.js'),
-  ...require('@modelcontextprotocol/sdk/client/streamableHttp.js'),
-};
+const [older, oldest] = ['@modelcontextprotocol/sdk', 'sdk-1.18'].map((sdk) => ({
+  ...require(`${sdk}/client/index.js`),
+  ...require(`${sdk}/client/stdio.js`),
+  ...require(`${sdk}/client/streamableHttp.js`),
+}));
 
 const CONTRACT = JSON.parse(readFileSync(new URL('contract.json', import.meta.url), 'utf8'));
 const INFO = { name: 'callboard-tests', version: '1.0.0' };
 const CLIENTS = {
   sdk: { sdk: older, options: {}, protocol: undefined },
+  'sdk-1.18': { sdk: oldest, options: {}, protocol: undefined },
   legacy: { sdk: modern, options: { versionNegotiation: { mode: 'legacy' } }, protocol: '2025-11-25' },
   auto: { sdk: modern, options: { versionNegotiation: { mode: 'auto' } }, protocol: '2026-07-28' },
   '2026-07-28': { sdk: modern, options: { versionNegotiation: { mode: { pin: '2026-07-28' } } }, protocol: '2026-07-28' },
@@ -156,8 +157,8 @@ async function cancelledClaim({ client, sdk }) {
   await answer(client, 'register_agent', { agent_id: 'worker-2', role: 'worker' });
   const abort = new AbortController();
   const options = { signal: abort.signal };
-  // The older SDK has a schema in second place.
-  const rest = sdk === older ? [undefined, options] : [options];
+  // The older SDKs have a schema in second place.
+  const rest = sdk !== modern ? [undefined, options] : [options];
   let ended = false;
   const waiting = answer(client, 'claim_task', { agent_id: 'worker-2', wait_seconds: 50 }, rest).finally(() => {
     ended = true;

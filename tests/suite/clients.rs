@@ -54,9 +54,9 @@ fn typescript(door: &str) {
     if major.is_none_or(|major| major < 22) {
         return skip("node", &format!("{node} is {version}, not 22 or newer"));
     }
-    for package in ["client", "sdk"] {
-        if !modules.join("@modelcontextprotocol").join(package).is_dir() {
-            return skip("node", &format!("{} has no @modelcontextprotocol/{package}", modules.display()));
+    for package in ["@modelcontextprotocol/client", "@modelcontextprotocol/sdk", "sdk-1.18"] {
+        if !modules.join(package).is_dir() {
+            return skip("node", &format!("{} has no {package}", modules.display()));
         }
     }
     drive(Command::new(node).arg(driver("typescript_sdk.mjs")).env("CALLBOARD_NODE_MODULES", modules), door);

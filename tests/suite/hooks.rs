@@ -268,6 +268,9 @@ fn unreadable_input_and_a_damaged_board_are_passed_over_in_silence() {
     let board = Board::new();
     let _client = holding(&board, "ada", "lexer");
     for hook in ["session-start", "stop", "heartbeat"] {
+        // A mark before the input makes no difference.
+        let marked = [b"\xef\xbb\xbf", starts(&board, "startup").to_string().as_bytes()].concat();
+        assert_eq!(answer(by_shell(&board, hook), &marked), answer(by_shell(&board, hook), &marked[3..]));
         for bad in ["", "{", "[]", "null", "\u{0}", "{\"cwd\": 7}", "{\"stop_hook_active\": \"no\"}"] {
             assert_eq!(answer(by_shell(&board, hook), bad.as_bytes()), "", "{bad:?}");
         }

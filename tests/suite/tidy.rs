@@ -107,6 +107,7 @@ fn the_core_does_no_input_or_output_and_reads_no_clock() {
 #[test]
 fn imports_go_one_way() {
     let shell = [
+        "bom",
         "clock",
         "config",
         "failpoint",
@@ -124,7 +125,7 @@ fn imports_go_one_way() {
     ];
     let rules: [(&str, Vec<&str>); 12] = [
         ("state", vec![]),
-        ("plan", vec!["state", "harmless", "redact"]),
+        ("plan", vec!["state", "bom", "harmless", "redact"]),
         ("ops", vec!["state", "plan", "harmless", "redact", "strict"]),
         ("journal", [&["state"], &shell[..]].concat()),
         ("statefile", [&["state"], &shell[..]].concat()),

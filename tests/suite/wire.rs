@@ -242,6 +242,56 @@ fn messages_before_the_first_request_do_not_end_the_session() {
 }
 
 #[test]
+fn byte_order_mark_before_a_line_is_skipped() {
+    let client = json!({"name": "t", "version": "1"});
+    let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+    let mut session = Session::start(&[]);
+    session.write(format!("\u{feff}{}\n", message(1, "initialize", params)).as_bytes());
+    assert_eq!(session.receive()["result"]["protocolVersion"], "2025-06-18");
+    session.write(format!("\u{feff}\r\n\u{feff}{}\r\n", message(2, "tools/list", json!({}))).as_bytes());
+    assert!(session.receive()["result"]["tools"].is_array());
+    // Of a line that is too long, too, the id is found.
+    let long = json!({"name": "t", "arguments": {"text": "x".repeat(callboard::state::limit::LINE.max)}});
+    session.write(format!("\u{feff}{}\n", message(3, "tools/call", long)).as_bytes());
+    let refused = session.receive();
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(3), &json!(-32600)), "{refused}");
+}
+
+#[test]
+fn handshake_of_a_client_that_does_not_say_who_it_is_is_answered() {
+    for rest in
+        [json!({"capabilities": {}}), json!({}), json!({"clientInfo": {"version": "1"}}), json!({"clientInfo": null})]
+    {
+        let mut params = rest;
+        params["protocolVersion"] = json!("2025-06-18");
+        let mut session = Session::start(&["--agent", "auto"]);
+        let answer = session.ask(message(1, "initialize", params));
+        assert_eq!(answer["result"]["protocolVersion"], "2025-06-18", "{answer}");
+        session.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        let call = json!({"name": "register_agent", "arguments": {"role": "worker"}});
+        let registered = session.ask(message(2, "tools/call", call));
+        let id = &registered["result"]["structuredContent"]["agent_id"];
+        assert!(id.as_str().is_some_and(|id| !id.is_empty()), "{registered}");
+    }
+}
+
+#[test]
+fn handshake_without_a_usable_version_is_refused_by_the_field_and_may_be_repeated() {
+    let client = json!({"name": "t", "version": "1"});
+    let mut session = Session::start(&[]);
+    for version in [None, Some(json!(null)), Some(json!(20_250_618)), Some(json!("")), Some(json!(["2025-06-18"]))] {
+        let mut params = json!({"capabilities": {}, "clientInfo": client});
+        params.as_object_mut().unwrap().extend(version.map(|version| ("protocolVersion".to_owned(), version)));
+        let refused = session.ask(message(1, "initialize", params));
+        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+        let why = refused["error"]["message"].as_str().unwrap();
+        assert!(why.contains("`protocolVersion`") && why.contains("2025-11-25") && why.len() < 200, "{why}");
+    }
+    session.initialize("2025-11-25");
+    assert!(session.ask(message(3, "tools/list", json!({})))["result"].is_object());
+}
+
+#[test]
 fn request_sent_right_behind_the_handshake_is_answered_behind_it() {
     let mut session = Session::start(&[]);
     let client = json!({"name": "hasty", "version": "1"});

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::bom;
+
 /// Bytes of standard input that are read; a tool's output may be long.
 const LARGEST_INPUT: u64 = 16 << 20;
-const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// The fields that are used; clients send more. Those that not every hook needs are accepted in any form.
 #[derive(Deserialize)]
@@ -48,7 +49,7 @@ impl Input {
         let mut text = Vec::new();
         stdin.by_ref().take(LARGEST_INPUT).read_to_end(&mut text).ok()?;
         io::copy(&mut stdin, &mut io::sink()).ok()?;
-        serde_json::from_slice(text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&text)).ok()
+        serde_json::from_slice(bom::skip_bytes(&text)).ok()
     }
 
     pub fn subagent(&self) -> Option<&str> {

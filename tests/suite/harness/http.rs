@@ -330,7 +330,7 @@ impl Answer {
     }
 }
 
-/// The messages in a stream of server-sent events, without the empty ones that open it.
+/// The messages in a stream of server-sent events.
 pub fn events(text: &str) -> Vec<Value> {
     let data = text.lines().filter_map(|line| line.strip_prefix("data:"));
     data.filter_map(|data| serde_json::from_str(data.trim()).ok()).collect()
