@@ -30,7 +30,9 @@ pub struct Arguments {
     /// Accept requests for this host name, too; may be repeated
     #[arg(long, value_name = "NAME", value_parser = host)]
     allow_host: Vec<String>,
-    /// Accept requests of web pages from this origin, such as `https://example.org`; may be repeated
+    /// Let web pages from this origin, such as `https://example.org`, call and read answers; may be repeated. They still
+    /// need a token. Browsers set no header on a WebSocket: open it with the subprotocols `callboard` and
+    /// `callboard.bearer.TOKEN`
     #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     allow_origin: Vec<String>,
     /// Tools to list; tools that are not listed can still be called

@@ -21,8 +21,11 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::cors::{self, Pages};
 use super::runs;
+use super::subprotocol::{self, Offered};
 use super::tokens::{Keyring, Verdict};
+use crate::bom;
 use crate::mcp::Watched;
 use crate::participant::{AgentChoice, CallError, Caller};
 use crate::rpc::Checked;
@@ -45,8 +48,9 @@ pub const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 pub struct Admission {
     /// Names and addresses of this server, as clients write them in a URL.
     pub hosts: Vec<String>,
-    /// Origins (`scheme://host:port`) of web pages that may call.
+    /// Origins (`scheme://host:port`) of web pages that may call: the server's own and those of `pages`.
     pub origins: Vec<String>,
+    pages: Pages,
 }
 
 impl Admission {
@@ -58,8 +62,9 @@ impl Admission {
         }
         names.extend(hosts.iter().map(|host| host.to_ascii_lowercase()));
         let own = names.iter().map(|name| format!("http://{name}:{}", address.port()));
-        let origins = own.chain(origins.iter().map(|origin| origin.to_ascii_lowercase())).collect();
-        Self { hosts: names, origins }
+        let pages: Vec<_> = origins.iter().map(|origin| origin.to_ascii_lowercase()).collect();
+        let origins = own.chain(pages.iter().cloned()).collect();
+        Self { hosts: names, origins, pages: Pages::new(pages) }
     }
 
     fn host_of(address: SocketAddr) -> String {
@@ -152,11 +157,33 @@ impl IntoResponse for Turned {
 /// The layer in front of everything: rejects the request, or passes it on.
 pub async fn pass<F: Future<Output = Response>>(
     gate: &Gate,
+    mut request: Request,
+    next: impl FnOnce(Request) -> F,
+) -> Response {
+    let Admission { pages, .. } = &gate.admission;
+    let page = pages.origin(request.headers());
+    let offered = subprotocol::take(&mut request);
+    let is_named = offered.is_named;
+    let mut response = if page.is_some() && cors::is_preflight(&request) && gate.admission.knows_host(&request) {
+        cors::preflight(request.headers())
+    } else {
+        answer(gate, request, offered, next).await
+    };
+    if is_named && response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        subprotocol::choose(&mut response);
+    }
+    pages.grant(page, &mut response);
+    response
+}
+
+async fn answer<F: Future<Output = Response>>(
+    gate: &Gate,
     request: Request,
+    offered: Offered,
     next: impl FnOnce(Request) -> F,
 ) -> Response {
     let uri = request.uri().clone();
-    match gate.admit(request).await {
+    match gate.admit(request, offered).await {
         Ok((request, gone)) => {
             let reader = gone.clone().drop_guard();
             let response = next(request).await;
@@ -185,7 +212,7 @@ impl Gate {
         self.keys.iter().for_each(Keyring::look);
     }
 
-    async fn admit(&self, mut request: Request) -> Result<(Request, CancellationToken), Turned> {
+    async fn admit(&self, mut request: Request, offered: Offered) -> Result<(Request, CancellationToken), Turned> {
         if !self.admission.knows_host(&request) {
             let why = "the Host header names no host of this server; --allow-host NAME admits one";
             return Err(Turned::away(StatusCode::FORBIDDEN, why));
@@ -197,8 +224,13 @@ impl Gate {
         if OPEN.contains(&request.uri().path()) {
             return Ok((request, CancellationToken::new()));
         }
+        if !offered.tokens.is_empty() && !offered.is_named {
+            let why = "a token as a subprotocol needs a second one beside it that the server can choose: `callboard`";
+            return Err(Turned::away(StatusCode::BAD_REQUEST, why));
+        }
         let anybody = || Verdict::Owner { over: CancellationToken::new() };
-        let (guest, over) = match self.keys.as_ref().map_or_else(anybody, |keys| presented(request.headers(), keys)) {
+        let judged = self.keys.as_ref().map_or_else(anybody, |keys| judge(request.headers(), &offered.tokens, keys));
+        let (guest, over) = match judged {
             Verdict::Owner { over } => (None, over),
             Verdict::Guest { principal, over } => (Some(principal), over),
             Verdict::Expired { name } => {
@@ -244,9 +276,14 @@ impl Gate {
     }
 }
 
-fn presented(headers: &HeaderMap, keys: &Keyring) -> Verdict {
+/// Judges the one token that a request presents, in its header or as a subprotocol.
+fn judge(headers: &HeaderMap, offered: &[String], keys: &Keyring) -> Verdict {
     let mut given = headers.get_all(AUTHORIZATION).iter();
-    let (Some(authorization), None) = (given.next(), given.next()) else { return Verdict::Stranger };
+    let authorization = match (given.next(), given.next(), offered) {
+        (Some(authorization), None, []) => authorization,
+        (None, None, [token]) => return keys.judge(token.as_bytes()),
+        _ => return Verdict::Stranger,
+    };
     let (scheme, presented) = authorization.as_bytes().split_at_checked("Bearer ".len()).unwrap_or_default();
     if scheme.eq_ignore_ascii_case(b"Bearer ") { keys.judge(presented) } else { Verdict::Stranger }
 }
@@ -305,6 +342,11 @@ async fn checked(request: Request) -> Result<Request, Turned> {
         }
         Err(_) => return Err(Turned::away(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")),
     };
+    let marked = body.len();
+    let body = body.slice_ref(bom::skip_bytes(&body));
+    if body.len() < marked {
+        parts.headers.remove(CONTENT_LENGTH);
+    }
     if parts.uri.path() == MCP && body.trim_ascii_start().starts_with(b"[") {
         return Err(Turned::away(StatusCode::BAD_REQUEST, "MCP knows no batches; send one message a request"));
     }

@@ -4,8 +4,10 @@
 //! Every request passes the `gate` first. Slow clients are cut off: a request's head and body must arrive in time, and
 //! what is written must be read.
 
+mod cors;
 mod gate;
 mod runs;
+mod subprotocol;
 mod token;
 pub mod tokens;
 
@@ -20,8 +22,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
-use axum::http::header::{CONTENT_TYPE, UPGRADE};
+use axum::http::header::{ACCEPT, CONTENT_TYPE, UPGRADE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use hyper::body::Incoming;
@@ -45,7 +47,7 @@ pub use token::{FILE_NAME as TOKEN_FILE, Token, TokenError};
 pub use tokens::Keyring;
 
 use crate::mcp;
-use crate::participant::{Caller, Handle};
+use crate::participant::{Form, Handle};
 use crate::rpc::{self, Checked};
 use crate::state::limit::CONNECTIONS;
 
@@ -60,6 +62,8 @@ const CLOSE_GRACE: Duration = Duration::from_secs(1);
 const REFRESH: Duration = Duration::from_secs(1);
 /// Files that the server has open or opens briefly, in addition to its connections.
 const BOARD_FILES: usize = 64;
+/// Media type that a reader of the second form of metrics names.
+const OPEN_METRICS: &str = "application/openmetrics-text";
 /// Pause when the system has no more sockets or memory for now.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -96,6 +100,7 @@ pub fn listen(address: SocketAddr, allow_remote: bool) -> Result<TcpListener, Li
 /// Handlers of the paths, behind the gate. The router serves only some of them: what it does per request is noticeable
 /// in a call.
 struct Doors<H: mcp::Answering> {
+    handle: Handle,
     gate: Arc<Gate>,
     mcp: mcp::Door<H>,
     rpc: rpc::Door,
@@ -110,11 +115,13 @@ impl<H: mcp::Answering> Doors<H> {
             .route("/metrics", get(metrics))
             .merge(runs::router())
             .with_state(handle.clone());
-        Self { gate, mcp, rpc, others }
+        Self { handle: handle.clone(), gate, mcp, rpc, others }
     }
 
     async fn answer(&self, request: Request) -> Response {
-        gate::pass(&self.gate, request, |request| self.lead(request)).await
+        let response = gate::pass(&self.gate, request, |request| self.lead(request)).await;
+        self.handle.answered(response.status().as_u16());
+        response
     }
 
     async fn lead(&self, request: Request) -> Response {
@@ -136,7 +143,7 @@ impl<H: mcp::Answering> Doors<H> {
 
 /// Whether calls can be answered now.
 async fn ready(State(handle): State<Handle>) -> Response {
-    let (status, text) = match handle.call("get_status", json!({}), &Caller::default()).await {
+    let (status, text) = match handle.probe("get_status").await {
         Ok(_) => (StatusCode::OK, "ready"),
         Err(error) => {
             tracing::warn!(error = %error.message(), "not ready");
@@ -146,12 +153,15 @@ async fn ready(State(handle): State<Handle>) -> Response {
     (status, axum::Json(json!({"status": text}))).into_response()
 }
 
-/// Metrics for Prometheus.
-async fn metrics(State(handle): State<Handle>) -> Response {
-    match handle.metrics().await {
-        Ok(text) => {
-            ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], text).into_response()
-        }
+/// Metrics for Prometheus, in its own form unless the reader names the other.
+async fn metrics(State(handle): State<Handle>, headers: HeaderMap) -> Response {
+    let names_open = |value: &HeaderValue| value.to_str().is_ok_and(|value| value.contains(OPEN_METRICS));
+    let (form, kind) = match headers.get_all(ACCEPT).iter().any(names_open) {
+        true => (Form::Open, "application/openmetrics-text; version=1.0.0; charset=utf-8"),
+        false => (Form::Plain, "text/plain; version=0.0.4; charset=utf-8"),
+    };
+    match handle.metrics(form).await {
+        Ok(text) => ([(CONTENT_TYPE, kind)], text).into_response(),
         Err(error) => (StatusCode::SERVICE_UNAVAILABLE, error.message()).into_response(),
     }
 }

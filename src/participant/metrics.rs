@@ -3,8 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{EncodeLabelSet, LabelSetEncoder};
+use prometheus_client::encoding::{EncodeLabelSet, LabelSetEncoder, prometheus_text, text as open_metrics};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -15,13 +14,24 @@ use serde_json::Value;
 use super::CallError;
 use crate::state::event::Recorded;
 
+/// Statuses of HTTP responses that are counted.
+const TURNED_AWAY: [&str; 2] = ["401", "403"];
+
 /// Counters and histograms of one process since its start.
 pub struct Metrics {
     calls: Family<Called, Counter>,
     seconds: Family<Label, Histogram, fn() -> Histogram>,
     batch: Histogram,
     events: Family<Label, Counter>,
+    turned_away: Family<Label, Counter>,
     registry: Registry,
+}
+
+/// The forms of the text for Prometheus: its own, and OpenMetrics, which names counters without `_total` in comments.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Form {
+    Plain,
+    Open,
 }
 
 /// One label and its value, both from our own lists: nothing that a caller wrote.
@@ -56,12 +66,18 @@ impl Metrics {
         let events = Family::<Label, Counter>::default();
         // Shown before it first happens, because people set alerts on it.
         events.get_or_create(&Label("kind", "lease_expired")).inc_by(0);
+        let turned_away = Family::<Label, Counter>::default();
+        for status in TURNED_AWAY {
+            turned_away.get_or_create(&Label("status", status)).inc_by(0);
+        }
         let mut registry = Registry::with_prefix("callboard");
         registry.register("calls", "Calls answered by this process", Clone::clone(&calls));
         registry.register_with_unit("call", "From a call to its answer", Unit::Seconds, Clone::clone(&seconds));
         registry.register("commit_batch_calls", "Calls committed together", batch.clone());
         registry.register("events", "Events of the board that this process has seen", Clone::clone(&events));
-        Self { calls, seconds, batch, events, registry }
+        let help = "HTTP requests refused: 401 without a good token, 403 by a host, an origin or a role not allowed";
+        registry.register("http_turned_away", help, Clone::clone(&turned_away));
+        Self { calls, seconds, batch, events, turned_away, registry }
     }
 
     pub fn called(&self, operation: &'static str, answer: &Result<Value, CallError>, took: Duration) {
@@ -80,18 +96,27 @@ impl Metrics {
         }
     }
 
-    /// All metrics as text, with gauges from `health_check`'s present reply.
-    pub fn text(&self, health: &Value) -> String {
-        let mut text = String::new();
-        let now = present(health);
-        // Writing to a string fails only if a metric cannot be encoded, and these can.
-        if encode(&mut text, &self.registry).is_err() {
-            tracing::error!("the metrics could not be encoded");
+    /// Counts an HTTP response of this status, if it is one of those that are counted.
+    pub fn answered(&self, status: u16) {
+        if let Some(status) = TURNED_AWAY.iter().find(|name| name.parse() == Ok(status)) {
+            self.turned_away.get_or_create(&Label("status", status)).inc();
         }
-        let end = text.strip_suffix("# EOF\n").map_or(text.len(), str::len);
-        text.truncate(end);
-        if encode(&mut text, &now).is_err() {
-            tracing::error!("the metrics could not be encoded");
+    }
+
+    /// All metrics as text, with gauges from `health_check`'s present reply.
+    pub fn text(&self, health: &Value, form: Form) -> String {
+        let mut text = String::new();
+        for registry in [&self.registry, &present(health)] {
+            let end = text.strip_suffix("# EOF\n").map_or(text.len(), str::len);
+            text.truncate(end);
+            let encoded = match form {
+                Form::Plain => prometheus_text::encode(&mut text, registry),
+                Form::Open => open_metrics::encode(&mut text, registry),
+            };
+            // Writing to a string fails only if a metric cannot be encoded, and these can.
+            if encoded.is_err() {
+                tracing::error!("the metrics could not be encoded");
+            }
         }
         text
     }

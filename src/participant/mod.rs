@@ -39,6 +39,7 @@ use tracing::Instrument;
 
 pub use board::{BoardError, LOCK_PATIENCE, acquire, is_begun};
 pub use feed::{Item, Listener};
+pub use metrics::Form;
 
 use crate::clock::Clock;
 use crate::ops::{self, DefaultAgent, Entry, EventFilter, Fetched, Prepared, Principal, Understood};
@@ -406,10 +407,20 @@ impl Handle {
         }
     }
 
+    /// Makes a call that no client has asked for: it is neither counted nor logged.
+    pub async fn probe(&self, operation: &str) -> Answer {
+        let entry = ops::find(operation).ok_or_else(|| CallError::UnknownOperation(operation.to_owned()))?;
+        self.submit(entry, json!({}), &Caller::default(), Instant::now()).await
+    }
+
     /// This process's counters and the board's health, as text for Prometheus.
-    pub async fn metrics(&self) -> Result<String, CallError> {
-        let health = self.call("health_check", json!({}), &Caller::default()).await?;
-        Ok(self.metrics.text(&health))
+    pub async fn metrics(&self, form: Form) -> Result<String, CallError> {
+        Ok(self.metrics.text(&self.probe("health_check").await?, form))
+    }
+
+    /// Counts the status of an HTTP response.
+    pub fn answered(&self, status: u16) {
+        self.metrics.answered(status);
     }
 
     /// Replaces the present state, of which `before` is the snapshot, by one from elsewhere.

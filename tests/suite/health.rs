@@ -2,22 +2,30 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
 use crate::harness::http::{Door, Server};
-use crate::harness::{Board, STATE_FILE};
+use crate::harness::{Board, STATE_FILE, available};
 
 fn health(server: &Server) -> Value {
     Door::Rpc.ok(server, "health_check", &json!({}))
 }
 
+/// The text of `/metrics` for a reader that accepts this.
+#[track_caller]
+fn metrics(server: &Server, accepted: &str, kind: &str) -> String {
+    let answer = server.ask(&server.request("GET", "/metrics").header("Accept", accepted));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert!(answer.header("content-type").is_some_and(|found| found.starts_with(kind)), "{answer:?}");
+    answer.text()
+}
+
 /// All samples of `/metrics`, by name and labels.
 fn samples(server: &Server) -> BTreeMap<String, f64> {
-    let answer = server.ask(&server.request("GET", "/metrics"));
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    let text = answer.text();
-    assert!(text.ends_with("# EOF\n"), "{text}");
+    let text = metrics(server, "*/*", "text/plain; version=0.0.4");
     let samples = text.lines().filter(|line| !line.starts_with('#'));
     let parsed = samples.map(|line| {
         let (name, value) = line.rsplit_once(' ').unwrap();
@@ -54,6 +62,66 @@ fn metrics_count_what_was_done_and_show_what_waits() {
     }
     assert!(samples["callboard_commit_batch_calls_count"] >= 5.0);
     assert!(samples.contains_key("callboard_oldest_ready_task_seconds"));
+}
+
+#[test]
+fn every_metric_has_help_and_type_under_the_name_of_its_samples() {
+    let board = Board::new();
+    let server = Server::on(&board);
+    Door::Rpc.ok(&server, "create_task", &json!({"description": "d"}));
+    let text = metrics(&server, "*/*", "text/plain; version=0.0.4");
+    let told = |word: &str| -> Vec<String> {
+        let lines = text.lines().filter_map(|line| line.strip_prefix(word));
+        lines.map(|line| line.split(' ').next().unwrap().to_owned()).collect()
+    };
+    let (helped, typed) = (told("# HELP "), told("# TYPE "));
+    assert!(helped.len() > 8 && helped == typed, "{helped:?} {typed:?}");
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let name = line.split(['{', ' ']).next().unwrap();
+        let family = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
+        let is_helped = |name: &str| helped.iter().any(|one| one == name);
+        assert!(is_helped(name) || family.is_some_and(is_helped), "{line}");
+    }
+    let open =
+        metrics(&server, "application/openmetrics-text;version=1.0.0, */*;q=0.1", "application/openmetrics-text");
+    assert!(open.ends_with("# EOF\n") && open.contains("# TYPE callboard_calls counter"), "{open}");
+    let missing = Command::new("promtool").arg("--version").output().err();
+    if available("promtool", missing.map(|_| "there is no promtool, which Debian's package prometheus has")) {
+        let mut promtool = Command::new("promtool");
+        promtool.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut promtool = promtool.spawn().unwrap();
+        promtool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        let output = promtool.wait_with_output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        assert!(output.status.success() && said.is_empty(), "{}", String::from_utf8_lossy(&said));
+    }
+}
+
+#[test]
+fn requests_that_were_turned_away_are_counted_and_probes_are_not() {
+    let board = Board::new();
+    let server = Server::on(&board);
+    let counted = |status: u16| {
+        let name = format!("callboard_http_turned_away_total{{status=\"{status}\"}}");
+        *samples(&server).get(&name).unwrap_or_else(|| panic!("no {name}"))
+    };
+    assert_eq!((counted(401), counted(403)), (0.0, 0.0));
+    let call = server.rpc(1, "get_status", &json!({}));
+    for request in [call.clone().without("Authorization"), server.upgrade().without("Authorization")] {
+        assert_eq!(server.ask(&request).status, 401);
+    }
+    for name in ["Host", "Origin"] {
+        assert_eq!(server.ask(&call.clone().header(name, "https://evil.example")).status, 403);
+    }
+    assert_eq!(server.ask(&server.request("GET", "/nothing")).status, 404);
+    assert_eq!((counted(401), counted(403)), (2.0, 2.0));
+    for probe in ["/healthz", "/readyz", "/metrics"] {
+        assert_eq!(server.ask(&server.request("GET", probe)).status, 200, "{probe}");
+    }
+    let calls: Vec<_> = samples(&server).into_keys().filter(|name| name.starts_with("callboard_call")).collect();
+    assert_eq!(calls, [""; 0]);
+    assert_eq!(server.ask(&call).status, 200);
+    assert_eq!(samples(&server)[r#"callboard_calls_total{operation="get_status",outcome="ok"}"#], 1.0);
 }
 
 #[test]

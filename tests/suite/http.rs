@@ -2,10 +2,12 @@
 
 mod admission;
 mod bodies;
+mod browsers;
 mod disconnect;
 mod encrypted;
 mod lifecycle;
 mod load;
+mod negotiation;
 mod secrets;
 
 use serde_json::{Value, json};

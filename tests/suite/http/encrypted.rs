@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, date_time_ymd};
 use serde_json::{Value, json};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
@@ -31,13 +32,18 @@ struct Front {
 
 impl Front {
     fn of(server: &Server, board: &Board) -> Self {
-        let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        Self::with(server, board, CertificateParams::new(["localhost".to_owned()]).unwrap())
+    }
+
+    fn with(server: &Server, board: &Board, params: CertificateParams) -> Self {
+        let key = KeyPair::generate().unwrap();
+        let own = params.self_signed(&key).unwrap();
         let certificate = board.file("front.pem");
-        std::fs::write(&certificate, own.cert.pem()).unwrap();
-        let key = PrivateKeyDer::try_from(own.signing_key.serialize_der()).unwrap();
+        std::fs::write(&certificate, own.pem()).unwrap();
+        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
         let config = config.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
-        let config = config.with_single_cert(vec![own.cert.der().clone()], key).unwrap();
+        let config = config.with_single_cert(vec![own.der().clone()], key).unwrap();
         let runtime = Runtime::new().unwrap();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let url = format!("https://localhost:{}", listener.local_addr().unwrap().port());
@@ -100,5 +106,30 @@ fn who_does_not_trust_the_certificate_is_told_how_to() {
         assert_eq!((refused.status.code(), refused.code().as_str()), (Some(FAILED), "server_untrusted"));
         assert!(refused.stderr.contains("SSL_CERT_FILE"), "{}", refused.stderr);
         assert_eq!(refused.stderr.lines().count(), 1, "{}", refused.stderr);
+    }
+}
+
+#[test]
+fn certificate_that_is_refused_is_refused_by_its_fault() {
+    let (board, elsewhere) = (Board::new(), Board::new());
+    let server = Server::on(&board);
+    let named = |name: &str| CertificateParams::new([name.to_owned()]).unwrap();
+    let (mut late, mut early, mut authority) = (named("localhost"), named("localhost"), named("localhost"));
+    (late.not_before, late.not_after) = (date_time_ymd(2020, 1, 1), date_time_ymd(2021, 2, 3));
+    (early.not_before, early.not_after) = (date_time_ymd(2090, 1, 2), date_time_ymd(2091, 1, 1));
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    for (params, words) in [
+        (named("other.example"), ["other.example", "by a name"]),
+        (late, ["expired 2021-02-03", "renew"]),
+        (early, ["only from 2090-01-02", "clock"]),
+        (authority, ["authority's own", "CA:FALSE"]),
+    ] {
+        let front = Front::with(&server, &board, params);
+        for command in ["status", "watch"] {
+            let refused = elsewhere.finish(&mut front.trusted(&elsewhere, &["--json", command]));
+            assert_eq!(refused.code(), "server_untrusted", "{}", refused.stderr);
+            words.iter().for_each(|word| assert!(refused.stderr.contains(word), "{word}: {}", refused.stderr));
+            assert_eq!(refused.stderr.lines().count(), 1, "{}", refused.stderr);
+        }
     }
 }

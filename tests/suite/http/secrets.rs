@@ -90,7 +90,9 @@ fn token_is_neither_logged_nor_in_the_command_line() {
     for (_, request) in ways_in(&server) {
         let query = format!("{}?token={}", request.path, server.token);
         let wrong = request.clone().header("Authorization", &format!("Basic {}", server.token));
-        for request in [request.clone(), request.at(&query), wrong] {
+        let offered = format!("callboard, callboard.bearer.{}", server.token);
+        let offered = request.clone().header("Sec-WebSocket-Protocol", &offered);
+        for request in [request.clone(), request.at(&query), wrong, offered.clone(), offered.without("Authorization")] {
             let mut connection = server.connect();
             connection.send(&request);
             connection.answer_head().unwrap();
