@@ -52,22 +52,6 @@ pub fn take_definitions(schema: &mut Map<String, Value>) -> Map<String, Value> {
     }
 }
 
-/// Makes references to definitions lead to `place`, such as `#/components/schemas`.
-pub fn refer(schema: &mut Value, place: &str) {
-    match schema {
-        Value::Object(fields) => fields.iter_mut().for_each(|(name, value)| match value {
-            Value::String(target) if name == "$ref" => {
-                if let Some(definition) = target.strip_prefix("#/$defs/") {
-                    *target = format!("{place}/{definition}");
-                }
-            }
-            value => refer(value, place),
-        }),
-        Value::Array(items) => items.iter_mut().for_each(|item| refer(item, place)),
-        _ => {}
-    }
-}
-
 pub fn require(schema: &mut Map<String, Value>, name: &str) {
     let required = schema.entry("required").or_insert_with(|| Value::Array(Vec::new()));
     if let Some(required) = required.as_array_mut()

@@ -20,9 +20,11 @@ use serde_json::{Map, Value, json};
 use thiserror::Error;
 use tower::ServiceBuilder;
 
+use super::certificate::Fault;
 use super::events::{SUBSCRIBE, UNSUBSCRIBE};
 use super::turned::{Hearing, Reasons, Turned};
 use super::{LARGEST_REPLY, REFUSED};
+use crate::bom;
 use crate::participant::CallError;
 use crate::state::limit;
 use crate::state::task::Place;
@@ -146,7 +148,7 @@ pub struct Token(HeaderValue);
 impl Token {
     /// None if the text cannot be a token: it has spaces or control characters, or is empty or too long.
     pub fn of(text: &str) -> Option<Self> {
-        let text = text.trim();
+        let text = bom::skip(text).trim();
         if text.is_empty() || text.len() > LONGEST_TOKEN || !text.chars().all(|c| c.is_ascii_graphic()) {
             return None;
         }
@@ -166,11 +168,8 @@ pub enum ClientError {
         "{address} cannot be reached ({detail}); start it with `callboard serve`, or use the board of this directory: leave --server out, or unset CALLBOARD_SERVER"
     )]
     Unreachable { address: Address, detail: String },
-    #[error(
-        "the certificate of {address} is not trusted here ({detail}); if it is your own, name the file of its authority in \
-         SSL_CERT_FILE"
-    )]
-    Untrusted { address: Address, detail: String },
+    #[error("the certificate of {address} is refused: {fault}")]
+    Untrusted { address: Address, fault: Fault },
     #[error(
         "{address} takes no call without a token; name the file that `callboard serve` printed with --token-file, or set CALLBOARD_TOKEN"
     )]
@@ -362,7 +361,7 @@ impl Client {
 /// An error for a failed connection. Of a TLS error, only the text is available.
 fn unreached(address: Address, detail: String) -> ClientError {
     match detail.split_once("invalid peer certificate: ") {
-        Some((_, detail)) => ClientError::Untrusted { address, detail: detail.to_owned() },
+        Some((_, detail)) => ClientError::Untrusted { address, fault: Fault::of(detail) },
         None => ClientError::Unreachable { address, detail },
     }
 }
@@ -481,7 +480,7 @@ mod tests {
     #[test]
     fn a_token_is_one_word_and_not_shown() {
         assert!(
-            Token::of(" abc\n")
+            Token::of("\u{feff} abc\n")
                 .is_some_and(|Token(value)| value == "Bearer abc" && !format!("{value:?}").contains("abc"))
         );
         for text in ["", " ", "a b", "a\nb", "ä", &"x".repeat(5_000)] {

@@ -5,14 +5,14 @@ use serde_json::{Map, Value, json};
 use super::events::{EVENT, SUBSCRIBE, SubscribeParams, UNSUBSCRIBE};
 use super::{FAILED, REFUSED};
 use crate::ops::{self, Entry, schema};
+use crate::state::limit;
 
 const OPENRPC: &str = "1.3.2";
 
 pub fn document() -> Value {
-    let mut schemas = Map::new();
-    let mut methods: Vec<_> = ops::all().iter().map(|entry| operation(entry, &mut schemas)).collect();
+    let mut methods: Vec<_> = ops::all().iter().map(operation).collect();
     methods.extend(subscription());
-    let mut document = json!({
+    json!({
         "openrpc": OPENRPC,
         "info": {
             "title": "callboard",
@@ -25,19 +25,40 @@ pub fn document() -> Value {
                 "refused": {"code": REFUSED, "message": "refused: error.data says why, and its message what to do"},
                 "failed": {"code": FAILED, "message": "the board cannot be used"},
             },
-            "schemas": schemas,
         },
-    });
-    schema::refer(&mut document, "#/components/schemas");
-    document
+    })
 }
 
-/// The method of an operation. What its schemas refer to goes to `schemas`.
-fn operation(entry: &Entry, schemas: &mut Map<String, Value>) -> Value {
-    let (mut arguments, mut reply) = (entry.input_schema(true), entry.output_schema());
-    schemas.extend(schema::take_definitions(&mut arguments));
-    schemas.extend(schema::take_definitions(&mut reply));
+fn operation(entry: &Entry) -> Value {
+    let (arguments, reply) = (written_out(entry.input_schema(true)), written_out(entry.output_schema()));
     method(entry.name, entry.description, params(&arguments), json!({"name": "reply", "schema": reply}))
+}
+
+/// The schema without references, which readers of OpenRPC follow without end where a type contains itself. It is
+/// written out as often as items of a plan may be nested, and below that it is any object.
+fn written_out(mut schema: Map<String, Value>) -> Map<String, Value> {
+    let definitions = schema::take_definitions(&mut schema);
+    schema.into_iter().map(|(key, value)| (key, resolved(value, &definitions, limit::PLAN_DEPTH.max))).collect()
+}
+
+fn resolved(schema: Value, definitions: &Map<String, Value>, levels: usize) -> Value {
+    match schema {
+        Value::Object(mut fields) => {
+            let referred =
+                fields.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix("#/$defs/"));
+            let definition = referred.and_then(|name| definitions.get(name)).and_then(Value::as_object).cloned();
+            if let Some(definition) = definition {
+                fields.remove("$ref");
+                let any = || Map::from_iter([("type".to_owned(), json!("object"))]);
+                let whole = if levels > 0 { definition } else { any() };
+                let fields = whole.into_iter().chain(fields).collect();
+                return resolved(Value::Object(fields), definitions, levels.saturating_sub(1));
+            }
+            fields.into_iter().map(|(key, value)| (key, resolved(value, definitions, levels))).collect()
+        }
+        Value::Array(items) => items.into_iter().map(|item| resolved(item, definitions, levels)).collect(),
+        other => other,
+    }
 }
 
 fn subscription() -> [Value; 2] {

@@ -1,6 +1,7 @@
 //! JSON-RPC 2.0: every operation is a method of the same name, over HTTP and WebSocket. A WebSocket client can also
 //! subscribe to events.
 
+mod certificate;
 pub mod client;
 pub mod discover;
 mod events;

@@ -20,6 +20,7 @@ mod hierarchy;
 mod histories;
 mod hooks;
 mod http;
+mod marks;
 mod messages;
 mod model;
 mod participants;

@@ -51,19 +51,18 @@ fn whoever_accepts_anything_is_answered() {
     let board = Board::new();
     let server = Server::on(&board);
     let session = Session::open(&server);
-    let listed = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}});
-    let requests = [
-        server.initialize(1),
-        server.modern(1, "tools/list", json!({})),
-        server.modern(1, "server/discover", json!({})),
-        session.post(&listed),
-        session.get("text/event-stream"),
+    // Each has an id of its own, because the answer before may still be open.
+    let kinds: [&dyn Fn(u64) -> Request; 5] = [
+        &|id| server.initialize(id),
+        &|id| server.modern(id, "tools/list", json!({})),
+        &|id| server.modern(id, "server/discover", json!({})),
+        &|id| session.call(id, "get_status", &json!({})),
+        &|_| session.get("text/event-stream"),
     ];
-    for request in requests {
-        let accepted = ANYTHING.map(|ranges| request.clone().header("Accept", ranges));
-        let split = request.clone().header("Accept", "application/json").and_header("Accept", "text/*");
-        for request in accepted.into_iter().chain([request.clone().without("Accept"), split]) {
-            // One stream is told, and the next ones of the session are silent.
+    for request in kinds {
+        let split = request(1).header("Accept", "application/json").and_header("Accept", "text/*");
+        let ranges = ANYTHING.iter().zip(3..).map(|(ranges, id)| request(id).header("Accept", ranges));
+        for request in ranges.chain([request(2).without("Accept"), split]) {
             assert_eq!(head(&server, &request).status, 200, "{request:?}");
         }
     }
