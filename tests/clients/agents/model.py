@@ -102,14 +102,17 @@ def named(wanted, turn):
         return [Call(SEARCH, {"query": query, "max_results": len(USED)})]
     prefix = PREFIX if searched else ""
     names = [turn.named(call.tool) or prefix + call.tool for call in wanted]
-    return [Call(name, filled(call.arguments, turn.tools.get(name))) for name, call in zip(names, wanted)]
+    return [Call(name, filled(call.arguments, turn.tools.get(name))) for name, call in zip(names, wanted, strict=True)]
 
 
 def filled(arguments, schema):
     """With what the client requires: strict conversion makes everything required, and a model then fills in nothing."""
     schema = schema or {}
+    properties = schema.get("properties") or {}
     missing = [name for name in schema.get("required", []) if name not in arguments]
-    return {**arguments, **{name: nothing(schema["properties"][name]) for name in missing}}
+    # Gemini CLI adds it to every tool, and forwards it.
+    forwarded = {"wait_for_previous": True} if "wait_for_previous" in properties else {}
+    return {**arguments, **forwarded, **{name: nothing(properties[name]) for name in missing}}
 
 
 def nothing(schema):

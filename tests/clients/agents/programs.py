@@ -4,7 +4,7 @@ import json
 
 
 class ClaudeCode:
-    name, title, package, connected = "claude", "Claude Code", "@anthropic-ai/claude-code", True
+    name, title, package = "claude", "Claude Code", "@anthropic-ai/claude-code"
 
     @staticmethod
     def configure(place, model):
@@ -17,7 +17,7 @@ class ClaudeCode:
 
 
 class Codex:
-    name, title, package, connected = "codex", "Codex", "@openai/codex", True
+    name, title, package = "codex", "Codex", "@openai/codex"
 
     @staticmethod
     def configure(place, model):
@@ -44,7 +44,7 @@ trust_level = "trusted"
 
 
 class GeminiCli:
-    name, title, package, connected = "gemini", "Gemini CLI", "@google/gemini-cli", True
+    name, title, package = "gemini", "Gemini CLI", "@google/gemini-cli"
 
     @staticmethod
     def configure(place, model):
@@ -64,31 +64,22 @@ class GeminiCli:
 
 
 class CopilotCli:
-    name, title, package, connected = "copilot", "Copilot CLI", "@github/copilot", False
+    name, title, package = "copilot", "Copilot CLI", "@github/copilot"
 
     @staticmethod
     def configure(place, model):
-        command, *arguments = place.server
-        server = {"type": "local", "command": command, "args": arguments}
-        if place.url:
-            server = {"type": "http", "url": place.url, "headers": place.authorization}
-        servers = {"callboard": {**server, "tools": ["*"]}}
-        write(place.home / ".copilot/mcp-config.json", json.dumps({"mcpServers": servers}))
         return {"COPILOT_PROVIDER_BASE_URL": model, "COPILOT_PROVIDER_API_KEY": "x", "COPILOT_MODEL": "scripted"}
 
     @staticmethod
     def command(prompt):
-        return ["copilot", "--allow-all-tools", "--disable-builtin-mcps", "--no-auto-update", "-p", prompt]
+        return ["copilot", "--allow-all-tools", "--trust-folder", "--disable-builtin-mcps", "--no-auto-update", "-p", prompt]
 
 
 class OpenCode:
-    name, title, package, connected = "opencode", "opencode", "opencode-ai", False
+    name, title, package = "opencode", "opencode", "opencode-ai"
 
     @staticmethod
     def configure(place, model):
-        server = {"type": "local", "command": place.server}
-        if place.url:
-            server = {"type": "remote", "url": place.url, "headers": place.authorization, "oauth": False}
         provider = {
             "npm": "@ai-sdk/openai-compatible",
             "name": "scripted",
@@ -98,7 +89,6 @@ class OpenCode:
         settings = {
             "autoupdate": False, "share": "disabled", "permission": "allow",
             "model": "scripted/scripted", "small_model": "scripted/scripted", "provider": {"scripted": provider},
-            "mcp": {"callboard": {**server, "enabled": True}},
         }
         write(place.home / ".config/opencode/opencode.json", json.dumps(settings))
         return {}
@@ -109,12 +99,9 @@ class OpenCode:
 
 
 def prepare(program, place, model, hooks=False):
-    """Writes the client's configuration; its environment beside the place's."""
+    """Writes the client's configuration, and returns its environment beside the place's."""
     env = program.configure(place, model)
-    if program.connected:
-        place.connect(program.name)
-    if hooks:
-        place.run([place.project.callboard, "connect", program.name, "--hooks"])
+    place.connect(program.name, *([] if hooks else ["--no-hooks"]))
     return env
 
 

@@ -5,9 +5,8 @@ from google.adk.agents import LlmAgent
 from google.adk.runners import InMemoryRunner
 from google.adk.tools.mcp_tool.mcp_session_manager import StdioConnectionParams, StreamableHTTPConnectionParams
 from google.adk.tools.mcp_tool.mcp_toolset import McpToolset
-from server import COMMAND, HEADERS, MODEL, PROMPT, URL, report
-
 from mcp import StdioServerParameters
+from server import COMMAND, HEADERS, MODEL, PROMPT, URL, report
 
 os.environ.update(GOOGLE_API_KEY="x", GOOGLE_GEMINI_BASE_URL=MODEL)
 

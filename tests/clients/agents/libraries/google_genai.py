@@ -6,12 +6,11 @@ from contextlib import AsyncExitStack
 from google import genai
 from google.genai import types
 from google.genai._mcp_utils import mcp_to_gemini_tools
+from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 from server import COMMAND, HEADERS, MODEL, PROMPT, URL, report
-
-from mcp import ClientSession, StdioServerParameters
 
 
 async def main():

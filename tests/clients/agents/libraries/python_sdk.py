@@ -3,11 +3,10 @@
 import sys
 
 import anyio
+from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 from server import COMMAND, HEADERS, URL, report, work
-
-from mcp import Client, StdioServerParameters
 
 
 async def use(transport):

@@ -1,7 +1,6 @@
+from mcp import StdioServerParameters
 from server import COMMAND, HEADERS, MODEL, PROMPT, URL, report
 from smolagents import MCPClient, OpenAIServerModel, ToolCallingAgent
-
-from mcp import StdioServerParameters
 
 if COMMAND:
     server = StdioServerParameters(command=COMMAND[0], args=COMMAND[1:])
