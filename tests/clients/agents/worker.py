@@ -4,13 +4,14 @@ import json
 import re
 import shlex
 
-from .script import Call, Calls
+from .script import Call, Calls, first_object
 
 MEMBER = "Work on the board until it is finished, with a branch for each task."
 SUBAGENT = "You are a subagent"
 # Kept short: a claim that waits is a call that a client may give up on.
 WAIT = 20
 MOST_CLAIMS = 200
+ENDED = "did what it was asked for"
 
 
 class Member:
@@ -40,8 +41,8 @@ class Member:
 
     def told_arguments(self):
         """As the client's hooks have told the agent, if they have."""
-        told = re.findall(r"register_agent (\{.*\})", self.turn.texts)
-        return (json.loads(told[-1]) if told and self.turn.prompt.startswith(SUBAGENT) else {}) | {"role": "worker"}
+        told = [first_object(text) for text in re.findall(r"register_agent (\{.*)", self.turn.texts)]
+        return told[-1] if told and self.turn.prompt.startswith(SUBAGENT) else {"role": "worker"}
 
     def task(self, claimed):
         task, file = claimed.get("task", "id"), claimed.get("task", "context", "files")[0]
@@ -69,30 +70,38 @@ def member(turn):
         return (yield from subagent(turn))
     me = Member(turn)
     yield from me.register()
-    for _ in range(MOST_CLAIMS):
-        claimed = yield me.call("claim_task", wait_seconds=WAIT)
-        if claimed.get("task"):
-            yield from me.task(claimed)
-        elif claimed.get("verdict") != "wait":
-            return f"{me.agent}: {claimed.get('verdict') or claimed.text[:500]}"
-    return f"{me.agent}: still waiting"
+    return (yield from work(me, MOST_CLAIMS))
+
+
+def leader(turn):
+    """Has three subagents begin, then works itself."""
+    if turn.prompt.startswith(SUBAGENT):
+        return (yield from subagent(turn))
+    me = Member(turn)
+    yield from me.register()
+    asked = {"subagent_type": "general-purpose", "isolation": "worktree", "description": "One task"}
+    prompts = [f"{SUBAGENT} {number}: do one task of the board." for number in (1, 2, 3)]
+    yield Calls([Call("Agent", {**asked, "prompt": prompt}) for prompt in prompts])
+    return (yield from work(me, MOST_CLAIMS))
 
 
 def subagent(turn):
     """One task, in a worktree that the client made for it."""
     me = Member(turn)
     yield from me.register()
-    claimed = yield me.call("claim_task", wait_seconds=WAIT)
-    if not claimed.get("task"):
-        return f"{me.agent}: {claimed.get('verdict') or claimed.text[:500]}"
-    yield from me.task(claimed)
-    return f"{me.agent}: one task"
+    return (yield from work(me, 1))
 
 
-def leader(turn):
-    """Has three subagents begin, then works itself."""
-    if not turn.prompt.startswith(SUBAGENT):
-        asked = {"subagent_type": "general-purpose", "isolation": "worktree", "description": "One task"}
-        prompts = [f"{SUBAGENT} {number}: do one task of the board." for number in (1, 2, 3)]
-        yield Calls([Call("Agent", {**asked, "prompt": prompt}) for prompt in prompts])
-    return (yield from member(turn))
+def work(me, most):
+    """Until the board says that it is finished, or `most` tasks are done."""
+    done = 0
+    for _ in range(MOST_CLAIMS):
+        claimed = yield me.call("claim_task", wait_seconds=WAIT)
+        if claimed.get("task"):
+            yield from me.task(claimed)
+            done += 1
+            if done == most:
+                return f"{me.agent}: {ENDED}"
+        elif claimed.get("verdict") != "wait":
+            return f"{me.agent}: {claimed.get('verdict') or claimed.text[:500]}"
+    return f"{me.agent}: still waiting"
