@@ -37,7 +37,7 @@
 //! | what JSON-RPC clients see | [`rpc`]: methods, `events` (subscriptions), `discover` (OpenRPC), `client` |
 //! | who may connect over HTTP | [`http`]: `gate` (host, origin, token, form, size), `token`, the listener |
 //! | what a person types | [`cli`]: one file per command; `print` and `wording` for what all of them say |
-//! | what hooks and clients' configurations do | `cli::hook`, `cli::connect` |
+//! | what hooks and clients' configurations do | `cli::hook`, `cli::connect`; `cli::init` for setting a project up |
 //! | what `callboard bench` measures | `cli::bench`: a file per part, `goals` |
 //! | how `callboard work` runs commands | `cli::work`: `worker` (the loop), `ledger` (what is kept), `child` and [`cli`]'s `supervise` (processes) |
 //! | which files are trusted | [`private`], `participant::directory`; [`filesystem`] for where they lie |

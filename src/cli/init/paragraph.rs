@@ -20,7 +20,7 @@ pub fn text(board: &str) -> String {
 All agents on this project share one task board, callboard. With its MCP tools: `register_agent` once, and its agent_id in
 every call; then `claim_task` (wait_seconds 50), bring in the commits that its handoff names, do that one task and commit,
 `heartbeat` with a note at each milestone, `complete_task` with what was done, or `fail_task` with the error; claim again
-until its verdict is `finished`, `paused` or `empty`. Without the tools, the same from a shell, NAME being yours alone:
+until its verdict is `finished` or `paused`. Without the tools, the same from a shell, NAME being yours alone:
 
     callboard {board}--agent NAME claim --wait 50
     callboard {board}--agent NAME heartbeat --note 'where I am'
