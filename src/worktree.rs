@@ -50,6 +50,15 @@ impl Worktree {
         if is_project || is_of_none || is_sessions { Self::of(repository) } else { None }
     }
 
+    /// The worktree around `dir`, if it is one of the repository that the board belongs to or that the session in `cwd`
+    /// is in.
+    pub fn of_session(board: &Path, cwd: &Path, dir: &Path) -> Option<Self> {
+        let project = Project::of(board);
+        let (repository, is_project) = project.around(dir)?;
+        let is_sessions = project.around(cwd).is_some_and(|(session, _)| session.common_dir == repository.common_dir);
+        if is_project || is_sessions { Self::of(repository) } else { None }
+    }
+
     fn of(repository: Repository) -> Option<Self> {
         let target = read_small(&repository.git_dir.join("HEAD"));
         Some(Self {

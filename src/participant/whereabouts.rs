@@ -46,11 +46,11 @@ impl Whereabouts {
         }
     }
 
-    /// The place of an agent that has said where it works, if that is a worktree that the board's files are in. `cwd` is
-    /// the directory of its process.
+    /// The place of an agent that has said where it works, if that is a worktree of the project. `cwd` is the directory
+    /// of its process.
     pub fn elsewhere(&self, agent: &Agent, cwd: &Path) -> Option<Place> {
         let told = Path::new(agent.properties.project_dir.as_deref()?);
-        let worktree = Worktree::of_file(&self.dir, cwd, told).filter(|_| told.is_absolute())?;
+        let worktree = Worktree::of_session(&self.dir, cwd, told).filter(|_| told.is_absolute())?;
         let mut roots = self.roots.lock().unwrap_or_else(PoisonError::into_inner);
         roots.insert(agent.id.clone(), worktree.root.clone());
         drop(roots);

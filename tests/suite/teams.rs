@@ -191,7 +191,7 @@ fn a_completion_that_names_files_of_another_agents_says_whose_they_are() {
     let done = json!({"agent_id": "one", "task_id": "a", "output": "o", "files_modified": ["src/a.rs", "src/b/x.rs"]});
     let reply = session.ok("complete_task", done.clone());
     let warning = reply["warning"].as_str().unwrap();
-    assert!(warning.contains("src/b/ is held by two for task b") && !warning.contains("src/a.rs"), "{reply}");
+    assert!(warning.contains("src/b/** is held by two for task b") && !warning.contains("src/a.rs"), "{reply}");
     assert_eq!(session.ok("complete_task", done)["already"], true);
     let done = json!({"agent_id": "two", "task_id": "b", "output": "o", "files_modified": ["src/b/x.rs"]});
     assert_eq!(session.ok("complete_task", done)["warning"], Value::Null);

@@ -28,7 +28,7 @@ fn auto_takes_the_lowest_slot_that_no_living_process_acts_as() {
 fn a_newcomer_takes_the_lowest_slot_in_which_nobody_living_is_at_work() {
     let mut world = World::new().task("t");
     world.default_agent = DefaultAgent::Auto { prefix: "claude".to_owned() };
-    let mut register = |world: &mut World| {
+    let register = |world: &mut World| {
         world.call("register_agent", json!({"role": "worker"})).expect("registered")["agent_id"].clone()
     };
     assert_eq!(register(world.through("p1")), "claude-1");
