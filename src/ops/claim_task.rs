@@ -29,12 +29,12 @@ pub struct Params {
     agent_id: Option<String>,
     /// Claim only this task
     task_id: Option<String>,
-    /// Only at or below a path such as P1.M2
+    /// At or below a path such as P1.M2
     scope: Option<String>,
     /// Skip tasks whose files others hold
     #[serde(default)]
     exclusive_files: bool,
-    /// 0 to 50: wait that long for a task
+    /// 0 to 50: wait for a task
     #[serde(default)]
     wait_seconds: u64,
 }
@@ -102,7 +102,8 @@ const AGAIN: &str = "yours since then: do it, unless you are a subagent: those r
 
 impl Operation for ClaimTask {
     const NAME: &'static str = "claim_task";
-    const DESCRIPTION: &'static str = "Get the next task for you, with what earlier work left. When there is none, `verdict` and `next` say what to do.";
+    const DESCRIPTION: &'static str =
+        "Get the next task for you, with what earlier work left. If none, `verdict` and `next` say what to do.";
     const ANNOTATIONS: Annotations = REPEATABLE;
     const TOOLSET: Toolset = Toolset::Worker;
     const AGENT: AgentArgument = AgentArgument::Required;

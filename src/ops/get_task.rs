@@ -37,7 +37,7 @@ struct Waiting {
 
 impl Operation for GetTask {
     const NAME: &'static str = "get_task";
-    const DESCRIPTION: &'static str = "Read one task whole: context, attempts with errors and notes, result.";
+    const DESCRIPTION: &'static str = "Read one task whole: context, attempts, notes, result.";
     const ANNOTATIONS: Annotations = READ;
     const TOOLSET: Toolset = Toolset::Worker;
     type Params = Params;

@@ -21,7 +21,7 @@ pub struct Heartbeat;
 pub struct Params {
     agent_id: Option<String>,
     task_id: Option<String>,
-    /// Your progress, for whoever takes the task next
+    /// Progress, for whoever is next
     note: Option<String>,
     attempt: Option<u32>,
     /// Your worktree, if not the server's
@@ -44,8 +44,7 @@ pub struct Reply {
 
 impl Operation for Heartbeat {
     const NAME: &'static str = "heartbeat";
-    const DESCRIPTION: &'static str =
-        "Say that you are alive, at milestones of long work, with a note on where you are.";
+    const DESCRIPTION: &'static str = "Say that you are alive, with a note, at milestones of long work.";
     const ANNOTATIONS: Annotations = REPEATABLE;
     const TOOLSET: Toolset = Toolset::Worker;
     const AGENT: AgentArgument = AgentArgument::Required;

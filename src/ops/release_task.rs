@@ -32,7 +32,7 @@ pub struct Reply {
 
 impl Operation for ReleaseTask {
     const NAME: &'static str = "release_task";
-    const DESCRIPTION: &'static str = "Put a task back unfinished, because you cannot do it. It costs no attempt.";
+    const DESCRIPTION: &'static str = "Put a task back unfinished; it costs no attempt.";
     const ANNOTATIONS: Annotations = WRITE;
     const TOOLSET: Toolset = Toolset::Worker;
     const AGENT: AgentArgument = AgentArgument::Optional;
