@@ -34,7 +34,7 @@
 //! | how the state file is written in place | `statefile::flat`: `books` (what stands where), `layout`, `first_part`; `statefile::spare`, `lease` |
 //! | what a person may change by hand | [`ops::hand_edit`] (the rules), `statefile::edit` (the difference), `participant::edits` |
 //! | what MCP clients see | [`mcp`]: `server` (all transports), `tools` (their schemas), `stdio`, `http`, `subscriptions` |
-//! | what JSON-RPC clients see | [`rpc`]: methods, `events` (subscriptions), `discover` (OpenRPC), `client` |
+//! | what JSON-RPC clients see | [`rpc`]: methods in `post`, `socket` (WebSockets), `events` and `subscriptions`, `discover` (OpenRPC), `client` |
 //! | who may connect over HTTP | [`http`]: `gate` (host, origin, token, form, size), `token`, the listener |
 //! | what a person types | [`cli`]: one file per command; `print` and `wording` for what all of them say |
 //! | what hooks and clients' configurations do | `cli::hook`, `cli::connect`; `cli::init` for setting a project up |

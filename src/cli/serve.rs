@@ -16,7 +16,13 @@ use crate::participant::directory;
 use crate::participant::{Caller, Stay};
 use crate::signal;
 
+/// What people ask about clients and proxies.
+const BEYOND: &str = "Clients show the token that is printed; those that log in by OAuth only, such as Claude.ai and \
+ChatGPT connectors, cannot connect. Behind nginx, a WebSocket needs its two lines `proxy_set_header Upgrade $http_upgrade` \
+and `proxy_set_header Connection upgrade`.";
+
 #[derive(clap::Args)]
+#[command(after_help = BEYOND)]
 pub struct Arguments {
     /// Address and port to listen on; port 0 takes a free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8425")]

@@ -257,7 +257,7 @@ async fn converse<H: mcp::Answering>(
     let answer = service_fn(move |mut request: hyper::Request<Incoming>| {
         let doors = Arc::clone(&doors);
         if request.uri().path() == gate::RPC && request.headers().contains_key(UPGRADE) {
-            // jsonrpsee keeps a WebSocket's extensions until it is closed, so the slot stays taken.
+            // A WebSocket's extensions are kept until it is closed, so the slot stays taken.
             request.extensions_mut().insert(Arc::clone(&place));
         }
         async move { Ok::<_, Infallible>(doors.answer(request.map(Body::new)).await) }

@@ -5,30 +5,25 @@ mod certificate;
 pub mod client;
 pub mod discover;
 mod events;
-mod notifications;
 mod post;
+mod socket;
+mod subscriptions;
 mod turned;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::Request;
 use axum::http::StatusCode;
+use axum::http::header::ALLOW;
 use axum::response::{IntoResponse, Response};
-use jsonrpsee::core::middleware::RpcServiceBuilder;
-use jsonrpsee::server::{
-    BatchRequestConfig, Methods, PingConfig, RegisterMethodError, Server, ServerConfig, ServerHandle, StopHandle,
-    TowerServiceBuilder, stop_channel,
-};
+use jsonrpsee::RpcModule;
+use jsonrpsee::server::ws::is_upgrade_request;
+use jsonrpsee::server::{Methods, RegisterMethodError, ServerHandle, StopHandle, stop_channel};
 use jsonrpsee::types::error::{INVALID_PARAMS_CODE, METHOD_NOT_FOUND_CODE};
 use jsonrpsee::types::{ErrorObjectOwned, Params};
-use jsonrpsee::{Extensions, RpcModule};
 use serde_json::{Map, Value};
-use tower::Service;
-use tower::layer::util::{Identity, Stack};
 
-use self::notifications::Messages;
 use crate::ops;
 use crate::participant::{CallError, Caller, Handle};
 use crate::state::limit;
@@ -40,12 +35,6 @@ pub const REFUSED: i32 = -32_000;
 pub const FAILED: i32 = -32_001;
 
 const DISCOVER: &str = "rpc.discover";
-/// Most messages that wait for the reader of one WebSocket.
-const BUFFERED: u32 = 64;
-/// Interval of pings on a WebSocket, and the time without an answer after which it is closed.
-const PING_INTERVAL: Duration = Duration::from_secs(20);
-const PING_PATIENCE: Duration = Duration::from_secs(40);
-
 /// Most bytes in the reply to one call. A page of the largest tasks is some 40 MiB.
 const LARGEST_REPLY: u32 = limit::REPLIES.max as u32;
 
@@ -62,8 +51,9 @@ pub struct Door {
     handle: Handle,
     /// The answer to `rpc.discover`.
     document: Arc<Value>,
-    server: TowerServiceBuilder<Stack<Messages, Identity>, Identity>,
+    /// The methods of subscriptions.
     methods: Methods,
+    look: Look,
     stopped: StopHandle,
 }
 
@@ -74,24 +64,11 @@ impl Door {
     /// # Errors
     /// If two operations have the same name.
     pub fn new(handle: Handle, look: Look) -> Result<(Self, ServerHandle), RegisterMethodError> {
-        let connections = u32::try_from(limit::CONNECTIONS.max).unwrap_or(u32::MAX);
-        let body = u32::try_from(limit::BODY.max).unwrap_or(u32::MAX);
-        let config = ServerConfig::builder()
-            .max_connections(connections)
-            .max_request_body_size(body)
-            .max_response_body_size(LARGEST_REPLY)
-            .max_subscriptions_per_connection(limit::SUBSCRIPTIONS.max as u32)
-            .set_batch_request_config(BatchRequestConfig::Limit(limit::RPC_BATCH.max as u32))
-            .set_message_buffer_capacity(BUFFERED)
-            .enable_ws_ping(
-                PingConfig::new().ping_interval(PING_INTERVAL).inactive_limit(PING_PATIENCE).max_failures(1),
-            );
         let (stopped, stop) = stop_channel();
-        let heeding = RpcServiceBuilder::new().layer(Messages { handle: handle.clone(), look });
-        let server = Server::builder().set_config(config.build()).set_rpc_middleware(heeding).to_service_builder();
+        let mut module = RpcModule::new(handle.clone());
+        events::register(&mut module)?;
         let document = Arc::new(discover::document());
-        let methods = methods(handle.clone(), &document)?;
-        Ok((Self { handle, document, server, methods, stopped }, stop))
+        Ok((Self { handle, document, methods: module.into(), look, stopped }, stop))
     }
 
     pub async fn handle(&self, request: Request) -> Response {
@@ -100,41 +77,12 @@ impl Door {
             let caller = extensions.get::<Caller>().cloned().unwrap_or_default();
             return post::answer(self, &body, &caller).await;
         }
-        // One service per request, because jsonrpsee distinguishes connections by it.
-        let mut server = self.server.clone().build(self.methods.clone(), self.stopped.clone());
-        match server.call(request).await {
-            Ok(response) => response.map(Body::new),
-            Err(error) => {
-                tracing::warn!(%error, "a JSON-RPC request failed");
-                StatusCode::INTERNAL_SERVER_ERROR.into_response()
-            }
+        if is_upgrade_request(&request) {
+            return socket::open(self, request);
         }
+        let why = "calls are sent by POST, as Content-Type: application/json, or over a WebSocket";
+        (StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, "POST")], why).into_response()
     }
-}
-
-/// The methods for WebSockets.
-fn methods(handle: Handle, document: &Arc<Value>) -> Result<Methods, RegisterMethodError> {
-    let mut module = RpcModule::new(handle);
-    for entry in ops::all() {
-        module.register_async_method(entry.name, move |params, handle, extensions| async move {
-            call(entry.name, &params, &handle, &extensions).await.map_err(|error| error_object(&error))
-        })?;
-    }
-    events::register(&mut module)?;
-    let document = Arc::clone(document);
-    module.register_method(DISCOVER, move |_, _, _| document.as_ref().clone())?;
-    Ok(module.into())
-}
-
-async fn call(
-    operation: &'static str,
-    params: &Params<'_>,
-    handle: &Handle,
-    extensions: &Extensions,
-) -> Result<Value, CallError> {
-    let arguments = arguments(operation, params)?;
-    let caller = extensions.get::<Caller>().cloned().unwrap_or_default();
-    handle.call(operation, arguments, &caller).await
 }
 
 /// The parameters by name. Messages on a WebSocket have passed no gate, so they are checked here.

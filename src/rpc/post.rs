@@ -1,4 +1,4 @@
-//! Messages that come by POST: one, or several in an array.
+//! Messages, alone or several in an array, as they come by POST and on WebSockets.
 //!
 //! jsonrpsee's own server starts each request as if it were a connection, which costs more than everything else; it
 //! also treats a request whose id is no whole number from 0 as a notification, and does not carry out notifications.
@@ -8,21 +8,23 @@ use std::borrow::Cow;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
+use jsonrpsee::core::server::MethodSink;
 use jsonrpsee::types::error::{
     ErrorCode, INVALID_REQUEST_CODE, METHOD_NOT_FOUND_CODE, METHOD_NOT_FOUND_MSG, reject_too_big_batch_request,
 };
 use jsonrpsee::types::{ErrorObjectOwned, Params, TwoPointZero};
-use serde::de::{Deserialize, Deserializer};
+use serde::de::{Deserialize, Deserializer, IgnoredAny};
 use serde::{Deserialize as DeriveDeserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::events::{SUBSCRIBE, UNSUBSCRIBE};
-use super::notifications::is_mute;
-use super::{DISCOVER, Door, error_object, read_arguments, refused_as_full};
-use crate::ops;
+use super::subscriptions::Subscriptions;
+use super::{DISCOVER, Door, arguments, error_object, read_arguments, refused_as_full};
+use crate::ops::{self, ClaimRun, ClaimTask, Operation};
 use crate::participant::Caller;
 use crate::state::limit;
+use crate::state::refusal::Refusal;
 
 #[derive(DeriveDeserialize)]
 struct Message<'a> {
@@ -42,7 +44,7 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawVa
 }
 
 #[derive(Serialize)]
-struct Reply<'a> {
+pub struct Reply<'a> {
     jsonrpc: TwoPointZero,
     id: &'a RawValue,
     #[serde(flatten)]
@@ -51,7 +53,7 @@ struct Reply<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Outcome {
+pub enum Outcome {
     Result(Value),
     Error(ErrorObjectOwned),
 }
@@ -62,45 +64,76 @@ impl From<ErrorObjectOwned> for Outcome {
     }
 }
 
+/// A WebSocket's subscriptions, and where their messages go.
+type Socket<'a> = (&'a Subscriptions, &'a MethodSink);
+
 /// The response to a body, which must be checked for duplicate keys.
 pub async fn answer(door: &Door, body: &[u8], caller: &Caller) -> Response {
-    if !body.trim_ascii_start().starts_with(b"[") {
-        return match one(door, body, caller, 0).await {
-            Some(reply) => written(serde_json::to_vec(&reply)),
-            None => StatusCode::NO_CONTENT.into_response(),
-        };
+    match message(door, body, caller, None).await {
+        Some(answer) => written(answer),
+        None => StatusCode::NO_CONTENT.into_response(),
     }
-    let messages: Vec<&RawValue> = serde_json::from_slice(body).unwrap_or_default();
-    let refused = match messages.len() {
-        0 => Some(ErrorCode::InvalidRequest.into()),
-        length if length > limit::RPC_BATCH.max => Some(reject_too_big_batch_request(limit::RPC_BATCH.max)),
-        _ => None,
+}
+
+/// The answer to a text, which is one message or a batch; none if it needs none.
+pub async fn message(
+    door: &Door,
+    text: &[u8],
+    caller: &Caller,
+    socket: Option<Socket<'_>>,
+) -> Option<serde_json::Result<Vec<u8>>> {
+    if text.trim_ascii_start().starts_with(b"[") {
+        return batch(door, text, caller, socket).await;
+    }
+    one(door, text, caller, socket, 0).await.map(|reply| serde_json::to_vec(&reply))
+}
+
+async fn batch(
+    door: &Door,
+    body: &[u8],
+    caller: &Caller,
+    socket: Option<Socket<'_>>,
+) -> Option<serde_json::Result<Vec<u8>>> {
+    let messages: Option<Vec<&RawValue>> = serde_json::from_slice(body).ok();
+    let refused = match messages.as_ref().map(Vec::len) {
+        None => Some(ErrorCode::ParseError.into()),
+        Some(0) => Some(ErrorCode::InvalidRequest.into()),
+        Some(length) if length > limit::RPC_BATCH.max => Some(reject_too_big_batch_request(limit::RPC_BATCH.max)),
+        Some(_) => None,
     };
     if let Some(error) = refused {
-        return written(serde_json::to_vec(&Reply::new(RawValue::NULL, Outcome::Error(error))));
+        return Some(serde_json::to_vec(&Reply::new(RawValue::NULL, Outcome::Error(error))));
     }
     // Replies are serialized one by one: as values they would take several times the memory.
     let mut replies = Vec::new();
-    for message in messages {
-        if let Some(reply) = one(door, message.get().as_bytes(), caller, replies.len()).await {
+    for message in messages.unwrap_or_default() {
+        if let Some(reply) = one(door, message.get().as_bytes(), caller, socket, replies.len()).await {
             replies.push(if replies.is_empty() { b'[' } else { b',' });
             if let Err(error) = serde_json::to_writer(&mut replies, &reply) {
-                return written(Err(error));
+                return Some(Err(error));
             }
         }
     }
     if replies.is_empty() {
-        return StatusCode::NO_CONTENT.into_response();
+        return None;
     }
     replies.push(b']');
-    written(Ok(replies))
+    Some(Ok(replies))
 }
 
 /// The reply to one message; none for a notification, which is carried out all the same. `before` is the number of
 /// bytes in the replies so far.
-async fn one<'a>(door: &Door, text: &'a [u8], caller: &Caller, before: usize) -> Option<Reply<'a>> {
+async fn one<'a>(
+    door: &Door,
+    text: &'a [u8],
+    caller: &Caller,
+    socket: Option<Socket<'_>>,
+    before: usize,
+) -> Option<Reply<'a>> {
     let Ok(message) = serde_json::from_slice::<Message>(text) else {
-        return Some(Reply::new(RawValue::NULL, Outcome::Error(ErrorCode::InvalidRequest.into())));
+        let is_json = serde_json::from_slice::<IgnoredAny>(text).is_ok();
+        let code = if is_json { ErrorCode::InvalidRequest } else { ErrorCode::ParseError };
+        return Some(Reply::new(RawValue::NULL, Outcome::Error(code.into())));
     };
     let is_id = |id: &RawValue| matches!(id.get().as_bytes(), [b'"' | b'-' | b'0'..=b'9' | b'n', ..]);
     if message.id.is_some_and(|id| !is_id(id)) {
@@ -108,18 +141,47 @@ async fn one<'a>(door: &Door, text: &'a [u8], caller: &Caller, before: usize) ->
         let error = ErrorObjectOwned::owned(INVALID_REQUEST_CODE, why, None::<()>);
         return Some(Reply::new(RawValue::NULL, Outcome::Error(error)));
     }
-    // Nobody would hear its reply, or of the task that it claims.
-    if message.id.is_none() && ops::find(&message.method).is_some_and(is_mute) {
+    let Some(id) = message.id else {
+        heed(door, &message, caller, socket.is_some()).await;
         return None;
-    }
-    let outcome = match refused_as_full(before).filter(|_| message.id.is_some()) {
-        Some(error) => Outcome::Error(error),
-        None => outcome(door, &message, caller).await,
     };
-    message.id.map(|id| Reply::new(id, outcome))
+    if let Some(error) = refused_as_full(before) {
+        return Some(Reply::new(id, Outcome::Error(error)));
+    }
+    if let Some((subscriptions, sink)) = socket.filter(|_| [SUBSCRIBE, UNSUBSCRIBE].contains(&&*message.method)) {
+        let outcome = subscriptions.call(&message.method, id, message.params, sink).await;
+        return outcome.map(|outcome| Reply::new(id, outcome));
+    }
+    Some(Reply::new(id, outcome(door, &message, caller, socket.is_some()).await))
 }
 
-async fn outcome(door: &Door, message: &Message<'_>, caller: &Caller) -> Outcome {
+/// Carries out a notification. Once begun, it is finished even if the connection closes. Operations that only have a
+/// reply are skipped: nobody would hear of it, or of the task that it claims.
+async fn heed(door: &Door, message: &Message<'_>, caller: &Caller, is_unchecked: bool) {
+    let Some(entry) = ops::find(&message.method).filter(|entry| !is_mute(entry)) else { return };
+    let Ok(arguments) = arguments_of(entry.name, message, is_unchecked) else { return };
+    let (handle, caller) = (door.handle.clone(), caller.clone());
+    let heeded = tokio::spawn(async move {
+        // Nobody waits for the result.
+        if let Err(error) = handle.call(entry.name, arguments, &caller).await {
+            tracing::debug!(operation = entry.name, error = error.message(), "a notification was refused");
+        }
+    });
+    drop(heeded.await);
+}
+
+/// Whether the operation is pointless without its reply.
+fn is_mute(entry: &ops::Entry) -> bool {
+    entry.annotations.read_only || [ClaimTask::NAME, ClaimRun::NAME].contains(&entry.name)
+}
+
+/// The params as arguments. Those of a message on a WebSocket have passed no gate, so they are checked here.
+fn arguments_of(operation: &'static str, message: &Message<'_>, is_unchecked: bool) -> Result<Value, Refusal> {
+    let params = Params::new(message.params.map(RawValue::get));
+    if is_unchecked { arguments(operation, &params) } else { read_arguments(operation, &params) }
+}
+
+async fn outcome(door: &Door, message: &Message<'_>, caller: &Caller, is_unchecked: bool) -> Outcome {
     let not_here = |why: &str| Outcome::Error(ErrorObjectOwned::owned(METHOD_NOT_FOUND_CODE, why, None::<()>));
     let Some(entry) = ops::find(&message.method) else {
         return match &*message.method {
@@ -128,7 +190,7 @@ async fn outcome(door: &Door, message: &Message<'_>, caller: &Caller) -> Outcome
             _ => not_here(METHOD_NOT_FOUND_MSG),
         };
     };
-    let answer = match read_arguments(entry.name, &Params::new(message.params.map(RawValue::get))) {
+    let answer = match arguments_of(entry.name, message, is_unchecked) {
         Ok(arguments) => door.handle.call(entry.name, arguments, caller).await,
         Err(refusal) => Err(refusal.into()),
     };
@@ -139,7 +201,7 @@ async fn outcome(door: &Door, message: &Message<'_>, caller: &Caller) -> Outcome
 }
 
 impl<'a> Reply<'a> {
-    fn new(id: &'a RawValue, outcome: Outcome) -> Self {
+    pub fn new(id: &'a RawValue, outcome: Outcome) -> Self {
         Self { jsonrpc: TwoPointZero, id, outcome }
     }
 }

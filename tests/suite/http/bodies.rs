@@ -343,13 +343,53 @@ fn any_id_that_json_rpc_knows_is_answered_and_a_notification_is_done_without_an_
     let told: Vec<_> = answers.as_array().unwrap().iter().map(|one| (&one["id"], &one["error"]["code"])).collect();
     assert_eq!(told, [(&json!(-5), &Value::Null), (&Value::Null, &json!(-32600)), (&json!(6), &json!(-32601))]);
     let mut socket = WebSocket::open(&server);
+    for (number, id) in ids.iter().chain(&[json!(0), json!("7"), json!(-0.25), json!("")]).enumerate() {
+        socket.frame(TEXT, with(&format!("s{number}"), id).to_string().as_bytes());
+        let answer = socket.next().unwrap();
+        assert_eq!((&answer["id"], answer["result"].is_object()), (id, true), "{answer}");
+    }
+    for id in [json!({}), json!([1]), json!(true)] {
+        socket.frame(TEXT, with("odd", &id).to_string().as_bytes());
+        let answer = socket.next().unwrap();
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&Value::Null, &json!(-32600)), "{answer}");
+    }
+    assert!(!made("odd"));
     socket.frame(TEXT, create("n5").to_string().as_bytes());
-    socket.frame(TEXT, json!([create("n6"), with("t6", &json!(7))]).to_string().as_bytes());
-    assert_eq!(socket.next().unwrap()[0]["id"], 7);
+    socket.frame(TEXT, json!([create("n6"), with("t6", &json!(7)), with("t7", &json!(-7.5))]).to_string().as_bytes());
+    let answers = socket.next().unwrap();
+    assert_eq!((&answers[0]["id"], &answers[1]["id"]), (&json!(7), &json!(-7.5)), "{answers}");
     for task in ["n1", "n2", "n3", "n4", "n6", "t6"] {
         assert!(made(task), "{task}");
     }
     until(PATIENCE, "the notification is done", || made("n5").then_some(()));
+}
+
+#[test]
+fn subscription_is_answered_under_an_id_of_any_kind_and_ended_under_another() {
+    let board = Board::new();
+    let server = Server::on(&board);
+    for id in [json!(-1), json!(2.5), json!("s"), json!(3), Value::Null] {
+        let mut socket = WebSocket::open(&server);
+        let send = |socket: &mut WebSocket, method: &str, params: Value| {
+            let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+            socket.frame(TEXT, message.to_string().as_bytes());
+            // Events may come between.
+            let mut messages = std::iter::from_fn(|| socket.next());
+            let answer = messages.find(|message| message.get("id").is_some()).unwrap();
+            assert_eq!(answer["id"], id, "{answer}");
+            answer
+        };
+        let subscribed = send(&mut socket, "subscribe_events", json!({}));
+        let subscription = &subscribed["result"];
+        assert!(subscription.is_u64(), "{subscribed}");
+        Door::Rpc.ok(&server, "create_task", &json!({"description": "d"}));
+        let event = socket.next().unwrap();
+        assert_eq!((&event["method"], &event["params"]["subscription"]), (&json!("event"), subscription), "{event}");
+        let ended = send(&mut socket, "unsubscribe_events", json!([subscription]));
+        assert_eq!(ended["result"], true, "{ended}");
+        let refused = send(&mut socket, "subscribe_events", json!({"kinds": ["no such kind"]}));
+        assert!(refused["error"]["data"]["code"].is_string(), "{refused}");
+    }
 }
 
 #[test]
