@@ -42,6 +42,7 @@ mod subagents;
 mod teams;
 mod tidy;
 mod tools;
+mod upgrades;
 mod waiting;
 mod wire;
 mod work;
