@@ -57,6 +57,18 @@ impl<'a> Git<'a> {
         (code == 0).then(|| names.map(str::to_owned).collect())
     }
 
+    /// The branch that is checked out; none on a detached head.
+    pub fn branch(&self) -> Option<String> {
+        let (code, text) = self.ask(["symbolic-ref", "--quiet", "--short", "HEAD"])?;
+        Some(text.trim_end().to_owned()).filter(|name| code == 0 && !name.is_empty())
+    }
+
+    /// The commit that is checked out.
+    pub fn head(&self) -> Option<String> {
+        let (code, text) = self.ask(["rev-parse", "--quiet", "--verify", "HEAD"])?;
+        Some(text.trim_end().to_owned()).filter(|commit| code == 0 && is_commit(commit))
+    }
+
     /// The commit that a local branch is at.
     pub fn tip(&self, branch: &str) -> Option<String> {
         let reference = format!("refs/heads/{branch}^{{commit}}");

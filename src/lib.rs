@@ -43,7 +43,7 @@
 //! | which files are trusted | [`private`], `participant::directory`; [`filesystem`] for where they lie |
 //! | what of a text is let in | [`harmless`]: no control characters; [`bom`]: no byte order mark before it |
 //! | what counts as a secret | [`redact`]: `shape` (by form), `named` (by the name before it) |
-//! | where the board is, and how it is set | [`location`], [`worktree`], [`config`] |
+//! | where the board is, and how it is set | [`location`], [`worktree`] (`link`: broken ones, `tables`: where only git reads references), [`config`] |
 //! | in which worktree and at which commit agents work | `participant::whereabouts`; [`worktree`] reads git's files, [`git`] runs it |
 //! | time, signals, JSON read strictly, crashes for tests | [`clock`], [`signal`], [`strict`], [`failpoint`] |
 //! | when freed memory goes back to the system | `memory` |

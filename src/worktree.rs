@@ -1,5 +1,6 @@
 //! What git's own files say about a working directory, read without running git: hosts start servers with a bare
-//! environment, and a claim records branch and head each time. Formats: gitrepository-layout(5).
+//! environment, and a claim records branch and head each time. Formats: gitrepository-layout(5). Only where references
+//! are in tables, git itself is asked.
 //!
 //! Everything read here may be garbage or hostile. Reads are bounded, and what does not parse is absent.
 
@@ -8,6 +9,11 @@ use std::iter::successors;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
+
+mod link;
+mod tables;
+
+pub use link::BrokenLink;
 
 /// The largest file that is read as a whole, in bytes; larger ones are not git's.
 const FILE_LIMIT: u64 = 1 << 20;
@@ -61,6 +67,11 @@ impl Worktree {
 
     fn of(repository: Repository) -> Option<Self> {
         let target = read_small(&repository.git_dir.join("HEAD"));
+        if target.as_deref().is_some_and(tables::are_meant) {
+            let root = repository.root?;
+            let (branch, head) = tables::checked_out(&root);
+            return Some(Self { root, branch, head });
+        }
         Some(Self {
             branch: target.as_deref().and_then(branch_name).map(str::to_owned),
             head: target.and_then(|target| repository.resolve(target)),
@@ -141,8 +152,23 @@ impl Repository {
         Self::containing(self.root.as_ref()?.parent()?)
     }
 
+    /// The repository that this one is a submodule of; of a submodule's linked worktree, too.
+    pub fn superproject(&self) -> Option<Self> {
+        let of = |one: &Self| one.around().filter(|around| one.is_submodule_of(around));
+        of(self).or_else(|| of(&Self::containing(&self.main_root())?))
+    }
+
     fn is_submodule_of(&self, around: &Self) -> bool {
-        self.git_dir.strip_prefix(&around.git_dir).is_ok_and(|name| name.starts_with("modules"))
+        let is_kept = self.git_dir.strip_prefix(&around.git_dir).is_ok_and(|name| name.starts_with("modules"));
+        is_kept || self.root.as_ref().is_some_and(|root| around.lists(root))
+    }
+
+    /// Whether `.gitmodules` lists the submodule at `root`, whose git directory may be in its own worktree.
+    fn lists(&self, root: &Path) -> bool {
+        let Some(own) = &self.root else { return false };
+        let listed = read_small(&own.join(".gitmodules")).unwrap_or_default();
+        let paths = listed.lines().filter_map(|line| line.trim().strip_prefix("path")?.trim_start().strip_prefix('='));
+        paths.map(str::trim).any(|path| own.join(path) == *root)
     }
 
     fn at_root(dir: &Path) -> Option<Self> {

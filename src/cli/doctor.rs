@@ -90,6 +90,9 @@ pub fn run(session: &Session, arguments: &Arguments) -> Outcome {
 fn checks(session: &Session) -> Vec<Check> {
     let dir = session.dir();
     let mut checks = vec![location(session)];
+    if session.location.check_link().is_err() {
+        return checks;
+    }
     let directory = directory(dir);
     let usable = directory.verdict != Verdict::Fail && dir.is_dir();
     checks.extend([directory, above(dir), file_system(dir)]);

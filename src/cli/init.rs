@@ -4,11 +4,13 @@ mod set_up;
 
 use std::process::ExitCode;
 
+use anyhow::anyhow;
 use serde_json::json;
 
 use super::board::Server;
 use super::connect::quoted;
-use super::{Outcome, Session, read_input};
+use super::print::text;
+use super::{Declined, Outcome, Session, read_input};
 use crate::http::MCP;
 
 #[derive(clap::Args)]
@@ -20,11 +22,20 @@ pub struct Arguments {
     plan: Option<String>,
     #[command(flatten)]
     answers: set_up::Answers,
+    /// Replace the goal of a board that has another
+    #[arg(long)]
+    replace_goal: bool,
 }
 
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     let plan = arguments.plan.as_deref().map(read_input);
-    let reply = session.call("init_coordination", json!({"goal": arguments.goal, "master_plan": plan}))?;
+    let mut asked = json!({"goal": arguments.goal, "master_plan": plan});
+    if arguments.replace_goal {
+        asked["replace_goal"] = true.into();
+    } else {
+        refuse_other_goal(session, arguments.goal.trim())?;
+    }
+    let reply = session.call("init_coordination", asked)?;
     let (board, connect) = match (&session.server, &session.dir_given) {
         (Some(Server { address, .. }), _) => {
             let (url, mcp) = (quoted(&address.to_string()), quoted(&format!("{address}{MCP}")));
@@ -58,3 +69,23 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     })?;
     Ok(ExitCode::SUCCESS)
 }
+
+/// Whoever starts a project does not expect to find another in its place.
+fn refuse_other_goal(session: &Session, goal: &str) -> anyhow::Result<()> {
+    let present = text(&session.call("get_master_plan", json!({}))?["goal"]);
+    if present.is_empty() || goal.is_empty() || present == goal {
+        return Ok(());
+    }
+    let place = match &session.server {
+        Some(server) => server.address.to_string(),
+        None => session.dir().display().to_string(),
+    };
+    let beginning: String = present.chars().take(SHOWN).collect();
+    Err(Declined(anyhow!(
+        "the board in {place} has another goal, `{beginning}`; to give it this one, add --replace-goal; tasks and agents stay"
+    ))
+    .into())
+}
+
+/// Most characters of the present goal that a refusal shows.
+const SHOWN: usize = 200;

@@ -16,7 +16,7 @@ pub struct Arguments {
     out: Option<PathBuf>,
 }
 
-const ENVIRONMENT: [(&str, &str); 13] = [
+const ENVIRONMENT: [(&str, &str); 15] = [
     ("COORDINATION_DIR", "The board's directory, where --dir names none."),
     (
         "CALLBOARD_SERVER",
@@ -53,15 +53,17 @@ const ENVIRONMENT: [(&str, &str); 13] = [
     ("NO_COLOR", "If it is set and not empty, no colours unless --color asks for them."),
     (
         "WORKSPACE_FOLDER_PATHS",
-        "The folder that an editor has open; replaces a start directory that is the home directory.",
+        "The folder that an editor has open; replaces a start directory in which no board is made.",
     ),
+    ("CLAUDE_PROJECT_DIR", "The project's directory, for `mcp` and hooks; replaces the start directory."),
+    ("PLUGIN_ROOT, CLAUDE_PLUGIN_ROOT", "A plugin's own directory, in which no board is made."),
 ];
 
 const FILES: [(&str, &str); 13] = [
     (
         ".coordination/",
-        "The board: the nearest one upwards from the current directory, else that of the git repository's main \
-         worktree. A directory that only its owner may use.",
+        "The board: the nearest one upwards from the current directory, within the git repository, else that of its \
+         main worktree. A directory that only its owner may use.",
     ),
     (
         "mcp-state.json",

@@ -4,7 +4,7 @@ use super::wording::in_any_shell;
 use super::{AUTO, Outcome, Session, runtime};
 use crate::mcp::serve_stdio;
 use crate::ops::Toolset;
-use crate::participant::{AgentChoice, CallError, Caller, Stay};
+use crate::participant::{AgentChoice, CallError, Caller};
 use crate::state::id::AgentId;
 
 #[derive(clap::Args)]
@@ -44,7 +44,7 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     let command = Some(in_any_shell(&session.location).into());
     let caller = Caller { command, ..session.caller(agent) };
     let runtime = runtime()?;
-    let handle = session.participant(Stay::Presence);
+    let handle = session.guest();
     runtime.block_on(serve_stdio(handle, caller, arguments.toolset.into()))?;
     Ok(ExitCode::SUCCESS)
 }

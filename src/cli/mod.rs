@@ -18,6 +18,7 @@ mod discoveries;
 mod doctor;
 mod explain;
 mod fail;
+mod grounds;
 mod guard;
 mod heartbeat;
 mod history;
@@ -66,6 +67,7 @@ use tracing_subscriber::EnvFilter;
 use board::{BEGINNINGS, Board, Server};
 use wording::Wording;
 
+use crate::bom;
 use crate::clock::SystemClock;
 use crate::http::tokens::TokensError;
 use crate::location::{Location, Start};
@@ -79,7 +81,6 @@ use crate::state::id::AgentId;
 use crate::state::limit;
 use crate::state::task::Place;
 use crate::worktree::{Repository, Worktree};
-use crate::{bom, config, filesystem};
 
 /// Exit codes, as the help of `callboard` documents them.
 const REFUSED: u8 = 1;
@@ -97,8 +98,8 @@ const EXIT_CODES: [(u8, &str); 4] = [
 #[derive(Parser)]
 #[command(name = "callboard", version, after_help = exit_codes(), max_term_width = 100)]
 struct Arguments {
-    /// Directory of the board [env: COORDINATION_DIR] [default: the nearest .coordination here or above, else the one
-    /// of the repository's main worktree, else .coordination here]
+    /// Directory of the board [env: COORDINATION_DIR] [default: the nearest .coordination here or above, within the git
+    /// repository, else the one of its main worktree, else .coordination here]
     #[arg(long, global = true, value_name = "DIR")]
     dir: Option<PathBuf>,
     /// Use the board of the `callboard serve` at this URL [env: CALLBOARD_SERVER]
@@ -318,6 +319,8 @@ fn without_empty_variables(command: clap::Command) -> clap::Command {
 #[derive(Clone)]
 pub struct Session {
     location: Location,
+    /// Whether there was a board when the command began.
+    found_board: bool,
     dir_given: Option<PathBuf>,
     home: Option<PathBuf>,
     cwd: PathBuf,
@@ -380,6 +383,7 @@ fn run(arguments: Arguments) -> Outcome {
         _ => {}
     }
     let session = Session::new(&arguments)?;
+    session.check_link(&arguments.command)?;
     match arguments.command {
         Command::Init(arguments) => init::run(&session, arguments),
         Command::Add(arguments) => add::run(&session, arguments),
@@ -594,21 +598,28 @@ fn start_directory(board: Option<&Path>) -> anyhow::Result<PathBuf> {
 impl Session {
     fn new(arguments: &Arguments) -> anyhow::Result<Self> {
         let home = env::home_dir();
-        let workspace = env::var_os("WORKSPACE_FOLDER_PATHS").map(PathBuf::from);
+        let path_in = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let workspace = path_in("WORKSPACE_FOLDER_PATHS");
+        // A shell that a session has started has the variable, too, and may have changed to another project.
+        let project = path_in("CLAUDE_PROJECT_DIR").filter(|_| matches!(arguments.command, Command::Mcp(_)));
+        let plugins = [path_in("PLUGIN_ROOT"), path_in("CLAUDE_PLUGIN_ROOT")];
         let variable = env::var_os("COORDINATION_DIR").filter(|value| !value.is_empty());
         let cwd = start_directory(arguments.dir.as_deref().or(variable.as_deref().map(Path::new)))?;
         let location = Location::of(&Start {
             dir: arguments.dir.as_deref(),
             env: variable.as_deref(),
+            project: project.as_deref(),
             cwd: &cwd,
             workspace: workspace.as_deref(),
             home: home.as_deref(),
+            plugins: plugins.each_ref().map(Option::as_deref),
         });
         let server = match arguments.local {
             None => Server::named(arguments, &location.dir),
             Some(_) => None,
         };
         Ok(Self {
+            found_board: participant::is_begun(&location.dir),
             location,
             server,
             dir_given: arguments.dir.clone(),
@@ -628,36 +639,25 @@ impl Session {
 
     /// Starts a participant: a replica of the board in this process.
     pub fn participant(&self, stay: Stay) -> Handle {
+        participant::spawn(self.options(stay))
+    }
+
+    fn options(&self, stay: Stay) -> Options {
         let forbidden = match stay {
             // A client has started this process, so the message is about its configuration.
             Stay::Presence => self.location.may_create().err().map(|error| error.to_string()),
             Stay::Brief | Stay::Lasting => self.may_create().err().map(|error| error.to_string()),
         };
-        participant::spawn(Options {
+        Options {
             dir: self.location.dir.clone(),
             stay,
             forbidden,
+            unasked: None,
             unwritable: self.objection(),
             clock: Box::new(SystemClock::default()),
             seed: seed(),
             worktree: self.place().worktree,
-        })
-    }
-
-    /// Whether a board may be created here; for commands that create one or use it.
-    fn may_create(&self) -> Result<(), BoardError> {
-        self.location.may_create().map_err(|error| BoardError::Forbidden(error.typed()))
-    }
-
-    fn objection(&self) -> Option<String> {
-        self.objection_to(self.dir())
-    }
-
-    /// Why the board in `dir` should not be written to, unless that is allowed.
-    fn objection_to(&self, dir: &Path) -> Option<String> {
-        let found = filesystem::objection(&filesystem::kind(dir), dir);
-        let is_allowed = || config::load(dir).is_ok_and(|config| config.allow_network_filesystem);
-        found.filter(|_| !self.allow_network_filesystem && !is_allowed())
+        }
     }
 
     pub fn place(&self) -> Place {
@@ -745,6 +745,7 @@ impl Session {
 
     /// Prints the reply as JSON, or what `write` makes of it for people.
     fn show(&self, reply: &Value, write: impl FnOnce(&mut print::Page)) -> anyhow::Result<()> {
+        self.say_made();
         if self.json {
             return Ok(print::json(reply)?);
         }

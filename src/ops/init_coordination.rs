@@ -8,6 +8,7 @@ use crate::state::State;
 use crate::state::event::Event;
 use crate::state::limit;
 use crate::state::refusal::Refusal;
+use crate::state::task::TaskStatus;
 use crate::state::time::Timestamp;
 
 pub struct InitCoordination;
@@ -17,6 +18,9 @@ pub struct InitCoordination;
 pub struct Params {
     goal: String,
     master_plan: Option<String>,
+    /// Even while agents work for another goal
+    #[serde(default)]
+    replace_goal: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -24,6 +28,16 @@ pub struct Reply {
     success: bool,
     goal: Arc<str>,
     created_at: Timestamp,
+}
+
+/// Another goal takes the sense from what agents are working on, so it must be meant.
+fn check_replaced(goal: &str, state: &State, is_meant: bool) -> Result<(), Refusal> {
+    let present = &*state.board().goal;
+    let held = state.count(TaskStatus::Claimed) + state.count(TaskStatus::InProgress);
+    if is_meant || held == 0 || present.is_empty() || present == goal {
+        return Ok(());
+    }
+    Err(Refusal::OtherGoal { goal: present.to_owned(), held })
 }
 
 impl Operation for InitCoordination {
@@ -34,8 +48,9 @@ impl Operation for InitCoordination {
     type Params = Params;
     type Reply = Reply;
 
-    fn decide(params: &Params, _: &State, _: &Call) -> Decision {
+    fn decide(params: &Params, state: &State, _: &Call) -> Decision {
         let goal = input::checked_text("goal", &limit::GOAL, &params.goal)?;
+        check_replaced(&goal, state, params.replace_goal)?;
         if let Some(plan) = &params.master_plan {
             limit::MASTER_PLAN.check_text(plan)?;
         }

@@ -39,7 +39,7 @@ mod heartbeat;
 mod held;
 mod identity;
 mod import_plan;
-mod init_coordination;
+pub(crate) mod init_coordination;
 pub(crate) mod input;
 mod list_bundles;
 mod list_checkpoints;

@@ -15,6 +15,8 @@ use crate::journal::sqlite;
 use crate::location::BOARD_DIR;
 use crate::private::{self, Dir, PrivateError, Purpose};
 use crate::state::artifact;
+use crate::state::limit;
+use crate::state::refusal::Refusal;
 use crate::state::time::Timestamp;
 use crate::statefile::{self, Left, boot};
 use crate::{bundle, config, snapshot};
@@ -47,6 +49,8 @@ pub enum DirectoryError {
     Occupied { path: PathBuf },
     #[error("the board in {} was removed or replaced while this process ran; restart the process", path.display())]
     Replaced { path: PathBuf },
+    #[error(transparent)]
+    Long(Refusal),
     #[error("{} was removed with the directory above it, so the board is not made anew there", path.display())]
     Homeless { path: PathBuf },
 }
@@ -118,8 +122,12 @@ pub fn prepare(path: &Path) -> Result<(), DirectoryError> {
         Ok(_) => {
             inspect(path)?;
             refuse_occupied(path)?;
+            if !path.join(JOURNAL).exists() {
+                limit::BOARD_PATH.check(path.as_os_str().len()).map_err(DirectoryError::Long)?;
+            }
         }
         Err(_) => {
+            limit::BOARD_PATH.check(path.as_os_str().len()).map_err(DirectoryError::Long)?;
             let mut builder = std::fs::DirBuilder::new();
             builder.recursive(true).mode(0o700).create(path).map_err(failed("make the directory", path))?;
         }

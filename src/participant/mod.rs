@@ -64,6 +64,8 @@ pub struct Options {
     pub unwritable: Option<String>,
     /// Why no board may be made or opened in `dir`; none if one may.
     pub forbidden: Option<String>,
+    /// Why only a call that asks for a board makes one in `dir`; none if any writing call does.
+    pub unasked: Option<String>,
     pub clock: Box<dyn Clock>,
     /// Seed of ids; equal seeds give equal ids.
     pub seed: u64,

@@ -22,7 +22,7 @@ use notify::RecommendedWatcher;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::board::{self, Board, BoardError, CaughtUp, LOCK_PATIENCE, NoHistory};
+use super::board::{self, Board, BoardError, CaughtUp, LOCK_PATIENCE, NoHistory, is_begun};
 use super::directory::{PresenceLock, is_present, last_attended};
 use super::edits::{Edits, Examined};
 use super::feed::Feed;
@@ -37,7 +37,8 @@ use super::waiting::{Parked, Sight, Waiting};
 use super::whereabouts::Whereabouts;
 use super::{CallError, Options, Past, Queued, Stay};
 use crate::clock::BoardClock;
-use crate::ops::{self, Call, Fetched, History, Prepared, Vitals};
+use crate::ops::init_coordination::InitCoordination;
+use crate::ops::{self, Call, Fetched, History, Operation, Prepared, Vitals};
 use crate::redact;
 use crate::state::State;
 use crate::state::agent::Participant;
@@ -99,6 +100,7 @@ type Answers = Vec<(oneshot::Sender<Answer>, Answer)>;
 pub(crate) struct Writer {
     pub(super) dir: PathBuf,
     forbidden: Option<String>,
+    unasked: Option<String>,
     pub(super) unwritable: Option<String>,
     pub(super) participant: Participant,
     pub(super) stay: Stay,
@@ -196,6 +198,7 @@ impl Writer {
             retired_from: 0,
             dir: options.dir,
             forbidden: options.forbidden,
+            unasked: options.unasked,
             unwritable: options.unwritable,
             participant,
             stay: options.stay,
@@ -385,7 +388,8 @@ impl Writer {
         if let Some(reason) = &self.unwritable {
             return self.refuse_queue(Arc::new(BoardError::Forbidden(reason.clone())));
         }
-        if let Err(error) = self.open(true) {
+        let opened = self.check_asked().map_err(Arc::new).and_then(|()| self.open(true));
+        if let Err(error) = opened {
             return self.refuse_queue(error);
         }
         self.seek_lock();
@@ -413,6 +417,17 @@ impl Writer {
         self.has_returned |= !someone_died && returned(&board.state).is_empty();
         let is_owed = board.state.follow_up(0).is_some() || !self.has_returned;
         someone_died || is_owed || self.clock.step().is_some() || !board.state.expire(now).is_empty()
+    }
+
+    /// Refuses to make a board where no project is, unless a call asks for it.
+    fn check_asked(&self) -> Result<(), BoardError> {
+        let asks = |call: &Queued| call.prepared.name() == InitCoordination::NAME;
+        match &self.unasked {
+            Some(reason) if self.board.is_none() && !is_begun(&self.dir) && !self.queue.iter().any(asks) => {
+                Err(BoardError::Forbidden(self.forbidden.as_ref().unwrap_or(reason).clone()))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Loads the board if there is one; makes it if `create` says so.

@@ -45,6 +45,8 @@ limits! {
     LABEL = "tag or capability", 100, "bytes";
     LABELS = "tags or capabilities of one thing", 50, "entries";
     PATH = "file path", 1024, "bytes";
+    // SQLite opens no path of more than 512 bytes, with the names of the journal's files.
+    BOARD_PATH = "path of the board's directory", 470, "bytes" or "name one with a shorter path with --dir";
     FILES = "files of one task", 500, "entries";
     DEPENDENCIES = "dependencies of one task", 200, "entries";
     BATCH = "tasks or operations in one batch", 5_000, "entries";

@@ -162,6 +162,12 @@ pub enum Refusal {
         named(older)
     )]
     OlderProcesses { operation: String, older: Vec<Older> },
+    #[error(
+        "agents work for another goal, `{}`, and hold {held} of its tasks; take part with register_agent and claim_task, or \
+         call init_coordination again with replace_goal: true",
+        beginning(goal)
+    )]
+    OtherGoal { goal: String, held: usize },
     #[error("kinds: no event is called `{kind}`; {}", like(kind, known))]
     UnknownKind { kind: String, known: &'static [&'static str] },
     #[error("the history could not be read ({detail}); see `callboard doctor`")]
@@ -438,6 +444,11 @@ fn cycle_text(cycle: &[TaskId]) -> String {
 }
 
 /// Names at most five tasks, so that the message stays readable.
+/// The part of a long text that a message shows.
+fn beginning(text: &str) -> String {
+    text.chars().take(200).collect()
+}
+
 fn tasks_text(tasks: &[TaskId]) -> String {
     let named: Vec<_> = tasks.iter().take(5).map(|task| format!("`{task}`")).collect();
     let more = tasks.len().saturating_sub(5);

@@ -9,6 +9,8 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::harness::without_notice;
+
 const REFUSED: i32 = 1;
 const USAGE: i32 = 2;
 const FAILED: i32 = 3;
@@ -50,7 +52,9 @@ impl Project {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_callboard"));
         command.args(arguments).current_dir(self.dir("project")).env("HOME", self.dir("home"));
-        for name in ["COORDINATION_DIR", "WORKSPACE_FOLDER_PATHS", "CALLBOARD_LOG", "NO_COLOR"] {
+        let leading = ["COORDINATION_DIR", "WORKSPACE_FOLDER_PATHS", "CLAUDE_PROJECT_DIR"];
+        let of_plugins = ["PLUGIN_ROOT", "CLAUDE_PLUGIN_ROOT"];
+        for name in leading.into_iter().chain(of_plugins).chain(["CALLBOARD_LOG", "NO_COLOR"]) {
             command.env_remove(name);
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -101,7 +105,8 @@ impl Ran {
 impl From<std::process::Output> for Ran {
     fn from(output: std::process::Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
-        Self { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
+        let err = without_notice(&text(output.stderr));
+        Self { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err }
     }
 }
 
@@ -120,7 +125,11 @@ fn init_says_where_the_board_is_and_what_agents_need() {
     contains(&plan.out, &["project/.coordination", "AGENTS.md", "claim_task", "callboard connect claude"]);
     let kept = project.json(&["call", "get_master_plan"]);
     assert_eq!((&kept["goal"], &kept["master_plan"]), (&json!("ship it"), &json!("first this, then that")));
-    assert_eq!(project.json(&["init", "again"])["goal"], "again");
+    let another = project.run(&["init", "again"]);
+    another.fails(REFUSED, &["another goal, `ship it`", "--replace-goal"]);
+    let again = project.run(&["init", "ship it"]);
+    assert_eq!((again.code, again.err.as_str()), (0, ""), "it was there, and has this goal");
+    assert_eq!(project.json(&["init", "again", "--replace-goal"])["goal"], "again");
     project.run(&["init", "x", "--plan", "missing.md"]).fails(USAGE, &["cannot read missing.md"]);
     project.run(&["init", " "]).fails(REFUSED, &["goal must not be empty"]);
 }

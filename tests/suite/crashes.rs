@@ -458,7 +458,7 @@ fn full_disk_is_an_error_until_there_is_space_again() {
     let board = Board::new();
     let Some(_mount) = Mount::of(&board, "size=2m,mode=700") else { return };
     let mut client = board.mcp();
-    client.ok("init_coordination", json!({"goal": "fill the disk"}));
+    client.ok("init_coordination", json!({"goal": "fill the disk", "replace_goal": true}));
     fs::write(board.file("filler"), vec![0; 1 << 20]).unwrap();
     let mut acknowledged = Vec::new();
     let mut create = |client: &mut Client, number: usize| {
@@ -534,7 +534,7 @@ fn call_whose_state_file_cannot_be_written_is_done_with_a_warning_and_shown_late
 #[test]
 fn directory_whose_run_leads_elsewhere_is_refused_and_nothing_there_is_touched() {
     let board = Board::new();
-    board.cli_ok("init_coordination", json!({"goal": "g"}));
+    board.cli_ok("init_coordination", json!({"goal": "g", "replace_goal": true}));
     let elsewhere = board.base().join("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
     std::fs::remove_dir_all(board.file("run")).unwrap();

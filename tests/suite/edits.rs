@@ -41,7 +41,7 @@ fn task<'a>(document: &'a mut Value, id: &str) -> &'a mut Value {
 fn tasks(count: usize) -> (Board, Client) {
     let board = Board::new();
     let mut client = board.mcp();
-    client.ok("init_coordination", json!({"goal": "the goal", "master_plan": "the plan"}));
+    client.ok("init_coordination", json!({"goal": "the goal", "master_plan": "the plan", "replace_goal": true}));
     for number in 1..=count {
         client.ok("create_task", json!({"description": "d", "id": format!("task-{number}")}));
     }
@@ -467,7 +467,7 @@ fn link_or_pipe_in_the_place_of_the_file_is_neither_followed_nor_opened() {
 #[test]
 fn link_found_at_the_start_is_replaced() {
     let board = Board::new();
-    board.cli_ok("init_coordination", json!({"goal": "the goal"}));
+    board.cli_ok("init_coordination", json!({"goal": "the goal", "replace_goal": true}));
     let mut secret = board.document();
     secret["goal"] = json!("the secret");
     let elsewhere = board.base().join("secret.json");
@@ -579,7 +579,7 @@ fn edits_race_with_four_writing_processes() {
         drop(stopping);
         writers.into_iter().map(|writer| writer.join().unwrap()).collect()
     });
-    client.ok("init_coordination", json!({"goal": "the end"}));
+    client.ok("init_coordination", json!({"goal": "the end", "replace_goal": true}));
     assert_nothing_waits(&board);
     let (adopted, rejected, tasks) = (adopted(&board), rejected(&board).len(), board.tasks());
     let newest: BTreeMap<_, _> = acknowledged.iter().flatten().map(|(id, description)| (id, description)).collect();

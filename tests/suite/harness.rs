@@ -69,6 +69,11 @@ fn scratch() -> TempDir {
     scratch.unwrap()
 }
 
+/// Standard error without the line that says that a board was made, which the first command on any board prints.
+pub fn without_notice(stderr: &str) -> String {
+    stderr.split_inclusive('\n').filter(|line| !line.starts_with("callboard: made a new board in ")).collect()
+}
+
 /// Whether something that `CALLBOARD_REQUIRE` may name is available. If not, the reason is printed; if required, the
 /// test fails.
 pub fn available(what: &str, missing: Option<&str>) -> bool {
@@ -163,7 +168,7 @@ impl Board {
     pub fn finish(&self, command: &mut Command) -> Finished {
         let output = command.output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        Finished { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr) }
+        Finished { status: output.status, stdout: text(output.stdout), stderr: without_notice(&text(output.stderr)) }
     }
 
     /// Runs `callboard call`, with errors as JSON.

@@ -308,6 +308,7 @@ fn held_since(board: &Board, agent: &str, age: Duration) {
         dir: board.dir().to_owned(),
         stay: Stay::Brief,
         forbidden: None,
+        unasked: None,
         unwritable: None,
         clock: Box::new(ManualClock::at(wall - i64::try_from(age.as_millis()).unwrap())),
         seed: 7,

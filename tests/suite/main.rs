@@ -25,6 +25,7 @@ mod messages;
 mod model;
 mod participants;
 mod people;
+mod places;
 mod plans;
 mod processes;
 mod recipes;

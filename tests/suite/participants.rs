@@ -86,7 +86,7 @@ fn events_are_not_waited_for_behind_the_end_of_the_board() {
 fn late_result_of_a_killed_agent_is_taken_when_nobody_took_the_task() {
     let board = Board::with_policy(SHORT_GRACE);
     let (mut dead, mut leader) = (board.mcp(), board.mcp());
-    leader.ok("init_coordination", json!({"goal": "g"}));
+    leader.ok("init_coordination", json!({"goal": "g", "replace_goal": true}));
     dead.register("dead");
     let id = dead.ok("create_task", json!({"description": "d"}))["task"]["id"].as_str().unwrap().to_owned();
     dead.ok("claim_task", json!({"agent_id": "dead"}));
@@ -277,6 +277,7 @@ impl Inside {
             dir: board.dir().to_owned(),
             stay,
             forbidden: None,
+            unasked: None,
             unwritable: unwritable.map(str::to_owned),
             clock: Box::new(self.clock.clone()),
             seed,
@@ -300,7 +301,7 @@ impl Inside {
 
     /// A write by another agent, which also records what time has brought.
     fn write(&self, handle: &Handle) {
-        self.ok(handle, "init_coordination", json!({"goal": "time has passed"}));
+        self.ok(handle, "init_coordination", json!({"goal": "time has passed", "replace_goal": true}));
     }
 }
 
@@ -431,7 +432,7 @@ fn sleep_of_the_machine_ends_no_lease_also_when_a_command_comes_before_those_who
 fn idle_process_notices_the_death_of_one_it_never_heard_of() {
     let board = Board::with_policy(SHORT_GRACE);
     let mut idle = board.mcp();
-    idle.ok("init_coordination", json!({"goal": "g"}));
+    idle.ok("init_coordination", json!({"goal": "g", "replace_goal": true}));
     let mut dead = board.mcp();
     dead.register("dead");
     let id = dead.ok("create_task", json!({"description": "d"}))["task"]["id"].as_str().unwrap().to_owned();
@@ -449,7 +450,7 @@ fn waiting_for_events_ends_without_a_board_beyond_its_head_and_after_no_endless_
     let none = leader.ok("wait_for_events", json!({"wait_seconds": 1}));
     assert_eq!(none["events"], json!([]));
     assert!(start.elapsed() >= Duration::from_secs(1));
-    leader.ok("init_coordination", json!({"goal": "g"}));
+    leader.ok("init_coordination", json!({"goal": "g", "replace_goal": true}));
     let beyond = leader.ok("wait_for_events", json!({"since_seq": 99_999}));
     assert_eq!((&beyond["events"], &beyond["next_seq"]), (&json!([]), &json!(2)), "{beyond}");
     let endless = json!({"since_seq": 99_999, "wait_seconds": u64::MAX});
@@ -585,6 +586,7 @@ fn watched(board: &Board, inside: &Inside) -> (Handle, Arc<Mutex<HashSet<ThreadI
         dir: board.dir().to_owned(),
         stay: Stay::Lasting,
         forbidden: None,
+        unasked: None,
         unwritable: None,
         clock: Box::new(WatchedClock(inside.clock.clone(), Arc::clone(&threads))),
         seed: 1,

@@ -472,6 +472,7 @@ fn policy_says_how_long_snapshots_are_kept() {
         dir: board.dir().to_owned(),
         stay: Stay::Lasting,
         forbidden: None,
+        unasked: None,
         unwritable: None,
         clock: Box::new(clock.clone()),
         seed: 1,
@@ -480,7 +481,7 @@ fn policy_says_how_long_snapshots_are_kept() {
     let call = |name: &str, arguments: Value| {
         runtime.block_on(handle.call(name, arguments, &Caller::default())).unwrap_or_else(|error| panic!("{error}"))
     };
-    call("init_coordination", json!({"goal": "g"}));
+    call("init_coordination", json!({"goal": "g", "replace_goal": true}));
     let mut taken = Vec::new();
     for hours in [0, 1, 1, 20, 10, 72] {
         clock.advance(Duration::from_secs(hours * 3_600));
@@ -521,7 +522,7 @@ fn past_states_equal_a_fresh_replay_byte_for_byte() {
 fn random_history(board: &Board, steps: u64) {
     let mut process = board.mcp();
     let mut chance = Chance::new(42);
-    process.ok("init_coordination", json!({"goal": "random"}));
+    process.ok("init_coordination", json!({"goal": "random", "replace_goal": true}));
     for agent in ["a", "b"] {
         process.register(agent);
     }
@@ -555,7 +556,7 @@ fn restores_at_random_keep_every_invariant_and_the_replay() {
     // `replay` asserts every invariant of the state.
     let restores = board.events().iter().filter(|one| one.event.kind() == "state_restored").count();
     assert!(restores > 5, "{restores}");
-    board.cli_ok("init_coordination", json!({"goal": "the process has ended"}));
+    board.cli_ok("init_coordination", json!({"goal": "the process has ended", "replace_goal": true}));
     board.assert_file_is_the_replay();
     println!("{} events with {restores} restores replay to the state file", board.events().len());
 }
@@ -714,7 +715,7 @@ fn restore_over_a_board_is_an_event_after_a_backup() {
     // The process that has been there all the time continues.
     process.ok("create_task", json!({"id": "new", "description": "d"}));
     drop(process);
-    board.cli_ok("init_coordination", json!({"goal": "g"}));
+    board.cli_ok("init_coordination", json!({"goal": "g", "replace_goal": true}));
     board.assert_file_is_the_replay();
     let copy = Board::new();
     copy.done(&["restore", reply["backup"].as_str().unwrap()]);

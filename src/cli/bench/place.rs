@@ -161,6 +161,7 @@ pub fn inside(board: &Path) -> Handle {
     participant::spawn(Options {
         dir: board.to_owned(),
         stay: Stay::Lasting,
+        unasked: None,
         forbidden: None,
         unwritable: None,
         clock: Box::new(SystemClock::default()),

@@ -196,9 +196,11 @@ fn board_location(session: &Session, cwd: &Path) -> Option<Location> {
     let location = Location::of(&Start {
         dir: session.dir_given.as_deref(),
         env: variable.as_deref(),
-        cwd: project.as_deref().unwrap_or(cwd),
+        project: project.as_deref(),
+        cwd,
         workspace: None,
         home: session.home.as_deref(),
+        plugins: [None; 2],
     });
     location.may_create().ok()?;
     directory::inspect(&location.dir).ok()?;

@@ -68,6 +68,7 @@ fn call(session: &Session, scene: &Scene, calls: Vec<(&'static str, Value)>) {
         dir: scene.dir.clone(),
         stay: Stay::Brief,
         forbidden: None,
+        unasked: None,
         unwritable: session.objection_to(&scene.dir),
         clock: Box::new(SystemClock::default()),
         seed: seed(),

@@ -136,6 +136,7 @@ mod tests {
             stay: Stay::Lasting,
             unwritable: None,
             forbidden: None,
+            unasked: None,
             clock: Box::new(SystemClock::default()),
             seed: 1,
             worktree: None,

@@ -28,6 +28,7 @@ pub fn board(stay: Stay) -> (TempDir, Handle) {
         stay,
         unwritable: None,
         forbidden: None,
+        unasked: None,
         clock: Box::new(SystemClock::default()),
         seed: 1,
         worktree: None,

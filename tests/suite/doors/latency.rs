@@ -25,6 +25,7 @@ fn no_reply_waits_for_an_acknowledgement() {
         dir: board.dir().to_owned(),
         stay: Stay::Brief,
         forbidden: None,
+        unasked: None,
         unwritable: None,
         clock: Box::new(SystemClock::default()),
         seed: 1,

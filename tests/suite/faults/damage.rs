@@ -54,7 +54,7 @@ fn tally(outcomes: &mut BTreeMap<Outcome, usize>, bad: &mut Vec<String>, name: S
 fn small_board() -> Board {
     let board = Board::new();
     let mut client = board.mcp();
-    client.ok("init_coordination", json!({"goal": "stay whole", "master_plan": "one, two"}));
+    client.ok("init_coordination", json!({"goal": "stay whole", "master_plan": "one, two", "replace_goal": true}));
     client.register("a");
     for task in 0..5 {
         let dependencies = if task == 4 { json!(["t3"]) } else { json!([]) };
@@ -203,7 +203,7 @@ fn no_damage_to_a_journals_log_goes_unnoticed() {
     let stride = size("CALLBOARD_DAMAGE_STRIDE", EVERYDAY_STRIDE) * 8 - 7;
     let board = Board::new();
     let mut client = board.mcp();
-    client.ok("init_coordination", json!({"goal": "stay whole"}));
+    client.ok("init_coordination", json!({"goal": "stay whole", "replace_goal": true}));
     for task in 0..4 {
         client.ok("create_task", json!({"id": format!("t{task}"), "description": "d"}));
     }

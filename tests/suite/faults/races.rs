@@ -64,7 +64,7 @@ fn end_under_load(how: &str, end: impl Fn(&mut Client), patience: Duration) {
         let mut clients: Vec<_> = (0..3).map(|_| board.mcp()).collect();
         let mut sent = Vec::new();
         for (number, client) in clients.iter_mut().enumerate() {
-            client.ok("init_coordination", json!({"goal": "load"}));
+            client.ok("init_coordination", json!({"goal": "load", "replace_goal": true}));
             let create = |call| json!({"description": "d", "id": format!("task-{number}-{call}")});
             sent.push((0..IN_FLIGHT).map(|call| client.send("create_task", create(call))).collect::<Vec<_>>());
         }
@@ -88,7 +88,7 @@ fn end_under_load(how: &str, end: impl Fn(&mut Client), patience: Duration) {
             }
         }
         // The next write meets whatever an ended process left unfinished.
-        board.cli_ok("init_coordination", json!({"goal": "after"}));
+        board.cli_ok("init_coordination", json!({"goal": "after", "replace_goal": true}));
         let tasks = board.tasks();
         let lost: Vec<_> = acknowledged.iter().filter(|id| !tasks.contains_key(id.as_str().unwrap())).collect();
         assert_eq!(lost, [&Value::Null; 0]);

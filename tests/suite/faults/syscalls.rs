@@ -49,7 +49,7 @@ const FILES: [&str; 10] = [
 /// Fifty calls that include every kind of write. Each task is claimed once.
 fn script() -> Vec<(&'static str, Value)> {
     let mut calls = vec![
-        ("init_coordination", json!({"goal": "survive"})),
+        ("init_coordination", json!({"goal": "survive", "replace_goal": true})),
         ("register_agent", json!({"agent_id": "a", "role": "worker", "max_concurrent": 9})),
         ("register_agent", json!({"agent_id": "b", "role": "worker", "max_concurrent": 9})),
     ];
@@ -339,7 +339,7 @@ fn edit_that_cannot_be_kept_stays_until_it_can() {
         return;
     }
     let board = Board::new();
-    board.cli_ok("init_coordination", json!({"goal": "the goal"}));
+    board.cli_ok("init_coordination", json!({"goal": "the goal", "replace_goal": true}));
     let point =
         Point { call: "rename", on_board_only: false, fault: "error=ENOSPC:when=2+".to_owned(), killed_after: false };
     let log = board.base().join("log");
@@ -394,7 +394,7 @@ const WAVES: usize = 6;
 
 /// What was told, about how many calls, and whether a sync on that thread has failed.
 fn play_at_once(board: &Board, point: &Point) -> (Told, usize, bool) {
-    board.cli_ok("init_coordination", json!({"goal": "survive"}));
+    board.cli_ok("init_coordination", json!({"goal": "survive", "replace_goal": true}));
     let log = board.base().join("log");
     let mut client = start(board, point, log.to_str().unwrap());
     let (mut told, mut asked) = (Told::default(), 0);

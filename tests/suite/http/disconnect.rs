@@ -219,6 +219,7 @@ fn task_of_an_agent_over_http_goes_back_when_its_lease_is_over() {
             dir: board.dir().to_owned(),
             stay: Stay::Brief,
             forbidden: None,
+            unasked: None,
             unwritable: None,
             clock: Box::new(clock.clone()),
             seed: 1,
@@ -227,7 +228,7 @@ fn task_of_an_agent_over_http_goes_back_when_its_lease_is_over() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let write = |goal: &str| {
             let nobody = Caller::default();
-            let call = later.call("init_coordination", json!({"goal": goal}), &nobody);
+            let call = later.call("init_coordination", json!({"goal": goal, "replace_goal": true}), &nobody);
             runtime.block_on(call).unwrap_or_else(|error| panic!("{error}"))
         };
         write("time begins");

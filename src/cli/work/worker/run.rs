@@ -161,7 +161,8 @@ impl Worker {
             ("CALLBOARD_TRY", number.to_string()),
             ("CALLBOARD_AGENT", self.agent.to_string()),
             ("CALLBOARD_WORKFLOW", self.shop.workflow.clone()),
-            ("COORDINATION_DIR", self.shop.settings.board.to_string_lossy().into_owned()),
+            // Where it cannot be said it is left empty, and found from the worktree.
+            ("COORDINATION_DIR", self.shop.settings.board.to_str().unwrap_or_default().to_owned()),
             // The command is to use this board, not a server's.
             ("CALLBOARD_SERVER", String::new()),
             (supervise::RUN, run),

@@ -1,0 +1,52 @@
+//! Where a board may be made, as far as commands are concerned, and that one was made.
+
+use std::path::Path;
+
+use super::{Command, Session, say};
+use crate::participant::{self, BoardError, CallError, Handle, Options, Stay};
+use crate::{config, filesystem};
+
+impl Session {
+    /// Starts the participant of a server that a client has started, perhaps anywhere: it makes a board only where a
+    /// project is.
+    pub fn guest(&self) -> Handle {
+        let unasked = self.location.may_begin().err().map(|error| error.to_string());
+        participant::spawn(Options { unasked, ..self.options(Stay::Presence) })
+    }
+
+    /// Says so if this command has made the board.
+    pub fn say_made(&self) {
+        if self.server.is_none() && !self.found_board && participant::is_begun(self.dir()) {
+            say(&format!("callboard: made a new board in {} ({})", self.dir().display(), self.location.source));
+        }
+    }
+
+    /// Refuses a worktree whose link to its repository is broken: its board would be another than that of the others.
+    /// A client's server says so in its replies, hooks stay silent, and doctor lists it.
+    pub(super) fn check_link(&self, command: &Command) -> Result<(), CallError> {
+        let says_so_itself = matches!(
+            command,
+            Command::Mcp(_) | Command::Hook(_) | Command::Guard(_) | Command::Doctor(_) | Command::Bench(_)
+        );
+        match self.location.check_link() {
+            Err(error) if !says_so_itself && self.server.is_none() => Err(BoardError::Forbidden(error.typed()).into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a board may be created here; for commands that create one or use it.
+    pub fn may_create(&self) -> Result<(), BoardError> {
+        self.location.may_create().map_err(|error| BoardError::Forbidden(error.typed()))
+    }
+
+    pub fn objection(&self) -> Option<String> {
+        self.objection_to(self.dir())
+    }
+
+    /// Why the board in `dir` should not be written to, unless that is allowed.
+    pub fn objection_to(&self, dir: &Path) -> Option<String> {
+        let found = filesystem::objection(&filesystem::kind(dir), dir);
+        let is_allowed = || config::load(dir).is_ok_and(|config| config.allow_network_filesystem);
+        found.filter(|_| !self.allow_network_filesystem && !is_allowed())
+    }
+}
