@@ -31,7 +31,7 @@ class Request:
 class Model:
     """`scripts` maps a client's name to its script: a function from the turn to a generator of calls."""
 
-    def __init__(self, scripts, pause=0.0, before=lambda client, calls: None):
+    def __init__(self, scripts, pause=0.0, before=lambda client, prompt, calls: None):
         """`before` is told of the calls before the client is."""
         self.scripts, self.pause, self.before = scripts, pause, before
         self.requests, self.others, self.actions = [], [], []
@@ -88,7 +88,7 @@ class Model:
         if not isinstance(action, str):
             wanted = action.calls if isinstance(action, Calls) else [action]
             action = named(wanted, turn)
-            self.before(request.client, action)
+            self.before(request.client, turn.prompt, action)
         with self.lock:
             self.actions.append((request.client, turn.prompt, action))
         return action
