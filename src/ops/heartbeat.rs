@@ -21,7 +21,7 @@ pub struct Heartbeat;
 pub struct Params {
     agent_id: Option<String>,
     task_id: Option<String>,
-    /// Progress, for whoever is next
+    /// How far you are
     note: Option<String>,
     attempt: Option<u32>,
     /// Your worktree, if not the server's
