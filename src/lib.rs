@@ -28,7 +28,7 @@
 //! | discoveries, and who is handed them | `state::discovery` |
 //! | how calls become durable, waiting, presence | [`participant`]: `solo` (on whose thread), `writer` (`messages`, `batch`, `round`), `board` (start, catch-up), `directory`, `feed`, `archive` (the past), `upkeep` |
 //! | what happens to a damaged or deleted board | [`participant`]: `recovery` (at start, `doctor --repair`), `vanished` (while it runs) |
-//! | what a plan may look like | [`plan`] (JSON, Markdown, export); `state::plan` for what a new version means, `state::hierarchy` for parents |
+//! | what a plan may look like | [`plan`]: `json`, `markdown` (`lines`, `outline`), `places`, `phrases`, `export`; `state::plan` for what a new version means, `state::hierarchy` for parents |
 //! | how far executions have come, and what they may spend | `state::workflow`; [`artifact`] for the files that work leaves |
 //! | what is on disk | [`journal`] (events in SQLite), [`statefile`] (the projection and older formats), [`snapshot`], [`bundle`]; the last two are [`sealed`] files |
 //! | how the state file is written in place | `statefile::flat`: `books` (what stands where), `layout`, `first_part`; `statefile::spare`, `lease` |

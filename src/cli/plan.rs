@@ -106,24 +106,18 @@ const NAMED: usize = 30;
 
 fn imported(page: &mut Page, reply: &Value) {
     let version = text(&reply["session"]);
+    if reply["unchanged"] != true {
+        understood(page, &reply["understood"]);
+    }
     for (list, word, tone) in LISTS {
         listed(page, &reply[list], word, tone);
-    }
-    for one in reply["skipped"].as_array().into_iter().flatten().take(NAMED) {
-        page.marked("skipped", Tone::Over, format_args!("line {}: {}", one["line"], text(&one["title"])));
-    }
-    if let Some(skipped) = reply["skipped"].as_array() {
-        let more =
-            if skipped.len() > NAMED { format!("and {} more skipped; ", skipped.len() - NAMED) } else { String::new() };
-        page.line(format_args!(
-            "{more}what is skipped is no item, because others are marked by boxes or paths: `- [ ]` makes an entry one, and so does `- [ ]` or `priority: 5` below a heading"
-        ));
     }
     if reply["ticked"].is_array() {
         page.line("who holds what is ticked says when it is done; import the plan again if it is released undone");
     }
     if reply["unchanged"] == true {
-        return page.line(format_args!("version {version}, {} items: the board has it already", reply["items"]));
+        page.line(format_args!("version {version}, {} items: the board has it already", reply["items"]));
+        return not_read(page, reply);
     }
     let counts: Vec<_> = LISTS
         .iter()
@@ -140,6 +134,57 @@ fn imported(page: &mut Page, reply: &Value) {
     ));
     if reply["dry_run"] == true {
         page.line("nothing was changed");
+    }
+    not_read(page, reply);
+}
+
+fn count(word: &str, count: &Value) -> String {
+    format!("{count} {word}{}", if *count == 1 { "" } else { "s" })
+}
+
+/// Says what the text was understood to say, and what waits for what.
+fn understood(page: &mut Page, understood: &Value) {
+    let waits = understood["waits"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for one in waits.iter().take(NAMED) {
+        let after = one["after"].as_array().into_iter().flatten().map(text).collect::<Vec<_>>().join("; ");
+        let why = if one["order"] == true { " (they count; --parallel leaves this out)" } else { "" };
+        page.marked(
+            "waits",
+            Tone::Waiting,
+            format_args!("line {}: {} - after: {after}{why}", one["line"], text(&one["title"])),
+        );
+    }
+    if waits.len() > NAMED {
+        page.line(format_args!("and {} more wait; --json has all", waits.len() - NAMED));
+    }
+    let under = match understood["groups"].as_u64() {
+        Some(groups) if groups > 0 => format!(" under {}", count("heading", &understood["groups"])),
+        _ => String::new(),
+    };
+    let items = count("item", &understood["items"]);
+    let (done, off, ready) = (&understood["done"], &understood["called_off"], &understood["ready"]);
+    page.line(format_args!("read {items}{under}: {done} done, {off} called off, {ready} ready at once"));
+    if waits.is_empty() && ready.as_u64() > Some(1) {
+        page.line(format_args!("{ready} tasks are ready at once: nothing depends on anything"));
+    }
+}
+
+/// Names how lines were read that do not say it themselves, and, last, what was not read.
+fn not_read(page: &mut Page, reply: &Value) {
+    let remarks = reply["remarks"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for one in remarks.iter().take(NAMED) {
+        page.marked("note", Tone::Plain, format_args!("line {}: {}", one["line"], text(&one["remark"])));
+    }
+    if remarks.len() > NAMED {
+        page.line(format_args!("and {} more notes; --json has all", remarks.len() - NAMED));
+    }
+    let skipped = reply["skipped"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for one in skipped {
+        page.marked("not read", Tone::Waiting, format_args!("line {}: {}", one["line"], text(&one["title"])));
+    }
+    if !skipped.is_empty() {
+        let lines = count("line", &skipped.len().into());
+        page.line(format_args!("{lines} that may be work are not items; `- [ ]` before the words makes a line one"));
     }
 }
 

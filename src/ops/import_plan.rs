@@ -1,5 +1,5 @@
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::state::event::{Event, PlanChange, Replanned};
 use crate::state::hierarchy;
 use crate::state::id::{AgentId, TaskId};
 use crate::state::limit;
-use crate::state::plan::{Plan, Problem, Skipped};
+use crate::state::plan::{Item, Plan, Problem, Remark, Skipped, Stated};
 use crate::state::refusal::Refusal;
 use crate::state::task::TaskStatus;
 use crate::state::{Created, State};
@@ -83,10 +83,41 @@ pub struct Reply {
     /// Items done according to the plan, but held by an agent: import again after they are released
     #[serde(skip_serializing_if = "Vec::is_empty")]
     ticked: Vec<Changed>,
-    /// What was read as text, not as items: in a plan that marks items by boxes or paths, headings with nothing to do
-    /// below them and no path, depends or priority; and entries without a box beside some with one
+    /// Lines that look like work and were not read as items
     #[serde(skip_serializing_if = "Vec::is_empty")]
     skipped: Vec<Skipped>,
+    /// How lines were read that do not say it in so many words
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    remarks: Vec<Remark>,
+    /// What was understood of the whole
+    understood: Understood,
+}
+
+/// What the text says, whatever the board had before.
+#[derive(Serialize, JsonSchema)]
+struct Understood {
+    /// Items that are headings or made for their parts
+    groups: usize,
+    /// Items to be done by themselves or with their parts: entries, rows, and headings without parts
+    items: usize,
+    done: usize,
+    /// Cancelled or obsolete
+    called_off: usize,
+    /// Items that wait for others
+    waits: Vec<Waits>,
+    /// Items without parts that nothing keeps from being done
+    ready: usize,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Waits {
+    line: usize,
+    title: String,
+    /// Titles of the items that it waits for
+    after: Vec<String>,
+    /// True if their headings count one after the other
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    order: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -196,6 +227,8 @@ fn told(params: &Params, plan: &Plan, state: &State, event: Option<&Event>) -> R
         left_done: Vec::new(),
         ticked: ticked(state, event),
         skipped: plan.skipped.clone(),
+        remarks: remarks(plan, state, event),
+        understood: understood(plan),
     };
     let Some(Event::PlanImported { plan: version, created, changed, removed, .. }) = event else { return reply };
     reply.prev_sha256.clone_from(&version.prev_sha256);
@@ -253,6 +286,48 @@ fn told(params: &Params, plan: &Plan, state: &State, event: Option<&Event>) -> R
         list.sort_by_cached_key(|one| hierarchy::numbers(one.path.as_deref().unwrap_or_default()));
     }
     reply
+}
+
+fn remarks(plan: &Plan, state: &State, event: Option<&Event>) -> Vec<Remark> {
+    let created = match event {
+        Some(Event::PlanImported { created, .. }) => created.iter().filter_map(|new| new.path.as_deref()).collect(),
+        _ => HashSet::new(),
+    };
+    let mut remarks = plan.remarks.clone();
+    remarks.extend(state.unknown_dependencies(plan, &created));
+    remarks.sort();
+    remarks
+}
+
+fn understood(plan: &Plan) -> Understood {
+    let items = &plan.items;
+    let mut is_parent = vec![false; items.len()];
+    items.iter().filter_map(|item| item.parent).for_each(|parent| is_parent[parent] = true);
+    let is_group = |number: usize| items[number].is_group && is_parent[number];
+    let counted: Vec<usize> = (0..items.len()).filter(|number| !is_group(*number)).collect();
+    let mut before: Vec<Vec<usize>> = items.iter().map(|item| item.waits.clone()).collect();
+    plan.order.iter().for_each(|(later, earlier)| before[*later].push(*earlier));
+    let mut waiting: Vec<bool> = Vec::with_capacity(items.len());
+    for (number, item) in items.iter().enumerate() {
+        let is_late = before[number].iter().any(|on| items[*on].status == Stated::Open);
+        waiting.push(is_late || item.parent.is_some_and(|parent| waiting[parent]));
+    }
+    let of = |wanted: fn(&Item) -> bool| counted.iter().filter(|number| wanted(&items[**number])).count();
+    let ready = (0..items.len()).filter(|number| !is_parent[*number] && !waiting[*number]);
+    let waits = (0..items.len()).filter(|number| !before[*number].is_empty()).map(|number| Waits {
+        line: items[number].line,
+        title: items[number].title.clone(),
+        after: before[number].iter().map(|on| items[*on].title.clone()).collect(),
+        order: plan.order.iter().any(|(later, _)| *later == number),
+    });
+    Understood {
+        groups: items.len() - counted.len(),
+        items: counted.len(),
+        done: of(|item| item.status == Stated::Done),
+        called_off: of(|item| item.status.is_called_off()),
+        waits: waits.collect(),
+        ready: ready.filter(|number| items[*number].status == Stated::Open).count(),
+    }
 }
 
 /// Tasks that agents hold although the plan says they are done.

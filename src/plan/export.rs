@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::json::{Document, Node};
-use super::markdown::{VERBATIM, path_and_title};
-use super::{files, list};
+use super::json::{Document, Node, is_field};
+use super::markdown::VERBATIM;
+use super::{files, list, path_and_title};
 use crate::state::hierarchy;
 use crate::state::id::TaskId;
 use crate::state::plan::one_line;
@@ -56,6 +56,7 @@ fn node(task: &Task, paths: &HashMap<&TaskId, &str>) -> Node {
         hints: context.hints,
         tags: task.tags.clone(),
         items: Vec::new(),
+        metadata: context.metadata.into_iter().filter(|(key, _)| !is_field(key)).collect(),
     }
 }
 
@@ -69,9 +70,9 @@ fn status(status: TaskStatus) -> &'static str {
         TaskStatus::Available => "Planned",
         TaskStatus::Claimed | TaskStatus::InProgress => "In Progress",
         TaskStatus::Done => "Complete",
-        // What was called off on the board is still in the plan.
         TaskStatus::Failed => "Failed",
-        TaskStatus::Cancelled | TaskStatus::Obsolete => "Planned",
+        TaskStatus::Cancelled => "Cancelled",
+        TaskStatus::Obsolete => "Obsolete",
     }
 }
 
@@ -108,7 +109,8 @@ fn item(text: &mut String, task: &Task, paths: &HashMap<&TaskId, &str>) {
             text.push_str(&format!("{indent}{name}: {value}\n"));
         }
     };
-    if task.status == TaskStatus::Failed || task.status == TaskStatus::Done && level <= 2 {
+    let has_word = matches!(task.status, TaskStatus::Failed | TaskStatus::Cancelled | TaskStatus::Obsolete);
+    if has_word || task.status == TaskStatus::Done && level <= 2 {
         line("status", status(task.status));
     }
     line("priority", &task.priority.to_string());
@@ -117,6 +119,8 @@ fn item(text: &mut String, task: &Task, paths: &HashMap<&TaskId, &str>) {
     if let Some(context) = &task.context {
         line("files", &listed(&context.files, files));
         line("hints", &one_line(context.hints.as_deref().unwrap_or_default()));
+        let metadata = serde_json::Value::Object(context.metadata.clone());
+        line("metadata", &if context.metadata.is_empty() { String::new() } else { metadata.to_string() });
     }
     if task.title.as_deref() != Some(&*task.description) {
         description(text, &task.description, &indent);

@@ -1,12 +1,16 @@
 //! Plans as JSON. `backlog`, `milestones`, `tasks`, `subtasks`, `id` and `dependencies` of other planners are read,
 //! too.
 
+use std::fmt::{self, Formatter};
+
 use schemars::JsonSchema;
+use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
-use super::{Draft, Found, Given, Lines, is_called_off, limit};
-use crate::state::plan::{Item, Problem, one_line};
+use super::{Draft, Found, Given, Lines};
+use crate::state::plan::{Item, Problem, Remark, one_line};
 
 /// A plan as JSON.
 #[derive(Serialize, JsonSchema)]
@@ -43,97 +47,173 @@ pub struct Node {
     /// Parts of the item
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub items: Vec<Node>,
+    /// Fields that callboard does not know and keeps
+    #[serde(flatten)]
+    pub metadata: Map<String, Value>,
 }
 
-/// The whole document. Items are kept as raw text, so that the line in which each begins can be told.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Top<'a> {
-    title: Option<String>,
-    #[serde(borrow, alias = "backlog")]
-    items: Vec<&'a RawValue>,
+/// The names of an item's fields: its own, then those of other planners, of which only one may be given.
+const FIELDS: [(&str, &[&str]); 10] = [
+    ("path", &["id"]),
+    ("title", &[]),
+    ("description", &[]),
+    ("status", &[]),
+    ("priority", &[]),
+    ("depends", &["dependencies"]),
+    ("files", &["context_files"]),
+    ("hints", &["context_scope"]),
+    ("tags", &[]),
+    ("items", &["backlog", "milestones", "tasks", "subtasks"]),
+];
+/// True for names of fields that callboard reads itself.
+pub fn is_field(name: &str) -> bool {
+    IGNORED.contains(&name) || FIELDS.iter().any(|(own, others)| *own == name || others.contains(&name))
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Entry<'a> {
-    #[serde(alias = "id")]
-    path: Option<String>,
-    /// Ignored, because the path says it.
-    #[serde(rename = "type", alias = "kind")]
-    _kind: Option<String>,
-    title: String,
-    description: Option<String>,
-    status: Option<String>,
-    priority: Option<u8>,
-    #[serde(default, alias = "dependencies")]
-    depends: Vec<String>,
-    #[serde(default, alias = "context_files")]
-    files: Vec<String>,
-    #[serde(alias = "context_scope")]
-    hints: Option<String>,
-    #[serde(default)]
-    tags: Vec<String>,
-    /// An estimate, which the board does not use.
-    #[serde(rename = "story_points")]
-    _story_points: Option<f64>,
-    #[serde(borrow, default, alias = "milestones", alias = "tasks", alias = "subtasks")]
-    items: Vec<&'a RawValue>,
+/// What the path says already.
+const IGNORED: [&str; 2] = ["type", "kind"];
+
+/// The fields of an object, each by its own name. Values are kept as raw text, so that the line in which each begins
+/// can be told.
+#[derive(Default)]
+struct Fields<'a>(Vec<(&'static str, &'a RawValue)>, Vec<(String, &'a RawValue)>);
+
+impl<'a> Fields<'a> {
+    fn get(&self, name: &str) -> Option<&'a RawValue> {
+        self.0.iter().find(|(other, _)| *other == name).map(|(_, value)| *value).filter(|value| value.get() != "null")
+    }
+}
+
+struct FieldsOf;
+
+impl<'de> Visitor<'de> for FieldsOf {
+    type Value = Fields<'de>;
+
+    fn expecting(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object with a title")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
+        let mut fields = Fields::default();
+        while let Some(key) = map.next_key::<String>()? {
+            let known = FIELDS.iter().find(|(name, others)| *name == key || others.contains(&key.as_str()));
+            match known {
+                Some((name, _)) if fields.0.iter().any(|(other, _)| other == name) => {
+                    return Err(M::Error::custom(format!("duplicate field `{name}`")));
+                }
+                Some((name, _)) => fields.0.push((name, map.next_value()?)),
+                None => fields.1.push((key, map.next_value()?)),
+            }
+        }
+        Ok(fields)
+    }
 }
 
 pub fn read(text: &str) -> Result<Found, Vec<Problem>> {
     let lines = Lines::of(text);
     let start = text.len() - text.trim_start().len();
     let body = &text[start..];
-    let top = match body.starts_with('[') {
-        true => serde_json::from_str(body).map(|items| Top { title: None, items }),
-        false => serde_json::from_str(body),
+    let mut reading = Reading { text, lines, drafts: Vec::new(), remarks: Vec::new() };
+    let whole = |error: &serde_json::Error| vec![unread(reading.lines.at(start), error)];
+    // Checks the whole text first, so that a fault has its own line.
+    let top: &RawValue = serde_json::from_str(body).map_err(|error| whole(&error))?;
+    let mut title = None;
+    let items: Vec<&RawValue> = match body.starts_with('[') {
+        true => serde_json::from_str(top.get()).map_err(|error| whole(&error))?,
+        false => {
+            let fields = fields(top.get()).map_err(|error| whole(&error))?;
+            title = fields.get("title").map(|raw| serde_json::from_str::<String>(raw.get()));
+            let items = fields.get("items").ok_or_else(|| {
+                let problem = "it cannot be read: missing field `items`, the list of what is to be done".to_owned();
+                vec![Problem { line: reading.lines.at(start), problem }]
+            })?;
+            for (key, raw) in &fields.1 {
+                let line = reading.line(raw);
+                reading.remarks.push(Remark { line, remark: format!("`{key}` is no field of a plan: it is left out") });
+            }
+            serde_json::from_str(items.get()).map_err(|error| vec![unread(reading.line(items), &error)])?
+        }
     };
-    let top: Top = top.map_err(|error| vec![unread(lines.at(start), &error)])?;
-    let mut reading = Reading { text, lines, drafts: Vec::new() };
-    for item in top.items {
-        reading.item(item, None, 1)?;
+    let title = title.transpose().map_err(|error| vec![unread(reading.lines.at(start), &error)])?;
+    for item in items {
+        reading.item(item, None)?;
     }
-    let title = top.title.map(|title| one_line(&title)).filter(|title| !title.is_empty());
-    Ok(Found { title, drafts: reading.drafts, skipped: Vec::new() })
+    let title = title.map(|title| one_line(&title)).filter(|title| !title.is_empty());
+    Ok(Found { title, drafts: reading.drafts, skipped: Vec::new(), remarks: reading.remarks })
+}
+
+fn fields(text: &str) -> Result<Fields<'_>, serde_json::Error> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    let fields = json.deserialize_map(FieldsOf)?;
+    json.end()?;
+    Ok(fields)
 }
 
 struct Reading<'a> {
     text: &'a str,
     lines: Lines,
     drafts: Vec<Draft>,
+    remarks: Vec<Remark>,
 }
 
 impl<'a> Reading<'a> {
-    fn item(&mut self, raw: &'a RawValue, parent: Option<usize>, level: usize) -> Result<(), Vec<Problem>> {
-        let start = raw.get().as_ptr() as usize - self.text.as_ptr() as usize;
-        let line = self.lines.at(start);
-        let entry: Entry = serde_json::from_str(raw.get()).map_err(|error| vec![unread(line, &error)])?;
-        if is_called_off(entry.status.as_deref()) {
-            return Ok(());
-        }
-        if level > limit::PLAN_DEPTH.max {
-            return Err(vec![super::over(line, limit::PLAN_DEPTH, level)]);
-        }
-        let number = self.drafts.len();
+    fn line(&self, raw: &RawValue) -> usize {
+        self.lines.at(raw.get().as_ptr() as usize - self.text.as_ptr() as usize)
+    }
+
+    /// The value of a field, if it is there.
+    fn value<T: Deserialize<'a>>(&self, fields: &Fields<'a>, name: &str) -> Result<Option<T>, Vec<Problem>> {
+        let Some(raw) = fields.get(name) else { return Ok(None) };
+        let wrong = |error: serde_json::Error| {
+            let Problem { line, problem } = unread(self.line(raw), &error);
+            vec![Problem { line, problem: format!("{name}: {problem}") }]
+        };
+        serde_json::from_str(raw.get()).map(Some).map_err(wrong)
+    }
+
+    /// The value of a field that is a text or a number.
+    fn given(&self, fields: &Fields<'a>, name: &str) -> Option<Given> {
+        let raw = fields.get(name)?;
+        let text = serde_json::from_str::<String>(raw.get()).unwrap_or_else(|_| raw.get().to_owned());
+        Some(Given { text: one_line(&text), line: self.line(raw) })
+    }
+
+    fn item(&mut self, raw: &'a RawValue, parent: Option<usize>) -> Result<(), Vec<Problem>> {
+        let line = self.line(raw);
+        let fields = fields(raw.get()).map_err(|error| vec![unread(line, &error)])?;
         let text = |text: Option<String>| text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
-        self.drafts.push(Draft {
-            priority: entry.priority.map(|priority| Given { text: priority.to_string(), line }),
-            status: entry.status.map(|text| Given { text, line }),
-            item: Item {
-                line,
-                parent,
-                path: entry.path,
-                title: one_line(&entry.title),
-                description: text(entry.description),
-                depends: entry.depends,
-                files: entry.files,
-                hints: text(entry.hints),
-                tags: entry.tags,
-                ..Item::default()
-            },
-        });
-        entry.items.into_iter().try_for_each(|part| self.item(part, Some(number), level + 1))
+        let title: Option<String> = self.value(&fields, "title")?;
+        let title = title
+            .ok_or_else(|| vec![Problem { line, problem: "it cannot be read: missing field `title`".to_owned() }])?;
+        let item = Item {
+            line,
+            parent,
+            path: self.value(&fields, "path")?,
+            title: one_line(&title),
+            description: text(self.value(&fields, "description")?),
+            depends: self.value(&fields, "depends")?.unwrap_or_default(),
+            files: self.value(&fields, "files")?.unwrap_or_default(),
+            hints: text(self.value(&fields, "hints")?),
+            tags: self.value(&fields, "tags")?.unwrap_or_default(),
+            metadata: self.metadata(&fields),
+            ..Item::default()
+        };
+        let (priority, status) = (self.given(&fields, "priority"), self.given(&fields, "status"));
+        let number = self.drafts.len();
+        self.drafts.push(Draft { item, priority, status, ..Draft::default() });
+        let parts: Vec<&RawValue> = self.value(&fields, "items")?.unwrap_or_default();
+        parts.into_iter().try_for_each(|part| self.item(part, Some(number)))
+    }
+
+    /// Fields that are not known. They are kept with the item.
+    fn metadata(&mut self, fields: &Fields<'a>) -> Map<String, Value> {
+        let mut metadata = Map::new();
+        for (key, raw) in fields.1.iter().filter(|(key, _)| !IGNORED.contains(&key.as_str())) {
+            let remark = format!("`{key}` is no field of an item: it is kept in its metadata");
+            self.remarks.push(Remark { line: self.line(raw), remark });
+            metadata.insert(key.clone(), serde_json::from_str(raw.get()).unwrap_or_default());
+        }
+        metadata
     }
 }
 

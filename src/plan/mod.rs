@@ -1,9 +1,13 @@
 //! Plans as people and programs write them: JSON or Markdown to `state::plan`, and back. `examples/plan.md` shows the
 //! format.
 
+mod counted;
 mod export;
+mod front;
 mod json;
 mod markdown;
+mod phrases;
+mod places;
 #[cfg(test)]
 mod tests;
 
@@ -11,6 +15,9 @@ pub use export::{json as to_json, markdown as to_markdown};
 pub use json::Document;
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use crate::bom;
 use crate::harmless;
@@ -19,12 +26,24 @@ use crate::state::digest::sha256;
 use crate::state::hierarchy;
 use crate::state::limit::{self, Limit};
 use crate::state::pattern::Pattern;
-use crate::state::plan::{Item, Plan, Problem, Skipped, Stated, shortened};
+use crate::state::plan::{Item, Plan, Problem, Remark, Skipped, Stated, shortened};
+use counted::Counted;
 
 /// Most problems that are named at once.
-const NAMED: usize = 20;
+const NAMED: usize = 1_000;
 /// Most bytes shown of a value that cannot be read.
 const SHOWN: usize = 60;
+
+static PATH: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"^\*{0,2}`?(P\d+(?:\.[A-Z]\d+)*)`?\*{0,2}([:.)]|\s[-–—])?\*{0,2}\s+(\S.*)$").ok());
+
+/// Splits a text like `P1.M2: Storage` into path and title. A path of a single part needs a delimiter behind it.
+pub fn path_and_title(text: &str) -> (Option<String>, &str) {
+    let Some(found) = PATH.as_ref().and_then(|path| path.captures(text)) else { return (None, text) };
+    let [path, title] = [1, 3].map(|group| found.get(group).map_or("", |one| one.as_str()));
+    let is_path = found.get(2).is_some() || path.contains('.');
+    if is_path { (Some(path.to_owned()), title) } else { (None, text) }
+}
 
 /// Reads a plan: JSON if it begins with a brace, or with a bracket before a brace, else Markdown.
 pub fn parse(text: &str) -> Result<Plan, Vec<Problem>> {
@@ -37,21 +56,64 @@ pub fn parse_with(text: &str, known: &BTreeSet<usize>) -> Result<Plan, Vec<Probl
     if text.len() > limit::PLAN.max {
         return Err(vec![over(1, limit::PLAN, text.len())]);
     }
-    let Found { mut title, drafts, mut skipped } =
-        if is_json(text) { json::read(text)? } else { markdown::read(text, known)? };
+    let unix = with_unix_lines(text);
+    let found = if is_json(&unix) { json::read(&unix)? } else { markdown::read(&unix, known)? };
+    let Found { mut title, mut drafts, mut skipped, mut remarks } = found;
+    if drafts.is_empty() {
+        return Err(nothing(&skipped));
+    }
+    if drafts.len() > limit::PLAN_ITEMS.max {
+        return Err(vec![over(drafts[0].item.line, limit::PLAN_ITEMS, drafts.len())]);
+    }
     title.iter_mut().for_each(clean);
     if let Some(title) = title.as_ref().filter(|title| title.len() > limit::TITLE.max) {
         return Err(vec![over(1, limit::TITLE, title.len())]);
     }
     skipped.iter_mut().for_each(|one| clean(&mut one.title));
-    Ok(Plan { sha256: sha256(text), title, items: checked(drafts)?, skipped })
+    drafts.iter_mut().for_each(tidy);
+    let mut drafts = places::settle(drafts, &mut remarks);
+    let (order, problems) = phrases::read(&mut drafts, &mut remarks);
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let items = checked(drafts, &mut remarks)?;
+    remarks.iter_mut().for_each(|one| clean(&mut one.remark));
+    remarks.sort();
+    Ok(Plan { sha256: sha256(text), title, items, skipped, remarks, order })
+}
+
+/// The text with lines that end with `\n` alone.
+fn with_unix_lines(text: &str) -> std::borrow::Cow<'_, str> {
+    match text.contains('\r') {
+        true => text.replace("\r\n", "\n").replace('\r', "\n").into(),
+        false => text.into(),
+    }
 }
 
 /// True for JSON. Markdown may begin with a bracket, too: `[TOC]`, or a link.
 fn is_json(text: &str) -> bool {
+    let is_front = front::lines(text) > 0;
     let text = text.trim_start();
     let items = text.strip_prefix('[').map(str::trim_start);
-    text.starts_with('{') || items.is_some_and(|items| items.starts_with(['{', ']']))
+    (text.starts_with('{') || items.is_some_and(|items| items.starts_with(['{', ']']))) && !is_front
+}
+
+/// The problem with a text in which nothing is an item.
+fn nothing(skipped: &[Skipped]) -> Vec<Problem> {
+    let line = skipped.first().map_or(1, |one| one.line);
+    let problem = match skipped.len() {
+        0 => {
+            "there is nothing to do in it: `- [ ] words` makes a line an item, and so does an entry of a list below a \
+              heading, or in JSON an entry of `items`"
+                .to_owned()
+        }
+        count => format!(
+            "nothing in it is an item, although {count} of its lines look like work; begin those that are with `- [ ]`: \
+             \"{}\"",
+            skipped[0].title
+        ),
+    };
+    vec![Problem { line, problem }]
 }
 
 fn over(line: usize, limit: Limit, actual: usize) -> Problem {
@@ -64,6 +126,7 @@ struct Found {
     title: Option<String>,
     drafts: Vec<Draft>,
     skipped: Vec<Skipped>,
+    remarks: Vec<Remark>,
 }
 
 /// An item as it was found, unchecked.
@@ -72,6 +135,10 @@ struct Draft {
     item: Item,
     priority: Option<Given>,
     status: Option<Given>,
+    /// True if the path stood before the title, where it may also be a priority.
+    is_path_in_title: bool,
+    /// The number of a heading that counts.
+    counted: Option<Counted>,
 }
 
 /// A value, and the line that it stands in.
@@ -81,50 +148,72 @@ struct Given {
     line: usize,
 }
 
-/// Checks every item by itself, and its path against its place.
-fn checked(mut drafts: Vec<Draft>) -> Result<Vec<Item>, Vec<Problem>> {
+/// Makes the texts of an item harmless, in the form that they are kept in.
+fn tidy(draft: &mut Draft) {
+    let item = &mut draft.item;
+    // An escape in JSON may stand for characters that were removed from the plan's text.
+    let long = [&mut item.description, &mut item.hints].into_iter().flatten();
+    let lists = item.tags.iter_mut().chain(&mut item.files).chain(&mut item.depends);
+    long.chain([&mut item.title]).chain(&mut item.path).chain(lists).for_each(clean);
+    item.tags.retain(|tag| !tag.trim().is_empty());
+}
+
+/// Checks every item by itself.
+fn checked(drafts: Vec<Draft>, remarks: &mut Vec<Remark>) -> Result<Vec<Item>, Vec<Problem>> {
     let mut problems = Vec::new();
-    let first = drafts.first().map_or(1, |draft| draft.item.line);
-    if drafts.is_empty() {
-        let problem = "there is nothing to do in it: a heading or a `- [ ]` is an item, and so is an entry of `items`";
-        problems.push(Problem { line: first, problem: problem.to_owned() });
-    }
-    if drafts.len() > limit::PLAN_ITEMS.max {
-        problems.push(over(first, limit::PLAN_ITEMS, drafts.len()));
-        return Err(problems);
-    }
-    let mut levels: Vec<usize> = Vec::with_capacity(drafts.len());
-    for draft in &drafts {
-        levels.push(1 + draft.item.parent.map_or(0, |parent| levels[parent]));
-    }
-    name_above(&mut drafts, &levels);
     let mut items: Vec<Item> = Vec::with_capacity(drafts.len());
-    for (mut draft, level) in drafts.into_iter().zip(levels) {
-        let above = draft.item.parent.and_then(|parent| items[parent].path.as_deref());
-        let line = draft.item.line;
-        if let Err(found) = check(&mut draft, level, above) {
-            problems.extend(found.into_iter().map(|(at, problem)| Problem { line: at.unwrap_or(line), problem }));
+    let mut levels: Vec<usize> = Vec::with_capacity(drafts.len());
+    for mut draft in drafts {
+        let parent = draft.item.parent;
+        levels.push(1 + parent.map_or(0, |parent| levels[parent]));
+        values(&mut draft, remarks);
+        let called_off = parent.map(|parent| items[parent].status).filter(Stated::is_called_off);
+        if let Some(status) = called_off.filter(|_| draft.item.status != Stated::Done) {
+            draft.item.status = status;
         }
+        let above = parent.and_then(|parent| items[parent].path.as_deref());
+        let line = draft.item.line;
+        let level = levels[items.len()];
+        problems.extend(check(&mut draft, level, above).into_iter().map(|problem| Problem { line, problem }));
         items.push(draft.item);
     }
     problems.truncate(NAMED);
     if problems.is_empty() { Ok(items) } else { Err(problems) }
 }
 
-/// Gives an item without a path the one that follows from the first part that has one.
-fn name_above(drafts: &mut [Draft], levels: &[usize]) {
-    let fits = |path: &str, level| hierarchy::numbers(path).is_some_and(|numbers| numbers.len() == level);
-    let unnamed: Vec<bool> = drafts.iter().map(|draft| draft.item.path.is_none()).collect();
-    for number in (0..drafts.len()).rev() {
-        let Item { parent, path, .. } = &drafts[number].item;
-        if let (Some(parent), Some(path)) = (*parent, path)
-            && unnamed[parent]
-            && fits(path, levels[number])
-            && let Some(above) = hierarchy::parent_path(path)
-        {
-            drafts[parent].item.path = Some(above.to_owned());
+/// Reads priority and status. What is not understood is kept as text.
+fn values(draft: &mut Draft, remarks: &mut Vec<Remark>) {
+    let mut keep = |item: &mut Item, name: &str, given: &Given, why: &str| {
+        let shown = shortened(&given.text, SHOWN);
+        remarks
+            .push(Remark { line: given.line, remark: format!("{name} {shown}: {why}; it is kept in the description") });
+        let description = item.description.take().unwrap_or_default();
+        item.description = Some(format!("{name}: {}\n\n{description}", given.text));
+    };
+    if let Some(given) = draft.priority.take() {
+        match priority(&given.text) {
+            Some(priority) => draft.item.priority = Some(priority),
+            None => keep(&mut draft.item, "priority", &given, "it is 1 (first) to 10 (last), or high, medium or low"),
         }
     }
+    if let Some(given) = draft.status.take() {
+        match stated(&given.text) {
+            Some((status, is_said)) => {
+                draft.item.status = status;
+                if is_said {
+                    let read = if status.is_called_off() { "cancelled" } else { "not done yet" };
+                    let remark = format!("status {} is read as {read}", shortened(&given.text, SHOWN));
+                    remarks.push(Remark { line: given.line, remark });
+                }
+            }
+            None => {
+                keep(&mut draft.item, "status", &given, "it is Planned, In Progress, Complete, Failed or Cancelled")
+            }
+        }
+    }
+    // Trimmed in every format, so that a change of format is no change of the plan.
+    let description = draft.item.description.take();
+    draft.item.description = description.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
 }
 
 fn clean(text: &mut String) {
@@ -136,97 +225,79 @@ fn clean(text: &mut String) {
     }
 }
 
-/// Checks one item. A problem has a line only if it is not the item's.
-fn check(draft: &mut Draft, level: usize, above: Option<&str>) -> Result<(), Vec<(Option<usize>, String)>> {
+/// The problems with one item.
+fn check(draft: &mut Draft, level: usize, above: Option<&str>) -> Vec<String> {
     let mut problems = Vec::new();
     let item = &mut draft.item;
-    // An escape in JSON may stand for characters that were removed from the plan's text.
-    let long = [&mut item.description, &mut item.hints].into_iter().flatten();
-    let lists = item.tags.iter_mut().chain(&mut item.files).chain(&mut item.depends);
-    long.chain([&mut item.title]).chain(&mut item.path).chain(lists).for_each(clean);
-    item.tags.retain(|tag| !tag.trim().is_empty());
-    // Trimmed in every format, so that a change of format is no change of the plan.
-    item.description = item.description.take().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
     let mut keep = |limit: Limit, actual: usize| {
         if actual > limit.max {
-            problems.push((None, over(0, limit, actual).problem));
+            problems.push(over(0, limit, actual).problem);
         }
     };
-    keep(limit::PLAN_DEPTH, level);
     keep(limit::TITLE, item.title.len());
     keep(limit::DESCRIPTION, item.description.as_ref().map_or(0, String::len));
     keep(limit::HINTS, item.hints.as_ref().map_or(0, String::len));
     keep(limit::FILES, item.files.len());
     keep(limit::LABELS, item.tags.len());
-    keep(limit::DEPENDENCIES, item.depends.len());
+    keep(limit::DEPENDENCIES, item.depends.len() + item.waits.len());
     item.tags.iter().for_each(|tag| keep(limit::LABEL, tag.len()));
     if item.title.trim().is_empty() {
-        problems.push((None, "it has no title".to_owned()));
+        problems.push("it has no title: write what is to be done behind the box".to_owned());
     }
     for file in &item.files {
         if let Err(refusal) = Pattern::checked(file, || "files".to_owned()) {
-            problems.push((None, refusal.to_string()));
+            problems.push(refusal.to_string());
         }
     }
-    if let Some(given) = &draft.priority {
-        match given.text.parse::<u8>() {
-            Ok(priority @ 1..=10) => item.priority = Some(priority),
-            _ => {
-                let problem = format!("priority must be 1 (first) to 10 (last), not {}", given.shown());
-                problems.push((Some(given.line), problem));
-            }
-        }
-    }
-    if let Some(given) = &draft.status {
-        match stated(&given.text) {
-            Some(status) => item.status = status,
-            None => {
-                let problem = format!(
-                    "its status is none of Planned, Researching, Ready, Implementing, In Progress, Complete, Failed: {}",
-                    given.shown()
-                );
-                problems.push((Some(given.line), problem));
-            }
-        }
-    }
-    if let Some(path) = item.path.as_deref().filter(|_| level <= limit::PLAN_DEPTH.max) {
+    if let Some(path) = &item.path {
         let expected = hierarchy::part_path(above, 1).unwrap_or_default();
         let form = expected.trim_end_matches('1');
         let is_beside = hierarchy::is_path(path)
             && hierarchy::level(path) == level
             && above.is_none_or(|above| hierarchy::parent_path(path) == Some(above));
         if !is_beside {
-            let problem = format!(
+            problems.push(format!(
                 "the path {path} does not fit where it stands: {form}<number> does, without zeros before the number"
-            );
-            problems.push((None, problem));
+            ));
         }
     }
-    if problems.is_empty() { Ok(()) } else { Err(problems) }
+    problems
 }
 
-impl Given {
-    fn shown(&self) -> String {
-        shortened(&self.text, SHOWN)
-    }
+/// Reads a priority: a number, or a word.
+fn priority(given: &str) -> Option<u8> {
+    let word = given.trim().trim_matches(['*', '`', '!', '.']).to_lowercase();
+    Some(match word.as_str() {
+        "critical" | "urgent" | "highest" | "blocker" | "p0" => 1,
+        "high" | "p1" => 3,
+        "medium" | "normal" | "moderate" | "p2" => 5,
+        "low" | "p3" => 7,
+        "lowest" | "p4" => 9,
+        word => return word.parse().ok().filter(|number| (1..=10).contains(number)),
+    })
 }
 
-/// Reads a status, in the words of other planners, too.
-fn stated(given: &str) -> Option<Stated> {
+/// Reads a status, in the words of other planners, too; true if it is one that the board does not have.
+fn stated(given: &str) -> Option<(Stated, bool)> {
     let word: String = given.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
     Some(match word.as_str() {
         "planned" | "researching" | "ready" | "implementing" | "inprogress" | "available" | "claimed" | "pending"
-        | "todo" | "open" => Stated::Open,
-        "complete" | "completed" | "done" => Stated::Done,
-        "failed" => Stated::Failed,
+        | "todo" | "open" => (Stated::Open, false),
+        "doing" | "started" | "wip" | "blocked" | "deferred" | "onhold" | "review" | "inreview" | "backlog" => {
+            (Stated::Open, true)
+        }
+        "complete" | "completed" | "done" | "closed" | "finished" => (Stated::Done, false),
+        "failed" => (Stated::Failed, false),
+        "cancelled" | "canceled" => (Stated::Cancelled, false),
+        "wontfix" | "wontdo" | "dropped" => (Stated::Cancelled, true),
+        "obsolete" => (Stated::Obsolete, false),
         _ => return None,
     })
 }
 
-/// True if the plan calls the item off: then it and everything below it are not in the plan.
-fn is_called_off(status: Option<&str>) -> bool {
-    let word = status.unwrap_or_default().to_lowercase();
-    matches!(word.as_str(), "obsolete" | "cancelled" | "canceled")
+/// A title without what is said about it beside its words.
+fn bare_title(title: &str) -> String {
+    phrases::stripped(title)
 }
 
 /// Reads a list such as `a, b` or `[a, b]`. Written as JSON, `["a, b"]`, its entries may be any text.

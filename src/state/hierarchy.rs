@@ -15,7 +15,7 @@ use super::refusal::Refusal;
 use super::task::{Task, TaskStatus};
 use super::{Ordinal, State};
 
-const LEVELS: [&str; PLAN_DEPTH.max] = ["P", "M", "T", "S"];
+const LEVELS: [&str; PLAN_DEPTH.max] = ["P", "M", "T", "S", "U"];
 /// Most parents that are followed upwards; a chain is longer than `LEVELS` only if a file was made so.
 const FOLLOWED: usize = 2 * LEVELS.len();
 
@@ -79,7 +79,7 @@ pub fn parent_path(path: &str) -> Option<&str> {
     path.rsplit_once('.').map(|(parent, _)| parent)
 }
 
-/// Level of a path, from 1 for a phase to 4 for a subtask.
+/// Level of a path, from 1 for a phase to 4 for a subtask, and 5 for a part of one.
 pub fn level(path: &str) -> usize {
     path.split('.').count()
 }

@@ -51,9 +51,9 @@ limits! {
     DEPENDENCIES = "dependencies of one task", 200, "entries";
     BATCH = "tasks or operations in one batch", 5_000, "entries";
     TASKS = "live tasks", 1_000_000, "entries" or "wait until some are done and retire, or cancel what is not needed";
-    PLAN = "plan", 2 * 1024 * 1024, "bytes";
-    PLAN_ITEMS = "items of one plan", 5_000, "entries";
-    PLAN_DEPTH = "levels of a plan", 4, "levels";
+    PLAN = "plan", 8 * 1024 * 1024, "bytes";
+    PLAN_ITEMS = "items of one plan", 20_000, "entries";
+    PLAN_DEPTH = "levels of a plan", 5, "levels";
     AGENTS = "agents", 10_000, "entries"
         or "who was not heard of for half an hour makes room, unless it holds or has to read something: wait, or act as one that is there, see get_agents";
     QUERY = "query", 500, "bytes";

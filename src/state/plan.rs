@@ -1,10 +1,17 @@
 //! What a plan says, and what a new version of it means for the tasks of the one before.
 
+mod names;
+mod words;
+
+pub use names::{Named, Names, leading_id};
+pub use words::{plain, words};
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::State;
 use super::agent::Demands;
@@ -24,8 +31,19 @@ pub struct Plan {
     pub title: Option<String>,
     /// Items, each before its parts.
     pub items: Vec<Item>,
-    /// Headings and list entries that are text, because others are marked as items and they are not.
+    /// Headings, entries and rows that are text, because others are marked as items and they are not.
     pub skipped: Vec<Skipped>,
+    /// What was read in a way that the text does not say in so many words.
+    pub remarks: Vec<Remark>,
+    /// Items that wait for another because their headings count: the later one, then the one before it.
+    pub order: Vec<(usize, usize)>,
+}
+
+/// How something was read, and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+pub struct Remark {
+    pub line: usize,
+    pub remark: String,
 }
 
 /// A heading or list entry that is not an item.
@@ -47,14 +65,20 @@ pub struct Item {
     /// Path as written; if omitted, it follows from the item's place.
     pub path: Option<String>,
     pub title: String,
+    /// True for a heading, and for what was made for its parts.
+    pub is_group: bool,
     pub description: Option<String>,
     pub status: Stated,
     pub priority: Option<u8>,
-    /// Paths, titles or ids of the tasks that the item depends on.
+    /// Indices of the items that it waits for.
+    pub waits: Vec<usize>,
+    /// What else it depends on: paths that items get by their place, and ids of tasks.
     pub depends: Vec<String>,
     pub files: Vec<String>,
     pub hints: Option<String>,
     pub tags: Vec<String>,
+    /// Fields that callboard does not know.
+    pub metadata: Map<String, Value>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,6 +87,14 @@ pub enum Stated {
     Open,
     Done,
     Failed,
+    Cancelled,
+    Obsolete,
+}
+
+impl Stated {
+    pub fn is_called_off(&self) -> bool {
+        matches!(self, Self::Cancelled | Self::Obsolete)
+    }
 }
 
 /// What is wrong with a plan, and where.
@@ -108,6 +140,20 @@ impl State {
         }
         let is_known = |one: &&Skipped| one.level.is_some_and(|level| known.contains(&(level, hash(&one.title))));
         plan.skipped.iter().filter(is_known).map(|one| one.line).collect()
+    }
+
+    /// What items depend on that is neither an item of the plan nor a task. `created` are paths of new tasks.
+    pub fn unknown_dependencies(&self, plan: &Plan, created: &HashSet<&str>) -> Vec<Remark> {
+        let is_known = |given: &str| {
+            let is_task = || TaskId::checked(given).is_ok_and(|id| self.status_of(&id).is_some());
+            created.contains(given) || self.at_path(given).next().is_some() || is_task()
+        };
+        let unknown = plan.items.iter().flat_map(|item| item.depends.iter().map(move |given| (item, given)));
+        let told = unknown.filter(|(_, given)| !is_known(given)).map(|(item, given)| Remark {
+            line: item.line,
+            remark: format!("\"{}\" fits no item and no task: it makes none wait", shown(given)),
+        });
+        told.collect()
     }
 
     /// The event that makes `plan` the current one, or the problems with it.
@@ -417,7 +463,13 @@ impl<'a> Delta<'a> {
         let mut all = Vec::with_capacity(plan.items.len());
         let mut problems = Vec::new();
         for (number, item) in plan.items.iter().enumerate() {
-            let mut found = Vec::new();
+            let ordered = plan.order.iter().filter(|(later, _)| *later == number).map(|(_, before)| before);
+            let mut found: Vec<TaskId> = Vec::new();
+            for on in ordered.chain(&item.waits).map(|on| self.ids[*on].clone()) {
+                if !found.contains(&on) {
+                    found.push(on);
+                }
+            }
             for given in &item.depends {
                 let of_plan = by_path.get(given.as_str()).map(|item| vec![*item]);
                 // A long text may have become a shorter title.
@@ -441,13 +493,8 @@ impl<'a> Delta<'a> {
                 match id {
                     Some(id) if !found.contains(&id) => found.push(id),
                     Some(_) => {}
-                    None => problems.push((
-                        number,
-                        format!(
-                            "it depends on \"{}\", which is no path or title of this plan and no task",
-                            shown(given)
-                        ),
-                    )),
+                    // Named in the reply: see `unknown`.
+                    None => {}
                 }
             }
             all.push(found);
@@ -513,6 +560,8 @@ impl<'a> Delta<'a> {
             Stated::Open => None,
             Stated::Done => Some(TaskStatus::Done),
             Stated::Failed => Some(TaskStatus::Failed),
+            Stated::Cancelled => Some(TaskStatus::Cancelled),
+            Stated::Obsolete => Some(TaskStatus::Obsolete),
         };
         NewTask {
             id: self.ids[number].clone(),
@@ -561,7 +610,8 @@ impl<'a> Delta<'a> {
         }
         if rewritten {
             let kept = task.context.as_deref().cloned().unwrap_or_default();
-            change.context = Some(Context { parent_task: kept.parent_task, metadata: kept.metadata, ..context(item) });
+            let metadata = kept.metadata.into_iter().chain(item.metadata.clone()).collect();
+            change.context = Some(Context { parent_task: kept.parent_task, metadata, ..context(item) });
         }
         if is_reset {
             change.priority = Some(priority);
@@ -687,7 +737,8 @@ fn likeness(one: &str, other: &str) -> u32 {
 }
 
 fn context(item: &Item) -> Context {
-    Context { files: item.files.clone(), hints: item.hints.clone(), ..Context::default() }
+    let Item { files, hints, metadata, .. } = item;
+    Context { files: files.clone(), hints: hints.clone(), metadata: metadata.clone(), ..Context::default() }
 }
 
 /// The text with single spaces and no line ends.
@@ -741,10 +792,12 @@ fn last_part(path: Option<&str>) -> &str {
 /// True if the task's content on the board equals the item's.
 fn says(task: &Task, item: &Item) -> bool {
     let none = Context::default();
-    let Context { files, hints, .. } = task.context.as_deref().unwrap_or(&none);
+    let Context { files, hints, metadata, .. } = task.context.as_deref().unwrap_or(&none);
+    let is_known = item.metadata.iter().all(|(key, value)| metadata.get(key) == Some(value));
     let description = Some(task.description.trim()).filter(|text| *text != task.headline());
     let line = |hints: &Option<String>| one_line(hints.as_deref().unwrap_or_default());
-    item.description.as_deref() == description && item.files == *files && line(&item.hints) == line(hints)
+    let is_same = item.description.as_deref() == description && item.files == *files;
+    is_same && is_known && line(&item.hints) == line(hints)
 }
 
 fn settings_hash(priority: u8, dependencies: &[TaskId], tags: &[String]) -> String {
@@ -754,7 +807,10 @@ fn settings_hash(priority: u8, dependencies: &[TaskId], tags: &[String]) -> Stri
 /// Hash of what is to be done. Spaces and line ends in hints do not count, because Markdown has hints on one line.
 fn content_hash(item: &Item) -> String {
     let hints = item.hints.as_deref().map(one_line);
-    hash(&(&item.description, &item.files, hints))
+    match item.metadata.is_empty() {
+        true => hash(&(&item.description, &item.files, hints)),
+        false => hash(&(&item.description, &item.files, hints, &item.metadata)),
+    }
 }
 
 /// The hash that boards have of plans imported when every space counted.

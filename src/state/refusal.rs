@@ -360,8 +360,11 @@ fn candidates_text(agents: &[Candidate]) -> String {
 }
 
 fn problems_text(problems: &[Problem]) -> String {
-    let told: Vec<_> = problems.iter().map(|one| format!("line {}: {}", one.line, one.problem)).collect();
-    told.join("\n")
+    const SHOWN: usize = 10;
+    let told = problems.iter().take(SHOWN).map(|one| format!("line {}: {}", one.line, one.problem));
+    let more = problems.len().saturating_sub(SHOWN);
+    let more = (more > 0).then(|| format!("and {more} more"));
+    told.chain(more).collect::<Vec<_>>().join("\n")
 }
 
 impl Refusal {

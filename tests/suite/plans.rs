@@ -355,16 +355,15 @@ fn wrong_plans_leave_the_board_as_it_was_and_say_where() {
     let board = Board::new();
     board.cli_ok("init_coordination", json!({"goal": "g"}));
     let events = board.events().len();
-    let deep = "- [ ] a\n  - [ ] b\n    - [ ] c\n      - [ ] d\n        - [ ] e\n";
-    let many: String = (0..5_001).map(|number| format!("- [ ] item {number}\n")).collect();
-    let huge = "x".repeat(2 * 1024 * 1024 + 1);
+    let many: String = (0..20_001).map(|number| format!("- [ ] item {number}\n")).collect();
+    let huge = "x".repeat(8 * 1024 * 1024 + 1);
     let cases = [
         (
             "cycle.md",
             "- [ ] P1: a\n  depends: P2\n- [ ] P2: b\n  depends: P1\n",
             "line 1: a cycle: P1 (line 1) -> P2 (line 3)",
         ),
-        ("twice.md", "# x\n\n- [ ] P1: a\n- [ ] P1: b\n", "line 4: the path P1 stands on line 3 already"),
+        ("twice.md", "## P1: x\n\n- [ ] P1.M1: a\n- [ ] P1.M1: b\n", "line 4: the path P1.M1 stands on line 3 already"),
         (
             "twice.json",
             "{\"items\": [\n{\"path\": \"P1\", \"title\": \"a\"},\n{\"path\": \"P1\", \"title\": \"b\"}\n]}",
@@ -376,9 +375,8 @@ fn wrong_plans_leave_the_board_as_it_was_and_say_where() {
             "line 3: the path P2.M1 does not fit",
         ),
         ("broken.json", "{\"items\": [\n{\"title\": \"a\"\n]}", "line 3: it cannot be read"),
-        ("deep.md", deep, "line 5: levels of a plan is over its limit: 5 levels, at most 4"),
-        ("many.md", &many, "items of one plan is over its limit: 5001 entries, at most 5000"),
-        ("huge.md", &huge, "plan is over its limit: 2097153 bytes, at most 2097152"),
+        ("many.md", &many, "items of one plan is over its limit: 20001 entries, at most 20000"),
+        ("huge.md", &huge, "plan is over its limit: 8388609 bytes, at most 8388608"),
         ("empty.md", "nothing to do\n", "there is nothing to do in it"),
     ];
     for (name, text, part) in cases {
@@ -460,7 +458,7 @@ fn a_box_in_a_plan_of_headings_ends_nothing_and_what_is_skipped_is_named() {
     }
     assert_eq!(plan(&board, &["import", &file]).value()["unchanged"], true);
     let shown = board.finish(board.command().args(["plan", "import", &file])).stdout;
-    assert!(shown.contains("skipped line 15: Notes"), "{shown}");
+    assert!(shown.contains("not read line 15: Notes"), "{shown}");
     board.cli_ok("complete_task", json!({"agent_id": "ada", "task_id": printer, "output": "printed"}));
 
     // It stays an item of the plan.
@@ -468,4 +466,55 @@ fn a_box_in_a_plan_of_headings_ends_nothing_and_what_is_skipped_is_named() {
     let reply = plan(&board, &["import", &file]).value();
     assert_eq!((&reply["left_done"], reply["skipped"][0]["title"].as_str()), (&json!([]), Some("Old")), "{reply}");
     board.assert_file_is_the_replay();
+}
+
+#[test]
+fn a_plan_that_a_person_writes_comes_in_whole_and_what_is_not_read_is_named() {
+    let board = Board::new();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/plans/natural-plan.md");
+    let reply = plan(&board, &["import", file]).value();
+    let read = &reply["understood"];
+    let counts = ["groups", "items", "done", "called_off"].map(|count| read[count].as_u64().unwrap());
+    assert_eq!(counts, [5, 30, 1, 1], "{reply}");
+    let waits: Vec<_> = read["waits"].as_array().unwrap().iter().map(|one| (&one["line"], &one["order"])).collect();
+    let (line, order) = (|line: u64| json!(line), json!(true));
+    let expected = [15, 18, 19, 26, 39, 52, 55].map(line);
+    assert_eq!(waits.iter().map(|(line, _)| (*line).clone()).collect::<Vec<_>>(), expected);
+    assert_eq!(waits.iter().filter(|(_, by)| **by == order).count(), 4, "four phases wait for the one before");
+    let lines: Vec<_> = reply["skipped"].as_array().unwrap().iter().map(|one| one["line"].as_u64().unwrap()).collect();
+    assert_eq!(lines, [43, 44, 45, 65, 66], "the table and the notes");
+    assert_eq!(plan(&board, &["import", file]).value()["unchanged"], true);
+    let shown = board.finish(board.command().args(["plan", "import", file, "--dry-run"])).stdout;
+    assert!(shown.trim_end().ends_with("makes a line one") && shown.contains("5 lines that may be work"), "{shown}");
+    board.assert_file_is_the_replay();
+}
+
+#[test]
+fn a_plan_in_utf_16_is_read_and_bytes_that_are_no_text_are_refused() {
+    let board = Board::new();
+    let text = "# Pläne\r\n\r\n- [ ] Über\r\n- [x] Ship\r\n";
+    let units = |of: fn(u16) -> [u8; 2]| ["\u{feff}", text].concat().encode_utf16().flat_map(of).collect::<Vec<u8>>();
+    for (name, bytes) in [("little.md", units(u16::to_le_bytes)), ("big.md", units(u16::to_be_bytes))] {
+        let path = board.base().join(name);
+        fs::write(&path, bytes).unwrap();
+        let reply = plan(&board, &["import", path.to_str().unwrap(), "--dry-run"]).value();
+        assert_eq!((&reply["understood"]["items"], &reply["understood"]["done"]), (&json!(2), &json!(1)), "{reply}");
+    }
+    for (name, bytes, part) in
+        [("bytes.md", &b"- [ ] a\n\xff\xfe\xfd"[..], "is no text"), ("zero.md", b"- [ ] a\n\0b\n", "is no text")]
+    {
+        let path = board.base().join(name);
+        fs::write(&path, bytes).unwrap();
+        let refused = board.finish(board.command().args(["plan", "import", path.to_str().unwrap()]));
+        assert!(!refused.status.success() && refused.stderr.contains(part), "{name}: {}", refused.stderr);
+    }
+}
+
+#[test]
+fn more_than_ten_problems_are_counted() {
+    let board = Board::new();
+    let text: String = (0..15).map(|number| format!("- [ ] item {number}\n  files: ../x\n")).collect();
+    let refused = board.finish(board.command().args(["plan", "import", &write(&board, "PLAN.md", &text)]));
+    assert!(refused.stderr.contains("line 19: ") && refused.stderr.contains("and 5 more"), "{}", refused.stderr);
+    assert!(!refused.stderr.contains("line 21: "), "{}", refused.stderr);
 }

@@ -206,7 +206,7 @@ impl Reading {
         at: &str,
     ) -> Result<Option<Value>, Refusal> {
         let is_list_of_none = |value: &Value| matches!(value, Value::Array(_) | Value::Object(_));
-        if required && is_blank(&value) && !(is_list_of_none(&value) && !matches!(shape, Shape::Text)) {
+        if required && is_blank(&value) && (matches!(shape, Shape::Text) || !is_list_of_none(&value)) {
             let what = if value.is_null() { "is missing" } else { "must not be empty" };
             return Err(refusal(at, &format!("{what}; {}", words::wanted(name, shape))));
         }

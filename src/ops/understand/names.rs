@@ -114,7 +114,7 @@ impl Record {
             let names: Vec<_> = self.current().map(|field| field.name.as_str()).collect();
             return Unknown::Refused(format!("no such field; there are {}", names.join(", ")));
         }
-        self.instead(given).map_or(Unknown::Ignored, |field| Unknown::Refused(field))
+        self.instead(given).map_or(Unknown::Ignored, Unknown::Refused)
     }
 
     /// What to give instead of an argument about order, owner or limits, if there is anything.

@@ -545,8 +545,7 @@ fn wrong_plans_are_refused_with_lines_and_change_nothing() {
     let seq = world.state.seq();
     let cases = [
         ("- [ ] a\n- [ ] b\n- [ ] A\n", "line 3: the title \"A\" beside it stands on line 1 already"),
-        ("- [ ] P1: a\n- [ ] P1: b\n", "line 2: the path P1 stands on line 1 already"),
-        ("- [ ] a\n  depends: nowhere\n", "line 1: it depends on \"nowhere\""),
+        ("## P1: x\n\n- [ ] P1.M1: a\n- [ ] P1.M1: b\n", "line 4: the path P1.M1 stands on line 3 already"),
         ("- [ ] a\n  depends: c\n  - [ ] c\n- [ ] b\n  - [ ] c\n", "line 1: \"c\" may be that of line 3 and 5"),
         (
             "- [ ] a\n  depends: b\n- [ ] b\n  depends: a\n",

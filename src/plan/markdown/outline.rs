@@ -1,0 +1,466 @@
+//! What the lines of a text mean: which headings, entries and rows are items, and which are text.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ops::Range;
+
+use super::super::counted::{Counted, counted};
+use super::super::{bare_title, path_and_title, stated};
+use super::entry::mark;
+use super::field::{self, field, is_dependency, is_left_open, is_list};
+use super::lines::{Kind, Line, cells};
+use crate::state::plan::{Names, words};
+
+/// The meaning of an entry.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Role {
+    Item,
+    /// `priority: 2`, or another field.
+    Field,
+    /// A value of the field above it.
+    Value,
+    /// Text; what it stands below, if that is an item, keeps it.
+    Text,
+}
+
+pub struct Outline {
+    pub headings: Vec<Heading>,
+    /// By line. Lines that are not entries have none.
+    pub roles: HashMap<usize, Role>,
+    /// Index of the heading that is the title.
+    pub title: Option<usize>,
+    pub names: Names,
+}
+
+pub struct Heading {
+    /// Index of its line.
+    pub line: usize,
+    pub level: usize,
+    pub is_item: bool,
+    pub counted: Option<Counted>,
+}
+
+/// Headings below which nothing is work, unless it has boxes.
+const PROSE: [&str; 50] = [
+    "about",
+    "acceptance criteria",
+    "assumptions",
+    "background",
+    "changelog",
+    "constraints",
+    "context",
+    "conventions",
+    "decisions",
+    "definition of done",
+    "definitions",
+    "dependencies",
+    "description",
+    "format",
+    "glossary",
+    "goal",
+    "goals",
+    "history",
+    "implementation strategy",
+    "intro",
+    "introduction",
+    "key decisions",
+    "legend",
+    "links",
+    "motivation",
+    "non goals",
+    "non-goals",
+    "nongoals",
+    "note",
+    "notes",
+    "open questions",
+    "out of scope",
+    "overview",
+    "principles",
+    "questions",
+    "rationale",
+    "references",
+    "remarks",
+    "resources",
+    "risks",
+    "scope",
+    "status",
+    "strategy",
+    "success criteria",
+    "summary",
+    "table of contents",
+    "terms",
+    "toc",
+    "warning",
+    "warnings",
+];
+
+/// An entry, and where it stands.
+struct Node {
+    line: usize,
+    column: usize,
+    parent: Option<usize>,
+    section: usize,
+    has_box: bool,
+    /// A box at any depth below it.
+    leads: bool,
+    /// Neighbours without boxes share a group.
+    group: usize,
+}
+
+/// The lines from one heading to the next.
+struct Section {
+    heading: Option<usize>,
+    lines: Range<usize>,
+    has_boxes: bool,
+    is_listed: bool,
+}
+
+pub fn outline(lines: &[Line<'_>], known: &BTreeSet<usize>) -> Outline {
+    let mut reading = Reading {
+        lines,
+        names: names(lines),
+        headings: headings(lines),
+        sections: Vec::new(),
+        nodes: Vec::new(),
+        roles: HashMap::new(),
+        dependencies: HashSet::new(),
+        introduced: introduced(lines),
+    };
+    reading.sections = reading.sections();
+    reading.nodes = reading.nodes();
+    reading.fields_and_values();
+    let title = reading.title();
+    reading.decide_on_lists(title);
+    reading.decide_on_entries();
+    reading.decide_on_headings(title, known);
+    Outline { headings: reading.headings, roles: reading.roles, title, names: reading.names }
+}
+
+/// What the headings and entries are called, before it is known which of them are items. Fields and their values are
+/// none.
+fn names(lines: &[Line<'_>]) -> Names {
+    let mut names = Names::default();
+    let mut are_values = false;
+    for line in lines {
+        let text = match &line.kind {
+            Kind::Heading { text, .. } => text,
+            Kind::Entry(entry) if entry.mark.is_some() => entry.text,
+            Kind::Entry(entry) if line.column < 2 && !are_values && field(entry.text).is_none() => entry.text,
+            Kind::Text(text) => {
+                are_values = field(text).is_some_and(|(name, value)| is_list(&name) && is_left_open(value));
+                continue;
+            }
+            _ => continue,
+        };
+        let (path, title) = path_and_title(text);
+        names.push(path.as_deref(), &bare_title(title));
+    }
+    names
+}
+
+fn headings(lines: &[Line<'_>]) -> Vec<Heading> {
+    let of = |(number, line): (usize, &Line<'_>)| match &line.kind {
+        Kind::Heading { level, text, .. } => {
+            Some(Heading { line: number, level: *level, is_item: true, counted: counted(path_and_title(text).1) })
+        }
+        _ => None,
+    };
+    lines.iter().enumerate().filter_map(of).collect()
+}
+
+/// True if any cell of the row has a box.
+pub fn has_box(raw: &str) -> bool {
+    cells(raw).into_iter().any(|cell| mark(cell).is_some())
+}
+
+/// Entries of lists that the line before says are none of the work, as `Notes:` does.
+fn introduced(lines: &[Line<'_>]) -> HashSet<usize> {
+    let mut found = HashSet::new();
+    let mut is_prose_below = false;
+    for (number, line) in lines.iter().enumerate() {
+        match &line.kind {
+            Kind::Blank => {}
+            Kind::Entry(_) if is_prose_below => drop(found.insert(number)),
+            Kind::Entry(_) => {}
+            Kind::Text(text) => is_prose_below = text.trim_end_matches('*').ends_with(':') && is_prose(text),
+            _ => is_prose_below = false,
+        }
+    }
+    found
+}
+
+fn is_prose(title: &str) -> bool {
+    let title = words(title);
+    let title = title.trim_matches(|c: char| !c.is_alphanumeric());
+    let first = title.split([':', '(', ',', '&']).next().unwrap_or_default().trim();
+    let unnumbered = first.trim_start_matches(|c: char| !c.is_alphabetic());
+    PROSE.contains(&unnumbered) || unnumbered.split(" and ").all(|part| PROSE.contains(&part))
+}
+
+struct Reading<'a, 't> {
+    lines: &'a [Line<'t>],
+    names: Names,
+    headings: Vec<Heading>,
+    sections: Vec<Section>,
+    nodes: Vec<Node>,
+    roles: HashMap<usize, Role>,
+    /// Lines with what an item depends on, in a list below `depends:`.
+    dependencies: HashSet<usize>,
+    /// Entries of lists that a line like `Notes:` introduces.
+    introduced: HashSet<usize>,
+}
+
+impl<'t> Reading<'_, 't> {
+    fn text(&self, line: usize) -> &'t str {
+        match &self.lines[line].kind {
+            Kind::Heading { text, .. } | Kind::Text(text) => text,
+            Kind::Entry(entry) => entry.text,
+            _ => "",
+        }
+    }
+
+    fn sections(&self) -> Vec<Section> {
+        let starts = self.headings.iter().map(|heading| heading.line);
+        let ends = starts.clone().chain([self.lines.len()]);
+        let of = |(number, (start, end)): (usize, (Option<usize>, usize))| Section {
+            heading: number.checked_sub(1),
+            lines: start.map_or(0, |line| line + 1)..end,
+            has_boxes: false,
+            is_listed: false,
+        };
+        [None].into_iter().chain(starts.map(Some)).zip(ends).enumerate().map(of).collect()
+    }
+
+    /// Finds what each entry stands below. A line of text at the margin ends the lists before it.
+    fn nodes(&mut self) -> Vec<Node> {
+        let mut nodes: Vec<Node> = Vec::new();
+        let mut groups = 0;
+        for (section, part) in self.sections.iter_mut().enumerate() {
+            let mut open: Vec<usize> = Vec::new();
+            let mut last: HashMap<Option<usize>, (bool, usize)> = HashMap::new();
+            let mut after_gap = true;
+            for number in part.lines.clone() {
+                let line = &self.lines[number];
+                match &line.kind {
+                    Kind::Text(_) | Kind::Code(_) | Kind::Row { .. } if after_gap => {
+                        open.retain(|node| nodes[*node].column < line.column);
+                        last.remove(&open.last().copied());
+                    }
+                    _ => {}
+                }
+                after_gap = matches!(line.kind, Kind::Blank | Kind::Hidden);
+                part.has_boxes |= matches!(line.kind, Kind::Row { .. }) && has_box(line.raw);
+                let Kind::Entry(entry) = &line.kind else { continue };
+                open.retain(|node| nodes[*node].column + 2 <= line.column);
+                let parent = open.last().copied();
+                let has_box = entry.mark.is_some();
+                part.has_boxes |= has_box;
+                let group = match last.get(&parent) {
+                    Some((boxed, group)) if *boxed == has_box => *group,
+                    _ => {
+                        groups += 1;
+                        groups
+                    }
+                };
+                last.insert(parent, (has_box, group));
+                open.push(nodes.len());
+                nodes.push(Node { line: number, column: line.column, parent, section, has_box, leads: false, group });
+            }
+        }
+        for number in (0..nodes.len()).rev() {
+            if let Some(parent) = nodes[number].parent {
+                nodes[parent].leads |= nodes[number].has_box || nodes[number].leads;
+            }
+        }
+        nodes
+    }
+
+    /// Finds entries that are fields, and values of a field before them. Entries are fields only if all of their list
+    /// are, because lists in prose have entries that begin with such a word, too. Dependencies are read from any entry.
+    fn fields_and_values(&mut self) {
+        let is_field = |reading: &Self, node: &Node| {
+            let found = field(reading.text(node.line));
+            found.is_some_and(|(name, value)| field::fits(&reading.names, &name, value))
+        };
+        let mut all: HashMap<usize, bool> = HashMap::new();
+        for node in self.nodes.iter().filter(|node| !node.has_box && !node.leads) {
+            *all.entry(node.group).or_insert(true) &= is_field(self, node);
+        }
+        let mut roles: Vec<Option<Role>> = vec![None; self.nodes.len()];
+        let mut by_line = self.nodes.iter().enumerate().map(|(number, node)| (node.line, number)).peekable();
+        // The field whose values follow, the least column of one, and the column of the first.
+        let mut begun: Option<(String, usize, Option<usize>)> = None;
+        for (at, line) in self.lines.iter().enumerate() {
+            match &line.kind {
+                Kind::Entry(_) => {
+                    let Some((_, number)) = by_line.next_if(|(line, _)| *line == at) else { continue };
+                    let node = &self.nodes[number];
+                    if node.has_box || node.leads {
+                        begun = None;
+                        continue;
+                    }
+                    let is_text = |parent: usize| {
+                        let above = &self.nodes[parent];
+                        let is_item = above.has_box || above.leads || roles[parent] == Some(Role::Field);
+                        !is_item && (above.parent.is_some() || self.sections[above.section].has_boxes)
+                    };
+                    let is_below_text = node.parent.is_some_and(is_text);
+                    begun = begun.filter(|(_, least, _)| node.column >= *least);
+                    if let Some((name, _, first)) = &mut begun {
+                        let first = *first.get_or_insert(node.column);
+                        if is_dependency(name) && field::names(&self.names, self.text(at)) {
+                            self.dependencies.insert(at);
+                        }
+                        roles[number] = Some(if node.column < first + 2 { Role::Value } else { Role::Text });
+                        continue;
+                    }
+                    let found = field(self.text(at));
+                    let is_dependency = found
+                        .as_ref()
+                        .is_some_and(|(name, value)| is_dependency(name) && field::fits(&self.names, name, value));
+                    if is_below_text || !(all.get(&node.group) == Some(&true) || is_dependency) {
+                        continue;
+                    }
+                    roles[number] = Some(Role::Field);
+                    let column = node.column + 1;
+                    let opens = found.filter(|(name, value)| self.begins(at, name, value));
+                    begun = opens.map(|(name, _)| (name, column, None));
+                }
+                Kind::Blank => {}
+                Kind::Text(text) => {
+                    let is_value =
+                        begun.as_ref().is_some_and(|(.., first)| first.is_some_and(|first| line.column > first));
+                    if !is_value {
+                        let opens = field(text).filter(|(name, value)| self.begins(at, name, value));
+                        begun = opens.map(|(name, _)| (name, 0, None));
+                    }
+                }
+                _ => begun = None,
+            }
+        }
+        let found = self.nodes.iter().zip(roles).filter_map(|(node, role)| Some((node.line, role?)));
+        self.roles.extend(found);
+    }
+
+    /// True if a list of values follows. Below `Dependencies:` stand libraries as often as not.
+    fn begins(&self, at: usize, name: &str, value: &str) -> bool {
+        if !is_list(name) || !is_left_open(value) {
+            return false;
+        }
+        let below = self.lines[at + 1..].iter().take_while(|line| matches!(line.kind, Kind::Entry(_) | Kind::Blank));
+        let mut below = below.filter_map(|line| match &line.kind {
+            Kind::Entry(entry) if entry.mark.is_none() => Some(entry.text),
+            _ => None,
+        });
+        !field::is_ambiguous(name) || below.any(|text| field::names(&self.names, text))
+    }
+
+    /// The only heading of the first level, if it comes first, is the title.
+    fn title(&self) -> Option<usize> {
+        let tops = self.headings.iter().filter(|heading| heading.level == 1).count();
+        let first = self.headings.first().filter(|first| first.level == 1 && tops == 1)?;
+        let Kind::Heading { mark: None, text, .. } = &self.lines[first.line].kind else { return None };
+        let has_more =
+            self.headings.len() > 1 || !self.nodes.is_empty() || self.sections.iter().any(|one| one.has_boxes);
+        (path_and_title(text).0.is_none() && has_more).then_some(0)
+    }
+
+    /// Decides in which sections without boxes the entries of lists are items.
+    fn decide_on_lists(&mut self, title: Option<usize>) {
+        let mut candidates: Vec<bool> = vec![false; self.sections.len()];
+        for node in &self.nodes {
+            let is_open = node.parent.is_none() && !self.roles.contains_key(&node.line);
+            candidates[node.section] |= is_open && !self.introduced.contains(&node.line);
+        }
+        let is_intro = |section: &Section| section.heading.is_none_or(|heading| Some(heading) == title);
+        for (section, is_candidate) in self.sections.iter_mut().zip(&candidates) {
+            let is_prose = section.heading.is_some_and(|heading| {
+                matches!(&self.lines[self.headings[heading].line].kind, Kind::Heading { text, .. } if is_prose(text))
+            });
+            section.is_listed = *is_candidate && !section.has_boxes && !is_intro(section) && !is_prose;
+        }
+        // What stands above everything else is an introduction, unless there is nothing else.
+        let is_all = !self.sections.iter().any(|section| section.is_listed || section.has_boxes);
+        for (section, is_candidate) in self.sections.iter_mut().zip(candidates) {
+            section.is_listed |= is_all && is_candidate && is_intro(section);
+        }
+    }
+
+    fn decide_on_entries(&mut self) {
+        for number in 0..self.nodes.len() {
+            let node = &self.nodes[number];
+            let is_item = node.has_box
+                || node.leads
+                || node.parent.is_none()
+                    && self.sections[node.section].is_listed
+                    && !self.roles.contains_key(&node.line)
+                    && !self.introduced.contains(&node.line);
+            let role = if is_item { Role::Item } else { Role::Text };
+            self.roles.entry(node.line).or_insert(role);
+        }
+    }
+
+    /// Decides which headings are items. Where anything is marked as an item, headings with nothing marked at or below
+    /// them are prose. What only an item has below it, and being known as an item, count as marks, too.
+    fn decide_on_headings(&mut self, title: Option<usize>, known: &BTreeSet<usize>) {
+        let count = self.headings.len();
+        let has_path = |heading: &Heading| path_and_title(self.text(heading.line)).0.is_some();
+        let paths: Vec<bool> = self.headings.iter().map(has_path).collect();
+        let leads: Vec<bool> = (0..count).map(|number| self.leads(number)).collect();
+        let is_marked = paths.contains(&true)
+            || self.sections.iter().any(|section| section.has_boxes || section.is_listed)
+            || self.headings.iter().any(|heading| self.is_boxed(heading));
+        if is_marked {
+            let marks = |number: usize| {
+                let heading = &self.headings[number];
+                paths[number]
+                    || leads[number]
+                    || heading.counted.is_some()
+                    || self.is_boxed(heading)
+                    || known.contains(&self.lines[heading.line].number)
+                    || self.is_described_as_item(number)
+            };
+            let marked: Vec<bool> = (0..count).map(marks).collect();
+            for number in 0..count {
+                let level = self.headings[number].level;
+                let below = self.headings[number + 1..].iter().take_while(|other| other.level > level).count();
+                self.headings[number].is_item = marked[number..=number + below].contains(&true);
+            }
+        }
+        // What stands below headings like `Notes` alone is no plan.
+        if !is_marked {
+            for number in 0..count {
+                let is_noted = self.nodes.iter().any(|node| node.section == number + 1);
+                self.headings[number].is_item = !(is_noted && is_prose(self.text(self.headings[number].line)));
+            }
+        }
+        if let Some(title) = title {
+            self.headings[title].is_item = false;
+        }
+    }
+
+    fn is_boxed(&self, heading: &Heading) -> bool {
+        matches!(self.lines[heading.line].kind, Kind::Heading { mark: Some(_), .. })
+    }
+
+    /// True if items stand right below the heading.
+    fn leads(&self, number: usize) -> bool {
+        let section = &self.sections[number + 1];
+        section.is_listed || section.has_boxes
+    }
+
+    /// True if a dependency, a priority or a status stands below the heading.
+    fn is_described_as_item(&self, number: usize) -> bool {
+        self.sections[number + 1].lines.clone().any(|line| {
+            let is_read = matches!(self.lines[line].kind, Kind::Text(_)) || self.roles.get(&line) == Some(&Role::Field);
+            is_read && self.is_for_items(self.text(line)) || self.dependencies.contains(&line)
+        })
+    }
+
+    fn is_for_items(&self, line: &str) -> bool {
+        field(line).is_some_and(|(name, value)| match name.as_str() {
+            "priority" => field::fits(&self.names, &name, value),
+            "status" => stated(value).is_some(),
+            name => is_dependency(name) && super::super::list(value).iter().any(|on| field::names(&self.names, on)),
+        })
+    }
+}

@@ -1,0 +1,228 @@
+//! What titles say beside their words: that they are struck out, how urgent they are, and what they wait for.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::{Draft, is_something, list, priority};
+use crate::state::plan::{Named, Names, Problem, Remark, Stated, one_line, shortened};
+
+static WAITS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r"(?i)\s*[(\[]\s*(depends\s+on|depends|after|blocked\s+by)\b\s*:?\s+([^()\[\]]*(?:\([^()]*\)[^()\[\]]*)*)[)\]]",
+    )
+    .ok()
+});
+static WAITS_AT_END: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?i)(?:\s+(?:—|–|-{1,2})\s+|\s*[;,]\s+)(depends\s+on|depends:|after:?|blocked\s+by)\s*:?\s+(\S.*)$")
+        .ok()
+});
+static URGENT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    const WORDS: &str = "critical|urgent|highest|high|medium|normal|low|lowest|p[0-4]|[1-9]|10";
+    Regex::new(&format!(
+        r"(?i)\s*[*_]{{0,2}}[(\[]\s*(?:(?:priority|prio)\s*[:=]?\s*({WORDS})|({WORDS})[\s-]+(?:priority|prio)|(p[0-4]))\s*!*\s*[)\]][*_]{{0,2}}"
+    ))
+    .ok()
+});
+static STRUCK: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"^~~\s*(\S.*?)\s*~~(\s*(?:[(\[—–:;,.-].*)?)$").ok());
+
+/// Most bytes of a name that a message shows.
+const SHOWN: usize = 60;
+
+/// A title's phrase that says what the item waits for.
+struct Phrase {
+    draft: usize,
+    is_certain: bool,
+    names: String,
+    /// The title with the phrase.
+    whole: String,
+}
+
+/// Reads the phrases of all titles. Returns the pairs that the order of headings says, later one first, and problems.
+pub fn read(drafts: &mut [Draft], remarks: &mut Vec<Remark>) -> (Vec<(usize, usize)>, Vec<Problem>) {
+    let mut phrases = Vec::new();
+    for (number, draft) in drafts.iter_mut().enumerate() {
+        struck(draft);
+        urgent(draft);
+        phrases.extend(waits(number, draft));
+    }
+    let mut names = Names::default();
+    drafts.iter().for_each(|draft| names.push(draft.item.path.as_deref(), &draft.item.title));
+    let mut problems = Vec::new();
+    for phrase in phrases {
+        let found = resolved(&phrase.names, phrase.draft, &names);
+        settle(phrase, found, drafts, remarks, &mut problems);
+    }
+    for number in 0..drafts.len() {
+        let given = std::mem::take(&mut drafts[number].item.depends);
+        for one in given {
+            let found = resolved(&one, number, &names);
+            for (given, several) in &found.several {
+                problems.push(ambiguous(number, given, several, drafts));
+            }
+            // It may be the path that an item gets by its place, or a task beside the plan.
+            let is_whole = found.on.is_empty() && found.several.is_empty();
+            let unknown = if is_whole { vec![one] } else { found.unknown };
+            found.on.into_iter().for_each(|on| wait(&mut drafts[number], on));
+            drafts[number].item.depends.extend(unknown);
+        }
+    }
+    (in_order(drafts), problems)
+}
+
+/// The title without the phrases that are read.
+pub fn stripped(title: &str) -> String {
+    let mut text = title.to_owned();
+    for phrase in [&URGENT, &WAITS, &WAITS_AT_END] {
+        if let Some(phrase) = phrase.as_ref() {
+            text = phrase.replace_all(&text, "").into_owned();
+        }
+    }
+    let text = one_line(&text);
+    if text.is_empty() { title.to_owned() } else { text }
+}
+
+/// A title that is struck out as a whole, but for a reason behind it, is not to be done any more.
+fn struck(draft: &mut Draft) {
+    let Some(found) = STRUCK.as_ref().and_then(|struck| struck.captures(&draft.item.title)) else { return };
+    let [title, reason] = [1, 2].map(|group| found.get(group).map_or("", |one| one.as_str()));
+    let title = format!("{title}{reason}");
+    if draft.item.status == Stated::Open {
+        draft.item.status = Stated::Obsolete;
+    }
+    draft.item.title = title;
+}
+
+fn urgent(draft: &mut Draft) {
+    let Some(found) = URGENT.as_ref().and_then(|urgent| urgent.captures(&draft.item.title)) else { return };
+    let word = (1..=3).find_map(|group| found.get(group)).map_or("", |word| word.as_str());
+    let Some(priority) = priority(word) else { return };
+    let range = found.get(0).map_or(0..0, |all| all.range());
+    let rest = one_line(&format!("{} {}", &draft.item.title[..range.start], &draft.item.title[range.end..]));
+    if rest.is_empty() {
+        return;
+    }
+    draft.item.title = rest;
+    draft.item.priority = draft.item.priority.or(Some(priority));
+}
+
+/// Takes the phrase about what an item waits for out of its title.
+fn waits(number: usize, draft: &mut Draft) -> Option<Phrase> {
+    let title = &draft.item.title;
+    let found = WAITS.as_ref()?.captures(title).or_else(|| WAITS_AT_END.as_ref()?.captures(title))?;
+    let range = found.get(0)?.range();
+    let is_certain = !found.get(1)?.as_str().to_lowercase().starts_with("after");
+    let rest = one_line(&format!("{} {}", &title[..range.start], &title[range.end..]));
+    let names = found.get(2)?.as_str().trim().to_owned();
+    if rest.is_empty() || names.is_empty() {
+        return None;
+    }
+    let whole = std::mem::replace(&mut draft.item.title, rest);
+    Some(Phrase { draft: number, is_certain, names, whole })
+}
+
+/// The items that a text names, and the names that fit none or several.
+#[derive(Default)]
+struct Resolved {
+    on: Vec<usize>,
+    unknown: Vec<String>,
+    several: Vec<(String, Vec<usize>)>,
+}
+
+/// Splits names at commas, and at `and` where the whole names nothing.
+fn resolved(text: &str, itself: usize, names: &Names) -> Resolved {
+    let mut resolved = Resolved::default();
+    if let Named::One(on) = names.find(text, Some(itself)) {
+        resolved.on.push(on);
+        return resolved;
+    }
+    let parts = list(text).into_iter().flat_map(|part| part.split(';').map(str::to_owned).collect::<Vec<_>>());
+    for part in parts {
+        let part = part.trim().trim_start_matches("and ").trim().to_owned();
+        let whole = names.find(&part, Some(itself));
+        let halves: Vec<&str> =
+            part.split(" and ").flat_map(|part| part.split(" & ")).flat_map(|part| part.split(" + ")).collect();
+        match whole {
+            Named::None if halves.len() > 1 => {
+                halves.into_iter().for_each(|half| resolved.add(half.trim(), names.find(half, Some(itself))));
+            }
+            whole => resolved.add(&part, whole),
+        }
+    }
+    resolved
+}
+
+impl Resolved {
+    fn add(&mut self, given: &str, found: Named) {
+        match found {
+            Named::One(on) => self.on.push(on),
+            Named::Several(several) => self.several.push((given.to_owned(), several)),
+            Named::None if is_something(given) => self.unknown.push(given.to_owned()),
+            Named::None => {}
+        }
+    }
+}
+
+/// Makes the dependencies of a phrase, or puts it back into the title if it does not name items alone.
+fn settle(
+    phrase: Phrase,
+    found: Resolved,
+    drafts: &mut [Draft],
+    remarks: &mut Vec<Remark>,
+    problems: &mut Vec<Problem>,
+) {
+    let Phrase { draft: number, is_certain, whole, .. } = phrase;
+    let line = drafts[number].item.line;
+    let is_whole = found.unknown.is_empty() && (found.several.is_empty() || is_certain);
+    for (given, several) in &found.several {
+        match is_certain {
+            true => problems.push(ambiguous(number, given, several, drafts)),
+            false => remarks
+                .push(Remark { line, remark: format!("\"{}\" fits several items: it makes none wait", shown(given)) }),
+        }
+    }
+    for given in &found.unknown {
+        remarks.push(Remark { line, remark: format!("\"{}\" fits no item: it makes none wait", shown(given)) });
+    }
+    found.on.into_iter().for_each(|on| wait(&mut drafts[number], on));
+    if !is_whole {
+        drafts[number].item.title = whole;
+    }
+}
+
+fn wait(draft: &mut Draft, on: usize) {
+    if !draft.item.waits.contains(&on) {
+        draft.item.waits.push(on);
+    }
+}
+
+fn ambiguous(number: usize, given: &str, several: &[usize], drafts: &[Draft]) -> Problem {
+    const MOST: usize = 5;
+    let lines: Vec<_> = several.iter().take(MOST).map(|one| drafts[*one].item.line.to_string()).collect();
+    let more = if several.len() > MOST { " and others" } else { "" };
+    let (given, lines) = (shown(given), lines.join(" and "));
+    let problem =
+        format!("\"{given}\" may be that of line {lines}{more}; name it by more of its words, or by its path");
+    Problem { line: drafts[number].item.line, problem }
+}
+
+fn shown(text: &str) -> String {
+    shortened(text, SHOWN)
+}
+
+/// For headings that count one after the other beside each other: each, and the one before it.
+fn in_order(drafts: &[Draft]) -> Vec<(usize, usize)> {
+    let mut order = Vec::new();
+    let mut last: std::collections::HashMap<(Option<usize>, &str), (usize, u32)> = std::collections::HashMap::new();
+    for (number, draft) in drafts.iter().enumerate() {
+        let Some(counted) = &draft.counted else { continue };
+        let place = (draft.item.parent, counted.word.as_str());
+        if let Some((before, count)) = last.insert(place, (number, counted.number))
+            && count < counted.number
+        {
+            order.push((number, before));
+        }
+    }
+    order
+}
