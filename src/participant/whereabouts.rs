@@ -5,6 +5,7 @@
 //! `project_dir`. Whose call it is shows only when it is carried out, so the few files are read then, under the lock;
 //! git is never run there.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -78,6 +79,9 @@ pub fn uncommitted(root: &Path, files: &[&str]) -> Vec<String> {
 
 /// The reply with what git says of the worktree.
 pub async fn checked_out(mut reply: Value, root: PathBuf, ask: AskGit) -> Value {
+    if !asks(&reply, &root, ask) {
+        return reply;
+    }
     let whole = reply.clone();
     let asked = spawn_blocking(move || {
         let git = Git::at(&root, AFTER);
@@ -94,6 +98,23 @@ pub async fn checked_out(mut reply: Value, root: PathBuf, ask: AskGit) -> Value 
         reply
     });
     asked.await.unwrap_or(whole)
+}
+
+/// Whether git would be asked at all. Most replies need nothing of it, and a thread for it takes time.
+fn asks(reply: &Value, root: &Path, ask: AskGit) -> bool {
+    let is_asked = Cell::new(false);
+    let note = || is_asked.set(true);
+    let merge = |_: Option<&str>, _: Option<&str>| -> Option<String> {
+        note();
+        None
+    };
+    let uncommitted = || -> Option<Vec<String>> {
+        note();
+        None
+    };
+    let checkout = Checkout { root: &root.to_string_lossy(), merge: &merge, uncommitted: &uncommitted };
+    ask(&mut reply.clone(), &checkout);
+    is_asked.get()
 }
 
 pub fn place_of(worktree: Worktree) -> Place {
