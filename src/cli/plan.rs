@@ -147,7 +147,7 @@ fn understood(page: &mut Page, understood: &Value) {
     let waits = understood["waits"].as_array().map(Vec::as_slice).unwrap_or_default();
     for one in waits.iter().take(NAMED) {
         let after = one["after"].as_array().into_iter().flatten().map(text).collect::<Vec<_>>().join("; ");
-        let why = if one["order"] == true { " (they count; --parallel leaves this out)" } else { "" };
+        let why = if one["order"] == true { " (the headings count)" } else { "" };
         page.marked(
             "waits",
             Tone::Waiting,
