@@ -7,6 +7,8 @@ use serde_json::{Map, Value, json};
 const METHOD: &str = "initialize";
 /// The revision that a refusal shows as an example.
 const EXAMPLE: &str = "2025-11-25";
+/// Where a message of 2026-07-28 or later names its revision.
+const OWN_REVISION: &str = "/params/_meta/io.modelcontextprotocol~1protocolVersion";
 
 /// Fills in what the message may leave out, if it is an `initialize` request. Returns whether it was changed.
 ///
@@ -14,6 +16,10 @@ const EXAMPLE: &str = "2025-11-25";
 /// If the params are not usable; the text names the field.
 pub fn complete(message: &mut Value) -> Result<bool, String> {
     if message["method"] != METHOD || message.get("id").is_none() {
+        return Ok(false);
+    }
+    // A message that carries its revision itself is of 2026-07-28 or later, which no longer has the method.
+    if message.pointer(OWN_REVISION).is_some() {
         return Ok(false);
     }
     let before = message.clone();
@@ -98,7 +104,10 @@ mod tests {
 
     #[test]
     fn other_messages_stay_as_they_are() {
-        for mut message in [json!({"id": 1, "method": "ping"}), json!({"method": METHOD}), json!(7), json!([])] {
+        let modern = json!({"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}});
+        let modern = json!({"id": 1, "method": METHOD, "params": modern});
+        for mut message in [modern, json!({"id": 1, "method": "ping"}), json!({"method": METHOD}), json!(7), json!([])]
+        {
             let before = message.clone();
             assert_eq!((complete(&mut message), message), (Ok(false), before));
         }
