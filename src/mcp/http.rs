@@ -124,7 +124,7 @@ impl<H: Answering> Door<H> {
     pub async fn handle(&self, mut request: Request, body: Option<Bytes>) -> Response {
         let is_initialize = match prepare(&mut request, body.as_deref()) {
             Ok(is_initialize) => is_initialize,
-            Err(refusal) => return refusal,
+            Err(refusal) => return *refusal,
         };
         let ends_session = request.method() == Method::DELETE;
         if request.method() == Method::GET && !resumes_an_answer(request.headers()) {
@@ -276,7 +276,7 @@ fn method(body: &[u8]) -> Option<Cow<'_, str>> {
 }
 
 /// Brings a request into the form that rmcp reads, or refuses it. Returns whether it is a handshake.
-fn prepare(request: &mut Request, body: Option<&[u8]>) -> Result<bool, Response> {
+fn prepare(request: &mut Request, body: Option<&[u8]>) -> Result<bool, Box<Response>> {
     let method = body.and_then(method).unwrap_or_default();
     check_accepted(request, &method)?;
     request.headers_mut().insert(ACCEPT, HeaderValue::from_static(accept::BOTH));
@@ -296,14 +296,14 @@ fn prepare(request: &mut Request, body: Option<&[u8]>) -> Result<bool, Response>
         }
         Err(why) => {
             let id = RequestId::deserialize(&message["id"]).ok();
-            return Err(refused(StatusCode::BAD_REQUEST, id, ErrorData::invalid_params(why, None)));
+            return Err(Box::new(refused(StatusCode::BAD_REQUEST, id, ErrorData::invalid_params(why, None))));
         }
     }
     Ok(true)
 }
 
 /// Checks that the client accepts the kind of answer that it will get.
-fn check_accepted(request: &Request, method: &str) -> Result<(), Response> {
+fn check_accepted(request: &Request, method: &str) -> Result<(), Box<Response>> {
     let Accepted { json, stream } = accept::of(request.headers());
     let (is_accepted, wanted) = match *request.method() {
         Method::GET => (stream, "text/event-stream"),
@@ -316,7 +316,7 @@ fn check_accepted(request: &Request, method: &str) -> Result<(), Response> {
         return Ok(());
     }
     let why = format!("the Accept header excludes the answer; send `Accept: {wanted}`");
-    Err(refused(StatusCode::NOT_ACCEPTABLE, None, ErrorData::invalid_request(why, None)))
+    Err(Box::new(refused(StatusCode::NOT_ACCEPTABLE, None, ErrorData::invalid_request(why, None))))
 }
 
 fn is_modern(headers: &HeaderMap) -> bool {

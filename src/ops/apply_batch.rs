@@ -60,7 +60,7 @@ impl Operation for ApplyBatch {
             .operations
             .iter()
             .enumerate()
-            .map(|(index, item)| step(item).map_err(|refusal| (index, name(item), refusal)));
+            .map(|(index, item)| step(item).map_err(|refusal| (index, name(item), Box::new(refusal))));
         let (steps, refused): (Vec<_>, Vec<_>) = steps.partition(Result::is_ok);
         match refused.is_empty() {
             true => Ok(Some(steps.into_iter().flatten().collect())),
@@ -85,17 +85,17 @@ const LONGEST_NAME: usize = 32;
 const ERRORS_NAMED: usize = 20;
 
 /// One refusal for all operations that were refused, given by position.
-pub fn refused_all(mut refused: Vec<(usize, String, Refusal)>) -> Refusal {
+pub fn refused_all(mut refused: Vec<(usize, String, Box<Refusal>)>) -> Refusal {
     let more = refused.len().saturating_sub(ERRORS_NAMED);
     refused.truncate(ERRORS_NAMED);
     if refused.len() == 1
         && let Some((index, name, refusal)) = refused.pop()
     {
-        return Refusal::BatchItem { index, name, refusal: Box::new(refusal) };
+        return Refusal::BatchItem { index, name, refusal };
     }
     let errors = refused.into_iter().map(|(index, name, refusal)| {
         let message = refusal.to_string();
-        BatchError { index, name, refusal: Box::new(refusal), message }
+        BatchError { index, name, refusal, message }
     });
     Refusal::BatchItems { errors: errors.collect(), more }
 }

@@ -179,7 +179,7 @@ impl Operation for ClaimTask {
                 attempt: attempt.number,
                 lease_until: attempt.lease_until,
                 already: call.events == 0,
-                again: (call.events == 0).then(|| Again { again: true, since: attempt.claimed_at, next: AGAIN }),
+                again: (call.events == 0).then_some(Again { again: true, since: attempt.claimed_at, next: AGAIN }),
                 handoff: handoff(task, agent, state),
             })));
         }

@@ -164,7 +164,7 @@ impl Run<'_, '_> {
             match answer {
                 Ok(value) => results.push(self.addressed(value)),
                 // The events that a refusal would have kept are rolled back with the rest.
-                Err(refusal) => refused.push((index, step.name().to_owned(), refusal.without_keeping())),
+                Err(refusal) => refused.push((index, step.name().to_owned(), Box::new(refusal.without_keeping()))),
             }
         }
         self.call.actor = actor;

@@ -190,11 +190,12 @@ pub struct Checkout<'a> {
     pub root: &'a str,
     /// The command that brings a commit, or else the tip of a branch, into the checkout; `None` if it is there, or git
     /// does not say.
-    pub merge: &'a dyn Fn(Option<&str>, Option<&str>) -> Option<String>,
+    pub merge: &'a MergeCommand<'a>,
     /// Files that are changed or new and not committed; `None` if git does not say.
     pub uncommitted: &'a dyn Fn() -> Option<Vec<String>>,
 }
 
+type MergeCommand<'a> = dyn Fn(Option<&str>, Option<&str>) -> Option<String> + 'a;
 pub type AskGit = fn(&mut Value, &Checkout);
 pub type Decision = Result<Vec<Event>, Rejected>;
 pub type Steps = Vec<Box<dyn Prepared>>;

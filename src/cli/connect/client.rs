@@ -248,8 +248,7 @@ impl Client {
         let (programs, homes) = self.traces();
         let dirs: Vec<_> = path.into_iter().flat_map(std::env::split_paths).collect();
         let is_program = |name: &&str| dirs.iter().any(|dir| dir.join(name).is_file());
-        programs.iter().any(|name| is_program(name))
-            || home.is_some_and(|home| homes.iter().any(|dir| home.join(dir).is_dir()))
+        programs.iter().any(is_program) || home.is_some_and(|home| homes.iter().any(|dir| home.join(dir).is_dir()))
     }
 }
 

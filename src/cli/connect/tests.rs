@@ -849,7 +849,7 @@ fn without_a_name_the_clients_that_are_installed_are_connected_with_their_hooks(
     let (root, home, bin) = (project.path("project"), project.path("home"), project.path("bin"));
     let target = |path| Target { project_root: &root, home: Some(&home), board: &root, path, ..target() };
     let all = ConnectArgs { clients: Vec::new(), ..args(Client::Claude) };
-    let none = super::connect(&all, &target(None)).err().expect("none is installed").to_string();
+    let none = super::connect(&all, &target(None)).expect_err("none is installed").to_string();
     assert!(none.contains("Claude Code, Codex") && none.contains("callboard connect claude"), "{none}");
     fs::create_dir_all(home.join(".gemini")).expect("a directory");
     fs::create_dir(&bin).expect("a directory");

@@ -88,9 +88,12 @@ fn required(schema: &Value) -> Map<String, Value> {
     names.map(|name| (name.to_owned(), right(&schema["properties"][name]))).collect()
 }
 
+/// The name of a place in the arguments, and what puts a value there.
+type Hole = (String, Box<dyn Fn(Value) -> Value>);
+
 /// Arguments with a hole at every place where the schema has a field, and the name of that field.
-fn holes(schema: &Value) -> Vec<(String, Box<dyn Fn(Value) -> Value>)> {
-    let mut found: Vec<(String, Box<dyn Fn(Value) -> Value>)> = Vec::new();
+fn holes(schema: &Value) -> Vec<Hole> {
+    let mut found: Vec<Hole> = Vec::new();
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
         let base = required(schema);
         let key = name.clone();
