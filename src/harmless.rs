@@ -4,6 +4,8 @@
 //! dropped; line ends become `\n`; every other control character but `\t`, what reverses the direction of text, and
 //! invisible tag characters become U+FFFD.
 
+pub mod tags;
+
 use serde_json::Value;
 
 /// `text` made harmless; `None` if it already is.

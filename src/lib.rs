@@ -26,7 +26,7 @@
 //! | what is understood of a model's arguments | `ops::understand`: `shape` (from the schema), `names`, `words` (of refusals) |
 //! | sessions and runs: who runs one, where, and who hears of its end | `state::run`, `state::session`; `journal::sqlite` for their tables |
 //! | discoveries, and who is handed them | `state::discovery` |
-//! | how calls become durable, waiting, presence | [`participant`]: `solo` (on whose thread), `writer` (`messages`, `batch`, `round`), `board` (start, catch-up), `directory`, `feed`, `archive` (the past), `upkeep` |
+//! | how calls become durable, waiting, presence | [`participant`]: `solo` (on whose thread), `beside` (long reads), `writer` (`messages`, `batch`, `round`), `board` (start, catch-up), `directory`, `feed`, `archive` (the past), `upkeep` |
 //! | what happens to a damaged or deleted board | [`participant`]: `recovery` (at start, `doctor --repair`), `vanished` (while it runs) |
 //! | what a plan may look like | [`plan`]: `json`, `markdown` (`lines`, `outline`), `places`, `phrases`, `export`; `state::plan` for what a new version means, `state::hierarchy` for parents |
 //! | how far executions have come, and what they may spend | `state::workflow`; [`artifact`] for the files that work leaves |
@@ -41,7 +41,8 @@
 //! | what `callboard bench` measures | `cli::bench`: a file per part, `goals` |
 //! | how `callboard work` runs commands | `cli::work`: `worker` (the loop), `ledger` (what is kept), `child` and [`cli`]'s `supervise` (processes) |
 //! | which files are trusted | [`private`], `participant::directory`; [`filesystem`] for where they lie |
-//! | what of a text is let in | [`harmless`]: no control characters; [`bom`]: no byte order mark before it |
+//! | what of a text is let in, and what of it a model is told | [`harmless`]: no control characters, `tags` of hosts; [`bom`]: no byte order mark before it |
+//! | how much of a list a reply shows, and in which words | `ops::page`, `ops::reader`, `ops::spoken`; `ops::task_filter` for tasks |
 //! | what counts as a secret | [`redact`]: `shape` (by form), `named` (by the name before it) |
 //! | where the board is, and how it is set | [`location`], [`worktree`] (`link`: broken ones, `tables`: where only git reads references), [`config`] |
 //! | in which worktree and at which commit agents work | `participant::whereabouts`; [`worktree`] reads git's files, [`git`] runs it |

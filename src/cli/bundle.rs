@@ -112,8 +112,8 @@ struct Refine {
 #[derive(Args)]
 struct List {
     /// List at most N bundles
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = super::page_size())]
-    limit: u32,
+    #[arg(long, value_name = "N", value_parser = super::page_size())]
+    limit: Option<u32>,
     /// Continue after this bundle, which the previous page named as its last
     #[arg(long, value_name = "PATH")]
     after: Option<String>,
@@ -186,6 +186,7 @@ fn call_of(asked: Asked) -> (&'static str, Value) {
             json!({"scope": scope, "model_id": model_id, "base_url": base_url, "toolset_hash": toolset_hash}),
         ),
         Asked::List { scope, after, limit } => {
+            let limit = Some(limit).filter(|limit| *limit < usize::MAX);
             ("list_bundles", json!({"scope": scope, "after": after, "limit": limit}))
         }
         Asked::Verify { scope } => ("verify_bundles", json!({"scope": scope})),
@@ -255,7 +256,7 @@ fn tell_quarantined(page: &mut Page, reply: &Value) {
 }
 
 fn list(place: &Place, scope: Option<String>, arguments: &List) -> Outcome {
-    let limit = arguments.limit as usize;
+    let limit = arguments.limit.map_or(usize::MAX, |limit| limit as usize);
     let reply = place.ask(Asked::List { scope, after: arguments.after.clone(), limit }, false)?;
     place.session.show(&reply, |page| {
         let bundles = reply["bundles"].as_array().map_or(&[][..], Vec::as_slice);

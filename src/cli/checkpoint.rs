@@ -79,8 +79,8 @@ pub struct List {
     #[arg(value_name = "WORKFLOW")]
     workflow: Option<String>,
     /// List at most N
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = super::page_size())]
-    limit: u32,
+    #[arg(long, value_name = "N", value_parser = super::page_size())]
+    limit: Option<u32>,
     /// Continue after this one, which the previous page named as its last
     #[arg(long, value_name = "LAST")]
     after: Option<String>,

@@ -26,8 +26,8 @@ pub struct Arguments {
     #[arg(long, value_name = "ID")]
     before: Option<String>,
     /// List at most N, the newest
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = super::page_size())]
-    limit: u32,
+    #[arg(long, value_name = "N", value_parser = super::page_size())]
+    limit: Option<u32>,
 }
 
 #[derive(clap::Subcommand)]

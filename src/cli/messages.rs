@@ -16,8 +16,8 @@ pub struct Arguments {
     #[arg(long, value_name = "ID")]
     done: Vec<String>,
     /// List at most N
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = super::page_size())]
-    limit: u32,
+    #[arg(long, value_name = "N", value_parser = super::page_size())]
+    limit: Option<u32>,
 }
 
 #[derive(clap::Args)]

@@ -19,8 +19,8 @@ pub struct Arguments {
     /// List only runs that this runner has, or had last
     #[arg(long, value_name = "AGENT")]
     runner: Option<String>,
-    /// List every page, not only the first
-    #[arg(long)]
+    /// Lists are complete without it, too
+    #[arg(long, hide = true)]
     all: bool,
 }
 
@@ -43,17 +43,14 @@ pub struct One {
 pub struct Sessions {
     /// Show this session: its runs, where it continues, and the sessions it has started
     id: Option<String>,
-    /// List every page, not only the first
-    #[arg(long)]
+    /// Lists are complete without it, too
+    #[arg(long, hide = true)]
     all: bool,
 }
 
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     let query = json!({"session_id": arguments.session, "status": arguments.status, "runner_id": arguments.runner});
-    let reply = match arguments.all {
-        true => session.every_page("list_runs", "runs", &query)?,
-        false => session.call("list_runs", query)?,
-    };
+    let reply = session.every_page("list_runs", "runs", &query)?;
     session.show(&reply, |page| table(page, &reply, "no runs"))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -85,10 +82,7 @@ pub fn sessions(session: &Session, arguments: Sessions) -> Outcome {
         })?;
         return Ok(ExitCode::SUCCESS);
     }
-    let reply = match arguments.all {
-        true => session.every_page("list_sessions", "sessions", &json!({}))?,
-        false => session.call("list_sessions", json!({}))?,
-    };
+    let reply = session.every_page("list_sessions", "sessions", &json!({}))?;
     session.show(&reply, |page| {
         let sessions = reply["sessions"].as_array().map(Vec::as_slice).unwrap_or_default();
         if sessions.is_empty() {
@@ -104,7 +98,6 @@ pub fn sessions(session: &Session, arguments: Sessions) -> Outcome {
             ]
         });
         page.table(["id", "status", "runs", "agent", "parent"], rows);
-        more(page, &reply, sessions.len());
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -124,13 +117,6 @@ fn table(page: &mut Page, reply: &Value, none: &str) {
         ]
     });
     page.table(["id", "status", "runner", "session", "prompt"], rows);
-    more(page, reply, runs.len());
-}
-
-fn more(page: &mut Page, reply: &Value, shown: usize) {
-    if reply.get("next").is_some_and(Value::is_string) {
-        page.line(format_args!("the first {shown}; --all shows the rest"));
-    }
 }
 
 fn details(page: &mut Page, run: &Value) {

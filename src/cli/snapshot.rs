@@ -40,8 +40,8 @@ struct Create {
 #[derive(clap::Args)]
 struct List {
     /// List at most N, the newest
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = super::page_size())]
-    limit: u32,
+    #[arg(long, value_name = "N", value_parser = super::page_size())]
+    limit: Option<u32>,
 }
 
 #[derive(clap::Args)]
@@ -51,8 +51,8 @@ struct Diff {
     /// Name of a snapshot, or number of an event [default: the present]
     to: Option<String>,
     /// List at most N changes
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = super::page_size())]
-    limit: u32,
+    #[arg(long, value_name = "N", value_parser = super::page_size())]
+    limit: Option<u32>,
 }
 
 #[derive(clap::Args)]

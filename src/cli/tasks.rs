@@ -5,33 +5,130 @@ use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
 use super::print::{Column, Page, Tone};
-use super::{Outcome, Session};
+use super::{Outcome, Session, snapshot, usage_error};
+use crate::clock::{Clock, SystemClock};
+use crate::ops::SORTS;
 use crate::state::hierarchy::{self, Progress};
 use crate::state::id::TaskId;
 use crate::state::task::{Task, TaskStatus};
+use crate::state::time::Timestamp;
 
 #[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    callboard tasks --ready --sort priority\n  \
+    callboard tasks --status failed --status cancelled --changed-since 2h\n  \
+    callboard tasks --of claude-1 --search 'parser error' --json")]
 pub struct Arguments {
-    /// List only tasks with this status
-    #[arg(long, value_parser = PossibleValuesParser::new(TaskStatus::ALL.map(TaskStatus::as_str)))]
-    status: Option<String>,
+    /// List only tasks with this status; may be repeated
+    #[arg(long, value_parser = PossibleValuesParser::new(TaskStatus::ALL.map(TaskStatus::as_str)), value_delimiter = ',')]
+    status: Vec<String>,
+    /// List only tasks that can be claimed now; with --blocked or --waiting those, too
+    #[arg(long)]
+    ready: bool,
+    /// List only tasks that wait for a dependency
+    #[arg(long)]
+    blocked: bool,
+    /// List only tasks that wait for a retry time
+    #[arg(long)]
+    waiting: bool,
+    /// List only tasks that this agent holds or had last
+    #[arg(long, value_name = "AGENT")]
+    of: Option<String>,
+    /// List only tasks with this tag; may be repeated to match any of them
+    #[arg(long)]
+    tag: Vec<String>,
+    /// List only tasks that contain all these words, in any of their texts
+    #[arg(long, value_name = "WORDS")]
+    search: Option<String>,
+    /// List only tasks of this priority, or of a range such as 1-3
+    #[arg(long, value_name = "N|N-M", value_parser = priorities)]
+    priority: Option<(i64, i64)>,
     /// List only tasks at or below this path
     #[arg(long, value_name = "PATH")]
     scope: Option<String>,
-    /// List every page, not only the first
+    /// List only the direct parts of this task
+    #[arg(long, value_name = "ID")]
+    parent: Option<String>,
+    /// List only tasks created since a time: 2026-03-01T12:00:00Z, or 30m, 2h, 3d for a span that ends now
+    #[arg(long, value_name = "TIME")]
+    created_since: Option<String>,
+    /// List only tasks changed since a time
+    #[arg(long, value_name = "TIME")]
+    changed_since: Option<String>,
+    /// Order of the list
+    #[arg(long, value_name = "BY", value_parser = PossibleValuesParser::new(SORTS), default_value = "created")]
+    sort: String,
+    /// Turn the order round
     #[arg(long)]
+    reverse: bool,
+    /// Lists are complete without it, too
+    #[arg(long, hide = true)]
     all: bool,
     /// Print a tree of phases, milestones, tasks and subtasks, with the progress of each
-    #[arg(long, conflicts_with = "status")]
+    #[arg(long, conflicts_with_all = NOT_OF_TREES)]
     tree: bool,
 }
 
+/// Options that would leave holes in a tree.
+const NOT_OF_TREES: [&str; 13] = [
+    "status",
+    "ready",
+    "blocked",
+    "waiting",
+    "of",
+    "tag",
+    "search",
+    "priority",
+    "parent",
+    "created_since",
+    "changed_since",
+    "sort",
+    "reverse",
+];
+
+/// The first and the last priority of a range.
+fn priorities(given: &str) -> Result<(i64, i64), String> {
+    let (first, last) = given.split_once('-').unwrap_or((given, given));
+    let number = |text: &str| text.trim().parse::<i64>().ok().filter(|number| (1..=10).contains(number));
+    match (number(first), number(last)) {
+        (Some(first), Some(last)) if first <= last => Ok((first, last)),
+        _ => Err("a priority is 1 (first) to 10 (last), a range such as 1-3".to_owned()),
+    }
+}
+
+fn time(option: &str, given: Option<&str>) -> Option<Timestamp> {
+    let given = given?;
+    let time = snapshot::moment(given, SystemClock::default().wall());
+    Some(
+        time.unwrap_or_else(|| {
+            usage_error(format!("{option} takes a time or a span, such as 2026-03-01T12:00:00Z or 2h"))
+        }),
+    )
+}
+
+fn query(arguments: &Arguments) -> Value {
+    let (min_priority, max_priority) = arguments.priority.unzip();
+    json!({
+        "statuses": arguments.status,
+        "ready": arguments.ready,
+        "blocked": arguments.blocked,
+        "waiting": arguments.waiting,
+        "agent": arguments.of,
+        "tags": arguments.tag,
+        "text": arguments.search,
+        "min_priority": min_priority,
+        "max_priority": max_priority,
+        "scope": arguments.scope,
+        "parent": arguments.parent,
+        "created_since": time("--created-since", arguments.created_since.as_deref()),
+        "changed_since": time("--changed-since", arguments.changed_since.as_deref()),
+        "sort": arguments.sort,
+        "descending": arguments.reverse,
+    })
+}
+
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let query = json!({"status_filter": arguments.status.as_deref().unwrap_or("all"), "scope": arguments.scope});
-    let reply = match arguments.all || arguments.tree {
-        true => session.every_page("get_all_tasks", "tasks", &query)?,
-        false => session.call("get_all_tasks", query)?,
-    };
+    let reply = session.every_page("get_all_tasks", "tasks", &query(&arguments))?;
     let tasks: Vec<Task> = serde_json::from_value(reply["tasks"].clone())?;
     session.show(&reply, |page| {
         if tasks.is_empty() {
@@ -42,9 +139,6 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
             return tree(page, &tasks);
         }
         page.table(["id", "status", "prio", "agent", "attempt", "task"], tasks.iter().map(row));
-        if reply.get("next").is_some_and(Value::is_string) {
-            page.line(format_args!("the first {}; --all shows the rest", tasks.len()));
-        }
     })?;
     Ok(ExitCode::SUCCESS)
 }

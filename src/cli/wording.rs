@@ -6,68 +6,7 @@ use std::{env, fs};
 use super::connect::quoted;
 use super::{Arguments, Command, LOCAL};
 use crate::location::{Location, Source};
-use crate::ops::{self, AgentArgument};
-
-const COMMANDS: [(&str, &str); 47] = [
-    ("claim_task", "claim"),
-    ("start_task", "start"),
-    ("complete_task", "complete"),
-    ("fail_task", "fail"),
-    ("release_task", "release"),
-    ("cancel_task", "cancel"),
-    ("retry_task", "retry"),
-    ("create_task", "add"),
-    ("create_tasks_batch", "add --batch"),
-    ("get_task", "show"),
-    ("get_all_tasks", "tasks"),
-    ("get_results", "tasks --status done"),
-    ("get_status", "status"),
-    ("get_agents", "agents"),
-    ("add_discovery", "discoveries add"),
-    ("get_discoveries", "discoveries"),
-    ("send_message", "send"),
-    ("get_messages", "messages"),
-    ("init_coordination", "init"),
-    ("wait_for_events", "watch"),
-    ("get_history", "history"),
-    ("create_snapshot", "snapshot create"),
-    ("list_snapshots", "snapshot list"),
-    ("diff_snapshots", "snapshot diff"),
-    ("restore_snapshot", "snapshot restore"),
-    ("verify_snapshots", "snapshot verify"),
-    ("save_bundle", "bundle save"),
-    ("load_bundle", "bundle load"),
-    ("refine_bundle", "bundle refine"),
-    ("list_bundles", "bundle list"),
-    ("verify_bundles", "bundle verify"),
-    ("save_checkpoint", "checkpoint save"),
-    ("get_checkpoint", "checkpoint show"),
-    ("list_checkpoints", "checkpoint list"),
-    ("delete_checkpoints", "checkpoint delete"),
-    ("attach_artifact", "artifact attach"),
-    ("import_plan", "plan import"),
-    ("export_plan", "plan export"),
-    ("diff_plans", "plan diff"),
-    ("explain_task", "explain"),
-    ("reset_tasks", "reset"),
-    ("get_master_plan", "plan versions"),
-    ("list_runs", "runs"),
-    ("get_run", "run"),
-    ("stop_run", "run --stop"),
-    ("list_sessions", "sessions"),
-    ("get_session", "sessions"),
-];
-
-/// Operations that only leaders may use: a worker would be refused, so its name does not go before them.
-const OF_LEADERS: [&str; 7] = [
-    "cancel_task",
-    "retry_task",
-    "reset_tasks",
-    "import_plan",
-    "create_snapshot",
-    "restore_snapshot",
-    "delete_checkpoints",
-];
+use crate::ops::{self, AgentArgument, COMMANDS, OF_LEADERS};
 
 /// Arguments that messages name, and the options for them.
 const ARGUMENTS: [(&str, &str); 7] = [
@@ -305,13 +244,6 @@ mod tests {
             ["no agent `claim_task`", "pause, resume and heartbeat", "claim_tasks", "my_claim_task", "ünïcode `"]
         {
             assert_eq!(Wording::default().in_commands(text), text);
-        }
-    }
-
-    #[test]
-    fn every_command_of_the_table_has_its_operation() {
-        for (name, _) in COMMANDS {
-            assert!(ops::find(name).is_some(), "{name}");
         }
     }
 }

@@ -7,6 +7,7 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode
 use rmcp::model::{Resource, ResourceTemplate};
 use serde_json::{Value, json};
 
+use crate::harmless;
 use crate::state::State;
 use crate::state::event::{Event, Recorded};
 use crate::state::id::TaskId;
@@ -36,7 +37,7 @@ static READS: [Read; 5] = [
         subject: Subject::Tasks,
         uri: "coordination://tasks",
         title: "Tasks",
-        description: "The first 200 tasks with status, owner and dependencies; get_all_tasks has the rest",
+        description: "The first tasks with status, owner and dependencies; get_all_tasks has the rest",
     },
     Read {
         subject: Subject::Discoveries,
@@ -54,7 +55,7 @@ static READS: [Read; 5] = [
         subject: Subject::Agents,
         uri: "coordination://agents",
         title: "Agents",
-        description: "Who is registered, alive, and working on what: the first 200",
+        description: "Who is registered, alive, and working on what: the first of them",
     },
 ];
 
@@ -177,7 +178,8 @@ pub fn list(state: &State) -> Vec<Resource> {
     let tasks = unfinished.map(|task| {
         // Texts of imported boards were never checked.
         let title = task.headline().chars().filter(|c| !c.is_control()).take(80).collect::<String>();
-        let title = crate::harmless::text(&title).unwrap_or(title);
+        let title = harmless::text(&title).unwrap_or(title);
+        let title = harmless::tags::text(&title).unwrap_or(title);
         let uri = format!("{TASK}{}", utf8_percent_encode(task.id.as_str(), PATH_SEGMENT));
         Resource::new(uri, task.id.as_str()).with_title(title).with_description("A task that is not finished")
     });

@@ -23,7 +23,8 @@ use super::resources::{self, Subject};
 use super::subscriptions::{self, Session};
 use super::tools::tool_list;
 use super::{completions, prompts};
-use crate::ops::{self, Toolset};
+use crate::harmless::tags;
+use crate::ops::{self, Listener, Reader, Toolset};
 use crate::participant::{CallError, Caller, Handle};
 use crate::state::State;
 
@@ -68,6 +69,7 @@ pub struct Server {
     handle: Handle,
     caller: Caller,
     tools: Arc<[Tool]>,
+    reader: Reader,
     session: Session,
 }
 
@@ -75,7 +77,7 @@ impl Server {
     /// The toolset hides tools but does not forbid them: a call by name reaches every operation.
     pub fn new(handle: Handle, caller: Caller, toolset: Toolset) -> Self {
         let tools = tool_list(toolset, !caller.names_agent()).into();
-        Self { handle, caller, tools, session: Session::default() }
+        Self { handle, caller, tools, reader: Reader::Model(toolset), session: Session::default() }
     }
 
     /// Makes a call that lasts as long as somebody waits for it; the outer error is for when nobody does. Cancellation
@@ -83,6 +85,7 @@ impl Server {
     async fn call(&self, name: &str, arguments: Value, request: &Request) -> Answer<Result<Value, CallError>> {
         let http = request.extensions.get::<Parts>().map(|parts| &parts.extensions);
         let mut caller = http.and_then(|http| http.get::<Caller>()).unwrap_or(&self.caller).clone();
+        caller.reader = self.reader;
         if let Some(client) = request.client_info() {
             caller.client = Some(client.name).filter(|name| !name.is_empty());
         }
@@ -147,10 +150,14 @@ impl ServerHandler for Server {
 
     async fn call_tool(&self, call: CallToolRequestParams, request: Request) -> Answer<CallToolResponse> {
         let arguments = Value::Object(call.arguments.unwrap_or_default());
+        let agent = arguments["agent_id"].as_str().map(str::to_owned);
         match self.call(&call.name, arguments, &request).await? {
             Ok(reply) => Ok(CallToolResult::structured(reply).into()),
             Err(CallError::UnknownOperation(name)) => Err(ErrorData::invalid_params(no_tool(&name), None)),
-            Err(error) => Ok(refused(&error).into()),
+            Err(error) => {
+                let command = self.caller.command.as_deref();
+                Ok(refused(&error, &Listener { reader: self.reader, command, agent: agent.as_deref() }).into())
+            }
         }
     }
 
@@ -251,10 +258,13 @@ fn no_tool(given: &str) -> String {
     }
 }
 
-fn refused(error: &CallError) -> CallToolResult {
-    let mut result = CallToolResult::error(vec![ContentBlock::text(error.message())]);
+fn refused(error: &CallError, listener: &Listener) -> CallToolResult {
+    let mut data = error.data();
+    listener.reword(&mut data);
+    tags::value(&mut data);
+    let mut result = CallToolResult::error(vec![ContentBlock::text(data["message"].as_str().unwrap_or_default())]);
     // Before 2026-07-28, structured content is an object or absent.
-    result.structured_content = Some(error.data()).filter(Value::is_object);
+    result.structured_content = Some(data).filter(Value::is_object);
     result
 }
 

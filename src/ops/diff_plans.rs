@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::export_plan::{at, version};
+use super::page::{Page, Part, Shown};
 use super::{Annotations, Archive, Call, Fetched, Operation, READ, Toolset};
 use crate::state::State;
 use crate::state::document::{Document, PlanVersion};
@@ -22,10 +23,15 @@ pub struct Params {
     from: Option<String>,
     /// First digits of the sha256 to compare with; default the current version
     to: Option<String>,
+    /// `next` of the prior page
+    #[serde(default)]
+    after: usize,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
+    #[serde(flatten)]
+    part: Option<Part<usize>>,
     from: String,
     to: String,
     added: Vec<Difference>,
@@ -58,10 +64,38 @@ impl Operation for DiffPlans {
         Ok(Fetched::Pair(at(&from, archive)?, at(&to, archive)?))
     }
 
-    fn reply(_: &Params, _: &State, call: &Call) -> Result<Reply, Refusal> {
+    fn reply(params: &Params, _: &State, call: &Call) -> Result<Reply, Refusal> {
         let Fetched::Pair(from, to) = call.fetched else { return Err(Refusal::NoPlan { version: None }) };
-        Ok(compared(from, to))
+        let mut page = Page::new(call, None, usize::MAX)?;
+        let all = differences(from, to);
+        let total = all.len();
+        let is_more = page.fill(all.into_iter().skip(params.after));
+        let next = is_more.then_some(params.after + page.len());
+        let part = page.part(Some(total), params.after > 0, next);
+        let mut shown: Vec<_> = page.into_entries().into_iter().map(Shown::into_entry).collect();
+        let mut of = |kind| {
+            let (own, others) = std::mem::take(&mut shown).into_iter().partition(|(of, _)| *of == kind);
+            shown = others;
+            let own: Vec<(Kind, Difference)> = own;
+            own.into_iter().map(|(_, difference)| difference).collect()
+        };
+        let [added, modified, renamed, removed] =
+            [Kind::Added, Kind::Modified, Kind::Renamed, Kind::Removed].map(&mut of);
+        Ok(Reply { part, from: sha256(from), to: sha256(to), added, modified, renamed, removed })
     }
+}
+
+/// The list of the reply that a difference is in.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+enum Kind {
+    Added,
+    Modified,
+    Renamed,
+    Removed,
+}
+
+fn sha256(document: &Document) -> String {
+    document.board.plans.last().map(|plan| plan.sha256.clone()).unwrap_or_default()
 }
 
 type Versions = (PlanVersion, PlanVersion);
@@ -81,38 +115,31 @@ fn versions(params: &Params, state: &State) -> Result<Versions, Refusal> {
     Ok((from.clone(), to.clone()))
 }
 
-fn compared(from: &Document, to: &Document) -> Reply {
-    let sha256 = |document: &Document| document.board.plans.last().map(|plan| plan.sha256.clone()).unwrap_or_default();
+/// All differences, in the order of the reply's lists.
+fn differences(from: &Document, to: &Document) -> Vec<(Kind, Difference)> {
     let old: BTreeMap<&TaskId, &Task> = planned(from.tasks.iter()).into_iter().map(|task| (&task.id, task)).collect();
     let new = planned(to.tasks.iter());
-    let mut reply = Reply {
-        from: sha256(from),
-        to: sha256(to),
-        added: Vec::new(),
-        modified: Vec::new(),
-        renamed: Vec::new(),
-        removed: Vec::new(),
-    };
+    let (mut added, mut modified, mut renamed) = (Vec::new(), Vec::new(), Vec::new());
     for task in &new {
         let Some(before) = old.get(&task.id) else {
-            reply.added.push(difference(task, None));
+            added.push((Kind::Added, difference(task, None)));
             continue;
         };
         let (Some(was), Some(is)) = (&before.planned, &task.planned) else { continue };
         let renumbered = is_renumbered(before, task.parent.as_ref(), task.path.as_deref());
         match was.change(is, renumbered) {
             Some(PlanChange::Renamed) if was.title != is.title => {
-                reply.renamed.push(difference(task, before.title.clone()));
+                renamed.push((Kind::Renamed, difference(task, before.title.clone())));
             }
-            Some(PlanChange::Renamed) => reply.renamed.push(difference(task, before.path.clone())),
-            Some(_) => reply.modified.push(difference(task, None)),
+            Some(PlanChange::Renamed) => renamed.push((Kind::Renamed, difference(task, before.path.clone()))),
+            Some(_) => modified.push((Kind::Modified, difference(task, None))),
             None => {}
         }
     }
     let there: BTreeSet<&TaskId> = new.iter().map(|task| &task.id).collect();
     let gone = planned(from.tasks.iter()).into_iter().filter(|task| !there.contains(&task.id));
-    reply.removed = gone.map(|task| difference(task, None)).collect();
-    reply
+    let removed = gone.map(|task| (Kind::Removed, difference(task, None)));
+    added.into_iter().chain(modified).chain(renamed).chain(removed).collect()
 }
 
 fn difference(task: &Task, was: Option<String>) -> Difference {

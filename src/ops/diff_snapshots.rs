@@ -3,6 +3,7 @@ use std::num::NonZeroU32;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::page::{Page, Part, Shown};
 use super::{Annotations, Archive, Call, Fetched, Operation, READ, Toolset, input};
 use crate::state::State;
 use crate::state::diff::{Change, Kind, diff};
@@ -28,15 +29,15 @@ pub struct Params {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
+    #[serde(flatten)]
+    part: Option<Part<usize>>,
     from_seq: u64,
     to_seq: u64,
     added: usize,
     removed: usize,
     changed: usize,
     /// Changes ordered by table and id
-    changes: Vec<Change>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<usize>,
+    changes: Vec<Shown<Change>>,
 }
 
 impl Operation for DiffSnapshots {
@@ -59,19 +60,22 @@ impl Operation for DiffSnapshots {
     }
 
     fn reply(params: &Params, _: &State, call: &Call) -> Result<Reply, Refusal> {
-        let size = input::page(params.limit, 200)?;
+        let mut page = Page::new(call, params.limit, 200)?.cut("callboard snapshot diff");
         let Fetched::Pair(from, to) = call.fetched else { return Err(Refusal::NoSnapshot) };
         let changes = diff(from, to);
         let count = |kind| changes.iter().filter(|change| change.kind == kind).count();
-        let end = params.after.saturating_add(size);
+        let (added, removed, changed) = (count(Kind::Added), count(Kind::Removed), count(Kind::Changed));
+        let total = changes.len();
+        let is_more = page.fill(changes.into_iter().skip(params.after));
+        let next = is_more.then_some(params.after + page.len());
         Ok(Reply {
+            part: page.part(Some(total), params.after > 0, next),
             from_seq: from.board.seq,
             to_seq: to.board.seq,
-            added: count(Kind::Added),
-            removed: count(Kind::Removed),
-            changed: count(Kind::Changed),
-            next: (end < changes.len()).then_some(end),
-            changes: changes.into_iter().skip(params.after).take(size).collect(),
+            added,
+            removed,
+            changed,
+            changes: page.into_entries(),
         })
     }
 }

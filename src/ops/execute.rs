@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::claim_task::shortened;
 use super::identity::{free_slot, identify, is_ours};
-use super::{AgentArgument, Call, DefaultAgent, Operation, Prepared, Principal, RegisterAgent};
+use super::{AgentArgument, Call, DefaultAgent, Listener, Operation, Prepared, Principal, RegisterAgent, page};
+use crate::harmless::tags;
 use crate::state::agent::Participant;
 use crate::state::digest::sha256;
 use crate::state::event::{Event, Idempotency, Recorded};
@@ -11,8 +13,11 @@ use crate::state::guard::HUMAN;
 use crate::state::id::{AgentId, Chance, ParticipantId};
 use crate::state::level::Older;
 use crate::state::limit;
-use crate::state::refusal::Refusal;
+use crate::state::refusal::{Holding, Refusal};
 use crate::state::{ApplyError, Created, Envelope, State};
+
+/// Bytes of the title of a task that a refusal names.
+const TITLE_SHOWN: usize = 60;
 
 pub struct Executed {
     pub events: Vec<Recorded>,
@@ -85,7 +90,7 @@ impl Run<'_, '_> {
             return Ok(Err(refusal));
         }
         let answer = if self.call.repeated { prepared.reply(self.state, &self.call) } else { self.decide(prepared)? };
-        Ok(answer.map(|value| self.addressed(value)).map(|mut reply| {
+        Ok(answer.map(|value| self.readable(value, prepared.rest())).map(|mut reply| {
             if prepared.redacted() > 0
                 && let Some(fields) = reply.as_object_mut()
             {
@@ -134,9 +139,22 @@ impl Run<'_, '_> {
                 for event in rejected.keep {
                     self.record(event)?;
                 }
-                Ok(Err(rejected.refusal))
+                Ok(Err(self.with_holding(prepared, rejected.refusal)))
             }
         }
+    }
+
+    /// An agent that names a task which is not its own is told what it holds.
+    fn with_holding(&self, prepared: &dyn Prepared, refusal: Refusal) -> Refusal {
+        let actor = self.call.actor.as_ref().filter(|_| prepared.agent_argument() != AgentArgument::None);
+        let Some(agent) = actor.and_then(|actor| self.state.agent(actor)) else { return refusal };
+        let held = agent.current_tasks.iter().filter_map(|id| self.state.task(id));
+        let holding = held.map(|task| Holding {
+            task: task.id.clone(),
+            title: shortened(task.headline(), TITLE_SHOWN),
+            attempt: task.attempt,
+        });
+        refusal.while_holding(holding.collect())
     }
 
     /// Runs all steps or none: a refused step rolls back those before it. The steps after it are still tried, so that
@@ -301,6 +319,20 @@ impl Run<'_, '_> {
     /// The actor where no agent acts: the board's owner, or the bearer of a token.
     fn nobody(&self) -> String {
         self.call.principal.map_or_else(|| HUMAN.to_owned(), Principal::as_actor)
+    }
+
+    /// The reply as its reader gets it: a model no more than it can read, no tool that it does not see, and nothing that
+    /// ends a tag of its host.
+    fn readable(&self, reply: Value, rest: &str) -> Value {
+        if !self.call.reader.is_model() {
+            return self.addressed(reply);
+        }
+        let agent = self.call.actor.as_ref().map(AgentId::as_str);
+        let listener = Listener { reader: self.call.reader, command: self.call.command, agent };
+        let mut reply = self.addressed(page::fit(reply, &listener.reworded(rest)));
+        listener.reword(&mut reply);
+        tags::value(&mut reply);
+        reply
     }
 
     /// Adds what every reply to an agent carries: its id, its unread messages and the stop requests for what it holds.

@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::get_status::is_quiet;
-use super::{Annotations, Call, Operation, READ, Toolset, input};
+use super::page::{Page, Part, Shown};
+use super::{Annotations, Call, Operation, READ, Reader, Toolset};
 use crate::state::State;
 use crate::state::agent::Agent;
 use crate::state::id::AgentId;
@@ -23,13 +24,13 @@ pub struct Params {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    agents: Vec<Item>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<AgentId>,
+    #[serde(flatten)]
+    part: Option<Part<AgentId>>,
+    agents: Vec<Shown<Item>>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Item {
+pub struct Item {
     #[serde(flatten)]
     agent: Agent,
     /// True if a process that the agent acts through is alive
@@ -46,17 +47,21 @@ impl Operation for GetAgents {
     type Params = Params;
     type Reply = Reply;
 
+    fn is_long(params: &Params, reader: Reader) -> bool {
+        !reader.is_model() && params.limit.is_none()
+    }
+
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
-        let size = input::page(params.limit, 200)?;
+        let mut page = Page::new(call, params.limit, 200)?.cut("callboard agents");
         let after = params.after.as_deref().unwrap_or_default();
-        let mut rest = state.agents().filter(|agent| agent.id.as_str() > after);
+        let rest = state.agents().filter(|agent| agent.id.as_str() > after);
         let item = |agent: &std::sync::Arc<Agent>| Item {
             agent: Agent::clone(agent),
             present: agent.is_present(),
             quiet: is_quiet(agent, call),
         };
-        let agents: Vec<_> = rest.by_ref().take(size).map(item).collect();
-        let next = rest.next().and_then(|_| Some(agents.last()?.agent.id.clone()));
-        Ok(Reply { agents, next })
+        let next = page.fill(rest.map(item)).then(|| page.last().map(|last| last.agent.id.clone())).flatten();
+        let part = page.part(Some(state.agents().count()), !after.is_empty(), next);
+        Ok(Reply { part, agents: page.into_entries() })
     }
 }

@@ -1,86 +1,108 @@
-use std::num::NonZeroU32;
-
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use super::{Annotations, Call, Operation, READ, Toolset, input};
+use super::claim_task::shortened;
+use super::page::{Page, Part, Shown};
+use super::task_filter::{self, Params};
+use super::{Annotations, Call, Operation, READ, Reader, Toolset};
 use crate::state::State;
-use crate::state::claim::in_scope;
-use crate::state::id::TaskId;
+use crate::state::id::{AgentId, TaskId};
 use crate::state::refusal::Refusal;
 use crate::state::task::{Task, TaskStatus};
 
 pub struct GetAllTasks;
 
-#[derive(Clone, Copy, Default, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum StatusFilter {
-    #[default]
-    All,
-    Available,
-    Claimed,
-    InProgress,
-    Done,
-    Failed,
-    Cancelled,
-    Obsolete,
-}
-
-impl StatusFilter {
-    fn passes(self, status: TaskStatus) -> bool {
-        match self {
-            Self::All => true,
-            Self::Available => status == TaskStatus::Available,
-            Self::Claimed => status == TaskStatus::Claimed,
-            Self::InProgress => status == TaskStatus::InProgress,
-            Self::Done => status == TaskStatus::Done,
-            Self::Failed => status == TaskStatus::Failed,
-            Self::Cancelled => status == TaskStatus::Cancelled,
-            Self::Obsolete => status == TaskStatus::Obsolete,
-        }
-    }
-}
-
-#[derive(Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Params {
-    #[serde(default)]
-    #[schemars(extend("default" = "all"))]
-    status_filter: StatusFilter,
-    /// A path such as P1.M2
-    scope: Option<String>,
-    /// Default 200
-    limit: Option<NonZeroU32>,
-    /// `next` of the prior page
-    after: Option<String>,
+#[derive(Serialize, JsonSchema)]
+pub struct Reply {
+    #[serde(flatten)]
+    part: Option<Part<TaskId>>,
+    tasks: Vec<Shown<Listed>>,
 }
 
 #[derive(Serialize, JsonSchema)]
-pub struct Reply {
-    tasks: Vec<Task>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<TaskId>,
+#[serde(untagged)]
+pub enum Listed {
+    Whole(Box<Task>),
+    Brief(Brief),
 }
+
+/// A task in one line.
+#[derive(Serialize, JsonSchema)]
+pub struct Brief {
+    id: TaskId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    title: String,
+    status: TaskStatus,
+    /// True if it can be claimed now
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    ready: bool,
+    /// The first tasks that it waits for
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    blocked_by: Vec<TaskId>,
+    /// Agent that holds it
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<AgentId>,
+    priority: u8,
+}
+
+/// Bytes of a title in one line, and tasks named there.
+const TITLE_SHOWN: usize = 100;
+const BLOCKERS_SHOWN: usize = 3;
 
 impl Operation for GetAllTasks {
     const NAME: &'static str = "get_all_tasks";
-    const DESCRIPTION: &'static str = "List tasks in order of creation, a page at a time.";
+    const DESCRIPTION: &'static str = "List tasks, a page at a time.";
     const ANNOTATIONS: Annotations = READ;
     const TOOLSET: Toolset = Toolset::Core;
     type Params = Params;
     type Reply = Reply;
 
-    fn reply(params: &Params, state: &State, _: &Call) -> Result<Reply, Refusal> {
-        input::check_scope(params.scope.as_deref())?;
-        let size = input::page(params.limit, 200)?;
+    fn is_long(params: &Params, reader: Reader) -> bool {
+        let searches = params.text.is_some() || params.changed_since.is_some();
+        searches || !reader.is_model() && params.limit.is_none()
+    }
+
+    fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
+        let mut page = Page::new(call, params.limit, 200)?.cut("get_task");
         let after = params.after.as_deref().map(TaskId::checked).transpose()?;
         after.as_ref().map_or(Ok(()), |after| state.known_cursor(after))?;
-        let mut wanted = state
-            .tasks_after(after.as_ref())
-            .filter(|task| task.run.is_none())
-            .filter(|task| params.status_filter.passes(task.status) && in_scope(task, params.scope.as_deref()));
-        let tasks: Vec<Task> = wanted.by_ref().take(size).map(|task| task.brief()).collect();
-        let next = wanted.next().and_then(|_| Some(tasks.last()?.id.clone()));
-        Ok(Reply { tasks, next })
+        let (total, tasks) = task_filter::select(params, after.as_ref(), state, call)?;
+        let is_more = page.fill(tasks.map(|task| match params.brief {
+            true => Listed::Brief(brief(task, state)),
+            false => Listed::Whole(Box::new(listed(task, call.reader))),
+        }));
+        let next = page.last().filter(|_| is_more).map(|last| last.id().clone());
+        Ok(Reply { part: page.part(Some(total), after.is_some(), next), tasks: page.into_entries() })
+    }
+}
+
+impl Listed {
+    fn id(&self) -> &TaskId {
+        match self {
+            Self::Whole(task) => &task.id,
+            Self::Brief(brief) => &brief.id,
+        }
+    }
+}
+
+/// The task without what only its own reading shows; a model is spared the plan's hashes, too.
+fn listed(task: &Task, reader: Reader) -> Task {
+    let brief = task.brief();
+    if reader.is_model() { Task { planned: None, left_plan: None, ..brief } } else { brief }
+}
+
+fn brief(task: &Task, state: &State) -> Brief {
+    let title = task.headline();
+    let is_open = task.status == TaskStatus::Available;
+    Brief {
+        id: task.id.clone(),
+        path: task.path.clone(),
+        title: shortened(title, TITLE_SHOWN),
+        status: task.status,
+        ready: is_open && state.is_ready(&task.id),
+        blocked_by: state.waits_for(task).filter(|_| is_open).take(BLOCKERS_SHOWN).cloned().collect(),
+        agent: task.claimed_by.clone().filter(|_| task.status.is_held()),
+        priority: task.priority,
     }
 }

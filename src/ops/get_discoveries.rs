@@ -3,7 +3,8 @@ use std::num::NonZeroU32;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Annotations, Call, Operation, READ, Toolset, input};
+use super::page::{Page, Part};
+use super::{Annotations, Call, Operation, READ, Reader, Toolset, page};
 use crate::state::State;
 use crate::state::agent::Discovery;
 use crate::state::id::{DiscoveryId, TaskId};
@@ -32,23 +33,23 @@ pub struct Params {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    discoveries: Vec<Shown>,
-    /// Cursor for `after`; there may be older ones
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<DiscoveryId>,
+    /// There may be older ones behind `next`
+    #[serde(flatten)]
+    part: Option<Part<DiscoveryId>>,
+    discoveries: Vec<page::Shown<Shown>>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Shown {
+pub struct Shown {
     #[serde(flatten)]
     discovery: Discovery,
     #[serde(skip_serializing_if = "Option::is_none")]
     superseded_by: Option<DiscoveryId>,
 }
 
-/// Most bytes of content on a page; one discovery is always shown.
+/// Most bytes of JSON on a page that somebody has limited.
 const PAGE_BYTES: usize = 256 * 1024;
-/// Most bytes of content that one call searches, because it runs on the thread that answers all others, too.
+/// Most bytes of content that one call for a page searches.
 const SEARCHED_BYTES: usize = 4 * 1024 * 1024;
 
 impl Operation for GetDiscoveries {
@@ -59,37 +60,45 @@ impl Operation for GetDiscoveries {
     type Params = Params;
     type Reply = Reply;
 
-    fn reply(params: &Params, state: &State, _: &Call) -> Result<Reply, Refusal> {
-        let size = input::page(params.limit, 20)?;
+    fn is_long(params: &Params, reader: Reader) -> bool {
+        !reader.is_model() && params.limit.is_none()
+    }
+
+    fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
+        let is_whole = Self::is_long(params, call.reader);
+        let mut page = Page::new(call, params.limit, 20)?;
+        if !is_whole {
+            page = page.within(PAGE_BYTES);
+        }
         let after = params.after.as_deref().map(DiscoveryId::checked).transpose()?;
         if let Some(discovery) = after.clone().filter(|id| state.discovery(id).is_none()) {
             return Err(Refusal::UnknownDiscovery { discovery });
         }
         let sought = Sought::of(params)?;
-        let (mut discoveries, mut last, mut bytes, mut searched) = (Vec::new(), None, 0, 0);
-        let mut older = state.discoveries_before(after.as_ref()).peekable();
-        while let Some(one) = older.next_if(|one| {
-            let is_full =
-                discoveries.len() == size || (!discoveries.is_empty() && bytes + one.content.len() > PAGE_BYTES);
-            !is_full && searched < SEARCHED_BYTES
-        }) {
-            last = Some(one.id.clone());
-            let superseded_by = state.superseded_by(&one.id).cloned();
-            if !params.all && superseded_by.is_some() {
+        let is_wanted = |one: &Discovery| params.all || state.superseded_by(&one.id).is_none();
+        let (mut last, mut searched, mut is_more) = (None, 0, false);
+        for one in state.discoveries_before(after.as_ref()) {
+            if !is_wanted(one) {
                 continue;
             }
-            searched += if sought.words.is_empty() { 0 } else { one.content.len() };
-            if sought.fits(one) {
-                bytes += one.content.len();
-                discoveries.push(Shown { discovery: Discovery::clone(one), superseded_by });
+            if !is_whole && searched >= SEARCHED_BYTES {
+                is_more = true;
+                break;
             }
+            searched += if sought.words.is_empty() { 0 } else { one.content.len() };
+            let superseded_by = state.superseded_by(&one.id).cloned();
+            if sought.fits(one) && !page.add(Shown { discovery: Discovery::clone(one), superseded_by }) {
+                is_more = true;
+                break;
+            }
+            last = Some(one.id.clone());
         }
-        // After the last one that fits there may be others that do not.
-        let next = older.any(|one| {
-            (params.all || state.superseded_by(&one.id).is_none()) && (!sought.words.is_empty() || sought.fits(one))
-        });
+        let count = || state.discoveries_before(None).filter(|one| is_wanted(one) && sought.fits(one)).count();
+        let total = (sought.words.is_empty() && (after.is_some() || is_more)).then(count);
+        let part = page.part(total, after.is_some(), last.filter(|_| is_more));
+        let mut discoveries = page.into_entries();
         discoveries.reverse();
-        Ok(Reply { discoveries, next: last.filter(|_| next) })
+        Ok(Reply { part, discoveries })
     }
 }
 

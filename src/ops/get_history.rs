@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::telling::{Page, told};
+use super::page::{Page, Part, Shown};
+use super::telling::{self, told};
 use super::{Annotations, Call, EventFilter, History, Operation, READ, Toolset, input};
 use crate::state::State;
 use crate::state::event::{Event, Recorded};
@@ -37,12 +38,12 @@ pub struct Params {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
+    /// `next` is passed as before_seq, or as since_seq if you gave that
+    #[serde(flatten)]
+    part: Option<Part<u64>>,
     /// Large events are shortened and marked `shortened`
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
-    events: Vec<Value>,
-    /// Where the next page begins: pass it as before_seq, or as since_seq if you gave that
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<u64>,
+    events: Vec<Shown<Value>>,
 }
 
 /// Most events that one call reads, so that a rare kind does not make it read the whole journal.
@@ -66,14 +67,17 @@ impl Operation for GetHistory {
             since: params.since.unwrap_or_default(),
         };
         let size = input::page(params.limit, 50)?;
-        let mut page = Page::new(size);
+        let mut page = telling::page(call, params.limit)?;
         let before = params.before_seq.unwrap_or(u64::MAX).min(state.seq() + 1);
         let next = match params.since_seq {
             Some(seq) => forwards(&mut page, &wanted, call.history, seq.min(state.seq()), before.saturating_sub(1)),
             None => backwards(&mut page, size, &wanted, call.history, before),
         };
         let next = next.map_err(|detail| Refusal::HistoryUnread { detail })?;
-        Ok(Reply { next, events: page.into_events() })
+        let is_plain = params.kinds.is_empty() && params.task_id.is_none() && params.agent.is_none();
+        let total = (is_plain && params.since.is_none()).then(|| usize::try_from(state.seq()).unwrap_or(usize::MAX));
+        let continues = params.since_seq.is_some() || params.before_seq.is_some();
+        Ok(Reply { part: page.part(total, continues, next), events: page.into_entries() })
     }
 }
 
@@ -108,7 +112,7 @@ impl Wanted<'_> {
 
 /// Fills the page from `seq` onwards and returns where the next one begins.
 fn forwards(
-    page: &mut Page,
+    page: &mut Page<Value>,
     wanted: &Wanted<'_>,
     history: &dyn History,
     seq: u64,
@@ -131,7 +135,7 @@ fn forwards(
 }
 
 fn backwards(
-    page: &mut Page,
+    page: &mut Page<Value>,
     size: usize,
     wanted: &Wanted<'_>,
     history: &dyn History,

@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::get_task::retired;
-use super::{Annotations, Call, Operation, READ, Toolset, input};
+use super::page::{Page, Part, Shown};
+use super::{Annotations, Call, Operation, READ, Reader, Toolset};
 use crate::state::State;
 use crate::state::id::TaskId;
 use crate::state::limit;
@@ -27,13 +28,13 @@ pub struct Params {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    results: Vec<Item>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<TaskId>,
+    #[serde(flatten)]
+    part: Option<Part<TaskId>>,
+    results: Vec<Shown<Item>>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Item {
+pub struct Item {
     task_id: TaskId,
     description: String,
     status: TaskStatus,
@@ -62,19 +63,30 @@ impl Operation for GetResults {
     type Params = Params;
     type Reply = Reply;
 
+    fn is_long(params: &Params, reader: Reader) -> bool {
+        !reader.is_model() && params.limit.is_none()
+    }
+
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
+        let mut page = Page::new(call, params.limit, 100)?.cut("get_task");
+        let after = params.after.as_deref().map(TaskId::checked).transpose()?;
         if let Some(ids) = &params.task_ids {
             limit::PAGE.check(ids.len())?;
-            let results = ids.iter().map(|id| named(&TaskId::checked(id)?, state, call));
-            return Ok(Reply { results: results.collect::<Result<_, _>>()?, next: None });
+            let ids = ids.iter().map(|id| TaskId::checked(id)).collect::<Result<Vec<_>, _>>()?;
+            let begin = after.as_ref().and_then(|after| ids.iter().position(|id| id == after)).map_or(0, |at| at + 1);
+            let mut is_more = false;
+            for id in &ids[begin..] {
+                is_more = is_more || !page.add(named(id, state, call)?);
+            }
+            let next = page.last().filter(|_| is_more).map(|last| last.task_id.clone());
+            return Ok(Reply { part: page.part(Some(ids.len()), begin > 0, next), results: page.into_entries() });
         }
-        let size = input::page(params.limit, 100)?;
-        let after = params.after.as_deref().map(TaskId::checked).transpose()?;
         after.as_ref().map_or(Ok(()), |after| state.known_cursor(after))?;
-        let mut finished = state.tasks_after(after.as_ref()).filter(|task| task.run.is_none() && task.result.is_some());
-        let results: Vec<Item> = finished.by_ref().take(size).map(|task| Item::from(task.as_ref())).collect();
-        let next = finished.next().and_then(|_| Some(results.last()?.task_id.clone()));
-        Ok(Reply { results, next })
+        let finished = |after| state.tasks_after(after).filter(|task| task.run.is_none() && task.result.is_some());
+        let is_more = page.fill(finished(after.as_ref()).map(|task| Item::from(task.as_ref())));
+        let next = page.last().filter(|_| is_more).map(|last| last.task_id.clone());
+        let total = (after.is_some() || is_more).then(|| finished(None).count());
+        Ok(Reply { part: page.part(total, after.is_some(), next), results: page.into_entries() })
     }
 }
 

@@ -3,12 +3,14 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::page::{Page, Part, Shown, bytes};
 use super::{Annotations, Call, Operation, READ, Toolset};
 use crate::state::State;
 use crate::state::event::Event;
 use crate::state::id::TaskId;
+use crate::state::limit::REPLY;
 use crate::state::refusal::Refusal;
-use crate::state::task::{Task, TaskStatus};
+use crate::state::task::{Attempt, Task, TaskStatus};
 
 pub struct GetTask;
 
@@ -16,17 +18,30 @@ pub struct GetTask;
 #[serde(deny_unknown_fields)]
 pub struct Params {
     task_id: String,
+    // Attempts up to this one, which is shown whole. No doc comment, because every tool list would contain it.
+    attempt: Option<u32>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    task: Task,
+    /// If not all attempts are shown; `next` is passed as attempt
+    #[serde(flatten)]
+    part: Option<Part<u32>>,
+    task: Whole,
     /// True if it can be claimed now
     ready: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     waits_for: Vec<Waiting>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     retired: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Whole {
+    #[serde(flatten)]
+    task: Task,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    attempts: Vec<Shown<Attempt>>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -37,7 +52,7 @@ struct Waiting {
 
 impl Operation for GetTask {
     const NAME: &'static str = "get_task";
-    const DESCRIPTION: &'static str = "Read one task whole: context, attempts, notes, result.";
+    const DESCRIPTION: &'static str = "One task whole, with its attempts.";
     const ANNOTATIONS: Annotations = READ;
     const TOOLSET: Toolset = Toolset::Worker;
     type Params = Params;
@@ -46,18 +61,39 @@ impl Operation for GetTask {
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
         let id = TaskId::checked(&params.task_id)?;
         let Some(task) = state.task(&id) else {
-            let task = retired(&id, state, call)?;
-            return Ok(Reply { task, ready: false, waits_for: Vec::new(), retired: true });
+            let (part, task) = whole(retired(&id, state, call)?, params.attempt, call)?;
+            return Ok(Reply { part, task, ready: false, waits_for: Vec::new(), retired: true });
         };
         let waits_for =
             state.waits_for(task).filter_map(|id| Some(Waiting { task: id.clone(), status: state.status_of(id)? }));
-        Ok(Reply {
-            task: Task::clone(task),
-            ready: state.is_ready(&id),
-            waits_for: waits_for.collect(),
-            retired: false,
-        })
+        let (part, whole) = whole(Task::clone(task), params.attempt, call)?;
+        Ok(Reply { part, task: whole, ready: state.is_ready(&id), waits_for: waits_for.collect(), retired: false })
     }
+}
+
+/// Fewest bytes for the attempts, however long the task is.
+const ATTEMPTS_AT_LEAST: usize = REPLY / 4;
+
+/// The task and as many of its attempts as fit a reply, the newest of them.
+fn whole(mut task: Task, up_to: Option<u32>, call: &Call) -> Result<(Option<Part<u32>>, Whole), Refusal> {
+    let all = std::mem::take(&mut task.attempts);
+    let total = all.len();
+    let mut page = Page::new(call, None, usize::MAX)?.cut("get_task with attempt");
+    if call.reader.is_model() {
+        page = page.within(REPLY.saturating_sub(bytes(&task)).max(ATTEMPTS_AT_LEAST));
+    }
+    let mut back = all.into_iter().rev().filter(|attempt| up_to.is_none_or(|number| attempt.number <= number));
+    if up_to.is_some() {
+        back.next().into_iter().for_each(|asked| page.add_whole(asked));
+    }
+    let next = back.find_map(|attempt| {
+        let number = attempt.number;
+        (!page.add(attempt)).then_some(number)
+    });
+    let part = page.part(Some(total), page.len() < total, next);
+    let mut attempts = page.into_entries();
+    attempts.reverse();
+    Ok((part, Whole { task, attempts }))
 }
 
 /// A task that has left the live state, read from the event that keeps it.

@@ -342,9 +342,9 @@ fn check_path(path: &str, is_one: bool) -> Result<(), Refusal> {
 
 /// Entries on a page: `given`, else `default`.
 pub fn page(given: Option<NonZeroU32>, default: usize) -> Result<usize, Refusal> {
-    let size = given.map_or(default, |given| given.get() as usize);
-    limit::PAGE.check(size)?;
-    Ok(size)
+    let Some(given) = given else { return Ok(default) };
+    limit::PAGE.check(given.get() as usize)?;
+    Ok(given.get() as usize)
 }
 
 #[derive(Serialize, JsonSchema)]

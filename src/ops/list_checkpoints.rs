@@ -3,7 +3,8 @@ use std::num::NonZeroU32;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Annotations, Call, Operation, READ, Toolset, input};
+use super::page::{Page, Part, Shown as Entry};
+use super::{Annotations, Call, Operation, READ, Reader, Toolset};
 use crate::state::State;
 use crate::state::id::{AgentId, TaskId, WorkflowId};
 use crate::state::refusal::Refusal;
@@ -27,22 +28,20 @@ pub struct Params {
 #[serde(untagged)]
 pub enum Reply {
     Workflows {
-        workflows: Vec<Shown>,
-        /// Cursor for `after`; there are more
-        #[serde(skip_serializing_if = "Option::is_none")]
-        next: Option<WorkflowId>,
+        #[serde(flatten)]
+        part: Option<Part<WorkflowId>>,
+        workflows: Vec<Entry<Shown>>,
     },
     Checkpoints(Box<Checkpoints>),
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Checkpoints {
+    #[serde(flatten)]
+    part: Option<Part<String>>,
     workflow: Shown,
     /// Newest first
-    checkpoints: Vec<Brief>,
-    /// Cursor for `after`; there are older ones
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<String>,
+    checkpoints: Vec<Entry<Brief>>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -58,7 +57,7 @@ pub struct Shown {
 
 /// A checkpoint without its state.
 #[derive(Serialize, JsonSchema)]
-struct Brief {
+pub struct Brief {
     number: u64,
     at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,24 +83,29 @@ impl Operation for ListCheckpoints {
     type Params = Params;
     type Reply = Reply;
 
-    fn reply(params: &Params, state: &State, _: &Call) -> Result<Reply, Refusal> {
-        let size = input::page(params.limit, 50)?;
+    fn is_long(params: &Params, reader: Reader) -> bool {
+        !reader.is_model() && params.limit.is_none()
+    }
+
+    fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
         let Some(id) = &params.workflow_id else {
             let after = params.after.as_deref().map(WorkflowId::checked).transpose()?;
-            let mut behind = state.workflows_after(after.as_ref());
-            let workflows: Vec<_> = behind.by_ref().take(size).map(|one| shown(one, state)).collect();
-            let next = workflows.last().filter(|_| behind.next().is_some());
-            let next = next.map(|last| last.workflow.id.clone());
-            return Ok(Reply::Workflows { workflows, next });
+            let mut page = Page::new(call, params.limit, 50)?.cut("get_checkpoint");
+            let is_more = page.fill(state.workflows_after(after.as_ref()).map(|one| shown(one, state)));
+            let next = page.last().filter(|_| is_more).map(|last| last.workflow.id.clone());
+            let part = page.part(Some(state.workflows_after(None).count()), after.is_some(), next);
+            return Ok(Reply::Workflows { part, workflows: page.into_entries() });
         };
         let workflow = state.known_workflow(&WorkflowId::checked(id)?)?;
         let after = params.after.as_deref().map(|text| text.parse().map_err(|_| no_number()));
         let below: u64 = after.transpose()?.unwrap_or(u64::MAX);
-        let mut older = state.checkpoints_of(&workflow.id).filter(|one| one.number < below);
-        let checkpoints: Vec<_> = older.by_ref().take(size).map(|one| brief(one)).collect();
-        let next = checkpoints.last().filter(|_| older.next().is_some());
-        let next = next.map(|last| last.number.to_string());
-        Ok(Reply::Checkpoints(Box::new(Checkpoints { workflow: shown(workflow, state), checkpoints, next })))
+        let mut page = Page::new(call, params.limit, 50)?.cut("get_checkpoint");
+        let older = state.checkpoints_of(&workflow.id).filter(|one| one.number < below);
+        let is_more = page.fill(older.map(|one| brief(one)));
+        let next = page.last().filter(|_| is_more).map(|last| last.number.to_string());
+        let part = page.part(Some(state.checkpoints_of(&workflow.id).count()), params.after.is_some(), next);
+        let checkpoints = page.into_entries();
+        Ok(Reply::Checkpoints(Box::new(Checkpoints { part, workflow: shown(workflow, state), checkpoints })))
     }
 }
 

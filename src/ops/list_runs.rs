@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::get_run::{RunView, live_or_retired};
-use super::{Annotations, Call, Operation, READ, Toolset, input};
+use super::page::{Page, Part, Shown};
+use super::{Annotations, Call, Operation, READ, Reader, Toolset};
 use crate::state::State;
 use crate::state::id::{AgentId, SessionId, TaskId};
 use crate::state::refusal::Refusal;
@@ -34,10 +35,10 @@ pub struct Params {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    runs: Vec<RunView>,
-    /// Cursor for `after`; there may be more, even after an empty page
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<String>,
+    /// There may be more behind `next`, even after an empty page
+    #[serde(flatten)]
+    part: Option<Part<String>>,
+    runs: Vec<Shown<RunView>>,
 }
 
 impl Operation for ListRuns {
@@ -49,8 +50,12 @@ impl Operation for ListRuns {
     type Params = Params;
     type Reply = Reply;
 
+    fn is_long(params: &Params, reader: Reader) -> bool {
+        !reader.is_model() && params.limit.is_none()
+    }
+
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
-        let size = input::page(params.limit, 100)?;
+        let mut page = Page::new(call, params.limit, 100)?.cut("get_run");
         let given = params.after.as_deref();
         let behind_live = given.and_then(|after| after.strip_prefix(RETIRED));
         let is_live = behind_live.is_none();
@@ -64,24 +69,26 @@ impl Operation for ListRuns {
         let filter = Filter::checked(params, state)?;
         let brief = |task: &Task| filter.passes(task, state).then(|| RunView::brief(task, state)).flatten();
         let live = state.newest_runs(after.as_ref()).take_while(|_| is_live);
-        let mut runs: Vec<_> = live.filter_map(|task| brief(task)).take(size + 1).collect();
         let mut next = None;
-        if runs.len() <= size {
+        let mut is_more = page.fill(live.filter_map(|task| brief(task)));
+        if !is_more {
             let retired = state.newest_retired_runs(after.as_ref().filter(|_| !is_live));
+            let most = if Self::is_long(params, call.reader) { usize::MAX } else { RETIRED_LOOKED_AT };
             let mut looked_at = 0;
-            while runs.len() <= size
-                && looked_at < RETIRED_LOOKED_AT
+            while !is_more
+                && looked_at < most
                 && let Some(id) = retired.get(looked_at)
             {
-                runs.extend(brief(&live_or_retired(id, state, call)?.0));
+                is_more = brief(&live_or_retired(id, state, call)?.0).is_some_and(|run| !page.add(run));
                 looked_at += 1;
             }
-            next =
-                retired.get(looked_at).and_then(|_| retired.get(looked_at.checked_sub(1)?).map(|id| cursor(id, state)));
+            let last = looked_at.checked_sub(1).filter(|_| looked_at < retired.len());
+            next = last.and_then(|last| retired.get(last)).map(|id| cursor(id, state));
         }
-        let of_page = runs.get(size).and_then(|_| Some(cursor(&runs.get(size - 1)?.run_id, state)));
-        runs.truncate(size);
-        Ok(Reply { runs, next: of_page.or(next) })
+        let of_page = page.last().filter(|_| is_more).map(|last| cursor(&last.run_id, state));
+        let all = state.runs().live() + usize::try_from(state.board().archived_runs.total()).unwrap_or_default();
+        let total = filter.passes_all().then_some(all);
+        Ok(Reply { part: page.part(total, after.is_some(), of_page.or(next)), runs: page.into_entries() })
     }
 }
 
@@ -117,6 +124,11 @@ impl Filter {
             agent_name: params.agent_name.clone(),
             status: params.status,
         })
+    }
+
+    fn passes_all(&self) -> bool {
+        let Self { session, parent, runner, agent_name, status } = self;
+        session.is_none() && parent.is_none() && runner.is_none() && agent_name.is_none() && status.is_none()
     }
 
     fn passes(&self, task: &Task, state: &State) -> bool {

@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::get_session::SessionView;
-use super::{Annotations, Call, Operation, READ, Toolset, input};
+use super::page::{Page, Part, Shown};
+use super::{Annotations, Call, Operation, READ, Reader, Toolset};
 use crate::state::State;
 use crate::state::id::SessionId;
 use crate::state::refusal::Refusal;
@@ -28,9 +29,9 @@ pub struct Params {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    sessions: Vec<SessionView>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<SessionId>,
+    #[serde(flatten)]
+    part: Option<Part<SessionId>>,
+    sessions: Vec<Shown<SessionView>>,
 }
 
 impl Operation for ListSessions {
@@ -41,8 +42,12 @@ impl Operation for ListSessions {
     type Params = Params;
     type Reply = Reply;
 
-    fn reply(params: &Params, state: &State, _: &Call) -> Result<Reply, Refusal> {
-        let size = input::page(params.limit, 100)?;
+    fn is_long(params: &Params, reader: Reader) -> bool {
+        !reader.is_model() && params.limit.is_none()
+    }
+
+    fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
+        let mut page = Page::new(call, params.limit, 100)?.cut("get_session");
         let known = |id: &String| {
             let id = SessionId::checked(id)?;
             state.session(&id).ok_or(Refusal::UnknownSession { session: id })
@@ -53,9 +58,10 @@ impl Operation for ListSessions {
             parent.is_none_or(|parent| session.parent_session_id.as_ref() == Some(&parent.id))
                 && params.status.is_none_or(|status| state.session_status(session) == Some(status))
         };
-        let mut found = state.newest_sessions(after.map(AsRef::as_ref)).filter(|session| wanted(session));
-        let sessions: Vec<_> = found.by_ref().take(size).map(|session| SessionView::of(session, state)).collect();
-        let next = found.next().and_then(|_| Some(sessions.last()?.session.id.clone()));
-        Ok(Reply { sessions, next })
+        let newest = |before| state.newest_sessions(before).filter(|session| wanted(session));
+        let is_more = page.fill(newest(after.map(AsRef::as_ref)).map(|session| SessionView::of(session, state)));
+        let next = page.last().filter(|_| is_more).map(|last| last.session.id.clone());
+        let total = (after.is_some() || is_more).then(|| newest(None).count());
+        Ok(Reply { part: page.part(total, after.is_some(), next), sessions: page.into_entries() })
     }
 }

@@ -3,7 +3,8 @@ use std::num::NonZeroU32;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Annotations, Archive, Call, Fetched, Operation, READ, Toolset, input};
+use super::page::{Page, Part, Shown};
+use super::{Annotations, Archive, Call, Fetched, Operation, READ, Toolset};
 use crate::state::State;
 use crate::state::refusal::Refusal;
 use crate::state::snapshot::{Listed, SnapshotName};
@@ -21,9 +22,9 @@ pub struct Params {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    snapshots: Vec<Listed>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<SnapshotName>,
+    #[serde(flatten)]
+    part: Option<Part<SnapshotName>>,
+    snapshots: Vec<Shown<Listed>>,
 }
 
 impl Operation for ListSnapshots {
@@ -40,12 +41,12 @@ impl Operation for ListSnapshots {
     }
 
     fn reply(params: &Params, _: &State, call: &Call) -> Result<Reply, Refusal> {
-        let size = input::page(params.limit, 50)?;
+        let mut page = Page::new(call, params.limit, 50)?;
         let after = params.after.as_deref().map(SnapshotName::checked).transpose()?;
         let Fetched::Listed(all) = call.fetched else { return Err(Refusal::NoSnapshot) };
-        let mut wanted = all.iter().rev().filter(|one| after.as_ref().is_none_or(|after| one.name < *after));
-        let snapshots: Vec<_> = wanted.by_ref().take(size).cloned().collect();
-        let next = wanted.next().and_then(|_| Some(snapshots.last()?.name.clone()));
-        Ok(Reply { snapshots, next })
+        let wanted = all.iter().rev().filter(|one| after.as_ref().is_none_or(|after| one.name < *after));
+        let is_more = page.fill(wanted.cloned());
+        let next = page.last().filter(|_| is_more).map(|last| last.name.clone());
+        Ok(Reply { part: page.part(Some(all.len()), after.is_some(), next), snapshots: page.into_entries() })
     }
 }

@@ -47,8 +47,10 @@ mod list_runs;
 mod list_sessions;
 mod list_snapshots;
 mod load_bundle;
+mod page;
 mod pause;
 mod principal;
+mod reader;
 mod refine_bundle;
 mod register_agent;
 mod release_files;
@@ -64,8 +66,10 @@ mod save_bundle;
 mod save_checkpoint;
 pub mod schema;
 mod send_message;
+mod spoken;
 mod start_task;
 mod stop_run;
+mod task_filter;
 mod telling;
 mod understand;
 mod update_run;
@@ -80,7 +84,10 @@ pub use execute::{Executed, admit, execute, waits};
 pub use get_status::Reply as StatusReply;
 pub use health_check::Vitals;
 pub use principal::Principal;
+pub use reader::Reader;
 pub use register_agent::RegisterAgent;
+pub use spoken::{COMMANDS, Listener, OF_LEADERS};
+pub use task_filter::SORTS;
 pub use understand::{Understood, near, understand};
 pub use wait_for_events::EventFilter;
 
@@ -178,6 +185,14 @@ pub trait Operation: 'static {
     /// worktree is on this machine.
     const CHECKED_OUT: Option<AskGit> = None;
 
+    /// Where the rest is of a list that is too long for a model, if this operation has no pages.
+    const REST: &'static str = "get_all_tasks, get_task";
+
+    /// True if the reply may take long to make, so that it is made beside the writer, from a snapshot of the state.
+    fn is_long(_params: &Self::Params, _reader: Reader) -> bool {
+        false
+    }
+
     /// The operations that a batch consists of: all are done, in order, or none. `None` for an operation that is no
     /// batch.
     fn steps(_params: &Self::Params) -> Result<Option<Steps>, Refusal> {
@@ -240,6 +255,7 @@ pub struct Call<'a> {
     /// The command line that runs callboard for this board in the caller's shell; `None` where the caller may have no
     /// such shell.
     pub command: Option<&'a str>,
+    pub reader: Reader,
     /// The acting agent; `None` if it is the board's owner or the bearer of a token.
     pub actor: Option<AgentId>,
     /// What the call has created, now or when its idempotency key was first used.
@@ -317,6 +333,7 @@ pub trait History {
 
 /// Earlier states, for the few operations that need them. Slow, unlike everything else that an operation may use.
 pub trait Archive {
+    fn reader(&self) -> Reader;
     /// The state at the time of the call.
     fn present(&self) -> &State;
     /// All snapshots, oldest first.
@@ -577,6 +594,9 @@ pub trait Prepared: Send + Sync {
     fn redacted(&self) -> usize;
     fn wait_seconds(&self) -> u64;
     fn waits(&self, state: &State, call: &Call) -> bool;
+    fn is_long(&self, reader: Reader) -> bool;
+    /// See [`Operation::REST`].
+    fn rest(&self) -> &'static str;
     fn steps(&self) -> Result<Option<&Steps>, Refusal>;
     fn fetches(&self) -> bool;
     fn done_files(&self) -> Vec<&str>;
@@ -687,6 +707,14 @@ impl<O: Operation> Prepared for Parsed<O> {
 
     fn waits(&self, state: &State, call: &Call) -> bool {
         O::waits(&self.params, state, call)
+    }
+
+    fn is_long(&self, reader: Reader) -> bool {
+        O::ANNOTATIONS.read_only && O::is_long(&self.params, reader)
+    }
+
+    fn rest(&self) -> &'static str {
+        O::REST
     }
 
     fn steps(&self) -> Result<Option<&Steps>, Refusal> {

@@ -1,14 +1,18 @@
 //! Events as replies show them. A page of events is bounded in bytes, and an event too large for it is shortened. The
 //! journal and the feed have all events whole.
 
+use std::num::NonZeroU32;
+
 use serde_json::{Map, Value, json};
 
+use super::Call;
 use super::claim_task::shortened;
+use super::page::Page;
 use crate::state::document::Document;
 use crate::state::event::{Event, Recorded};
+use crate::state::refusal::Refusal;
 
-/// Most bytes of JSON that the events of one reply have, unless a single event has more. A reply carries them twice,
-/// and a model reads them.
+/// Most bytes of JSON that the events of one reply have for a program, unless a single event has more.
 const PAGE_BYTES: usize = 64 * 1024;
 /// An event with more bytes of JSON is shortened.
 const EVENT_BYTES: usize = 16 * 1024;
@@ -22,38 +26,10 @@ const BRIEFER: [Brevity; 3] = [
     Brevity { text: 160, entries: 10, depth: 3 },
 ];
 
-/// The events of one reply.
-pub struct Page {
-    size: usize,
-    events: Vec<Value>,
-    bytes: usize,
-}
-
-impl Page {
-    /// A page of at most `size` events.
-    pub fn new(size: usize) -> Self {
-        Self { size, events: Vec::new(), bytes: 0 }
-    }
-
-    /// Adds `event` and returns true, or returns false if there is no room; the next page then begins with it.
-    pub fn add(&mut self, event: Value) -> bool {
-        let bytes = event.to_string().len();
-        let has_room = self.events.is_empty() || self.bytes + bytes <= PAGE_BYTES;
-        if !has_room || self.is_full() {
-            return false;
-        }
-        self.bytes += bytes;
-        self.events.push(event);
-        true
-    }
-
-    pub fn is_full(&self) -> bool {
-        self.events.len() >= self.size
-    }
-
-    pub fn into_events(self) -> Vec<Value> {
-        self.events
-    }
+/// A page of events, of which there may be millions: without a limit it has 50, whoever reads them.
+pub fn page(call: &Call, limit: Option<NonZeroU32>) -> Result<Page<Value>, Refusal> {
+    let size = limit.or(NonZeroU32::new(50));
+    Ok(Page::new(call, size, 50)?.within(PAGE_BYTES))
 }
 
 /// The event as JSON: whole if it is small and holds no board's state.

@@ -6,8 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::telling::{Page, told};
-use super::{Annotations, Call, Operation, READ, Toolset, input};
+use super::page::{Part, Shown};
+use super::telling::{self, told};
+use super::{Annotations, Call, Operation, READ, Toolset};
 use crate::state::State;
 use crate::state::event::{KINDS, Recorded};
 use crate::state::id::TaskId;
@@ -46,9 +47,12 @@ impl Params {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
+    /// If there are more events now; `next` is `next_seq`
+    #[serde(flatten)]
+    part: Option<Part<u64>>,
     /// Large events are shortened and marked `shortened`
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
-    events: Vec<Value>,
+    events: Vec<Shown<Value>>,
     next_seq: u64,
     /// There are more events after `next_seq` now
     more: bool,
@@ -112,10 +116,10 @@ impl Operation for WaitForEvents {
 
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
         limit::WAIT.check(params.wait_seconds as usize)?;
-        let size = input::page(params.limit, 50)?;
+        let mut page = telling::page(call, params.limit)?;
         let filter = EventFilter::checked(&params.kinds, params.task_id.as_deref())?;
         let since = params.since(state);
-        let (mut page, mut next_seq) = (Page::new(size), since);
+        let mut next_seq = since;
         let looked_at = call.history.each_after(since, LOOKED_AT, &mut |recorded| {
             if filter.wants(&recorded) && (page.is_full() || !page.add(told(&recorded))) {
                 return ControlFlow::Break(());
@@ -124,14 +128,17 @@ impl Operation for WaitForEvents {
             ControlFlow::Continue(())
         });
         looked_at.map_err(|detail| Refusal::HistoryUnread { detail })?;
-        let events = page.into_events();
-        if events.is_empty() {
+        if page.len() == 0 {
             params.unwanted.store(next_seq, Ordering::Relaxed);
         }
         if next_seq == since {
             // A board that was restored from a state has no events up to it.
             next_seq = state.seq();
         }
-        Ok(Reply { events, next_seq, more: next_seq < state.seq() })
+        let more = next_seq < state.seq();
+        let is_plain = params.kinds.is_empty() && params.task_id.is_none();
+        let total = is_plain.then(|| usize::try_from(state.seq() - since.min(state.seq())).unwrap_or(usize::MAX));
+        let part = page.part(total, false, more.then_some(next_seq));
+        Ok(Reply { part, events: page.into_entries(), next_seq, more })
     }
 }

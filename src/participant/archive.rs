@@ -8,7 +8,7 @@ use crate::artifact;
 use crate::bundle::{self, Bundles};
 use crate::journal::Journal;
 use crate::journal::sqlite::SqliteJournal;
-use crate::ops::Archive;
+use crate::ops::{Archive, Reader};
 use crate::snapshot::{self, Retention, SnapshotError, Snapshots, Taken};
 use crate::state::State;
 use crate::state::artifact::{Artifact, Source};
@@ -30,6 +30,8 @@ const GROWTH: u64 = 1 << 20;
 pub struct BoardArchive {
     pub dir: PathBuf,
     pub present: State,
+    /// Who reads what is made of the archive.
+    pub reader: Reader,
     pub now: Timestamp,
     pub retention: Retention,
     pub journal_bytes: u64,
@@ -74,6 +76,10 @@ pub fn retention(policy: &Policy) -> Retention {
 }
 
 impl Archive for BoardArchive {
+    fn reader(&self) -> Reader {
+        self.reader
+    }
+
     fn present(&self) -> &State {
         &self.present
     }

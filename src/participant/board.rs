@@ -17,7 +17,7 @@ use crate::config::{self, ConfigError};
 use crate::journal::sqlite::SqliteJournal;
 use crate::journal::{AppendError, BatchId, Journal, JournalError};
 use crate::memory;
-use crate::ops::History;
+use crate::ops::{History, Reader};
 use crate::private;
 use crate::state::document::Document;
 use crate::state::event::{Event, Recorded};
@@ -528,6 +528,7 @@ impl Board {
         BoardArchive {
             dir: self.dir.clone(),
             present: self.state.clone(),
+            reader: Reader::Program,
             now,
             retention: archive::retention(self.config.policy()),
             journal_bytes: self.journal_bytes(),
@@ -650,10 +651,10 @@ fn catch_up(journal: &SqliteJournal, state: &mut State, outdated: &mut Option<St
 }
 
 pub struct JournalHistory<'a> {
-    journal: &'a SqliteJournal,
-    dir: &'a Path,
+    pub journal: &'a SqliteJournal,
+    pub dir: &'a Path,
     /// The newest event that may be read: what follows may be of a newer version.
-    head: u64,
+    pub head: u64,
 }
 
 impl History for JournalHistory<'_> {

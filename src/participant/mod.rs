@@ -4,6 +4,7 @@
 //! thread if it is the only one, and returns when what it did is durable and shown in the state file.
 
 pub mod archive;
+mod beside;
 mod board;
 pub mod directory;
 mod edits;
@@ -33,7 +34,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::select;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
+use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -42,7 +44,7 @@ pub use feed::{Item, Listener};
 pub use metrics::Form;
 
 use crate::clock::Clock;
-use crate::ops::{self, DefaultAgent, Entry, EventFilter, Fetched, Prepared, Principal, Understood};
+use crate::ops::{self, DefaultAgent, Entry, EventFilter, Fetched, Prepared, Principal, Reader, Understood};
 use crate::redact;
 use crate::state::State;
 use crate::state::document::Document;
@@ -87,6 +89,8 @@ pub enum Stay {
 #[derive(Clone)]
 pub struct Handle {
     solo: Arc<Solo>,
+    /// Turns of the long reads that are made beside the writer.
+    beside: Arc<Semaphore>,
     feed: Arc<Feed>,
     metrics: Arc<Metrics>,
     whereabouts: Arc<Whereabouts>,
@@ -141,6 +145,7 @@ pub struct Caller {
     pub command: Option<Arc<str>>,
     /// Whether arguments are read as models mean them, or as strictly as the schemas say.
     pub is_model: bool,
+    pub reader: Reader,
     /// Cancelled when nobody waits for the reply any more.
     pub gone: CancellationToken,
 }
@@ -259,7 +264,8 @@ pub fn spawn(options: Options) -> Handle {
         tracing::error!(%error, "the writer's thread could not be started");
     }
     let last = Arc::new(Stop { sender, leaving, writer: started.ok().map(|one| one.thread().id()) });
-    Handle { solo, feed, metrics, whereabouts, last }
+    let beside = Arc::new(Semaphore::new(limit::READING.max));
+    Handle { solo, beside, feed, metrics, whereabouts, last }
 }
 
 /// Redacts `place` for the board to keep: the names that git and clients give have passed no other check.
@@ -288,6 +294,7 @@ pub(crate) struct Queued {
     command: Option<Arc<str>>,
     /// The name that the client gives itself.
     client: Option<String>,
+    reader: Reader,
     /// Nobody waits for the reply any more once this is closed.
     reply: oneshot::Sender<Answer>,
     entered: Instant,
@@ -303,6 +310,7 @@ impl Queued {
         let (default_agent, place, entered) = (DefaultAgent::None, Place::default(), Instant::now());
         let (principal, remote, command, client, fetched) = (None, false, None, None, None);
         let (cwd, uncommitted) = (None, Vec::new());
+        let reader = Reader::Program;
         let queued = Self {
             prepared,
             default_agent,
@@ -313,6 +321,7 @@ impl Queued {
             remote,
             command,
             client,
+            reader,
             reply,
             entered,
             fetched,
@@ -350,14 +359,37 @@ impl Handle {
 
     async fn submit(&self, entry: &'static Entry, arguments: Value, caller: &Caller, entered: Instant) -> Answer {
         if !caller.is_model {
-            return self.ask(entry, entry.prepare(arguments)?, None, caller, entered).await;
+            return self.make(entry, entry.prepare(arguments)?, caller, entered).await;
         }
         let Understood { prepared, warning } = ops::understand(entry, arguments)?;
-        let mut answer = self.ask(entry, prepared, None, caller, entered).await;
+        let mut answer = self.make(entry, prepared, caller, entered).await;
         if let (Some(warning), Ok(Value::Object(reply))) = (warning, &mut answer) {
             writer::add_warning(reply, &warning);
         }
         answer
+    }
+
+    /// Makes the call where it belongs: a long read beside the writer, any other on the writer's way.
+    async fn make(&self, entry: &Entry, prepared: Box<dyn Prepared>, caller: &Caller, entered: Instant) -> Answer {
+        match prepared.is_long(caller.reader) {
+            true => self.read_beside(prepared, caller).await,
+            false => self.ask(entry, prepared, None, caller, entered).await,
+        }
+    }
+
+    /// Answers a long read from a snapshot, on a thread of its own; the writer is held up for the snapshot only.
+    async fn read_beside(&self, prepared: Box<dyn Prepared>, caller: &Caller) -> Answer {
+        let turn = self.beside.acquire().await.map_err(|_| BoardError::Ended)?;
+        let snapshot = {
+            let (reply, answer) = oneshot::channel();
+            let _under_way = self.solo.enter();
+            self.solo.send(Message::Snapshot(reply))?;
+            answer.await.map_err(|_| BoardError::Ended)??
+        };
+        let caller = caller.clone();
+        let answer = spawn_blocking(move || snapshot.answer(prepared.as_ref(), &caller)).await;
+        drop(turn);
+        answer.map_err(|_| BoardError::Ended)?
     }
 
     async fn ask(
@@ -382,6 +414,7 @@ impl Handle {
         let (principal, fetched) = (caller.principal.clone(), fetched.map(Box::new));
         let (remote, command, client) = (caller.remote, caller.command.clone(), caller.client.clone());
         let cwd = caller.cwd.clone();
+        let reader = caller.reader;
         let queued = Queued {
             prepared,
             default_agent,
@@ -392,6 +425,7 @@ impl Handle {
             remote,
             command,
             client,
+            reader,
             reply,
             entered,
             fetched,

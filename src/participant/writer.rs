@@ -22,6 +22,7 @@ use notify::RecommendedWatcher;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+use super::beside::Snapshot;
 use super::board::{self, Board, BoardError, CaughtUp, LOCK_PATIENCE, NoHistory, is_begun};
 use super::directory::{PresenceLock, is_present, last_attended};
 use super::edits::{Edits, Examined};
@@ -73,6 +74,8 @@ pub(crate) enum Message {
     },
     /// Shows the caught-up replica to a closure.
     Look(Look),
+    /// Copies the caught-up replica, for a read that is made beside the writer.
+    Snapshot(oneshot::Sender<Result<Box<Snapshot>, CallError>>),
     /// The locker's answer to a request for the journal's lock; ignored unless `generation` is that of the present lock
     /// file.
     Locked {
@@ -621,6 +624,7 @@ impl Writer {
             principal: call.principal.as_deref(),
             remote: call.remote,
             command: call.command.as_deref(),
+            reader: call.reader,
             actor: None,
             created: Vec::new(),
             repeated: false,

@@ -104,9 +104,17 @@ limits! {
         or "end one that nobody needs: `callboard token revoke NAME`, `callboard token list` has them";
     WAITING = "calls that wait in one process", 8_192, "calls";
     QUEUED = "calls that one process has not looked at", 1_024, "calls";
+    READING = "long reads of one process at once", 4, "calls";
     FETCHING = "calls that read snapshots or bundles at once", 4, "calls";
 }
 
+/// Bytes of JSON of the lists in one reply to a model; an entry that is larger alone is cut.
+pub const REPLY: usize = 32_000;
+/// Bytes of one text in a list for a model, where another operation has it whole.
+pub const TEXT_SHOWN: usize = 300;
+/// Entries of a list inside an entry of a list for a model, and fields of an object there.
+pub const ENTRIES_SHOWN: usize = 10;
+pub const FIELDS_SHOWN: usize = 30;
 /// Bytes of JSON by which a claim says what its task is for.
 pub const SURROUNDINGS: usize = 200;
 /// Tasks above a claimed one whose titles the claim names; a task of a plan has at most three.

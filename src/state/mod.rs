@@ -303,7 +303,7 @@ impl State {
     }
 
     /// Live tasks created after `id`; all if `id` is not live.
-    pub fn tasks_after(&self, id: Option<&TaskId>) -> impl Iterator<Item = &Arc<Task>> {
+    pub fn tasks_after<'s>(&'s self, id: Option<&TaskId>) -> impl Iterator<Item = &'s Arc<Task>> + use<'s> {
         let start = id.and_then(|id| self.ordinal_of(id)).map_or(0, |ordinal| ordinal + 1);
         self.tasks.starting_at(start).map(|(_, task)| task)
     }

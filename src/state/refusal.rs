@@ -325,6 +325,33 @@ pub enum Refusal {
     DemandsChanged { demanded: Vec<String> },
     #[error("agent `{agent}` neither leads nor created run `{run}`, so it may not {action}; ask a leader")]
     NotYourRun { agent: AgentId, run: TaskId, action: &'static str },
+    /// A refusal on the wire like the one in it, with what the agent may have meant.
+    #[error("{}; you hold {}", without_list(refusal), holding_text(holding))]
+    #[serde(untagged)]
+    WhileHolding {
+        #[serde(flatten, serialize_with = "as_fields")]
+        refusal: Box<Refusal>,
+        holding: Vec<Holding>,
+    },
+}
+
+/// A task that the refused agent holds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Holding {
+    pub task: TaskId,
+    pub title: String,
+    pub attempt: u32,
+}
+
+fn without_list(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::UnknownTask { task } => format!("no task `{task}`"),
+        refusal => refusal.to_string(),
+    }
+}
+
+fn holding_text(holding: &[Holding]) -> String {
+    tasks_text(&holding.iter().map(|held| held.task.clone()).collect::<Vec<_>>())
 }
 
 /// An agent that may be meant, and the newest task that it holds.
@@ -378,6 +405,21 @@ impl Refusal {
         }
     }
 
+    /// The refusal with what the agent holds, if it is about a task that the agent may have confused with that.
+    pub fn while_holding(self, holding: Vec<Holding>) -> Self {
+        match &self {
+            Self::UnknownTask { task }
+            | Self::NotHeld { task, .. }
+            | Self::HeldByOther { task, .. }
+            | Self::WrongStatus { task, .. }
+                if !holding.is_empty() && holding.iter().all(|held| held.task != *task) =>
+            {
+                Self::WhileHolding { refusal: Box::new(self), holding }
+            }
+            _ => self,
+        }
+    }
+
     /// The refusal of a result that was not even kept.
     pub fn without_keeping(self) -> Self {
         match self {
@@ -406,6 +448,11 @@ fn like(kind: &str, known: &[&'static str]) -> String {
     near.sort_by(|one, other| other.0.total_cmp(&one.0));
     let near: Vec<_> = near.into_iter().take(3).map(|(_, name)| name).collect();
     format!("did you mean {}? get_history shows those there are", near.join(", "))
+}
+
+/// By way of a value: a type that flattens itself would have no end.
+fn as_fields<S: Serializer>(refusal: &Refusal, serializer: S) -> Result<S::Ok, S::Error> {
+    serde_json::to_value(refusal).map_err(serde::ser::Error::custom)?.serialize(serializer)
 }
 
 fn limit_as_fields<S: Serializer>(limit: &Limit, serializer: S) -> Result<S::Ok, S::Error> {

@@ -97,7 +97,7 @@ fn large_board_is_searched_in_bounded_pieces() {
     for number in 0..400 {
         add(&mut world, "a1", &format!("{number} {}", "hay ".repeat(4_000)), json!({}));
     }
-    let (mut query, mut calls) = (json!({"query": "needle"}), 0);
+    let (mut query, mut calls) = (json!({"query": "needle", "limit": 20}), 0);
     let found = loop {
         let reply = world.call("get_discoveries", query.clone()).expect("a page");
         calls += 1;

@@ -23,6 +23,7 @@ mod http;
 mod marks;
 mod messages;
 mod model;
+mod pages;
 mod participants;
 mod people;
 mod places;

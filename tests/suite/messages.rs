@@ -129,7 +129,7 @@ fn a_full_inbox_is_refused_by_name_and_left_out_of_what_goes_to_many() {
     world.call("send_message", json!({"to": "role:worker", "text": "x"})).refuses("inbox_full");
     let sent = world.call("send_message", json!({"to": "all", "text": "x"}));
     sent.replies(json!({"recipients": 1, "full": ["a2"]}));
-    assert_eq!(inbox(&mut world, "a2").len(), 20, "a page");
+    assert_eq!(inbox(&mut world, "a2").len(), limit::INBOX.max, "all, as a program reads them");
     let oldest = world.state.messages().next().expect("a message").id.to_string();
     world.by("a2").call("get_messages", json!({"acknowledge": [oldest]})).expect("read");
     send(&mut world, "a1", "a2", "one more");

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use callboard::mcp::resources::{Subject, is_list_changed_by};
 use callboard::ops::{
-    Call, DefaultAgent, Executed, Fetched, History, Prepared, Vitals, execute, find, understand, waits,
+    Call, DefaultAgent, Executed, Fetched, History, Prepared, Reader, Vitals, execute, find, understand, waits,
 };
 use callboard::state::agent::Participant;
 use callboard::state::deadline::clock_stepped;
@@ -39,6 +39,7 @@ pub struct World {
     pub place: Place,
     /// Arguments are read as models mean them.
     pub is_model: bool,
+    pub reader: Reader,
     /// Leaves replays to `check`, for long random histories.
     pub replays_seldom: bool,
     /// The archive's answer to the next calls.
@@ -86,6 +87,7 @@ impl World {
             default_agent: DefaultAgent::None,
             place: Place::default(),
             is_model: false,
+            reader: Reader::Program,
             replays_seldom: false,
             fetched: Fetched::Nothing,
             past: Past::default(),
@@ -385,6 +387,7 @@ impl World {
             principal: None,
             remote: false,
             command: Some("callboard"),
+            reader: self.reader,
             actor: None,
             created: Vec::new(),
             repeated: false,

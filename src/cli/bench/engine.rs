@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::figure::{Key, micros};
 use super::{Bench, Measure};
-use crate::ops::{self, Call, DefaultAgent, Fetched, History, Vitals};
+use crate::ops::{self, Call, DefaultAgent, Fetched, History, Reader, Vitals};
 use crate::state::agent::{Demands, Properties, Role};
 use crate::state::event::{Event, NewTask, Recorded};
 use crate::state::id::{AgentId, Chance, ParticipantId, TaskId};
@@ -154,6 +154,7 @@ fn act(state: &mut State, agent: &str, operation: &str, arguments: Value) -> any
         principal: None,
         remote: false,
         command: None,
+        reader: Reader::Program,
         actor: Some(agent),
         created: Vec::new(),
         repeated: false,

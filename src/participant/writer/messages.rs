@@ -85,6 +85,7 @@ impl Writer {
             Message::Call(call) => self.read(call, true),
             Message::History { seq, limit, reply } => drop(reply.send(self.past(seq, limit))),
             Message::Look(look) => self.show(look),
+            Message::Snapshot(reply) => drop(reply.send(self.snapshot())),
             Message::Locked { acquired, generation } => self.locked(acquired, generation),
             Message::StopWaiting => self.hurried = true,
             Message::Examined(examined) => self.edits.take(examined),

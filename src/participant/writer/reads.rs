@@ -6,11 +6,14 @@ use std::time::Instant;
 
 use super::{Look, Message, Writer, answer_one};
 use crate::ops::{self, History};
+use crate::participant::archive::BoardArchive;
+use crate::participant::beside::Snapshot;
 use crate::participant::board::{self, BoardError};
 use crate::participant::feed::Item;
 use crate::participant::solo::overloaded;
-use crate::participant::{CallError, Past, Queued};
+use crate::participant::{CallError, Past, Queued, Stay};
 use crate::state::limit;
+use crate::state::policy::Policy;
 use crate::state::refusal::Refusal;
 
 impl Writer {
@@ -74,6 +77,28 @@ impl Writer {
         }
     }
 
+    pub(super) fn snapshot(&mut self) -> Result<Box<Snapshot>, CallError> {
+        self.look()?;
+        let (state, policy) = match &mut self.board {
+            Some(board) => {
+                board.settle_for_reading();
+                let (state, _, policy) = board.split();
+                (state.clone(), policy.clone())
+            }
+            None => (board::before_first_write(&self.dir)?.0, Policy::default()),
+        };
+        Ok(Box::new(Snapshot {
+            dir: self.dir.clone(),
+            now: self.clock.now(state.board().last_activity),
+            state,
+            policy,
+            seed: self.chance.draw(),
+            participant: self.participant.clone(),
+            is_presence: self.stay == Stay::Presence,
+            started_at: self.started_at,
+        }))
+    }
+
     pub(super) fn past(&mut self, seq: u64, limit: usize) -> Result<Past, CallError> {
         self.look()?;
         let Some(board) = &mut self.board else { return Ok(Past { items: Vec::new(), head: 0 }) };
@@ -108,6 +133,7 @@ impl Writer {
             return answer_one(call.reply, Err(BoardError::Overloaded { waiting }.into()));
         };
         let archive = board.archive(self.clock.now(board.state.board().last_activity));
+        let archive = BoardArchive { reader: call.reader, ..archive };
         let (sender, fetching) = (self.sender.clone(), Arc::clone(&self.fetching));
         let ask = move || {
             let fetched = call.prepared.fetch(&archive);

@@ -154,6 +154,36 @@ fn agent_holds_at_most_max_concurrent() {
 }
 
 #[test]
+fn wrong_task_id_is_answered_with_what_the_agent_holds() {
+    let mine = json!({"title": "My </b> title"});
+    let world = World::new().agent("w").agent("v").task_with("mine", mine).task("other").task("free");
+    let mut world = world.claimed("w", "mine").claimed("v", "other");
+    let calls = [
+        ("complete_task", json!({"output": "o"})),
+        ("fail_task", json!({"error": "e"})),
+        ("release_task", json!({"reason": "r"})),
+        ("heartbeat", json!({"note": "n"})),
+        ("start_task", json!({})),
+    ];
+    for (operation, arguments) in calls {
+        for (task, code) in [("nowhere", "unknown_task"), ("other", "held_by_other"), ("free", "not_held")] {
+            let mut arguments = arguments.clone();
+            arguments["task_id"] = json!(task);
+            let refusal = world.by("w").call(operation, arguments).expect_err("it is not its own");
+            assert_eq!(refusal.code(), code, "{operation} {task}");
+            let told = refusal.to_string();
+            assert!(told.ends_with("; you hold `mine`") && told.len() <= 200, "{operation}: {told}");
+            let data = serde_json::to_value(&refusal).expect("JSON");
+            let holding = json!([{"task": "mine", "title": "My </b> title", "attempt": 1}]);
+            assert_eq!((&data["task"], &data["holding"]), (&json!(task), &holding), "{operation}");
+        }
+    }
+    world.complete("w", "mine");
+    let told = world.by("w").call("heartbeat", json!({"task_id": "nowhere"})).refuses("unknown_task");
+    assert!(!told.contains("you hold"), "{told}");
+}
+
+#[test]
 fn board_without_tasks_says_whom_to_ask() {
     let ask = |world: &mut World, agent: &str| {
         let empty = json!({"success": false, "verdict": "empty", "held": 0, "retry_after": 30});

@@ -8,7 +8,7 @@ use std::time::Duration;
 use callboard::clock::{BoardClock, Clock};
 use callboard::journal::memory::{Fate, MemoryJournal};
 use callboard::journal::{AppendError, BatchId, Journal};
-use callboard::ops::{Call, DefaultAgent, Fetched, History, Vitals, execute, find};
+use callboard::ops::{Call, DefaultAgent, Fetched, History, Reader, Vitals, execute, find};
 use callboard::state::agent::Participant;
 use callboard::state::deadline::{STEP, clock_stepped};
 use callboard::state::document::Document;
@@ -371,6 +371,7 @@ impl Process {
             principal: None,
             remote: false,
             command: None,
+            reader: Reader::Program,
             vitals: &Vitals {
                 started_at: self.clock.now(Timestamp::default()),
                 troubles: Vec::new(),

@@ -1,0 +1,31 @@
+//! Who reads replies: a program, which gets them exact and complete, or a model, which gets what it can read.
+
+use super::Toolset;
+use crate::state::limit::REPLY;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reader {
+    #[default]
+    Program,
+    /// A model whose client shows it this toolset.
+    Model(Toolset),
+}
+
+impl Reader {
+    pub fn is_model(self) -> bool {
+        matches!(self, Self::Model(_))
+    }
+
+    /// Bytes of a list in one reply; none if there is no limit.
+    pub fn room(self) -> Option<usize> {
+        self.is_model().then_some(REPLY)
+    }
+
+    /// Whether the reader sees the tool of that toolset.
+    pub fn sees(self, toolset: Toolset) -> bool {
+        match self {
+            Self::Program => true,
+            Self::Model(shown) => toolset <= shown,
+        }
+    }
+}

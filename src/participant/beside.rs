@@ -1,0 +1,82 @@
+//! Long reads, made beside the writer from a snapshot of the state: whoever reads ten thousand tasks holds up nobody
+//! who claims one.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::board::JournalHistory;
+use super::{CallError, Caller};
+use crate::journal::sqlite::SqliteJournal;
+use crate::ops::{self, Call, Fetched, History, Prepared, Vitals};
+use crate::state::State;
+use crate::state::agent::Participant;
+use crate::state::event::Recorded;
+use crate::state::policy::Policy;
+use crate::state::time::Timestamp;
+
+/// All that the reply to a read is made of, as it was at one event.
+pub(crate) struct Snapshot {
+    pub dir: PathBuf,
+    pub state: State,
+    pub policy: Policy,
+    pub now: Timestamp,
+    pub seed: u64,
+    pub participant: Participant,
+    pub is_presence: bool,
+    pub started_at: Timestamp,
+}
+
+impl Snapshot {
+    pub fn answer(mut self, prepared: &dyn Prepared, caller: &Caller) -> Result<serde_json::Value, CallError> {
+        let default_agent = caller.default_agent();
+        let vitals =
+            Vitals { started_at: self.started_at, troubles: Vec::new(), state_file_seq: &|| None, living: &Vec::new };
+        let history = Past { dir: self.dir, head: self.state.seq() };
+        let call = Call {
+            now: self.now,
+            policy: &self.policy,
+            seed: self.seed,
+            participant: &self.participant.id,
+            presence: self.is_presence.then_some(&self.participant),
+            place: &caller.place,
+            uncommitted: &[],
+            history: &history,
+            vitals: &vitals,
+            fetched: &Fetched::Nothing,
+            default_agent: &default_agent,
+            started_as: &default_agent,
+            principal: caller.principal.as_deref(),
+            remote: caller.remote,
+            command: caller.command.as_deref(),
+            reader: caller.reader,
+            actor: None,
+            created: Vec::new(),
+            repeated: false,
+            heard: None,
+            is_known_here: false,
+            renewed: false,
+            events: 0,
+        };
+        let executed = ops::execute(&mut self.state, prepared, call);
+        executed.map_err(|error| CallError::Failed(Arc::new(error.into())))?.answer.map_err(CallError::Refused)
+    }
+}
+
+/// The journal up to the snapshot, opened only if somebody reads it.
+struct Past {
+    dir: PathBuf,
+    head: u64,
+}
+
+impl History for Past {
+    fn each_after(
+        &self,
+        seq: u64,
+        limit: usize,
+        take: &mut dyn FnMut(Recorded) -> ControlFlow<()>,
+    ) -> Result<(), String> {
+        let journal = SqliteJournal::open(&self.dir).map_err(|error| error.to_string())?;
+        JournalHistory { journal: &journal, dir: &self.dir, head: self.head }.each_after(seq, limit, take)
+    }
+}
