@@ -241,14 +241,35 @@ fn discoveries(task: &Task, state: &State) -> Vec<String> {
 pub fn bring_in(reply: &mut Value, checkout: &Checkout) {
     let dependencies = reply.pointer_mut("/handoff/dependencies").and_then(Value::as_array_mut);
     for one in dependencies.into_iter().flatten() {
-        if let Some(next) = (checkout.merge)(one["commit"].as_str(), one["branch"].as_str()) {
-            one["here"] = json!(false);
-            one["next"] = json!(next);
+        if let Some(merge) = (checkout.merge)(one["commit"].as_str(), one["branch"].as_str()) {
+            if merge.is_needed {
+                one["here"] = json!(false);
+            }
+            one["next"] = json!(merge.command);
         }
         if one["worktree"] == checkout.root
             && let Some(fields) = one.as_object_mut()
         {
             fields.remove("worktree");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Merge;
+    use super::*;
+
+    #[test]
+    fn a_commit_of_which_git_says_nothing_in_time_is_to_be_merged_all_the_same() {
+        let brought_in = |is_needed| {
+            let merge =
+                |_: Option<&str>, _: Option<&str>| Some(Merge { command: "git merge abc".to_owned(), is_needed });
+            let mut reply = json!({"handoff": {"dependencies": [{"task": "t1", "commit": "abc"}]}});
+            bring_in(&mut reply, &Checkout { root: "/w", merge: &merge, uncommitted: &|| None });
+            reply["handoff"]["dependencies"][0].take()
+        };
+        assert_eq!(brought_in(false), json!({"task": "t1", "commit": "abc", "next": "git merge abc"}));
+        assert_eq!(brought_in(true), json!({"task": "t1", "commit": "abc", "here": false, "next": "git merge abc"}));
     }
 }

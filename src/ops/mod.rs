@@ -203,14 +203,20 @@ pub trait Operation: 'static {
 /// What git says of the caller's worktree. Slow, unlike everything else that an operation may use.
 pub struct Checkout<'a> {
     pub root: &'a str,
-    /// The command that brings a commit, or else the tip of a branch, into the checkout; `None` if it is there, or git
-    /// does not say.
-    pub merge: &'a MergeCommand<'a>,
+    /// What brings a commit, or else the tip of a branch, into the checkout; `None` if it is there, or there is none.
+    pub merge: &'a AskMerge<'a>,
     /// Files that are changed or new and not committed; `None` if git does not say.
     pub uncommitted: &'a dyn Fn() -> Option<Vec<String>>,
 }
 
-type MergeCommand<'a> = dyn Fn(Option<&str>, Option<&str>) -> Option<String> + 'a;
+/// How a commit comes into a checkout.
+pub struct Merge {
+    pub command: String,
+    /// False if git has not said whether the commit is there. To merge it again does no harm; to miss it does.
+    pub is_needed: bool,
+}
+
+type AskMerge<'a> = dyn Fn(Option<&str>, Option<&str>) -> Option<Merge> + 'a;
 pub type AskGit = fn(&mut Value, &Checkout);
 pub type Decision = Result<Vec<Event>, Rejected>;
 pub type Steps = Vec<Box<dyn Prepared>>;

@@ -15,8 +15,8 @@ use serde_json::Value;
 use tokio::task::spawn_blocking;
 
 use super::Caller;
-use crate::git::{self, Git};
-use crate::ops::{AskGit, Checkout};
+use crate::git::{self, Git, Standing};
+use crate::ops::{AskGit, Checkout, Merge};
 use crate::state::agent::Agent;
 use crate::state::id::AgentId;
 use crate::state::task::Place;
@@ -90,7 +90,9 @@ pub async fn checked_out(mut reply: Value, root: PathBuf, ask: AskGit) -> Value 
             merge: &|commit, branch| {
                 let commit = commit.filter(|commit| git::is_commit(commit)).map(str::to_owned);
                 let commit = commit.or_else(|| git.tip(branch?))?;
-                git::merge(&commit, git.standing(&commit)?)
+                let standing = git.standing(&commit);
+                let command = git::merge(&commit, standing.unwrap_or(Standing::Elsewhere))?;
+                Some(Merge { command, is_needed: standing.is_some() })
             },
             uncommitted: &|| git.uncommitted(None),
         };
@@ -104,7 +106,7 @@ pub async fn checked_out(mut reply: Value, root: PathBuf, ask: AskGit) -> Value 
 fn asks(reply: &Value, root: &Path, ask: AskGit) -> bool {
     let is_asked = Cell::new(false);
     let note = || is_asked.set(true);
-    let merge = |_: Option<&str>, _: Option<&str>| -> Option<String> {
+    let merge = |_: Option<&str>, _: Option<&str>| -> Option<Merge> {
         note();
         None
     };
