@@ -408,7 +408,7 @@ impl Handle {
         let done = prepared.done_files();
         let asked = root().filter(|_| !done.is_empty()).map(|root| whereabouts::uncommitted(&root, &done));
         let uncommitted = asked.unwrap_or_default();
-        let root = root();
+        let here = place.clone();
         // The board keeps nothing of a read, so there is nothing to redact.
         let place = if prepared.annotations().read_only { place } else { kept(&place) };
         let (principal, fetched) = (caller.principal.clone(), fetched.map(Box::new));
@@ -437,6 +437,8 @@ impl Handle {
             () = caller.gone.cancelled() => return Err(CallError::Gone),
             answer = answer => answer.map_err(|_| BoardError::Ended)??,
         };
+        // Only deciding the call finds where an agent works that has just registered.
+        let root = self.whereabouts.root(agent.as_deref(), caller, &here);
         match (entry.checked_out, root) {
             (Some(ask), Some(root)) => Ok(whereabouts::checked_out(reply, root, ask).await),
             _ => Ok(reply),

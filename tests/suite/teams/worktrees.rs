@@ -169,6 +169,25 @@ fn a_handoff_says_what_brings_in_the_work_that_is_not_here() {
 }
 
 #[test]
+fn what_is_here_is_asked_in_the_worktree_of_a_subagent_from_its_first_claim() {
+    let project = Project::new();
+    let linked = project.linked("sub");
+    project.task("a", &[]);
+    project.task("b", &["a"]);
+    let mut session = project.session(&project.main);
+    let parent = register(&mut session)["agent_id"].clone();
+    session.ok("claim_task", json!({}));
+    let made = commit(&project.main, "a.txt", "a\n");
+    complete(&mut session, &parent, "a", "a.txt");
+    let registered = json!({"role": "worker", "properties": {"project_dir": linked}});
+    let subagent = session.ok("register_agent", registered)["agent_id"].clone();
+    let claim = session.ok("claim_task", json!({"agent_id": subagent}));
+    let inherited = claim["handoff"]["dependencies"][0].clone();
+    let next = format!("git merge {}", &made[..12]);
+    assert_eq!((&inherited["here"], &inherited["next"]), (&json!(false), &json!(next)), "{claim}");
+}
+
+#[test]
 fn work_that_was_not_committed_is_found_where_it_lies() {
     let project = Project::new();
     let linked = project.linked("loose");
