@@ -251,6 +251,7 @@ mod tests {
     #[test]
     fn git_that_takes_too_long_is_not_waited_for() {
         let disk = Disk::new();
-        assert_eq!(Git::at(disk.0.path(), Duration::ZERO).uncommitted(None), None);
+        let slow = Command::new("sleep").arg("600").process_group(0).spawn().expect("started");
+        assert_eq!(Git::at(disk.0.path(), Duration::ZERO).ended(slow), None);
     }
 }

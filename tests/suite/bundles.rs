@@ -208,7 +208,7 @@ fn what_cannot_be_kept_is_refused_with_the_way_out() {
         ("save_bundle", json!({"scope": token, "prompts": {"a": "b"}}), "secret_scope", "name"),
         ("load_bundle", json!({"scope": token}), "secret_scope", "name"),
         ("save_bundle", json!({"agent_id": "nobody", "scope": "s", "prompts": {"a": "b"}}), "unknown_agent", "nobody"),
-        ("refine_bundle", json!({"scope": "s", "text": "x"}), "nothing_to_refine", "save_bundle"),
+        ("refine_bundle", json!({"scope": "s", "text": "x"}), "nothing_to_refine", "bundle save"),
         ("refine_bundle", json!({"scope": "s"}), "empty", "text"),
         ("list_bundles", json!({"limit": 5_000}), "over_limit", "1000"),
         ("save_bundle", json!({"path": "/tmp/x"}), "scope_missing", "scope"),
