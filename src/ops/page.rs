@@ -233,7 +233,7 @@ pub fn cut_text(text: &str, most: usize, whole: &str) -> Option<String> {
     if text.len() <= most {
         return None;
     }
-    let end = text.floor_char_boundary(most);
+    let end = (0..=most).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
     Some(format!("{}… ({} bytes: {whole})", &text[..end], text.len()))
 }
 

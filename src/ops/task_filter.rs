@@ -133,13 +133,16 @@ impl Sort {
     }
 }
 
+/// How many tasks are wanted, and those of them that a page may show.
+type Selected<'s> = (usize, Box<dyn Iterator<Item = &'s Arc<Task>> + 's>);
+
 /// The tasks that are wanted, in order, behind `after`; and how many there are with those before it.
 pub fn select<'s>(
     params: &Params,
     after: Option<&TaskId>,
     state: &'s State,
     call: &Call,
-) -> Result<(usize, Box<dyn Iterator<Item = &'s Arc<Task>> + 's>), Refusal> {
+) -> Result<Selected<'s>, Refusal> {
     if params.is_plain() {
         let status = params.status_filter.status();
         let is_wanted =

@@ -461,16 +461,44 @@ fn many_tasks() -> Project {
 }
 
 #[test]
-fn a_long_list_is_shown_whole() {
+fn a_long_list_is_whole() {
     let project = many_tasks();
-    let whole = project.says(&["tasks"]);
-    assert_eq!(whole.lines().count(), 1_101);
-    contains(&whole, &["ID", "t0", "t1099"]);
-    assert_eq!(project.says(&["tasks", "--all"]), whole, "as earlier versions were asked for it");
-    let reply = project.json(&["tasks"]);
-    assert_eq!(reply["tasks"].as_array().map(Vec::len), Some(1_100));
-    assert_eq!(reply["next"], json!(null));
+    for arguments in [&["tasks"][..], &["tasks", "--all"]] {
+        assert_eq!(project.says(arguments).lines().count(), 1_101);
+        let listed = project.json(arguments);
+        assert_eq!(listed["tasks"].as_array().map(Vec::len), Some(1_100));
+        assert!(listed.get("next").is_none(), "{arguments:?}");
+    }
     assert_eq!(project.says(&["tasks", "--status", "done"]), "no tasks\n");
+}
+
+#[test]
+fn tasks_are_picked_and_put_in_order() {
+    let project = Project::with_tasks(&json!([
+        {"id": "a", "description": "parse it", "priority": 2, "tags": ["x"]},
+        {"id": "b", "description": "print it", "priority": 1, "dependencies": ["a"]},
+        {"id": "c", "description": "parse more", "priority": 9},
+    ]));
+    for (arguments, expected) in [
+        (&["--ready"][..], "a c"),
+        (&["--blocked"], "b"),
+        (&["--search", "PARSE"], "a c"),
+        (&["--tag", "x"], "a"),
+        (&["--priority", "1-2"], "a b"),
+        (&["--sort", "priority"], "b a c"),
+        (&["--sort", "priority", "--reverse"], "c a b"),
+        (&["--status", "available,done", "--created-since", "1h"], "a b c"),
+        (&["--of", "nobody"], ""),
+    ] {
+        let listed = project.json(&[&["tasks"], arguments].concat());
+        let ids: Vec<_> = listed["tasks"].as_array().expect("a list").iter().map(|one| one["id"].as_str()).collect();
+        let ids: Vec<_> = ids.into_iter().flatten().collect();
+        assert_eq!(ids.join(" "), expected, "{arguments:?}");
+    }
+    project.run(&["tasks", "--status", "nope"]).fails(USAGE, &["available", "obsolete"]);
+    project.run(&["tasks", "--priority", "0-3"]).fails(USAGE, &["1-3"]);
+    project.run(&["tasks", "--created-since", "soon"]).fails(USAGE, &["2h"]);
+    assert!(project.says(&["tasks", "--help"]).contains("callboard tasks --ready"));
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn lists() -> Vec<List> {
         List("wait_for_events", json!({}), "events", "since_seq", "/seq"),
         List("list_runs", json!({}), "runs", "after", "/run_id"),
         List("list_sessions", json!({}), "sessions", "after", "/id"),
-        List("list_checkpoints", json!({}), "workflows", "after", "/workflow_id"),
+        List("list_checkpoints", json!({"limit": 50}), "workflows", "after", "/id"),
         List("list_checkpoints", json!({"workflow_id": "flow-0"}), "checkpoints", "after", "/number"),
     ]
 }
@@ -114,7 +114,9 @@ fn every_list_ends_in_time_for_a_model_and_goes_on_at_next() {
         let different: BTreeSet<String> = names.iter().map(Value::to_string).collect();
         assert_eq!(different.len(), names.len(), "{operation} {query} shows an entry twice");
         world.reader = Reader::Program;
-        let all = world.call(operation, query.clone()).expect("it is read");
+        let mut unlimited = query.clone();
+        unlimited.as_object_mut().expect("an object").remove("limit");
+        let all = world.call(operation, unlimited).expect("it is read");
         if *field != "events" {
             assert_eq!(all[field].as_array().map(Vec::len), Some(names.len()), "{operation} {query}");
             assert!(all.get("shown").is_none() && all.get("next").is_none(), "{operation} {query} is not complete");
@@ -285,4 +287,67 @@ fn models_get_pages_over_stdio_and_http_and_programs_all() {
     assert_eq!(listed["tasks"].as_array().map(Vec::len), Some(500));
     let file = fs::read_to_string(board.file("mcp-state.json")).expect("the file is there");
     assert!(file.contains("</system-reminder>"), "the file is not exact");
+}
+
+#[test]
+fn tasks_are_picked_and_ordered_as_asked() {
+    let mut world = World::new().agent("w").agent("v");
+    world.create("p", json!({"path": "P1", "title": "Parser", "tags": ["x"]}));
+    world.create("done", json!({"path": "P1.M10", "priority": 1}));
+    world.create("held", json!({"path": "P1.M2", "priority": 9}));
+    world.claim("w", "done");
+    world.complete("w", "done");
+    world.claim("v", "held");
+    let late = world.now + 1_000;
+    world.at(2_000);
+    world.create("free", json!({"hints": "the Lexer", "tags": ["y", "x"], "priority": 3}));
+    world.create("stuck", json!({"dependencies": ["free"], "priority": 2}));
+    world.nobody().call("update_task", json!({"task_id": "p", "title": "Parsers"})).expect("it is updated");
+    world.create("later", json!({"max_attempts": 3, "priority": 4}));
+    world.claim("w", "later");
+    world.call("fail_task", json!({"task_id": "later", "error": "e"})).expect("it fails");
+    for (query, expected) in [
+        (json!({}), "p done held free stuck later"),
+        (json!({"statuses": ["done", "claimed"]}), "done held"),
+        (json!({"status_filter": "done", "statuses": ["claimed"]}), ""),
+        (json!({"ready": true}), "free"),
+        (json!({"blocked": true}), "stuck"),
+        (json!({"waiting": true}), "later"),
+        (json!({"ready": true, "blocked": true}), "free stuck"),
+        (json!({"tags": ["x"]}), "p free"),
+        (json!({"text": "LEXER the"}), "free"),
+        (json!({"min_priority": 2, "max_priority": 3}), "free stuck"),
+        (json!({"agent": "w"}), "done later"),
+        (json!({"agent": "v"}), "held"),
+        (json!({"scope": "P1.M2"}), "held"),
+        (json!({"parent": "p"}), "done held"),
+        (json!({"created_since": late}), "free stuck later"),
+        (json!({"changed_since": late}), "p free stuck later"),
+        (json!({"sort": "path"}), "p held done free stuck later"),
+        (json!({"sort": "priority"}), "done stuck free later p held"),
+        (json!({"sort": "priority", "descending": true}), "held p later free stuck done"),
+    ] {
+        let reply = world.nobody().call("get_all_tasks", query.clone()).expect("it is read");
+        let ids: Vec<_> =
+            reply["tasks"].as_array().expect("tasks").iter().filter_map(|task| task["id"].as_str()).collect();
+        assert_eq!(ids.join(" "), expected, "{query}");
+        let (mut paged, mut page) = (Vec::new(), query.clone());
+        page["limit"] = json!(1);
+        loop {
+            let reply = world.nobody().call("get_all_tasks", page.clone()).expect("it is read");
+            paged.extend(reply["tasks"][0]["id"].as_str().map(str::to_owned));
+            page["after"] = reply["next"].clone();
+            if reply["next"].is_null() {
+                break;
+            }
+        }
+        assert_eq!(paged.join(" "), expected, "{query} by pages");
+    }
+    let brief = world.call("get_all_tasks", json!({"brief": true, "status_filter": "available"})).expect("it is read");
+    let stuck =
+        json!({"id": "stuck", "title": "do stuck", "status": "available", "blocked_by": ["free"], "priority": 2});
+    assert!(brief["tasks"].as_array().expect("tasks").contains(&stuck), "{brief}");
+    for bad in [json!({"statuses": ["open"]}), json!({"min_priority": 11}), json!({"parent": "nowhere"})] {
+        world.call("get_all_tasks", bad.clone()).expect_err("it is refused");
+    }
 }

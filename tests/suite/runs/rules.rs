@@ -176,7 +176,8 @@ fn a_list_of_runs_is_brief_and_reads_few_that_have_retired() {
     world.tick();
     let (mut pages, mut found, mut after) = (0, Vec::new(), Value::Null);
     loop {
-        let page = world.nobody().call("list_runs", json!({"agent_name": "rare", "after": after})).unwrap();
+        let page =
+            world.nobody().call("list_runs", json!({"agent_name": "rare", "after": after, "limit": 100})).unwrap();
         pages += 1;
         found.extend(page["runs"].as_array().unwrap().clone());
         after = page["next"].clone();
