@@ -98,7 +98,7 @@ pub struct Empty {
     next: String,
 }
 
-const AGAIN: &str = "yours since then: do it, unless you are a subagent: those register their own agent_id first";
+const AGAIN: &str = "do it; a subagent registers its own agent_id first";
 
 impl Operation for ClaimTask {
     const NAME: &'static str = "claim_task";

@@ -138,9 +138,8 @@ pub fn handoff(task: &Task, agent: &Agent, state: &State) -> Option<Handoff> {
     {
         (checkpoint.state, checkpoint.phase, checkpoint.status) = (None, None, None);
     }
-    // Who holds the files, and how far work has come, matter more than discoveries.
-    let comes_first = !handoff.overlaps.is_empty() || handoff.checkpoint.is_some();
-    while size(&handoff) > HANDOFF && comes_first && handoff.discoveries.pop().is_some() {}
+    // Everything else matters more than discoveries.
+    while size(&handoff) > HANDOFF && handoff.discoveries.pop().is_some() {}
     while size(&handoff) > HANDOFF && handoff.overlaps.len() > 1 {
         handoff.overlaps.pop();
     }

@@ -95,8 +95,8 @@ fn claim_that_was_not_acted_on_is_given_again() {
     world.call("claim_task", json!({})).replies(json!({"already": true}));
     world.call("start_task", json!({"task_id": "t"})).expect("started");
     world.call("claim_task", json!({})).replies(json!({
-        "success": false, "holding": [{"task": "t", "attempt": 1}],
-        "next": "continue or complete it; a subagent registers its own agent_id",
+        "success": false, "holding": [{"task": "t", "attempt": 1, "title": "do t"}],
+        "next": "go on with it (get_task has all of it) and complete it; a subagent registers its own agent_id",
     }));
 }
 
@@ -345,9 +345,9 @@ fn who_waits_for_what_it_holds_itself_is_told_so() {
     assert!(world.by("a1").waits_on(waiting.as_ref()), "it has room for what is created meanwhile");
     for scope in [None, Some("all"), Some("P1"), Some("P1.M3")] {
         let reply = world.call("claim_task", ask(scope)).replies(json!({
-            "success": false, "verdict": null, "holding": [{"task": "t1", "attempt": 1}],
+            "success": false, "verdict": null, "holding": [{"task": "t1", "attempt": 1, "title": "do t1"}],
         }));
-        assert!(reply["next"].as_str().is_some_and(|next| next.contains("continue or complete it")), "{reply}");
+        assert!(reply["next"].as_str().is_some_and(|next| next.contains("go on with it")), "{reply}");
     }
     world.call("claim_task", ask(Some("P2"))).replies(json!({"verdict": "finished"}));
     world.complete("a1", "t1");
@@ -484,7 +484,7 @@ fn handoff_is_at_most_two_kilobytes_in_the_worst_case() {
     let handoff = reply["handoff"].to_string();
     println!("the largest handoff: {} bytes of 2,048", handoff.len());
     assert!(handoff.len() <= 2_048, "{} bytes: {handoff}", handoff.len());
-    assert_eq!(reply["handoff"]["dependencies"].as_array().map(Vec::len), Some(5));
+    assert_eq!(reply["handoff"]["dependencies"].as_array().map(Vec::len), Some(4));
     let outputs = reply["handoff"]["dependencies"].as_array().expect("dependencies").iter();
     assert!(outputs.clone().all(|one| one["output"].as_str().is_some_and(|text| text.len() > 10)), "{handoff}");
 }
@@ -516,7 +516,7 @@ fn handoff_leaves_dependencies_out_before_it_grows_too_large() {
     let reply = world.claim(&agent, &task);
     let handoff = &reply["handoff"];
     assert!(handoff.to_string().len() <= 2_000, "{} bytes: {handoff}", handoff.to_string().len());
-    assert_eq!((handoff["dependencies"].as_array().map(Vec::len), handoff["overlaps"].is_array()), (Some(4), true));
+    assert_eq!((handoff["dependencies"].as_array().map(Vec::len), handoff["overlaps"].is_array()), (Some(3), true));
 }
 
 #[test]

@@ -623,7 +623,7 @@ fn whoever_may_hold_either_is_told_which_it_holds() {
     let run = create(&mut world, json!({}));
     assert_eq!(claim(&mut world, "r1")["success"], true);
     let held = world.by("r1").call("claim_task", json!({})).expect("answered");
-    assert_eq!(held["holding"], json!([{"run": run, "attempt": 1}]));
+    assert_eq!(held["holding"], json!([{"run": run, "attempt": 1, "title": "do it"}]));
     assert!(held["next"].as_str().is_some_and(|next| next.contains("report_run")), "{held}");
     world.call("heartbeat", json!({})).replies(json!({"run_id": run, "task_id": null, "warning": null}));
     let noted = world.call("heartbeat", json!({"note": "half"})).replies(json!({"run_id": run, "task_id": null}));
@@ -631,7 +631,7 @@ fn whoever_may_hold_either_is_told_which_it_holds() {
     world.call("heartbeat", json!({"attempt": 1})).refuses("holds_nothing");
     world.claim("w1", "t");
     let held = claim(&mut world, "w1");
-    assert_eq!(held["holding"], json!([{"task": "t", "attempt": 1}]));
+    assert_eq!(held["holding"], json!([{"task": "t", "attempt": 1, "title": "do t"}]));
     assert!(held["next"].as_str().is_some_and(|next| next.contains("complete your task")), "{held}");
     let mut world = world.agent_with("both", json!({"max_concurrent": 2})).task("u");
     let second = create(&mut world, json!({}));
