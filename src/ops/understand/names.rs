@@ -5,7 +5,7 @@ use strsim::damerau_levenshtein;
 use super::shape::Record;
 
 /// Arguments that models know by other names.
-const SYNONYMS: [(&str, &str); 20] = [
+const SYNONYMS: [(&str, &str); 21] = [
     ("depends_on", "dependencies"),
     ("deps", "dependencies"),
     ("blocked_by", "dependencies"),
@@ -15,6 +15,7 @@ const SYNONYMS: [(&str, &str); 20] = [
     ("timeout", "timeout_seconds"),
     ("task", "task_id"),
     ("id", "task_id"),
+    ("status", "status_filter"),
     ("files", "context_files"),
     ("message", "text"),
     ("message", "content"),
@@ -67,6 +68,9 @@ const LIMITS: [&str; 16] = [
 /// Arguments that are added by clients and mean nothing to the board.
 const UNSAID: [&str; 2] = ["wait_for_previous", "agent_id"];
 
+/// Fewest letters that are read as the beginning of a name.
+const SHORTEST: usize = 3;
+
 /// What to do about an argument that the operation does not have.
 pub enum Unknown {
     /// It is another name of this argument.
@@ -89,9 +93,12 @@ impl Record {
         written.or_else(|| other.next()).map(|field| field.name.as_str())
     }
 
-    /// The field whose name is nearest to `given`, if it may be a slip of the pen.
+    /// The field whose name is nearest to `given`, if that may be a slip of the pen or is short for it.
     pub fn near(&self, given: &str) -> Option<&str> {
-        near(given, self.current().map(|field| field.name.as_str()))
+        let names = || self.current().map(|field| field.name.as_str());
+        let short = plain(given);
+        let is_short_for = |name: &&str| short.len() >= SHORTEST && plain(name).starts_with(&short);
+        near(given, names()).or_else(|| names().find(is_short_for))
     }
 
     /// What an argument is that none of the fields is called. `changes` says whether leaving one out by mistake would
