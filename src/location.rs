@@ -86,7 +86,7 @@ pub enum LocationError {
     )]
     Unspeakable { dir: PathBuf },
     #[error(
-        "no board in `{}`, and no git repository, so none is made by the way; if this is the project, call \
+        "no board in `{}`, and no git repository, so none is made unasked; if this is the project, call \
          init_coordination with its goal; else name the project's board in the client's configuration: \
          `--dir PROJECT/.coordination` in the server's arguments or COORDINATION_DIR in its environment",
         dir.display()
