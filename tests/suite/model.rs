@@ -780,13 +780,16 @@ impl Model {
             return Err(if self.agents[worker].is_some() { "not_leader" } else { "unknown_agent" });
         }
         if task < self.tasks.len() && self.is_parent(task) {
-            for leaf in self.leaves(task) {
-                if unfinished(self.tasks[leaf].status) || self.tasks[leaf].status == TaskStatus::Failed {
+            let is_open =
+                |leaf: &usize| unfinished(self.tasks[*leaf].status) || self.tasks[*leaf].status == TaskStatus::Failed;
+            let open: Vec<_> = self.leaves(task).into_iter().filter(is_open).collect();
+            if !open.is_empty() {
+                for leaf in open {
                     self.cancel(None, leaf, ask_owner)?;
                 }
+                self.roll_up();
+                return Ok(json!({"status": self.tasks[task].status}));
             }
-            self.roll_up();
-            return Ok(json!({"status": self.tasks[task].status}));
         }
         let Some(known) = self.tasks.get_mut(task) else { return Err("unknown_task") };
         match known.status {
