@@ -1,5 +1,5 @@
-//! Git as a process, for what its files do not say. It runs no hook, fetches nothing, asks nobody, takes no lock, and is
-//! ended when it takes too long. Nothing that an agent wrote goes into its arguments unchecked.
+//! Runs git as a process, for what its files do not say. Git then runs no hooks, fetches nothing, asks for no password
+//! and takes no lock. It is killed when it takes too long. What an agent wrote is checked before it becomes an argument.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -216,7 +216,7 @@ mod tests {
         disk.run(&["commit", "--quiet", "-m", "squashed"]);
         assert_eq!(disk.git().standing(&topic), Some(Standing::Here), "squashed");
         disk.commit("c.txt", "changed since");
-        assert_eq!(disk.git().standing(&topic), Some(Standing::Elsewhere), "nobody can tell");
+        assert_eq!(disk.git().standing(&topic), Some(Standing::Elsewhere), "changed since the squash");
         disk.run(&["merge", "--quiet", "--strategy=ours", "-m", "merged", "topic"]);
         assert_eq!(disk.git().standing(&topic[..10]), Some(Standing::Here), "merged");
     }

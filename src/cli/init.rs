@@ -70,7 +70,7 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whoever starts a project does not expect to find another in its place.
+/// Refuses a goal that differs from the goal of the board that is here.
 fn refuse_other_goal(session: &Session, goal: &str) -> anyhow::Result<()> {
     let present = text(&session.call("get_master_plan", json!({}))?["goal"]);
     if present.is_empty() || goal.is_empty() || present == goal {

@@ -8,14 +8,15 @@ use crate::ops::LARGEST_INPUT;
 
 /// The text of a file named on the command line, without a byte order mark; `-` is standard input. UTF-16 is read, too.
 pub fn read_input(name: &str) -> String {
-    bom::skipped(decoded(read_bytes(name)).unwrap_or_else(|| {
-        usage_error(format!("{name} is no text in UTF-8, or in UTF-16 with a mark at its beginning"))
-    }))
+    let Some(text) = decoded(read_bytes(name)) else {
+        usage_error(format!("{name} is not text in UTF-8, or in UTF-16 with a byte order mark"))
+    };
+    bom::skipped(text)
 }
 
 /// The text of a file in UTF-8, with everything that is in the file.
 pub fn read_whole(name: &str) -> String {
-    String::from_utf8(read_bytes(name)).unwrap_or_else(|_| usage_error(format!("{name} is no text in UTF-8")))
+    String::from_utf8(read_bytes(name)).unwrap_or_else(|_| usage_error(format!("{name} is not text in UTF-8")))
 }
 
 fn read_bytes(name: &str) -> Vec<u8> {

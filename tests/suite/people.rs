@@ -905,7 +905,7 @@ fn a_file_that_is_no_text_is_not_sent_to_a_server() {
     says(&board, &["add", "x", "--id", "a"]);
     std::fs::write(elsewhere.base().join("raw"), b"\xff\xfe").unwrap();
     std::fs::write(elsewhere.base().join("note"), "text").unwrap();
-    fails(&server.run(&elsewhere, &["artifact", "attach", "a", "raw"]), USAGE, &["raw is no text in UTF-8"]);
+    fails(&server.run(&elsewhere, &["artifact", "attach", "a", "raw"]), USAGE, &["raw is not text in UTF-8"]);
     let kept = server.run(&elsewhere, &["artifact", "attach", "a", "note"]).stdout;
     contains(&kept, &["4 bytes", &format!("of the board of {}", server.url)]);
     assert!(!kept.contains(elsewhere.dir().to_str().unwrap()), "{kept}");

@@ -74,8 +74,8 @@ impl ConfigFile {
 }
 
 impl ConfigFile {
-    /// Removes the file, and its directory if nothing else is in it. Returns `false`, and removes nothing, if somebody
-    /// else has changed it meanwhile.
+    /// Removes the file, and its directory if that is then empty. Returns `false` and removes nothing if another program
+    /// has changed the file since it was read.
     pub fn delete(&self) -> anyhow::Result<bool> {
         if read(&self.target)? != self.text {
             return Ok(false);

@@ -79,7 +79,7 @@ fn call(session: &Session, scene: &Scene, calls: Vec<(&'static str, Value)>) {
         for (operation, arguments) in calls {
             let handle = handle.clone();
             running.spawn(async move {
-                // Nobody is there to see an error.
+                // A hook has nowhere to show an error.
                 drop(handle.call(operation, arguments, &Caller::default()).await);
             });
         }

@@ -36,7 +36,7 @@ impl Answers {
         session.server.is_none() && (self.yes || on_terminal && !self.no_input && !session.json)
     }
 
-    /// The answer to a question; what an empty line means if there is no other.
+    /// The answer to a question. An empty line means `usual`.
     fn to(&self, question: &str, usual: bool) -> anyhow::Result<bool> {
         if self.yes {
             return Ok(true);
