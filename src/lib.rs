@@ -41,7 +41,7 @@
 //! | what `callboard bench` measures | `cli::bench`: a file per part, `goals` |
 //! | how `callboard work` runs commands | `cli::work`: `worker` (the loop), `ledger` (what is kept), `child` and [`cli`]'s `supervise` (processes) |
 //! | which files are trusted | [`private`], `participant::directory`; [`filesystem`] for where they lie |
-//! | what of a text is let in, and what of it a model is told | [`harmless`]: no control characters, `tags` of hosts; [`bom`]: no byte order mark before it |
+//! | how texts are cleaned when they come in, and before a model reads them | [`harmless`]: control characters, and `tags` of hosts; [`bom`]: the byte order mark |
 //! | how much of a list a reply shows, and in which words | `ops::page`, `ops::reader`, `ops::spoken`; `ops::task_filter` for tasks |
 //! | what counts as a secret | [`redact`]: `shape` (by form), `named` (by the name before it) |
 //! | where the board is, and how it is set | [`location`], [`worktree`] (`link`: broken ones, `tables`: where only git reads references), [`config`] |

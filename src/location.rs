@@ -36,7 +36,7 @@ pub struct Location {
     pub dir: PathBuf,
     pub source: Source,
     forbidden: Option<Forbidden>,
-    /// Whether somebody said that the project is here.
+    /// Whether an option or the environment names the project.
     is_named: bool,
 }
 
@@ -61,7 +61,7 @@ enum Forbidden {
     /// A directory in the home directory that programs keep for themselves.
     Private(&'static str),
     Unlinked(BrokenLink),
-    /// Its path cannot be told to agents, to children and in configurations.
+    /// Its path is not UTF-8, so it cannot be written into messages, configurations and commands.
     Unspeakable,
 }
 
@@ -214,7 +214,7 @@ impl Grounds {
     }
 
     /// The board that was named. A relative name in a directory that a program keeps for itself was meant for a
-    /// project. The last name stays as it was given, so that whoever opens the board can refuse a symbolic link.
+    /// project. The last name stays as it was given, so that opening the board can refuse a symbolic link.
     fn named(&self, cwd: &Path, name: &Path, source: Source) -> Location {
         let dir = cwd.join(name);
         let dir = match (dir.parent(), dir.file_name()) {
@@ -226,7 +226,7 @@ impl Grounds {
         Location { dir, source, forbidden, is_named: true }
     }
 
-    /// The directory from which the board is searched for, and whether somebody named it.
+    /// The directory from which the board is searched for, and whether it was named.
     fn start_directory(&self, start: &Start<'_>) -> (PathBuf, bool) {
         let folder =
             |given: Option<&Path>| given.filter(|folder| folder.is_absolute() && folder.is_dir()).map(canonical);

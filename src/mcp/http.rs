@@ -327,7 +327,7 @@ fn refused(status: StatusCode, id: Option<RequestId>, error: ErrorData) -> Respo
     (status, axum::Json(stdio::object(&JsonRpcError::new(id, error)))).into_response()
 }
 
-/// A JSON-RPC error in place of rmcp's plain text: why the body is no message.
+/// A JSON-RPC error in place of rmcp's plain text: why the body is not a valid message.
 fn refusal(status: StatusCode, body: &[u8]) -> Option<Box<JsonRpcError>> {
     if status != StatusCode::UNSUPPORTED_MEDIA_TYPE {
         return None;

@@ -144,7 +144,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// An agent that names a task which is not its own is told what it holds.
+    /// The refusal, with what the agent holds if it named a task of another.
     fn with_holding(&self, prepared: &dyn Prepared, refusal: Refusal) -> Refusal {
         let actor = self.call.actor.as_ref().filter(|_| prepared.agent_argument() != AgentArgument::None);
         let Some(agent) = actor.and_then(|actor| self.state.agent(actor)) else { return refusal };

@@ -47,7 +47,7 @@ pub struct Shown {
     superseded_by: Option<DiscoveryId>,
 }
 
-/// Most bytes of JSON on a page that somebody has limited.
+/// Most bytes of JSON on a page of a call with a `limit`.
 const PAGE_BYTES: usize = 256 * 1024;
 /// Most bytes of content that one call for a page searches.
 const SEARCHED_BYTES: usize = 4 * 1024 * 1024;

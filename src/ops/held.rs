@@ -40,7 +40,7 @@ pub struct Lost {
 /// Bytes of a title and of a note.
 const TITLE: usize = 80;
 const NOTE: usize = 200;
-/// Most tasks that are told; an agent mostly has one.
+/// Most tasks in one reply. An agent usually holds one.
 const TOLD: usize = 5;
 /// Newest tasks that are searched for lost ones.
 const SEARCHED: usize = 20_000;

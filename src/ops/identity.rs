@@ -53,7 +53,7 @@ fn actor(state: &State, prepared: &dyn Prepared, call: &Call<'_>) -> Result<Opti
     }
 }
 
-/// The agent that registers without an id. The board's owner counts as nobody: a person registers agents.
+/// The id for an agent that registers without one. A person who registers an agent does not become that agent.
 fn registering(state: &State, call: &Call<'_>) -> AgentId {
     match call.started_as {
         DefaultAgent::Named(agent) if agent.as_str() != HUMAN => agent.clone(),
@@ -89,7 +89,7 @@ pub fn free_slot(state: &State, prefix: &str, call: &Call<'_>) -> AgentId {
     lowest(prefix, |id| state.agent(id).is_some_and(|agent| is_anothers(agent, state, call)))
 }
 
-/// The lowest `<prefix>-N` in which nobody living is at work.
+/// The lowest `<prefix>-N` that no living agent uses.
 pub fn newcomers_slot(state: &State, prefix: &str, call: &Call<'_>) -> AgentId {
     let is_at_work = |agent: &Agent| {
         let is_quiet = call.now.since(agent.last_heartbeat) >= call.policy.lease_millis(false);
@@ -108,8 +108,8 @@ pub fn is_ours(agent: &Agent, call: &Call<'_>) -> bool {
     call.presence.is_some_and(|own| agent.present_through.contains(&own.id))
 }
 
-/// True if the agent acts through another process, or its process died and left work in another worktree: whoever
-/// comes back there goes on with that.
+/// True if the agent acts through another process, or its process died and left work in another worktree. That work is
+/// continued by the next agent that starts in that worktree.
 fn is_anothers(agent: &Agent, state: &State, call: &Call<'_>) -> bool {
     let ours = call.presence.map(|participant| &participant.id);
     let is_elsewhere = |there: &String| call.place.worktree.as_ref().is_some_and(|here| here != there);

@@ -16,7 +16,7 @@ use crate::state::refusal::Refusal;
 pub struct Page<T> {
     entries: Vec<Shown<T>>,
     size: usize,
-    /// Bytes that are left; none if there is no limit.
+    /// Bytes that are left. `None` means no limit.
     room: Option<usize>,
     /// The operation that has an entry whole, if entries may be cut.
     whole: Option<&'static str>,
@@ -85,12 +85,12 @@ impl<T: Serialize> Page<T> {
         Self { whole: Some(whole), ..self }
     }
 
-    /// Holds the page to `bytes`, whoever reads it.
+    /// Limits the page to `bytes`, for programs too.
     pub fn within(self, bytes: usize) -> Self {
         Self { room: Some(self.room.map_or(bytes, |room| room.min(bytes))), ..self }
     }
 
-    /// Adds `entry` and returns true, or returns false if there is no room; the next page then begins with it.
+    /// Adds `entry`. Returns false if there is no room for it: the next page then begins with it.
     pub fn add(&mut self, entry: T) -> bool {
         if self.is_full() {
             return false;

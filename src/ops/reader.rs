@@ -16,7 +16,7 @@ impl Reader {
         matches!(self, Self::Model(_))
     }
 
-    /// Bytes of a list in one reply; none if there is no limit.
+    /// Most bytes of a list in one reply. `None` means no limit.
     pub fn room(self) -> Option<usize> {
         self.is_model().then_some(REPLY)
     }

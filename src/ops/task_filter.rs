@@ -60,7 +60,7 @@ pub enum Sort {
     Status,
 }
 
-/// Names of the orders, for whoever types one.
+/// Names of the orders, as they are typed.
 pub const SORTS: [&str; 5] = ["created", "changed", "priority", "path", "status"];
 
 // What the names say has no doc comment, because every tool list would contain it.

@@ -26,7 +26,7 @@ const BRIEFER: [Brevity; 3] = [
     Brevity { text: 160, entries: 10, depth: 3 },
 ];
 
-/// A page of events, of which there may be millions: without a limit it has 50, whoever reads them.
+/// A page of events. There may be millions of them, so without a limit it has 50, for programs too.
 pub fn page(call: &Call, limit: Option<NonZeroU32>) -> Result<Page<Value>, Refusal> {
     let size = limit.or(NonZeroU32::new(50));
     Ok(Page::new(call, size, 50)?.within(PAGE_BYTES))

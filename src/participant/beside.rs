@@ -1,5 +1,4 @@
-//! Long reads, made beside the writer from a snapshot of the state: whoever reads ten thousand tasks holds up nobody
-//! who claims one.
+//! Long reads, made beside the writer from a snapshot of the state, so that reading ten thousand tasks delays no claim.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -63,7 +62,7 @@ impl Snapshot {
     }
 }
 
-/// The journal up to the snapshot, opened only if somebody reads it.
+/// The journal up to the snapshot. It is opened when it is first read.
 struct Past {
     dir: PathBuf,
     head: u64,

@@ -536,8 +536,8 @@ pub struct PresenceLock {
 }
 
 impl PresenceLock {
-    /// Makes this process's presence file, with the note in it, and locks it. Until it is locked, somebody may take the
-    /// new file for a dead process's and remove it, so that is checked.
+    /// Makes this process's presence file with the note in it, and locks it. Until it is locked, another process may take
+    /// it for a dead process's file and remove it, so its path is checked afterwards.
     pub fn acquire(dir: &Path, participant: &str, note: &Note) -> Result<Self, DirectoryError> {
         make_run(dir)?;
         let path = dir.join(RUN).join(participant);

@@ -72,7 +72,7 @@ fn machine() -> String {
     name(&rustix::system::uname().nodename().to_string_lossy())
 }
 
-/// The other processes on a board, looked for only when somebody asks.
+/// The other processes on a board. They are searched for when they are first needed.
 pub struct Others {
     dir: PathBuf,
     own: ParticipantId,
@@ -95,7 +95,7 @@ impl Others {
         self.seen.take();
     }
 
-    /// Records what nobody has asked for, unless one of them could not read it.
+    /// Records an event of upkeep, unless a living process could not read it.
     pub fn record(&self, state: &mut State, event: Event, envelope: &Envelope) -> Result<Option<Recorded>, ApplyError> {
         let level = event.level();
         if level > state.board().schema_version && self.living().iter().any(|one| one.level < level) {
@@ -131,7 +131,7 @@ fn described(id: ParticipantId, file: &File) -> Living {
         }
         None => {
             let pid = holder(file);
-            // Whoever holds a lock of this machine is on it.
+            // A file lock is held by a process on the same machine.
             Living { id, level: FIRST, pid, machine: Some(machine()), client: pid.and_then(starter) }
         }
     }

@@ -73,8 +73,8 @@ pub fn is_field(name: &str) -> bool {
 /// What the path says already.
 const IGNORED: [&str; 2] = ["type", "kind"];
 
-/// The fields of an object, each by its own name. Values are kept as raw text, so that the line in which each begins
-/// can be told.
+/// The fields of an object, each by its own name. Values are kept as raw text, so that errors
+/// can name the line in which each begins.
 #[derive(Default)]
 struct Fields<'a>(Vec<(&'static str, &'a RawValue)>, Vec<(String, &'a RawValue)>);
 

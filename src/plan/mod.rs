@@ -211,7 +211,7 @@ fn values(draft: &mut Draft, remarks: &mut Vec<Remark>) {
             }
         }
     }
-    // Trimmed in every format, so that a change of format is no change of the plan.
+    // Trimmed in every format, so that another format does not count as a changed plan.
     let description = draft.item.description.take();
     draft.item.description = description.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
 }

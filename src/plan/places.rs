@@ -73,7 +73,7 @@ fn unname(drafts: &mut [Draft]) {
     written.filter_map(single).for_each(|path| *uses.entry(path).or_default() += 1);
     let number = |path: &str| path[1..].parse::<u32>().ok();
     let is_few = |path: &String| number(path).is_some_and(|number| number <= PRIORITIES);
-    // A priority is written before several titles, and the first priority is no phase.
+    // `P1` before several titles is a priority, not the path of a phase.
     let are_priorities = uses.keys().all(is_few) && (uses.contains_key("P0") || uses.values().any(|uses| *uses > 1));
     for (at, draft) in drafts.iter_mut().enumerate() {
         let Some(path) = single(draft).filter(|_| draft.is_path_in_title) else { continue };

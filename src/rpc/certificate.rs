@@ -1,5 +1,5 @@
-//! Why a server's certificate is refused, in words for whoever set the server up. Of a TLS error only its text is
-//! available.
+//! Why a server's certificate is refused, in words for the person who set the server up. A TLS error comes as text
+//! only.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::state::time::Timestamp;
 /// What is wrong with a certificate.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fault {
-    /// Nobody vouches for it, or not whoever it names.
+    /// Its issuer is unknown, or did not sign it.
     UnknownIssuer,
     /// It may sign others but not serve: what `openssl req -x509` makes by itself.
     Authority,

@@ -155,14 +155,14 @@ async fn one<'a>(
     Some(Reply::new(id, outcome(door, &message, caller, socket.is_some()).await))
 }
 
-/// Carries out a notification. Once begun, it is finished even if the connection closes. Operations that only have a
-/// reply are skipped: nobody would hear of it, or of the task that it claims.
+/// Carries out a notification. Once begun, it is finished even if the connection closes. Operations whose
+/// only effect is their reply are skipped, and so are claims: the reply is never sent.
 async fn heed(door: &Door, message: &Message<'_>, caller: &Caller, is_unchecked: bool) {
     let Some(entry) = ops::find(&message.method).filter(|entry| !is_mute(entry)) else { return };
     let Ok(arguments) = arguments_of(entry.name, message, is_unchecked) else { return };
     let (handle, caller) = (door.handle.clone(), caller.clone());
     let heeded = tokio::spawn(async move {
-        // Nobody waits for the result.
+        // A notification has no answer.
         if let Err(error) = handle.call(entry.name, arguments, &caller).await {
             tracing::debug!(operation = entry.name, error = error.message(), "a notification was refused");
         }

@@ -69,7 +69,7 @@ async fn converse(door: Door, extensions: Extensions, handshake: Server, upgrade
     let sink = MethodSink::new_with_limit(messages, LARGEST_REPLY);
     let heard = Heard::default();
     let stopped = door.stopped.clone();
-    // When it is dropped, the calls whose answers nobody will read end, too.
+    // Dropping it ends the calls whose answers could not be sent any more.
     let writing = AbortOnDropHandle::new(tokio::spawn(write(sender, outgoing, stopped)));
     let reader = Reader { subscriptions: Subscriptions::new(&door, extensions.clone()), door, extensions, sink, heard };
     let heard = reader.heard.clone();
@@ -147,7 +147,7 @@ impl Reader {
             };
             let json = answer.map(|answer| answer.and_then(raw)).transpose();
             match json {
-                // If nobody reads it any more, nothing is left to be done.
+                // Sending fails once the connection is closed.
                 Ok(Some(json)) => drop(sink.send(json).await),
                 Ok(None) => {}
                 Err(error) => tracing::warn!(%error, "a reply could not be written"),

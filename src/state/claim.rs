@@ -24,7 +24,7 @@ use super::{Ordinal, State};
 pub enum Verdict {
     /// Nothing is left to do
     Finished,
-    /// There never was a task: whoever leads has to be asked for some
+    /// No task was ever created: ask a leader for some
     Empty,
     /// Something may become ready: ask again
     Wait,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Board, Client};
 
-/// A session of Claude Code, which has registered nobody yet.
+/// A session of Claude Code before anything has registered.
 fn session(board: &Board) -> Client {
     session_in(board, board.base())
 }

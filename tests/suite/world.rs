@@ -549,7 +549,7 @@ impl Answered for Result<Value, Refusal> {
 /// Asserts that subscribers are notified of everything that differs.
 fn assert_told(before: &Document, after: &Document, recorded: &Recorded) {
     let kind = recorded.event.kind();
-    // A heartbeat is no news, unless the agent had waited for a person.
+    // A heartbeat is not shown, unless the agent had waited for a person.
     let waited = matches!(recorded.event, Event::AgentSeen { waited: true, .. });
     if ["agent_seen", "runner_seen"].contains(&kind) && !waited {
         return;

@@ -84,7 +84,7 @@ pub enum Unknown {
 }
 
 impl Record {
-    /// The field that is called `given` by somebody who writes names in another way, or by another name.
+    /// The field that `given` means: its own name in another spelling, or a synonym.
     fn meant(&self, given: &str) -> Option<&str> {
         let plain = plain(given);
         let written = self.0.iter().find(|field| self::plain(&field.name) == plain);

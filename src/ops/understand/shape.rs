@@ -51,7 +51,7 @@ impl Record {
         self.0.iter().find(|field| field.name == name)
     }
 
-    /// The fields that callers are told of.
+    /// The fields that callers see: not the deprecated ones.
     pub fn current(&self) -> impl Iterator<Item = &Field> + Clone {
         self.0.iter().filter(|field| !field.deprecated)
     }

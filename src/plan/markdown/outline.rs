@@ -426,7 +426,7 @@ impl<'t> Reading<'_, 't> {
                 self.headings[number].is_item = marked[number..=number + below].contains(&true);
             }
         }
-        // What stands below headings like `Notes` alone is no plan.
+        // Lists that stand only below headings like `Notes` are not a plan.
         if !is_marked {
             for number in 0..count {
                 let is_noted = self.nodes.iter().any(|node| node.section == number + 1);

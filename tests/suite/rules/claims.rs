@@ -198,7 +198,7 @@ fn board_without_tasks_says_whom_to_ask() {
     world.nobody().call("pause", json!({})).expect("it is paused");
     world.by("w").call("claim_task", json!({})).replies(json!({"verdict": "paused"}));
     world.nobody().call("resume", json!({})).expect("it is resumed");
-    // A task that is over is no task, but there was one.
+    // A board whose tasks are all over is finished, not empty.
     world.create("t", json!({}));
     world.nobody().call("cancel_task", json!({"task_id": "t"})).expect("it is cancelled");
     world.by("w").call("claim_task", json!({})).replies(json!({"verdict": "finished"}));
