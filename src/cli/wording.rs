@@ -6,7 +6,7 @@ use std::{env, fs};
 use super::connect::quoted;
 use super::{Arguments, Command, LOCAL};
 use crate::location::{Location, Source};
-use crate::ops::{self, AgentArgument, COMMANDS, OF_LEADERS};
+use crate::ops;
 
 /// Arguments that messages name, and the options for them.
 const ARGUMENTS: [(&str, &str); 7] = [
@@ -161,31 +161,15 @@ fn ends_with_own_command(text: &str) -> bool {
 }
 
 fn plain(text: &str, wording: &Wording) -> String {
-    let is_name = |c: char| c.is_ascii_lowercase() || c == '_';
-    let mut told = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(start) = rest.find(is_name) {
-        let (before, from) = rest.split_at(start);
-        let (word, after) = from.split_at(from.find(|c| !is_name(c)).unwrap_or(from.len()));
-        told.push_str(before);
+    let told = ops::in_commands(text, |entry, before| {
         // A clause about what leaders may do to others' tasks.
-        let is_a_leaders = told.rsplit(';').next().is_some_and(|clause| clause.contains("a leader can"));
-        let is_agents = !is_a_leaders && !OF_LEADERS.contains(&word);
-        told.push_str(&command(word, wording, is_agents).unwrap_or_else(|| word.to_owned()));
-        rest = after;
-    }
-    told.push_str(rest);
+        let is_a_leaders = before.rsplit(';').next().is_some_and(|clause| clause.contains("a leader can"));
+        let words = ops::subcommand(entry);
+        let is_agents = !is_a_leaders && ops::acts_as_agent(entry);
+        let line = if is_agents { wording.line_of_agent(&words) } else { wording.line(&words) };
+        Some(format!("`{line}`"))
+    });
     ARGUMENTS.iter().fold(told, |told, (argument, option)| told.replace(argument, option))
-}
-
-/// The command for an operation. Names of one word stay, as they are words of the language, too.
-fn command(word: &str, wording: &Wording, is_agents: bool) -> Option<String> {
-    let operation = ops::find(word).filter(|_| word.contains('_'))?;
-    let own = COMMANDS.iter().find(|(name, _)| *name == word).map(|(_, command)| (*command).to_owned());
-    let words = own.unwrap_or_else(|| format!("call {word}"));
-    let is_agents = is_agents && operation.agent != AgentArgument::None;
-    let line = if is_agents { wording.line_of_agent(&words) } else { wording.line(&words) };
-    Some(format!("`{line}`"))
 }
 
 #[cfg(test)]

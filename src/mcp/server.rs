@@ -89,7 +89,6 @@ impl Server {
         if let Some(client) = request.client_info() {
             caller.client = Some(client.name).filter(|name| !name.is_empty());
         }
-        caller.is_model = true;
         select! {
             biased;
             () = request.ct.cancelled() => Err(ErrorData::internal_error(CANCELLED, None)),

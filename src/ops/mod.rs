@@ -86,7 +86,7 @@ pub use health_check::Vitals;
 pub use principal::Principal;
 pub use reader::Reader;
 pub use register_agent::RegisterAgent;
-pub use spoken::{COMMANDS, Listener, OF_LEADERS};
+pub use spoken::{Listener, acts_as_agent, in_commands, subcommand};
 pub use task_filter::SORTS;
 pub use understand::{Understood, near, understand};
 pub use wait_for_events::EventFilter;

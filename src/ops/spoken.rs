@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::{AgentArgument, Reader, find};
+use super::{AgentArgument, Entry, Reader, find};
 
 /// Operations that have a command of their own; the others are reached by `callboard call`.
-pub const COMMANDS: [(&str, &str); 47] = [
+const COMMANDS: [(&str, &str); 47] = [
     ("claim_task", "claim"),
     ("start_task", "start"),
     ("complete_task", "complete"),
@@ -58,7 +58,7 @@ pub const COMMANDS: [(&str, &str); 47] = [
 ];
 
 /// Operations that only leaders may use: a worker would be refused, so its name does not go before them.
-pub const OF_LEADERS: [&str; 7] = [
+const OF_LEADERS: [&str; 7] = [
     "cancel_task",
     "retry_task",
     "reset_tasks",
@@ -109,35 +109,53 @@ impl Listener<'_> {
             return Cow::Borrowed(text);
         }
         let parts = text.split('`').enumerate();
-        let told = parts.map(|(index, part)| if index % 2 == 0 { self.plain(part) } else { Cow::Borrowed(part) });
-        Cow::Owned(told.collect::<Vec<_>>().join("`"))
+        let parts = parts.map(|(index, part)| match index % 2 {
+            0 => Cow::Owned(in_commands(part, |entry, _| self.command_for(entry))),
+            _ => Cow::Borrowed(part),
+        });
+        Cow::Owned(parts.collect::<Vec<_>>().join("`"))
     }
 
-    fn plain<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let is_name = |c: char| c.is_ascii_lowercase() || c == '_';
-        let mut told = String::with_capacity(text.len());
-        let mut rest = text;
-        while let Some(start) = rest.find(is_name) {
-            let (before, from) = rest.split_at(start);
-            let (word, after) = from.split_at(from.find(|c| !is_name(c)).unwrap_or(from.len()));
-            told.push_str(before);
-            told.push_str(&self.word(word));
-            rest = after;
+    fn command_for(&self, entry: &Entry) -> Option<String> {
+        if self.reader.sees(entry.toolset) {
+            return None;
         }
-        told.push_str(rest);
-        Cow::Owned(told)
+        let agent = self.agent.filter(|_| acts_as_agent(entry)).map(|agent| format!("--agent {agent} "));
+        let (command, agent) = (self.command.unwrap_or("callboard"), agent.unwrap_or_default());
+        Some(format!("`{command} {agent}{}`", subcommand(entry)))
     }
+}
 
-    /// Names of one word stay, as they are words of the language, too.
-    fn word<'t>(&self, word: &'t str) -> Cow<'t, str> {
-        let hidden = find(word).filter(|entry| word.contains('_') && !self.reader.sees(entry.toolset));
-        let Some(entry) = hidden else { return Cow::Borrowed(word) };
-        let own = COMMANDS.iter().find(|(name, _)| *name == word).map(|(_, command)| *command);
-        let words = own.map_or_else(|| format!("call {word}"), str::to_owned);
-        let is_agents = entry.agent != AgentArgument::None && !OF_LEADERS.contains(&word);
-        let agent = self.agent.filter(|_| is_agents).map(|agent| format!("--agent {agent} ")).unwrap_or_default();
-        Cow::Owned(format!("`{} {agent}{words}`", self.command.unwrap_or("callboard")))
+/// `text` with the names of operations replaced by what `command` makes of them and of the text before them. Names of one
+/// word stay: they are words of the language, too.
+pub fn in_commands(text: &str, command: impl Fn(&Entry, &str) -> Option<String>) -> String {
+    let is_name = |c: char| c.is_ascii_lowercase() || c == '_';
+    let mut told = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(is_name) {
+        let (before, from) = rest.split_at(start);
+        let (word, after) = from.split_at(from.find(|c| !is_name(c)).unwrap_or(from.len()));
+        told.push_str(before);
+        let operation = find(word).filter(|_| word.contains('_'));
+        match operation.and_then(|entry| command(entry, &told)) {
+            Some(command) => told.push_str(&command),
+            None => told.push_str(word),
+        }
+        rest = after;
     }
+    told.push_str(rest);
+    told
+}
+
+/// The subcommand for an operation: its own, or else `call` with its name.
+pub fn subcommand(entry: &Entry) -> String {
+    let own = COMMANDS.iter().find(|(name, _)| *name == entry.name);
+    own.map_or_else(|| format!("call {}", entry.name), |(_, command)| (*command).to_owned())
+}
+
+/// True if the command needs `--agent`: an agent's operation that is not for leaders alone.
+pub fn acts_as_agent(entry: &Entry) -> bool {
+    entry.agent != AgentArgument::None && !OF_LEADERS.contains(&entry.name)
 }
 
 #[cfg(test)]

@@ -143,8 +143,7 @@ pub struct Caller {
     pub remote: bool,
     /// The command that calls callboard for this board in the caller's shell.
     pub command: Option<Arc<str>>,
-    /// Whether arguments are read as models mean them, or as strictly as the schemas say.
-    pub is_model: bool,
+    /// Arguments of a model are read as it means them, those of a program as strictly as the schemas say.
     pub reader: Reader,
     /// Cancelled when nobody waits for the reply any more.
     pub gone: CancellationToken,
@@ -284,17 +283,11 @@ type Answer = Result<Value, CallError>;
 /// A call on its way to the writer and back.
 pub(crate) struct Queued {
     prepared: Box<dyn Prepared>,
-    default_agent: DefaultAgent,
+    caller: Caller,
+    /// Where the caller works now.
     place: Place,
-    cwd: Option<Arc<Path>>,
     /// Files that the call says are done and that are not committed.
     uncommitted: Vec<String>,
-    principal: Option<Arc<Principal>>,
-    remote: bool,
-    command: Option<Arc<str>>,
-    /// The name that the client gives itself.
-    client: Option<String>,
-    reader: Reader,
     /// Nobody waits for the reply any more once this is closed.
     reply: oneshot::Sender<Answer>,
     entered: Instant,
@@ -307,26 +300,9 @@ impl Queued {
     fn new(operation: &str, arguments: Value) -> (Self, oneshot::Receiver<Answer>) {
         let prepared = ops::find(operation).unwrap().prepare(arguments).unwrap();
         let (reply, answer) = oneshot::channel();
-        let (default_agent, place, entered) = (DefaultAgent::None, Place::default(), Instant::now());
-        let (principal, remote, command, client, fetched) = (None, false, None, None, None);
-        let (cwd, uncommitted) = (None, Vec::new());
-        let reader = Reader::Program;
-        let queued = Self {
-            prepared,
-            default_agent,
-            place,
-            cwd,
-            uncommitted,
-            principal,
-            remote,
-            command,
-            client,
-            reader,
-            reply,
-            entered,
-            fetched,
-        };
-        (queued, answer)
+        let (caller, place, uncommitted) = (Caller::default(), Place::default(), Vec::new());
+        let entered = Instant::now();
+        (Self { prepared, caller, place, uncommitted, reply, entered, fetched: None }, answer)
     }
 
     /// Whether the archive must be asked first.
@@ -358,7 +334,7 @@ impl Handle {
     }
 
     async fn submit(&self, entry: &'static Entry, arguments: Value, caller: &Caller, entered: Instant) -> Answer {
-        if !caller.is_model {
+        if !caller.reader.is_model() {
             return self.make(entry, entry.prepare(arguments)?, caller, entered).await;
         }
         let Understood { prepared, warning } = ops::understand(entry, arguments)?;
@@ -401,35 +377,19 @@ impl Handle {
         entered: Instant,
     ) -> Answer {
         let (reply, answer) = oneshot::channel();
-        let default_agent = caller.default_agent();
         let place = self.whereabouts.place(caller, entry.placed);
         let agent = prepared.agent_id().map(str::to_owned).or_else(|| caller.agent.name());
         let root = || self.whereabouts.root(agent.as_deref(), caller, &place);
-        let done = prepared.done_files();
-        let asked = root().filter(|_| !done.is_empty()).map(|root| whereabouts::uncommitted(&root, &done));
-        let uncommitted = asked.unwrap_or_default();
+        let done: Vec<_> = prepared.done_files().into_iter().map(str::to_owned).collect();
+        let uncommitted = match root().filter(|_| !done.is_empty()) {
+            Some(root) => spawn_blocking(move || whereabouts::uncommitted(&root, &done)).await.unwrap_or_default(),
+            None => Vec::new(),
+        };
         let here = place.clone();
         // The board keeps nothing of a read, so there is nothing to redact.
         let place = if prepared.annotations().read_only { place } else { kept(&place) };
-        let (principal, fetched) = (caller.principal.clone(), fetched.map(Box::new));
-        let (remote, command, client) = (caller.remote, caller.command.clone(), caller.client.clone());
-        let cwd = caller.cwd.clone();
-        let reader = caller.reader;
-        let queued = Queued {
-            prepared,
-            default_agent,
-            place,
-            cwd,
-            uncommitted,
-            principal,
-            remote,
-            command,
-            client,
-            reader,
-            reply,
-            entered,
-            fetched,
-        };
+        let fetched = fetched.map(Box::new);
+        let queued = Queued { prepared, caller: caller.clone(), place, uncommitted, reply, entered, fetched };
         let _under_way = self.solo.enter();
         self.solo.submit(queued, &caller.gone).await?;
         let reply = select! {

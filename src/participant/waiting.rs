@@ -32,7 +32,7 @@ impl Parked {
         newer.prepared.agent_argument() == AgentArgument::Required
             && older.prepared.name() == newer.prepared.name()
             && older.prepared.agent_id() == newer.prepared.agent_id()
-            && older.default_agent == newer.default_agent
+            && older.caller.default_agent() == newer.caller.default_agent()
     }
 }
 

@@ -68,11 +68,8 @@ impl Whereabouts {
 }
 
 /// Those of `files` that are not committed, as far as git says.
-pub fn uncommitted(root: &Path, files: &[&str]) -> Vec<String> {
-    if files.is_empty() {
-        return Vec::new();
-    }
-    let relative = |file: &&str| Path::new(file).strip_prefix(root).map_or_else(|_| (*file).into(), Path::to_path_buf);
+pub fn uncommitted(root: &Path, files: &[String]) -> Vec<String> {
+    let relative = |file: &String| Path::new(file).strip_prefix(root).map_or_else(|_| file.into(), Path::to_path_buf);
     let files: Vec<_> = files.iter().map(|file| relative(file).to_string_lossy().into_owned()).collect();
     Git::at(root, BEFORE).uncommitted(Some(&files)).unwrap_or_default()
 }

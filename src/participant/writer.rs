@@ -587,7 +587,8 @@ impl Writer {
 
     /// Runs `operate` with everything that the pure core may know.
     fn with_call<T>(&mut self, call: &Queued, operate: impl FnOnce(&mut State, &dyn Prepared, Call) -> T) -> T {
-        let default_agent = self.resolved(&call.default_agent);
+        let started_as = call.caller.default_agent();
+        let default_agent = self.resolved(&started_as);
         let elsewhere = self.elsewhere(call, &default_agent);
         let seed = self.chance.draw();
         let mut shown;
@@ -620,11 +621,11 @@ impl Writer {
             vitals: &vitals,
             fetched: call.fetched.as_deref().unwrap_or(&Fetched::Nothing),
             default_agent: &default_agent,
-            started_as: &call.default_agent,
-            principal: call.principal.as_deref(),
-            remote: call.remote,
-            command: call.command.as_deref(),
-            reader: call.reader,
+            started_as: &started_as,
+            principal: call.caller.principal.as_deref(),
+            remote: call.caller.remote,
+            command: call.caller.command.as_deref(),
+            reader: call.caller.reader,
             actor: None,
             created: Vec::new(),
             repeated: false,

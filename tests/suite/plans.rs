@@ -501,7 +501,7 @@ fn a_plan_in_utf_16_is_read_and_bytes_that_are_no_text_are_refused() {
         assert_eq!((&reply["understood"]["items"], &reply["understood"]["done"]), (&json!(2), &json!(1)), "{reply}");
     }
     for (name, bytes, part) in
-        [("bytes.md", &b"- [ ] a\n\xff\xfe\xfd"[..], "is no text"), ("zero.md", b"- [ ] a\n\0b\n", "is no text")]
+        [("bytes.md", &b"- [ ] a\n\xff\xfe\xfd"[..], "is not text"), ("zero.md", b"- [ ] a\n\0b\n", "is not text")]
     {
         let path = board.base().join(name);
         fs::write(&path, bytes).unwrap();

@@ -37,8 +37,6 @@ pub struct World {
     pub now: Timestamp,
     pub default_agent: DefaultAgent,
     pub place: Place,
-    /// Arguments are read as models mean them.
-    pub is_model: bool,
     pub reader: Reader,
     /// Leaves replays to `check`, for long random histories.
     pub replays_seldom: bool,
@@ -86,7 +84,6 @@ impl World {
             now: Timestamp::from_millis(1_772_366_400_000),
             default_agent: DefaultAgent::None,
             place: Place::default(),
-            is_model: false,
             reader: Reader::Program,
             replays_seldom: false,
             fetched: Fetched::Nothing,
@@ -361,7 +358,7 @@ impl World {
         if let (Some(agent), Some(fields), true) = (&self.acting, arguments.as_object_mut(), takes_agent) {
             fields.entry("agent_id").or_insert_with(|| Value::from(agent.as_str()));
         }
-        if self.is_model {
+        if self.reader.is_model() {
             understand(entry, arguments).map(|understood| understood.prepared)
         } else {
             entry.prepare(arguments)

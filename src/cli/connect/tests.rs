@@ -84,19 +84,7 @@ fn target() -> Target<'static> {
 }
 
 fn args(client: Client) -> ConnectArgs {
-    ConnectArgs {
-        clients: vec![client],
-        print: false,
-        global: false,
-        hooks: false,
-        no_hooks: false,
-        remove: false,
-        check: false,
-        url: None,
-        claude_home: None,
-        codex_home: None,
-        config_home: None,
-    }
+    ConnectArgs { claude_home: None, codex_home: None, config_home: None, ..ConnectArgs::to(vec![client]) }
 }
 
 fn http(client: Client) -> ConnectArgs {

@@ -123,7 +123,7 @@ impl Writer {
                 self.park(call);
                 continue;
             }
-            self.learn(call.client.as_deref());
+            self.learn(call.caller.client.as_deref());
             let executed = self.with_call(&call, |state, prepared, call| ops::execute(state, prepared, call));
             let answer = match executed {
                 Ok(executed) => {

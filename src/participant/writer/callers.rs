@@ -21,7 +21,7 @@ impl Writer {
 
     /// The place of the call's agent, if it has said that it works elsewhere than this process.
     pub(super) fn elsewhere(&self, call: &Queued, default_agent: &DefaultAgent) -> Option<Place> {
-        let cwd = call.cwd.as_deref()?;
+        let cwd = call.caller.cwd.as_deref()?;
         let state = &self.board.as_ref()?.state;
         let agent = match (call.prepared.agent_id(), default_agent) {
             (Some(id), _) => state.agent(&AgentId::trusted(id)),
@@ -41,11 +41,11 @@ impl Writer {
     /// Remembers who acted, if the process was started with `auto`: agents that were given a name, and those that
     /// registered under one of their own.
     pub(super) fn note_actor(&mut self, call: &Queued, executed: &Executed) {
-        let DefaultAgent::Auto { prefix } = &call.default_agent else { return };
+        let DefaultAgent::Auto { prefix } = call.caller.default_agent() else { return };
         let registers = call.prepared.name() == RegisterAgent::NAME && executed.answer.is_ok();
         let is_told = call.prepared.agent_id().is_none() || registers;
         let Some(actor) = executed.actor.as_ref().filter(|actor| is_told && self.is_ours(actor)) else { return };
-        let ours = self.auto.entry(prefix.clone()).or_default();
+        let ours = self.auto.entry(prefix).or_default();
         if !ours.contains(actor) {
             ours.push(actor.clone());
         }

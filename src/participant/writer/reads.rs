@@ -133,7 +133,7 @@ impl Writer {
             return answer_one(call.reply, Err(BoardError::Overloaded { waiting }.into()));
         };
         let archive = board.archive(self.clock.now(board.state.board().last_activity));
-        let archive = BoardArchive { reader: call.reader, ..archive };
+        let archive = BoardArchive { reader: call.caller.reader, ..archive };
         let (sender, fetching) = (self.sender.clone(), Arc::clone(&self.fetching));
         let ask = move || {
             let fetched = call.prepared.fetch(&archive);

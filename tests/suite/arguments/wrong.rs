@@ -1,6 +1,6 @@
 //! Every wrong kind of value, at every argument of every tool.
 
-use callboard::ops::{self, Entry, understand};
+use callboard::ops::{self, Entry, Reader, Toolset, understand};
 use serde_json::{Map, Value, json};
 
 use crate::world::World;
@@ -163,7 +163,7 @@ fn needs_no_archive(entry: &&'static Entry) -> bool {
 #[test]
 fn every_operation_takes_what_was_understood() {
     let mut world = World::new().agent("x").task("x").claimed("x", "x");
-    world.is_model = true;
+    world.reader = Reader::Model(Toolset::Full);
     world.replays_seldom = true;
     let mut calls = 0;
     for entry in ops::all().iter().filter(needs_no_archive) {
