@@ -1,0 +1,177 @@
+//! What an import makes of each item: a new task, or the change to the one that it was.
+
+use super::delta::{Delta, origin};
+use super::hashes::settings_hash;
+use super::item::{Item, Stated};
+use crate::state::agent::Demands;
+use crate::state::event::{NewTask, PlanChange, Replanned, TaskChange};
+use crate::state::id::TaskId;
+use crate::state::task::{Context, DEFAULT_MAX_ATTEMPTS, Planned, Task, TaskStatus};
+
+impl Delta<'_> {
+    pub(super) fn created(
+        &self,
+        number: usize,
+        parent: Option<TaskId>,
+        planned: Planned,
+        priority: u8,
+        dependencies: Vec<TaskId>,
+    ) -> NewTask {
+        let item = &self.plan.items[number];
+        let status = match item.status {
+            Stated::Open => None,
+            Stated::Done => Some(TaskStatus::Done),
+            Stated::Failed => Some(TaskStatus::Failed),
+            Stated::Cancelled => Some(TaskStatus::Cancelled),
+            Stated::Obsolete => Some(TaskStatus::Obsolete),
+        };
+        NewTask {
+            id: self.ids[number].clone(),
+            title: Some(item.title.clone()),
+            description: item.description.clone().unwrap_or_else(|| item.title.clone()),
+            priority,
+            dependencies,
+            context: Some(context(item)).filter(|context| !context.is_empty()),
+            path: Some(self.paths[number].clone()),
+            parent,
+            planned: Some(planned),
+            // The status of a parent follows from its parts.
+            status: status.filter(|_| self.parts[number].is_empty()),
+            demands: Demands::default(),
+            tags: item.tags.clone(),
+            max_attempts: DEFAULT_MAX_ATTEMPTS,
+            not_before: None,
+            timeout_seconds: None,
+            silent_minutes: None,
+            run: None,
+        }
+    }
+
+    /// The change to a task; `None` if the plan says nothing new about it.
+    pub(super) fn changed(
+        &self,
+        number: usize,
+        task: &Task,
+        parent: Option<TaskId>,
+        mut planned: Planned,
+        priority: u8,
+        dependencies: Vec<TaskId>,
+    ) -> Option<Replanned> {
+        let item = &self.plan.items[number];
+        let before = origin(task).cloned().unwrap_or_default();
+        let path = self.paths[number].clone();
+        let (retitled, rewritten) = (!self.same_title(number, task), !self.same_content(number, task));
+        let is_reset = before.settings != planned.settings
+            && settings_hash(task.priority, &task.dependencies, &task.tags) != planned.settings;
+        let mut change = TaskChange::default();
+        if retitled {
+            change.title = Some(item.title.clone());
+        }
+        if rewritten || retitled && task.title.as_deref() == Some(&*task.description) {
+            change.description = Some(item.description.clone().unwrap_or_else(|| item.title.clone()));
+        }
+        if rewritten {
+            let kept = task.context.as_deref().cloned().unwrap_or_default();
+            let metadata = kept.metadata.into_iter().chain(item.metadata.clone()).collect();
+            change.context = Some(Context { parent_task: kept.parent_task, metadata, ..context(item) });
+        }
+        if is_reset {
+            change.priority = Some(priority);
+            change.dependencies = Some(dependencies);
+            change.tags = Some(item.tags.clone());
+        }
+        let becomes = self.becomes(number, task);
+        planned.ticked = item.status == Stated::Done && task.status.is_held() && becomes.is_none();
+        planned.done &= !planned.ticked;
+        let returns = task.planned.is_none();
+        let moved = task.path.as_ref() != Some(&path) || task.parent != parent;
+        let renumbered =
+            if returns { task.path.as_ref() != Some(&path) } else { is_renumbered(task, parent.as_ref(), Some(&path)) };
+        // A parent's status follows from its parts, which are reported themselves.
+        let by_parts = !self.parts[number].is_empty() && self.state.is_parent(&task.id);
+        let reopened = !task.status.is_unfinished() && !by_parts && self.stays_open(number);
+        let news = match () {
+            () if rewritten => Some(PlanChange::Modified),
+            () if retitled || renumbered => Some(PlanChange::Renamed),
+            () => is_reset.then_some(PlanChange::Modified),
+        };
+        let what = match (becomes, news) {
+            (Some(TaskStatus::Done), _) => PlanChange::Completed,
+            _ if reopened => PlanChange::Reopened,
+            (_, Some(change)) => change,
+            (Some(_), None) => PlanChange::Modified,
+            (None, None) if moved || returns || before != planned => PlanChange::Moved,
+            (None, None) => return None,
+        };
+        let was = match () {
+            () if retitled => task.title.clone(),
+            () if renumbered => task.path.clone(),
+            () => None,
+        };
+        Some(Replanned { task: task.id.clone(), path, parent, planned, change, becomes, anew: true, what, was })
+    }
+
+    fn becomes(&self, number: usize, task: &Task) -> Option<TaskStatus> {
+        let stated_done = self.plan.items[number].status == Stated::Done;
+        let others = self.state.parts(&task.id).any(|part| part.planned.is_none());
+        if !self.parts[number].is_empty() || others {
+            return task.status.is_held().then_some(TaskStatus::Available);
+        }
+        let is_over = !task.status.is_unfinished();
+        let rewritten = !self.same_content(number, task);
+        let had_parts = self.state.is_parent(&task.id);
+        let was_done = task.result.as_ref().is_some_and(|result| result.error.is_none());
+        match task.status {
+            TaskStatus::Available if stated_done && !had_parts && self.is_reset(task) => None,
+            TaskStatus::Done if stated_done || !rewritten => None,
+            status if stated_done && !status.is_held() => Some(TaskStatus::Done),
+            // The task was done before it got the parts that are gone again.
+            TaskStatus::Available if had_parts && was_done && !rewritten => Some(TaskStatus::Done),
+            _ if is_over && (rewritten || had_parts || task.planned.is_none()) => Some(TaskStatus::Available),
+            _ => None,
+        }
+    }
+
+    /// True if somebody has reset the task who knew that the plan calls it done.
+    fn is_reset(&self, task: &Task) -> bool {
+        let (Some(reset_at), Some(planned)) = (task.reset_at, &task.planned) else { return false };
+        let is_since = || self.state.current_plan().is_some_and(|current| reset_at >= current.imported_at);
+        planned.done || planned.ticked && is_since()
+    }
+
+    /// True if something of the item is still to be done once the plan is the current one.
+    fn stays_open(&self, number: usize) -> bool {
+        match self.before[number] {
+            _ if !self.parts[number].is_empty() => self.parts[number].iter().any(|part| self.stays_open(*part)),
+            None => self.plan.items[number].status == Stated::Open,
+            Some(task) => self.becomes(number, task).unwrap_or(task.status).is_unfinished(),
+        }
+    }
+}
+
+fn context(item: &Item) -> Context {
+    let Item { files, hints, metadata, .. } = item;
+    Context { files: files.clone(), hints: hints.clone(), metadata: metadata.clone(), ..Context::default() }
+}
+
+impl Planned {
+    /// The change from this to `new`, if any, in what is to be done or what it is called.
+    pub fn change(&self, new: &Self, renumbered: bool) -> Option<PlanChange> {
+        match () {
+            () if self.content != new.content => Some(PlanChange::Modified),
+            () if self.title != new.title || renumbered => Some(PlanChange::Renamed),
+            () if self.settings != new.settings => Some(PlanChange::Modified),
+            () => None,
+        }
+    }
+}
+
+/// True if the task has another parent, or another place below it. A new number of the parent does not count.
+pub fn is_renumbered(before: &Task, parent: Option<&TaskId>, path: Option<&str>) -> bool {
+    before.parent.as_ref() != parent || last_part(before.path.as_deref()) != last_part(path)
+}
+
+fn last_part(path: Option<&str>) -> &str {
+    let path = path.unwrap_or_default();
+    path.rsplit_once('.').map_or(path, |(_, last)| last)
+}

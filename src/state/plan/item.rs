@@ -1,0 +1,84 @@
+//! What the text of a plan says, before it is compared with the board.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    pub sha256: String,
+    pub title: Option<String>,
+    /// Items, each before its parts.
+    pub items: Vec<Item>,
+    /// Headings, entries and rows that are text, because others are marked as items and they are not.
+    pub skipped: Vec<Skipped>,
+    /// What was read in a way that the text does not say in so many words.
+    pub remarks: Vec<Remark>,
+    /// Items that wait for another because their headings count: the later one, then the one before it.
+    pub order: Vec<(usize, usize)>,
+}
+
+/// How something was read, and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+pub struct Remark {
+    pub line: usize,
+    pub remark: String,
+}
+
+/// A heading or list entry that is not an item.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Skipped {
+    pub line: usize,
+    pub title: String,
+    /// Level that a heading would have as an item, counted from 1.
+    #[serde(skip)]
+    pub level: Option<usize>,
+}
+
+/// One item of a plan, checked except for what concerns other items.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Item {
+    pub line: usize,
+    /// Index of the parent in `items`.
+    pub parent: Option<usize>,
+    /// Path as written; if omitted, it follows from the item's place.
+    pub path: Option<String>,
+    pub title: String,
+    /// True for a heading, and for what was made for its parts.
+    pub is_group: bool,
+    pub description: Option<String>,
+    pub status: Stated,
+    pub priority: Option<u8>,
+    /// Indices of the items that it waits for.
+    pub waits: Vec<usize>,
+    /// What else it depends on: paths that items get by their place, and ids of tasks.
+    pub depends: Vec<String>,
+    pub files: Vec<String>,
+    pub hints: Option<String>,
+    pub tags: Vec<String>,
+    /// Fields that callboard does not know.
+    pub metadata: Map<String, Value>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stated {
+    #[default]
+    Open,
+    Done,
+    Failed,
+    Cancelled,
+    Obsolete,
+}
+
+impl Stated {
+    pub fn is_called_off(&self) -> bool {
+        matches!(self, Self::Cancelled | Self::Obsolete)
+    }
+}
+
+/// What is wrong with a plan, and where.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Problem {
+    pub line: usize,
+    pub problem: String,
+}

@@ -1,0 +1,20 @@
+//! What a plan says, and what a new version of it means for the tasks of the one before.
+
+mod change;
+mod current;
+mod delta;
+mod dependencies;
+mod hashes;
+mod item;
+mod names;
+mod place;
+mod recognise;
+mod text;
+mod words;
+
+pub use change::is_renumbered;
+pub use current::planned;
+pub use item::{Item, Plan, Problem, Remark, Skipped, Stated};
+pub use names::{Named, Names, leading_id};
+pub use text::{one_line, shortened};
+pub use words::{plain, words};
