@@ -11,26 +11,26 @@ use crate::state::{Created, State};
 
 pub struct AddDiscovery;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    agent_id: Option<String>,
-    content: String,
+    pub agent_id: Option<String>,
+    pub content: String,
     #[serde(default)]
-    tags: Vec<String>,
-    task_id: Option<String>,
+    pub tags: Vec<String>,
+    pub task_id: Option<String>,
     #[serde(default)]
-    files: Vec<String>,
+    pub files: Vec<String>,
     /// Ids
     #[serde(default)]
-    supersedes: Vec<String>,
-    idempotency_key: Option<String>,
+    pub supersedes: Vec<String>,
+    pub idempotency_key: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    success: bool,
-    discovery: Discovery,
+    pub success: bool,
+    pub discovery: Discovery,
 }
 
 impl Operation for AddDiscovery {

@@ -9,34 +9,34 @@ use crate::state::{Created, State};
 
 pub struct ApplyBatch;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
     /// Writing operations, done in order (at most 5000); not reset_tasks, nor those on snapshots, bundles or artifacts
-    operations: Vec<Item>,
-    idempotency_key: Option<String>,
+    pub operations: Vec<Item>,
+    pub idempotency_key: Option<String>,
 }
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Item {
+pub struct Item {
     /// Name of the operation, such as update_task
-    name: String,
+    pub name: String,
     /// Arguments of the operation, without idempotency_key
     #[serde(default)]
-    arguments: Map<String, Value>,
+    pub arguments: Map<String, Value>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    success: bool,
-    applied: usize,
+    pub success: bool,
+    pub applied: usize,
     /// Events recorded by the batch
-    items_written: usize,
+    pub items_written: usize,
     /// Durable writes that separate calls would have taken, less the one that was made
-    writes_saved: usize,
+    pub writes_saved: usize,
     /// Reply of each operation; for a repeated call the ids of what it created and changed
-    results: Vec<Map<String, Value>>,
+    pub results: Vec<Map<String, Value>>,
 }
 
 impl Operation for ApplyBatch {

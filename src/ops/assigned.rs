@@ -16,44 +16,44 @@ use crate::state::time::Timestamp;
 
 #[derive(Serialize, JsonSchema)]
 pub struct Assigned {
-    id: TaskId,
+    pub id: TaskId,
     #[serde(skip_serializing_if = "Option::is_none")]
-    path: Option<String>,
+    pub path: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    title: Option<String>,
-    description: Arc<str>,
-    status: TaskStatus,
-    priority: u8,
+    pub title: Option<String>,
+    pub description: Arc<str>,
+    pub status: TaskStatus,
+    pub priority: u8,
     #[serde(skip_serializing_if = "Option::is_none")]
-    claimed_by: Option<AgentId>,
-    dependencies: Vec<TaskId>,
+    pub claimed_by: Option<AgentId>,
+    pub dependencies: Vec<TaskId>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    context: Option<Arc<Context>>,
+    pub context: Option<Arc<Context>>,
     /// What an earlier attempt left
     #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<Arc<TaskResult>>,
-    created_at: Timestamp,
+    pub result: Option<Arc<TaskResult>>,
+    pub created_at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
-    claimed_at: Option<Timestamp>,
+    pub claimed_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    started_at: Option<Timestamp>,
+    pub started_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    parent: Option<TaskId>,
+    pub parent: Option<TaskId>,
     #[serde(skip_serializing_if = "Demands::is_empty")]
-    demands: Arc<Demands>,
+    pub demands: Arc<Demands>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tags: Vec<String>,
+    pub tags: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    timeout_seconds: Option<u32>,
+    pub timeout_seconds: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    silent_minutes: Option<u32>,
+    pub silent_minutes: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    stop_requested: Option<StopRequest>,
-    attempt: u32,
-    max_attempts: u32,
+    pub stop_requested: Option<StopRequest>,
+    pub attempt: u32,
+    pub max_attempts: u32,
     /// Names of the files that work on the task has left
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    artifacts: Vec<String>,
+    pub artifacts: Vec<String>,
 }
 
 impl From<&Task> for Assigned {
@@ -90,10 +90,10 @@ impl From<&Task> for Assigned {
 pub struct Surroundings {
     /// Beginning of the goal
     #[serde(skip_serializing_if = "String::is_empty")]
-    goal: String,
+    pub goal: String,
     /// Titles of the tasks that this one is a part of, the outermost first
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    above: Vec<String>,
+    pub above: Vec<String>,
 }
 
 /// Bytes of one title above.

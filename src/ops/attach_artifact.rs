@@ -11,26 +11,26 @@ use crate::state::refusal::Refusal;
 
 pub struct AttachArtifact;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    agent_id: Option<String>,
-    task_id: String,
+    pub agent_id: Option<String>,
+    pub task_id: String,
     /// File name, such as report.txt
-    name: String,
+    pub name: String,
     /// Content of the file; give either text or path
-    text: Option<String>,
+    pub text: Option<String>,
     /// Path of a file on this machine to copy instead of text; not over HTTP
-    path: Option<String>,
+    pub path: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    success: bool,
-    task_id: TaskId,
-    artifact: Artifact,
+    pub success: bool,
+    pub task_id: TaskId,
+    pub artifact: Artifact,
     /// Path of the stored file in the board's directory
-    path: String,
+    pub path: String,
 }
 
 impl Operation for AttachArtifact {

@@ -11,23 +11,23 @@ use crate::state::task::{Task, TaskStatus};
 
 pub struct CancelTask;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    agent_id: Option<String>,
-    task_id: String,
-    reason: Option<String>,
+    pub agent_id: Option<String>,
+    pub task_id: String,
+    pub reason: Option<String>,
     /// If held, ask its agent to stop instead
     #[serde(default)]
-    ask_owner: bool,
+    pub ask_owner: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    success: bool,
-    status: TaskStatus,
+    pub success: bool,
+    pub status: TaskStatus,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    asked_owner: bool,
+    pub asked_owner: bool,
 }
 
 impl Operation for CancelTask {

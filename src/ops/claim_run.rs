@@ -18,19 +18,19 @@ use crate::state::time::Timestamp;
 
 pub struct ClaimRun;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    agent_id: Option<String>,
+    pub agent_id: Option<String>,
     /// Only runs that demand one of your tags
     #[serde(default)]
-    require_matching_tags: bool,
+    pub require_matching_tags: bool,
     /// Ids of runs you already know you must stop; the call does not return early for these
     #[serde(default)]
-    stopping: Vec<String>,
+    pub stopping: Vec<String>,
     /// Seconds to wait for a run or for a request to stop one: 0 to 50, default 0
     #[serde(default)]
-    wait_seconds: u64,
+    pub wait_seconds: u64,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -42,37 +42,37 @@ pub enum Reply {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Claimed {
-    success: bool,
-    run: RunView,
-    attempt: u32,
-    lease_until: Timestamp,
+    pub success: bool,
+    pub run: RunView,
+    pub attempt: u32,
+    pub lease_until: Timestamp,
     /// You had claimed the run before and not started it
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    already: bool,
+    pub already: bool,
     /// Where the session ran before and must continue
     #[serde(skip_serializing_if = "Affinity::is_empty")]
-    affinity: Affinity,
+    pub affinity: Affinity,
     #[serde(skip_serializing_if = "Option::is_none")]
-    last_attempt: Option<Attempt>,
+    pub last_attempt: Option<Attempt>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Empty {
-    success: bool,
-    verdict: Verdict,
-    message: String,
+    pub success: bool,
+    pub verdict: Verdict,
+    pub message: String,
     /// Why the board was paused
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-    pending: usize,
+    pub reason: Option<String>,
+    pub pending: usize,
     /// Pending runs whose demands you do not meet
-    demands_unmet: usize,
+    pub demands_unmet: usize,
     /// What those runs demand and you lack
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    missing: Vec<String>,
+    pub missing: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    holding: Vec<Held>,
-    next: &'static str,
+    pub holding: Vec<Held>,
+    pub next: &'static str,
 }
 
 impl Operation for ClaimRun {

@@ -23,20 +23,20 @@ use crate::state::time::Timestamp;
 
 pub struct ClaimTask;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    agent_id: Option<String>,
+    pub agent_id: Option<String>,
     /// Claim only this task
-    task_id: Option<String>,
+    pub task_id: Option<String>,
     /// At or below a path such as P1.M2
-    scope: Option<String>,
+    pub scope: Option<String>,
     /// Skip tasks whose files others hold
     #[serde(default)]
-    exclusive_files: bool,
+    pub exclusive_files: bool,
     /// 0 to 50: wait for a task
     #[serde(default)]
-    wait_seconds: u64,
+    pub wait_seconds: u64,
 }
 
 impl Params {
@@ -62,40 +62,40 @@ pub enum Reply {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Claimed {
-    success: bool,
+    pub success: bool,
     #[serde(flatten)]
-    surroundings: Surroundings,
-    task: Assigned,
-    attempt: u32,
-    lease_until: Timestamp,
+    pub surroundings: Surroundings,
+    pub task: Assigned,
+    pub attempt: u32,
+    pub lease_until: Timestamp,
     /// You had claimed the task before and not started it
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    already: bool,
+    pub already: bool,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    again: Option<Again>,
+    pub again: Option<Again>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    handoff: Option<Handoff>,
+    pub handoff: Option<Handoff>,
 }
 
 /// Says that the claim was made before. The reply may have been lost; or two act under one name.
 #[derive(Serialize, JsonSchema)]
 pub struct Again {
-    again: bool,
+    pub again: bool,
     /// When the task was claimed
-    since: Timestamp,
-    next: &'static str,
+    pub since: Timestamp,
+    pub next: &'static str,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Empty {
-    success: bool,
-    message: String,
+    pub success: bool,
+    pub message: String,
     /// Why the board was paused
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
+    pub reason: Option<String>,
     #[serde(flatten)]
-    why: EmptyHanded,
-    next: String,
+    pub why: EmptyHanded,
+    pub next: String,
 }
 
 const AGAIN: &str = "do it; a subagent registers its own agent_id first";

@@ -15,32 +15,32 @@ use crate::state::task::{Attempt, Outcome, Task, TaskResult, TaskStatus};
 
 pub struct CompleteTask;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    agent_id: Option<String>,
-    task_id: String,
+    pub agent_id: Option<String>,
+    pub task_id: String,
     /// What was done, for others to build on
-    output: String,
+    pub output: String,
     #[serde(default)]
-    files_modified: Vec<String>,
+    pub files_modified: Vec<String>,
     #[serde(default)]
-    files_created: Vec<String>,
-    branch: Option<String>,
-    commit: Option<String>,
-    data: Option<Value>,
-    attempt: Option<u32>,
+    pub files_created: Vec<String>,
+    pub branch: Option<String>,
+    pub commit: Option<String>,
+    pub data: Option<Value>,
+    pub attempt: Option<u32>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    success: bool,
+    pub success: bool,
     /// This attempt had completed the task before
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    already: bool,
+    pub already: bool,
     /// Files that others hold, or that are not committed
     #[serde(skip_serializing_if = "Option::is_none")]
-    warning: Option<String>,
+    pub warning: Option<String>,
 }
 
 /// Holds and files that a warning names.

@@ -19,52 +19,69 @@ pub struct CreateRun;
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    agent_id: Option<String>,
+    pub agent_id: Option<String>,
     /// start_session (default), or resume_session, which needs session_id
-    #[serde(rename = "type", default = "start")]
-    kind: RunKind,
+    #[serde(rename = "type", default)]
+    pub kind: RunKind,
     /// Prompt for the agent
-    prompt: String,
+    pub prompt: String,
     /// Id of the new session, made up if omitted; or of the session to resume
-    session_id: Option<String>,
+    pub session_id: Option<String>,
     /// For a new session: the session that starts it
-    parent_session_id: Option<String>,
+    pub parent_session_id: Option<String>,
     /// Name of the agent that the runner starts
-    agent_name: Option<String>,
+    pub agent_name: Option<String>,
     /// Directory of the project that the agent works in
-    project_dir: Option<String>,
+    pub project_dir: Option<String>,
     /// How you learn that the run has ended; default sync
     #[serde(default)]
-    execution_mode: ExecutionMode,
+    pub execution_mode: ExecutionMode,
     /// What the runner must be and have
-    demands: Option<Demands>,
+    pub demands: Option<Demands>,
     /// 1 (first) to 10, default 5
     #[serde(default = "default_priority")]
-    priority: i64,
+    pub priority: i64,
     /// Time limit of each attempt
-    timeout_seconds: Option<u32>,
+    pub timeout_seconds: Option<u32>,
     /// Seconds to wait for a fitting runner before the run fails; default 300
-    no_match_seconds: Option<u32>,
+    pub no_match_seconds: Option<u32>,
     /// Attempts before the run fails; default 3
-    max_attempts: Option<u32>,
+    pub max_attempts: Option<u32>,
     /// A call repeated with it creates nothing
-    idempotency_key: Option<String>,
-}
-
-fn start() -> RunKind {
-    RunKind::StartSession
+    pub idempotency_key: Option<String>,
 }
 
 fn default_priority() -> i64 {
     i64::from(DEFAULT_PRIORITY)
 }
 
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            agent_id: None,
+            kind: RunKind::default(),
+            prompt: String::new(),
+            session_id: None,
+            parent_session_id: None,
+            agent_name: None,
+            project_dir: None,
+            execution_mode: ExecutionMode::default(),
+            demands: None,
+            priority: default_priority(),
+            timeout_seconds: None,
+            no_match_seconds: None,
+            max_attempts: None,
+            idempotency_key: None,
+        }
+    }
+}
+
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    success: bool,
-    run_id: TaskId,
-    session_id: SessionId,
-    run: RunView,
+    pub success: bool,
+    pub run_id: TaskId,
+    pub session_id: SessionId,
+    pub run: RunView,
 }
 
 impl Operation for CreateRun {

@@ -9,20 +9,20 @@ use crate::state::snapshot::{Listed, Occasion, SnapshotName};
 
 pub struct CreateSnapshot;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    agent_id: Option<String>,
+    pub agent_id: Option<String>,
     /// What the snapshot is for, at most 200 bytes
-    label: Option<String>,
+    pub label: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    success: bool,
-    snapshot: SnapshotName,
-    seq: u64,
-    bytes: u64,
+    pub success: bool,
+    pub snapshot: SnapshotName,
+    pub seq: u64,
+    pub bytes: u64,
 }
 
 impl Operation for CreateSnapshot {

@@ -15,8 +15,8 @@ pub struct CreateTask;
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    success: bool,
-    task: Task,
+    pub success: bool,
+    pub task: Task,
 }
 
 impl Operation for CreateTask {

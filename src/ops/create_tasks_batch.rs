@@ -12,18 +12,18 @@ use crate::state::refusal::Refusal;
 
 pub struct CreateTasksBatch;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    tasks: Vec<TaskInput>,
-    idempotency_key: Option<String>,
+    pub tasks: Vec<TaskInput>,
+    pub idempotency_key: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    success: bool,
-    created: usize,
-    task_ids: Vec<TaskId>,
+    pub success: bool,
+    pub created: usize,
+    pub task_ids: Vec<TaskId>,
 }
 
 impl Operation for CreateTasksBatch {

@@ -9,27 +9,27 @@ use crate::state::refusal::Refusal;
 
 pub struct DeleteCheckpoints;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    agent_id: Option<String>,
-    workflow_id: String,
+    pub agent_id: Option<String>,
+    pub workflow_id: String,
     /// Delete only this checkpoint
-    number: Option<u64>,
+    pub number: Option<u64>,
     /// Delete all but this many of the newest. Without number and keep, the whole workflow is deleted, with the record
     /// of what it has spent
-    keep: Option<u32>,
+    pub keep: Option<u32>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    success: bool,
-    workflow_id: WorkflowId,
+    pub success: bool,
+    pub workflow_id: WorkflowId,
     /// Checkpoints left
-    kept: usize,
+    pub kept: usize,
     /// True if the whole workflow was deleted
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    removed: bool,
+    pub removed: bool,
 }
 
 impl Operation for DeleteCheckpoints {

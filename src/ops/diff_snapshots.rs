@@ -13,31 +13,31 @@ use crate::state::snapshot::SnapshotName;
 
 pub struct DiffSnapshots;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
     /// Name of a snapshot, or a seq
-    from: String,
+    pub from: String,
     /// Name of a snapshot, or a seq; default the present
-    to: Option<String>,
+    pub to: Option<String>,
     /// Default 200, at most 1000
-    limit: Option<NonZeroU32>,
+    pub limit: Option<NonZeroU32>,
     /// `next` of the prior page
     #[serde(default)]
-    after: usize,
+    pub after: usize,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
     #[serde(flatten)]
-    part: Option<Part<usize>>,
-    from_seq: u64,
-    to_seq: u64,
-    added: usize,
-    removed: usize,
-    changed: usize,
+    pub part: Option<Part<usize>>,
+    pub from_seq: u64,
+    pub to_seq: u64,
+    pub added: usize,
+    pub removed: usize,
+    pub changed: usize,
     /// Changes ordered by table and id
-    changes: Vec<Shown<Change>>,
+    pub changes: Vec<Shown<Change>>,
 }
 
 impl Operation for DiffSnapshots {

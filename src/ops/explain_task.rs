@@ -15,53 +15,53 @@ use crate::state::time::Timestamp;
 
 pub struct ExplainTask;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
     /// Id or path of a task
-    task_id: String,
+    pub task_id: String,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    task: TaskId,
+    pub task: TaskId,
     #[serde(skip_serializing_if = "Option::is_none")]
-    path: Option<String>,
-    title: String,
-    status: TaskStatus,
+    pub path: Option<String>,
+    pub title: String,
+    pub status: TaskStatus,
     /// True if some agent could claim the task now
-    claimable: bool,
+    pub claimable: bool,
     /// Why nobody can claim it, and what would change that
-    reasons: Vec<Reason>,
+    pub reasons: Vec<Reason>,
     /// Agents that could take it when it is ready: present, suited and with room; the likeliest first
-    agents: Vec<AgentId>,
+    pub agents: Vec<AgentId>,
     /// Agents that could not take it, and why
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    others: Vec<Other>,
+    pub others: Vec<Other>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    last_change: Option<Change>,
+    pub last_change: Option<Change>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Reason {
-    why: String,
-    next: String,
+pub struct Reason {
+    pub why: String,
+    pub next: String,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Other {
-    agent: AgentId,
-    why: String,
+pub struct Other {
+    pub agent: AgentId,
+    pub why: String,
 }
 
 /// The newest event about the task.
 #[derive(Serialize, JsonSchema)]
-struct Change {
-    seq: u64,
-    at: Timestamp,
-    kind: String,
+pub struct Change {
+    pub seq: u64,
+    pub at: Timestamp,
+    pub kind: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    by: Option<AgentId>,
+    pub by: Option<AgentId>,
 }
 
 /// Most agents, and most awaited tasks, that are named.

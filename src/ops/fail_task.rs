@@ -13,22 +13,22 @@ use crate::state::time::Timestamp;
 
 pub struct FailTask;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    agent_id: Option<String>,
-    task_id: String,
-    error: String,
+    pub agent_id: Option<String>,
+    pub task_id: String,
+    pub error: String,
     /// Do not try again
     #[serde(default, rename = "final")]
-    is_final: bool,
+    pub is_final: bool,
     /// Older name: the opposite of `final`
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("deprecated" = true))]
-    retryable: Option<bool>,
+    pub retryable: Option<bool>,
     /// timeout, transient, permanent, …
-    category: Option<String>,
-    attempt: Option<u32>,
+    pub category: Option<String>,
+    pub attempt: Option<u32>,
 }
 
 impl Params {
@@ -43,11 +43,11 @@ impl Params {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    success: bool,
-    status: TaskStatus,
-    attempts_left: u32,
+    pub success: bool,
+    pub status: TaskStatus,
+    pub attempts_left: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
-    retry_at: Option<Timestamp>,
+    pub retry_at: Option<Timestamp>,
 }
 
 impl Operation for FailTask {

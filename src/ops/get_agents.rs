@@ -13,30 +13,30 @@ use crate::state::refusal::Refusal;
 
 pub struct GetAgents;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
     /// Default 200, at most 1000
-    limit: Option<NonZeroU32>,
+    pub limit: Option<NonZeroU32>,
     /// `next` of the prior page
-    after: Option<String>,
+    pub after: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
     #[serde(flatten)]
-    part: Option<Part<AgentId>>,
-    agents: Vec<Shown<Item>>,
+    pub part: Option<Part<AgentId>>,
+    pub agents: Vec<Shown<Item>>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Item {
     #[serde(flatten)]
-    agent: Agent,
+    pub agent: Agent,
     /// True if a process that the agent acts through is alive
-    present: bool,
+    pub present: bool,
     /// True if the agent is present and holds a task, but has not called for the length of a lease
-    quiet: bool,
+    pub quiet: bool,
 }
 
 impl Operation for GetAgents {

@@ -15,8 +15,8 @@ pub struct GetAllTasks;
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
     #[serde(flatten)]
-    part: Option<Part<TaskId>>,
-    tasks: Vec<Shown<Listed>>,
+    pub part: Option<Part<TaskId>>,
+    pub tasks: Vec<Shown<Listed>>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -29,21 +29,21 @@ pub enum Listed {
 /// A task in one line.
 #[derive(Serialize, JsonSchema)]
 pub struct Brief {
-    id: TaskId,
+    pub id: TaskId,
     #[serde(skip_serializing_if = "Option::is_none")]
-    path: Option<String>,
-    title: String,
-    status: TaskStatus,
+    pub path: Option<String>,
+    pub title: String,
+    pub status: TaskStatus,
     /// True if it can be claimed now
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    ready: bool,
+    pub ready: bool,
     /// The first tasks that it waits for
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    blocked_by: Vec<TaskId>,
+    pub blocked_by: Vec<TaskId>,
     /// Agent that holds it
     #[serde(skip_serializing_if = "Option::is_none")]
-    agent: Option<AgentId>,
-    priority: u8,
+    pub agent: Option<AgentId>,
+    pub priority: u8,
 }
 
 /// Bytes of a title in one line, and tasks named there.

@@ -11,41 +11,41 @@ use crate::state::workflow::{Budget, Checkpoint, Workflow};
 
 pub struct GetCheckpoint;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
     /// Workflow to read from; give either this or task_id
-    workflow_id: Option<String>,
+    pub workflow_id: Option<String>,
     /// Newest checkpoint of any workflow saved while working on this task
-    task_id: Option<String>,
+    pub task_id: Option<String>,
     /// This checkpoint only; default the newest sound one
-    number: Option<u64>,
+    pub number: Option<u64>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
     /// True if there is a sound checkpoint
-    restored: bool,
+    pub restored: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    checkpoint: Option<Checkpoint>,
+    pub checkpoint: Option<Checkpoint>,
     /// True if newer checkpoints were skipped as damaged
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    fallback: bool,
+    pub fallback: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    skipped: Vec<Skipped>,
+    pub skipped: Vec<Skipped>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    workflow: Option<Workflow>,
+    pub workflow: Option<Workflow>,
     #[serde(skip_serializing_if = "Budget::is_empty")]
-    remaining: Budget,
+    pub remaining: Budget,
     #[serde(skip_serializing_if = "Option::is_none")]
-    exhausted: Option<String>,
+    pub exhausted: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Skipped {
-    workflow_id: WorkflowId,
-    number: u64,
-    reason: &'static str,
+pub struct Skipped {
+    pub workflow_id: WorkflowId,
+    pub number: u64,
+    pub reason: &'static str,
 }
 
 impl Operation for GetCheckpoint {

@@ -13,38 +13,38 @@ use crate::state::refusal::Refusal;
 
 pub struct GetDiscoveries;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
     /// All words
-    query: Option<String>,
+    pub query: Option<String>,
     /// Any of these tags
     #[serde(default)]
-    tags: Vec<String>,
-    task_id: Option<String>,
+    pub tags: Vec<String>,
+    pub task_id: Option<String>,
     /// Superseded too
     #[serde(default)]
-    all: bool,
+    pub all: bool,
     /// Default 20
-    limit: Option<NonZeroU32>,
+    pub limit: Option<NonZeroU32>,
     /// `next`
-    after: Option<String>,
+    pub after: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
     /// There may be older ones behind `next`
     #[serde(flatten)]
-    part: Option<Part<DiscoveryId>>,
-    discoveries: Vec<page::Shown<Shown>>,
+    pub part: Option<Part<DiscoveryId>>,
+    pub discoveries: Vec<page::Shown<Shown>>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Shown {
     #[serde(flatten)]
-    discovery: Discovery,
+    pub discovery: Discovery,
     #[serde(skip_serializing_if = "Option::is_none")]
-    superseded_by: Option<DiscoveryId>,
+    pub superseded_by: Option<DiscoveryId>,
 }
 
 /// Most bytes of JSON on a page of a call with a `limit`.

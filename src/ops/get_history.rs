@@ -17,33 +17,33 @@ use crate::state::time::Timestamp;
 
 pub struct GetHistory;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    task_id: Option<String>,
+    pub task_id: Option<String>,
     /// Agent that acted, is named or held the event's task at the time (not known of retired tasks)
-    agent: Option<String>,
+    pub agent: Option<String>,
     /// Kinds of events, such as claimed or completed; default all
     #[serde(default)]
-    kinds: Vec<String>,
+    pub kinds: Vec<String>,
     /// Nothing before this time
-    since: Option<Timestamp>,
+    pub since: Option<Timestamp>,
     /// Oldest first, starting after this event; default newest first
-    since_seq: Option<u64>,
+    pub since_seq: Option<u64>,
     /// Only events before this one; `next` of the prior page
-    before_seq: Option<u64>,
+    pub before_seq: Option<u64>,
     /// Default 50, at most 1000
-    limit: Option<NonZeroU32>,
+    pub limit: Option<NonZeroU32>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
     /// `next` is passed as before_seq, or as since_seq if you gave that
     #[serde(flatten)]
-    part: Option<Part<u64>>,
+    pub part: Option<Part<u64>>,
     /// Large events are shortened and marked `shortened`
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
-    events: Vec<Shown<Value>>,
+    pub events: Vec<Shown<Value>>,
 }
 
 /// Most events that one call reads, so that a rare kind does not make it read the whole journal.

@@ -11,19 +11,19 @@ use crate::state::time::Timestamp;
 
 pub struct GetMasterPlan;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {}
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    goal: Arc<str>,
-    master_plan: Arc<str>,
+    pub goal: Arc<str>,
+    pub master_plan: Arc<str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    created_at: Option<Timestamp>,
+    pub created_at: Option<Timestamp>,
     /// Newest versions of the imported plan, the current one last
     #[serde(skip_serializing_if = "<[PlanVersion]>::is_empty")]
-    plans: Arc<[PlanVersion]>,
+    pub plans: Arc<[PlanVersion]>,
 }
 
 impl Operation for GetMasterPlan {

@@ -15,32 +15,32 @@ use crate::state::time::Timestamp;
 
 pub struct GetResults;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
     /// All if omitted
-    task_ids: Option<Vec<String>>,
+    pub task_ids: Option<Vec<String>>,
     /// Default 100
-    limit: Option<NonZeroU32>,
+    pub limit: Option<NonZeroU32>,
     /// `next` of the prior page
-    after: Option<String>,
+    pub after: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
     #[serde(flatten)]
-    part: Option<Part<TaskId>>,
-    results: Vec<Shown<Item>>,
+    pub part: Option<Part<TaskId>>,
+    pub results: Vec<Shown<Item>>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Item {
-    task_id: TaskId,
-    description: String,
-    status: TaskStatus,
+    pub task_id: TaskId,
+    pub description: String,
+    pub status: TaskStatus,
     /// Null until the task has ended
-    result: Option<TaskResult>,
-    completed_at: Option<Timestamp>,
+    pub result: Option<TaskResult>,
+    pub completed_at: Option<Timestamp>,
 }
 
 impl From<&Task> for Item {

@@ -16,20 +16,20 @@ use crate::state::time::{SECOND, Timestamp};
 
 pub struct GetRun;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    run_id: String,
+    pub run_id: String,
     /// Seconds to wait for the run's end: 0 to 50, default 0
     #[serde(default)]
-    wait_seconds: u64,
+    pub wait_seconds: u64,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    run: RunView,
+    pub run: RunView,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    retired: bool,
+    pub retired: bool,
 }
 
 /// A run as replies show it.

@@ -11,20 +11,20 @@ use crate::state::session::Session;
 
 pub struct GetSession;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    session_id: String,
+    pub session_id: String,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    session: SessionView,
+    pub session: SessionView,
     /// Newest runs first; list_runs has the rest
-    runs: Vec<RunView>,
+    pub runs: Vec<RunView>,
     /// Sessions that this session has started
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    children: Vec<Child>,
+    pub children: Vec<Child>,
 }
 
 /// A session as replies show it.
@@ -38,10 +38,10 @@ pub struct SessionView {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Child {
-    session_id: SessionId,
+pub struct Child {
+    pub session_id: SessionId,
     #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<RunStatus>,
+    pub status: Option<RunStatus>,
 }
 
 impl SessionView {

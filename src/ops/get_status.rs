@@ -20,160 +20,160 @@ use crate::state::time::{MINUTE, Timestamp};
 
 pub struct GetStatus;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
     /// Only in a path such as P1.M2
-    scope: Option<String>,
+    pub scope: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    goal: Arc<str>,
-    tasks: Tasks,
-    total_tasks: u64,
-    progress_percent: u64,
-    agents: Agents,
-    discoveries_count: usize,
+    pub goal: Arc<str>,
+    pub tasks: Tasks,
+    pub total_tasks: u64,
+    pub progress_percent: u64,
+    pub agents: Agents,
+    pub discoveries_count: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
-    last_activity: Option<Timestamp>,
+    pub last_activity: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    paused: Option<Pause>,
-    queue: Queue,
+    pub paused: Option<Pause>,
+    pub queue: Queue,
     /// How many of tasks.failed are cancelled or obsolete
     #[serde(skip_serializing_if = "Option::is_none")]
-    of_failed: Option<OfFailed>,
+    pub of_failed: Option<OfFailed>,
     /// Tasks that depend on a task that failed or was cancelled: retry that one or update the dependencies
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    blocked_by_failure: Vec<Blocked>,
+    pub blocked_by_failure: Vec<Blocked>,
     /// Tasks that failed, out of attempts or given up for good: they wait for a person
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    needs_attention: Vec<Parked>,
+    pub needs_attention: Vec<Parked>,
     /// Dependency cycles, missing tasks, and what a deadlocked queue waits for
     #[serde(skip_serializing_if = "Health::is_sound")]
-    graph: Health,
+    pub graph: Health,
     /// Current version of the plan
     #[serde(skip_serializing_if = "Option::is_none")]
-    plan: Option<PlanVersion>,
+    pub plan: Option<PlanVersion>,
     /// Counts of runs, which are not tasks of the queue
     #[serde(skip_serializing_if = "Option::is_none")]
-    runs: Option<Runs>,
+    pub runs: Option<Runs>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    parts: Vec<Part>,
+    pub parts: Vec<Part>,
     /// Agents that are present and hold a task, but have not called for the length of a lease
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    quiet: Vec<AgentId>,
+    pub quiet: Vec<AgentId>,
     /// Agents that wait for a person at a prompt, the longest first
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    waiting: Vec<Waits>,
+    pub waiting: Vec<Waits>,
     /// Oldest messages that the board's owner has not read
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    for_human: Vec<ForHuman>,
+    pub for_human: Vec<ForHuman>,
     #[serde(skip_serializing_if = "is_zero")]
-    unread_by_human: usize,
+    pub unread_by_human: usize,
     /// Hand edits that were rejected; the reason is in the .txt file beside each
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    rejected_edits: Vec<String>,
-    seq: u64,
+    pub rejected_edits: Vec<String>,
+    pub seq: u64,
 }
 
 /// Five counters that add up to `total_tasks`; cancelled and obsolete tasks count as failed.
 #[derive(Serialize, JsonSchema)]
-struct Tasks {
-    available: u64,
-    claimed: u64,
-    in_progress: u64,
-    done: u64,
-    failed: u64,
+pub struct Tasks {
+    pub available: u64,
+    pub claimed: u64,
+    pub in_progress: u64,
+    pub done: u64,
+    pub failed: u64,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Agents {
-    total: usize,
-    leaders: usize,
-    workers: usize,
-    active: usize,
+pub struct Agents {
+    pub total: usize,
+    pub leaders: usize,
+    pub workers: usize,
+    pub active: usize,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Queue {
-    ready: usize,
-    blocked: usize,
-    waiting_retry: usize,
+pub struct Queue {
+    pub ready: usize,
+    pub blocked: usize,
+    pub waiting_retry: usize,
     /// Tasks are left, but none is ready, held or waiting for a retry
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    deadlocked: bool,
+    pub deadlocked: bool,
 }
 
 /// A parent task at the top level, or a part of the scope, with its roll-up.
 #[derive(Serialize, JsonSchema)]
-struct Part {
-    task: TaskId,
+pub struct Part {
+    pub task: TaskId,
     #[serde(skip_serializing_if = "Option::is_none")]
-    path: Option<String>,
-    title: String,
+    pub path: Option<String>,
+    pub title: String,
     /// Status rolled up from the parts; in_progress once one is held or done
-    status: &'static str,
+    pub status: &'static str,
     #[serde(flatten)]
-    progress: Progress,
+    pub progress: Progress,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Runs {
-    pending: u64,
-    claimed: u64,
-    running: u64,
-    stopping: u64,
-    completed: u64,
-    failed: u64,
-    stopped: u64,
+pub struct Runs {
+    pub pending: u64,
+    pub claimed: u64,
+    pub running: u64,
+    pub stopping: u64,
+    pub completed: u64,
+    pub failed: u64,
+    pub stopped: u64,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct OfFailed {
-    cancelled: u64,
-    obsolete: u64,
+pub struct OfFailed {
+    pub cancelled: u64,
+    pub obsolete: u64,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Blocked {
-    task: TaskId,
-    by: Vec<TaskId>,
+pub struct Blocked {
+    pub task: TaskId,
+    pub by: Vec<TaskId>,
     /// Tasks among `by` that no retry brings back: obsolete or retired
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    gone: Vec<TaskId>,
+    pub gone: Vec<TaskId>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Parked {
-    task: TaskId,
-    title: String,
-    attempts: u32,
+pub struct Parked {
+    pub task: TaskId,
+    pub title: String,
+    pub attempts: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
-    category: Option<String>,
+    pub category: Option<String>,
     /// Beginning of the error
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
+    pub error: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Waits {
-    agent: AgentId,
+pub struct Waits {
+    pub agent: AgentId,
     #[serde(skip_serializing_if = "Option::is_none")]
-    task: Option<TaskId>,
+    pub task: Option<TaskId>,
     #[serde(flatten)]
-    waiting: Waiting,
+    pub waiting: Waiting,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct ForHuman {
-    message: MessageId,
-    from: AgentId,
-    kind: MessageKind,
+pub struct ForHuman {
+    pub message: MessageId,
+    pub from: AgentId,
+    pub kind: MessageKind,
     /// Beginning of the text
-    text: String,
+    pub text: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    task_id: Option<TaskId>,
+    pub task_id: Option<TaskId>,
 }
 
 fn is_zero(number: &usize) -> bool {

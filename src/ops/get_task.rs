@@ -14,40 +14,40 @@ use crate::state::task::{Attempt, Task, TaskStatus};
 
 pub struct GetTask;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    task_id: String,
+    pub task_id: String,
     // Attempts up to this one, which is shown whole. No doc comment, because every tool list would contain it.
-    attempt: Option<u32>,
+    pub attempt: Option<u32>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
     /// If not all attempts are shown; `next` is passed as attempt
     #[serde(flatten)]
-    part: Option<Part<u32>>,
-    task: Whole,
+    pub part: Option<Part<u32>>,
+    pub task: Whole,
     /// True if it can be claimed now
-    ready: bool,
+    pub ready: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    waits_for: Vec<Waiting>,
+    pub waits_for: Vec<Waiting>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    retired: bool,
+    pub retired: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Whole {
+pub struct Whole {
     #[serde(flatten)]
-    task: Task,
+    pub task: Task,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    attempts: Vec<Shown<Attempt>>,
+    pub attempts: Vec<Shown<Attempt>>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Waiting {
-    task: TaskId,
-    status: TaskStatus,
+pub struct Waiting {
+    pub task: TaskId,
+    pub status: TaskStatus,
 }
 
 impl Operation for GetTask {

@@ -21,78 +21,78 @@ use crate::state::workflow::ExecutionState;
 #[derive(Default, Serialize, JsonSchema)]
 pub struct Handoff {
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    dependencies: Vec<Inherited>,
+    pub dependencies: Vec<Inherited>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    last_attempt: Option<LastAttempt>,
+    pub last_attempt: Option<LastAttempt>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    discoveries: Vec<String>,
+    pub discoveries: Vec<String>,
     /// Progress of an interrupted execution
     #[serde(skip_serializing_if = "Option::is_none")]
-    checkpoint: Option<Reached>,
+    pub checkpoint: Option<Reached>,
     /// Files of this task that other agents hold: agree with them before you change those
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    overlaps: Vec<Overlap>,
-    more: &'static str,
+    pub overlaps: Vec<Overlap>,
+    pub more: &'static str,
 }
 
 /// The newest sound checkpoint of the task, at most 500 bytes.
 #[derive(Clone, Serialize, JsonSchema)]
-struct Reached {
-    workflow_id: WorkflowId,
-    number: u64,
+pub struct Reached {
+    pub workflow_id: WorkflowId,
+    pub number: u64,
     /// The whole state if it is short; else phase, step and status
     #[serde(skip_serializing_if = "Option::is_none")]
-    state: Option<ExecutionState>,
+    pub state: Option<ExecutionState>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    phase: Option<String>,
+    pub phase: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    step: Option<u64>,
+    pub step: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<String>,
-    more: &'static str,
+    pub status: Option<String>,
+    pub more: &'static str,
 }
 
 /// Files that another agent holds, for which task and until when.
 #[derive(Serialize, JsonSchema)]
-struct Overlap {
-    files: String,
-    agent: AgentId,
+pub struct Overlap {
+    pub files: String,
+    pub agent: AgentId,
     #[serde(skip_serializing_if = "Option::is_none")]
-    task: Option<TaskId>,
-    until: Timestamp,
+    pub task: Option<TaskId>,
+    pub until: Timestamp,
 }
 
 /// Result of a dependency.
 #[derive(Serialize, JsonSchema)]
-struct Inherited {
-    task: TaskId,
+pub struct Inherited {
+    pub task: TaskId,
     #[serde(skip_serializing_if = "Option::is_none")]
-    output: Option<String>,
+    pub output: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    branch: Option<String>,
+    pub branch: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    commit: Option<String>,
+    pub commit: Option<String>,
     /// Where its files lie, if no commit is known
     #[serde(skip_serializing_if = "Option::is_none")]
-    worktree: Option<String>,
+    pub worktree: Option<String>,
     /// False if the work is not in your worktree
     #[serde(skip_serializing_if = "Option::is_none")]
-    here: Option<bool>,
+    pub here: Option<bool>,
     /// What brings it in
     #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<String>,
+    pub next: Option<String>,
 }
 
 /// What the previous attempt left.
 #[derive(Serialize, JsonSchema)]
-struct LastAttempt {
-    agent: AgentId,
+pub struct LastAttempt {
+    pub agent: AgentId,
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
+    pub error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    note: Option<String>,
+    pub note: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    worktree: Option<String>,
+    pub worktree: Option<String>,
 }
 
 /// Most bytes of the handoff.

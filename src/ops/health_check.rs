@@ -11,7 +11,7 @@ use crate::state::time::{SECOND, Timestamp};
 
 pub struct HealthCheck;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {}
 
@@ -28,43 +28,43 @@ pub struct Vitals<'a> {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    status: Health,
+    pub status: Health,
     /// Why the status is degraded
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    reasons: Vec<String>,
-    version: &'static str,
-    board_id: String,
-    seq: u64,
+    pub reasons: Vec<String>,
+    pub version: &'static str,
+    pub board_id: String,
+    pub seq: u64,
     /// Events by which mcp-state.json is behind
     #[serde(skip_serializing_if = "Option::is_none")]
-    state_file_lag: Option<u64>,
-    uptime_seconds: i64,
-    queue: Queue,
-    agents_present: usize,
+    pub state_file_lag: Option<u64>,
+    pub uptime_seconds: i64,
+    pub queue: Queue,
+    pub agents_present: usize,
     /// Living processes that agents act through
-    participants: usize,
+    pub participants: usize,
     /// Living processes of an older version; what they cannot read is not written until they are restarted
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    older_processes: Vec<Older>,
+    pub older_processes: Vec<Older>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Health {
+pub enum Health {
     Ok,
     Degraded,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Queue {
-    available: usize,
-    ready: usize,
-    claimed: usize,
-    in_progress: usize,
-    failed: usize,
+pub struct Queue {
+    pub available: usize,
+    pub ready: usize,
+    pub claimed: usize,
+    pub in_progress: usize,
+    pub failed: usize,
     /// Age of the oldest task that could be claimed now
     #[serde(skip_serializing_if = "Option::is_none")]
-    oldest_ready_seconds: Option<i64>,
+    pub oldest_ready_seconds: Option<i64>,
 }
 
 impl Operation for HealthCheck {

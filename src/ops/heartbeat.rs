@@ -16,30 +16,30 @@ use crate::state::time::{SECOND, Timestamp};
 
 pub struct Heartbeat;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    agent_id: Option<String>,
-    task_id: Option<String>,
+    pub agent_id: Option<String>,
+    pub task_id: Option<String>,
     /// How far you are
-    note: Option<String>,
-    attempt: Option<u32>,
+    pub note: Option<String>,
+    pub attempt: Option<u32>,
     /// Your worktree, if not the server's
-    project_dir: Option<String>,
+    pub project_dir: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    success: bool,
+    pub success: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    task_id: Option<TaskId>,
+    pub task_id: Option<TaskId>,
     /// Instead of task_id if you hold a run
     #[serde(skip_serializing_if = "Option::is_none")]
-    run_id: Option<TaskId>,
+    pub run_id: Option<TaskId>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    lease_until: Option<Timestamp>,
+    pub lease_until: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    warning: Option<&'static str>,
+    pub warning: Option<&'static str>,
 }
 
 impl Operation for Heartbeat {

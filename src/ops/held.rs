@@ -14,27 +14,27 @@ use crate::state::time::Timestamp;
 #[derive(Serialize, JsonSchema)]
 pub struct Held {
     #[serde(skip_serializing_if = "Option::is_none")]
-    task: Option<TaskId>,
+    pub task: Option<TaskId>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    run: Option<TaskId>,
-    attempt: u32,
+    pub run: Option<TaskId>,
+    pub attempt: u32,
     #[serde(skip_serializing_if = "String::is_empty")]
-    title: String,
+    pub title: String,
     /// Its newest note
     #[serde(skip_serializing_if = "Option::is_none")]
-    note: Option<String>,
+    pub note: Option<String>,
 }
 
 /// A task whose claim ended while its agent was away.
 #[derive(Serialize, JsonSchema)]
 pub struct Lost {
-    task: TaskId,
-    title: String,
+    pub task: TaskId,
+    pub title: String,
     /// What became of it
-    status: TaskStatus,
+    pub status: TaskStatus,
     /// Who has it now, or has finished it
     #[serde(skip_serializing_if = "Option::is_none")]
-    agent: Option<AgentId>,
+    pub agent: Option<AgentId>,
 }
 
 /// Bytes of a title and of a note.

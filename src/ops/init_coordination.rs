@@ -13,21 +13,21 @@ use crate::state::time::Timestamp;
 
 pub struct InitCoordination;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    goal: String,
-    master_plan: Option<String>,
+    pub goal: String,
+    pub master_plan: Option<String>,
     /// Even while agents work for another goal
     #[serde(default)]
-    replace_goal: bool,
+    pub replace_goal: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    success: bool,
-    goal: Arc<str>,
-    created_at: Timestamp,
+    pub success: bool,
+    pub goal: Arc<str>,
+    pub created_at: Timestamp,
 }
 
 /// Another goal takes the sense from what agents are working on, so it must be meant.

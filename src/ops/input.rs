@@ -56,6 +56,28 @@ fn default_priority() -> i64 {
     i64::from(DEFAULT_PRIORITY)
 }
 
+impl Default for TaskInput {
+    fn default() -> Self {
+        Self {
+            description: String::new(),
+            priority: default_priority(),
+            dependencies: Vec::new(),
+            context_files: Vec::new(),
+            hints: None,
+            metadata: Map::new(),
+            id: None,
+            title: None,
+            path: None,
+            tags: Vec::new(),
+            demands: None,
+            max_attempts: None,
+            timeout_seconds: None,
+            silent_minutes: None,
+            idempotency_key: None,
+        }
+    }
+}
+
 /// The tasks of one call as they will be recorded. A dependency `#N` names the N-th task of the same call, counted from
 /// 0.
 pub fn new_tasks<'a>(

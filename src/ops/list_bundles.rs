@@ -11,22 +11,22 @@ use crate::state::refusal::Refusal;
 
 pub struct ListBundles;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
     /// Only bundles of this scope; default all scopes
-    scope: Option<String>,
+    pub scope: Option<String>,
     /// Default 50, at most 1000
-    limit: Option<NonZeroU32>,
+    pub limit: Option<NonZeroU32>,
     /// `next` of the prior page
-    after: Option<String>,
+    pub after: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
     #[serde(flatten)]
-    part: Option<Part<String>>,
-    bundles: Vec<Shown<Listed>>,
+    pub part: Option<Part<String>>,
+    pub bundles: Vec<Shown<Listed>>,
 }
 
 impl Operation for ListBundles {

@@ -13,15 +13,15 @@ use crate::state::workflow::{Budget, Checkpoint, Workflow};
 
 pub struct ListCheckpoints;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
     /// Workflow whose checkpoints to list; if omitted, lists the workflows
-    workflow_id: Option<String>,
+    pub workflow_id: Option<String>,
     /// Default 50, at most 1000
-    limit: Option<NonZeroU32>,
+    pub limit: Option<NonZeroU32>,
     /// `next` of the prior page
-    after: Option<String>,
+    pub after: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -38,40 +38,40 @@ pub enum Reply {
 #[derive(Serialize, JsonSchema)]
 pub struct Checkpoints {
     #[serde(flatten)]
-    part: Option<Part<String>>,
-    workflow: Shown,
+    pub part: Option<Part<String>>,
+    pub workflow: Shown,
     /// Newest first
-    checkpoints: Vec<Entry<Brief>>,
+    pub checkpoints: Vec<Entry<Brief>>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Shown {
     #[serde(flatten)]
-    workflow: Workflow,
-    kept: usize,
+    pub workflow: Workflow,
+    pub kept: usize,
     #[serde(skip_serializing_if = "Budget::is_empty")]
-    remaining: Budget,
+    pub remaining: Budget,
     #[serde(skip_serializing_if = "Option::is_none")]
-    exhausted: Option<String>,
+    pub exhausted: Option<String>,
 }
 
 /// A checkpoint without its state.
 #[derive(Serialize, JsonSchema)]
 pub struct Brief {
-    number: u64,
-    at: Timestamp,
+    pub number: u64,
+    pub at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
-    agent: Option<AgentId>,
+    pub agent: Option<AgentId>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    task: Option<TaskId>,
+    pub task: Option<TaskId>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    attempt: Option<u32>,
-    phase: String,
-    step: u64,
-    status: String,
+    pub attempt: Option<u32>,
+    pub phase: String,
+    pub step: u64,
+    pub status: String,
     /// Why the checkpoint is not as it was saved
     #[serde(skip_serializing_if = "Option::is_none")]
-    damage: Option<&'static str>,
+    pub damage: Option<&'static str>,
 }
 
 impl Operation for ListCheckpoints {

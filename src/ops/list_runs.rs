@@ -17,28 +17,28 @@ pub struct ListRuns;
 /// Retired runs that one page looks at. Each is read from the journal separately; the page shows those that match.
 const RETIRED_LOOKED_AT: usize = 50;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    session_id: Option<String>,
+    pub session_id: Option<String>,
     /// Only runs of the sessions that this session has started
-    parent_session_id: Option<String>,
-    status: Option<RunStatus>,
+    pub parent_session_id: Option<String>,
+    pub status: Option<RunStatus>,
     /// Agent that holds the run or held it last
-    runner_id: Option<String>,
-    agent_name: Option<String>,
+    pub runner_id: Option<String>,
+    pub agent_name: Option<String>,
     /// Default 100, at most 1000
-    limit: Option<NonZeroU32>,
+    pub limit: Option<NonZeroU32>,
     /// `next` of the prior page
-    after: Option<String>,
+    pub after: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
     /// There may be more behind `next`, even after an empty page
     #[serde(flatten)]
-    part: Option<Part<String>>,
-    runs: Vec<Shown<RunView>>,
+    pub part: Option<Part<String>>,
+    pub runs: Vec<Shown<RunView>>,
 }
 
 impl Operation for ListRuns {

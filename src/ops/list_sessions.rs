@@ -14,24 +14,24 @@ use crate::state::session::Session;
 
 pub struct ListSessions;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
     /// Only sessions that this session has started
-    parent_session_id: Option<String>,
+    pub parent_session_id: Option<String>,
     /// Only sessions whose newest run has this status
-    status: Option<RunStatus>,
+    pub status: Option<RunStatus>,
     /// Default 100, at most 1000
-    limit: Option<NonZeroU32>,
+    pub limit: Option<NonZeroU32>,
     /// `next` of the prior page
-    after: Option<String>,
+    pub after: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
     #[serde(flatten)]
-    part: Option<Part<SessionId>>,
-    sessions: Vec<Shown<SessionView>>,
+    pub part: Option<Part<SessionId>>,
+    pub sessions: Vec<Shown<SessionView>>,
 }
 
 impl Operation for ListSessions {

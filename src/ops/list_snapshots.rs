@@ -11,20 +11,20 @@ use crate::state::snapshot::{Listed, SnapshotName};
 
 pub struct ListSnapshots;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
     /// Default 50, at most 1000
-    limit: Option<NonZeroU32>,
+    pub limit: Option<NonZeroU32>,
     /// `next` of the prior page
-    after: Option<String>,
+    pub after: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
     #[serde(flatten)]
-    part: Option<Part<SnapshotName>>,
-    snapshots: Vec<Shown<Listed>>,
+    pub part: Option<Part<SnapshotName>>,
+    pub snapshots: Vec<Shown<Listed>>,
 }
 
 impl Operation for ListSnapshots {

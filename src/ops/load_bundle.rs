@@ -8,14 +8,14 @@ use crate::state::refusal::Refusal;
 
 pub struct LoadBundle;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
     /// Scope of the bundle; if omitted, derived from model_id, base_url and toolset_hash
-    scope: Option<String>,
-    model_id: Option<String>,
-    base_url: Option<String>,
-    toolset_hash: Option<String>,
+    pub scope: Option<String>,
+    pub model_id: Option<String>,
+    pub base_url: Option<String>,
+    pub toolset_hash: Option<String>,
 }
 
 impl Operation for LoadBundle {

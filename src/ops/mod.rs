@@ -1,101 +1,160 @@
 //! Operations: what the board can be asked. Each operation is one file. From the list in [`all`] come the MCP tools,
 //! the JSON-RPC methods, `callboard call`, the schemas and the README's table.
 
-mod add_discovery;
-mod apply_batch;
+pub mod add_discovery;
+pub mod apply_batch;
 mod assigned;
-mod attach_artifact;
-mod cancel_task;
-mod claim_run;
-mod claim_task;
-mod complete_task;
-mod create_run;
-mod create_snapshot;
-mod create_task;
-mod create_tasks_batch;
-mod delete_checkpoints;
-mod diff_plans;
-mod diff_snapshots;
+pub mod attach_artifact;
+pub mod cancel_task;
+pub mod claim_run;
+pub mod claim_task;
+pub mod complete_task;
+pub mod create_run;
+pub mod create_snapshot;
+pub mod create_task;
+pub mod create_tasks_batch;
+pub mod delete_checkpoints;
+pub mod diff_plans;
+pub mod diff_snapshots;
 mod execute;
-mod explain_task;
-mod export_plan;
-mod fail_task;
-mod get_agents;
-mod get_all_tasks;
-mod get_checkpoint;
-mod get_discoveries;
-mod get_history;
-mod get_master_plan;
-mod get_messages;
-mod get_results;
-mod get_run;
-mod get_session;
-mod get_status;
-mod get_task;
+pub mod explain_task;
+pub mod export_plan;
+pub mod fail_task;
+pub mod get_agents;
+pub mod get_all_tasks;
+pub mod get_checkpoint;
+pub mod get_discoveries;
+pub mod get_history;
+pub mod get_master_plan;
+pub mod get_messages;
+pub mod get_results;
+pub mod get_run;
+pub mod get_session;
+pub mod get_status;
+pub mod get_task;
 pub mod hand_edit;
 mod handoff;
-mod health_check;
-mod heartbeat;
+pub mod health_check;
+pub mod heartbeat;
 mod held;
 mod identity;
-mod import_plan;
-pub(crate) mod init_coordination;
+pub mod import_plan;
+pub mod init_coordination;
 pub(crate) mod input;
-mod list_bundles;
-mod list_checkpoints;
-mod list_runs;
-mod list_sessions;
-mod list_snapshots;
-mod load_bundle;
+pub mod list_bundles;
+pub mod list_checkpoints;
+pub mod list_runs;
+pub mod list_sessions;
+pub mod list_snapshots;
+pub mod load_bundle;
 mod page;
-mod pause;
+pub mod pause;
 mod principal;
 mod reader;
-mod refine_bundle;
-mod register_agent;
-mod release_files;
-mod release_task;
-mod report_run;
-mod report_waiting;
-mod reserve_files;
-mod reset_tasks;
-mod restore_snapshot;
-mod resume;
-mod retry_task;
-mod save_bundle;
-mod save_checkpoint;
+pub mod refine_bundle;
+pub mod register_agent;
+pub mod release_files;
+pub mod release_task;
+pub mod report_run;
+pub mod report_waiting;
+pub mod reserve_files;
+pub mod reset_tasks;
+pub mod restore_snapshot;
+pub mod resume;
+pub mod retry_task;
+pub mod save_bundle;
+pub mod save_checkpoint;
 pub mod schema;
-mod send_message;
+pub mod send_message;
 mod spoken;
-mod start_task;
-mod stop_run;
+pub mod start_task;
+pub mod stop_run;
 mod task_filter;
 mod telling;
+mod typed;
 mod understand;
-mod update_run;
-mod update_task;
-mod verify_bundles;
-mod verify_snapshots;
-mod wait_for_events;
+pub mod update_run;
+pub mod update_task;
+pub mod verify_bundles;
+pub mod verify_snapshots;
+pub mod wait_for_events;
 
+pub use add_discovery::AddDiscovery;
+pub use apply_batch::ApplyBatch;
+pub use assigned::Assigned;
+pub use attach_artifact::AttachArtifact;
+pub use cancel_task::CancelTask;
 pub use claim_run::ClaimRun;
 pub use claim_task::ClaimTask;
+pub use complete_task::CompleteTask;
+pub use create_run::CreateRun;
+pub use create_snapshot::CreateSnapshot;
+pub use create_task::CreateTask;
+pub use create_tasks_batch::CreateTasksBatch;
+pub use delete_checkpoints::DeleteCheckpoints;
+pub use diff_plans::DiffPlans;
+pub use diff_snapshots::DiffSnapshots;
 pub use execute::{Executed, admit, execute, waits};
-pub use get_status::Reply as StatusReply;
-pub use health_check::Vitals;
+pub use explain_task::ExplainTask;
+pub use export_plan::ExportPlan;
+pub use fail_task::FailTask;
+pub use get_agents::GetAgents;
+pub use get_all_tasks::GetAllTasks;
+pub use get_checkpoint::GetCheckpoint;
+pub use get_discoveries::GetDiscoveries;
+pub use get_history::GetHistory;
+pub use get_master_plan::GetMasterPlan;
+pub use get_messages::GetMessages;
+pub use get_results::GetResults;
+pub use get_run::GetRun;
+pub use get_session::GetSession;
+pub use get_status::GetStatus;
+pub use get_task::GetTask;
+pub use handoff::Handoff;
+pub use health_check::{HealthCheck, Vitals};
+pub use heartbeat::Heartbeat;
+pub use held::{Held, Lost};
+pub use import_plan::ImportPlan;
+pub use init_coordination::InitCoordination;
+pub use input::{Success, TaskInput};
+pub use list_bundles::ListBundles;
+pub use list_checkpoints::ListCheckpoints;
+pub use list_runs::ListRuns;
+pub use list_sessions::ListSessions;
+pub use list_snapshots::ListSnapshots;
+pub use load_bundle::LoadBundle;
+pub use page::{Part, Shown};
+pub use pause::PauseBoard;
 pub use principal::Principal;
 pub use reader::Reader;
+pub use refine_bundle::RefineBundle;
 pub use register_agent::RegisterAgent;
+pub use release_files::ReleaseFiles;
+pub use release_task::ReleaseTask;
+pub use report_run::ReportRun;
+pub use report_waiting::ReportWaiting;
+pub use reserve_files::ReserveFiles;
+pub use reset_tasks::ResetTasks;
+pub use restore_snapshot::RestoreSnapshot;
+pub use resume::ResumeBoard;
+pub use retry_task::RetryTask;
+pub use save_bundle::SaveBundle;
+pub use save_checkpoint::SaveCheckpoint;
+pub use send_message::SendMessage;
 pub use spoken::{Listener, acts_as_agent, in_commands, subcommand};
+pub use start_task::StartTask;
+pub use stop_run::StopRun;
 pub use task_filter::SORTS;
+pub use typed::{Typed, typed};
 pub use understand::{Understood, near, understand};
-pub use wait_for_events::EventFilter;
+pub use update_run::UpdateRun;
+pub use update_task::UpdateTask;
+pub use verify_bundles::VerifyBundles;
+pub use verify_snapshots::VerifySnapshots;
+pub use wait_for_events::{EventFilter, WaitForEvents};
 
 use std::ops::ControlFlow;
 
-use apply_batch::ApplyBatch;
-use create_task::CreateTask;
-use create_tasks_batch::CreateTasksBatch;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -115,6 +174,7 @@ use crate::state::task::Place;
 use crate::state::time::Timestamp;
 use crate::state::{Created, State};
 use crate::{harmless, redact};
+use typed::Slot;
 
 /// One thing that the board can be asked.
 pub trait Operation: 'static {
@@ -126,7 +186,7 @@ pub trait Operation: 'static {
     const AGENT: AgentArgument = AgentArgument::None;
 
     type Params: DeserializeOwned + JsonSchema + Serialize + Send + Sync + 'static;
-    type Reply: Serialize + JsonSchema;
+    type Reply: Serialize + JsonSchema + Send + 'static;
 
     /// Decides on the events that the call causes. Reads cause none.
     fn decide(_params: &Self::Params, _state: &State, _call: &Call) -> Decision {
@@ -432,7 +492,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    const fn of<O: Operation>() -> Self {
+    pub const fn of<O: Operation>() -> Self {
         Self {
             name: O::NAME,
             description: O::DESCRIPTION,
@@ -519,66 +579,66 @@ pub const LARGEST_INPUT: u64 = limit::ARGUMENTS.max as u64;
 pub fn all() -> &'static [Entry] {
     const ALL: &[Entry] = &[
         Entry::of::<RegisterAgent>(),
-        Entry::of::<claim_task::ClaimTask>(),
-        Entry::of::<start_task::StartTask>(),
-        Entry::of::<complete_task::CompleteTask>(),
-        Entry::of::<fail_task::FailTask>(),
-        Entry::of::<release_task::ReleaseTask>(),
-        Entry::of::<heartbeat::Heartbeat>(),
-        Entry::of::<add_discovery::AddDiscovery>(),
-        Entry::of::<get_task::GetTask>(),
-        Entry::of::<init_coordination::InitCoordination>(),
+        Entry::of::<ClaimTask>(),
+        Entry::of::<StartTask>(),
+        Entry::of::<CompleteTask>(),
+        Entry::of::<FailTask>(),
+        Entry::of::<ReleaseTask>(),
+        Entry::of::<Heartbeat>(),
+        Entry::of::<AddDiscovery>(),
+        Entry::of::<GetTask>(),
+        Entry::of::<InitCoordination>(),
         Entry::of::<CreateTask>(),
         Entry::of::<CreateTasksBatch>(),
-        Entry::of::<get_status::GetStatus>(),
-        Entry::of::<get_all_tasks::GetAllTasks>(),
-        Entry::of::<get_results::GetResults>(),
-        Entry::of::<get_discoveries::GetDiscoveries>(),
-        Entry::of::<get_master_plan::GetMasterPlan>(),
-        Entry::of::<update_task::UpdateTask>(),
-        Entry::of::<cancel_task::CancelTask>(),
-        Entry::of::<retry_task::RetryTask>(),
-        Entry::of::<wait_for_events::WaitForEvents>(),
-        Entry::of::<get_agents::GetAgents>(),
-        Entry::of::<report_waiting::ReportWaiting>(),
-        Entry::of::<health_check::HealthCheck>(),
-        Entry::of::<pause::PauseBoard>(),
-        Entry::of::<resume::ResumeBoard>(),
+        Entry::of::<GetStatus>(),
+        Entry::of::<GetAllTasks>(),
+        Entry::of::<GetResults>(),
+        Entry::of::<GetDiscoveries>(),
+        Entry::of::<GetMasterPlan>(),
+        Entry::of::<UpdateTask>(),
+        Entry::of::<CancelTask>(),
+        Entry::of::<RetryTask>(),
+        Entry::of::<WaitForEvents>(),
+        Entry::of::<GetAgents>(),
+        Entry::of::<ReportWaiting>(),
+        Entry::of::<HealthCheck>(),
+        Entry::of::<PauseBoard>(),
+        Entry::of::<ResumeBoard>(),
         Entry::of::<ApplyBatch>(),
-        Entry::of::<send_message::SendMessage>(),
-        Entry::of::<get_messages::GetMessages>(),
-        Entry::of::<reserve_files::ReserveFiles>(),
-        Entry::of::<release_files::ReleaseFiles>(),
-        Entry::of::<import_plan::ImportPlan>(),
-        Entry::of::<export_plan::ExportPlan>(),
-        Entry::of::<diff_plans::DiffPlans>(),
-        Entry::of::<explain_task::ExplainTask>(),
-        Entry::of::<reset_tasks::ResetTasks>(),
-        Entry::of::<get_history::GetHistory>(),
-        Entry::of::<create_snapshot::CreateSnapshot>(),
-        Entry::of::<list_snapshots::ListSnapshots>(),
-        Entry::of::<diff_snapshots::DiffSnapshots>(),
-        Entry::of::<restore_snapshot::RestoreSnapshot>(),
-        Entry::of::<verify_snapshots::VerifySnapshots>(),
-        Entry::of::<save_bundle::SaveBundle>(),
-        Entry::of::<load_bundle::LoadBundle>(),
-        Entry::of::<refine_bundle::RefineBundle>(),
-        Entry::of::<list_bundles::ListBundles>(),
-        Entry::of::<verify_bundles::VerifyBundles>(),
-        Entry::of::<create_run::CreateRun>(),
-        Entry::of::<claim_run::ClaimRun>(),
-        Entry::of::<report_run::ReportRun>(),
-        Entry::of::<update_run::UpdateRun>(),
-        Entry::of::<stop_run::StopRun>(),
-        Entry::of::<get_run::GetRun>(),
-        Entry::of::<list_runs::ListRuns>(),
-        Entry::of::<get_session::GetSession>(),
-        Entry::of::<list_sessions::ListSessions>(),
-        Entry::of::<save_checkpoint::SaveCheckpoint>(),
-        Entry::of::<get_checkpoint::GetCheckpoint>(),
-        Entry::of::<list_checkpoints::ListCheckpoints>(),
-        Entry::of::<delete_checkpoints::DeleteCheckpoints>(),
-        Entry::of::<attach_artifact::AttachArtifact>(),
+        Entry::of::<SendMessage>(),
+        Entry::of::<GetMessages>(),
+        Entry::of::<ReserveFiles>(),
+        Entry::of::<ReleaseFiles>(),
+        Entry::of::<ImportPlan>(),
+        Entry::of::<ExportPlan>(),
+        Entry::of::<DiffPlans>(),
+        Entry::of::<ExplainTask>(),
+        Entry::of::<ResetTasks>(),
+        Entry::of::<GetHistory>(),
+        Entry::of::<CreateSnapshot>(),
+        Entry::of::<ListSnapshots>(),
+        Entry::of::<DiffSnapshots>(),
+        Entry::of::<RestoreSnapshot>(),
+        Entry::of::<VerifySnapshots>(),
+        Entry::of::<SaveBundle>(),
+        Entry::of::<LoadBundle>(),
+        Entry::of::<RefineBundle>(),
+        Entry::of::<ListBundles>(),
+        Entry::of::<VerifyBundles>(),
+        Entry::of::<CreateRun>(),
+        Entry::of::<ClaimRun>(),
+        Entry::of::<ReportRun>(),
+        Entry::of::<UpdateRun>(),
+        Entry::of::<StopRun>(),
+        Entry::of::<GetRun>(),
+        Entry::of::<ListRuns>(),
+        Entry::of::<GetSession>(),
+        Entry::of::<ListSessions>(),
+        Entry::of::<SaveCheckpoint>(),
+        Entry::of::<GetCheckpoint>(),
+        Entry::of::<ListCheckpoints>(),
+        Entry::of::<DeleteCheckpoints>(),
+        Entry::of::<AttachArtifact>(),
     ];
     ALL
 }
@@ -618,9 +678,15 @@ struct Parsed<O: Operation> {
     redacted: usize,
     /// Parsed together with the call, because there is no time for it under the board's lock.
     steps: Result<Option<Steps>, Refusal>,
+    /// Where the caller finds the reply as it is; `None` if the caller wants only its JSON.
+    reply: Option<Slot<O>>,
 }
 
 fn prepare<O: Operation>(arguments: Value) -> Result<Box<dyn Prepared>, Refusal> {
+    Ok(Box::new(parse::<O>(arguments)?))
+}
+
+fn parse<O: Operation>(arguments: Value) -> Result<Parsed<O>, Refusal> {
     let mut arguments = if arguments.is_null() { Value::Object(Map::new()) } else { arguments };
     harmless::value(&mut arguments);
     // A read stores nothing, so there is nothing to redact.
@@ -635,7 +701,7 @@ fn prepare<O: Operation>(arguments: Value) -> Result<Box<dyn Prepared>, Refusal>
         None => Err(error),
     });
     match parsed {
-        Ok(params) => Ok(Box::new(Parsed::<O> { steps: O::steps(&params), params, redacted })),
+        Ok(params) => Ok(Parsed { steps: O::steps(&params), params, redacted, reply: None }),
         Err(error) => Err(Refusal::BadArguments {
             operation: O::NAME,
             argument: Some(error.path().to_string()).filter(|path| path != "."),
@@ -753,6 +819,10 @@ impl<O: Operation> Prepared for Parsed<O> {
 
     fn reply(&self, state: &State, call: &Call) -> Result<Value, Refusal> {
         let reply = O::reply(&self.params, state, call)?;
-        Ok(serde_json::to_value(reply).unwrap_or_default())
+        let value = serde_json::to_value(&reply).unwrap_or_default();
+        if let Some(slot) = &self.reply {
+            slot.put(reply);
+        }
+        Ok(value)
     }
 }

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::num::NonZeroU32;
+use std::ops::Deref;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
@@ -26,12 +27,12 @@ pub struct Page<T> {
 #[derive(Serialize, JsonSchema)]
 pub struct Part<C> {
     /// Entries in this reply
-    shown: usize,
+    pub shown: usize,
     /// Entries in all; null if counting them would take long
-    total: Option<usize>,
+    pub total: Option<usize>,
     /// Where the next page begins
     #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<C>,
+    pub next: Option<C>,
 }
 
 /// An entry of a list, or what is left of it where it was cut.
@@ -46,6 +47,14 @@ impl<T: Serialize> Serialize for Shown<T> {
             Some(cut) => cut.serialize(serializer),
             None => self.entry.serialize(serializer),
         }
+    }
+}
+
+impl<T> Deref for Shown<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.entry
     }
 }
 

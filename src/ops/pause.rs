@@ -9,11 +9,11 @@ use crate::state::refusal::Refusal;
 
 pub struct PauseBoard;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    agent_id: Option<String>,
-    reason: Option<String>,
+    pub agent_id: Option<String>,
+    pub reason: Option<String>,
 }
 
 impl Operation for PauseBoard {

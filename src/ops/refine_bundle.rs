@@ -9,31 +9,31 @@ use crate::state::refusal::Refusal;
 
 pub struct RefineBundle;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    agent_id: Option<String>,
+    pub agent_id: Option<String>,
     /// Scope of the bundle; if omitted, derived from model_id, base_url and toolset_hash
-    scope: Option<String>,
-    model_id: Option<String>,
-    base_url: Option<String>,
-    toolset_hash: Option<String>,
+    pub scope: Option<String>,
+    pub model_id: Option<String>,
+    pub base_url: Option<String>,
+    pub toolset_hash: Option<String>,
     /// What should be better; appended to context.refinements
-    text: Option<String>,
+    pub text: Option<String>,
     /// Prompts to replace by name; null deletes one
     #[serde(default)]
-    prompts: Map<String, Value>,
+    pub prompts: Map<String, Value>,
     /// Settings to replace by name; null deletes one
     #[serde(default)]
-    settings: Map<String, Value>,
+    pub settings: Map<String, Value>,
     /// Context to replace by name; null deletes an entry
     #[serde(default)]
-    context: Map<String, Value>,
+    pub context: Map<String, Value>,
     /// sha256 of the bundle you loaded; refused if there is a newer one
-    prev_sha: Option<String>,
+    pub prev_sha: Option<String>,
     /// Report what would be written, and write nothing
     #[serde(default)]
-    dry_run: bool,
+    pub dry_run: bool,
 }
 
 impl Operation for RefineBundle {

@@ -22,29 +22,29 @@ use crate::state::time::Timestamp;
 
 pub struct RegisterAgent;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
     /// Your name; made up if omitted
-    agent_id: Option<String>,
+    pub agent_id: Option<String>,
     /// Default worker
-    role: Option<Role>,
-    capabilities: Option<Vec<String>>,
-    tags: Option<Vec<String>>,
+    pub role: Option<Role>,
+    pub capabilities: Option<Vec<String>>,
+    pub tags: Option<Vec<String>>,
     /// Of your machine
-    properties: Option<Properties>,
-    max_concurrent: Option<u32>,
+    pub properties: Option<Properties>,
+    pub max_concurrent: Option<u32>,
     /// Take the id from another process
     #[serde(default)]
-    takeover: bool,
+    pub takeover: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    clear: Vec<Clearable>,
+    pub clear: Vec<Clearable>,
 }
 
 /// What an agent that reconnects can take back.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Clearable {
+pub enum Clearable {
     Capabilities,
     Tags,
     Properties,
@@ -52,47 +52,47 @@ enum Clearable {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    success: bool,
-    agent: Agent,
+    pub success: bool,
+    pub agent: Agent,
     /// You had registered in this process before
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    again: bool,
+    pub again: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    since: Option<Timestamp>,
+    pub since: Option<Timestamp>,
     /// What you hold from before
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    holding: Vec<Held>,
+    pub holding: Vec<Held>,
     /// What you held before and was taken from you while you were away
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    lost: Vec<Lost>,
+    pub lost: Vec<Lost>,
     /// In this worktree, where you held something before
     #[serde(skip_serializing_if = "Option::is_none")]
-    uncommitted: Option<Uncommitted>,
+    pub uncommitted: Option<Uncommitted>,
     /// Agents with work that act through the same process: your session and its subagents
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    others: Vec<Other>,
+    pub others: Vec<Other>,
     /// What to do first, if it is not to claim a task
     #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<String>,
+    pub next: Option<String>,
     /// Command that stands in for the tools when they fail
     #[serde(skip_serializing_if = "Option::is_none")]
-    shell: Option<String>,
+    pub shell: Option<String>,
 }
 
 /// Files that are changed or new and not committed.
 #[derive(Serialize, JsonSchema)]
 pub struct Uncommitted {
-    count: usize,
+    pub count: usize,
     /// The first of them
-    files: Vec<String>,
+    pub files: Vec<String>,
 }
 
 /// Another agent that acts through the same process.
 #[derive(Serialize, JsonSchema)]
 pub struct Other {
-    agent_id: AgentId,
-    task: TaskId,
-    title: String,
+    pub agent_id: AgentId,
+    pub task: TaskId,
+    pub title: String,
 }
 
 /// Most uncommitted files that are named.

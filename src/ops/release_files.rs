@@ -10,19 +10,19 @@ use crate::state::refusal::Refusal;
 
 pub struct ReleaseFiles;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    agent_id: Option<String>,
+    pub agent_id: Option<String>,
     /// Ids from reserve_files; default all of yours
-    reservations: Option<Vec<String>>,
+    pub reservations: Option<Vec<String>>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    success: bool,
+    pub success: bool,
     /// Reservations you still have
-    left: usize,
+    pub left: usize,
 }
 
 impl Operation for ReleaseFiles {

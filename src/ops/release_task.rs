@@ -13,21 +13,21 @@ use crate::state::task::TaskStatus;
 
 pub struct ReleaseTask;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    agent_id: Option<String>,
-    task_id: String,
+    pub agent_id: Option<String>,
+    pub task_id: String,
     /// For whoever takes it next
-    reason: Option<String>,
-    attempt: Option<u32>,
+    pub reason: Option<String>,
+    pub attempt: Option<u32>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    success: bool,
+    pub success: bool,
     /// cancelled when its agent was asked to stop, else available
-    status: TaskStatus,
+    pub status: TaskStatus,
 }
 
 impl Operation for ReleaseTask {

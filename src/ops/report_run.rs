@@ -14,48 +14,49 @@ use crate::state::task::{AttemptError, TaskResult, TaskStatus};
 
 pub struct ReportRun;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Report {
+pub enum Report {
     Started,
+    #[default]
     Progress,
     Completed,
     Failed,
     Stopped,
 }
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    agent_id: Option<String>,
-    run_id: String,
+    pub agent_id: Option<String>,
+    pub run_id: String,
     /// started or progress while the run goes on; completed, failed or stopped when it has ended
-    status: Report,
-    attempt: Option<u32>,
+    pub status: Report,
+    pub attempt: Option<u32>,
     /// With started or progress: how far the run is
-    note: Option<String>,
+    pub note: Option<String>,
     /// With completed: what came of the run
-    output: Option<String>,
+    pub output: Option<String>,
     /// With completed: the result as JSON
-    data: Option<Value>,
+    pub data: Option<Value>,
     #[serde(default)]
-    files_modified: Vec<String>,
-    branch: Option<String>,
-    commit: Option<String>,
+    pub files_modified: Vec<String>,
+    pub branch: Option<String>,
+    pub commit: Option<String>,
     /// With failed (required) or stopped: the reason
-    error: Option<String>,
+    pub error: Option<String>,
     /// With failed: timeout, transient, permanent, … (default error)
-    category: Option<String>,
+    pub category: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    success: bool,
-    run_id: TaskId,
-    status: RunStatus,
+    pub success: bool,
+    pub run_id: TaskId,
+    pub status: RunStatus,
     /// True if this was reported before
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    already: bool,
+    pub already: bool,
 }
 
 impl Operation for ReportRun {

@@ -14,14 +14,14 @@ pub struct ReportWaiting;
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    agent_id: Option<String>,
+    pub agent_id: Option<String>,
     #[serde(rename = "for")]
-    reason: WaitReason,
+    pub reason: WaitReason,
     /// What is to be permitted or answered
-    what: Option<String>,
+    pub what: Option<String>,
     /// Where the person can answer, such as the terminal
     #[serde(rename = "where")]
-    place: Option<String>,
+    pub place: Option<String>,
 }
 
 impl Operation for ReportWaiting {

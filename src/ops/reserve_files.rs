@@ -12,27 +12,27 @@ use crate::state::time::MINUTE;
 
 pub struct ReserveFiles;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    agent_id: Option<String>,
+    pub agent_id: Option<String>,
     /// Paths and globs from the repository's root; a directory ends in /
-    files: Vec<String>,
+    pub files: Vec<String>,
     /// Let others share the files
     #[serde(default)]
-    shared: bool,
-    reason: Option<String>,
+    pub shared: bool,
+    pub reason: Option<String>,
     /// Task you hold; the reservation ends with it. Default your newest task
-    task_id: Option<String>,
+    pub task_id: Option<String>,
     /// Minutes to hold the files, 1 to 1440; without a task default 60
-    minutes: Option<u32>,
+    pub minutes: Option<u32>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    success: bool,
+    pub success: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reservation: Option<Reservation>,
+    pub reservation: Option<Reservation>,
 }
 
 const MINUTES: u32 = 60;

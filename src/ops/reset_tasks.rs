@@ -14,30 +14,30 @@ use crate::state::{Created, State};
 
 pub struct ResetTasks;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    agent_id: Option<String>,
-    task_id: Option<String>,
+    pub agent_id: Option<String>,
+    pub task_id: Option<String>,
     /// Instead of task_id: all tasks at or below a path such as P1.M2, or `all`
-    scope: Option<String>,
+    pub scope: Option<String>,
     /// Also tasks that agents hold; their attempts end
     #[serde(default)]
-    held: bool,
+    pub held: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    success: bool,
+    pub success: bool,
     /// Tasks that are to be done anew
-    reset: usize,
+    pub reset: usize,
     /// Held tasks, which were left alone
-    held: usize,
+    pub held: usize,
     /// Retired tasks, which cannot be reset
     #[serde(skip_serializing_if = "is_zero")]
-    retired: usize,
+    pub retired: usize,
     /// The snapshot taken before the reset
-    before: SnapshotName,
+    pub before: SnapshotName,
 }
 
 impl Operation for ResetTasks {

@@ -12,27 +12,27 @@ use crate::state::{State, run};
 
 pub struct RestoreSnapshot;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    agent_id: Option<String>,
+    pub agent_id: Option<String>,
     /// Name of the snapshot, or `latest` for the newest sound one
-    snapshot: Option<String>,
+    pub snapshot: Option<String>,
     /// Instead of a snapshot: restore the state after this event
-    seq: Option<u64>,
+    pub seq: Option<u64>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    success: bool,
+    pub success: bool,
     /// Last event of the restored state
-    restored_seq: u64,
+    pub restored_seq: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    restored: Option<SnapshotName>,
+    pub restored: Option<SnapshotName>,
     /// Restore this seq to undo the restore
-    before_seq: u64,
+    pub before_seq: u64,
     /// The snapshot taken before the restore
-    before: SnapshotName,
+    pub before: SnapshotName,
 }
 
 impl Operation for RestoreSnapshot {

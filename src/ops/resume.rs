@@ -9,10 +9,10 @@ use crate::state::refusal::Refusal;
 
 pub struct ResumeBoard;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    agent_id: Option<String>,
+    pub agent_id: Option<String>,
 }
 
 impl Operation for ResumeBoard {

@@ -14,20 +14,20 @@ use crate::state::task::{Task, TaskStatus};
 
 pub struct RetryTask;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    agent_id: Option<String>,
-    task_id: Option<String>,
+    pub agent_id: Option<String>,
+    pub task_id: Option<String>,
     /// Instead: in P1.M2, or all
-    scope: Option<String>,
+    pub scope: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    success: bool,
+    pub success: bool,
     /// Tasks that are available again
-    retried: usize,
+    pub retried: usize,
 }
 
 impl Operation for RetryTask {

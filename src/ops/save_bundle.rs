@@ -9,26 +9,26 @@ use crate::state::refusal::Refusal;
 
 pub struct SaveBundle;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    agent_id: Option<String>,
+    pub agent_id: Option<String>,
     /// Scope of the bundle; if omitted, derived from model_id, base_url and toolset_hash
-    scope: Option<String>,
-    model_id: Option<String>,
-    base_url: Option<String>,
+    pub scope: Option<String>,
+    pub model_id: Option<String>,
+    pub base_url: Option<String>,
     /// Hash of the toolset that the prompts were written for
-    toolset_hash: Option<String>,
+    pub toolset_hash: Option<String>,
     /// Prompts by name, such as system or developer
     #[serde(default)]
-    prompts: Map<String, Value>,
+    pub prompts: Map<String, Value>,
     #[serde(default)]
-    settings: Map<String, Value>,
+    pub settings: Map<String, Value>,
     #[serde(default)]
-    context: Map<String, Value>,
+    pub context: Map<String, Value>,
     /// Report what would be written, and write nothing
     #[serde(default)]
-    dry_run: bool,
+    pub dry_run: bool,
 }
 
 impl Operation for SaveBundle {

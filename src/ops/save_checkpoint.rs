@@ -16,45 +16,45 @@ use crate::state::{Created, State};
 
 pub struct SaveCheckpoint;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    agent_id: Option<String>,
+    pub agent_id: Option<String>,
     /// Id of the workflow; the first save creates it
-    workflow_id: String,
+    pub workflow_id: String,
     /// Task being worked on
-    task_id: Option<String>,
+    pub task_id: Option<String>,
     /// Your attempt of task_id; default the current one
-    attempt: Option<u32>,
+    pub attempt: Option<u32>,
     /// Progress of the execution; if omitted, no checkpoint is made and only the rest is saved
-    state: Option<ExecutionState>,
+    pub state: Option<ExecutionState>,
     /// What the workflow may spend in all; when it is spent, its agents cannot claim
-    budget: Option<Budget>,
+    pub budget: Option<Budget>,
     /// Part of the plan it works through, such as P1.M2
-    scope: Option<String>,
+    pub scope: Option<String>,
     /// Tokens, attempts and seconds spent since the last save
     #[serde(default)]
-    spent: Spent,
+    pub spent: Spent,
     /// Data for whoever works on task_id next; get_task shows it until the task is done. Only the task's holder may
     /// give it
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    kept: Option<Map<String, Value>>,
-    idempotency_key: Option<String>,
+    pub kept: Option<Map<String, Value>>,
+    pub idempotency_key: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    success: bool,
-    workflow_id: WorkflowId,
+    pub success: bool,
+    pub workflow_id: WorkflowId,
     /// Number of the newest checkpoint
-    checkpoint: u64,
-    kept: usize,
-    spent: Spent,
+    pub checkpoint: u64,
+    pub kept: usize,
+    pub spent: Spent,
     #[serde(skip_serializing_if = "Budget::is_empty")]
-    remaining: Budget,
+    pub remaining: Budget,
     /// What the budget has run out of: finish, and claim nothing more
     #[serde(skip_serializing_if = "Option::is_none")]
-    exhausted: Option<String>,
+    pub exhausted: Option<String>,
 }
 
 impl Operation for SaveCheckpoint {

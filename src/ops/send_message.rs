@@ -14,32 +14,32 @@ use crate::state::{Created, State};
 
 pub struct SendMessage;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    agent_id: Option<String>,
+    pub agent_id: Option<String>,
     /// Agent id, `role:leader`, `role:worker`, `task:ID` for the holder of a task, `all` or `human`; default in a
     /// reply: the sender of that message
-    to: Option<String>,
-    text: String,
+    pub to: Option<String>,
+    pub text: String,
     /// `request` if you want an answer
-    kind: Option<MessageKind>,
+    pub kind: Option<MessageKind>,
     /// Id of the message that you answer
-    reply_to: Option<String>,
+    pub reply_to: Option<String>,
     /// Task that the message is about; default in a reply: that of the message
-    task_id: Option<String>,
-    idempotency_key: Option<String>,
+    pub task_id: Option<String>,
+    pub idempotency_key: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    success: bool,
-    message_id: MessageId,
+    pub success: bool,
+    pub message_id: MessageId,
     /// Number of agents it was sent to
-    recipients: usize,
+    pub recipients: usize,
     /// Agents that did not get it because their inboxes are full
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    full: Vec<AgentId>,
+    pub full: Vec<AgentId>,
 }
 
 /// Most agents with full inboxes that are named.

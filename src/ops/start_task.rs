@@ -11,19 +11,19 @@ use crate::state::time::Timestamp;
 
 pub struct StartTask;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    agent_id: Option<String>,
-    task_id: String,
-    attempt: Option<u32>,
+    pub agent_id: Option<String>,
+    pub task_id: String,
+    pub attempt: Option<u32>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    success: bool,
-    attempt: u32,
-    lease_until: Timestamp,
+    pub success: bool,
+    pub attempt: u32,
+    pub lease_until: Timestamp,
 }
 
 impl Operation for StartTask {

@@ -10,23 +10,23 @@ use crate::state::run::RunStatus;
 
 pub struct StopRun;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    agent_id: Option<String>,
-    run_id: String,
-    reason: Option<String>,
+    pub agent_id: Option<String>,
+    pub run_id: String,
+    pub reason: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    success: bool,
-    run_id: TaskId,
+    pub success: bool,
+    pub run_id: TaskId,
     /// stopping: the runner is told, and reports when it has stopped
-    status: RunStatus,
+    pub status: RunStatus,
     /// True if the run had ended or was asked to stop before
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    already: bool,
+    pub already: bool,
 }
 
 impl Operation for StopRun {

@@ -12,19 +12,19 @@ use crate::state::run::RunStatus;
 
 pub struct UpdateRun;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    agent_id: Option<String>,
-    run_id: String,
+    pub agent_id: Option<String>,
+    pub run_id: String,
     /// Demands to add; none can be removed or changed
-    demands: Demands,
+    pub demands: Demands,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    success: bool,
-    run: RunView,
+    pub success: bool,
+    pub run: RunView,
 }
 
 impl Operation for UpdateRun {

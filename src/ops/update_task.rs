@@ -17,35 +17,35 @@ use crate::state::time::{SECOND, Timestamp};
 
 pub struct UpdateTask;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    agent_id: Option<String>,
-    task_id: String,
-    title: Option<String>,
-    description: Option<String>,
-    priority: Option<i64>,
-    dependencies: Option<Vec<String>>,
-    context_files: Option<Vec<String>>,
-    hints: Option<String>,
+    pub agent_id: Option<String>,
+    pub task_id: String,
+    pub title: Option<String>,
+    pub description: Option<String>,
+    pub priority: Option<i64>,
+    pub dependencies: Option<Vec<String>>,
+    pub context_files: Option<Vec<String>>,
+    pub hints: Option<String>,
     /// Replaces the old
-    metadata: Option<Map<String, Value>>,
-    tags: Option<Vec<String>>,
-    demands: Option<Demands>,
-    max_attempts: Option<u32>,
+    pub metadata: Option<Map<String, Value>>,
+    pub tags: Option<Vec<String>>,
+    pub demands: Option<Demands>,
+    pub max_attempts: Option<u32>,
     /// Time limit of each attempt
-    timeout_seconds: Option<u32>,
+    pub timeout_seconds: Option<u32>,
     /// Most minutes without a call while the process lives
-    silent_minutes: Option<u32>,
+    pub silent_minutes: Option<u32>,
     /// Fields to empty
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    clear: Vec<Clearable>,
+    pub clear: Vec<Clearable>,
 }
 
 /// Fields that can be emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Clearable {
+pub enum Clearable {
     Dependencies,
     ContextFiles,
     Hints,
@@ -56,8 +56,8 @@ enum Clearable {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    success: bool,
-    task: Task,
+    pub success: bool,
+    pub task: Task,
 }
 
 impl Operation for UpdateTask {

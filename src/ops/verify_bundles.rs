@@ -8,11 +8,11 @@ use crate::state::refusal::Refusal;
 
 pub struct VerifyBundles;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
     /// Only bundles of this scope; default all scopes
-    scope: Option<String>,
+    pub scope: Option<String>,
 }
 
 impl Operation for VerifyBundles {

@@ -8,7 +8,7 @@ use crate::state::snapshot::Verification;
 
 pub struct VerifySnapshots;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {}
 

@@ -17,24 +17,24 @@ use crate::state::refusal::Refusal;
 
 pub struct WaitForEvents;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
     /// `next_seq` of the last reply
     #[serde(default)]
-    since_seq: u64,
+    pub since_seq: u64,
     #[serde(default)]
-    kinds: Vec<String>,
-    task_id: Option<String>,
+    pub kinds: Vec<String>,
+    pub task_id: Option<String>,
     /// 0 to 50
     #[serde(default)]
-    wait_seconds: u64,
+    pub wait_seconds: u64,
     /// Default 50
-    limit: Option<NonZeroU32>,
+    pub limit: Option<NonZeroU32>,
     /// Seq up to which no event matched, so that a waiting call, which is looked at again after each event, does not
     /// search the same events twice.
     #[serde(skip)]
-    unwanted: AtomicU64,
+    pub unwanted: AtomicU64,
 }
 
 impl Params {
@@ -49,13 +49,13 @@ impl Params {
 pub struct Reply {
     /// If there are more events now; `next` is `next_seq`
     #[serde(flatten)]
-    part: Option<Part<u64>>,
+    pub part: Option<Part<u64>>,
     /// Large events are shortened and marked `shortened`
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
-    events: Vec<Shown<Value>>,
-    next_seq: u64,
+    pub events: Vec<Shown<Value>>,
+    pub next_seq: u64,
     /// There are more events after `next_seq` now
-    more: bool,
+    pub more: bool,
 }
 
 /// Which events somebody wants to hear of.

@@ -44,7 +44,9 @@ pub use feed::{Item, Listener};
 pub use metrics::Form;
 
 use crate::clock::Clock;
-use crate::ops::{self, DefaultAgent, Entry, EventFilter, Fetched, Prepared, Principal, Reader, Understood};
+use crate::ops::{
+    self, DefaultAgent, Entry, EventFilter, Fetched, Operation, Prepared, Principal, Reader, Typed, Understood,
+};
 use crate::redact;
 use crate::state::State;
 use crate::state::document::Document;
@@ -324,8 +326,32 @@ impl Handle {
         }
         let entry = ops::find(name).ok_or_else(|| CallError::UnknownOperation(name.chars().take(64).collect()))?;
         let entered = Instant::now();
+        self.counted(entry, caller, entered, self.submit(entry, arguments, caller, entered)).await
+    }
+
+    /// Performs the operation `O`. Returns its reply as it is, and as clients get it in JSON.
+    pub async fn call_typed<O: Operation>(
+        &self,
+        params: &O::Params,
+        caller: &Caller,
+    ) -> Result<(O::Reply, Value), CallError> {
+        let entry = const { &Entry::of::<O>() };
+        let entered = Instant::now();
+        let Typed { prepared, reply } = ops::typed::<O>(params)?;
+        let json = self.counted(entry, caller, entered, self.make(entry, prepared, caller, entered)).await?;
+        Ok((reply.take().ok_or(BoardError::Ended)?, json))
+    }
+
+    /// Makes a call that a client has asked for: it is counted and logged.
+    async fn counted(
+        &self,
+        entry: &Entry,
+        caller: &Caller,
+        entered: Instant,
+        call: impl Future<Output = Answer>,
+    ) -> Answer {
         let span = tracing::info_span!("call", operation = entry.name, client = caller.client);
-        let answer = self.submit(entry, arguments, caller, entered).instrument(span.clone()).await;
+        let answer = call.instrument(span.clone()).await;
         let took = entered.elapsed();
         self.metrics.called(entry.name, &answer, took);
         let outcome = metrics::outcome(&answer);
