@@ -18,7 +18,7 @@
 //!
 //! | to change | look at |
 //! |---|---|
-//! | a rule, a status, a limit | [`state`]: pure; `guard`, `claim`, `graph`, `deadline`, `limit`, and `apply` for what events mean |
+//! | a rule, a status, a limit | [`state`]: pure; `guard`, `claim`, `aging`, `graph`, `deadline`, `limit`, and `apply` for what events mean |
 //! | a kind of event, or a field in one or in the state file | `state::event`, with a line in `NEWER`; `state::level` has the rules, `participant::living` what each process knows |
 //! | who acts in a call, and what agents are called that give themselves no name | `ops::identity`; `participant::nickname` |
 //! | messages and file reservations | `state::message`, `state::reservation` with `pattern`; `cli::guard` for hooks |

@@ -3,6 +3,7 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use super::print::{Tone, text};
+use super::show::risen;
 use super::{Outcome, Session};
 use crate::state::task::TaskStatus;
 
@@ -31,6 +32,7 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         if reply["claimable"] == true {
             page.marked("claimable:", Tone::Good, "now");
         }
+        page.field("priority", risen(&reply["priority"], &reply["effective_priority"]));
         page.field("could be taken by", text(&reply["agents"]));
         for other in reply["others"].as_array().into_iter().flatten() {
             page.field("not by", format_args!("{}: {}", text(&other["agent"]), text(&other["why"])));

@@ -38,7 +38,7 @@ fn summary(page: &mut Page, reply: &Value, task: &Task) {
     page.marked(task.status.as_str(), Tone::of(task.status), format_args!("{}{is}", task.id));
     page.field("title", task.title.as_deref().unwrap_or_default());
     page.field("description", &task.description);
-    page.field("priority", task.priority);
+    page.field("priority", risen(&json!(task.priority), &reply["effective_priority"]));
     page.field("path", task.path.as_deref().unwrap_or_default());
     page.field("tags", task.tags.join(", "));
     let by = if task.status.is_held() { "held by" } else { "by" };
@@ -56,6 +56,11 @@ fn summary(page: &mut Page, reply: &Value, task: &Task) {
         let when = page.when(stop.at);
         page.field("stop requested", format_args!("{when} {}", stop.reason.as_deref().unwrap_or_default()));
     }
+}
+
+/// The priority, and what it has risen to.
+pub fn risen(priority: &Value, effective: &Value) -> String {
+    if effective.is_null() { priority.to_string() } else { format!("{priority}, risen to {effective}") }
 }
 
 fn write_context(page: &mut Page, context: Option<&Context>) {

@@ -290,18 +290,16 @@ async fn dry_run(session: &Session, arguments: &Arguments, command: &[String]) -
     let scope = arguments.scope.clone();
     let (mut tasks, total) = handle
         .look(move |state| {
-            let ready = state.tasks().filter(|task| state.is_ready(&task.id) && in_scope(task, scope.as_deref()));
-            let mut ready: Vec<_> =
-                ready.map(|task| (task.priority, task.id.clone(), task.headline().to_owned())).collect();
+            let ready = state.ready_in_order().into_iter().filter(|task| in_scope(task, scope.as_deref()));
+            let mut ready: Vec<_> = ready.map(|task| (task.id.clone(), task.headline().to_owned())).collect();
             let total = ready.len();
-            ready.sort_by_key(|(priority, ..)| *priority);
             ready.truncate(NAMED);
             (ready, total)
         })
         .await?;
     let workflow = name(session, arguments, &handle).await?;
     let agents: Vec<_> = ids(&workflow, arguments.agents).iter().map(ToString::to_string).collect();
-    let first: Vec<_> = tasks.drain(..).map(|(_, id, title)| json!({"task": id, "title": title})).collect();
+    let first: Vec<_> = tasks.drain(..).map(|(id, title)| json!({"task": id, "title": title})).collect();
     let plan = json!({
         "dry_run": true, "command": command, "directory": session.cwd.to_string_lossy(), "workflow": workflow, "agents": agents,
         "scope": arguments.scope, "ready": total, "first": first, "worktree": arguments.worktree,

@@ -148,7 +148,7 @@ impl Operation for ClaimTask {
         }
         let task = match &params.task_id {
             Some(id) => Some(state.pick_named(agent, &TaskId::checked(id)?, call.now)?),
-            None => state.pick(agent, params.scope.as_deref(), params.exclusive_files),
+            None => state.pick(agent, params.scope.as_deref(), params.exclusive_files, call.now),
         };
         match (task, &params.scope) {
             (None, Some(scope)) if !state.is_scope(scope) => {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::get_task::risen;
 use super::{Annotations, Call, History, Operation, READ, Toolset};
 use crate::state::State;
 use crate::state::agent::{Agent, Role};
@@ -29,6 +30,10 @@ pub struct Reply {
     pub path: Option<String>,
     pub title: String,
     pub status: TaskStatus,
+    pub priority: u8,
+    /// What its priority has risen to while it was ready, if aging_minutes is set
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effective_priority: Option<u8>,
     /// True if some agent could claim the task now
     pub claimable: bool,
     /// Why nobody can claim it, and what would change that
@@ -100,6 +105,8 @@ impl Operation for ExplainTask {
             path: task.path.clone(),
             title: task.headline().to_owned(),
             status: task.status,
+            priority: task.priority,
+            effective_priority: risen(task, state, call),
             claimable: reasons.is_empty(),
             reasons,
             agents: agents.into_iter().take(NAMED).map(|agent| agent.id.clone()).collect(),

@@ -30,6 +30,9 @@ pub struct Reply {
     pub task: Whole,
     /// True if it can be claimed now
     pub ready: bool,
+    /// What its priority has risen to while it was ready, if aging_minutes is set
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effective_priority: Option<u8>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<Waiting>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -62,13 +65,33 @@ impl Operation for GetTask {
         let id = TaskId::checked(&params.task_id)?;
         let Some(task) = state.task(&id) else {
             let (part, task) = whole(retired(&id, state, call)?, params.attempt, call)?;
-            return Ok(Reply { part, task, ready: false, waits_for: Vec::new(), retired: true });
+            return Ok(Reply {
+                part,
+                task,
+                ready: false,
+                effective_priority: None,
+                waits_for: Vec::new(),
+                retired: true,
+            });
         };
         let waits_for =
             state.waits_for(task).filter_map(|id| Some(Waiting { task: id.clone(), status: state.status_of(id)? }));
         let (part, whole) = whole(Task::clone(task), params.attempt, call)?;
-        Ok(Reply { part, task: whole, ready: state.is_ready(&id), waits_for: waits_for.collect(), retired: false })
+        Ok(Reply {
+            part,
+            task: whole,
+            ready: state.is_ready(&id),
+            effective_priority: risen(task, state, call),
+            waits_for: waits_for.collect(),
+            retired: false,
+        })
     }
+}
+
+/// The priority that the task has risen to while it was ready, if it has.
+pub fn risen(task: &Task, state: &State, call: &Call) -> Option<u8> {
+    let effective = state.effective_priority(task, call.policy.aging(), call.now);
+    Some(effective).filter(|effective| *effective != task.priority)
 }
 
 /// Fewest bytes for the attempts, however long the task is.

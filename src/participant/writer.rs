@@ -557,6 +557,7 @@ impl Writer {
         }
         let caught_up = board.catch_up()?;
         let now = self.clock.now(board.state.board().last_activity);
+        board.state.set_aging(board.config.policy().aging());
         board.state.wake(now);
         self.caught_up(caught_up);
         Ok(())

@@ -76,7 +76,7 @@ impl State {
 
     /// The index kept up by changes equals one built from the tasks.
     fn check_index(&self, wrong: &mut Vec<String>) {
-        let mut fresh = Self { index: Index::default(), ..self.clone() };
+        let mut fresh = Self { index: Index::rising(self.index.aging()), ..self.clone() };
         fresh.index.due(self.index.awake_until());
         for (ordinal, task) in self.tasks.iter() {
             fresh.index.replace(ordinal, None, Some(task));

@@ -64,23 +64,31 @@ const PASSED_OVER: usize = 256;
 const MISSING_NAMED: usize = 5;
 
 impl State {
-    /// The ready task for `agent`: lowest priority number, then oldest; tasks that it gave up before come last. Among
-    /// equal priorities one whose files nobody else holds is preferred if it is near; with `exclusive` only such a task
+    /// The ready task for `agent`: lowest priority number, raised by ageing, then oldest; tasks that it gave up before
+    /// come last. Among priorities that are equal at `now`, one whose files nobody else holds is preferred if it is near; with `exclusive` only such a task
     /// is given. Looks at one task of each demand set, passes over only what the agent gave up or what lies outside
     /// `scope`, and while files are held looks at most `LOOK_AHEAD` tasks ahead, or with `exclusive` as far as the
     /// effort allows.
-    pub fn pick(&self, agent: &Agent, scope: Option<&str>, exclusive: bool) -> Option<&Arc<Task>> {
-        let first_fit = |fresh| self.first_fit(agent, scope, exclusive, fresh);
+    pub fn pick(&self, agent: &Agent, scope: Option<&str>, exclusive: bool, now: Timestamp) -> Option<&Arc<Task>> {
+        let aging = self.index.aging();
+        let priority = |task: &Task| self.effective_priority(task, aging, now);
+        let first_fit = |fresh| self.first_fit(agent, self.in_order(agent, scope, fresh), exclusive, &priority);
         first_fit(true).or_else(|| first_fit(false))
     }
 
-    fn first_fit(&self, agent: &Agent, scope: Option<&str>, exclusive: bool, fresh: bool) -> Option<&Arc<Task>> {
+    fn first_fit(
+        &self,
+        agent: &Agent,
+        in_order: impl Iterator<Item = Ordinal>,
+        exclusive: bool,
+        priority: &impl Fn(&Task) -> u8,
+    ) -> Option<&Arc<Task>> {
         let mut effort = Effort::new();
         let mut first: Option<&Arc<Task>> = None;
         let most = if exclusive { usize::MAX } else { LOOK_AHEAD };
-        for ordinal in self.in_order(agent, scope, fresh).take(most) {
+        for ordinal in in_order.take(most) {
             let Some(task) = self.tasks.get(ordinal) else { continue };
-            if effort.is_spent() || !exclusive && first.is_some_and(|first| first.priority < task.priority) {
+            if effort.is_spent() || !exclusive && first.is_some_and(|first| priority(first) < priority(task)) {
                 break;
             }
             let overlaps = self.overlaps_of(task, agent, 1, &mut effort);
@@ -127,7 +135,7 @@ impl State {
 
     /// Ready tasks at or below `path` that come after the first `PASSED_OVER` of all.
     fn beyond_near(&self, agent: &Agent, path: &str) -> impl Iterator<Item = Ordinal> {
-        let rank = |ordinal| Some((self.tasks.get(ordinal)?.priority, ordinal));
+        let rank = |ordinal| Some((self.index.rank(ordinal, self.tasks.get(ordinal)?), ordinal));
         let last_near = self.merged(agent).nth(PASSED_OVER - 1).and_then(rank);
         let within = last_near.into_iter().flat_map(|last| {
             let ranks = self.index.within_path(path).filter_map(rank);
@@ -221,6 +229,13 @@ impl State {
 
     pub fn held_count(&self) -> usize {
         self.count(TaskStatus::Claimed) + self.count(TaskStatus::InProgress)
+    }
+
+    /// Tasks that could be claimed now, in the order in which they are claimed.
+    pub fn ready_in_order(&self) -> Vec<&Arc<Task>> {
+        let mut ready: Vec<_> = self.index.ready_ranked().collect();
+        ready.sort_unstable();
+        ready.into_iter().filter_map(|(_, ordinal)| self.tasks.get(ordinal)).collect()
     }
 
     pub fn is_ready(&self, id: &TaskId) -> bool {

@@ -160,8 +160,13 @@ impl State {
 
     /// Unfinished dependencies of `task` and of its ancestors.
     pub fn waits_for<'a>(&'a self, task: &'a Task) -> impl Iterator<Item = &'a TaskId> {
+        self.prerequisites(task).filter(|id| !self.is_done(id))
+    }
+
+    /// Dependencies of `task` and of its ancestors.
+    pub(super) fn prerequisites<'a>(&'a self, task: &'a Task) -> impl Iterator<Item = &'a TaskId> {
         let inherited = self.ancestors(task).flat_map(|above| &above.dependencies);
-        task.dependencies.iter().chain(inherited).filter(|id| !self.is_done(id))
+        task.dependencies.iter().chain(inherited)
     }
 
     /// Tasks at this path that are not obsolete.

@@ -9,6 +9,7 @@ use foldhash::HashMap;
 
 use super::Ordinal;
 use super::agent::{Agent, Demands};
+use super::aging::{Aging, Rank};
 use super::id::TaskId;
 use super::run::queue::Queue;
 use super::task::{Task, TaskStatus};
@@ -18,7 +19,10 @@ use super::time::Timestamp;
 pub struct Index {
     by_status: [usize; 7],
     /// Ready tasks by demand set, in claim order: a claim looks at the first task of each set that the agent meets.
-    ready: BTreeMap<Set, BTreeSet<(u8, Ordinal)>>,
+    ready: BTreeMap<Set, BTreeSet<(Rank, Ordinal)>>,
+    aging: Aging,
+    /// Ranks of the ready tasks while they rise; else a task's rank is its priority.
+    ranks: HashMap<Ordinal, Rank>,
     /// Tasks that wait only for `not_before`.
     delayed: BTreeSet<(Timestamp, Ordinal)>,
     dependents: HashMap<TaskId, BTreeSet<Ordinal>>,
@@ -63,6 +67,11 @@ impl PartialEq for Set {
 impl Eq for Set {}
 
 impl Index {
+    /// An index without tasks, for tasks that rise at this speed.
+    pub fn rising(aging: Aging) -> Self {
+        Self { aging, ..Self::default() }
+    }
+
     /// The index of tasks, none of them placed yet.
     pub fn of<'a>(tasks: impl Iterator<Item = (Ordinal, &'a Task)>) -> Self {
         let mut index = Self::default();
@@ -71,12 +80,15 @@ impl Index {
     }
 
     /// Places many tasks at once in an index in which none is placed.
-    pub fn place_all<'a>(&mut self, tasks: impl Iterator<Item = (Ordinal, &'a Task)>) {
-        let mut ready: BTreeMap<Set, Vec<(u8, Ordinal)>> = BTreeMap::new();
-        for (ordinal, task) in tasks {
+    pub fn place_all<'a>(&mut self, tasks: impl Iterator<Item = (Ordinal, &'a Task, Rank)>) {
+        let mut ready: BTreeMap<Set, Vec<(Rank, Ordinal)>> = BTreeMap::new();
+        for (ordinal, task, rank) in tasks {
             match task.not_before {
-                Some(until) if until > self.awake_until => self.place(ordinal, task),
-                _ => ready.entry(Set(Arc::clone(&task.demands))).or_default().push((task.priority, ordinal)),
+                Some(until) if until > self.awake_until => self.place(ordinal, task, rank),
+                _ => {
+                    self.note_rank(ordinal, rank);
+                    ready.entry(Set(Arc::clone(&task.demands))).or_default().push((rank, ordinal));
+                }
             }
         }
         self.ready = ready.into_iter().map(|(demands, tasks)| (demands, tasks.into_iter().collect())).collect();
@@ -171,13 +183,34 @@ impl Index {
     }
 
     /// Places a task that only time may keep from being claimed: among the ready or the delayed.
-    pub fn place(&mut self, ordinal: Ordinal, task: &Task) {
+    pub fn place(&mut self, ordinal: Ordinal, task: &Task, rank: Rank) {
         match task.not_before {
             Some(until) if until > self.awake_until => drop(self.delayed.insert((until, ordinal))),
             _ => {
-                self.ready.entry(Set(Arc::clone(&task.demands))).or_default().insert((task.priority, ordinal));
+                self.note_rank(ordinal, rank);
+                self.ready.entry(Set(Arc::clone(&task.demands))).or_default().insert((rank, ordinal));
             }
         }
+    }
+
+    fn note_rank(&mut self, ordinal: Ordinal, rank: Rank) {
+        if !self.aging.is_off() {
+            self.ranks.insert(ordinal, rank);
+        }
+    }
+
+    /// The rank under which a ready task was placed.
+    pub fn rank(&self, ordinal: Ordinal, task: &Task) -> Rank {
+        self.ranks.get(&ordinal).copied().unwrap_or_else(|| task.priority.into())
+    }
+
+    pub fn aging(&self) -> Aging {
+        self.aging
+    }
+
+    /// Sets how fast tasks rise. None may be among the ready ones.
+    pub fn set_aging(&mut self, aging: Aging) {
+        self.aging = aging;
     }
 
     /// Undoes what `place` did with `task`, if it did anything.
@@ -185,13 +218,15 @@ impl Index {
         if let Some(until) = task.not_before {
             self.delayed.remove(&(until, ordinal));
         }
+        let rank = self.rank(ordinal, task);
+        self.ranks.remove(&ordinal);
         let near = self.ready.iter_mut().take(NEAR).find(|(known, _)| Arc::ptr_eq(&known.0, &task.demands));
         let set = match near {
             Some((_, set)) => Some(set),
             None => self.ready.get_mut(&Set(Arc::clone(&task.demands))),
         };
         if let Some(set) = set {
-            set.remove(&(task.priority, ordinal));
+            set.remove(&(rank, ordinal));
             if set.is_empty() {
                 self.ready.remove(&Set(Arc::clone(&task.demands)));
             }
@@ -229,7 +264,7 @@ impl Index {
     pub fn ready_for<'a>(
         &'a self,
         agent: &'a Agent,
-    ) -> impl Iterator<Item = impl Iterator<Item = (u8, Ordinal)> + 'a> + 'a {
+    ) -> impl Iterator<Item = impl Iterator<Item = (Rank, Ordinal)> + 'a> + 'a {
         let met = self.ready.iter().filter(|(demands, _)| demands.0.met_by(agent));
         met.map(|(_, set)| set.iter().copied())
     }
@@ -242,11 +277,16 @@ impl Index {
 
     pub fn is_ready(&self, ordinal: Ordinal, task: &Task) -> bool {
         let set = self.ready.get(&Set(Arc::clone(&task.demands)));
-        set.is_some_and(|set| set.contains(&(task.priority, ordinal)))
+        set.is_some_and(|set| set.contains(&(self.rank(ordinal, task), ordinal)))
     }
 
     pub fn ready(&self) -> impl Iterator<Item = Ordinal> + '_ {
-        self.ready.values().flatten().map(|(_, ordinal)| *ordinal)
+        self.ready_ranked().map(|(_, ordinal)| ordinal)
+    }
+
+    /// Ready tasks, those of each demand set in claim order.
+    pub fn ready_ranked(&self) -> impl Iterator<Item = (Rank, Ordinal)> + '_ {
+        self.ready.values().flatten().copied()
     }
 
     pub fn ready_count(&self) -> usize {
@@ -314,7 +354,7 @@ mod tests {
         for (ordinal, task) in state.tasks.iter() {
             one_by_one.replace(ordinal, None, Some(task));
             if state.is_unblocked(task) {
-                one_by_one.place(ordinal, task);
+                one_by_one.place(ordinal, task, task.priority.into());
             }
         }
         assert_eq!(state.index, one_by_one);

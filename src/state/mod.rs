@@ -4,6 +4,7 @@
 //! needs, so that replaying a journal gives the same state on every machine.
 
 pub mod agent;
+pub mod aging;
 mod apply;
 pub mod artifact;
 pub mod bundle;
@@ -229,7 +230,9 @@ impl State {
         let available = state.tasks.iter().filter(|(_, task)| may_be_ready(task));
         let (parents, parts): (Vec<_>, Vec<_>) = available.partition(|(_, task)| state.is_parent(&task.id));
         let unblocked: Vec<_> = parts.into_iter().filter(|(_, task)| state.is_unblocked(task)).collect();
-        state.index.place_all(unblocked.into_iter().map(|(ordinal, task)| (ordinal, &**task)));
+        let ranked = unblocked.into_iter().map(|(ordinal, task)| (ordinal, &**task, state.rank(task)));
+        let ranked: Vec<_> = ranked.collect();
+        state.index.place_all(ranked.into_iter());
         parents.into_iter().for_each(|(ordinal, _)| state.index.note_open_parent(ordinal, true));
         for (ordinal, task) in state.tasks.iter() {
             state.holds.replace_task(ordinal, None, Some(task));
@@ -470,6 +473,7 @@ impl State {
     fn replace_by(&mut self, document: Document) {
         let mut new = Self::from_document(document);
         new.remembered = self.remembered.clone();
+        new.set_aging(self.index.aging());
         new.wake(self.index.awake_until());
         new.undo = std::mem::take(&mut self.undo);
         new.changed = self.changed.clone();
@@ -546,7 +550,7 @@ impl State {
         if self.is_parent(&new.id) {
             self.index.note_open_parent(ordinal, true);
         } else if self.is_unblocked(new) {
-            self.index.place(ordinal, new);
+            self.index.place(ordinal, new, self.rank(new));
         }
     }
 

@@ -3,6 +3,7 @@
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
+use super::aging::Aging;
 use super::limit::CHECKPOINTS_KEPT;
 use super::time::{DAY, MINUTE, SECOND};
 
@@ -21,6 +22,8 @@ pub struct Policy {
     pub retry_seconds: u32,
     /// Most seconds of such a pause.
     pub retry_cap_seconds: u32,
+    /// Minutes in which a ready task rises by one priority; 0 for never.
+    pub aging_minutes: u32,
     /// Finished tasks kept in the live state; older ones retire to the journal.
     pub keep_finished: u32,
     /// Newest snapshots that are kept, whatever their age.
@@ -49,6 +52,7 @@ impl Default for Policy {
             grace_seconds: 60,
             retry_seconds: 30,
             retry_cap_seconds: 3_600,
+            aging_minutes: 0,
             keep_finished: 2_000,
             max_checkpoints: 10,
             checkpoint_days: 7,
@@ -61,6 +65,10 @@ impl Default for Policy {
 impl Policy {
     pub fn lease_millis(&self, present: bool) -> i64 {
         i64::from(if present { self.silent_minutes } else { self.lease_minutes }) * MINUTE
+    }
+
+    pub fn aging(&self) -> Aging {
+        Aging::every(self.aging_minutes)
     }
 
     pub fn grace_millis(&self) -> i64 {

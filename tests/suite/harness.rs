@@ -1,5 +1,6 @@
 //! A board in a directory of its own, real processes on it, and helpers to call and inspect them.
 
+mod earlier;
 pub mod http;
 
 use std::collections::BTreeMap;

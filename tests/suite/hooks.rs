@@ -6,8 +6,6 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use callboard::clock::{Clock, ManualClock, SystemClock};
-use callboard::participant::{self, Caller, Options, Stay};
 use callboard::state::event::Event;
 use serde_json::{Value, json};
 
@@ -303,26 +301,12 @@ fn an_open_standard_input_is_not_waited_for() {
 
 /// Makes `agent` claim a task by one-shot commands, `age` ago, and stay silent since.
 fn held_since(board: &Board, agent: &str, age: Duration) {
-    let wall = SystemClock::default().wall();
-    let handle = participant::spawn(Options {
-        dir: board.dir().to_owned(),
-        stay: Stay::Brief,
-        forbidden: None,
-        unasked: None,
-        unwritable: None,
-        clock: Box::new(ManualClock::at(wall - i64::try_from(age.as_millis()).unwrap())),
-        seed: 7,
-        worktree: None,
-    });
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let calls = [
         ("register_agent", json!({"agent_id": agent, "role": "worker"})),
         ("create_task", json!({"id": "lexer", "description": "d"})),
         ("claim_task", json!({"agent_id": agent})),
     ];
-    for (operation, arguments) in calls {
-        runtime.block_on(handle.call(operation, arguments, &Caller::default())).unwrap();
-    }
+    board.called_earlier(age, &calls);
 }
 
 fn lease_end(board: &Board) -> String {

@@ -63,6 +63,7 @@ enum Step {
     Dependencies { task: Index, on: Vec<usize> },
     Pause,
     Resume,
+    Age { minutes: u32 },
     TimePasses { minutes: i64 },
     MachineSleeps { minutes: i64 },
     ProcessDies { agent: usize },
@@ -161,6 +162,7 @@ struct Model {
     /// When each agent last acted, by its own calls only.
     heard: [i64; 4],
     paused: bool,
+    aging_minutes: u32,
     grace_until: i64,
     /// The expected answer of the last step: a refusal's code, or part of the reply.
     answer: Option<Result<Value, &'static str>>,
@@ -178,6 +180,10 @@ struct Task {
     priority: u8,
     on: Vec<usize>,
     gpu: bool,
+    created: i64,
+    /// Attempts that are over, and when the last of them ended.
+    over: (usize, i64),
+    done: Option<i64>,
     attempt: u32,
     uncounted: u32,
     max_attempts: u32,
@@ -428,6 +434,9 @@ impl Model {
                 priority: draft.priority,
                 on: draft.known(known),
                 gpu: draft.gpu,
+                created: self.now,
+                over: (0, self.now),
+                done: None,
                 attempt: 0,
                 uncounted: 0,
                 max_attempts: draft.max_attempts,
@@ -551,17 +560,48 @@ impl Model {
         }
     }
 
-    /// The task that a claim gets: first those that this agent has not given up before, then by priority number, then
-    /// the oldest; among tasks that differ only in age, one whose files are free is preferred.
+    /// Notes when attempts ended and tasks were done.
+    fn note_times(&mut self) {
+        let now = self.now;
+        for task in &mut self.tasks {
+            let over = task.attempts.iter().filter(|one| one.outcome.is_some()).count();
+            if over != task.over.0 {
+                task.over = (over, now);
+            }
+            let is_done = task.status == TaskStatus::Done;
+            task.done = if is_done { task.done.or(Some(now)) } else { None };
+        }
+    }
+
+    /// How long a ready task has been ready.
+    fn waited(&self, task: &Task) -> i64 {
+        let above = self.above(task).into_iter().flat_map(|above| &self.tasks[above].on);
+        let done = task.on.iter().chain(above).filter_map(|on| self.tasks[*on].done);
+        let since = done.chain([task.created, task.over.1]).chain(task.not_before).max();
+        self.now - since.unwrap_or_default()
+    }
+
+    /// The priority of a ready task, raised by one for every `aging_minutes` that it waits.
+    fn effective(&self, task: &Task) -> u8 {
+        let step = i64::from(self.aging_minutes) * MINUTE;
+        let risen = if step == 0 { 0 } else { self.waited(task) / step };
+        u8::try_from((i64::from(task.priority) - risen).max(1)).expect("a priority is small")
+    }
+
+    /// The task that a claim gets: first those that this agent has not given up before, then by the priority that each
+    /// has risen to, those on the way to the next one first, then the oldest; among tasks with one priority, one whose
+    /// files are free is preferred.
     fn choice(&self, number: usize, agent: &Agent, exclusive: bool, scope: Option<usize>) -> Option<usize> {
         let rank = |task: usize| {
             let one = &self.tasks[task];
             let is_given_up = |one: &Attempt| matches!(one.outcome, Some(Outcome::Failed | Outcome::Released));
-            (one.attempts.iter().any(|one| one.agent == number && is_given_up(one)), one.priority)
+            (one.attempts.iter().any(|one| one.agent == number && is_given_up(one)), self.effective(one))
         };
+        let step = i64::from(self.aging_minutes) * MINUTE;
+        let ahead = |one: &Task| if step == 0 { 0 } else { i64::from(one.priority) * step - self.waited(one) };
         let ready = (0..self.tasks.len()).filter(|task| self.claimable(agent, *task).is_ok());
         let mut ready: Vec<_> = ready.filter(|task| self.in_scope(*task, scope)).collect();
-        ready.sort_by_key(|task| rank(*task));
+        ready.sort_by_key(|task| (rank(*task), ahead(&self.tasks[*task])));
         let first = *ready.first()?;
         let mut equal = ready.iter().copied().filter(|task| exclusive || rank(*task) == rank(first));
         let free = equal.find(|task| !self.overlaps(number, &self.tasks[*task].files, false));
@@ -1008,6 +1048,10 @@ impl Model {
                 self.paused = matches!(step, Step::Pause);
                 Ok(json!({"success": true}))
             }
+            Step::Age { minutes } => {
+                self.aging_minutes = *minutes;
+                return None;
+            }
             Step::TimePasses { minutes } => {
                 self.time_passes(minutes * MINUTE);
                 return None;
@@ -1090,6 +1134,7 @@ impl ReferenceStateMachine for Steps {
             4 => (task(), dependencies()).prop_map(|(task, on)| Step::Dependencies { task, on }),
             1 => Just(Step::Pause),
             3 => Just(Step::Resume),
+            2 => prop_oneof![Just(0_u32), 1..60_u32].prop_map(|minutes| Step::Age { minutes }),
             4 => prop_oneof![Just(1_i64), 20..40_i64, Just(239), 200..300_i64].prop_map(|minutes| Step::TimePasses { minutes }),
             1 => (2..400_i64).prop_map(|minutes| Step::MachineSleeps { minutes }),
             2 => (2..4_usize).prop_map(|agent| Step::ProcessDies { agent }),
@@ -1110,11 +1155,13 @@ impl ReferenceStateMachine for Steps {
         state.handed = None;
         state.time_passes(STEP);
         state.roll_up();
+        state.note_times();
         if let Some(agent) = state.acting(step) {
             state.seen(agent);
         }
         state.answer = state.act(step);
         state.roll_up();
+        state.note_times();
         state
     }
 }
@@ -1359,6 +1406,11 @@ fn performed(
         }
         Step::Pause => ("pause", json!({})),
         Step::Resume => ("resume", json!({})),
+        Step::Age { minutes } => {
+            world.policy.aging_minutes = *minutes;
+            world.tick();
+            return None;
+        }
         Step::TimePasses { minutes } => {
             world.at(minutes * MINUTE);
             return None;
@@ -1413,6 +1465,10 @@ fn compare_parts(world: &World, model: &Model, number: usize) {
     assert_eq!(shown.held, count(&|leaf| leaf.open().is_some()), "held below {}", task.id);
     let is_ready = !model.is_parent(number) && model.unblocked(expected) && !model.delayed(expected);
     assert_eq!(world.state.is_ready(&task.id), is_ready, "{} ready", task.id);
+    if is_ready {
+        let shown = world.state.effective_priority(&task, world.policy.aging(), world.now);
+        assert_eq!(shown, model.effective(expected), "what {} has risen to", task.id);
+    }
 }
 
 fn compare_discoveries(world: &World, model: &Model) {

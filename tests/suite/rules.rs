@@ -1,6 +1,7 @@
 //! Rules of the board, one fact per test; here the state machine and late results.
 
 mod agents;
+mod aging;
 mod calls;
 mod changes;
 mod claims;

@@ -1,6 +1,7 @@
 //! `config.toml`, saved while processes use the board.
 
 use std::fs;
+use std::time::Duration;
 
 use callboard::state::event::Event;
 use callboard::state::time::SECOND;
@@ -103,4 +104,35 @@ fn settings_that_are_too_long_are_not_read_in_part() {
     let refused = board.cli("create_task", json!({"description": "d"}));
     assert_eq!(refused.code(), "bad_config");
     assert!(refused.stderr.contains("65536 bytes"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_task_rises_while_it_waits_if_the_settings_say_so() {
+    let board = Board::with_policy("aging_minutes = 10");
+    let old = [
+        ("create_task", json!({"id": "old", "description": "d", "priority": 5})),
+        ("create_task", json!({"id": "older", "description": "d", "priority": 9})),
+    ];
+    board.called_earlier(Duration::from_secs(25 * 60), &old);
+    board.cli_ok("create_task", json!({"id": "new", "description": "d", "priority": 4}));
+    let says = |arguments: &[&str]| board.finish(board.command().args(arguments)).stdout;
+    let shown = says(&["show", "old"]);
+    assert!(shown.contains("5, risen to 3"), "{shown}");
+    let explained = says(&["explain", "older"]);
+    assert!(explained.contains("9, risen to 7"), "{explained}");
+    assert!(!says(&["show", "new"]).contains("risen"));
+    board.cli_ok("register_agent", json!({"agent_id": "a", "max_concurrent": 9}));
+    let claim = || board.cli_ok("claim_task", json!({"agent_id": "a"}))["task"]["id"].clone();
+    assert_eq!(claim(), "old");
+    board.cli_ok("start_task", json!({"agent_id": "a", "task_id": "old"}));
+    save(&board, "aging_minutes = 1");
+    let ready: Vec<_> = until(PATIENCE, "the settings hold", || {
+        let shown = board.cli_ok("get_task", json!({"task_id": "older"}));
+        (shown["effective_priority"] == 1).then(|| ["older", "new"].map(str::to_owned).to_vec())
+    });
+    for task in ready {
+        assert_eq!(claim(), task, "a minute lifts it above the newer one");
+        board.cli_ok("start_task", json!({"agent_id": "a", "task_id": task}));
+    }
+    board.assert_file_is_the_replay();
 }

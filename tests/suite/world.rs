@@ -230,6 +230,7 @@ impl World {
 
     /// Records what time has brought, as the writer does before it looks at calls.
     pub fn tick(&mut self) -> &mut Self {
+        self.state.set_aging(self.policy.aging());
         self.state.wake(self.now);
         let recorded = self.record_time();
         self.keep(recorded);
