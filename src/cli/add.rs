@@ -55,6 +55,9 @@ pub struct Arguments {
     /// Most minutes that an agent may be silent while its process lives
     #[arg(long, value_name = "MINUTES")]
     silent: Option<u32>,
+    /// Minutes that the work is expected to take
+    #[arg(long, value_name = "MINUTES")]
+    estimate: Option<u32>,
     /// Id of the task [default: generated]
     #[arg(long)]
     id: Option<String>,
@@ -101,6 +104,7 @@ fn task(session: &Session, arguments: Arguments) -> Value {
         "max_attempts": arguments.max_attempts,
         "timeout_seconds": arguments.timeout,
         "silent_minutes": arguments.silent,
+        "estimated_minutes": arguments.estimate,
         "id": arguments.id,
         "idempotency_key": arguments.key,
     })

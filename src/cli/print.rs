@@ -217,6 +217,15 @@ pub fn headline(text: &str) -> String {
     }
 }
 
+/// A number of minutes as `45 min` or `2 h 5 min`.
+pub fn minutes_in_words(minutes: u64) -> String {
+    match (minutes / 60, minutes % 60) {
+        (0, minutes) => format!("{minutes} min"),
+        (hours, 0) => format!("{hours} h"),
+        (hours, minutes) => format!("{hours} h {minutes} min"),
+    }
+}
+
 /// A value of a reply as text: a string without its quotes; empty if it is null.
 pub fn text(value: &Value) -> String {
     match value {

@@ -2,7 +2,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::print::{Page, Tone, text};
+use super::print::{Page, Tone, minutes_in_words, text};
 use super::{Outcome, Session};
 use crate::state::task::{Attempt, Context, Task, TaskResult};
 use crate::state::time::Timestamp;
@@ -44,6 +44,8 @@ fn summary(page: &mut Page, reply: &Value, task: &Task) {
     let by = if task.status.is_held() { "held by" } else { "by" };
     page.field(by, task.claimed_by.as_ref().map(ToString::to_string).unwrap_or_default());
     page.field("attempt", format_args!("{} ({} of {} used)", task.attempt, task.attempts_used(), task.max_attempts));
+    page.field("estimate", task.estimated_minutes.map(|minutes| minutes_in_words(minutes.into())).unwrap_or_default());
+    page.field("actual", reply["actual_minutes"].as_u64().map(minutes_in_words).unwrap_or_default());
     if !task.demands.is_empty() {
         page.field("demands", serde_json::to_value(&task.demands).unwrap_or_default());
     }

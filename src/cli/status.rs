@@ -2,7 +2,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::print::{Page, Tone, headline, text};
+use super::print::{Page, Tone, headline, minutes_in_words, text};
 use super::wording::Wording;
 use super::{Outcome, Session, agents};
 
@@ -43,6 +43,10 @@ fn write(page: &mut Page, status: &Value, wording: &Wording) {
         tasks["done"],
         tasks["failed"],
     ));
+    if let Some(remaining) = status.get("remaining") {
+        let minutes = remaining["minutes"].as_u64().unwrap_or_default();
+        page.line(format_args!("left: {} in {} estimated tasks", minutes_in_words(minutes), remaining["tasks"]));
+    }
     if let Some(of_failed) = status.get("of_failed") {
         page.line(format_args!(
             "of the failed: {} cancelled, {} obsolete",

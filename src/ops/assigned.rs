@@ -48,6 +48,8 @@ pub struct Assigned {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub silent_minutes: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimated_minutes: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_requested: Option<StopRequest>,
     pub attempt: u32,
     pub max_attempts: u32,
@@ -77,6 +79,7 @@ impl From<&Task> for Assigned {
             tags: task.tags.clone(),
             timeout_seconds: task.timeout_seconds,
             silent_minutes: task.silent_minutes,
+            estimated_minutes: task.estimated_minutes,
             stop_requested: task.stop_requested.clone(),
             attempt: task.attempt,
             max_attempts: task.max_attempts,

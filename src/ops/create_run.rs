@@ -47,7 +47,7 @@ pub struct Params {
     pub no_match_seconds: Option<u32>,
     /// Attempts before the run fails; default 3
     pub max_attempts: Option<u32>,
-    /// A call repeated with it creates nothing
+    /// A repeated call creates nothing
     pub idempotency_key: Option<String>,
 }
 

@@ -28,7 +28,8 @@ pub struct Reply {
 
 impl Operation for CreateTasksBatch {
     const NAME: &'static str = "create_tasks_batch";
-    const DESCRIPTION: &'static str = "Add many tasks in one write, all or none. Dependencies name tasks by id, or by position in the batch: #0 is the first.";
+    const DESCRIPTION: &'static str =
+        "Add many tasks, all or none. Dependencies name tasks by id, or by place in the batch: #0 is the first.";
     const ANNOTATIONS: Annotations = WRITE;
     const TOOLSET: Toolset = Toolset::Core;
     type Params = Params;

@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Annotations, Call, Operation, READ, Toolset, input};
-use crate::state::State;
 use crate::state::agent::{Agent, Role, Waiting};
 use crate::state::claim::{in_scope, path_in_scope};
 use crate::state::document::{Pause, PlanVersion};
@@ -17,6 +16,7 @@ use crate::state::refusal::Refusal;
 use crate::state::run::RunStatus;
 use crate::state::task::{Task, TaskStatus};
 use crate::state::time::{MINUTE, Timestamp};
+use crate::state::{Remaining, State};
 
 pub struct GetStatus;
 
@@ -40,6 +40,9 @@ pub struct Reply {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<Pause>,
     pub queue: Queue,
+    /// Estimates of what is left to do
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remaining: Option<Remaining>,
     /// How many of tasks.failed are cancelled or obsolete
     #[serde(skip_serializing_if = "Option::is_none")]
     pub of_failed: Option<OfFailed>,
@@ -215,6 +218,7 @@ impl Operation for GetStatus {
             last_activity: board.last_activity.known(),
             paused: board.paused.clone(),
             queue: queue(scope, state),
+            remaining: state.remaining(scope),
             of_failed: scope.map_or_else(|| of_failed(state), |_| None),
             blocked_by_failure: blocked(scope, state),
             needs_attention: parked(scope, state),

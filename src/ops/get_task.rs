@@ -35,6 +35,9 @@ pub struct Reply {
     pub effective_priority: Option<u8>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<Waiting>,
+    /// Minutes from claim to end of its attempts
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actual_minutes: Option<u64>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub retired: bool,
 }
@@ -64,13 +67,16 @@ impl Operation for GetTask {
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
         let id = TaskId::checked(&params.task_id)?;
         let Some(task) = state.task(&id) else {
-            let (part, task) = whole(retired(&id, state, call)?, params.attempt, call)?;
+            let task = retired(&id, state, call)?;
+            let actual_minutes = task.actual_minutes();
+            let (part, task) = whole(task, params.attempt, call)?;
             return Ok(Reply {
                 part,
                 task,
                 ready: false,
                 effective_priority: None,
                 waits_for: Vec::new(),
+                actual_minutes,
                 retired: true,
             });
         };
@@ -83,6 +89,7 @@ impl Operation for GetTask {
             ready: state.is_ready(&id),
             effective_priority: risen(task, state, call),
             waits_for: waits_for.collect(),
+            actual_minutes: task.actual_minutes(),
             retired: false,
         })
     }

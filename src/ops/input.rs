@@ -48,7 +48,9 @@ pub struct TaskInput {
     pub timeout_seconds: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent_minutes: Option<u32>,
-    /// A call repeated with it creates nothing
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated_minutes: Option<u32>,
+    /// A repeated call creates nothing
     pub idempotency_key: Option<String>,
 }
 
@@ -73,6 +75,7 @@ impl Default for TaskInput {
             max_attempts: None,
             timeout_seconds: None,
             silent_minutes: None,
+            estimated_minutes: None,
             idempotency_key: None,
         }
     }
@@ -192,6 +195,7 @@ fn new_task(input: &TaskInput, id: &TaskId, ids: &[TaskId], place: &Place) -> Re
         not_before: None::<Timestamp>,
         timeout_seconds: checked_span("timeout_seconds", input.timeout_seconds)?,
         silent_minutes: checked_span("silent_minutes", input.silent_minutes)?,
+        estimated_minutes: checked_span("estimated_minutes", input.estimated_minutes)?,
         run: None,
     })
 }

@@ -33,10 +33,12 @@ pub struct Params {
     pub tags: Option<Vec<String>>,
     pub demands: Option<Demands>,
     pub max_attempts: Option<u32>,
-    /// Time limit of each attempt
+    /// Of each attempt
     pub timeout_seconds: Option<u32>,
-    /// Most minutes without a call while the process lives
+    /// Most minutes without a call
     pub silent_minutes: Option<u32>,
+    // 0 removes it. No doc comment, because every tool list would contain it.
+    pub estimated_minutes: Option<u32>,
     /// Fields to empty
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clear: Vec<Clearable>,
@@ -62,7 +64,7 @@ pub struct Reply {
 
 impl Operation for UpdateTask {
     const NAME: &'static str = "update_task";
-    const DESCRIPTION: &'static str = "Change fields of an unfinished task; those left out stay.";
+    const DESCRIPTION: &'static str = "Change an unfinished task; fields left out stay.";
     const ANNOTATIONS: Annotations = REPEATABLE;
     const TOOLSET: Toolset = Toolset::Core;
     const AGENT: AgentArgument = AgentArgument::Optional;
@@ -154,7 +156,16 @@ fn change(params: &Params, task: &Task, place: &Place) -> Result<TaskChange, Ref
         max_attempts: input::checked_attempts(params.max_attempts)?,
         timeout_seconds: input::checked_span("timeout_seconds", params.timeout_seconds)?,
         silent_minutes: input::checked_span("silent_minutes", params.silent_minutes)?,
+        estimated_minutes: estimate(params)?,
     })
+}
+
+/// The new estimate; 0 removes the old one.
+fn estimate(params: &Params) -> Result<Option<u32>, Refusal> {
+    match params.estimated_minutes {
+        Some(0) => Ok(Some(0)),
+        given => input::checked_span("estimated_minutes", given),
+    }
 }
 
 pub fn dependencies(ids: &[String]) -> Result<Vec<TaskId>, Refusal> {

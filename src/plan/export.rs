@@ -51,6 +51,7 @@ fn node(task: &Task, paths: &HashMap<&TaskId, &str>) -> Node {
         description: Some(&*task.description).filter(|text| task.title.as_deref() != Some(text)).map(str::to_owned),
         status: Some(status(task.status)),
         priority: Some(task.priority),
+        estimated_minutes: task.estimated_minutes,
         depends: depends(task, paths),
         files: context.files,
         hints: context.hints,
@@ -114,6 +115,7 @@ fn item(text: &mut String, task: &Task, paths: &HashMap<&TaskId, &str>) {
         line("status", status(task.status));
     }
     line("priority", &task.priority.to_string());
+    line("estimate", &task.estimated_minutes.map(|minutes| format!("{minutes} min")).unwrap_or_default());
     line("depends", &listed(&depends(task, paths), list));
     line("tags", &listed(&task.tags, list));
     if let Some(context) = &task.context {

@@ -35,6 +35,9 @@ pub struct Node {
     /// 1 (first) to 10; default that of the parent, else 5
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
+    /// What all work on it is expected to take
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimated_minutes: Option<u32>,
     /// Paths, titles or ids of the tasks it depends on
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends: Vec<String>,
@@ -53,12 +56,13 @@ pub struct Node {
 }
 
 /// The names of an item's fields: its own, then those of other planners, of which only one may be given.
-const FIELDS: [(&str, &[&str]); 10] = [
+const FIELDS: [(&str, &[&str]); 11] = [
     ("path", &["id"]),
     ("title", &[]),
     ("description", &[]),
     ("status", &[]),
     ("priority", &[]),
+    ("estimated_minutes", &[]),
     ("depends", &["dependencies"]),
     ("files", &["context_files"]),
     ("hints", &["context_scope"]),
@@ -198,9 +202,10 @@ impl<'a> Reading<'a> {
             metadata: self.metadata(&fields),
             ..Item::default()
         };
-        let (priority, status) = (self.given(&fields, "priority"), self.given(&fields, "status"));
+        let [priority, status, estimate] =
+            ["priority", "status", "estimated_minutes"].map(|name| self.given(&fields, name));
         let number = self.drafts.len();
-        self.drafts.push(Draft { item, priority, status, ..Draft::default() });
+        self.drafts.push(Draft { item, priority, status, estimate, ..Draft::default() });
         let parts: Vec<&RawValue> = self.value(&fields, "items")?.unwrap_or_default();
         parts.into_iter().try_for_each(|part| self.item(part, Some(number)))
     }

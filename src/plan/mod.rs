@@ -17,6 +17,7 @@ pub use json::Document;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+use jiff::SignedDuration;
 use regex::Regex;
 
 use crate::bom;
@@ -27,6 +28,7 @@ use crate::state::hierarchy;
 use crate::state::limit::{self, Limit};
 use crate::state::pattern::Pattern;
 use crate::state::plan::{Item, Plan, Problem, Remark, Skipped, Stated, shortened};
+use crate::state::time::MINUTE;
 use counted::Counted;
 
 /// Most problems that are named at once.
@@ -135,6 +137,7 @@ struct Draft {
     item: Item,
     priority: Option<Given>,
     status: Option<Given>,
+    estimate: Option<Given>,
     /// True if the path stood before the title, where it may also be a priority.
     is_path_in_title: bool,
     /// The number of a heading that counts.
@@ -194,6 +197,12 @@ fn values(draft: &mut Draft, remarks: &mut Vec<Remark>) {
         match priority(&given.text) {
             Some(priority) => draft.item.priority = Some(priority),
             None => keep(&mut draft.item, "priority", &given, "it is 1 (first) to 10 (last), or high, medium or low"),
+        }
+    }
+    if let Some(given) = draft.estimate.take() {
+        match minutes(&given.text) {
+            Some(minutes) => draft.item.estimated_minutes = Some(minutes),
+            None => keep(&mut draft.item, "estimate", &given, "it is a number of minutes, or hours as in 1h 30m"),
         }
     }
     if let Some(given) = draft.status.take() {
@@ -275,6 +284,16 @@ fn priority(given: &str) -> Option<u8> {
         "lowest" | "p4" => 9,
         word => return word.parse().ok().filter(|number| (1..=10).contains(number)),
     })
+}
+
+/// Reads a number of minutes, or a span such as `1h 30m` or `2.5 hours`.
+fn minutes(given: &str) -> Option<u32> {
+    let given = given.trim().trim_start_matches('~').trim_start();
+    let minutes = given.parse::<u32>().ok().or_else(|| {
+        let span = given.parse::<SignedDuration>().ok()?;
+        u32::try_from(span.as_millis() / i128::from(MINUTE)).ok()
+    });
+    minutes.filter(|minutes| (1..=limit::SPAN.max as u64).contains(&u64::from(*minutes)))
 }
 
 /// Reads a status, in the words of other planners, too; true if it is one that the board does not have.

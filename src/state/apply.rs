@@ -650,6 +650,7 @@ fn created(new: &NewTask, at: Timestamp) -> Task {
         not_before: new.not_before,
         timeout_seconds: new.timeout_seconds,
         silent_minutes: new.silent_minutes,
+        estimated_minutes: new.estimated_minutes,
         stop_requested: None,
         attempt: 0,
         max_attempts: new.max_attempts,
@@ -674,6 +675,7 @@ fn change_task(task: &mut Task, change: &TaskChange) {
     task.max_attempts = change.max_attempts.unwrap_or(task.max_attempts);
     task.timeout_seconds = change.timeout_seconds.or(task.timeout_seconds);
     task.silent_minutes = change.silent_minutes.or(task.silent_minutes);
+    task.estimated_minutes = change.estimated_minutes.or(task.estimated_minutes).filter(|minutes| *minutes > 0);
 }
 
 fn replan(task: &mut Task, new: &Replanned, at: Timestamp) {

@@ -36,6 +36,13 @@ pub const NEWER: &[Newer] = &[
     Newer::new("agent_waits", "", 2),
     Newer::new("agent_seen", "waited", 2),
     Newer::new("state", "agents.*.waiting", 2),
+    Newer::new("tasks_created", "tasks.estimated_minutes", 3),
+    Newer::new("task_updated", "change.estimated_minutes", 3),
+    Newer::new("plan_imported", "created.estimated_minutes", 3),
+    Newer::new("plan_imported", "changed.estimated_minutes", 3),
+    Newer::new("state_edited", "tasks.estimated_minutes", 3),
+    Newer::new("run_created", "run.estimated_minutes", 3),
+    Newer::new("state", "tasks.estimated_minutes", 3),
 ];
 
 /// Kinds of events, in the order of their definition.
@@ -435,6 +442,8 @@ pub struct NewTask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent_minutes: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated_minutes: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Box<Run>>,
 }
 
@@ -462,6 +471,9 @@ pub struct TaskChange {
     pub timeout_seconds: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent_minutes: Option<u32>,
+    /// 0 removes the estimate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated_minutes: Option<u32>,
 }
 
 /// A task about which a plan says something new.

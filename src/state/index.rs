@@ -35,6 +35,8 @@ pub struct Index {
     runs: Queue,
     /// Done, cancelled and obsolete tasks, oldest first.
     finished: BTreeSet<(Timestamp, Ordinal)>,
+    /// Unfinished tasks with an estimate.
+    estimated: BTreeSet<Ordinal>,
     /// Time up to which `not_before` has been looked at.
     awake_until: Timestamp,
 }
@@ -114,6 +116,9 @@ impl Index {
             if task.status.may_retire() {
                 self.finished.remove(&(finish(task), ordinal));
             }
+            if has_estimate(task) {
+                self.estimated.remove(&ordinal);
+            }
             for id in &task.dependencies {
                 remove(&mut self.dependents, id, ordinal);
             }
@@ -133,6 +138,9 @@ impl Index {
             self.by_status[task.status as usize] += 1;
             if task.status.may_retire() {
                 self.finished.insert((finish(task), ordinal));
+            }
+            if has_estimate(task) {
+                self.estimated.insert(ordinal);
             }
             for id in &task.dependencies {
                 self.dependents.entry(id.clone()).or_default().insert(ordinal);
@@ -314,6 +322,11 @@ impl Index {
         self.leases.range(..=(now, Ordinal::MAX)).map(|(_, ordinal)| *ordinal)
     }
 
+    /// Unfinished tasks with an estimate.
+    pub fn estimated(&self) -> impl Iterator<Item = Ordinal> + '_ {
+        self.estimated.iter().copied()
+    }
+
     pub fn finished(&self) -> impl ExactSizeIterator<Item = Ordinal> + '_ {
         self.finished.iter().map(|(_, ordinal)| *ordinal)
     }
@@ -330,6 +343,10 @@ fn remove<K: Eq + Hash>(map: &mut HashMap<K, BTreeSet<Ordinal>>, key: &K, ordina
 
 fn lease_end(task: &Task) -> Timestamp {
     task.open_attempt().map(|attempt| attempt.lease_until).unwrap_or_default()
+}
+
+fn has_estimate(task: &Task) -> bool {
+    task.estimated_minutes.is_some() && task.status.is_unfinished()
 }
 
 fn finish(task: &Task) -> Timestamp {

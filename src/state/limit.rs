@@ -88,7 +88,7 @@ limits! {
     HELD = "max_concurrent", 100, "tasks";
     PAGE = "page size (limit)", 1_000, "entries";
     WAIT = "wait_seconds", 50, "seconds";
-    SPAN = "timeout_seconds or silent_minutes", 10_000_000, "units";
+    SPAN = "timeout_seconds, silent_minutes or estimated_minutes", 10_000_000, "units";
     IDEMPOTENCY_KEY = "idempotency_key", 200, "bytes";
     ARGUMENTS = "arguments of one call", 16 * 1024 * 1024, "bytes";
     BODY = "body of one HTTP request or WebSocket message", 1024 * 1024, "bytes";

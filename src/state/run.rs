@@ -72,6 +72,7 @@ impl Run {
             not_before: None,
             timeout_seconds: None,
             silent_minutes: None,
+            estimated_minutes: None,
             run: Some(Box::new(self)),
         }
     }

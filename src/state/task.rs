@@ -116,6 +116,9 @@ pub struct Task {
     /// Replaces the policy's silent_minutes
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent_minutes: Option<u32>,
+    /// What its planner expects all work on it to take
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated_minutes: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_requested: Option<StopRequest>,
     /// Number of the current or last attempt: the fence of the lease

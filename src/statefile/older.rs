@@ -227,6 +227,7 @@ fn task(old: OldTask, board_created: Timestamp, notes: &mut Vec<String>) -> Task
         not_before: None,
         timeout_seconds: None,
         silent_minutes: None,
+        estimated_minutes: None,
         stop_requested: None,
         attempt: 0,
         max_attempts: DEFAULT_MAX_ATTEMPTS,

@@ -1014,3 +1014,18 @@ fn the_server_ends_with_its_input() {
     let project = Project::new();
     assert_eq!(project.run(&["mcp", "--agent", "auto"]).code, 0);
 }
+
+#[test]
+fn estimates_and_actual_durations_are_shown() {
+    let project = Project::new();
+    project.says(&["add", "Write it", "--id", "t", "--estimate", "125"]);
+    project.says(&["add", "Test it", "--id", "u"]);
+    let status = project.says(&["status"]);
+    assert!(status.contains("left: 2 h 5 min in 1 estimated tasks"), "{status}");
+    let task = project.says(&["show", "t"]);
+    assert!(task.contains("estimate: 2 h 5 min") && !task.contains("actual:"), "{task}");
+    project.says(&["--agent", "w", "claim", "t"]);
+    project.says(&["--agent", "w", "complete", "t", "done"]);
+    let task = project.says(&["show", "t"]);
+    assert!(task.contains("actual: 0 min"), "{task}");
+}

@@ -5,6 +5,7 @@ mod aging;
 mod calls;
 mod changes;
 mod claims;
+mod estimates;
 mod hierarchy;
 mod invariants;
 mod leases;

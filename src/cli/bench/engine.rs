@@ -107,6 +107,7 @@ fn new_task(number: usize, chance: &mut Chance) -> NewTask {
         not_before: None,
         timeout_seconds: None,
         silent_minutes: None,
+        estimated_minutes: None,
         run: None,
     }
 }

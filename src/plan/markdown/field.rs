@@ -5,12 +5,12 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::{Map, Value};
 
-use super::super::{files, is_something, list, priority, stated};
+use super::super::{files, is_something, list, minutes, priority, stated};
 use crate::state::plan::{Named, Names};
 
 static FIELD: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
-        r"(?i)^\s*(\**)(depends(?:[ _]on)?|dependenc(?:y|ies)|after|blocked[ _]by|priority|files|hints|tags|status|metadata)(\**)\s*:(.*)$",
+        r"(?i)^\s*(\**)(depends(?:[ _]on)?|dependenc(?:y|ies)|after|blocked[ _]by|priority|estimate|files|hints|tags|status|metadata)(\**)\s*:(.*)$",
     )
     .ok()
 });
@@ -59,7 +59,7 @@ pub fn other(line: &str) -> Option<&str> {
 }
 
 pub fn is_list(name: &str) -> bool {
-    !matches!(name, "priority" | "status" | "hints" | "metadata")
+    !matches!(name, "priority" | "estimate" | "status" | "hints" | "metadata")
 }
 
 pub fn is_dependency(name: &str) -> bool {
@@ -87,6 +87,7 @@ pub fn fits(known: &Names, name: &str, value: &str) -> bool {
     match name {
         "status" => stated(value).is_some(),
         "priority" => priority(value).is_some(),
+        "estimate" => minutes(value).is_some(),
         "metadata" => serde_json::from_str::<Map<String, Value>>(value).is_ok(),
         "files" => files(value).iter().all(|file| !file.contains(char::is_whitespace)),
         name if is_ambiguous(name) => {

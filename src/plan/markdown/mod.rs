@@ -383,6 +383,7 @@ impl<'t> Reading<'_, 't> {
         match name {
             "priority" => draft.priority = Some(given),
             "status" => draft.status = Some(given),
+            "estimate" => draft.estimate = Some(given),
             "metadata" => draft.item.metadata = serde_json::from_str(value).unwrap_or_default(),
             _ => draft.item.hints = Some(value.to_owned()).filter(|hints| !hints.is_empty()),
         }

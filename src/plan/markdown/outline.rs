@@ -458,7 +458,7 @@ impl<'t> Reading<'_, 't> {
 
     fn is_for_items(&self, line: &str) -> bool {
         field(line).is_some_and(|(name, value)| match name.as_str() {
-            "priority" => field::fits(&self.names, &name, value),
+            "priority" | "estimate" => field::fits(&self.names, &name, value),
             "status" => stated(value).is_some(),
             name => is_dependency(name) && super::super::list(value).iter().any(|on| field::names(&self.names, on)),
         })

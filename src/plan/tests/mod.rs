@@ -315,6 +315,24 @@ fn prose_that_begins_with_the_name_of_a_field_is_prose() {
 }
 
 #[test]
+fn an_estimate_is_minutes_or_a_span() {
+    for (given, minutes) in
+        [("90", 90), ("90 min", 90), ("1h 30m", 90), ("1.5 hours", 90), ("2 h 5 min", 125), ("~3h", 180), ("PT20M", 20)]
+    {
+        let plan = parse(&format!("- [ ] a\n  estimate: {given}\n")).unwrap();
+        assert_eq!(plan.items[0].estimated_minutes, Some(minutes), "{given}");
+        let plan = parse(&json!({"items": [{"title": "a", "estimated_minutes": given}]}).to_string()).unwrap();
+        assert_eq!(plan.items[0].estimated_minutes, Some(minutes), "{given}");
+    }
+    for given in ["0", "a day", "-5", "99999999999", "2 weeks"] {
+        let plan = parse(&format!("- [ ] a\n  estimate: {given}\n")).unwrap();
+        let description = plan.items[0].description.clone().unwrap_or_default();
+        assert_eq!((plan.items[0].estimated_minutes, plan.remarks.len()), (None, 1), "{given}");
+        assert_eq!(description, format!("estimate: {given}"));
+    }
+}
+
+#[test]
 fn files_may_be_named_among_words() {
     let text = "- Create: `src/queue.rs`\n- Modify: `src/lib.rs:10-20`\n- `src/a.rs` - the parser\n  - add fn x\n\
                 - `src/b.rs`\n- src/c.rs\n- whatever the linter says";

@@ -43,6 +43,7 @@ impl Delta<'_> {
             not_before: None,
             timeout_seconds: None,
             silent_minutes: None,
+            estimated_minutes: item.estimated_minutes,
             run: None,
         }
     }
@@ -62,7 +63,7 @@ impl Delta<'_> {
         let path = self.paths[number].clone();
         let (retitled, rewritten) = (!self.same_title(number, task), !self.same_content(number, task));
         let is_reset = before.settings != planned.settings
-            && settings_hash(task.priority, &task.dependencies, &task.tags) != planned.settings;
+            && settings_hash(task.priority, &task.dependencies, &task.tags, task.estimated_minutes) != planned.settings;
         let mut change = TaskChange::default();
         if retitled {
             change.title = Some(item.title.clone());
@@ -79,6 +80,10 @@ impl Delta<'_> {
             change.priority = Some(priority);
             change.dependencies = Some(dependencies);
             change.tags = Some(item.tags.clone());
+            change.estimated_minutes = match (item.estimated_minutes, task.estimated_minutes) {
+                (None, Some(_)) => Some(0),
+                (estimate, _) => estimate,
+            };
         }
         let becomes = self.becomes(number, task);
         planned.ticked = item.status == Stated::Done && task.status.is_held() && becomes.is_none();

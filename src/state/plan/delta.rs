@@ -96,7 +96,7 @@ impl<'a> Delta<'a> {
             let inherited = item.parent.map_or(DEFAULT_PRIORITY, |parent| priorities[parent]);
             let priority = item.priority.unwrap_or(inherited);
             priorities.push(priority);
-            let settings = settings_hash(priority, &dependencies, &item.tags);
+            let settings = settings_hash(priority, &dependencies, &item.tags, item.estimated_minutes);
             let (title, content) = self.hashes[number].clone();
             let kept = self.before[number].filter(|task| self.had_content(number, task));
             let content = kept.and_then(|task| origin(task)).map_or(content, |kept| kept.content.clone());

@@ -7,8 +7,13 @@ use super::text::one_line;
 use crate::state::digest::sha256;
 use crate::state::id::TaskId;
 
-pub(super) fn settings_hash(priority: u8, dependencies: &[TaskId], tags: &[String]) -> String {
-    hash(&(priority, dependencies, tags))
+/// Hash of what decides when a task comes, not what is to be done.
+pub(super) fn settings_hash(priority: u8, dependencies: &[TaskId], tags: &[String], estimate: Option<u32>) -> String {
+    match estimate {
+        // As boards have it from before there were estimates.
+        None => hash(&(priority, dependencies, tags)),
+        Some(minutes) => hash(&(priority, dependencies, tags, minutes)),
+    }
 }
 
 /// Hash of what is to be done. Spaces and line ends in hints do not count, because Markdown has hints on one line.

@@ -49,6 +49,7 @@ pub struct Item {
     pub description: Option<String>,
     pub status: Stated,
     pub priority: Option<u8>,
+    pub estimated_minutes: Option<u32>,
     /// Indices of the items that it waits for.
     pub waits: Vec<usize>,
     /// What else it depends on: paths that items get by their place, and ids of tasks.

@@ -61,7 +61,8 @@ fn slips_are_understood_or_refused_with_the_fix() {
     client.ok("create_task", json!({"id": "first", "description": "d"}));
     let blanks = json!({"description": "d", "id": "plain", "title": "", "hints": "", "path": "", "tags": [], "context_files": [],
         "dependencies": [], "demands": {"capabilities": [], "tags": [], "hostname": "", "type": ""}, "metadata": {},
-        "priority": 0, "max_attempts": 0, "timeout_seconds": 0, "silent_minutes": 0, "idempotency_key": ""});
+        "priority": 0, "max_attempts": 0, "timeout_seconds": 0, "silent_minutes": 0,
+        "estimated_minutes": 0, "idempotency_key": ""});
     let plain = json!({"task": {"id": "plain", "priority": 5, "max_attempts": 3, "dependencies": []}});
     let synonyms = json!({"id": "named", "description": "d", "depends_on": "first", "labels": "[\"a\", \"b\"]", "timeout": "60",
         "priority": "3.0"});
@@ -247,21 +248,23 @@ fn new_tasks_take_all_that_a_change_takes() {
     let missing: Vec<_> = of("update_task").difference(&of("create_task")).cloned().collect();
     assert_eq!(missing, ["agent_id", "clear", "task_id"]);
     let board = Board::new();
-    let all =
-        json!({"description": "d", "id": "t", "metadata": {"issue": 7}, "timeout_seconds": 60, "silent_minutes": 5});
+    let all = json!({"description": "d", "id": "t", "metadata": {"issue": 7}, "timeout_seconds": 60, "silent_minutes": 5,
+            "estimated_minutes": 45});
     board.mcp().ok("create_tasks_batch", json!({"tasks": [all]}));
     let task = board.task("t");
     assert_eq!((&task["timeout_seconds"], &task["silent_minutes"]), (&json!(60), &json!(5)), "{task}");
+    assert_eq!(task["estimated_minutes"], 45, "{task}");
     assert_eq!(task["context"]["metadata"], json!({"issue": 7}), "{task}");
     let mut add = board.command();
     add.args(["add", "d", "--id", "u", "--path", "P1.M1", "--metadata", "issue=8", "--timeout", "61", "--silent", "6"]);
-    add.args(["--max-attempts", "2", "--agent-tag", "gpu", "--property", "hostname=h"]);
+    add.args(["--max-attempts", "2", "--agent-tag", "gpu", "--property", "hostname=h", "--estimate", "90"]);
     assert!(add.output().unwrap().status.success());
     let task = board.task("u");
     for (field, value) in [
         ("path", json!("P1.M1")),
         ("timeout_seconds", json!(61)),
         ("silent_minutes", json!(6)),
+        ("estimated_minutes", json!(90)),
         ("max_attempts", json!(2)),
         ("demands", json!({"tags": ["gpu"], "hostname": "h"})),
     ] {
