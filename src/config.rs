@@ -1,11 +1,11 @@
 //! `config.toml` of a board: the policy, with defaults for what it leaves out.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::bom;
@@ -15,7 +15,7 @@ use crate::state::policy::Policy;
 pub const FILE: &str = "config.toml";
 const LARGEST: u64 = 64 * 1024;
 
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     pub policy: Policy,
@@ -31,6 +31,56 @@ pub enum ConfigError {
     Unread { path: PathBuf, source: io::Error },
     #[error("{} is not valid: {detail}; mend it or remove the file to have the defaults", path.display())]
     Invalid { path: PathBuf, detail: String },
+    #[error("{} cannot be written: {source}", path.display())]
+    Unwritten { path: PathBuf, source: io::Error },
+    #[error(
+        "{} holds for all processes on the board and does not say what this one asks for ({}); change the file, or ask \
+         for nothing", path.display(), asked.trim().replace('\n', ", ")
+    )]
+    SaysOther { path: PathBuf, asked: String },
+}
+
+/// Makes the file with what `ask` sets, as far as that differs from the defaults. A file that is there must say it
+/// already.
+pub fn record(board: &Path, ask: impl Fn(&mut Config)) -> Result<(), ConfigError> {
+    let path = board.join(FILE);
+    let unwritten = |source| ConfigError::Unwritten { path: path.clone(), source };
+    let found = load(board)?;
+    let mut asked = found.clone();
+    ask(&mut asked);
+    if asked == found {
+        return Ok(());
+    }
+    let says_other = || ConfigError::SaysOther { path: path.clone(), asked: text(&asked, &found) };
+    if read(board)?.is_some() {
+        return Err(says_other());
+    }
+    let mut file = tempfile::Builder::new().prefix(".tmp").tempfile_in(board).map_err(unwritten)?;
+    file.write_all(text(&asked, &Config::default()).as_bytes()).map_err(unwritten)?;
+    match file.persist_noclobber(&path) {
+        // Another process has made it meanwhile.
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists && load(board)? != asked => Err(says_other()),
+        Err(error) if error.error.kind() != io::ErrorKind::AlreadyExists => Err(unwritten(error.error)),
+        _ => Ok(()),
+    }
+}
+
+/// The text of a file that says in what `config` differs from `other`.
+fn text(config: &Config, other: &Config) -> String {
+    let table = |config: &Config| toml::Table::try_from(config).unwrap_or_default();
+    without(table(config), &table(other)).to_string()
+}
+
+/// `table` without what `other` says, too.
+fn without(table: toml::Table, other: &toml::Table) -> toml::Table {
+    let differs = |(name, value): (String, toml::Value)| match (value, other.get(&name)) {
+        (toml::Value::Table(inner), Some(toml::Value::Table(others))) => {
+            let inner = without(inner, others);
+            (!inner.is_empty()).then_some((name, toml::Value::Table(inner)))
+        }
+        (value, others) => (Some(&value) != others).then_some((name, value)),
+    };
+    table.into_iter().filter_map(differs).collect()
 }
 
 pub fn load(board: &Path) -> Result<Config, ConfigError> {

@@ -1,6 +1,12 @@
 //! callboard: the coordination server for AI coding agents. Any number of agents share one task queue and one agent
 //! registry; every acknowledged operation is durable, and `.coordination/mcp-state.json` shows the whole state.
 //!
+//! A program of your own opens a board as [`Board`], calls the operations of [`ops`] by their types, listens to events, and
+//! reads or saves the state; [`board::Options`] says how it is opened. It takes part like any `callboard` process.
+//! `examples/embed.rs` registers, claims and completes.
+//!
+//! What follows is for those who change callboard itself.
+//!
 //! # The shape
 //!
 //! There is no daemon. Every process (an IDE's `callboard mcp`, `callboard serve`, a command of the CLI) is a
@@ -44,12 +50,13 @@
 //! | how texts are cleaned when they come in, and before a model reads them | [`harmless`]: control characters, and `tags` of hosts; [`bom`]: the byte order mark |
 //! | how much of a list a reply shows, and in which words | `ops::page`, `ops::reader`, `ops::spoken`; `ops::task_filter` for tasks |
 //! | what counts as a secret | [`redact`]: `shape` (by form), `named` (by the name before it) |
+//! | what a program that embeds the board sees | [`board`]: `options`, `answer`, `events`, `file`; `ops::typed` |
 //! | where the board is, and how it is set | [`location`], [`worktree`] (`link`: broken ones, `tables`: where only git reads references), [`config`] |
 //! | in which worktree and at which commit agents work | `participant::whereabouts`; [`worktree`] reads git's files, [`git`] runs it |
 //! | time, signals, JSON read strictly, crashes for tests | [`clock`], [`signal`], [`strict`], [`failpoint`] |
 //! | when freed memory goes back to the system | `memory` |
 //!
-//! Imports go one way: `cli` → `http` → `mcp`, `rpc` → `participant` → `ops` → `plan` → `state`. `journal`, `statefile`,
+//! Imports go one way: `cli` → `http` → `mcp`, `rpc`, `board` → `participant` → `ops` → `plan` → `state`. `journal`, `statefile`,
 //! `snapshot`, `bundle` and `artifact` know `state` and the small modules of the table's end. `tests/suite/tidy.rs` holds
 //! them to it.
 //!
@@ -67,31 +74,58 @@
 //! 8. What is kept to find things quickly (of messages, discoveries, reservations, sessions, workflows) equals what is
 //!    made of the state anew.
 
+#[doc(hidden)]
 pub mod artifact;
+pub mod board;
+#[doc(hidden)]
 pub mod bom;
+#[doc(hidden)]
 pub mod bundle;
+#[doc(hidden)]
 pub mod cli;
+#[doc(hidden)]
 pub mod clock;
 pub mod config;
+#[doc(hidden)]
 pub mod failpoint;
+#[doc(hidden)]
 pub mod filesystem;
+#[doc(hidden)]
 pub mod git;
+#[doc(hidden)]
 pub mod harmless;
+#[doc(hidden)]
 pub mod http;
+#[doc(hidden)]
 pub mod journal;
+#[doc(hidden)]
 pub mod location;
+#[doc(hidden)]
 pub mod mcp;
 mod memory;
 pub mod ops;
+#[doc(hidden)]
 pub mod participant;
+#[doc(hidden)]
 pub mod plan;
+#[doc(hidden)]
 pub mod private;
+#[doc(hidden)]
 pub mod redact;
+#[doc(hidden)]
 pub mod rpc;
+#[doc(hidden)]
 pub mod sealed;
+#[doc(hidden)]
 pub mod signal;
+#[doc(hidden)]
 pub mod snapshot;
 pub mod state;
+#[doc(hidden)]
 pub mod statefile;
+#[doc(hidden)]
 pub mod strict;
+#[doc(hidden)]
 pub mod worktree;
+
+pub use board::{Board, Error};

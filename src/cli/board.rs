@@ -8,21 +8,20 @@ use serde_json::Value;
 
 use super::{Session, usage_error};
 use crate::http::TOKEN_FILE;
-use crate::participant::{Caller, Handle};
 use crate::rpc::client::{Address, Client, Token};
 
 const LARGEST_TOKEN_FILE: u64 = 16 * 1024;
 
 pub enum Board {
     /// A replica of the board in this process.
-    Here(Handle, Caller),
+    Here(crate::Board),
     There(Client),
 }
 
 impl Board {
     pub async fn call(&self, operation: &str, arguments: Value) -> anyhow::Result<Value> {
         match self {
-            Self::Here(handle, caller) => Ok(handle.call(operation, arguments, caller).await?),
+            Self::Here(board) => Ok(board.call_json(operation, arguments).await?),
             Self::There(client) => Ok(client.call(operation, arguments).await?),
         }
     }

@@ -3,15 +3,15 @@
 use std::path::Path;
 
 use super::{Command, Session, say};
-use crate::participant::{self, BoardError, CallError, Handle, Options, Stay};
-use crate::{config, filesystem};
+use crate::Board;
+use crate::board::objection;
+use crate::participant::{self, AgentChoice, BoardError, CallError};
 
 impl Session {
-    /// Starts the participant of a server that a client has started, perhaps anywhere: it makes a board only where a
-    /// project is.
-    pub fn guest(&self) -> Handle {
+    /// The board of a server that a client has started, perhaps anywhere: it is made only where a project is.
+    pub fn guest(&self, agent: AgentChoice) -> anyhow::Result<Board> {
         let unasked = self.location.may_begin().err().map(|error| error.to_string());
-        participant::spawn(Options { unasked, ..self.options(Stay::Presence) })
+        Ok(self.options().unasked(unasked).open_or_explain(agent)?)
     }
 
     /// Says so if this command has made the board.
@@ -45,8 +45,6 @@ impl Session {
 
     /// Why the board in `dir` should not be written to, unless that is allowed.
     pub fn objection_to(&self, dir: &Path) -> Option<String> {
-        let found = filesystem::objection(&filesystem::kind(dir), dir);
-        let is_allowed = || config::load(dir).is_ok_and(|config| config.allow_network_filesystem);
-        found.filter(|_| !self.allow_network_filesystem && !is_allowed())
+        objection(dir, self.allow_network_filesystem)
     }
 }

@@ -4,7 +4,7 @@ use super::wording::in_any_shell;
 use super::{AUTO, Outcome, Session, runtime};
 use crate::mcp::serve_stdio;
 use crate::ops::Toolset;
-use crate::participant::{AgentChoice, CallError, Caller};
+use crate::participant::{AgentChoice, CallError};
 use crate::state::id::AgentId;
 
 #[derive(clap::Args)]
@@ -41,10 +41,8 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         Some(name) => AgentChoice::Named(AgentId::checked(name).map_err(CallError::Refused)?),
     };
     // The shell of the agent may have another search path than this process.
-    let command = Some(in_any_shell(&session.location).into());
-    let caller = Caller { command, ..session.caller(agent) };
     let runtime = runtime()?;
-    let handle = session.guest();
-    runtime.block_on(serve_stdio(handle, caller, arguments.toolset.into()))?;
+    let board = session.guest(agent)?.in_shell(in_any_shell(&session.location).into());
+    runtime.block_on(serve_stdio(board.handle().clone(), board.caller().clone(), arguments.toolset.into()))?;
     Ok(ExitCode::SUCCESS)
 }

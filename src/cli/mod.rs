@@ -69,11 +69,11 @@ use board::{BEGINNINGS, Board, Server};
 pub use input::{read_input, read_whole};
 use wording::Wording;
 
-use crate::clock::SystemClock;
+use crate::board::{Options, checkout};
 use crate::http::tokens::TokensError;
 use crate::location::{Location, Start};
 use crate::ops;
-use crate::participant::{self, AgentChoice, BoardError, CallError, Caller, Handle, Options, Stay};
+use crate::participant::{self, AgentChoice, BoardError, CallError, Handle, Stay};
 use crate::redact;
 use crate::rpc::client::{Blame, ClientError};
 use crate::signal;
@@ -81,7 +81,7 @@ use crate::state::guard::HUMAN;
 use crate::state::id::AgentId;
 use crate::state::limit;
 use crate::state::task::Place;
-use crate::worktree::{Repository, Worktree};
+use crate::worktree::Repository;
 
 /// Exit codes, as the help of `callboard` documents them.
 const REFUSED: u8 = 1;
@@ -618,42 +618,19 @@ impl Session {
         &self.location.dir
     }
 
-    /// Starts a participant: a replica of the board in this process.
-    pub fn participant(&self, stay: Stay) -> Handle {
-        participant::spawn(self.options(stay))
+    /// How this command opens its board.
+    pub fn options(&self) -> Options {
+        let options = Options::located(self.location.clone(), self.cwd.clone());
+        if self.allow_network_filesystem { options.allow_network_filesystem() } else { options }
     }
 
-    fn options(&self, stay: Stay) -> Options {
-        let forbidden = match stay {
-            // A client has started this process, so the message is about its configuration.
-            Stay::Presence => self.location.may_create().err().map(|error| error.to_string()),
-            Stay::Brief | Stay::Lasting => self.may_create().err().map(|error| error.to_string()),
-        };
-        Options {
-            dir: self.location.dir.clone(),
-            stay,
-            forbidden,
-            unasked: None,
-            unwritable: self.objection(),
-            clock: Box::new(SystemClock::default()),
-            seed: seed(),
-            worktree: self.place().worktree,
-        }
+    /// Starts a participant: a replica of the board in this process.
+    pub fn participant(&self, stay: Stay) -> anyhow::Result<Handle> {
+        Ok(self.options().stay(stay).open_or_explain(AgentChoice::None)?.handle().clone())
     }
 
     pub fn place(&self) -> Place {
-        let Some(worktree) = Worktree::of_board(self.dir(), &self.cwd) else { return Place::default() };
-        let root = worktree.root.to_string_lossy().into_owned();
-        Place { worktree: Some(root), branch: worktree.branch, head: worktree.head }
-    }
-
-    fn caller(&self, agent: AgentChoice) -> Caller {
-        let command = Some(wording::in_shell(&self.location).into());
-        let place = self.place();
-        let repository = place.worktree.as_deref().and_then(|root| Repository::containing(Path::new(root)));
-        let main_worktree = repository.map(|repository| repository.main_root().into());
-        let cwd = Some(self.cwd.as_path().into());
-        Caller { agent, place, cwd, main_worktree, command, ..Caller::default() }
+        checkout(self.dir(), &self.cwd)
     }
 
     /// The agent that the command acts as: by default the person.
@@ -671,8 +648,8 @@ impl Session {
             return Ok(Board::There(server.client(self)?));
         }
         let agent = AgentChoice::Named(self.acting_agent()?);
-        let caller = self.caller(agent);
-        Ok(Board::Here(self.participant(stay), caller))
+        let board = self.options().stay(stay).open_or_explain(agent)?;
+        Ok(Board::Here(board.in_shell(wording::in_shell(&self.location).into())))
     }
 
     /// Calls one operation, for a command that does nothing else.
@@ -827,12 +804,6 @@ pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
     signal::outlive_size_limit()?;
     drop(entered);
     Ok(runtime)
-}
-
-/// A seed that differs between processes, even in the same millisecond.
-fn seed() -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(process::id())
 }
 
 #[cfg(test)]

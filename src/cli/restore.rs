@@ -155,15 +155,13 @@ fn over(session: &Session, source: &Source) -> Outcome {
             "nothing is restored, as the board in {dir} could not be backed up there before; has the disk room for it?"
         )
     })?;
-    let Board::Here(handle, caller) = session.board(Stay::Brief)? else { bail!("a server's board is restored there") };
+    let Board::Here(board) = session.board(Stay::Brief)? else { bail!("a server's board is restored there") };
     let reply = runtime()?.block_on(async {
-        let label = json!({"label": "before callboard restore"});
-        let taken = handle.call("create_snapshot", label, &caller).await;
-        let before = taken.inspect_err(|_| drop(fs_err::remove_file(&kept)))?;
-        let before = serde_json::from_value(before["snapshot"].clone())?;
-        anyhow::Ok(handle.restore(source.document().clone(), before, &caller).await?)
+        let taken = board.snapshot(Some("before callboard restore")).await;
+        let before = taken.inspect_err(|_| drop(fs_err::remove_file(&kept)))?.reply.snapshot;
+        board.restore_after(before, source.document().clone()).await
     });
-    let mut reply = reply.inspect_err(|_| {
+    let mut reply = reply.map(crate::board::Answer::into_json).inspect_err(|_| {
         if kept.exists() {
             say(&format!("callboard: a backup from before is in {}", kept.display()));
         }

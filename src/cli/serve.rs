@@ -87,7 +87,7 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         let admission = Admission::new(address, &arguments.allow_host, &arguments.allow_origin);
         let keys = Keyring::open(session.dir(), token)?;
         announce(session, &Reached::new(address, &arguments.allow_host), &keys.owner)?;
-        let handle = session.participant(Stay::Lasting);
+        let handle = session.participant(Stay::Lasting)?;
         let server = Server::new(handle.clone(), Caller::default(), arguments.toolset.into());
         #[cfg(feature = "conformance")]
         if arguments.conformance {

@@ -284,7 +284,7 @@ async fn name(session: &Session, arguments: &Arguments, handle: &Handle) -> anyh
 }
 
 async fn dry_run(session: &Session, arguments: &Arguments, command: &[String]) -> Outcome {
-    let handle = session.participant(Stay::Brief);
+    let handle = session.participant(Stay::Brief)?;
     refuse_empty_scope(&handle, arguments).await?;
     let handed = Handed::load(session.dir(), &arguments.bundle, true)?;
     let scope = arguments.scope.clone();
@@ -324,7 +324,7 @@ async fn dry_run(session: &Session, arguments: &Arguments, command: &[String]) -
 }
 
 async fn work(session: &Session, arguments: &Arguments, command: Vec<String>) -> Outcome {
-    let handle = session.participant(Stay::Presence);
+    let handle = session.participant(Stay::Presence)?;
     refuse_empty_scope(&handle, arguments).await?;
     let handed = Handed::load(session.dir(), &arguments.bundle, false)?;
     let enlisted = enlist(session, arguments, &handle).await?;

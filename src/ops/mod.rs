@@ -1,5 +1,10 @@
 //! Operations: what the board can be asked. Each operation is one file. From the list in [`all`] come the MCP tools,
 //! the JSON-RPC methods, `callboard call`, the schemas and the README's table.
+//!
+//! A program calls them by their types through `Board::call`. Each has a module with its `Params` and its
+//! `Reply`: `board.call::<ops::ClaimTask>(ops::claim_task::Params { … })`. Parameters that are left to
+//! `..Default::default()` are as if they were left out; one that is required is refused if it is empty.
+#![doc = include_str!("operations.md")]
 
 pub mod add_discovery;
 pub mod apply_batch;
@@ -32,6 +37,7 @@ pub mod get_run;
 pub mod get_session;
 pub mod get_status;
 pub mod get_task;
+#[doc(hidden)]
 pub mod hand_edit;
 mod handoff;
 pub mod health_check;
@@ -64,6 +70,8 @@ pub mod resume;
 pub mod retry_task;
 pub mod save_bundle;
 pub mod save_checkpoint;
+pub(crate) mod save_state;
+#[doc(hidden)]
 pub mod schema;
 pub mod send_message;
 mod spoken;

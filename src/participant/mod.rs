@@ -45,7 +45,8 @@ pub use metrics::Form;
 
 use crate::clock::Clock;
 use crate::ops::{
-    self, DefaultAgent, Entry, EventFilter, Fetched, Operation, Prepared, Principal, Reader, Typed, Understood,
+    self, DefaultAgent, Entry, EventFilter, Fetched, Operation, Prepared, Principal, Reader, RestoreSnapshot, Typed,
+    Understood, restore_snapshot,
 };
 use crate::redact;
 use crate::state::State;
@@ -210,13 +211,22 @@ impl CallError {
         self.to_string()
     }
 
+    /// The name of what is wrong, for programs; those of refusals stand in their variants.
+    pub fn code(&self) -> String {
+        match self {
+            Self::UnknownOperation(_) => "unknown_operation".to_owned(),
+            Self::Refused(refusal) => refusal.code(),
+            Self::Gone => "gone".to_owned(),
+            Self::Failed(error) => error.code().to_owned(),
+        }
+    }
+
     /// The error for programs: `code`, `message`, and what the message names.
     pub fn data(&self) -> Value {
         let mut data = match self {
-            Self::UnknownOperation(name) => json!({"code": "unknown_operation", "operation": name}),
+            Self::UnknownOperation(name) => json!({"code": self.code(), "operation": name}),
             Self::Refused(refusal) => serde_json::to_value(refusal).unwrap_or_default(),
-            Self::Gone => json!({"code": "gone"}),
-            Self::Failed(error) => json!({"code": error.code()}),
+            Self::Gone | Self::Failed(_) => json!({"code": self.code()}),
         };
         data["message"] = Value::from(self.message());
         data
@@ -448,11 +458,18 @@ impl Handle {
     }
 
     /// Replaces the present state, of which `before` is the snapshot, by one from elsewhere.
-    pub async fn restore(&self, document: Document, before: SnapshotName, caller: &Caller) -> Answer {
-        let entry = ops::find("restore_snapshot").ok_or_else(|| CallError::UnknownOperation(String::new()))?;
-        let prepared = entry.prepare(json!({"seq": document.board.seq}))?;
+    pub async fn restore(
+        &self,
+        document: Document,
+        before: SnapshotName,
+        caller: &Caller,
+    ) -> Result<(restore_snapshot::Reply, Value), CallError> {
+        let entry = const { &Entry::of::<RestoreSnapshot>() };
+        let params = restore_snapshot::Params { seq: Some(document.board.seq), ..Default::default() };
+        let Typed { prepared, reply } = ops::typed::<RestoreSnapshot>(&params)?;
         let fetched = Fetched::Earlier { document: Box::new(document), snapshot: None, before };
-        self.ask(entry, prepared, Some(fetched), caller, Instant::now()).await
+        let json = self.ask(entry, prepared, Some(fetched), caller, Instant::now()).await?;
+        Ok((reply.take().ok_or(BoardError::Ended)?, json))
     }
 
     /// Listens for events after `since`, or from now on, for as long as the listener is asked.

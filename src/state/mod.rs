@@ -8,27 +8,40 @@ pub mod aging;
 mod apply;
 pub mod artifact;
 pub mod bundle;
+#[doc(hidden)]
 pub mod changed;
 mod check;
+#[doc(hidden)]
 pub mod claim;
+#[doc(hidden)]
 pub mod deadline;
+#[doc(hidden)]
 pub mod diff;
+#[doc(hidden)]
 pub mod digest;
 pub mod discovery;
 pub mod document;
 mod duration;
+#[doc(hidden)]
 pub mod edit;
 pub mod event;
+#[doc(hidden)]
 pub mod graph;
+#[doc(hidden)]
 pub mod guard;
 pub mod health;
+#[doc(hidden)]
 pub mod hierarchy;
 pub mod id;
 mod index;
+#[doc(hidden)]
 pub mod level;
+#[doc(hidden)]
 pub mod limit;
 pub mod message;
+#[doc(hidden)]
 pub mod pattern;
+#[doc(hidden)]
 pub mod plan;
 pub mod policy;
 pub mod refusal;

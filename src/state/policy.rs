@@ -1,13 +1,13 @@
 //! What the owner may set in `config.toml`. `apply` never reads it; what follows from it is recorded in the events.
 
 use serde::de::Error;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::aging::Aging;
 use super::limit::CHECKPOINTS_KEPT;
 use super::time::{DAY, MINUTE, SECOND};
 
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Policy {
     /// Minutes that a claim lasts without a call, for an agent without a living process.

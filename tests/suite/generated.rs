@@ -47,6 +47,14 @@ fn schemas_are_what_the_operations_say() {
 }
 
 #[test]
+fn documentation_of_the_library_lists_the_operations() {
+    let path = root().join("src/ops/operations.md");
+    let rows = ops::all().iter().map(|entry| format!("| [`{}`] | {} |\n", entry.name, entry.description));
+    let wanted = format!("\n| operation | what it does |\n|---|---|\n{}", rows.collect::<String>());
+    assert!(!repaired(&path, &wanted), "{} was written anew", path.display());
+}
+
+#[test]
 fn every_reference_leads_somewhere() {
     for entry in fs::read_dir(root().join("schemas")).unwrap() {
         let path = entry.unwrap().path();

@@ -12,6 +12,7 @@ mod crashes;
 mod discoveries;
 mod doors;
 mod edits;
+mod embedded;
 mod faults;
 mod generated;
 mod harness;

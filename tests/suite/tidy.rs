@@ -123,7 +123,7 @@ fn imports_go_one_way() {
         "strict",
         "worktree",
     ];
-    let rules: [(&str, Vec<&str>); 12] = [
+    let rules: [(&str, Vec<&str>); 13] = [
         ("state", vec![]),
         ("plan", vec!["state", "bom", "harmless", "redact"]),
         ("ops", vec!["state", "plan", "harmless", "redact", "strict"]),
@@ -136,6 +136,7 @@ fn imports_go_one_way() {
             "participant",
             [&["state", "ops", "journal", "statefile", "snapshot", "bundle", "artifact"], &shell[..]].concat(),
         ),
+        ("board", [&["state", "ops", "statefile", "participant"], &shell[..]].concat()),
         ("mcp", [&["state", "ops", "participant"], &shell[..]].concat()),
         ("rpc", [&["state", "ops", "participant"], &shell[..]].concat()),
         ("http", [&["state", "ops", "participant", "mcp", "rpc"], &shell[..]].concat()),

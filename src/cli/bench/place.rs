@@ -12,7 +12,8 @@ use fs_err as fs;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::cli::{runtime, seed};
+use crate::board::seed;
+use crate::cli::runtime;
 use crate::clock::SystemClock;
 use crate::filesystem::{self, Class, FileSystem};
 use crate::journal::Journal;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::super::{Session, runtime, seed};
+use super::super::{Session, runtime};
 use super::prompt::{Prompt, place};
 use super::scene::Scene;
+use crate::board::seed;
 use crate::clock::{Clock, SystemClock};
 use crate::participant::{self, Caller, Options, Stay};
 use crate::state::agent::{Agent, WaitReason};
