@@ -28,7 +28,7 @@ enum Command {
     Versions,
 }
 
-#[derive(clap::Args)]
+#[derive(clap::Args, Default)]
 struct Import {
     /// File with the plan; `-` reads standard input
     file: String,
@@ -38,6 +38,9 @@ struct Import {
     /// Refuse unless this is the version on the board now
     #[arg(long, value_name = "SHA256")]
     replacing: Option<String>,
+    /// Say that the item at PATH is the done TASK in other words (repeatable)
+    #[arg(long, value_name = "TASK=PATH")]
+    carry: Vec<String>,
 }
 
 #[derive(clap::Args)]
@@ -66,37 +69,41 @@ struct Diff {
 
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     match arguments.command {
-        Command::Import(arguments) => {
-            import(session, &arguments.file, arguments.dry_run, arguments.replacing.as_deref())
-        }
+        Command::Import(arguments) => import(session, &arguments),
         Command::Export(arguments) => export(session, &arguments),
         Command::Diff(Diff { from: Some(file), to: None }) if file == "-" || Path::new(&file).is_file() => {
-            import(session, &file, true, None)
+            import(session, &Import { file, dry_run: true, ..Import::default() })
         }
         Command::Diff(arguments) => diff(session, &arguments),
         Command::Versions => versions(session),
     }
 }
 
-fn import(session: &Session, file: &str, dry_run: bool, replacing: Option<&str>) -> Outcome {
+fn import(session: &Session, arguments: &Import) -> Outcome {
+    let file = arguments.file.as_str();
     let plan = read_input(file);
     if plan.trim().is_empty() {
         usage_error(format!("{file} is empty"));
     }
     let source = Path::new(file).file_name().map(|name| name.to_string_lossy().into_owned());
-    let query = json!({"text": plan, "source": source, "dry_run": dry_run, "prev_sha256": replacing});
+    let query = json!({"text": plan, "source": source, "dry_run": arguments.dry_run,
+        "prev_sha256": arguments.replacing, "carry": arguments.carry});
     let reply = session.call("import_plan", query)?;
-    session.show(&reply, |page| imported(page, &reply))?;
+    session.show(&reply, |page| {
+        imported(page, &reply, &session.wording.command(&format!("plan import {file} --carry")))
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// What became of items, and the word for it.
-const LISTS: [(&str, &str, Tone); 8] = [
+const LISTS: [(&str, &str, Tone); 10] = [
     ("added", "added", Tone::Good),
     ("modified", "modified", Tone::Busy),
     ("reopened", "reopened", Tone::Waiting),
     ("renamed", "renamed", Tone::Plain),
     ("completed", "completed", Tone::Good),
+    ("called_off", "called off", Tone::Over),
+    ("leaving", "leaving", Tone::Waiting),
     ("obsolete", "obsolete", Tone::Over),
     ("left_done", "left done", Tone::Over),
     ("ticked", "ticked", Tone::Busy),
@@ -104,7 +111,8 @@ const LISTS: [(&str, &str, Tone); 8] = [
 /// Items of one kind that are named.
 const NAMED: usize = 30;
 
-fn imported(page: &mut Page, reply: &Value) {
+/// `carry` is the command that carries "done" over, up to its last value.
+fn imported(page: &mut Page, reply: &Value, carry: &str) {
     let version = text(&reply["session"]);
     if reply["unchanged"] != true {
         understood(page, &reply["understood"]);
@@ -115,6 +123,10 @@ fn imported(page: &mut Page, reply: &Value) {
     if reply["ticked"].is_array() {
         page.line("who holds what is ticked says when it is done; import the plan again if it is released undone");
     }
+    if reply["leaving"].is_array() {
+        page.line("who holds what is leaving completes it as it is, or releases it; then it is obsolete");
+    }
+    reworded(page, &reply["reworded"], carry);
     if reply["unchanged"] == true {
         page.line(format_args!("version {version}, {} items: the board has it already", reply["items"]));
         return not_read(page, reply);
@@ -136,6 +148,19 @@ fn imported(page: &mut Page, reply: &Value) {
         page.line("nothing was changed");
     }
     not_read(page, reply);
+}
+
+/// Names items that are open because their words differ from those of what is done.
+fn reworded(page: &mut Page, items: &Value, carry: &str) {
+    let items = items.as_array().map(Vec::as_slice).unwrap_or_default();
+    for one in items.iter().take(NAMED) {
+        let [path, task, title, done, was] = ["path", "task", "title", "done", "was"].map(|field| text(&one[field]));
+        page.marked("open", Tone::Waiting, format_args!("{path} {task} {title}: {done} was done as \"{was}\""));
+        page.line(format_args!("    if that is the same work: {carry} {}", text(&one["carry"])));
+    }
+    if items.len() > NAMED {
+        page.line(format_args!("and {} more are open in other words; --json has all", items.len() - NAMED));
+    }
 }
 
 fn count(word: &str, count: &Value) -> String {

@@ -148,24 +148,24 @@ pub fn fixed() -> Vec<(String, Subject)> {
 
 /// Whether the event changes the list of resources.
 pub fn is_list_changed_by(recorded: &Recorded) -> bool {
-    match &recorded.event {
-        Event::Failed { retry_at, .. } => retry_at.is_none(),
-        Event::LeaseExpired { gave_up, .. } => *gave_up,
-        event => matches!(
-            event,
-            Event::BoardCreated { .. }
-                | Event::Imported { .. }
-                | Event::TasksCreated { .. }
-                | Event::TaskUpdated { .. }
-                | Event::StateEdited { .. }
-                | Event::StateRestored { .. }
-                | Event::PlanImported { .. }
-                | Event::TasksReset { .. }
-                | Event::Completed { .. }
-                | Event::Cancelled { .. }
-                | Event::Retried { .. }
-        ),
-    }
+    // The end of an attempt may make a task obsolete that the plan no longer has.
+    matches!(
+        recorded.event,
+        Event::BoardCreated { .. }
+            | Event::Imported { .. }
+            | Event::TasksCreated { .. }
+            | Event::TaskUpdated { .. }
+            | Event::StateEdited { .. }
+            | Event::StateRestored { .. }
+            | Event::PlanImported { .. }
+            | Event::TasksReset { .. }
+            | Event::Completed { .. }
+            | Event::Failed { .. }
+            | Event::Released { .. }
+            | Event::LeaseExpired { .. }
+            | Event::Cancelled { .. }
+            | Event::Retried { .. }
+    )
 }
 
 /// The fixed resources, followed by the first unfinished tasks.

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Toolset, input};
 use crate::plan;
-use crate::state::event::{Event, PlanChange, Replanned};
+use crate::state::event::{Event, NewTask, PlanChange, Replanned, Reworded};
 use crate::state::hierarchy;
 use crate::state::id::{AgentId, TaskId};
 use crate::state::limit;
-use crate::state::plan::{Item, Plan, Problem, Remark, Skipped, Stated};
+use crate::state::plan::{Import, Item, Plan, Problem, Remark, Skipped, Stated};
 use crate::state::refusal::Refusal;
 use crate::state::task::TaskStatus;
 use crate::state::{Created, State};
@@ -30,6 +30,9 @@ pub struct Params {
     dry_run: bool,
     /// Refuse unless this is the board's current version: first 6 or more digits of its sha256
     prev_sha256: Option<String>,
+    /// TASK=PATH: the item at PATH is the done TASK in other words
+    #[serde(default)]
+    carry: Vec<String>,
 }
 
 /// The plan's text, parsed when the call comes in, so that under the board's lock only the comparison is left.
@@ -76,11 +79,20 @@ pub struct Reply {
     renamed: Vec<Changed>,
     /// Items that the plan says are done
     completed: Vec<Changed>,
+    /// Items that the plan calls off
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    called_off: Vec<Changed>,
     /// Items no longer in the plan
     obsolete: Vec<Changed>,
+    /// Items no longer in the plan, or not in these words, whose agents keep them until their attempts end
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    leaving: Vec<Changed>,
+    /// Open items that may be done ones in other words or in another place: `carry` says so
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    reworded: Vec<Rewording>,
     /// Items no longer in the plan that were done before
     left_done: Vec<Changed>,
-    /// Items done according to the plan, but held by an agent: import again after they are released
+    /// Items done or called off according to the plan, but held by an agent: import again after they are released
     #[serde(skip_serializing_if = "Vec::is_empty")]
     ticked: Vec<Changed>,
     /// Lines that look like work and were not read as items
@@ -121,6 +133,20 @@ struct Waits {
 }
 
 #[derive(Serialize, JsonSchema)]
+struct Rewording {
+    task: TaskId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    title: String,
+    /// Task that is done
+    done: TaskId,
+    /// Its title
+    was: String,
+    /// Value of `carry` that makes the item the done task
+    carry: String,
+}
+
+#[derive(Serialize, JsonSchema)]
 struct Changed {
     task: TaskId,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -136,7 +162,7 @@ struct Changed {
 
 impl Operation for ImportPlan {
     const NAME: &'static str = "import_plan";
-    const DESCRIPTION: &'static str = "Leaders: make a plan's items tasks. Of a changed plan only the difference: done work stays done, changed items reopen, removed ones become obsolete.";
+    const DESCRIPTION: &'static str = "Leaders: make a plan's items tasks. Of a changed plan only the difference: done work stays done in its own words, items in other words are open, removed ones become obsolete.";
     const ANNOTATIONS: Annotations = REPEATABLE;
     const TOOLSET: Toolset = Toolset::Full;
     const AGENT: AgentArgument = AgentArgument::Optional;
@@ -151,10 +177,10 @@ impl Operation for ImportPlan {
         state.leads(call.actor.as_ref(), "import a plan")?;
         let plan = &*params.plan(state)?;
         check_version(params, state)?;
-        if state.has_plan(plan) {
+        if state.has_plan(plan) && params.carry.is_empty() {
             return Ok(Vec::new());
         }
-        let event = event(params, plan, state, call)?;
+        let event = event(params, plan, state)?;
         Ok(Some(event).filter(|_| !params.dry_run).into_iter().collect())
     }
 
@@ -166,8 +192,8 @@ impl Operation for ImportPlan {
         });
         match imported {
             Some(event) => Ok(told(params, plan, state, Some(&event))),
-            None if state.has_plan(plan) => Ok(told(params, plan, state, None)),
-            None => Ok(told(params, plan, state, Some(&event(params, plan, state, call)?))),
+            None if state.has_plan(plan) && params.carry.is_empty() => Ok(told(params, plan, state, None)),
+            None => Ok(told(params, plan, state, Some(&event(params, plan, state)?))),
         }
     }
 }
@@ -184,6 +210,17 @@ impl Params {
         }
         plan::parse_with(&self.text.text, &known).map(Cow::Owned).map_err(|problems| bad(&problems))
     }
+
+    fn carried(&self) -> Result<Vec<(TaskId, String)>, Refusal> {
+        let pair = |given: &String| {
+            let (task, path) = given
+                .split_once('=')
+                .ok_or_else(|| Refusal::BadCarry { given: given.chars().take(limit::ID.max).collect() })?;
+            Ok((TaskId::checked(task.trim())?, path.trim().to_owned()))
+        };
+        limit::CARRIED.check(self.carry.len())?;
+        self.carry.iter().map(pair).collect()
+    }
 }
 
 fn check_version(params: &Params, state: &State) -> Result<(), Refusal> {
@@ -197,9 +234,10 @@ fn check_version(params: &Params, state: &State) -> Result<(), Refusal> {
     Err(Refusal::PlanMoved { given: given.clone(), current })
 }
 
-fn event(params: &Params, plan: &Plan, state: &State, call: &Call) -> Result<Event, Refusal> {
+fn event(params: &Params, plan: &Plan, state: &State) -> Result<Event, Refusal> {
     let source = params.source.as_deref().map(|source| input::checked_text("source", &limit::PATH, source));
-    let event = state.replan(plan, source.transpose()?, call.seed).map_err(|problems| Refusal::BadPlan { problems })?;
+    let import = Import { source: source.transpose()?, carry: params.carried()? };
+    let event = state.replan(plan, &import).map_err(|problems| Refusal::BadPlan { problems })?;
     if let Event::PlanImported { created, .. } = &event {
         limit::TASKS.check(state.live_tasks() + created.len())?;
     }
@@ -223,14 +261,19 @@ fn told(params: &Params, plan: &Plan, state: &State, event: Option<&Event>) -> R
         reopened: Vec::new(),
         renamed: Vec::new(),
         completed: Vec::new(),
+        called_off: Vec::new(),
         obsolete: Vec::new(),
+        leaving: Vec::new(),
+        reworded: Vec::new(),
         left_done: Vec::new(),
         ticked: ticked(state, event),
         skipped: plan.skipped.clone(),
         remarks: remarks(plan, state, event),
         understood: understood(plan),
     };
-    let Some(Event::PlanImported { plan: version, created, changed, removed, .. }) = event else { return reply };
+    let Some(Event::PlanImported { plan: version, created, changed, removed, leaving, reworded, .. }) = event else {
+        return reply;
+    };
     reply.prev_sha256.clone_from(&version.prev_sha256);
     reply.added = created
         .iter()
@@ -250,6 +293,7 @@ fn told(params: &Params, plan: &Plan, state: &State, event: Option<&Event>) -> R
             PlanChange::Reopened => &mut reply.reopened,
             PlanChange::Renamed => &mut reply.renamed,
             PlanChange::Completed => &mut reply.completed,
+            PlanChange::CalledOff => &mut reply.called_off,
             PlanChange::Moved => continue,
         };
         list.push(Changed {
@@ -260,9 +304,13 @@ fn told(params: &Params, plan: &Plan, state: &State, event: Option<&Event>) -> R
             held_by: task.and_then(|task| Some(task.open_attempt()?.agent.clone())),
         });
     }
-    for id in removed {
+    for id in removed.iter().chain(leaving) {
         let Some(task) = state.task(id) else { continue };
-        let list = if task.status == TaskStatus::Done { &mut reply.left_done } else { &mut reply.obsolete };
+        let list = match task.status {
+            _ if leaving.contains(id) => &mut reply.leaving,
+            TaskStatus::Done => &mut reply.left_done,
+            _ => &mut reply.obsolete,
+        };
         list.push(Changed {
             task: id.clone(),
             path: task.path.clone(),
@@ -271,7 +319,8 @@ fn told(params: &Params, plan: &Plan, state: &State, event: Option<&Event>) -> R
             held_by: task.open_attempt().map(|open| open.agent.clone()),
         });
     }
-    let lists = [&reply.added, &reply.modified, &reply.reopened, &reply.renamed, &reply.completed];
+    reply.reworded = reworded.iter().filter_map(|one| rewording(one, created, state)).collect();
+    let lists = [&reply.added, &reply.modified, &reply.reopened, &reply.renamed, &reply.completed, &reply.called_off];
     reply.kept = reply.items - lists.iter().map(|list| list.len()).sum::<usize>();
     for list in [
         &mut reply.added,
@@ -279,6 +328,8 @@ fn told(params: &Params, plan: &Plan, state: &State, event: Option<&Event>) -> R
         &mut reply.reopened,
         &mut reply.renamed,
         &mut reply.completed,
+        &mut reply.called_off,
+        &mut reply.leaving,
         &mut reply.obsolete,
         &mut reply.left_done,
         &mut reply.ticked,
@@ -286,6 +337,16 @@ fn told(params: &Params, plan: &Plan, state: &State, event: Option<&Event>) -> R
         list.sort_by_cached_key(|one| hierarchy::numbers(one.path.as_deref().unwrap_or_default()));
     }
     reply
+}
+
+fn rewording(one: &Reworded, created: &[NewTask], state: &State) -> Option<Rewording> {
+    let new = created.iter().find(|new| new.id == one.now);
+    let now = || state.task(&one.now);
+    let path = new.map_or_else(|| now()?.path.clone(), |new| new.path.clone());
+    let title = new.map_or_else(|| Some(now()?.headline().to_owned()), |new| new.title.clone());
+    let carry = format!("{}={}", one.done, path.as_deref().unwrap_or(one.now.as_str()));
+    let was = state.task(&one.done)?.headline().to_owned();
+    Some(Rewording { task: one.now.clone(), path, title: title?, done: one.done.clone(), was, carry })
 }
 
 fn remarks(plan: &Plan, state: &State, event: Option<&Event>) -> Vec<Remark> {

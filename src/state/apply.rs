@@ -9,9 +9,10 @@ use super::agent::{Agent, Discovery, Waiting};
 use super::artifact::Artifact;
 use super::changed::Changed;
 use super::document::{Board, Pause, PlanVersion, Retired};
-use super::event::{EditedTask, Event, NewTask, Recorded, Replanned, Saved, TaskChange};
+use super::event::{EditedTask, Event, NewTask, Recorded, Saved, TaskChange};
 use super::id::{AgentId, ParticipantId, TaskId};
 use super::limit::{ATTEMPTS_KEPT, PLANS_KEPT};
+use super::plan::{leave_plan, leave_to_holder, replan};
 use super::run::Runner;
 use super::task::{Attempt, AttemptError, Outcome, StopRequest, Task, TaskResult, TaskStatus};
 use super::time::{MINUTE, SECOND, Timestamp};
@@ -42,6 +43,7 @@ impl State {
         let savepoint = self.savepoint();
         let applied = self
             .apply_event(recorded)
+            .and_then(|()| self.follow_plan(savepoint, recorded.at))
             .and_then(|()| self.roll_up(savepoint, recorded.at))
             .and_then(|()| self.follow_runs(savepoint, recorded.at))
             .and_then(|()| self.apply_envelope(recorded, savepoint));
@@ -283,7 +285,7 @@ impl State {
                     self.retire(task, recorded.seq)?;
                 }
             }
-            Event::PlanImported { plan, created: new, changed, removed, known_again } => {
+            Event::PlanImported { plan, created: new, changed, removed, leaving, known_again, .. } => {
                 self.edit_board(|board| {
                     let newest = PlanVersion { seq: recorded.seq, imported_at: at, ..plan.clone() };
                     let surplus = (board.plans.len() + 1).saturating_sub(PLANS_KEPT);
@@ -304,6 +306,10 @@ impl State {
                 for id in removed {
                     self.end_attempt(id, Outcome::Cancelled, Some(&replanned_error("left out")), at)?;
                     self.edit_task(id, |task| leave_plan(task, *known_again, at))?;
+                }
+                for id in leaving {
+                    let new = new.iter().find(|one| one.after() == Some(id)).map(|one| &one.id);
+                    self.edit_task(id, |task| leave_to_holder(task, new, at))?;
                 }
             }
             Event::TasksReset { tasks } => {
@@ -663,7 +669,7 @@ fn created(new: &NewTask, at: Timestamp) -> Task {
     }
 }
 
-fn change_task(task: &mut Task, change: &TaskChange) {
+pub(super) fn change_task(task: &mut Task, change: &TaskChange) {
     let change = change.clone();
     task.title = change.title.or(task.title.take());
     task.description = change.description.map_or_else(|| Arc::clone(&task.description), Arc::from);
@@ -678,45 +684,8 @@ fn change_task(task: &mut Task, change: &TaskChange) {
     task.estimated_minutes = change.estimated_minutes.or(task.estimated_minutes).filter(|minutes| *minutes > 0);
 }
 
-fn replan(task: &mut Task, new: &Replanned, at: Timestamp) {
-    change_task(task, &new.change);
-    task.context = task.context.take().filter(|context| !context.is_empty());
-    task.path = Some(new.path.clone());
-    task.parent.clone_from(&new.parent);
-    task.planned = Some(Arc::new(new.planned.clone()));
-    task.left_plan = None;
-    match new.becomes {
-        Some(TaskStatus::Done) => {
-            make_available(task, None);
-            task.status = TaskStatus::Done;
-            task.completed_at = Some(at);
-        }
-        Some(_) => {
-            begin_again(task);
-            task.reset_at = Some(at).filter(|_| new.anew).or(task.reset_at);
-            task.kept = task.kept.take().filter(|_| !new.anew);
-        }
-        None if new.anew && task.stop_requested.as_ref().is_some_and(|request| request.cancel) => {}
-        None if task.status.is_held() && (new.change.description.is_some() || new.change.context.is_some()) => {
-            let reason = "the plan has changed the task: release it, and claim it again for the new text".to_owned();
-            task.stop_requested = Some(StopRequest { reason: Some(reason), at, cancel: false });
-        }
-        None => {}
-    }
-}
-
-fn leave_plan(task: &mut Task, known_again: bool, at: Timestamp) {
-    task.left_plan = task.planned.take().filter(|_| known_again);
-    task.parent = None;
-    if task.status != TaskStatus::Done {
-        make_available(task, None);
-        task.status = TaskStatus::Obsolete;
-        task.completed_at = Some(at);
-    }
-}
-
 /// Makes the task available again; its earlier attempts no longer count.
-fn begin_again(task: &mut Task) {
+pub(super) fn begin_again(task: &mut Task) {
     make_available(task, None);
     task.uncounted = task.attempt;
     task.result = None;
@@ -770,7 +739,7 @@ fn error_result(error: String) -> Arc<TaskResult> {
     Arc::new(TaskResult { error: Some(error), ..TaskResult::default() })
 }
 
-fn make_available(task: &mut Task, not_before: Option<Timestamp>) {
+pub(super) fn make_available(task: &mut Task, not_before: Option<Timestamp>) {
     task.status = TaskStatus::Available;
     task.claimed_by = None;
     task.claimed_at = None;

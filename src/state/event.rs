@@ -43,6 +43,21 @@ pub const NEWER: &[Newer] = &[
     Newer::new("state_edited", "tasks.estimated_minutes", 3),
     Newer::new("run_created", "run.estimated_minutes", 3),
     Newer::new("state", "tasks.estimated_minutes", 3),
+    Newer::new("plan_imported", "leaving", 3),
+    Newer::new("plan_imported", "reworded", 3),
+    Newer::new("plan_imported", "changed.what=called_off", 3),
+    Newer::new("plan_imported", "created.planned.off", 3),
+    Newer::new("plan_imported", "created.planned.pending", 3),
+    Newer::new("plan_imported", "changed.planned.off", 3),
+    Newer::new("plan_imported", "changed.planned.pending", 3),
+    Newer::new("tasks_created", "tasks.planned.off", 3),
+    Newer::new("tasks_created", "tasks.planned.pending", 3),
+    Newer::new("run_created", "run.planned.off", 3),
+    Newer::new("run_created", "run.planned.pending", 3),
+    Newer::new("state", "tasks.planned.off", 3),
+    Newer::new("state", "tasks.planned.pending", 3),
+    Newer::new("state", "tasks.left_plan.off", 3),
+    Newer::new("state", "tasks.left_plan.pending", 3),
 ];
 
 /// Kinds of events, in the order of their definition.
@@ -289,6 +304,12 @@ pub enum Event {
         /// Tasks no longer in the plan: they become obsolete, unless done.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         removed: Vec<TaskId>,
+        /// Tasks no longer in the plan that agents hold: they become obsolete when their attempts end without success.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        leaving: Vec<TaskId>,
+        /// Done tasks that new items may be, under other words or in another place.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        reworded: Vec<Reworded>,
         /// Whether the removed tasks are recognised if they come back; false in older events.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         known_again: bool,
@@ -447,6 +468,13 @@ pub struct NewTask {
     pub run: Option<Box<Run>>,
 }
 
+impl NewTask {
+    /// The task whose attempt this one waits for.
+    pub fn after(&self) -> Option<&TaskId> {
+        self.planned.as_ref()?.pending.as_ref()?.after.as_ref()
+    }
+}
+
 /// New values of fields; the others stay.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
@@ -488,7 +516,7 @@ pub struct Replanned {
     /// An empty context removes the old one.
     #[serde(flatten)]
     pub change: TaskChange,
-    /// The new status, available or done; without it the status stays.
+    /// The new status: available, done, or what the plan says by `planned.off`; without it the status stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub becomes: Option<TaskStatus>,
     /// If the task becomes available, whether results of earlier attempts stop counting and a request to cancel it
@@ -499,6 +527,14 @@ pub struct Replanned {
     /// Previous title or path, if it changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub was: Option<String>,
+}
+
+/// A done task, and the item that is open because its words or its place differ.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Reworded {
+    pub done: TaskId,
+    pub now: TaskId,
 }
 
 /// What a new version of the plan means for a task of the version before.
@@ -513,6 +549,8 @@ pub enum PlanChange {
     Renamed,
     /// The plan says that the task is done.
     Completed,
+    /// The plan says that the task is cancelled or obsolete.
+    CalledOff,
     /// The task moved along with others, or came back unchanged.
     Moved,
 }
@@ -618,9 +656,9 @@ impl Event {
             Self::RunCreated { run, .. } => vec![&run.id],
             Self::RunFailed { run_id, .. } | Self::ResultsAdded { run_id } => vec![run_id],
             Self::RunsAwaited { runs, .. } => runs.iter().collect(),
-            Self::PlanImported { created, changed, removed, .. } => {
+            Self::PlanImported { created, changed, removed, leaving, .. } => {
                 let created = created.iter().map(|task| &task.id);
-                created.chain(changed.iter().map(|one| &one.task)).chain(removed).collect()
+                created.chain(changed.iter().map(|one| &one.task)).chain(removed).chain(leaving).collect()
             }
             Self::MessageSent { message } => message.task_id.iter().collect(),
             Self::FilesReserved { reservation } => reservation.task.iter().collect(),

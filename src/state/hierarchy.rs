@@ -158,9 +158,12 @@ impl State {
         progress
     }
 
-    /// Unfinished dependencies of `task` and of its ancestors.
+    /// Unfinished dependencies of `task` and of its ancestors, and held tasks whose places they take in the plan.
     pub fn waits_for<'a>(&'a self, task: &'a Task) -> impl Iterator<Item = &'a TaskId> {
-        self.prerequisites(task).filter(|id| !self.is_done(id))
+        let above = self.ancestors(task).filter_map(|above| above.after());
+        let held = |id: &&TaskId| self.status_of(id).is_some_and(|status| status.is_held());
+        let replaced = task.after().into_iter().chain(above).filter(held);
+        self.prerequisites(task).filter(|id| !self.is_done(id)).chain(replaced)
     }
 
     /// Dependencies of `task` and of its ancestors.
@@ -169,10 +172,11 @@ impl State {
         task.dependencies.iter().chain(inherited)
     }
 
-    /// Tasks at this path that are not obsolete.
+    /// Tasks at this path that are not obsolete; of those, the ones that are in a plan, if any are.
     pub fn at_path(&self, path: &str) -> impl Iterator<Item = &Arc<Task>> {
-        let there = self.index.at_path(path).filter_map(|ordinal| self.tasks.get(ordinal));
-        there.filter(|task| task.status != TaskStatus::Obsolete)
+        let there = || self.index.at_path(path).filter_map(|ordinal| self.tasks.get(ordinal));
+        let is_taken = there().any(|task| task.planned.is_some());
+        there().filter(move |task| task.status != TaskStatus::Obsolete && !(is_taken && task.left_plan.is_some()))
     }
 
     /// Parent of a new task at `path`: the nearest task above it that already has parts, or that nobody has begun.

@@ -119,7 +119,7 @@ impl Index {
             if has_estimate(task) {
                 self.estimated.remove(&ordinal);
             }
-            for id in &task.dependencies {
+            for id in task.dependencies.iter().chain(task.after()) {
                 remove(&mut self.dependents, id, ordinal);
             }
             if let Some(parent) = &task.parent {
@@ -142,7 +142,7 @@ impl Index {
             if has_estimate(task) {
                 self.estimated.insert(ordinal);
             }
-            for id in &task.dependencies {
+            for id in task.dependencies.iter().chain(task.after()) {
                 self.dependents.entry(id.clone()).or_default().insert(ordinal);
             }
             if let Some(parent) = &task.parent {

@@ -53,6 +53,7 @@ limits! {
     TASKS = "live tasks", 1_000_000, "entries" or "wait until some are done and retire, or cancel what is not needed";
     PLAN = "plan", 8 * 1024 * 1024, "bytes";
     PLAN_ITEMS = "items of one plan", 20_000, "entries";
+    CARRIED = "items carried by one import", 1_000, "entries";
     PLAN_DEPTH = "levels of a plan", 5, "levels";
     AGENTS = "agents", 10_000, "entries"
         or "who was not heard of for half an hour makes room, unless it holds or has to read something: wait, or act as one that is there, see get_agents";

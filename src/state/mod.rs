@@ -523,7 +523,8 @@ impl State {
         self.place(ordinal, old.as_deref(), new.as_deref());
         self.refresh_around(old.as_deref(), new.as_deref());
         let done = |task: &Option<Arc<Task>>| task.as_ref().is_some_and(|task| task.status == TaskStatus::Done);
-        if done(&old) != done(&new)
+        let leaves = |task: &Option<Arc<Task>>| task.as_ref().is_some_and(|task| task.leaves_plan());
+        if (done(&old) != done(&new) || leaves(&old) || leaves(&new))
             && let Some(id) = new.as_ref().or(old.as_ref()).map(|task| task.id.clone())
         {
             for dependent in self.index.dependents(&id) {
@@ -550,7 +551,7 @@ impl State {
                 self.refresh(ordinal);
             }
         }
-        if let Some(task) = new.filter(|new| moved || old.is_none_or(|old| old.dependencies != new.dependencies)) {
+        if let Some(task) = new.filter(|new| moved || old.is_none_or(|old| old.waits() != new.waits())) {
             self.refresh_below(&task.id);
         }
     }

@@ -271,6 +271,10 @@ pub enum Refusal {
     #[error("nothing of the plan was imported: {}", problems_text(problems))]
     BadPlan { problems: Vec<Problem> },
     #[error(
+        "carry takes TASK=PATH, the id of a done task and the path of an item, not \"{given}\"; import_plan says it in `reworded`"
+    )]
+    BadCarry { given: String },
+    #[error(
         "the plan has moved on: the current version is {}, not {given}; look at diff_plans or get_master_plan, and import with its sha256", current.as_deref().unwrap_or("none")
     )]
     PlanMoved {

@@ -180,6 +180,22 @@ impl Task {
         Self { attempts: Vec::new(), kept: None, ..self.clone() }
     }
 
+    /// The task whose attempt this one waits for, because the plan has other words for it.
+    pub fn after(&self) -> Option<&TaskId> {
+        self.planned.as_ref()?.pending.as_ref()?.after.as_ref()
+    }
+
+    /// What the task itself waits for, done or not.
+    pub fn waits(&self) -> (&[TaskId], Option<&TaskId>) {
+        (&self.dependencies, self.after())
+    }
+
+    /// True if the plan has left the task to the agent that held it.
+    pub fn leaves_plan(&self) -> bool {
+        let pending = self.left_plan.as_ref().and_then(|left| left.pending.as_ref());
+        pending.is_some_and(|pending| pending.leaves)
+    }
+
     /// What a person would call the task: its title, or the first line of its description.
     pub fn headline(&self) -> &str {
         let text = self.title.as_deref().unwrap_or(&self.description);
@@ -195,10 +211,11 @@ impl Task {
 
 /// What the plan last said about a task, each as the first 16 hex digits of its SHA-256, so that a change made on the
 /// board since does not count as a change of the plan.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Planned {
+    /// Hash of the title's words; of the title itself on older boards
     pub title: String,
-    /// Hash of what is to be done; if it changes, done work is to be done again
+    /// Hash of what is to be done
     pub content: String,
     /// Hash of priority, dependencies and tags
     pub settings: String,
@@ -208,6 +225,35 @@ pub struct Planned {
     /// True if the plan said that the task is done: said again, it does not undo a reset
     #[serde(default, skip_serializing_if = "is_false")]
     pub done: bool,
+    /// True if the plan called the task off: said again, it does not undo a retry
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub off: bool,
+    /// What waits for the end of an attempt that was open when the plan changed
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending: Option<Box<Pending>>,
+}
+
+/// What a plan changes once an attempt has ended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Pending {
+    /// The new description, for the end of the task's own attempt
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The new context, for the end of the task's own attempt
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<Context>,
+    /// The task is obsolete if its attempt ends without success, because the plan no longer has it
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub leaves: bool,
+    /// Task with the words that the plan had before; this one waits while it is held
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<TaskId>,
+}
+
+impl Pending {
+    pub fn has_text(&self) -> bool {
+        self.description.is_some() || self.context.is_some()
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -7,6 +7,7 @@ mod changes;
 mod claims;
 mod estimates;
 mod hierarchy;
+mod identity;
 mod invariants;
 mod leases;
 mod past;

@@ -129,7 +129,7 @@ fn told(event: &Event) -> Told {
                 format!("the state file by hand: {}", fields.chain(tasks).collect::<Vec<_>>().join("; ")),
             )
         }
-        Event::PlanImported { plan, created, changed, removed, .. } => (
+        Event::PlanImported { plan, created, changed, removed, leaving, .. } => (
             "planned",
             Tone::Good,
             format!(
@@ -138,7 +138,7 @@ fn told(event: &Event) -> Told {
                 plan.session(),
                 created.len(),
                 changed.len(),
-                removed.len()
+                removed.len() + leaving.len()
             ),
         ),
         Event::RunCreated { run, .. } => ("dispatched", Tone::Waiting, about(&run.id, Some(&run.description))),

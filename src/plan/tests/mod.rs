@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::state::event::Event;
 use crate::state::id::{Chance, ParticipantId};
-use crate::state::plan::planned;
+use crate::state::plan::{Import, planned};
 use crate::state::time::Timestamp;
 use crate::state::{Envelope, State};
 
@@ -115,7 +115,7 @@ fn a_heading_without_a_path_has_what_its_first_part_says() {
 #[test]
 fn a_path_that_the_plan_says_is_nobody_elses() {
     let (mut state, _) = exported(&parse("- [ ] b\n").unwrap()).unwrap();
-    let imported = state.replan(&parse("- [ ] b\n- [ ] P1: a\n").unwrap(), None, 2).unwrap();
+    let imported = state.replan(&parse("- [ ] b\n- [ ] P1: a\n").unwrap(), &Import::default()).unwrap();
     state.record(imported, &envelope()).unwrap();
     let paths: BTreeSet<_> = state.tasks().filter_map(|task| task.path.as_deref()).collect();
     assert_eq!(paths, BTreeSet::from(["P1", "P2"]));
@@ -127,7 +127,7 @@ fn hints_of_an_older_import_are_not_changed_by_their_spaces() {
     let plan = parse(text).unwrap();
     let mut state = State::new();
     state.record(Event::BoardCreated { board_id: "b".to_owned() }, &envelope()).unwrap();
-    let mut imported = state.replan(&plan, None, 1).unwrap();
+    let mut imported = state.replan(&plan, &Import::default()).unwrap();
     let Event::PlanImported { created, .. } = &mut imported else { panic!("{imported:?}") };
     let older = serde_json::to_vec(&("d", [""; 0], "one\n\ntwo")).unwrap();
     created[0].planned.as_mut().unwrap().content = sha256(older)[..16].to_owned();
@@ -519,7 +519,7 @@ fn envelope() -> Envelope {
 fn exported(plan: &Plan) -> Option<(State, [String; 2])> {
     let mut state = State::new();
     state.record(Event::BoardCreated { board_id: "b".to_owned() }, &envelope()).expect("a new board");
-    let imported = state.replan(plan, None, 1).ok()?;
+    let imported = state.replan(plan, &Import::default()).ok()?;
     state.record(imported, &envelope()).expect("what was planned fits");
     state.settle();
     let tasks = planned(state.tasks());
@@ -532,7 +532,7 @@ fn exported(plan: &Plan) -> Option<(State, [String; 2])> {
 #[track_caller]
 fn is_the_same(state: &State, text: &str, of: &str) {
     let again = parse(text).unwrap_or_else(|problems| panic!("{problems:?} in\n{text}\nof\n{of}"));
-    match state.replan(&again, None, 2) {
+    match state.replan(&again, &Import::default()) {
         Ok(Event::PlanImported { created, changed, removed, .. }) => {
             let is_same = created.is_empty() && changed.is_empty() && removed.is_empty();
             assert!(is_same, "{created:?} {changed:?} {removed:?} by\n{text}\nof\n{of}");

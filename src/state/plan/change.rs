@@ -3,10 +3,11 @@
 use super::delta::{Delta, origin};
 use super::hashes::settings_hash;
 use super::item::{Item, Stated};
+use super::words::words;
 use crate::state::agent::Demands;
 use crate::state::event::{NewTask, PlanChange, Replanned, TaskChange};
 use crate::state::id::TaskId;
-use crate::state::task::{Context, DEFAULT_MAX_ATTEMPTS, Planned, Task, TaskStatus};
+use crate::state::task::{Context, DEFAULT_MAX_ATTEMPTS, Pending, Planned, Task, TaskStatus};
 
 impl Delta<'_> {
     pub(super) fn created(
@@ -22,8 +23,7 @@ impl Delta<'_> {
             Stated::Open => None,
             Stated::Done => Some(TaskStatus::Done),
             Stated::Failed => Some(TaskStatus::Failed),
-            Stated::Cancelled => Some(TaskStatus::Cancelled),
-            Stated::Obsolete => Some(TaskStatus::Obsolete),
+            off => Some(called_off(off)),
         };
         NewTask {
             id: self.ids[number].clone(),
@@ -64,17 +64,25 @@ impl Delta<'_> {
         let (retitled, rewritten) = (!self.same_title(number, task), !self.same_content(number, task));
         let is_reset = before.settings != planned.settings
             && settings_hash(task.priority, &task.dependencies, &task.tags, task.estimated_minutes) != planned.settings;
+        let becomes = self.becomes(number, task);
         let mut change = TaskChange::default();
-        if retitled {
+        // The same words in another spelling are no news.
+        let respelled =
+            task.title.as_ref().is_some_and(|title| *title != item.title && words(title) == words(&item.title));
+        if retitled || respelled {
             change.title = Some(item.title.clone());
         }
-        if rewritten || retitled && task.title.as_deref() == Some(&*task.description) {
+        let stays_held = task.status.is_held() && becomes.is_none();
+        if rewritten || (retitled || respelled) && task.title.as_deref() == Some(&*task.description) {
             change.description = Some(item.description.clone().unwrap_or_else(|| item.title.clone()));
         }
         if rewritten {
             let kept = task.context.as_deref().cloned().unwrap_or_default();
             let metadata = kept.metadata.into_iter().chain(item.metadata.clone()).collect();
             change.context = Some(Context { parent_task: kept.parent_task, metadata, ..context(item) });
+        }
+        if stays_held {
+            planned.pending = self.put_off(number, task, &mut change);
         }
         if is_reset {
             change.priority = Some(priority);
@@ -85,9 +93,10 @@ impl Delta<'_> {
                 (estimate, _) => estimate,
             };
         }
-        let becomes = self.becomes(number, task);
-        planned.ticked = item.status == Stated::Done && task.status.is_held() && becomes.is_none();
+        let is_ended = item.status == Stated::Done || item.status.is_called_off();
+        planned.ticked = is_ended && self.parts[number].is_empty() && stays_held;
         planned.done &= !planned.ticked;
+        planned.off &= !planned.ticked;
         let returns = task.planned.is_none();
         let moved = task.path.as_ref() != Some(&path) || task.parent != parent;
         let renumbered =
@@ -102,6 +111,7 @@ impl Delta<'_> {
         };
         let what = match (becomes, news) {
             (Some(TaskStatus::Done), _) => PlanChange::Completed,
+            (Some(TaskStatus::Cancelled | TaskStatus::Obsolete), _) => PlanChange::CalledOff,
             _ if reopened => PlanChange::Reopened,
             (_, Some(change)) => change,
             (Some(_), None) => PlanChange::Modified,
@@ -116,23 +126,50 @@ impl Delta<'_> {
         Some(Replanned { task: task.id.clone(), path, parent, planned, change, becomes, anew: true, what, was })
     }
 
+    /// Takes the new text out of the change to a held task, for the end of its attempt.
+    fn put_off(&self, number: usize, task: &Task, change: &mut TaskChange) -> Option<Box<Pending>> {
+        let before = task.planned.as_ref().and_then(|planned| planned.pending.clone());
+        let after = before.as_ref().and_then(|pending| pending.after.clone());
+        let text = match change.context.take() {
+            Some(context) => {
+                Pending { description: change.description.take(), context: Some(context), ..Pending::default() }
+            }
+            // Its text is that of the board again, or is put off already.
+            None if !self.had_content(number, task) => Pending::default(),
+            None => before.map(|pending| *pending).unwrap_or_default(),
+        };
+        let pending = Pending { after, ..text };
+        (pending != Pending::default()).then(|| Box::new(pending))
+    }
+
     fn becomes(&self, number: usize, task: &Task) -> Option<TaskStatus> {
-        let stated_done = self.plan.items[number].status == Stated::Done;
+        let stated = self.plan.items[number].status;
+        let stated_done = stated == Stated::Done;
+        let other_words = !self.same_title(number, task);
+        let was_done = task.result.as_ref().is_some_and(|result| result.error.is_none());
         let others = self.state.parts(&task.id).any(|part| part.planned.is_none());
         if !self.parts[number].is_empty() || others {
-            return task.status.is_held().then_some(TaskStatus::Available);
+            // What was done under other words is not done again when the parts are gone.
+            let is_other = other_words && was_done && task.status == TaskStatus::Available;
+            return (task.status.is_held() || is_other).then_some(TaskStatus::Available);
         }
         let is_over = !task.status.is_unfinished();
-        let rewritten = !self.same_content(number, task);
+        let before = origin(task);
         let had_parts = self.state.is_parent(&task.id);
-        let was_done = task.result.as_ref().is_some_and(|result| result.error.is_none());
+        let is_called_off = stated.is_called_off() && !before.is_some_and(|before| before.off);
+        let is_back = task.planned.is_none() || before.is_some_and(|before| before.off && stated == Stated::Open);
         match task.status {
+            TaskStatus::Done => None,
+            status if status.is_held() => None,
             TaskStatus::Available if stated_done && !had_parts && self.is_reset(task) => None,
-            TaskStatus::Done if stated_done || !rewritten => None,
-            status if stated_done && !status.is_held() => Some(TaskStatus::Done),
+            _ if stated_done => Some(TaskStatus::Done),
+            TaskStatus::Cancelled | TaskStatus::Obsolete if stated.is_called_off() => None,
+            _ if is_called_off => Some(called_off(stated)),
             // The task was done before it got the parts that are gone again.
-            TaskStatus::Available if had_parts && was_done && !rewritten => Some(TaskStatus::Done),
-            _ if is_over && (rewritten || had_parts || task.planned.is_none()) => Some(TaskStatus::Available),
+            TaskStatus::Available if had_parts && was_done && !other_words => Some(TaskStatus::Done),
+            _ if is_over && (!self.same_content(number, task) || other_words || had_parts || is_back) => {
+                Some(TaskStatus::Available)
+            }
             _ => None,
         }
     }
@@ -152,6 +189,10 @@ impl Delta<'_> {
             Some(task) => self.becomes(number, task).unwrap_or(task.status).is_unfinished(),
         }
     }
+}
+
+fn called_off(stated: Stated) -> TaskStatus {
+    if stated == Stated::Cancelled { TaskStatus::Cancelled } else { TaskStatus::Obsolete }
 }
 
 fn context(item: &Item) -> Context {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::delta::Delta;
 use super::hashes::hash;
-use super::item::{Plan, Problem, Remark, Skipped};
+use super::item::{Import, Plan, Problem, Remark, Skipped};
 use super::text::shown;
+use super::words::words;
 use crate::state::State;
 use crate::state::document::PlanVersion;
 use crate::state::event::Event;
@@ -45,10 +46,15 @@ impl State {
         let mut levels: Vec<usize> = Vec::with_capacity(plan.items.len());
         for item in &plan.items {
             let level = item.parent.map_or(1, |parent| levels[parent] + 1);
-            known.remove(&(level, hash(&item.title)));
+            for title in [hash(&words(&item.title)), hash(&item.title)] {
+                known.remove(&(level, title));
+            }
             levels.push(level);
         }
-        let is_known = |one: &&Skipped| one.level.is_some_and(|level| known.contains(&(level, hash(&one.title))));
+        let is_known = |one: &&Skipped| {
+            let titles = [hash(&words(&one.title)), hash(&one.title)];
+            one.level.is_some_and(|level| titles.into_iter().any(|title| known.contains(&(level, title))))
+        };
         plan.skipped.iter().filter(is_known).map(|one| one.line).collect()
     }
 
@@ -67,8 +73,8 @@ impl State {
     }
 
     /// The event that makes `plan` the current one, or the problems with it.
-    pub fn replan(&self, plan: &Plan, source: Option<String>, seed: u64) -> Result<Event, Vec<Problem>> {
-        Delta::new(self, plan, seed)?.event(source)
+    pub fn replan(&self, plan: &Plan, import: &Import) -> Result<Event, Vec<Problem>> {
+        Delta::new(self, plan, import)?.event()
     }
 }
 

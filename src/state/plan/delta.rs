@@ -4,29 +4,36 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::hashes::{content_hash, hash, settings_hash};
-use super::item::{Plan, Problem, Stated};
-use super::text::{folded, shown};
+use super::item::{Import, Plan, Problem, Stated};
+use super::words::words;
 use crate::state::State;
 use crate::state::document::PlanVersion;
-use crate::state::event::Event;
+use crate::state::event::{Event, Reworded};
 use crate::state::id::TaskId;
-use crate::state::task::{DEFAULT_PRIORITY, Planned, Task};
+use crate::state::task::{DEFAULT_PRIORITY, Pending, Planned, Task, TaskStatus};
 
 pub(super) struct Delta<'a> {
     pub(super) state: &'a State,
     pub(super) plan: &'a Plan,
+    pub(super) import: &'a Import,
     pub(super) parts: Vec<Vec<usize>>,
-    /// Hashes of each item's title and content.
+    /// Hashes of the words of each item's title, and of its content.
     pub(super) hashes: Vec<(String, String)>,
     /// The task that each item was before.
     pub(super) before: Vec<Option<&'a Arc<Task>>>,
+    /// Tasks that are the item of `before`.
+    pub(super) taken: HashSet<&'a TaskId>,
+    /// Held tasks that items were under other words.
+    pub(super) waits_for: HashMap<usize, &'a Arc<Task>>,
+    /// Done tasks that items may have been, under other words or in another place.
+    pub(super) reworded: HashMap<usize, &'a Arc<Task>>,
     pub(super) ids: Vec<TaskId>,
     pub(super) paths: Vec<String>,
     pub(super) problems: BTreeSet<Problem>,
 }
 
 impl<'a> Delta<'a> {
-    pub(super) fn new(state: &'a State, plan: &'a Plan, seed: u64) -> Result<Self, Vec<Problem>> {
+    pub(super) fn new(state: &'a State, plan: &'a Plan, import: &'a Import) -> Result<Self, Vec<Problem>> {
         let count = plan.items.len();
         let mut parts = vec![Vec::new(); count];
         for (number, item) in plan.items.iter().enumerate() {
@@ -37,9 +44,13 @@ impl<'a> Delta<'a> {
         let mut delta = Self {
             state,
             plan,
+            import,
             parts,
-            hashes: plan.items.iter().map(|item| (hash(&item.title), content_hash(item))).collect(),
+            hashes: plan.items.iter().map(|item| (hash(&words(&item.title)), content_hash(item))).collect(),
             before: vec![None; count],
+            taken: HashSet::new(),
+            waits_for: HashMap::new(),
+            reworded: HashMap::new(),
             ids: Vec::new(),
             paths: vec![String::new(); count],
             problems: BTreeSet::new(),
@@ -47,8 +58,10 @@ impl<'a> Delta<'a> {
         delta.refuse_twins();
         delta.sound()?;
         delta.recognise();
-        delta.name(seed);
+        delta.name();
         delta.place();
+        delta.carry();
+        delta.sound()?;
         Ok(delta)
     }
 
@@ -60,23 +73,54 @@ impl<'a> Delta<'a> {
         self.problems.insert(Problem { line: self.plan.items[item].line, problem });
     }
 
-    /// Refuses two items that the next version could not tell apart.
+    /// Refuses two items with one path.
     fn refuse_twins(&mut self) {
         let mut paths: HashMap<&str, usize> = HashMap::new();
-        let mut titles: HashMap<(Option<usize>, String), usize> = HashMap::new();
         let plan = self.plan;
         for (number, item) in plan.items.iter().enumerate() {
-            let twin = match &item.path {
-                Some(path) => paths.insert(path, number).map(|other| (other, format!("the path {path}"))),
-                None => titles
-                    .insert((item.parent, folded(&item.title)), number)
-                    .map(|other| (other, format!("the title \"{}\" beside it", shown(&item.title)))),
-            };
-            if let Some((other, what)) = twin {
+            let Some(path) = &item.path else { continue };
+            if let Some(other) = paths.insert(path, number) {
                 let first = plan.items[other].line;
-                self.wrong(number, format!("{what} stands on line {first} already; give each its own"));
+                self.wrong(number, format!("the path {path} stands on line {first} already; give each its own"));
             }
         }
+    }
+
+    /// Makes items the done tasks that the caller says they are.
+    fn carry(&mut self) {
+        for (id, path) in &self.import.carry {
+            let item =
+                (0..self.paths.len()).find(|item| self.paths[*item] == *path || self.ids[*item].as_str() == path);
+            let task = self.own_tasks().find(|task| task.id == *id);
+            if let Err(problem) = self.carried(item, task) {
+                let line = item.map_or(1, |item| self.plan.items[item].line);
+                self.problems.insert(Problem { line, problem: format!("carry {id}={path}: {problem}") });
+            }
+        }
+    }
+
+    fn carried(&mut self, item: Option<usize>, task: Option<&'a Arc<Task>>) -> Result<(), String> {
+        let item = item.ok_or("no item has that path")?;
+        let task = task.ok_or("the plan never had that task")?;
+        if self.before[item].is_some_and(|before| before.id == task.id) {
+            return Ok(());
+        }
+        let is_held = self.before[item].is_some_and(|before| before.status.is_held());
+        match () {
+            () if task.status != TaskStatus::Done => return Err(format!("that task is {}, not done", task.status)),
+            () if self.taken.contains(&task.id) => return Err("that task is another item of the plan".to_owned()),
+            () if is_held => return Err("an agent holds the item's task; try again when it is released".to_owned()),
+            () if !self.parts[item].is_empty() => {
+                return Err("that item has parts, which are done by themselves".to_owned());
+            }
+            () => {}
+        }
+        self.before[item] = Some(task);
+        self.taken.insert(&task.id);
+        self.ids[item] = task.id.clone();
+        self.waits_for.remove(&item);
+        self.reworded.remove(&item);
+        Ok(())
     }
 
     pub(super) fn level(&self, item: usize) -> usize {
@@ -84,7 +128,7 @@ impl<'a> Delta<'a> {
         std::iter::successors(Some(item), above).count()
     }
 
-    pub(super) fn event(mut self, source: Option<String>) -> Result<Event, Vec<Problem>> {
+    pub(super) fn event(mut self) -> Result<Event, Vec<Problem>> {
         let dependencies = self.dependencies();
         self.sound()?;
         self.refuse_cycle(&dependencies);
@@ -101,7 +145,12 @@ impl<'a> Delta<'a> {
             let kept = self.before[number].filter(|task| self.had_content(number, task));
             let content = kept.and_then(|task| origin(task)).map_or(content, |kept| kept.content.clone());
             let done = item.status == Stated::Done && self.parts[number].is_empty();
-            let planned = Planned { title, content, settings, ticked: false, done };
+            let kept = self.before[number].filter(|task| self.had_title(number, task));
+            let title = kept.and_then(|task| origin(task)).map_or(title, |kept| kept.title.clone());
+            let off = item.status.is_called_off() && self.parts[number].is_empty();
+            let after = self.waits_for.get(&number).map(|task| task.id.clone());
+            let pending = after.map(|after| Box::new(Pending { after: Some(after), ..Pending::default() }));
+            let planned = Planned { title, content, settings, ticked: false, done, off, pending };
             let parent = item.parent.map(|parent| self.ids[parent].clone());
             match self.before[number] {
                 Some(task) => changed.extend(self.changed(number, task, parent, planned, priority, dependencies)),
@@ -109,8 +158,15 @@ impl<'a> Delta<'a> {
             }
         }
         let there: HashSet<&TaskId> = self.before.iter().flatten().map(|task| &task.id).collect();
-        let gone = self.state.tasks().filter(|task| task.planned.is_some() && !there.contains(&task.id));
-        let removed = gone.map(|task| task.id.clone()).collect();
+        let gone = self.own_tasks().filter(|task| task.planned.is_some() && !there.contains(&task.id));
+        let (leaving, removed): (Vec<_>, Vec<_>) = gone.partition(|task| task.status.is_held());
+        let ids = |tasks: Vec<&Arc<Task>>| tasks.into_iter().map(|task| task.id.clone()).collect();
+        let mut reworded: Vec<(usize, &'a Arc<Task>)> =
+            self.reworded.iter().map(|(item, task)| (*item, *task)).collect();
+        reworded.sort_unstable_by_key(|(item, _)| *item);
+        let named =
+            |(item, task): (usize, &'a Arc<Task>)| Reworded { done: task.id.clone(), now: self.ids[item].clone() };
+        let reworded = reworded.into_iter().map(named).collect();
         let current = self.state.current_plan();
         let prev_sha256 = match current.filter(|current| current.sha256 == plan.sha256) {
             Some(same) => same.prev_sha256.clone(),
@@ -119,13 +175,14 @@ impl<'a> Delta<'a> {
         let version = PlanVersion {
             sha256: plan.sha256.clone(),
             prev_sha256,
-            source,
+            source: self.import.source.clone(),
             title: plan.title.clone(),
             items: plan.items.len(),
             seq: 0,
             imported_at: Default::default(),
         };
-        Ok(Event::PlanImported { plan: version, created, changed, removed, known_again: true })
+        let (leaving, removed) = (ids(leaving), ids(removed));
+        Ok(Event::PlanImported { plan: version, created, changed, removed, leaving, reworded, known_again: true })
     }
 }
 

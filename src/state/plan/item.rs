@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::state::id::TaskId;
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     pub sha256: String,
@@ -75,6 +77,15 @@ impl Stated {
     pub fn is_called_off(&self) -> bool {
         matches!(self, Self::Cancelled | Self::Obsolete)
     }
+}
+
+/// How a plan is imported.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Import {
+    /// The file that the plan comes from.
+    pub source: Option<String>,
+    /// Done tasks, each with the path or the id of the item that it is, whatever its words.
+    pub carry: Vec<(TaskId, String)>,
 }
 
 /// What is wrong with a plan, and where.

@@ -1,5 +1,6 @@
 //! What a plan says, and what a new version of it means for the tasks of the one before.
 
+mod applied;
 mod change;
 mod current;
 mod delta;
@@ -9,12 +10,14 @@ mod item;
 mod names;
 mod place;
 mod recognise;
+mod same_words;
 mod text;
 mod words;
 
+pub(super) use applied::{leave_plan, leave_to_holder, replan};
 pub use change::is_renumbered;
 pub use current::planned;
-pub use item::{Item, Plan, Problem, Remark, Skipped, Stated};
+pub use item::{Import, Item, Plan, Problem, Remark, Skipped, Stated};
 pub use names::{Named, Names, leading_id};
 pub use text::{one_line, shortened};
 pub use words::{plain, words};

@@ -3,12 +3,15 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::delta::Delta;
+use super::hashes::hash;
 use crate::state::hierarchy;
 use crate::state::id::{Chance, TaskId};
 
 impl Delta<'_> {
-    pub(super) fn name(&mut self, seed: u64) {
-        let mut chance = Chance::new(seed);
+    /// Sets every item's id. Those of new tasks follow from the board and the text, so that a dry run shows them.
+    pub(super) fn name(&mut self) {
+        let seed = hash(&(&self.state.board().board_id, &self.plan.sha256));
+        let mut chance = Chance::new(u64::from_str_radix(&seed, 16).unwrap_or_default());
         let mut taken = HashSet::new();
         for before in &self.before {
             let id = match before {

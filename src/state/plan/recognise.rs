@@ -4,41 +4,54 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::delta::{Delta, origin};
-use super::hashes::older_content_hash;
+use super::hashes::{hash, older_content_hash};
 use super::item::Item;
 use super::text::{folded, one_line};
+use super::words::words;
 use crate::state::hierarchy;
 use crate::state::id::TaskId;
 use crate::state::limit;
-use crate::state::task::{Context, Task};
+use crate::state::task::{Context, Task, TaskStatus};
 
 impl<'a> Delta<'a> {
-    /// Finds the task that each item was before, level by level: by path and title (also among tasks that left the plan
-    /// earlier), by title and content, by path, by content, and by similar title.
+    /// Finds the task that each item was before: by its words, and then, level by level, by path, by content and by
+    /// similar title. What is found by less than its words is the same item only while nobody holds it or has done it.
     pub(super) fn recognise(&mut self) {
+        self.pair_same_words();
         let mut old: BTreeMap<usize, Vec<&'a Arc<Task>>> = BTreeMap::new();
-        let mut gone: BTreeMap<usize, Vec<&'a Arc<Task>>> = BTreeMap::new();
-        for task in self.state.tasks().filter(|task| origin(task).is_some()) {
-            let tasks = if task.planned.is_some() { &mut old } else { &mut gone };
-            tasks.entry(hierarchy::level(task.path.as_deref().unwrap_or_default())).or_default().push(task);
+        let named: HashSet<&TaskId> = self.reworded.values().map(|task| &task.id).collect();
+        let is_left = |task: &&Arc<Task>| !self.taken.contains(&task.id) && !named.contains(&task.id);
+        for task in self.own_tasks().filter(|task| task.planned.is_some()).filter(is_left) {
+            old.entry(hierarchy::level(task.path.as_deref().unwrap_or_default())).or_default().push(task);
         }
         let levels: Vec<usize> = (0..self.plan.items.len()).map(|item| self.level(item)).collect();
         for level in 1..=limit::PLAN_DEPTH.max {
             let new: Vec<usize> = (0..levels.len()).filter(|item| levels[*item] == level).collect();
             let mut left = old.remove(&level).unwrap_or_default();
-            self.pair(&new, &mut left, Self::is_same);
-            // An unfinished task that has only moved is preferred to one that left the plan earlier.
-            self.pair(&new, &mut left, |delta, item, task| {
-                task.status.is_unfinished() && delta.has_same_text(item, task)
-            });
-            self.pair(&new, &mut gone.remove(&level).unwrap_or_default(), Self::is_same);
-            let steps: [fn(&Self, usize, &Task) -> bool; 3] =
-                [Self::has_same_text, Self::has_same_path, Self::has_same_content];
-            for step in steps {
-                self.pair(&new, &mut left, step);
-            }
+            self.pair(&new, &mut left, Self::has_same_path);
+            self.pair(&new, &mut left, Self::has_same_content);
             self.pair_alike(&new, &mut left);
         }
+    }
+
+    /// Tasks that the plan has or had.
+    pub(super) fn own_tasks(&self) -> impl Iterator<Item = &'a Arc<Task>> + use<'a> {
+        self.state.tasks().filter(|task| origin(task).is_some())
+    }
+
+    /// Takes the task for what the item was under other words. A held one keeps its words until its attempt ends, a
+    /// done one keeps them for ever.
+    fn reword(&mut self, item: usize, task: &'a Arc<Task>) {
+        let is_group = !self.parts[item].is_empty() && self.state.is_parent(&task.id);
+        match task.status {
+            status if status.is_held() => drop(self.waits_for.insert(item, task)),
+            TaskStatus::Done if !is_group => drop(self.reworded.insert(item, task)),
+            _ => self.before[item] = Some(task),
+        }
+    }
+
+    fn is_open(&self, item: usize) -> bool {
+        self.before[item].is_none() && !self.waits_for.contains_key(&item) && !self.reworded.contains_key(&item)
     }
 
     /// Pairs the items and tasks that fit exactly one partner.
@@ -53,7 +66,7 @@ impl<'a> Delta<'a> {
         }
         let mut wanted: HashMap<&TaskId, Vec<usize>> = HashMap::new();
         let mut single: Vec<(usize, &'a Arc<Task>)> = Vec::new();
-        for item in new.iter().copied().filter(|item| self.before[*item].is_none()) {
+        for item in new.iter().copied().filter(|item| self.is_open(*item)) {
             let one = &self.plan.items[item];
             let (title, content) = &self.hashes[item];
             let content = Some(content.as_str()).filter(|_| one.description.is_some());
@@ -74,7 +87,7 @@ impl<'a> Delta<'a> {
         let mut taken: HashSet<&TaskId> = HashSet::new();
         for (item, task) in single {
             if wanted.get(&task.id).is_some_and(|items| items.len() == 1) {
-                self.before[item] = Some(task);
+                self.reword(item, task);
                 taken.insert(&task.id);
             }
         }
@@ -84,7 +97,7 @@ impl<'a> Delta<'a> {
     /// Pairs what is left under the same parent, if the titles share most of their words.
     fn pair_alike(&mut self, new: &[usize], left: &mut Vec<&'a Arc<Task>>) {
         let mut alike: Vec<(u32, usize, usize)> = Vec::new();
-        let open: Vec<usize> = new.iter().copied().filter(|item| self.before[*item].is_none()).collect();
+        let open: Vec<usize> = new.iter().copied().filter(|item| self.is_open(*item)).collect();
         if open.len().saturating_mul(left.len()) > COMPARED {
             return;
         }
@@ -103,8 +116,8 @@ impl<'a> Delta<'a> {
         alike.sort_unstable();
         let mut taken: HashSet<usize> = HashSet::new();
         for (_, item, number) in alike {
-            if self.before[item].is_none() && taken.insert(number) {
-                self.before[item] = Some(left[number]);
+            if self.is_open(item) && taken.insert(number) {
+                self.reword(item, left[number]);
             }
         }
         let mut number = 0;
@@ -127,19 +140,7 @@ impl<'a> Delta<'a> {
         }
     }
 
-    fn is_same(&self, item: usize, task: &Task) -> bool {
-        match &self.plan.items[item].path {
-            Some(path) => task.path.as_ref() == Some(path) && self.same_title(item, task),
-            // Only the plan's title counts: a task beside it may have the title that this one was given on the board.
-            None => self.is_beside(item, task) && self.had_title(item, task),
-        }
-    }
-
-    fn has_same_text(&self, item: usize, task: &Task) -> bool {
-        self.had_title(item, task) && self.same_content(item, task)
-    }
-
-    fn has_same_path(&self, item: usize, task: &Task) -> bool {
+    pub(super) fn has_same_path(&self, item: usize, task: &Task) -> bool {
         let path = &self.plan.items[item].path;
         path.is_some() && *path == task.path
     }
@@ -149,14 +150,19 @@ impl<'a> Delta<'a> {
         one.description.is_some() && self.same_content(item, task) && self.is_beside(item, task)
     }
 
-    /// True if the plan last gave the task this title, whatever it is called on the board.
-    fn had_title(&self, item: usize, task: &Task) -> bool {
-        origin(task).is_some_and(|planned| planned.title == self.hashes[item].0)
+    /// True if the plan last gave the task these words, whatever it is called on the board.
+    pub(super) fn had_title(&self, item: usize, task: &Task) -> bool {
+        let is_it = |stored: &str| stored == self.hashes[item].0 || stored == hash(&self.plan.items[item].title);
+        origin(task).is_some_and(|planned| is_it(&planned.title))
     }
 
-    /// True if the item has the title that the plan gave before, or the one given on the board since: neither is news.
+    /// True if the item has the words that the plan gave before, or those given on the board since: neither is news.
     pub(super) fn same_title(&self, item: usize, task: &Task) -> bool {
-        self.had_title(item, task) || one_line(task.headline()) == self.plan.items[item].title
+        self.had_title(item, task) || words(task.headline()) == words(&self.plan.items[item].title)
+    }
+
+    pub(super) fn has_equal_content(&self, item: usize, task: &Task) -> bool {
+        self.had_content(item, task)
     }
 
     /// True if the item has the content that the plan gave before, or the one given on the board since.
@@ -172,7 +178,7 @@ impl<'a> Delta<'a> {
 }
 
 /// Most pairs of titles whose words are compared.
-const COMPARED: usize = 50_000;
+pub(super) const COMPARED: usize = 50_000;
 /// Percent of shared words from which a title counts as a rewording of another.
 const ALIKE: u32 = 50;
 

@@ -4,7 +4,7 @@
 
 use callboard::state::event::Event;
 use callboard::state::id::ParticipantId;
-use callboard::state::plan::planned;
+use callboard::state::plan::{Import, planned};
 use callboard::state::time::Timestamp;
 use callboard::state::{Envelope, State};
 use callboard::{harmless, plan};
@@ -29,7 +29,7 @@ fuzz_target!(|input: &str| {
     };
     let mut state = State::new();
     state.record(Event::BoardCreated { board_id: "b".to_owned() }, &envelope).unwrap();
-    let Ok(imported) = state.replan(&plan, None, 1) else { return };
+    let Ok(imported) = state.replan(&plan, &Import::default()) else { return };
     state.record(imported, &envelope).unwrap();
     state.settle();
     assert_eq!(state.check(), Vec::<String>::new());
@@ -38,7 +38,7 @@ fuzz_target!(|input: &str| {
     let exported = [plan::to_markdown(title, &tasks), serde_json::to_string(&plan::to_json(title, &tasks)).unwrap()];
     for text in exported {
         let again = plan::parse(&text).unwrap_or_else(|problems| panic!("{problems:?} in {text}"));
-        match state.replan(&again, None, 2) {
+        match state.replan(&again, &Import::default()) {
             Ok(Event::PlanImported { created, changed, removed, .. }) => {
                 assert!(created.is_empty() && changed.is_empty() && removed.is_empty(), "{changed:?} by {text}");
             }
