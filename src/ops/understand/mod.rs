@@ -119,7 +119,8 @@ struct Reading {
 type Fields = Map<String, Value>;
 
 impl Reading {
-    fn operation(&mut self, entry: &'static Entry, given: Fields, place: &str) -> Result<Fields, Refusal> {
+    fn operation(&mut self, entry: &'static Entry, mut given: Fields, place: &str) -> Result<Fields, Refusal> {
+        given.retain(|name, _| !shape(entry).is_added(name));
         let mut read = self.record(shape(entry), given, place, false)?;
         if entry.name == ApplyBatch::NAME
             && let Some(Value::Array(items)) = read.get_mut("operations")
@@ -158,7 +159,6 @@ impl Reading {
                         Some(field) => field,
                         None => continue,
                     },
-                    Unknown::Unsaid => continue,
                     Unknown::Ignored => {
                         self.ignored.push(at);
                         continue;

@@ -65,8 +65,8 @@ const LIMITS: [&str; 16] = [
     "retries", "retry", "seconds", "tokens", "ttl",
 ];
 
-/// Arguments that are added by clients and mean nothing to the board.
-const UNSAID: [&str; 2] = ["wait_for_previous", "agent_id"];
+/// Arguments that clients add to every call. They mean nothing to an operation that lacks them.
+const ADDED: [&str; 2] = ["wait_for_previous", "agent_id"];
 
 /// Fewest letters that are read as the beginning of a name.
 const SHORTEST: usize = 3;
@@ -75,8 +75,6 @@ const SHORTEST: usize = 3;
 pub enum Unknown {
     /// It is another name of this argument.
     Meant(String),
-    /// Left out without a word.
-    Unsaid,
     /// Left out, and the reply says so.
     Ignored,
     /// Refused, with what to do instead.
@@ -93,6 +91,11 @@ impl Record {
         written.or_else(|| other.next()).map(|field| field.name.as_str())
     }
 
+    /// Whether clients add `given` to every call, and no field is meant by it.
+    pub fn is_added(&self, given: &str) -> bool {
+        self.meant(given).is_none() && ADDED.iter().any(|name| plain(name) == plain(given))
+    }
+
     /// The field whose name is nearest to `given`, if that may be a slip of the pen or is short for it.
     pub fn near(&self, given: &str) -> Option<&str> {
         let names = || self.current().map(|field| field.name.as_str());
@@ -104,12 +107,8 @@ impl Record {
     /// What an argument is that none of the fields is called. `changes` says whether leaving one out by mistake would
     /// change something on the board, `binding` whether every field counts.
     pub fn unknown(&self, given: &str, changes: bool, binding: bool) -> Unknown {
-        let plain_given = plain(given);
         if let Some(field) = self.meant(given) {
             return Unknown::Meant(field.to_owned());
-        }
-        if UNSAID.iter().any(|name| plain(name) == plain_given) {
-            return Unknown::Unsaid;
         }
         if !changes {
             return Unknown::Ignored;

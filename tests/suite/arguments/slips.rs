@@ -108,6 +108,26 @@ fn slips_are_understood_or_refused_with_the_fix() {
             json!({"description": "d", "demands": {"gpu": true}}),
             Refused(&["demands.gpu", "capabilities"]),
         ),
+        (
+            "create_task",
+            json!({"description": "d", "demands": {"agent_id": "w"}}),
+            Refused(&["demands.agent_id", "capabilities"]),
+        ),
+        (
+            "create_tasks_batch",
+            json!({"tasks": [{"description": "a", "agentId": "w"}]}),
+            Refused(&["tasks[0].agentId", "demands"]),
+        ),
+        (
+            "create_tasks_batch",
+            json!({"wait_for_previous": true, "tasks": [{"description": "a", "wait_for_previous": true}]}),
+            Warned(json!({"created": 1}), &["`tasks[0].wait_for_previous`"]),
+        ),
+        (
+            "apply_batch",
+            json!({"operations": [{"name": "create_task", "agent_id": "w", "arguments": {"description": "d", "agent_id": "w"}}]}),
+            Warned(json!({"applied": 1}), &["such arguments: `operations[0].agent_id`"]),
+        ),
         ("get_task", json!({"task_id": "first", "agent_id": "w"}), Reply(json!({"task": {"id": "first"}}))),
         ("get_status", json!({"scope": "", "verbose": true}), Warned(json!({}), &["`verbose`"])),
         (
