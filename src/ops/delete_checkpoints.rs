@@ -49,14 +49,17 @@ impl Operation for DeleteCheckpoints {
         state.leads(call.actor.as_ref(), "delete checkpoints")?;
         let workflow = &state.known_workflow(&WorkflowId::checked(&params.workflow_id)?)?.id;
         let numbers: Vec<u64> = match (params.number, params.keep) {
-            (Some(_), Some(_)) => return Err(Refusal::NumberOrKeep.into()),
             (None, None) => return Ok(vec![state.workflow_dropped(workflow, false)]),
-            (Some(number), None) => {
+            // Strict clients fill in 0 for the argument that they do not mean.
+            (None | Some(0), Some(keep)) => {
+                state.checkpoints_of(workflow).skip(keep as usize).map(|one| one.number).collect()
+            }
+            (Some(number), None | Some(0)) => {
                 let unknown = || Refusal::UnknownCheckpoint { workflow: workflow.clone(), number };
                 state.place_of(workflow, number).ok_or_else(unknown)?;
                 vec![number]
             }
-            (None, Some(keep)) => state.checkpoints_of(workflow).skip(keep as usize).map(|one| one.number).collect(),
+            (Some(_), Some(_)) => return Err(Refusal::NumberOrKeep.into()),
         };
         let checkpoints: Vec<_> =
             numbers.iter().filter_map(|number| state.place_of(workflow, *number)).cloned().collect();

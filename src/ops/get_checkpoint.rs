@@ -68,7 +68,7 @@ impl Operation for GetCheckpoint {
             }
             _ => return Err(Refusal::WorkflowOrTask),
         };
-        if let Some(number) = params.number {
+        if let Some(number) = params.number.filter(|number| *number > 0) {
             return one(number, params, &known, state);
         }
         let mut skipped = Vec::new();

@@ -21,7 +21,7 @@ use crate::strict;
 
 /// Optional numbers for which 0 has a meaning of its own. For others it stands for none, as strict clients fill in
 /// every argument.
-const ZERO_COUNTS: [&str; 3] = ["since_seq", "wait_seconds", "keep"];
+const ZERO_COUNTS: [&str; 4] = ["since_seq", "wait_seconds", "number", "keep"];
 /// Records in which each field decides who may do something, or how much.
 const BINDING: [&str; 2] = ["demands", "budget"];
 /// Most ignored arguments that are named.

@@ -229,7 +229,17 @@ fn zero_and_false_count_where_they_mean_something() {
     }
     let history = client.ok("get_history", json!({"since_seq": 0, "before_seq": 0, "limit": 2, "task_id": ""}));
     assert_eq!(history["events"][0]["seq"], 1, "oldest first: {history}");
-    client.ok("save_checkpoint", json!({"workflow_id": "flow", "state": {"step": 1}}));
+    for step in 1..=4 {
+        client.ok("save_checkpoint", json!({"workflow_id": "flow", "state": {"step": step}}));
+    }
+    let none = client.call("delete_checkpoints", json!({"workflow_id": "flow", "number": 0}));
+    assert_eq!(none.code(), "unknown_checkpoint", "{}", none.text);
+    let newest = client.ok("get_checkpoint", json!({"workflow_id": "flow", "task_id": "", "number": 0}));
+    assert_eq!(newest["checkpoint"]["number"], 4, "{newest}");
+    let kept = client.ok("delete_checkpoints", json!({"workflow_id": "flow", "number": 0, "keep": 2}));
+    assert_eq!(kept["kept"], 2, "{kept}");
+    let kept = client.ok("delete_checkpoints", json!({"workflow_id": "flow", "number": 3, "keep": 0}));
+    assert_eq!(kept["kept"], 1, "{kept}");
     let kept = client.ok("delete_checkpoints", json!({"workflow_id": "flow", "number": 0, "keep": 0}));
     assert_eq!((&kept["kept"], kept.get("removed")), (&json!(0), None), "the workflow stays: {kept}");
     client.register("w");
