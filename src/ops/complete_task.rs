@@ -90,20 +90,21 @@ fn warnings(params: &Params, state: &State, call: &Call) -> Result<Vec<String>, 
         let task = hold.task.as_ref().map(|task| format!(" for task {task}")).unwrap_or_default();
         format!("{} is held by {}{task}: tell {} what you changed", hold.files, hold.agent, hold.agent)
     });
-    let is_told = params.commit.is_none() && !call.uncommitted.is_empty();
-    let loose = is_told.then(|| {
-        let named = call.uncommitted.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-        let more = call.uncommitted.len().saturating_sub(NAMED);
+    let uncommitted = call.uncommitted.filter(|files| params.commit.is_none() && !files.is_empty());
+    let loose = uncommitted.map(|files| {
+        let named = files.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+        let more = files.len().saturating_sub(NAMED);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         format!("not committed: {named}{more}; commit them, or others cannot merge your work")
     });
     Ok(held.chain(loose).collect())
 }
 
-/// The commit that has the work: the one given, or else the head of the branch, if that has the files.
+/// The commit that has the work: the one given, or else the head of the branch, if git says that it has the files.
 fn commit(params: &Params, call: &Call) -> Option<String> {
     let is_of_branch = params.branch.is_none() || params.branch == call.place.branch;
-    let head = call.place.head.clone().filter(|_| is_of_branch && !call.remote && call.uncommitted.is_empty());
+    let has_files = call.uncommitted.is_some_and(<[_]>::is_empty) && !CompleteTask::done_files(params).is_empty();
+    let head = call.place.head.clone().filter(|_| is_of_branch && has_files);
     params.commit.clone().or(head)
 }
 

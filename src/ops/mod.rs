@@ -312,8 +312,9 @@ pub struct Call<'a> {
     /// The living process that the agent acts through; `None` for one-shot commands and HTTP.
     pub presence: Option<&'a Participant>,
     pub place: &'a Place,
-    /// Files that the call says are done, and that git says are not committed.
-    pub uncommitted: &'a [String],
+    /// Of the files that the call says are done, those that are not committed; none if it names none, or git has not
+    /// said.
+    pub uncommitted: Option<&'a [String]>,
     pub history: &'a dyn History,
     pub vitals: &'a Vitals<'a>,
     /// What `fetch` returned for this call.
@@ -491,7 +492,6 @@ pub struct Entry {
     pub annotations: Annotations,
     pub toolset: Toolset,
     pub agent: AgentArgument,
-    pub placed: bool,
     pub checked_out: Option<AskGit>,
     params_schema: fn() -> Map<String, Value>,
     exact_schema: fn() -> Map<String, Value>,
@@ -507,7 +507,6 @@ impl Entry {
             annotations: O::ANNOTATIONS,
             toolset: O::TOOLSET,
             agent: O::AGENT,
-            placed: O::PLACED,
             checked_out: O::CHECKED_OUT,
             params_schema: schema::of::<O::Params>,
             exact_schema: schema::exact::<O::Params>,
@@ -673,6 +672,8 @@ pub trait Prepared: Send + Sync {
     fn rest(&self) -> &'static str;
     fn steps(&self) -> Result<Option<&Steps>, Refusal>;
     fn fetches(&self) -> bool;
+    /// See [`Operation::PLACED`]; of a batch, whether a step is.
+    fn is_placed(&self) -> bool;
     fn done_files(&self) -> Vec<&str>;
     fn admit(&self, state: &State, call: &Call) -> Result<(), Refusal>;
     fn fetch(&self, archive: &dyn Archive) -> Result<Fetched, Refusal>;
@@ -688,6 +689,12 @@ struct Parsed<O: Operation> {
     steps: Result<Option<Steps>, Refusal>,
     /// Where the caller finds the reply as it is; `None` if the caller wants only its JSON.
     reply: Option<Slot<O>>,
+}
+
+impl<O: Operation> Parsed<O> {
+    fn all_steps(&self) -> impl Iterator<Item = &dyn Prepared> {
+        self.steps.iter().flatten().flatten().map(Box::as_ref)
+    }
 }
 
 fn prepare<O: Operation>(arguments: Value) -> Result<Box<dyn Prepared>, Refusal> {
@@ -805,8 +812,13 @@ impl<O: Operation> Prepared for Parsed<O> {
         O::FETCHES
     }
 
+    fn is_placed(&self) -> bool {
+        O::PLACED || self.all_steps().any(|step| step.is_placed())
+    }
+
     fn done_files(&self) -> Vec<&str> {
-        O::done_files(&self.params)
+        let of_steps = self.all_steps().flat_map(|step| step.done_files());
+        O::done_files(&self.params).into_iter().chain(of_steps).collect()
     }
 
     fn admit(&self, state: &State, call: &Call) -> Result<(), Refusal> {

@@ -39,7 +39,7 @@ impl Snapshot {
             participant: &self.participant.id,
             presence: self.is_presence.then_some(&self.participant),
             place: &caller.place,
-            uncommitted: &[],
+            uncommitted: None,
             history: &history,
             vitals: &vitals,
             fetched: &Fetched::Nothing,

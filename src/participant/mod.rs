@@ -59,7 +59,7 @@ use crate::state::task::Place;
 use feed::Feed;
 use metrics::Metrics;
 use solo::Solo;
-use whereabouts::Whereabouts;
+use whereabouts::Site;
 use writer::{Message, Writer};
 
 pub struct Options {
@@ -96,7 +96,7 @@ pub struct Handle {
     beside: Arc<Semaphore>,
     feed: Arc<Feed>,
     metrics: Arc<Metrics>,
-    whereabouts: Arc<Whereabouts>,
+    dir: Arc<Path>,
     last: Arc<Stop>,
 }
 
@@ -160,15 +160,6 @@ pub enum AgentChoice {
     Named(AgentId),
     /// A [name](nickname) from the client, the worktree and the lowest free number.
     Auto,
-}
-
-impl AgentChoice {
-    fn name(&self) -> Option<String> {
-        match self {
-            Self::Named(agent) => Some(agent.to_string()),
-            Self::None | Self::Auto => None,
-        }
-    }
 }
 
 impl Caller {
@@ -261,8 +252,8 @@ pub fn spawn(options: Options) -> Handle {
     let metrics = Arc::new(Metrics::new());
     let (alive, leaving) = sync_channel(0);
     let leaving = (options.stay != Stay::Brief).then(|| Mutex::new(leaving));
-    let whereabouts = Arc::new(Whereabouts::of(&options.dir));
-    let shared = (Arc::clone(&feed), Arc::clone(&metrics), Arc::clone(&whereabouts));
+    let dir = Arc::from(options.dir.as_path());
+    let shared = (Arc::clone(&feed), Arc::clone(&metrics));
     let writer = Writer::new(options, sender.clone(), shared);
     let solo = Arc::new(Solo::new(writer, sender.clone()));
     let served = Arc::clone(&solo);
@@ -276,7 +267,7 @@ pub fn spawn(options: Options) -> Handle {
     }
     let last = Arc::new(Stop { sender, leaving, writer: started.ok().map(|one| one.thread().id()) });
     let beside = Arc::new(Semaphore::new(limit::READING.max));
-    Handle { solo, beside, feed, metrics, whereabouts, last }
+    Handle { solo, beside, feed, metrics, dir, last }
 }
 
 /// Redacts `place` for the board to keep: the names that git and clients give have passed no other check.
@@ -294,12 +285,10 @@ type Answer = Result<Value, CallError>;
 
 /// A call on its way to the writer and back.
 pub(crate) struct Queued {
-    prepared: Box<dyn Prepared>,
+    prepared: Arc<dyn Prepared>,
     caller: Caller,
     /// Where the caller works now.
-    place: Place,
-    /// Files that the call says are done and that are not committed.
-    uncommitted: Vec<String>,
+    site: Site,
     /// Nobody waits for the reply any more once this is closed.
     reply: oneshot::Sender<Answer>,
     entered: Instant,
@@ -310,11 +299,11 @@ pub(crate) struct Queued {
 impl Queued {
     #[cfg(test)]
     fn new(operation: &str, arguments: Value) -> (Self, oneshot::Receiver<Answer>) {
-        let prepared = ops::find(operation).unwrap().prepare(arguments).unwrap();
+        let prepared = ops::find(operation).unwrap().prepare(arguments).unwrap().into();
         let (reply, answer) = oneshot::channel();
-        let (caller, place, uncommitted) = (Caller::default(), Place::default(), Vec::new());
+        let (caller, site) = (Caller::default(), Site::default());
         let entered = Instant::now();
-        (Self { prepared, caller, place, uncommitted, reply, entered, fetched: None }, answer)
+        (Self { prepared, caller, site, reply, entered, fetched: None }, answer)
     }
 
     /// Whether the archive must be asked first.
@@ -412,30 +401,29 @@ impl Handle {
         caller: &Caller,
         entered: Instant,
     ) -> Answer {
-        let (reply, answer) = oneshot::channel();
-        let place = self.whereabouts.place(caller, entry.placed);
-        let agent = prepared.agent_id().map(str::to_owned).or_else(|| caller.agent.name());
-        let root = || self.whereabouts.root(agent.as_deref(), caller, &place);
-        let done: Vec<_> = prepared.done_files().into_iter().map(str::to_owned).collect();
-        let uncommitted = match root().filter(|_| !done.is_empty()) {
-            Some(root) => spawn_blocking(move || whereabouts::uncommitted(&root, &done)).await.unwrap_or_default(),
-            None => Vec::new(),
+        let prepared: Arc<dyn Prepared> = prepared.into();
+        let mut fetched = fetched.map(Box::new);
+        let mut told = None;
+        let (reply, site) = loop {
+            let site = Site::of(&self.dir, &prepared, caller, told).await;
+            let (reply, answer) = oneshot::channel();
+            // The board keeps nothing of a read, so there is nothing to redact.
+            let shown = if prepared.annotations().read_only { site.clone() } else { site.kept() };
+            let (prepared, fetched) = (Arc::clone(&prepared), fetched.take());
+            let queued = Queued { prepared, caller: caller.clone(), site: shown, reply, entered, fetched };
+            let _under_way = self.solo.enter();
+            self.solo.submit(queued, &caller.gone).await?;
+            let answer = select! {
+                biased;
+                () = caller.gone.cancelled() => return Err(CallError::Gone),
+                answer = answer => answer.map_err(|_| BoardError::Ended)?,
+            };
+            match (answer, site.instead.get()) {
+                (Err(CallError::Gone), Some(directory)) => told = Some(directory.clone()),
+                (answer, _) => break (answer?, site),
+            }
         };
-        let here = place.clone();
-        // The board keeps nothing of a read, so there is nothing to redact.
-        let place = if prepared.annotations().read_only { place } else { kept(&place) };
-        let fetched = fetched.map(Box::new);
-        let queued = Queued { prepared, caller: caller.clone(), place, uncommitted, reply, entered, fetched };
-        let _under_way = self.solo.enter();
-        self.solo.submit(queued, &caller.gone).await?;
-        let reply = select! {
-            biased;
-            () = caller.gone.cancelled() => return Err(CallError::Gone),
-            answer = answer => answer.map_err(|_| BoardError::Ended)??,
-        };
-        // Only deciding the call finds where an agent works that has just registered.
-        let root = self.whereabouts.root(agent.as_deref(), caller, &here);
-        match (entry.checked_out, root) {
+        match (entry.checked_out, site.root(caller)) {
             (Some(ask), Some(root)) => Ok(whereabouts::checked_out(reply, root, ask).await),
             _ => Ok(reply),
         }

@@ -1,77 +1,74 @@
-//! Where callers on this machine work, in which worktree and at which commit. Git's files are read anew for each call
-//! that records them; what only git itself knows is asked before or after the call.
+//! Where callers on this machine work, in which worktree and at which commit. Git's files are read, and git itself is
+//! asked, before or after the call and on a thread that may wait: never under the board's lock.
 //!
 //! Subagents share their session's process, and may have worktrees of their own. Such an agent says so by its property
-//! `project_dir`. Whose call it is shows only when it is carried out, so the few files are read then, under the lock;
-//! git is never run there.
+//! `project_dir`. Only the writer knows which agent acts, so it sends the call back once, to be made from there.
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 
-use super::Caller;
+use super::{Caller, kept};
 use crate::git::{self, Git, Standing};
-use crate::ops::{AskGit, Checkout, Merge};
-use crate::state::agent::Agent;
-use crate::state::id::AgentId;
+use crate::ops::{AskGit, Checkout, Merge, Prepared};
 use crate::state::task::Place;
 use crate::worktree::Worktree;
 
-/// Longest time for git before a call, which those behind it wait for, too.
+/// Longest time for git before a call.
 const BEFORE: Duration = Duration::from_millis(300);
 /// Longest time for git after a call.
 const AFTER: Duration = Duration::from_millis(1_000);
 
-pub struct Whereabouts {
-    /// The board's directory.
-    dir: PathBuf,
-    /// Roots of the worktrees of agents that work elsewhere than their process.
-    roots: Mutex<HashMap<AgentId, PathBuf>>,
+/// Where a call is made from.
+#[derive(Clone, Default)]
+pub struct Site {
+    pub place: Place,
+    /// Of the files that the call says are done, those that are not committed; none if git does not say.
+    pub uncommitted: Option<Vec<String>>,
+    /// The acting agent's `project_dir`, if the place was looked for there.
+    pub told: Option<String>,
+    /// Set by the writer if the acting agent works in another directory: the call is not made, but once more from there.
+    pub instead: Arc<OnceLock<String>>,
 }
 
-impl Whereabouts {
-    pub fn of(dir: &Path) -> Self {
-        Self { dir: dir.to_owned(), roots: Mutex::default() }
+impl Site {
+    /// Looks where the call is made from: in `told`, if that is in a worktree of the project, or else in the caller's
+    /// directory. The place is read anew only if the call records it.
+    pub async fn of(board: &Arc<Path>, prepared: &Arc<dyn Prepared>, caller: &Caller, told: Option<String>) -> Self {
+        let Some(cwd) = caller.cwd.clone().filter(|_| told.is_some() || prepared.is_placed()) else {
+            return Self { place: caller.place.clone(), told, ..Self::default() };
+        };
+        let (board, prepared) = (Arc::clone(board), Arc::clone(prepared));
+        let read = spawn_blocking(move || {
+            let apart = told.as_deref().map(Path::new).filter(|told| told.is_absolute());
+            let apart = apart.and_then(|told| Worktree::of_session(&board, &cwd, told));
+            let place = apart.or_else(|| Worktree::of_board(&board, &cwd)).map(Place::from).unwrap_or_default();
+            let uncommitted = place.worktree.as_deref().and_then(|root| uncommitted(root, &prepared.done_files()));
+            Self { place, uncommitted, told, ..Self::default() }
+        });
+        read.await.unwrap_or_default()
     }
 
-    /// The caller's place; read `anew` if it is on this machine.
-    pub fn place(&self, caller: &Caller, anew: bool) -> Place {
-        match caller.cwd.as_deref().filter(|_| anew) {
-            Some(cwd) => Worktree::of_board(&self.dir, cwd).map(place_of).unwrap_or_default(),
-            None => caller.place.clone(),
-        }
+    /// Root of the caller's worktree; none if that is not on this machine.
+    pub fn root(&self, caller: &Caller) -> Option<PathBuf> {
+        self.place.worktree.as_ref().filter(|_| caller.cwd.is_some()).map(PathBuf::from)
     }
 
-    /// The place of an agent that has said where it works, if that is a worktree of the project. `cwd` is the directory
-    /// of its process.
-    pub fn elsewhere(&self, agent: &Agent, cwd: &Path) -> Option<Place> {
-        let told = Path::new(agent.properties.project_dir.as_deref()?);
-        let worktree = Worktree::of_session(&self.dir, cwd, told).filter(|_| told.is_absolute())?;
-        let mut roots = self.roots.lock().unwrap_or_else(PoisonError::into_inner);
-        roots.insert(agent.id.clone(), worktree.root.clone());
-        drop(roots);
-        Some(place_of(worktree))
-    }
-
-    /// Root of the worktree in which the agent works; none if that is not on this machine.
-    pub fn root(&self, agent: Option<&str>, caller: &Caller, place: &Place) -> Option<PathBuf> {
-        caller.cwd.as_ref()?;
-        let roots = self.roots.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = agent.and_then(|agent| roots.get(agent).cloned());
-        own.or_else(|| place.worktree.as_ref().map(PathBuf::from))
+    /// The same as the board may keep it.
+    pub fn kept(&self) -> Self {
+        Self { place: kept(&self.place), ..self.clone() }
     }
 }
 
-/// Those of `files` that are not committed, as far as git says.
-pub fn uncommitted(root: &Path, files: &[String]) -> Vec<String> {
-    let relative = |file: &String| Path::new(file).strip_prefix(root).map_or_else(|_| file.into(), Path::to_path_buf);
-    let files: Vec<_> = files.iter().map(|file| relative(file).to_string_lossy().into_owned()).collect();
-    Git::at(root, BEFORE).uncommitted(Some(&files)).unwrap_or_default()
+/// Those of `files` that are not committed; none if there are no files, or git does not say.
+fn uncommitted(root: &str, files: &[&str]) -> Option<Vec<String>> {
+    let relative = |file: &&str| Path::new(file).strip_prefix(root).unwrap_or(Path::new(file)).to_string_lossy().into();
+    let files: Vec<_> = files.iter().map(relative).collect();
+    if files.is_empty() { None } else { Git::at(Path::new(root), BEFORE).uncommitted(Some(&files)) }
 }
 
 /// The reply with what git says of the worktree.
@@ -116,7 +113,9 @@ fn asks(reply: &Value, root: &Path, ask: AskGit) -> bool {
     is_asked.get()
 }
 
-pub fn place_of(worktree: Worktree) -> Place {
-    let root = worktree.root.to_string_lossy().into_owned();
-    Place { worktree: Some(root), branch: worktree.branch, head: worktree.head }
+impl From<Worktree> for Place {
+    fn from(worktree: Worktree) -> Self {
+        let root = worktree.root.to_string_lossy().into_owned();
+        Self { worktree: Some(root), branch: worktree.branch, head: worktree.head }
+    }
 }

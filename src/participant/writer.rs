@@ -35,7 +35,6 @@ use super::recovery::Author;
 use super::runs;
 use super::upkeep::Upkeep;
 use super::waiting::{Parked, Sight, Waiting};
-use super::whereabouts::Whereabouts;
 use super::{CallError, Options, Past, Queued, Stay};
 use crate::clock::BoardClock;
 use crate::ops::init_coordination::InitCoordination;
@@ -147,7 +146,6 @@ pub(crate) struct Writer {
     feed: Arc<Feed>,
     edits: Edits,
     metrics: Arc<Metrics>,
-    whereabouts: Arc<Whereabouts>,
     started_at: Timestamp,
     /// When this process opened the board, since when it looks after it.
     opened_at: Timestamp,
@@ -178,12 +176,8 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// `shared` is what the writer shares with the handles.
-    pub fn new(
-        options: Options,
-        sender: SyncSender<Message>,
-        shared: (Arc<Feed>, Arc<Metrics>, Arc<Whereabouts>),
-    ) -> Self {
-        let (feed, metrics, whereabouts) = shared;
+    pub fn new(options: Options, sender: SyncSender<Message>, shared: (Arc<Feed>, Arc<Metrics>)) -> Self {
+        let (feed, metrics) = shared;
         let mut chance = Chance::new(options.seed);
         let participant = Participant {
             id: ParticipantId::trusted(format!("p-{}", chance.base32(10))),
@@ -232,7 +226,6 @@ impl Writer {
             feed,
             edits: Edits::default(),
             metrics,
-            whereabouts,
             unwatched: None,
             unshown: None,
             hurried: false,
@@ -590,7 +583,6 @@ impl Writer {
     fn with_call<T>(&mut self, call: &Queued, operate: impl FnOnce(&mut State, &dyn Prepared, Call) -> T) -> T {
         let started_as = call.caller.default_agent();
         let default_agent = self.resolved(&started_as);
-        let elsewhere = self.elsewhere(call, &default_agent);
         let seed = self.chance.draw();
         let mut shown;
         let default_policy;
@@ -616,8 +608,8 @@ impl Writer {
             seed,
             participant: &self.participant.id,
             presence: (self.stay == Stay::Presence).then_some(&self.participant),
-            place: elsewhere.as_ref().unwrap_or(&call.place),
-            uncommitted: &call.uncommitted,
+            place: &call.site.place,
+            uncommitted: call.site.uncommitted.as_deref(),
             history: history.as_ref(),
             vitals: &vitals,
             fetched: call.fetched.as_deref().unwrap_or(&Fetched::Nothing),

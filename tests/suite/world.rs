@@ -376,7 +376,7 @@ impl World {
             participant: presence.map_or(&self.one_shot, |participant| &participant.id),
             presence,
             place: &self.place,
-            uncommitted: &[],
+            uncommitted: None,
             history: &self.past,
             vitals: &Vitals { started_at: self.now, troubles: Vec::new(), state_file_seq: &|| None, living: &Vec::new },
             fetched: &self.fetched,

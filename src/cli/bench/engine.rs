@@ -146,7 +146,7 @@ fn act(state: &mut State, agent: &str, operation: &str, arguments: Value) -> any
         participant: &envelope.participant,
         presence: None,
         place: &Place::default(),
-        uncommitted: &[],
+        uncommitted: None,
         history: &Unwritten,
         vitals: &vitals,
         fetched: &Fetched::Nothing,

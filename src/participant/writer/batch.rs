@@ -119,6 +119,11 @@ impl Writer {
             if call.reply.is_closed() {
                 continue;
             }
+            if let Some(directory) = self.works_elsewhere(&call) {
+                drop(call.site.instead.set(directory));
+                answers.push((call.reply, Err(CallError::Gone)));
+                continue;
+            }
             if call.entered.elapsed() < waited(&call) && self.would_wait(&call) {
                 self.park(call);
                 continue;

@@ -2,9 +2,8 @@
 
 use super::Writer;
 use crate::ops::{DefaultAgent, Executed, Operation, RegisterAgent};
-use crate::participant::{Queued, kept};
+use crate::participant::Queued;
 use crate::state::id::AgentId;
-use crate::state::task::Place;
 
 impl Writer {
     /// Replaces `auto` by the agents that act through this process.
@@ -19,16 +18,20 @@ impl Writer {
         }
     }
 
-    /// The place of the call's agent, if it has said that it works elsewhere than this process.
-    pub(super) fn elsewhere(&self, call: &Queued, default_agent: &DefaultAgent) -> Option<Place> {
-        let cwd = call.caller.cwd.as_deref()?;
-        let state = &self.board.as_ref()?.state;
-        let agent = match (call.prepared.agent_id(), default_agent) {
-            (Some(id), _) => state.agent(&AgentId::trusted(id)),
-            (None, DefaultAgent::Named(agent)) => state.agent(agent),
-            _ => None,
+    /// The directory in which the call's agent works, if it has told one and the call is not made from there yet. The
+    /// directory of a command is the agent's own, that of a server is its session's.
+    pub(super) fn works_elsewhere(&self, call: &Queued) -> Option<String> {
+        let is_server = call.caller.reader.is_model() || call.site.place.worktree.is_none();
+        call.caller.cwd.as_ref().filter(|_| is_server && !call.prepared.fetches())?;
+        let steps = call.prepared.steps().ok().flatten().into_iter().flatten();
+        let named = call.prepared.agent_id().or_else(|| steps.filter_map(|step| step.agent_id()).next());
+        let agent = match (named, self.resolved(&call.caller.default_agent())) {
+            (Some(id), _) => AgentId::trusted(id),
+            (None, DefaultAgent::Named(agent)) => agent,
+            _ => return None,
         };
-        self.whereabouts.elsewhere(agent?, cwd).map(|place| kept(&place))
+        let told = self.board.as_ref()?.state.agent(&agent)?.properties.project_dir.as_ref()?;
+        (call.site.told.as_ref() != Some(told)).then(|| told.clone())
     }
 
     /// Whether the agent is registered, and no other process acts as it.

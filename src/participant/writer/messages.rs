@@ -117,7 +117,6 @@ mod tests {
     use crate::clock::SystemClock;
     use crate::participant::feed::Feed;
     use crate::participant::metrics::Metrics;
-    use crate::participant::whereabouts::Whereabouts;
     use crate::participant::{Options, Stay};
 
     fn call(operation: &str, arguments: Value) -> (Message, oneshot::Receiver<Answer>) {
@@ -143,8 +142,7 @@ mod tests {
             worktree: None,
         };
         let (sender, messages) = sync_channel(16);
-        let whereabouts = Arc::new(Whereabouts::of(&options.dir));
-        let shared = (Arc::new(Feed::new()), Arc::new(Metrics::new()), whereabouts);
+        let shared = (Arc::new(Feed::new()), Arc::new(Metrics::new()));
         let mut writer = Writer::new(options, sender.clone(), shared);
         writer.messages = Some(messages);
         // As after a batch of eight calls, whose callers are likely to call again.

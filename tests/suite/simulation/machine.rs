@@ -366,7 +366,7 @@ impl Process {
             participant: &self.participant.id,
             presence: self.presence.then_some(&self.participant),
             place: &Place::default(),
-            uncommitted: &[],
+            uncommitted: None,
             history: &Past(journal),
             principal: None,
             remote: false,

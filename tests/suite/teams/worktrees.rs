@@ -1,6 +1,7 @@
 //! Agents in worktrees: where their work is recorded, and how others bring it in.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -220,4 +221,84 @@ fn a_session_that_comes_back_hears_of_uncommitted_files() {
     before.kill();
     let back = register(&mut project.session(&project.main));
     assert_eq!(back["uncommitted"], json!({"count": 1, "files": ["half.txt"]}), "{back}");
+}
+
+#[test]
+fn a_command_is_recorded_where_it_is_run_and_so_are_the_steps_of_a_batch() {
+    let project = Project::new();
+    let linked = project.linked("own");
+    project.task("a", &[]);
+    project.task("b", &[]);
+    // As `callboard work` registers its agents.
+    let registered = json!({"agent_id": "w", "role": "worker", "properties": {"project_dir": project.main}});
+    project.board.cli_ok("register_agent", registered);
+    let call = |tool: &str, arguments: Value| {
+        let mut command = project.board.command();
+        command.current_dir(&linked).args(["--agent", "w", "call", tool, &arguments.to_string()]);
+        let ran = project.board.finish(&mut command);
+        assert!(ran.status.success(), "{} {}", ran.stdout, ran.stderr);
+    };
+    let done = |task: &str| json!({"task_id": task, "output": "o", "files_created": ["new.txt"]});
+    call("claim_task", json!({"task_id": "a"}));
+    let made = commit(&linked, "new.txt", "x");
+    call("complete_task", done("a"));
+    let steps = json!([{"name": "claim_task", "arguments": {"agent_id": "w", "task_id": "b"}},
+        {"name": "complete_task", "arguments": done("b")}]);
+    call("apply_batch", json!({"operations": steps}));
+    for task in ["a", "b"] {
+        let task = project.board.task(task);
+        assert_eq!((&task["attempts"][0]["worktree"], &task["attempts"][0]["branch"]), (&json!(linked), &json!("own")));
+        assert_eq!((&task["result"]["branch"], &task["result"]["commit"]), (&json!("own"), &json!(made)), "{task}");
+    }
+}
+
+#[test]
+fn an_agent_that_need_not_be_named_works_where_it_said() {
+    let project = Project::new();
+    let linked = project.linked("apart");
+    project.task("a", &[]);
+    project.task("b", &["a"]);
+    let made = commit(&project.main, "a.txt", "a\n");
+    project.board.cli_ok("register_agent", json!({"agent_id": "maker", "role": "worker"}));
+    project.board.cli_ok("claim_task", json!({"agent_id": "maker", "task_id": "a"}));
+    let done = json!({"agent_id": "maker", "task_id": "a", "output": "o", "branch": "main", "commit": made});
+    project.board.cli_ok("complete_task", done);
+    let mut session = project.session(&project.main);
+    session.ok("register_agent", json!({"role": "worker", "properties": {"project_dir": linked}}));
+    let claim = session.ok("claim_task", json!({}));
+    let inherited = claim["handoff"]["dependencies"][0].clone();
+    assert_eq!((&inherited["commit"], &inherited["here"]), (&json!(made), &json!(false)), "{claim}");
+    assert_eq!(project.board.task("b")["attempts"][0]["branch"], "apart");
+}
+
+#[test]
+fn git_is_not_run_while_the_board_is_locked() {
+    let project = Project::new();
+    let migrate = ["-C", project.main.to_str().unwrap(), "refs", "migrate", "--ref-format=reftable"];
+    let is_there = |program: &str, arguments: &[&str]| {
+        Command::new(program).args(arguments).output().is_ok_and(|ran| ran.status.success())
+    };
+    if !is_there("flock", &["--version"]) || !is_there("git", &migrate) {
+        println!("skipped: no flock, or this git has no tables of references");
+        return;
+    }
+    let linked = project.linked("apart");
+    project.task("a", &[]);
+    let (programs, locked) = (project.board.base().join("programs"), project.board.base().join("locked"));
+    fs::create_dir(&programs).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let script = format!(
+        "#!/bin/sh\nflock --nonblock '{}' true || touch '{}'\nPATH='{path}' exec git \"$@\"\n",
+        project.board.file("lock").display(),
+        locked.display()
+    );
+    fs::write(programs.join("git"), script).unwrap();
+    fs::set_permissions(programs.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = project.board.command();
+    command.args(["mcp"]).current_dir(&project.main).env("PATH", format!("{}:{path}", programs.display()));
+    let mut session = Client::start(&mut command);
+    session.ok("register_agent", json!({"agent_id": "w", "role": "worker", "properties": {"project_dir": linked}}));
+    session.ok("claim_task", json!({"agent_id": "w"}));
+    assert_eq!(project.board.task("a")["attempts"][0]["branch"], "apart");
+    assert!(!locked.exists(), "other processes wait for git");
 }
