@@ -43,15 +43,16 @@ impl<'a> Git<'a> {
         Self { root, until: Instant::now() + patience }
     }
 
-    /// Files that are changed or new and not committed, among `files` if given. `None` if git does not say in time.
+    /// Files that are changed or new and not committed, among `files` if given. `None` if git does not say so in time, or
+    /// of all of them.
     pub fn uncommitted(&self, files: Option<&[String]>) -> Option<Vec<String>> {
         let status = ["status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=dirty", "--"];
-        let inside = |file: &&String| !file.starts_with('/') && !file.split('/').any(|part| part == "..");
-        let named = files.map(|files| files.iter().filter(inside).take(FILES).map(String::as_str).collect::<Vec<_>>());
-        if named.as_ref().is_some_and(Vec::is_empty) {
-            return Some(Vec::new());
+        let is_inside = |file: &String| !file.starts_with('/') && !file.split('/').any(|part| part == "..");
+        if files.is_some_and(|files| files.len() > FILES || !files.iter().all(is_inside)) {
+            return None;
         }
-        let (code, text) = self.ask(status.into_iter().chain(named.into_iter().flatten()))?;
+        let named = files.into_iter().flatten().map(String::as_str);
+        let (code, text) = self.ask(status.into_iter().chain(named))?;
         // Each entry is two letters, a space and the name.
         let names = text.split('\0').filter_map(|entry| entry.get(3..)).filter(|name| !name.is_empty());
         (code == 0).then(|| names.map(str::to_owned).collect())
@@ -151,8 +152,12 @@ pub fn merge(commit: &str, standing: Standing) -> Option<String> {
     }
 }
 
+/// What was printed; none if that is too much, as a part of it would pass for the whole.
 fn text_of(mut file: File) -> Option<String> {
     let mut bytes = Vec::new();
+    if file.metadata().ok()?.len() > OUTPUT {
+        return None;
+    }
     file.rewind().ok()?;
     file.take(OUTPUT).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
@@ -242,8 +247,13 @@ mod tests {
         disk.write("a.txt", "changed");
         disk.write("new [1].txt", "new");
         assert_eq!(disk.git().uncommitted(None), Some(vec!["a.txt".to_owned(), "new [1].txt".to_owned()]));
-        let asked = ["new [1].txt", "missing.txt", "/etc/passwd", "../x"].map(str::to_owned);
+        let asked = ["new [1].txt", "missing.txt"].map(str::to_owned);
         assert_eq!(disk.git().uncommitted(Some(&asked)), Some(vec!["new [1].txt".to_owned()]));
+        for unsaid in ["/etc/passwd", "../x"] {
+            assert_eq!(disk.git().uncommitted(Some(&[unsaid.to_owned()])), None, "{unsaid} is not the repository's");
+        }
+        let too_many: Vec<_> = (0..=FILES).map(|number| number.to_string()).collect();
+        assert_eq!(disk.git().uncommitted(Some(&too_many)), None);
         assert_eq!(disk.git().uncommitted(Some(&["*.txt".to_owned()])), Some(Vec::new()), "a name is no pattern");
         assert!(!mark.exists());
     }

@@ -101,8 +101,9 @@ const DEPENDENCIES_SHOWN: usize = 5;
 const OUTPUT_SHOWN: usize = 200;
 /// Fewest bytes of an output that are shown, where 200 do not fit.
 const OUTPUT_AT_LEAST: usize = 40;
-/// Bytes of a branch or commit; a whole git object id fits.
-const NAME_SHOWN: usize = 40;
+/// Bytes of a branch, and of a commit: a whole object id fits, also one of SHA-256.
+const BRANCH_SHOWN: usize = 120;
+const COMMIT_SHOWN: usize = 64;
 const ERROR_SHOWN: usize = 150;
 const NOTE_SHOWN: usize = 150;
 const WORKTREE_SHOWN: usize = 80;
@@ -206,8 +207,8 @@ fn inherited(task: &Arc<Task>, output_shown: usize) -> Option<Inherited> {
     Some(Inherited {
         task: task.id.clone(),
         output: result.output.as_deref().map(|text| shortened(text, output_shown)),
-        branch: result.branch.as_deref().map(|text| shortened(text, NAME_SHOWN)),
-        commit: result.commit.as_deref().map(|text| shortened(text, NAME_SHOWN)),
+        branch: result.branch.as_deref().map(|text| shortened(text, BRANCH_SHOWN)),
+        commit: result.commit.as_deref().map(|text| shortened(text, COMMIT_SHOWN)),
         worktree: worktree.map(|text| shortened(text, WORKTREE_SHOWN)),
         here: None,
         next: None,

@@ -253,6 +253,21 @@ fn a_command_is_recorded_where_it_is_run_and_so_are_the_steps_of_a_batch() {
 }
 
 #[test]
+fn no_commit_is_recorded_of_work_whose_files_are_not_named_or_not_the_worktrees() {
+    let project = Project::new();
+    let mut session = project.session(&project.main);
+    let agent = register(&mut session)["agent_id"].clone();
+    for (task, files) in [("unnamed", json!([])), ("outside", json!(["/etc/hosts"])), ("above", json!(["../x"]))] {
+        project.task(task, &[]);
+        session.ok("claim_task", json!({"task_id": task}));
+        let done = json!({"agent_id": agent, "task_id": task, "output": "o", "files_modified": files});
+        session.ok("complete_task", done);
+        let result = project.board.task(task)["result"].clone();
+        assert_eq!((&result["branch"], &result["commit"]), (&json!("main"), &Value::Null), "{task}: {result}");
+    }
+}
+
+#[test]
 fn an_agent_that_need_not_be_named_works_where_it_said() {
     let project = Project::new();
     let linked = project.linked("apart");
@@ -269,6 +284,25 @@ fn an_agent_that_need_not_be_named_works_where_it_said() {
     let inherited = claim["handoff"]["dependencies"][0].clone();
     assert_eq!((&inherited["commit"], &inherited["here"]), (&json!(made), &json!(false)), "{claim}");
     assert_eq!(project.board.task("b")["attempts"][0]["branch"], "apart");
+}
+
+#[test]
+fn a_branch_with_a_long_name_is_found() {
+    let project = Project::new();
+    let branch = format!("feature/{}", "long-".repeat(15));
+    let linked = project.linked("loose");
+    git(&linked, &["branch", "--quiet", "-m", &branch]);
+    project.task("a", &[]);
+    project.task("b", &["a"]);
+    let made = commit(&linked, "a.txt", "a\n");
+    let mut maker = project.session(&linked);
+    let made_by = register(&mut maker)["agent_id"].clone();
+    maker.ok("claim_task", json!({}));
+    maker.ok("complete_task", json!({"agent_id": made_by, "task_id": "a", "output": "o"}));
+    let claim = project.session(&project.main).ok("claim_task", json!({}));
+    let inherited = claim["handoff"]["dependencies"][0].clone();
+    let next = format!("git merge {}", &made[..12]);
+    assert_eq!((&inherited["branch"], &inherited["next"]), (&json!(branch), &json!(next)), "{claim}");
 }
 
 #[test]
