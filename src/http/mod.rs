@@ -182,6 +182,7 @@ pub async fn serve<H: mcp::Answering>(
     let gate = Arc::new(gate);
     let looking = Arc::clone(&gate);
     let (rpc, rpc_stop) = rpc::Door::new(handle.clone(), Arc::new(move || looking.look()))?;
+    let calls = rpc.calls.clone();
     let refreshing = tokio::spawn(refresh(Arc::clone(&gate)));
     let doors = Arc::new(Doors::new(&handle, mcp, rpc, gate));
     let (connections, closing) = (TaskTracker::new(), CancellationToken::new());
@@ -217,7 +218,8 @@ pub async fn serve<H: mcp::Answering>(
     handle.stop_waiting();
     closing.cancel();
     connections.close();
-    drop(timeout(ANSWER_GRACE, connections.wait()).await);
+    calls.close();
+    drop(timeout(ANSWER_GRACE, async { tokio::join!(connections.wait(), calls.wait()) }).await);
     stop.cancel();
     // An error means that it has already stopped.
     let _ = rpc_stop.stop();

@@ -23,6 +23,7 @@ use jsonrpsee::server::{Methods, RegisterMethodError, ServerHandle, StopHandle, 
 use jsonrpsee::types::error::{INVALID_PARAMS_CODE, METHOD_NOT_FOUND_CODE};
 use jsonrpsee::types::{ErrorObjectOwned, Params};
 use serde_json::{Map, Value};
+use tokio_util::task::TaskTracker;
 
 use crate::ops;
 use crate::participant::{CallError, Caller, Handle};
@@ -55,6 +56,8 @@ pub struct Door {
     methods: Methods,
     look: Look,
     stopped: StopHandle,
+    /// The calls in progress on its WebSockets.
+    pub calls: TaskTracker,
 }
 
 impl Door {
@@ -68,7 +71,7 @@ impl Door {
         let mut module = RpcModule::new(handle.clone());
         events::register(&mut module)?;
         let document = Arc::new(discover::document());
-        Ok((Self { handle, document, methods: module.into(), look, stopped }, stop))
+        Ok((Self { handle, document, methods: module.into(), look, stopped, calls: TaskTracker::new() }, stop))
     }
 
     pub async fn handle(&self, request: Request) -> Response {

@@ -5,8 +5,8 @@
 //! connection; notifications that have begun are finished.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -25,15 +25,15 @@ use soketto::handshake::http::Server;
 use soketto::{Incoming, Receiver, Sender};
 use tokio::io::BufStream;
 use tokio::select;
-use tokio::sync::mpsc;
-use tokio::time::{interval, sleep};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::{interval, timeout};
 use tokio_util::compat::{Compat, TokioAsyncReadCompatExt};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::subscriptions::Subscriptions;
 use super::{Door, LARGEST_REPLY, post};
 use crate::bom;
-use crate::state::limit::BODY;
+use crate::state::limit::{BODY, IN_FLIGHT};
 
 /// Most messages that wait for the reader of one WebSocket.
 const BUFFERED: usize = 64;
@@ -67,40 +67,17 @@ async fn converse(door: Door, extensions: Extensions, handshake: Server, upgrade
     let (sender, receiver) = connection.finish();
     let (messages, outgoing) = mpsc::channel(BUFFERED);
     let sink = MethodSink::new_with_limit(messages, LARGEST_REPLY);
-    let heard = Heard::default();
     let stopped = door.stopped.clone();
     // Dropping it ends the calls whose answers could not be sent any more.
     let writing = AbortOnDropHandle::new(tokio::spawn(write(sender, outgoing, stopped)));
-    let reader = Reader { subscriptions: Subscriptions::new(&door, extensions.clone()), door, extensions, sink, heard };
-    let heard = reader.heard.clone();
+    let (subscriptions, places) =
+        (Subscriptions::new(&door, extensions.clone()), Arc::new(Semaphore::new(IN_FLIGHT.max)));
+    let reader = Reader { subscriptions, door, extensions, sink, places };
     select! {
         read = reader.read(receiver) => read.map_err(io::Error::other)?,
-        () = heard.falls_silent() => {}
         written = writing => written??,
     }
     Ok(())
-}
-
-/// When the client has last been heard of.
-#[derive(Clone)]
-struct Heard(Arc<Mutex<Instant>>);
-
-impl Default for Heard {
-    fn default() -> Self {
-        Self(Arc::new(Mutex::new(Instant::now())))
-    }
-}
-
-impl Heard {
-    fn now(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-    }
-
-    async fn falls_silent(&self) {
-        while self.0.lock().unwrap_or_else(PoisonError::into_inner).elapsed() < PING_PATIENCE {
-            sleep(PING_INTERVAL).await;
-        }
-    }
 }
 
 struct Reader {
@@ -110,15 +87,18 @@ struct Reader {
     extensions: Extensions,
     subscriptions: Subscriptions,
     sink: MethodSink,
-    heard: Heard,
+    /// For the calls in progress.
+    places: Arc<Semaphore>,
 }
 
 impl Reader {
+    /// Reads until the client closes the connection or is silent for too long.
     async fn read(self, mut receiver: Receiver<Stream>) -> Result<(), Error> {
         loop {
             let mut message = Vec::new();
-            match receiver.receive(&mut message).await {
-                Ok(Incoming::Data(_)) => self.answer(message),
+            let Ok(received) = timeout(PING_PATIENCE, receiver.receive(&mut message)).await else { return Ok(()) };
+            match received {
+                Ok(Incoming::Data(_)) => self.answer(message).await,
                 Ok(Incoming::Pong(_)) => {}
                 Ok(Incoming::Closed(_)) | Err(Error::Closed) => return Ok(()),
                 Err(Error::MessageTooLarge { .. }) => {
@@ -129,16 +109,17 @@ impl Reader {
                 }
                 Err(error) => return Err(error),
             }
-            self.heard.now();
         }
     }
 
-    /// Answers a message beside the next ones.
-    fn answer(&self, message: Vec<u8>) {
+    /// Answers a message beside the next ones. Waits while too many are in progress.
+    async fn answer(&self, message: Vec<u8>) {
         (self.door.look)();
+        let Ok(place) = Arc::clone(&self.places).acquire_owned().await else { return };
         let (door, sink, extensions) = (self.door.clone(), self.sink.clone(), self.extensions.clone());
         let subscriptions = self.subscriptions.clone();
-        tokio::spawn(async move {
+        self.door.calls.spawn(async move {
+            let _place = place;
             let caller = extensions.get().cloned().unwrap_or_default();
             let text = bom::skip_bytes(&message);
             let answer = select! {

@@ -94,7 +94,7 @@ limits! {
     ARGUMENTS = "arguments of one call", 16 * 1024 * 1024, "bytes";
     BODY = "body of one HTTP request or WebSocket message", 1024 * 1024, "bytes";
     LINE = "line of MCP on standard input", 17 * 1024 * 1024, "bytes";
-    IN_FLIGHT = "MCP requests in flight on standard input (one more for each MiB of one)", 256, "requests";
+    IN_FLIGHT = "requests in flight on one WebSocket, or of MCP on standard input (one more for each MiB of one)", 256, "requests";
     CONNECTIONS = "connections to one server", 4_096, "connections";
     SESSIONS = "MCP sessions of one server, before 2026-07-28", 1_024, "sessions";
     SUBSCRIPTIONS = "subscriptions on one connection", 16, "subscriptions";

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use callboard::state::limit::IN_FLIGHT;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -138,6 +139,34 @@ fn what_was_acknowledged_before_a_signal_is_on_the_board() {
         }
     }
     board.assert_file_is_the_replay();
+}
+
+#[test]
+fn a_signal_lets_calls_on_a_web_socket_have_their_answers() {
+    let board = Board::new();
+    let mut server = Server::on(&board);
+    register(&server, "a");
+    let mut socket = WebSocket::open(&server);
+    supersede(surely_waiting(&server, "a"), || socket.send(1, "claim_task", &waiting_claim("a")));
+    server.signal(Signal::TERM);
+    assert_eq!(socket.answer(1)["result"]["success"], false);
+    assert_eq!(server.ends_within(END).code(), Some(0));
+}
+
+#[test]
+fn more_calls_at_once_than_a_web_socket_has_room_for_wait_for_the_others() {
+    let board = Board::new();
+    let server = Server::on(&board);
+    let mut socket = WebSocket::open(&server);
+    let most = IN_FLIGHT.max as u64;
+    for id in 0..most {
+        socket.send(id, "wait_for_events", &json!({"since_seq": 1_000, "wait_seconds": 50}));
+    }
+    socket.send(most, "get_status", &json!({}));
+    Door::Rpc.ok(&server, "create_task", &json!({"description": "d"}));
+    let mut answered: Vec<_> = (0..=most).map(|_| socket.next().unwrap()["id"].as_u64().unwrap()).collect();
+    answered.sort_unstable();
+    assert!(answered.into_iter().eq(0..=most));
 }
 
 #[test]
