@@ -1,3 +1,4 @@
+use std::collections::HashSet;
 use std::num::NonZeroU32;
 
 use schemars::JsonSchema;
@@ -72,8 +73,14 @@ impl Operation for GetResults {
         let after = params.after.as_deref().map(TaskId::checked).transpose()?;
         if let Some(ids) = &params.task_ids {
             limit::PAGE.check(ids.len())?;
+            let mut seen = HashSet::new();
             let ids = ids.iter().map(|id| TaskId::checked(id)).collect::<Result<Vec<_>, _>>()?;
-            let begin = after.as_ref().and_then(|after| ids.iter().position(|id| id == after)).map_or(0, |at| at + 1);
+            let ids: Vec<_> = ids.into_iter().filter(|id| seen.insert(id.clone())).collect();
+            let place = |after: &TaskId| {
+                let place = ids.iter().position(|id| id == after);
+                place.map(|place| place + 1).ok_or_else(|| Refusal::UnknownTask { task: after.clone() })
+            };
+            let begin = after.as_ref().map_or(Ok(0), place)?;
             let mut is_more = false;
             for id in &ids[begin..] {
                 is_more = is_more || !page.add(named(id, state, call)?);

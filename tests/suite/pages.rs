@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::harness::Board;
 use crate::harness::http::{Door, Server};
-use crate::world::World;
+use crate::world::{Answered, World};
 
 /// Bytes of a reply to a model: its list, and some words around it.
 const MOST: usize = limit::REPLY + 1_000;
@@ -124,6 +124,23 @@ fn every_list_ends_in_time_for_a_model_and_goes_on_at_next() {
             assert_eq!(names.len() as u64, world.state.seq(), "{operation} {query}");
         }
     }
+}
+
+#[test]
+fn results_of_a_task_that_is_named_twice_come_once() {
+    let mut world = World::new().task("a").task("b").task("c");
+    let mut query = json!({"task_ids": ["a", "b", "a", "c", "b"], "limit": 1});
+    let mut ids = Vec::new();
+    while ids.len() < 10 {
+        let reply = world.call("get_results", query.clone()).expect("it is read");
+        ids.push(reply["results"][0]["task_id"].clone());
+        query["after"] = reply["next"].clone();
+        if reply["next"].is_null() {
+            break;
+        }
+    }
+    assert_eq!(ids, ["a", "b", "c"]);
+    world.call("get_results", json!({"task_ids": ["a"], "after": "c"})).refuses("unknown_task");
 }
 
 #[test]
