@@ -253,10 +253,14 @@ pub fn bytes(value: &impl Serialize) -> usize {
 }
 
 /// Cuts the lists of a reply that is too long for a model and has no pages: what a writing call has made, say. The
-/// reply then begins with `shown`, `total` and where the rest is.
+/// reply then begins with `shown`, `total` and where the rest is. It stays whole if its other fields alone are too long.
 pub fn fit(reply: Value, rest: &str) -> Value {
     let Value::Object(mut fields) = reply else { return reply };
     let mut size = bytes(&fields);
+    let in_lists: usize = fields.values().filter(|value| value.is_array()).map(bytes).sum();
+    if fields.contains_key("shown") || size.saturating_sub(in_lists) > REPLY {
+        return Value::Object(fields);
+    }
     let (mut left_out, mut cut) = (0, Vec::new());
     while size > REPLY {
         let lists = fields.iter_mut().filter_map(|(name, value)| Some((name, value.as_array_mut()?)));
@@ -281,4 +285,23 @@ pub fn fit(reply: Value, rest: &str) -> Value {
     whole.insert("next".to_owned(), Value::from(rest));
     whole.extend(fields.into_iter().filter(|(name, _)| name != "shown" && name != "total" && name != "next"));
     Value::Object(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_lists_without_pages_are_cut_and_only_if_that_helps() {
+        let long = "x".repeat(REPLY);
+        let page = json!({"shown": 2, "total": 9, "next": "task-2", "tasks": [long, "task-2"]});
+        let text = json!({"plan": long, "versions": [1, 2, 3]});
+        for whole in [page, text] {
+            assert_eq!(fit(whole.clone(), "get_task"), whole);
+        }
+        let cut = fit(json!({"success": true, "made": ["task-1", long]}), "get_task");
+        assert_eq!(cut, json!({"shown": 1, "total": 2, "next": "get_task", "success": true, "made": ["task-1"]}));
+    }
 }

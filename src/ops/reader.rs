@@ -1,7 +1,7 @@
 //! Who reads replies: a program, which gets them exact and complete, or a model, which gets what it can read.
 
 use super::Toolset;
-use crate::state::limit::REPLY;
+use crate::state::limit::{BESIDE_LISTS, REPLY};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reader {
@@ -18,7 +18,7 @@ impl Reader {
 
     /// Most bytes of a list in one reply. `None` means no limit.
     pub fn room(self) -> Option<usize> {
-        self.is_model().then_some(REPLY)
+        self.is_model().then_some(REPLY - BESIDE_LISTS)
     }
 
     /// Whether the reader sees the tool of that toolset.

@@ -109,8 +109,10 @@ limits! {
     FETCHING = "calls that read snapshots or bundles at once", 4, "calls";
 }
 
-/// Bytes of JSON of the lists in one reply to a model; an entry that is larger alone is cut.
+/// Bytes of JSON of one reply to a model; an entry of a list that is larger alone is cut.
 pub const REPLY: usize = 32_000;
+/// Those of them that are for other fields than lists.
+pub const BESIDE_LISTS: usize = 500;
 /// Bytes of one text in a list for a model, where another operation has it whole.
 pub const TEXT_SHOWN: usize = 300;
 /// Entries of a list inside an entry of a list for a model, and fields of an object there.

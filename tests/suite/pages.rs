@@ -127,6 +127,26 @@ fn every_list_ends_in_time_for_a_model_and_goes_on_at_next() {
 }
 
 #[test]
+fn full_pages_of_short_entries_go_on_at_next() {
+    let mut world = World::new().agent("w").agent("sender");
+    world.replays_seldom = true;
+    for number in 0..300 {
+        world.nobody().create(&format!("task-{number}"), json!({"title": "t".repeat(100)}));
+        if number < limit::INBOX.max {
+            let message = json!({"to": "w", "text": "m".repeat(200)});
+            world.by("sender").call("send_message", message).expect("it is sent");
+        }
+    }
+    world.reader = MODEL;
+    for (list, count) in [
+        (List("get_all_tasks", json!({"brief": true, "limit": 1_000}), "tasks", "after", "/id"), 300),
+        (List("get_messages", json!({"agent_id": "w", "limit": 1_000}), "messages", "after", "/id"), limit::INBOX.max),
+    ] {
+        assert_eq!(walk(world.nobody(), &list).len(), count, "{}", list.0);
+    }
+}
+
+#[test]
 fn results_of_a_task_that_is_named_twice_come_once() {
     let mut world = World::new().task("a").task("b").task("c");
     let mut query = json!({"task_ids": ["a", "b", "a", "c", "b"], "limit": 1});
