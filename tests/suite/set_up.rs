@@ -162,6 +162,10 @@ fn yes_answers_all_questions_and_takes_none_of_several_plans() {
     assert!(shown.contains("AGENTS.md") && shown.contains("PLAN.md") && !shown.contains("[Y/n]"), "{shown}");
     assert!(project.has("AGENTS.md") && project.has(".mcp.json") && project.has(".claude/settings.json"));
     assert_eq!(project.board()["tasks"].as_array().map(Vec::len), Some(2));
+    project.write("PLAN.md", "# Another\n\n- [ ] Else\n");
+    let shown = project.says(&["init", "x", "--yes"]);
+    assert!(shown.contains("has a plan already") && !shown.contains("imported "), "{shown}");
+    assert_eq!(project.board()["tasks"].as_array().map(Vec::len), Some(2));
 
     let project = Project::with_clients(&["claude"]);
     project.write("PLAN.md", PLAN);

@@ -134,10 +134,17 @@ fn write_paragraph(answers: &Answers, file: PathBuf, text: &str) -> anyhow::Resu
     Ok(Some(file))
 }
 
-/// Imports one of the plans that lie in the project. Of several, `--yes` chooses none.
+/// Imports one of the plans that lie in the project. Of several, `--yes` chooses none, and it adds none to a board that
+/// has one.
 fn import_plan(session: &Session, answers: &Answers, root: &Path) -> anyhow::Result<Option<(PathBuf, Value)>> {
     let found = plans::found(root);
     if answers.yes && found.len() > 1 {
+        return Ok(None);
+    }
+    if answers.yes && !found.is_empty() && session.call("get_status", json!({}))?.get("plan").is_some() {
+        if !session.json {
+            say("The board has a plan already, so none was imported: `callboard plan import FILE` does it.")?;
+        }
         return Ok(None);
     }
     for plan in found {
