@@ -131,6 +131,17 @@ fn the_guard_tells_a_subagent_from_its_siblings_and_from_the_agent_that_started_
 }
 
 #[test]
+fn an_agent_whose_name_ends_like_a_subagents_is_none_without_a_parent() {
+    let board = Board::new();
+    git_dir(board.base());
+    let mut client = board.mcp();
+    client.register("dev.agent");
+    client.ok("create_task", json!({"id": "a", "description": "d", "context_files": ["a.rs"]}));
+    client.ok("claim_task", json!({"agent_id": "dev.agent"}));
+    assert!(!is_refused(&board, &edits(&board, "a.rs")), "its own file");
+}
+
+#[test]
 fn a_subagent_is_kept_from_stopping_by_its_own_task_alone() {
     let board = Board::new();
     let mut client = holding(&board, "ada", "lexer");

@@ -99,7 +99,10 @@ impl Scene {
         {
             return vec![Arc::clone(agent)];
         }
-        let is_own = |agent: &&Arc<Agent>| self.conversation == Conversation::Any || !subagent::is_one(agent);
+        let all = self.state.agents().map(|one| &one.id).chain(&self.named);
+        let parents: HashSet<_> = all.map(|id| subagent::cut(id.as_str())).collect();
+        let is_subagent = |agent: &Agent| subagent::is_one(agent, |parent| parents.contains(parent));
+        let is_own = |agent: &&Arc<Agent>| self.conversation == Conversation::Any || !is_subagent(agent);
         self.agents.iter().filter(is_own).cloned().collect()
     }
 

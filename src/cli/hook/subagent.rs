@@ -29,8 +29,7 @@ impl Tag {
         if let Some((before, _)) = split(parent) {
             parent = before;
         }
-        let parent = &parent[..parent.len().min(limit::ID.max - DIGITS - 1)];
-        AgentId::trusted(format!("{parent}.{}", self.0))
+        AgentId::trusted(format!("{}.{}", cut(parent), self.0))
     }
 
     /// The subagent's agent, if it has registered.
@@ -39,9 +38,14 @@ impl Tag {
     }
 }
 
-/// Whether the agent has the name of a subagent.
-pub fn is_one(agent: &Agent) -> bool {
-    split(agent.id.as_str()).is_some()
+/// Whether the agent has the name of a subagent whose parent `is_known`. A person may have given it such a name, too.
+pub fn is_one(agent: &Agent, is_known: impl Fn(&str) -> bool) -> bool {
+    split(agent.id.as_str()).is_some_and(|(parent, _)| parent == NO_PARENT || is_known(parent))
+}
+
+/// A parent's name, cut so that there is room for the digits.
+pub fn cut(parent: &str) -> &str {
+    &parent[..parent.len().min(limit::ID.max - DIGITS - 1)]
 }
 
 fn split(name: &str) -> Option<(&str, &str)> {
