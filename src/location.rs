@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fmt;
 use std::iter::successors;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use fs_err as fs;
 
@@ -35,6 +35,8 @@ pub struct Location {
     /// Absolute; it need not exist.
     pub dir: PathBuf,
     pub source: Source,
+    /// The directory of the project, as far as known: the one that the process was started in, or that its client names.
+    pub start: PathBuf,
     forbidden: Option<Forbidden>,
     /// Whether an option or the environment names the project.
     is_named: bool,
@@ -111,16 +113,16 @@ impl Location {
     pub fn of(start: &Start<'_>) -> Self {
         let grounds = Grounds::of(start);
         let env = start.env.filter(|env| !env.is_empty()).map(Path::new);
+        let (cwd, is_named) = grounds.start_directory(start);
         if let Some(dir) = start.dir {
-            return grounds.named(start.cwd, dir, Source::Option);
+            return grounds.named(cwd, dir, Source::Option);
         }
         if let Some(dir) = env {
-            return grounds.named(start.cwd, dir, Source::Environment);
+            return grounds.named(cwd, dir, Source::Environment);
         }
-        let (cwd, is_named) = grounds.start_directory(start);
         let location = grounds.in_repository(&cwd).or_else(|| grounds.board_between(&cwd, Path::new("/")));
         let location = location.unwrap_or_else(|| grounds.board_in(&cwd, Source::StartDirectory));
-        Self { is_named, ..location }
+        Self { is_named, start: cwd, ..location }
     }
 
     /// Whether a board may be made here. One that exists in a home directory or `/` was made by name and is used by
@@ -213,17 +215,19 @@ impl Grounds {
         private.map(|(name, _)| Forbidden::Private(name))
     }
 
-    /// The board that was named. A relative name in a directory that a program keeps for itself was meant for a
-    /// project. The last name stays as it was given, so that opening the board can refuse a symbolic link.
-    fn named(&self, cwd: &Path, name: &Path, source: Source) -> Location {
-        let dir = cwd.join(name);
+    /// The board that was named. A relative name was meant for a project, so it is none in a directory that a program
+    /// keeps for itself, nor right below a start directory in which no board is made. The last name stays as it was
+    /// given, so that opening the board can refuse a symbolic link.
+    fn named(&self, start: PathBuf, name: &Path, source: Source) -> Location {
+        let dir = start.join(name);
         let dir = match (dir.parent(), dir.file_name()) {
             (Some(parent), Some(name)) => canonical(parent).join(name),
             _ => canonical(&dir),
         };
-        let forbidden = if name.is_absolute() { None } else { self.kept_by_program(&dir) };
+        let of_start = || if dir.parent() == Some(&start) { self.forbidden(&start) } else { None };
+        let forbidden = if name.is_absolute() { None } else { self.kept_by_program(&dir).or_else(of_start) };
         let forbidden = forbidden.or_else(|| dir.to_str().is_none().then_some(Forbidden::Unspeakable));
-        Location { dir, source, forbidden, is_named: true }
+        Location { dir, source, start, forbidden, is_named: true }
     }
 
     /// The directory from which the board is searched for, and whether it was named.
@@ -273,7 +277,8 @@ impl Grounds {
     }
 
     fn board_in(&self, dir: &Path, source: Source) -> Location {
-        Location { dir: dir.join(BOARD_DIR), source, forbidden: self.forbidden(dir), is_named: false }
+        let (start, forbidden) = (dir.to_owned(), self.forbidden(dir));
+        Location { dir: dir.join(BOARD_DIR), source, start, forbidden, is_named: false }
     }
 }
 
@@ -284,9 +289,21 @@ fn canonical(path: &Path) -> PathBuf {
         .find_map(|existing| {
             let base = fs::canonicalize(existing).ok()?;
             let rest = path.strip_prefix(existing).ok()?;
-            Some(if rest.as_os_str().is_empty() { base } else { base.join(rest) })
+            Some(without_dots(&base.join(rest)))
         })
         .unwrap_or_else(|| path.to_owned())
+}
+
+/// Resolves `.` and `..` without asking the disk: `a/../b` becomes `b`.
+pub fn without_dots(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut path, component| {
+        match component {
+            Component::ParentDir => drop(path.pop()),
+            Component::CurDir => {}
+            other => path.push(other),
+        }
+        path
+    })
 }
 
 #[cfg(test)]
@@ -355,6 +372,33 @@ mod tests {
         let env = Some(OsStr::new(""));
         let empty = disk.start("p", |start| Location::of(&Start { env, ..start }));
         disk.is(&empty, "p/.coordination", Source::Found);
+    }
+
+    #[test]
+    fn a_relative_name_makes_no_board_in_a_home_directory_that_a_server_was_started_in() {
+        let disk = Disk::with(&["home/notes", "p"]);
+        for (dir, env) in [(Some(".coordination"), None), (None, Some("board")), (None, Some("./x/../board"))] {
+            let (dir, env) = (dir.map(Path::new), env.map(OsStr::new));
+            let refusal = disk.start("home", |start| Location::of(&Start { dir, env, ..start })).may_create();
+            assert!(refusal.expect_err("refused").to_string().contains("a home directory"));
+        }
+        let below = disk.start("home", |start| Location::of(&Start { dir: Some(Path::new("notes/board")), ..start }));
+        below.may_create().expect("allowed");
+        let project = disk.base.join("p");
+        let env = Some(OsStr::new("board"));
+        let of_client = disk.start("home", |start| Location::of(&Start { env, project: Some(&project), ..start }));
+        disk.is(&of_client, "p/board", Source::Environment);
+        assert_eq!(of_client.start, project);
+    }
+
+    #[test]
+    fn a_name_that_goes_up_from_what_is_not_there_is_the_same_directory() {
+        let disk = Disk::with(&["home", "p"]);
+        let dir = Some(Path::new("a/../b/./c/../.coordination"));
+        let location = disk.start("p", |start| Location::of(&Start { dir, ..start }));
+        disk.is(&location, "p/b/.coordination", Source::Option);
+        assert_eq!(without_dots(Path::new("/a/./b/../c")), Path::new("/a/c"));
+        assert_eq!(without_dots(Path::new("/../a")), Path::new("/a"));
     }
 
     #[test]

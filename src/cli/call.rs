@@ -36,6 +36,7 @@ pub fn help(arguments: &Arguments, json: bool) -> Outcome {
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     let Some(name) = &arguments.name else { return list(session.json) };
     let reply = session.call(name, Value::Object(object(&arguments.arguments)?))?;
+    session.say_made();
     print::json(&reply)?;
     let refused = reply.get("success") == Some(&Value::Bool(false));
     Ok(ExitCode::from(if refused { super::REFUSED } else { 0 }))

@@ -55,7 +55,7 @@ mod work;
 
 use std::env;
 use std::io::{self, IsTerminal, Write};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::process::{self, ExitCode};
 
 use anyhow::Context;
@@ -71,7 +71,7 @@ use wording::Wording;
 
 use crate::board::{Options, checkout};
 use crate::http::tokens::TokensError;
-use crate::location::{Location, Start};
+use crate::location::{Location, Start, without_dots};
 use crate::ops;
 use crate::participant::{self, AgentChoice, BoardError, CallError, Handle, Stay};
 use crate::redact;
@@ -595,6 +595,8 @@ impl Session {
             home: home.as_deref(),
             plugins: plugins.each_ref().map(Option::as_deref),
         });
+        // A client may have started the server anywhere.
+        let cwd = if matches!(arguments.command, Command::Mcp(_)) { location.start.clone() } else { cwd };
         let server = match arguments.local {
             None => Server::named(arguments, &location.dir),
             Some(_) => None,
@@ -786,18 +788,6 @@ impl Session {
     }
 }
 
-/// Resolves `.` and `..` without asking the disk: `a/../b` becomes `b`.
-fn without_dots(path: &Path) -> PathBuf {
-    path.components().fold(PathBuf::new(), |mut path, component| {
-        match component {
-            Component::ParentDir => drop(path.pop()),
-            Component::CurDir => {}
-            other => path.push(other),
-        }
-        path
-    })
-}
-
 pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let entered = runtime.enter();
@@ -839,11 +829,5 @@ mod tests {
         for line in ["tasks", "tasks --color", "--color purple", "--colors always"] {
             assert_eq!(found(line), ColorChoice::Auto, "{line}");
         }
-    }
-
-    #[test]
-    fn dots_go_without_asking_the_disk() {
-        assert_eq!(without_dots(Path::new("/a/./b/../c")), Path::new("/a/c"));
-        assert_eq!(without_dots(Path::new("/../a")), Path::new("/a"));
     }
 }

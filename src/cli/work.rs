@@ -203,6 +203,7 @@ pub fn run(session: &Session, arguments: &Arguments) -> Outcome {
     supervise::reap_descendants()?;
     let ended = LocalSet::new().block_on(&runtime, work(session, arguments, command));
     runtime.shutdown_background();
+    session.say_made();
     ended
 }
 

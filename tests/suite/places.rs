@@ -147,6 +147,35 @@ fn the_search_stops_at_the_root_of_the_repository_for_every_command() {
 }
 
 #[test]
+fn every_command_that_makes_a_board_says_so() {
+    for arguments in
+        [&["call", "create_task", "{\"description\": \"d\"}"][..], &["work", "--max-duration", "0", "--", "true"]]
+    {
+        let disk = Disk::with(&["project"]);
+        assert!(disk.git("project", &["init", "--quiet"]), "git is needed");
+        let (code, text) = disk.run("project", arguments);
+        assert!(code == 0 && text.contains("made a new board in"), "{arguments:?}: {code} {text}");
+        let (code, text) = disk.run("project", arguments);
+        assert!(code == 0 && !text.contains("made a new board"), "{arguments:?}: {code} {text}");
+    }
+}
+
+#[test]
+fn a_server_that_is_started_anywhere_works_in_the_project_that_its_client_names() {
+    let disk = Disk::with(&["project"]);
+    assert!(disk.git("project", &["init", "--quiet", "--initial-branch", "feat/x"]), "git is needed");
+    assert!(disk.git("project", &["commit", "--quiet", "--allow-empty", "--message", "begin"]));
+    let mut command = disk.command(disk.at("home"), &["mcp"]);
+    let mut client = Client::start(command.env("CLAUDE_PROJECT_DIR", disk.at("project")));
+    client.ok("register_agent", json!({"agent_id": "a", "role": "worker"}));
+    let file = disk.at("project").join("src/a.rs");
+    client.ok("create_task", json!({"id": "t", "description": "d", "context_files": [file]}));
+    client.ok("claim_task", json!({"agent_id": "a"}));
+    let task = client.ok("get_task", json!({"task_id": "t"}))["task"].clone();
+    assert_eq!((&task["attempts"][0]["branch"], &task["context"]["files"]), (&json!("feat/x"), &json!(["src/a.rs"])));
+}
+
+#[test]
 fn every_command_refuses_in_a_worktree_whose_link_is_broken() {
     let disk = Disk::with(&["project"]);
     assert!(disk.linked(), "git is needed");

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::super::wording::in_shell;
-use super::super::{AUTO, Session, without_dots};
+use super::super::{AUTO, Session};
 use super::host::Processes;
 use super::subagent::{self, Tag};
 use crate::clock::{Clock, SystemClock};
-use crate::location::{Location, Start};
+use crate::location::{Location, Start, without_dots};
 use crate::participant::directory::{self, JOURNAL, is_present};
 use crate::participant::{BoardError, archive};
 use crate::redact;
