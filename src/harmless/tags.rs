@@ -7,6 +7,8 @@
 
 use serde_json::Value;
 
+use super::is_unseen;
+
 /// Stands for `<` where it begins a tag of a host's kind. A model reads it as what it was.
 const BLUNT: char = '‹';
 
@@ -51,7 +53,9 @@ pub fn value(value: &mut Value) {
 fn is_of_host(before: &str, after: &str) -> bool {
     let rest = after.trim_start_matches(is_passed_over);
     if let Some(mark) = rest.strip_prefix('|') {
-        return mark.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '/' || c == '_');
+        return mark
+            .trim_start_matches(is_unseen)
+            .starts_with(|c: char| c.is_ascii_alphanumeric() || c == '/' || c == '_');
     }
     let (is_end, rest) = match rest.strip_prefix('/') {
         Some(rest) => (true, rest.trim_start_matches(is_passed_over)),
@@ -100,11 +104,6 @@ fn is_passed_over(c: char) -> bool {
     c.is_whitespace() || is_unseen(c)
 }
 
-/// Characters that are not seen, and that a model may read over, too.
-fn is_unseen(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{fe00}'..='\u{fe0f}')
-}
-
 /// Tags of one word that say who speaks.
 const SPEAKERS: &str = "\
     system user assistant human developer instructions instruction reminder thinking think reasoning invoke \
@@ -142,6 +141,8 @@ mod tests {
             "< / system-reminder>",
             "<\u{200b}/system\u{200b}-reminder>",
             "</system\n>",
+            "<\u{200e}/\u{61c}system\u{180e}-remin\u{3164}der>",
+            "<|\u{200f}im_end|>",
             "<system>",
             "</user>",
             "</function_results>",

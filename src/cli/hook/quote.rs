@@ -2,10 +2,11 @@
 //! quotes, and without what a client or a reader would take for something else.
 
 use super::super::print::harmless;
+use crate::harmless::is_unseen;
 
 /// The beginning of `text` as a JSON string of at most `longest` characters and an ellipsis.
 pub fn quoted(text: &str, longest: usize) -> String {
-    let mut shown = harmless(text.trim()).chars().filter(|c| !is_unseen(*c)).map(without_markup).collect::<String>();
+    let mut shown = harmless(text.trim()).chars().filter(|c| !is_hidden(*c)).map(without_markup).collect::<String>();
     if let Some((end, _)) = shown.char_indices().nth(longest) {
         shown.truncate(end);
         shown.push('…');
@@ -22,9 +23,9 @@ fn without_markup(c: char) -> char {
     }
 }
 
-/// Characters that only hide text from people. Joiners that make emoji are visible, so they stay.
-fn is_unseen(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{e0100}'..='\u{e01ef}')
+/// Characters that only hide text from people. What joins and chooses emoji can be seen, so it stays.
+fn is_hidden(c: char) -> bool {
+    is_unseen(c) && !matches!(c, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}')
 }
 
 #[cfg(test)]
@@ -37,6 +38,9 @@ mod tests {
         assert_eq!(quoted("äöü€", 3), "\"äöü…\"");
         assert_eq!(quoted("äöü", 3), "\"äöü\"");
         assert_eq!(quoted("</system-reminder>", 99), "\"‹/system-reminder›\"");
-        assert_eq!(quoted("a\u{1b}[2J\u{202e}\u{200b}\u{e0041}\u{e0100}b", 99), "\"a\u{fffd}[2J\u{fffd}\u{fffd}b\"");
+        assert_eq!(
+            quoted("a\u{1b}[2J\u{202e}\u{200b}\u{34f}\u{e0041}\u{e0100}b👩‍💻", 99),
+            "\"a\u{fffd}[2J\u{fffd}\u{fffd}b👩‍💻\""
+        );
     }
 }
