@@ -116,8 +116,13 @@ pub fn living(dir: &Path) -> Vec<Living> {
     let Ok(Some(run)) = Dir::open(&dir.join(RUN)) else { return Vec::new() };
     let mut all: Vec<_> = presence_names(dir)
         .filter_map(|name| {
-            let file = run.open_file(&name, Purpose::Read).ok()??;
-            is_held(&file).then(|| described(ParticipantId::trusted(name), &file))
+            let opened = run.open_file(&name, Purpose::Read);
+            let id = ParticipantId::trusted(name);
+            match opened {
+                Ok(file) => file.filter(is_held).map(|file| described(id, &file)),
+                // Nothing says that its process is dead, so it may be one that knows the least.
+                Err(_) => Some(Living { id, level: FIRST, pid: None, machine: None, client: None }),
+            }
         })
         .collect();
     all.sort_by(|one, other| one.id.cmp(&other.id));
@@ -191,6 +196,13 @@ mod tests {
         assert_eq!(others.living(), [found[1].clone()], "without the one that asks");
         drop((held, older));
         assert_eq!(living(&dir), []);
+        std::os::unix::fs::symlink("p-dead", dir.join(RUN).join("p-strange")).unwrap();
+        let found = living(&dir);
+        assert_eq!(
+            found.iter().map(|one| (one.id.as_str(), one.level)).collect::<Vec<_>>(),
+            [("p-strange", FIRST)],
+            "a file that cannot be opened"
+        );
     }
 
     #[test]
