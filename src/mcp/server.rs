@@ -27,6 +27,7 @@ use crate::harmless::tags;
 use crate::ops::{self, Listener, Reader, Toolset};
 use crate::participant::{CallError, Caller, Handle};
 use crate::state::State;
+use crate::state::id::AgentId;
 
 /// Clients cut this text at 2 kB, one of them at 512 characters, so the loop is in its first lines.
 const INSTRUCTIONS: &str = include_str!("prompts/instructions.md");
@@ -149,13 +150,18 @@ impl ServerHandler for Server {
 
     async fn call_tool(&self, call: CallToolRequestParams, request: Request) -> Answer<CallToolResponse> {
         let arguments = Value::Object(call.arguments.unwrap_or_default());
-        let agent = arguments["agent_id"].as_str().map(str::to_owned);
+        // What is no id must not get into a command.
+        let agent = arguments["agent_id"].as_str().and_then(|id| AgentId::checked(id).ok());
         match self.call(&call.name, arguments, &request).await? {
             Ok(reply) => Ok(CallToolResult::structured(reply).into()),
             Err(CallError::UnknownOperation(name)) => Err(ErrorData::invalid_params(no_tool(&name), None)),
             Err(error) => {
                 let command = self.caller.command.as_deref();
-                Ok(refused(&error, &Listener { reader: self.reader, command, agent: agent.as_deref() }).into())
+                Ok(refused(
+                    &error,
+                    &Listener { reader: self.reader, command, agent: agent.as_ref().map(AgentId::as_str) },
+                )
+                .into())
             }
         }
     }
