@@ -154,13 +154,20 @@ pub fn connect(args: &ConnectArgs, target: &Target<'_>) -> anyhow::Result<(Repor
     let clients = args.chosen(target)?;
     let (mut files, mut failure) = (Vec::new(), None);
     for client in &clients {
-        for part in args.parts(*client, target)? {
+        // What one client refuses keeps no other from being connected.
+        let parts = args.parts(*client, target).unwrap_or_else(|error| {
+            failure.get_or_insert(error);
+            Vec::new()
+        });
+        for part in parts {
             match connect_part(*client, part, args, target) {
                 Ok(connected) => files.push(connected),
-                // The other clients have no part in it.
                 Err(error) => {
                     failure.get_or_insert(error);
-                    break;
+                    // With --global, the error says how the client itself adds the server.
+                    if !args.global {
+                        break;
+                    }
                 }
             }
         }

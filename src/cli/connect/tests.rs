@@ -877,4 +877,11 @@ fn what_one_client_refuses_keeps_no_other_from_being_connected() {
     assert_eq!(report.files.len(), 1);
     assert!(project.file(Client::Cursor).exists());
     assert!(format!("{:#}", failure.expect("a failure")).contains("top level"));
+    let global = ConnectArgs { global: true, clients: vec![Client::Claude], ..two.clone() };
+    let (report, failure) = super::connect(&global, &target).expect("tried");
+    assert_eq!(report.files[0].path, home.join(".claude/settings.json"), "hooks need no `claude mcp add`");
+    assert!(failure.expect("a failure").to_string().contains("claude mcp add"));
+    let hooks = ConnectArgs { hooks: true, clients: vec![Client::Gemini, Client::Zed], ..two };
+    let (report, failure) = super::connect(&hooks, &target).expect("tried");
+    assert_eq!((report.files.len(), failure.is_some()), (1, true), "the first is reported");
 }
