@@ -98,6 +98,10 @@ impl Operation for Heartbeat {
 fn moved(params: &Params, agent: &Agent) -> Result<Option<Event>, Refusal> {
     let Some(dir) = &params.project_dir else { return Ok(None) };
     limit::PATH.check_text(dir)?;
+    if !dir.starts_with('/') {
+        let wanted = "an absolute path is wanted, such as \"/home/me/project\"".to_owned();
+        return Err(Refusal::BadArgument { argument: "project_dir".to_owned(), wanted });
+    }
     let properties = Properties { project_dir: Some(dir.clone()), ..Properties::clone(&agent.properties) };
     Ok((properties != *agent.properties).then(|| Event::AgentRegistered {
         agent: agent.id.clone(),

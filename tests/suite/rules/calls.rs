@@ -142,6 +142,7 @@ fn bad_input_is_refused_by_name_with_a_way_out_and_records_nothing() {
         ("add_discovery", json!({"agent_id": "a1", "content": ""}), "empty", &["content"]),
         ("claim_task", json!({"agent_id": "a1", "wait_seconds": 51}), "over_limit", &["wait_seconds", "51", "50"]),
         ("heartbeat", json!({"agent_id": "a1", "note": "n".repeat(2_049)}), "over_limit", &["note", "2049", "2048"]),
+        ("heartbeat", json!({"agent_id": "a1", "project_dir": "sub"}), "bad_arguments", &["project_dir", "absolute"]),
         ("init_coordination", json!({"goal": ""}), "empty", &["goal"]),
         ("init_coordination", json!({"goal": "g".repeat(8_193)}), "over_limit", &["goal", "8193", "8192"]),
         ("pause", json!({"reason": "r".repeat(2_049)}), "over_limit", &["reason", "2049"]),
