@@ -54,6 +54,7 @@ impl Solo {
 
     /// The loop of the writer's thread, until it is told to stop.
     pub fn serve(&self, mut messages: Receiver<Message>) {
+        guarded(|| lock(&self.writer).show_life());
         loop {
             let patience = guarded(|| lock(&self.writer).note_patience());
             let received = match patience {

@@ -239,6 +239,15 @@ impl Writer {
         }
     }
 
+    /// Shows that this process lives, even if nobody calls it for long: others must write nothing that it cannot read.
+    pub fn show_life(&mut self) {
+        if Board::exists(&self.dir)
+            && let Err(error) = self.show_presence()
+        {
+            tracing::debug!(%error, "it is shown with the first call");
+        }
+    }
+
     /// How long the thread may now wait for a message; `None` for ever.
     pub fn note_patience(&mut self) -> Option<Duration> {
         let patience = self.patience();

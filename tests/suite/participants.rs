@@ -29,6 +29,14 @@ const SHORT_GRACE: &str = "grace_seconds = 1";
 const MINUTE: Duration = Duration::from_secs(60);
 
 #[test]
+fn a_process_is_seen_before_its_first_call() {
+    let board = Board::new();
+    board.cli_ok("create_task", json!({"description": "d"}));
+    let _idle = board.mcp();
+    drop(until(PATIENCE, "its presence", || fs::read_dir(board.file("run")).ok()?.next()));
+}
+
+#[test]
 fn task_of_a_killed_agent_goes_to_one_that_waits_and_its_late_result_is_kept() {
     let board = Board::with_policy(SHORT_GRACE);
     let (mut dead, mut heir) = (board.mcp(), board.mcp());
