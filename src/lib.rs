@@ -35,6 +35,7 @@
 //! | how calls become durable, waiting, presence | [`participant`]: `solo` (on whose thread), `beside` (long reads), `writer` (`messages`, `batch`, `round`), `board` (start, catch-up), `directory`, `feed`, `archive` (the past), `upkeep` |
 //! | what happens to a damaged or deleted board | [`participant`]: `recovery` (at start, `doctor --repair`), `vanished` (while it runs) |
 //! | what a plan may look like | [`plan`]: `json`, `markdown` (`lines`, `outline`), `places`, `phrases`, `export`; `state::plan` for what a new version means, `state::hierarchy` for parents |
+//! | what is read from and written for other tools | [`exchange`]: a file per format and a line in `FORMATS`; `reading` (checks), `view` (the board), `verify`; `cli::exchange` for their files |
 //! | how far executions have come, and what they may spend | `state::workflow`; [`artifact`] for the files that work leaves |
 //! | what is on disk | [`journal`] (events in SQLite), [`statefile`] (the projection and older formats), [`snapshot`], [`bundle`]; the last two are [`sealed`] files |
 //! | how the state file is written in place | `statefile::flat`: `books` (what stands where), `layout`, `first_part`; `statefile::spare`, `lease` |
@@ -56,7 +57,8 @@
 //! | time, signals, JSON read strictly, crashes for tests | [`clock`], [`signal`], [`strict`], [`failpoint`] |
 //! | when freed memory goes back to the system | `memory` |
 //!
-//! Imports go one way: `cli` → `http` → `mcp`, `rpc`, `board` → `participant` → `ops` → `plan` → `state`. `journal`, `statefile`,
+//! Imports go one way: `cli` → `http` → `mcp`, `rpc`, `board` → `participant` → `ops` → `plan` → `state`, and
+//! `cli` → `exchange` → `plan`. `journal`, `statefile`,
 //! `snapshot`, `bundle` and `artifact` know `state` and the small modules of the table's end. `tests/suite/tidy.rs` holds
 //! them to it.
 //!
@@ -86,6 +88,8 @@ pub mod cli;
 #[doc(hidden)]
 pub mod clock;
 pub mod config;
+#[doc(hidden)]
+pub mod exchange;
 #[doc(hidden)]
 pub mod failpoint;
 #[doc(hidden)]

@@ -16,6 +16,7 @@ mod completions;
 mod connect;
 mod discoveries;
 mod doctor;
+mod exchange;
 mod explain;
 mod fail;
 mod grounds;
@@ -173,6 +174,12 @@ enum Command {
     Explain(explain::Arguments),
     /// Import a plan as tasks, update them when it changes, and export it
     Plan(plan::Arguments),
+    /// Bring in tasks from files: a plan, or what another tool keeps
+    Import(exchange::import::Arguments),
+    /// Write the board's tasks for another tool
+    Export(exchange::export::Arguments),
+    /// Compare another tool's files with the board: exit code 1 if they differ
+    Verify(exchange::verify::Arguments),
     /// Renew your lease, with a note on how far you are
     Heartbeat(heartbeat::Arguments),
     /// Stop all claims until `resume`
@@ -402,6 +409,9 @@ fn run(arguments: Arguments) -> Outcome {
         Command::Reset(arguments) => reset::run(&session, arguments),
         Command::Explain(arguments) => explain::run(&session, arguments),
         Command::Plan(arguments) => plan::run(&session, arguments),
+        Command::Import(arguments) => exchange::import::run(&session, arguments),
+        Command::Export(arguments) => exchange::export::run(&session, arguments),
+        Command::Verify(arguments) => exchange::verify::run(&session, arguments),
         Command::Heartbeat(arguments) => heartbeat::run(&session, arguments),
         Command::Pause(arguments) => pause::run(&session, arguments),
         Command::Resume => resume::run(&session),

@@ -8,7 +8,7 @@ use clap::{Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use super::print::{self, Page, Tone, harmless_json, text, with_tabs};
-use super::{Outcome, Session, read_input, usage_error};
+use super::{Outcome, Session, exchange};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -30,7 +30,7 @@ enum Command {
 
 #[derive(clap::Args, Default)]
 struct Import {
-    /// File with the plan; `-` reads standard input
+    /// File with the plan, or what `callboard import` takes; `-` reads standard input
     file: String,
     /// Print what would change, and change nothing
     #[arg(long)]
@@ -69,30 +69,17 @@ struct Diff {
 
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     match arguments.command {
-        Command::Import(arguments) => import(session, &arguments),
+        Command::Import(Import { file, dry_run, replacing, carry }) => {
+            let query = json!({"dry_run": dry_run, "prev_sha256": replacing, "carry": carry});
+            exchange::import::import(session, None, &file, None, query)
+        }
         Command::Export(arguments) => export(session, &arguments),
         Command::Diff(Diff { from: Some(file), to: None }) if file == "-" || Path::new(&file).is_file() => {
-            import(session, &Import { file, dry_run: true, ..Import::default() })
+            exchange::import::import(session, None, &file, None, json!({"dry_run": true}))
         }
         Command::Diff(arguments) => diff(session, &arguments),
         Command::Versions => versions(session),
     }
-}
-
-fn import(session: &Session, arguments: &Import) -> Outcome {
-    let file = arguments.file.as_str();
-    let plan = read_input(file);
-    if plan.trim().is_empty() {
-        usage_error(format!("{file} is empty"));
-    }
-    let source = Path::new(file).file_name().map(|name| name.to_string_lossy().into_owned());
-    let query = json!({"text": plan, "source": source, "dry_run": arguments.dry_run,
-        "prev_sha256": arguments.replacing, "carry": arguments.carry});
-    let reply = session.call("import_plan", query)?;
-    session.show(&reply, |page| {
-        imported(page, &reply, &session.wording.command(&format!("plan import {file} --carry")))
-    })?;
-    Ok(ExitCode::SUCCESS)
 }
 
 /// What became of items, and the word for it.
@@ -112,7 +99,7 @@ const LISTS: [(&str, &str, Tone); 10] = [
 const NAMED: usize = 30;
 
 /// `carry` is the command that carries "done" over, up to its last value.
-fn imported(page: &mut Page, reply: &Value, carry: &str) {
+pub fn imported(page: &mut Page, reply: &Value, carry: &str) {
     let version = text(&reply["session"]);
     if reply["unchanged"] != true {
         understood(page, &reply["understood"]);
@@ -241,12 +228,21 @@ fn export(session: &Session, arguments: &Export) -> Outcome {
         print::json(&reply)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let plan = match arguments.format {
-        Format::Markdown => with_tabs(reply["markdown"].as_str().unwrap_or_default()),
-        Format::Json => harmless_json(&serde_json::to_string_pretty(&reply["json"])?) + "\n",
-    };
+    let plan = exported(&reply)?;
     io::stdout().lock().write_all(plan.as_bytes())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The current plan in a form of callboard's own.
+pub fn text_of(session: &Session, format: &str) -> anyhow::Result<String> {
+    exported(&session.call("export_plan", json!({"format": format}))?)
+}
+
+fn exported(reply: &Value) -> anyhow::Result<String> {
+    Ok(match reply["markdown"].as_str() {
+        Some(markdown) => with_tabs(markdown),
+        None => harmless_json(&serde_json::to_string_pretty(&reply["json"])?) + "\n",
+    })
 }
 
 fn diff(session: &Session, arguments: &Diff) -> Outcome {

@@ -40,6 +40,8 @@ fn summary(page: &mut Page, reply: &Value, task: &Task) {
     page.field("description", &task.description);
     page.field("priority", risen(&json!(task.priority), &reply["effective_priority"]));
     page.field("path", task.path.as_deref().unwrap_or_default());
+    let source = task.planned.as_ref().and_then(|planned| planned.source.as_ref());
+    page.field("from", source.map(ToString::to_string).unwrap_or_default());
     page.field("tags", task.tags.join(", "));
     let by = if task.status.is_held() { "held by" } else { "by" };
     page.field(by, task.claimed_by.as_ref().map(ToString::to_string).unwrap_or_default());

@@ -88,7 +88,7 @@ fn opened(path: &Path) -> Result<Dir, DirectoryError> {
 const SURELY_OF_BOARDS: [&str; 7] =
     [JOURNAL, ".journal.db", statefile::FILE_NAME, ".mcp-state.json", STATE_LOCK, "serve.token", "tokens.toml"];
 /// Names in a board's directory that occur in others, too; `*` stands for any end.
-const ALSO_OF_BOARDS: [&str; 23] = [
+const ALSO_OF_BOARDS: [&str; 24] = [
     LOCK,
     RUN,
     RESTORED,
@@ -98,6 +98,7 @@ const ALSO_OF_BOARDS: [&str; 23] = [
     artifact::DIRECTORY,
     "logs",
     "worktrees",
+    EXPORTS,
     "recovery.log",
     "replaced-*",
     "diverged-*",
@@ -115,6 +116,9 @@ const ALSO_OF_BOARDS: [&str; 23] = [
     // In a directory that is the root of a file system.
     "lost+found",
 ];
+
+/// Hashes of the files that exports have written.
+pub const EXPORTS: &str = "exports.json";
 
 /// Makes the directory if there is none, private to its owner and ignored by git.
 pub fn prepare(path: &Path) -> Result<(), DirectoryError> {

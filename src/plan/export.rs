@@ -45,6 +45,7 @@ fn paths<'a>(tasks: &[&'a Task]) -> HashMap<&'a TaskId, &'a str> {
 
 fn node(task: &Task, paths: &HashMap<&TaskId, &str>) -> Node {
     let context = task.context.as_deref().cloned().unwrap_or_default();
+    let (metadata, further) = context.metadata.into_iter().partition(|(key, _)| is_field(key));
     Node {
         path: task.path.clone(),
         title: task.headline().to_owned(),
@@ -56,8 +57,11 @@ fn node(task: &Task, paths: &HashMap<&TaskId, &str>) -> Node {
         files: context.files,
         hints: context.hints,
         tags: task.tags.clone(),
+        source: task.planned.as_ref().and_then(|planned| planned.source.clone()),
+        metadata,
         items: Vec::new(),
-        metadata: context.metadata.into_iter().filter(|(key, _)| !is_field(key)).collect(),
+        further,
+        line: 0,
     }
 }
 

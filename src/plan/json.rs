@@ -11,9 +11,10 @@ use serde_json::{Map, Value};
 
 use super::{Draft, Found, Given, Lines};
 use crate::state::plan::{Item, Problem, Remark, one_line};
+use crate::state::task::Source;
 
 /// A plan as JSON.
-#[derive(Serialize, JsonSchema)]
+#[derive(Default, Serialize, JsonSchema)]
 pub struct Document {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
@@ -21,7 +22,7 @@ pub struct Document {
     pub items: Vec<Node>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Node {
     /// P1, P1.M2, P1.M2.T3 or P1.M2.T3.S4; an item without a path is known by its title
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,7 +39,7 @@ pub struct Node {
     /// What all work on it is expected to take
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_minutes: Option<u32>,
-    /// Paths, titles or ids of the tasks it depends on
+    /// Paths, titles or ids of the tasks it depends on; of an item with a source, ids there
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -47,16 +48,25 @@ pub struct Node {
     pub hints: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
+    /// Where it was before: by that it is known again, whatever its words are
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
+    /// Fields that callboard does not know and keeps, whatever their names are
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
     /// Parts of the item
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub items: Vec<Node>,
-    /// Fields that callboard does not know and keeps
+    /// Further fields, which are kept like those of `metadata`
     #[serde(flatten)]
-    pub metadata: Map<String, Value>,
+    pub further: Map<String, Value>,
+    /// Line of the file that it was read from.
+    #[serde(skip)]
+    pub line: usize,
 }
 
 /// The names of an item's fields: its own, then those of other planners, of which only one may be given.
-const FIELDS: [(&str, &[&str]); 11] = [
+const FIELDS: [(&str, &[&str]); 13] = [
     ("path", &["id"]),
     ("title", &[]),
     ("description", &[]),
@@ -67,6 +77,8 @@ const FIELDS: [(&str, &[&str]); 11] = [
     ("files", &["context_files"]),
     ("hints", &["context_scope"]),
     ("tags", &[]),
+    ("source", &[]),
+    ("metadata", &[]),
     ("items", &["backlog", "milestones", "tasks", "subtasks"]),
 ];
 /// True for names of fields that callboard reads itself.
@@ -199,6 +211,7 @@ impl<'a> Reading<'a> {
             files: self.value(&fields, "files")?.unwrap_or_default(),
             hints: text(self.value(&fields, "hints")?),
             tags: self.value(&fields, "tags")?.unwrap_or_default(),
+            source: self.source(&fields),
             metadata: self.metadata(&fields),
             ..Item::default()
         };
@@ -210,9 +223,22 @@ impl<'a> Reading<'a> {
         parts.into_iter().try_for_each(|part| self.item(part, Some(number)))
     }
 
+    fn source(&self, fields: &Fields<'a>) -> Option<Source> {
+        serde_json::from_str(fields.get("source")?.get()).ok()
+    }
+
     /// Fields that are not known. They are kept with the item.
     fn metadata(&mut self, fields: &Fields<'a>) -> Map<String, Value> {
-        let mut metadata = Map::new();
+        let given = fields.get("metadata").and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
+        let mut metadata = match given {
+            Some(Value::Object(metadata)) => metadata,
+            other => other.into_iter().map(|other| ("metadata".to_owned(), other)).collect(),
+        };
+        if let Some(raw) = fields.get("source").filter(|_| self.source(fields).is_none()) {
+            let remark = "`source` is no object with format and id: it is kept in the metadata".to_owned();
+            self.remarks.push(Remark { line: self.line(raw), remark });
+            metadata.insert("source".to_owned(), serde_json::from_str(raw.get()).unwrap_or_default());
+        }
         for (key, raw) in fields.1.iter().filter(|(key, _)| !IGNORED.contains(&key.as_str())) {
             let remark = format!("`{key}` is no field of an item: it is kept in its metadata");
             self.remarks.push(Remark { line: self.line(raw), remark });

@@ -12,7 +12,7 @@ mod places;
 mod tests;
 
 pub use export::{json as to_json, markdown as to_markdown};
-pub use json::Document;
+pub use json::{Document, Node};
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -28,6 +28,7 @@ use crate::state::hierarchy;
 use crate::state::limit::{self, Limit};
 use crate::state::pattern::Pattern;
 use crate::state::plan::{Item, Plan, Problem, Remark, Skipped, Stated, shortened};
+use crate::state::task::Source;
 use crate::state::time::MINUTE;
 use counted::Counted;
 
@@ -158,6 +159,9 @@ fn tidy(draft: &mut Draft) {
     let long = [&mut item.description, &mut item.hints].into_iter().flatten();
     let lists = item.tags.iter_mut().chain(&mut item.files).chain(&mut item.depends);
     long.chain([&mut item.title]).chain(&mut item.path).chain(lists).for_each(clean);
+    if let Some(Source { format, id, path }) = &mut item.source {
+        [format, id].into_iter().chain(path).for_each(clean);
+    }
     item.tags.retain(|tag| !tag.trim().is_empty());
 }
 
@@ -250,6 +254,14 @@ fn check(draft: &mut Draft, level: usize, above: Option<&str>) -> Vec<String> {
     keep(limit::LABELS, item.tags.len());
     keep(limit::DEPENDENCIES, item.depends.len() + item.waits.len());
     item.tags.iter().for_each(|tag| keep(limit::LABEL, tag.len()));
+    if let Some(Source { format, id, path }) = &item.source {
+        keep(limit::ID, format.len());
+        keep(limit::PATH, id.len());
+        keep(limit::PATH, path.as_ref().map_or(0, String::len));
+    }
+    if !item.metadata.is_empty() {
+        keep(limit::METADATA, serde_json::to_vec(&item.metadata).map_or(0, |json| json.len()));
+    }
     if item.title.trim().is_empty() {
         problems.push("it has no title: write what is to be done behind the box".to_owned());
     }
@@ -274,7 +286,7 @@ fn check(draft: &mut Draft, level: usize, above: Option<&str>) -> Vec<String> {
 }
 
 /// Reads a priority: a number, or a word.
-fn priority(given: &str) -> Option<u8> {
+pub fn priority(given: &str) -> Option<u8> {
     let word = given.trim().trim_matches(['*', '`', '!', '.']).to_lowercase();
     Some(match word.as_str() {
         "critical" | "urgent" | "highest" | "blocker" | "p0" => 1,
@@ -297,7 +309,7 @@ fn minutes(given: &str) -> Option<u32> {
 }
 
 /// Reads a status, in the words of other planners, too; true if it is one that the board does not have.
-fn stated(given: &str) -> Option<(Stated, bool)> {
+pub fn stated(given: &str) -> Option<(Stated, bool)> {
     let word: String = given.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
     Some(match word.as_str() {
         "planned" | "researching" | "ready" | "implementing" | "inprogress" | "available" | "claimed" | "pending"
@@ -369,14 +381,14 @@ fn unwrapped(text: &str) -> Option<&str> {
 }
 
 /// Line numbers of a text, from 1, by position.
-struct Lines(Vec<usize>);
+pub struct Lines(Vec<usize>);
 
 impl Lines {
-    fn of(text: &str) -> Self {
+    pub fn of(text: &str) -> Self {
         Self(memchr::memchr_iter(b'\n', text.as_bytes()).collect())
     }
 
-    fn at(&self, at: usize) -> usize {
+    pub fn at(&self, at: usize) -> usize {
         self.0.partition_point(|end| *end < at) + 1
     }
 }

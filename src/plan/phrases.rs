@@ -1,5 +1,6 @@
 //! What titles say beside their words: that they are struck out, how urgent they are, and what they wait for.
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -42,7 +43,8 @@ struct Phrase {
 /// Reads the phrases of all titles. Returns the pairs that the order of headings says, later one first, and problems.
 pub fn read(drafts: &mut [Draft], remarks: &mut Vec<Remark>) -> (Vec<(usize, usize)>, Vec<Problem>) {
     let mut phrases = Vec::new();
-    for (number, draft) in drafts.iter_mut().enumerate() {
+    // What comes from elsewhere says in fields what its titles do not mean to say.
+    for (number, draft) in drafts.iter_mut().enumerate().filter(|(_, draft)| draft.item.source.is_none()) {
         struck(draft);
         urgent(draft);
         phrases.extend(waits(number, draft));
@@ -54,8 +56,18 @@ pub fn read(drafts: &mut [Draft], remarks: &mut Vec<Remark>) -> (Vec<(usize, usi
         let found = resolved(&phrase.names, phrase.draft, &names);
         settle(phrase, found, drafts, remarks, &mut problems);
     }
+    let elsewhere = elsewhere(drafts, &mut problems);
     for number in 0..drafts.len() {
         let given = std::mem::take(&mut drafts[number].item.depends);
+        if let Some(source) = drafts[number].item.source.clone() {
+            for id in given {
+                match elsewhere.get(&(source.format.clone(), id.clone())) {
+                    Some(on) => wait(&mut drafts[number], *on),
+                    None => drafts[number].item.depends.push(id),
+                }
+            }
+            continue;
+        }
         for one in given {
             let found = resolved(&one, number, &names);
             for (given, several) in &found.several {
@@ -69,6 +81,20 @@ pub fn read(drafts: &mut [Draft], remarks: &mut Vec<Remark>) -> (Vec<(usize, usi
         }
     }
     (in_order(drafts), problems)
+}
+
+/// Items by the format and id that they had before they came here, each of which only one may have.
+fn elsewhere(drafts: &[Draft], problems: &mut Vec<Problem>) -> HashMap<(String, String), usize> {
+    let mut found: HashMap<(String, String), usize> = HashMap::new();
+    for (number, draft) in drafts.iter().enumerate() {
+        let Some(source) = &draft.item.source else { continue };
+        if let Some(first) = found.insert((source.format.clone(), source.id.clone()), number) {
+            let first = drafts[first].item.line;
+            let problem = format!("the id {} of {} stands on line {first} already", shown(&source.id), source.format);
+            problems.push(Problem { line: draft.item.line, problem });
+        }
+    }
+    found
 }
 
 /// The title without the phrases that are read.
@@ -214,7 +240,7 @@ fn shown(text: &str) -> String {
 /// For headings that count one after the other beside each other: each, and the one before it.
 fn in_order(drafts: &[Draft]) -> Vec<(usize, usize)> {
     let mut order = Vec::new();
-    let mut last: std::collections::HashMap<(Option<usize>, &str), (usize, u32)> = std::collections::HashMap::new();
+    let mut last: HashMap<(Option<usize>, &str), (usize, u32)> = HashMap::new();
     for (number, draft) in drafts.iter().enumerate() {
         let Some(counted) = &draft.counted else { continue };
         let place = (draft.item.parent, counted.word.as_str());

@@ -58,6 +58,12 @@ pub const NEWER: &[Newer] = &[
     Newer::new("state", "tasks.planned.pending", 3),
     Newer::new("state", "tasks.left_plan.off", 3),
     Newer::new("state", "tasks.left_plan.pending", 3),
+    Newer::new("plan_imported", "changed.planned.source", 3),
+    Newer::new("plan_imported", "created.planned.source", 3),
+    Newer::new("run_created", "run.planned.source", 3),
+    Newer::new("state", "tasks.left_plan.source", 3),
+    Newer::new("state", "tasks.planned.source", 3),
+    Newer::new("tasks_created", "tasks.planned.source", 3),
 ];
 
 /// Kinds of events, in the order of their definition.

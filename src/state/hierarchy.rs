@@ -237,7 +237,7 @@ impl State {
 }
 
 /// Of the statuses of two parts, the one that decides the parent's.
-fn weightier(one: TaskStatus, other: TaskStatus) -> TaskStatus {
+pub fn weightier(one: TaskStatus, other: TaskStatus) -> TaskStatus {
     const ORDER: [TaskStatus; 5] =
         [TaskStatus::Available, TaskStatus::Failed, TaskStatus::Done, TaskStatus::Cancelled, TaskStatus::Obsolete];
     let weight = |status| ORDER.iter().position(|one| *one == status);

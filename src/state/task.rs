@@ -209,6 +209,26 @@ impl Task {
     }
 }
 
+/// Where a task was before it came here.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Source {
+    /// Name of the format, as `callboard import` has it
+    pub format: String,
+    /// Its id there
+    pub id: String,
+    /// Path of its file
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.format, self.id)?;
+        self.path.as_ref().map_or(Ok(()), |path| write!(f, " in {path}"))
+    }
+}
+
 /// What the plan last said about a task, each as the first 16 hex digits of its SHA-256, so that a change made on the
 /// board since does not count as a change of the plan.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -228,6 +248,8 @@ pub struct Planned {
     /// True if the plan called the task off: said again, it does not undo a retry
     #[serde(default, skip_serializing_if = "is_false")]
     pub off: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
     /// What waits for the end of an attempt that was open when the plan changed
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<Box<Pending>>,

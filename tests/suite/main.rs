@@ -13,6 +13,7 @@ mod discoveries;
 mod doors;
 mod edits;
 mod embedded;
+mod exchange;
 mod faults;
 mod generated;
 mod harness;

@@ -123,9 +123,10 @@ fn imports_go_one_way() {
         "strict",
         "worktree",
     ];
-    let rules: [(&str, Vec<&str>); 13] = [
+    let rules: [(&str, Vec<&str>); 14] = [
         ("state", vec![]),
         ("plan", vec!["state", "bom", "harmless", "redact"]),
+        ("exchange", vec!["state", "plan"]),
         ("ops", vec!["state", "plan", "harmless", "redact", "strict"]),
         ("journal", [&["state"], &shell[..]].concat()),
         ("statefile", [&["state"], &shell[..]].concat()),

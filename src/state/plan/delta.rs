@@ -150,7 +150,8 @@ impl<'a> Delta<'a> {
             let off = item.status.is_called_off() && self.parts[number].is_empty();
             let after = self.waits_for.get(&number).map(|task| task.id.clone());
             let pending = after.map(|after| Box::new(Pending { after: Some(after), ..Pending::default() }));
-            let planned = Planned { title, content, settings, ticked: false, done, off, pending };
+            let planned =
+                Planned { title, content, settings, ticked: false, done, off, pending, source: item.source.clone() };
             let parent = item.parent.map(|parent| self.ids[parent].clone());
             match self.before[number] {
                 Some(task) => changed.extend(self.changed(number, task, parent, planned, priority, dependencies)),

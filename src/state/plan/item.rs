@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::state::id::TaskId;
+use crate::state::task::Source;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
@@ -59,6 +60,8 @@ pub struct Item {
     pub files: Vec<String>,
     pub hints: Option<String>,
     pub tags: Vec<String>,
+    /// Where the item was before; it names what it depends on by ids there.
+    pub source: Option<Source>,
     /// Fields that callboard does not know.
     pub metadata: Map<String, Value>,
 }

@@ -1,0 +1,73 @@
+//! `callboard export`: writes the board for another tool.
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::{known, reported, view, written};
+use crate::cli::print::{self, Page, text, with_tabs};
+use crate::cli::{Outcome, Session, plan, usage_error};
+use crate::exchange::{Report, Written};
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    callboard export task-master .taskmaster/tasks/tasks.json\n  \
+    callboard export markdown - > PLAN.md\n\n\
+    A file that something else has written or changed is only replaced with --force.")]
+pub struct Arguments {
+    /// Format to write
+    format: String,
+    /// File, or directory of a project; `-` is standard output [default: -]
+    #[arg(value_name = "PATH|-")]
+    path: Option<String>,
+    /// Replace files that callboard did not write
+    #[arg(long)]
+    force: bool,
+}
+
+pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+    let Arguments { format, path, force } = arguments;
+    let (made, is_one_file) = match known(&format, |format| format.write.is_some()) {
+        None => {
+            let name = if format == "json" { "plan.json" } else { "PLAN.md" };
+            let files = vec![(name.to_owned(), plan::text_of(session, &format)?)];
+            (Written { files, report: Report::default() }, true)
+        }
+        Some(format) => {
+            let Some(write) = format.write else {
+                usage_error(format!("{} is only read: `callboard import`", format.name))
+            };
+            (write(&view(session)?), format.one_file)
+        }
+    };
+    let Some(path) = path.filter(|path| path != "-") else {
+        let [(_, text)] = made.files.as_slice() else {
+            usage_error(format!("{format} is a directory of files: name the directory"));
+        };
+        if session.json {
+            print::json(&json!({"format": format, "text": text, "report": made.report}))?;
+        } else {
+            io::stdout().lock().write_all(with_tabs(text).as_bytes())?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    };
+    let root = session.cwd.join(&path);
+    let place = |name: String| if is_one_file && !root.is_dir() { root.clone() } else { root.join(name) };
+    let files: Vec<_> = made.files.into_iter().map(|(name, text)| (place(name), text)).collect();
+    let outcome = written::write(session, &format, &root, files, force)?;
+    let reply = json!({
+        "format": format, "path": path, "written": outcome.written, "unchanged": outcome.unchanged,
+        "removed": outcome.removed, "report": made.report,
+    });
+    session.show(&reply, |page| told(page, &reply, &made.report))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn told(page: &mut Page, reply: &Value, report: &Report) {
+    let [format, path] = ["format", "path"].map(|field| text(&reply[field]));
+    let count = |list: &str| reply[list].as_array().map_or(0, Vec::len);
+    let (written, unchanged, removed) = (count("written"), count("unchanged"), count("removed"));
+    page.line(format_args!("{format} in {path}: {written} files written, {unchanged} unchanged, {removed} removed"));
+    reported(page, report, "no place for");
+}

@@ -1,0 +1,98 @@
+//! `callboard import`: brings in what another tool or a person has in files.
+
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::{Found, find, format_and_path, refused, reported, with_origins};
+use crate::cli::{Outcome, Session, blame_and_data, plan};
+use crate::exchange::Fault;
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    callboard import .taskmaster/tasks/tasks.json --dry-run\n  \
+    callboard import PLAN.md --name release\n  \
+    callboard import task-master tasks.json\n  \
+    my-tracker export | callboard import - --name tracker\n\n\
+    The format is found by the path and by what is in the file; the output says which it is, and what has no place on \
+    the board. A second import of the same file changes only what has changed there.")]
+pub struct Arguments {
+    /// File or directory; `-` reads standard input. Its format may stand before it
+    #[arg(value_name = "PATH|-", num_args = 1..=2, required = true)]
+    words: Vec<String>,
+    /// Format, if it should not be found
+    #[arg(long)]
+    format: Option<String>,
+    /// Print what would change, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Name of the plan [default: the path]
+    #[arg(long)]
+    name: Option<String>,
+}
+
+pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+    let (format, path) = format_and_path(&arguments.words, arguments.format.as_deref());
+    let query = json!({"dry_run": arguments.dry_run});
+    import(session, format.as_deref(), &path, arguments.name.as_deref(), query)
+}
+
+/// Imports what `path` names. `query` has further arguments of the operation.
+pub fn import(session: &Session, format: Option<&str>, path: &str, name: Option<&str>, mut query: Value) -> Outcome {
+    let working = session.progress(&format!("importing {path}"));
+    let carry = session.wording.command(&format!("plan import {path} --carry"));
+    let source = (path != "-").then(|| session.project_paths(&[path.to_owned()]).remove(0));
+    query["source"] = name.map(str::to_owned).or(source).into();
+    let reply = match find(session, format, path)? {
+        Found::Plan(text) => {
+            query["text"] = text.into();
+            let reply = session.call("import_plan", query)?;
+            drop(working);
+            session.show(&reply, |page| plan::imported(page, &reply, &carry))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Found::Other { format, why, mut read, tree } => {
+            let (text, origins) = read.to_plan();
+            query["text"] = text.into();
+            query["source"] = name.map(str::to_owned).or(tree.path).into();
+            let mut reply = session.call("import_plan", query).map_err(|error| with_files(error, path, &origins))?;
+            ["/remarks", "/skipped", "/understood/waits"]
+                .iter()
+                .filter_map(|list| {
+                    reply.pointer_mut(list)?.as_array_mut().map(std::mem::take).map(|items| (list, items))
+                })
+                .collect::<Vec<_>>()
+                .into_iter()
+                .for_each(|(list, mut items)| {
+                    items.iter_mut().for_each(|one| with_origins(one, &origins));
+                    if let Some(there) = reply.pointer_mut(list) {
+                        *there = items.into();
+                    }
+                });
+            reply["format"] = format.name.into();
+            reply["found"] = why.as_str().into();
+            reply["report"] = serde_json::to_value(&read.report)?;
+            drop(working);
+            session.show(&reply, |page| {
+                page.line(format_args!("{path} is {}: {} ({why})", format.name, format.what));
+                plan::imported(page, &reply, &carry);
+                reported(page, &read.report, "no place for");
+            })?;
+            reply
+        }
+    };
+    drop(reply);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The refusal of a plan that was made of files, told by their lines.
+fn with_files(error: anyhow::Error, name: &str, origins: &[(String, usize)]) -> anyhow::Error {
+    let (_, data) = blame_and_data(&error);
+    let Some(problems) = data["problems"].as_array() else { return error };
+    let fault = |problem: &Value| {
+        let line = problem["line"].as_u64().unwrap_or(1) as usize;
+        let (path, line) = origins.get(line - 1).cloned().unwrap_or_else(|| (name.to_owned(), line));
+        Fault { path, line, problem: problem["problem"].as_str().unwrap_or_default().to_owned() }
+    };
+    refused(name, &problems.iter().map(fault).collect::<Vec<_>>())
+}

@@ -1,0 +1,209 @@
+//! Files of other tools on the disk: which format they have, reading them, and writing an export.
+
+mod disk;
+pub mod export;
+pub mod import;
+pub mod verify;
+mod written;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use serde_json::{Value, json};
+
+use super::print::Page;
+use super::{Declined, Session, read_input, usage_error};
+use crate::exchange::{self, FORMATS, Fault, Format, Read, Report, Tree};
+
+/// Names of plans in callboard's own forms, which are formats, too.
+const PLANS: [&str; 2] = ["markdown", "json"];
+/// Most faults that are named.
+const NAMED: usize = 10;
+
+/// What was named on the command line, read.
+pub enum Found {
+    /// A plan in Markdown or JSON.
+    Plan(String),
+    Other {
+        format: &'static Format,
+        /// What the format is known by.
+        why: String,
+        tree: Tree,
+        read: Box<Read>,
+    },
+}
+
+/// The arguments `PATH` or `FORMAT PATH`, with --format.
+pub fn format_and_path(words: &[String], option: Option<&str>) -> (Option<String>, String) {
+    let (before, path) = match words {
+        [path] => (None, path.clone()),
+        [format, path] => (Some(format.as_str()), path.clone()),
+        _ => usage_error("name one file or directory, and before it, if you like, its format"),
+    };
+    let format = match (before, option) {
+        (Some(one), Some(other)) if one != other => usage_error(format!("--format {other}, or {one}? Leave one out")),
+        (one, other) => one.or(other),
+    };
+    format.into_iter().for_each(|format| _ = known(format, |_| true));
+    (format.map(str::to_owned), path)
+}
+
+/// The format of this name; none for a plan in callboard's own forms. The names that `fits` says are named if it is
+/// none.
+fn known(name: &str, fits: fn(&Format) -> bool) -> Option<&'static Format> {
+    if PLANS.contains(&name) {
+        return None;
+    }
+    exchange::find(name).or_else(|| usage_error(format!("{name} is not a format; there are {}", names(fits))))
+}
+
+/// Names of the formats, as a list.
+fn names(fits: fn(&Format) -> bool) -> String {
+    let others = FORMATS.iter().filter(|format| fits(format)).map(|format| format.name);
+    PLANS.into_iter().chain(others).collect::<Vec<_>>().join(", ")
+}
+
+/// Reads what was named on the command line.
+pub fn find(session: &Session, format: Option<&str>, name: &str) -> anyhow::Result<Found> {
+    let wanted = format.map(|format| known(format, |format| format.read.is_some()));
+    if let Some(Some(Format { name, read: None, .. })) = wanted {
+        usage_error(format!("{name} is only written: `callboard export {name}`"));
+    }
+    let path = Path::new(name);
+    let there = (name != "-").then(|| session.cwd.join(path)).filter(|path| path.is_dir());
+    let (format, why, tree) = match (there, wanted) {
+        (Some(_), Some(None)) => usage_error(format!("{name} is a directory: name the file with the plan in it")),
+        (Some(_), Some(Some(format))) if format.one_file && format.places.iter().all(|place| !place.contains('/')) => {
+            usage_error(format!("{name} is a directory, and {} is one file: name that", format.name))
+        }
+        (Some(directory), wanted) => in_directory(session, name, &directory, wanted.flatten())?,
+        (None, Some(Some(format))) if !format.one_file => {
+            usage_error(format!("{name} is a file, and {} is a directory: name that", format.name))
+        }
+        (None, wanted) => {
+            let text = read_input(name);
+            if text.trim().is_empty() {
+                usage_error(format!("{name} is empty"));
+            }
+            let place = (name != "-").then(|| session.project_paths(&[name.to_owned()]).remove(0));
+            let tree = Tree::file(place, text);
+            let whole = super::without_dots(&session.cwd.join(path));
+            let found = match wanted {
+                Some(None) => None,
+                Some(Some(format)) if !(format.is)(&tree) => return Err(other_form(name, format)),
+                Some(Some(format)) => Some((format, "as you said".to_owned())),
+                None => exchange::detect(&whole.to_string_lossy(), &tree),
+            };
+            match found {
+                Some((format, why)) => (format, why, tree),
+                None => return Ok(Found::Plan(tree.files.into_values().next().unwrap_or_default())),
+            }
+        }
+    };
+    let read = format.read.map(|read| read(&tree)).transpose().map_err(|faults| refused(name, &faults))?;
+    Ok(Found::Other { format, why, tree, read: Box::new(read.unwrap_or_default()) })
+}
+
+fn other_form(name: &str, format: &Format) -> anyhow::Error {
+    let Format { name: wanted, form, .. } = format;
+    Declined(anyhow!(
+        "nothing of {name} was imported: it is not {wanted}, which has {form}; leave --format out to have it found"
+    ))
+    .into()
+}
+
+/// The error for faults in files.
+fn refused(name: &str, faults: &[Fault]) -> anyhow::Error {
+    let named = faults.iter().take(NAMED).map(|fault| format!("\n  {fault}"));
+    let more = faults.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!("\n  and {more} more") } else { String::new() };
+    Declined(anyhow!("nothing of {name} was imported:{}{more}", named.collect::<String>())).into()
+}
+
+/// The format that a directory has files of, and those files.
+fn in_directory(
+    session: &Session,
+    name: &str,
+    directory: &Path,
+    wanted: Option<&'static Format>,
+) -> anyhow::Result<(&'static Format, String, Tree)> {
+    let readable = FORMATS.iter().filter(|format| format.read.is_some());
+    let path = session.project_paths(&[name.to_owned()]).remove(0);
+    let mut found: Vec<(&'static Format, String, Tree)> = Vec::new();
+    for format in readable.filter(|format| wanted.is_none_or(|wanted| wanted.name == format.name)) {
+        let Some(files) = disk::files(directory, format)? else { continue };
+        let first = files.keys().next().cloned().unwrap_or_default();
+        let tree = match files.len() {
+            1 if format.one_file => {
+                let place = Tree { path: Some(path.clone()), is_directory: true, ..Tree::default() }.path_of(&first);
+                Tree { path: place, is_directory: false, files }
+            }
+            _ => Tree { path: Some(path.clone()), is_directory: true, files },
+        };
+        if format.places.iter().all(|place| place.contains('/')) || (format.is)(&tree) {
+            found.push((format, format!("by {first}"), tree));
+        } else if wanted.is_some() {
+            return Err(other_form(&first, format));
+        }
+    }
+    let looked: Vec<_> =
+        FORMATS.iter().filter(|format| format.read.is_some()).flat_map(|format| format.places).collect();
+    match found.len() {
+        0 => {
+            let looked = looked.iter().map(|place| **place).collect::<Vec<_>>().join(", ");
+            Err(Declined(anyhow!(
+                "{name} is a directory in which there is nothing to import: no {looked}; name a file"
+            ))
+            .into())
+        }
+        1 => Ok(found.remove(0)),
+        _ => {
+            let names = found.iter().map(|(format, ..)| format.name).collect::<Vec<_>>().join(", ");
+            Err(Declined(anyhow!("{name} has files of several formats ({names}): say which with --format")).into())
+        }
+    }
+}
+
+/// Formats of which a project has files: what the commands `init` and `status` name. Nothing is read but names.
+pub fn in_project(root: &Path) -> Vec<(&'static Format, PathBuf)> {
+    let with_place = FORMATS.iter().filter(|format| format.read.is_some());
+    let first = with_place.filter_map(|format| Some((format, disk::first(root, format)?)));
+    first.collect()
+}
+
+/// Says what has no place of its own.
+fn reported(page: &mut Page, report: &Report, lead: &str) {
+    let list = |counts: &std::collections::BTreeMap<String, usize>| {
+        counts.iter().map(|(name, count)| format!("{name} ({count})")).collect::<Vec<_>>().join(", ")
+    };
+    if !report.statuses.is_empty() {
+        page.line(format_args!("status: {}", list(&report.statuses)));
+    }
+    if !report.kept.is_empty() {
+        page.line(format_args!("kept in metadata, and exported again: {}", list(&report.kept)));
+    }
+    if !report.left_out.is_empty() {
+        page.line(format_args!("{lead}: {}", list(&report.left_out)));
+    }
+    for note in report.notes.iter().take(NAMED) {
+        page.line(format_args!("note {} line {}: {}", note.path, note.line, note.note));
+    }
+    if report.notes.len() > NAMED {
+        page.line(format_args!("and {} more notes; --json has all", report.notes.len() - NAMED));
+    }
+}
+
+/// All tasks of the board, for an export.
+fn view(session: &Session) -> anyhow::Result<exchange::View> {
+    let mut reply = session.every_page("get_all_tasks", "tasks", &json!({}))?;
+    let tasks = reply["tasks"].as_array_mut().map(std::mem::take).unwrap_or_default();
+    let tasks: Result<Vec<_>, _> = tasks.into_iter().map(serde_json::from_value).collect();
+    Ok(exchange::View::new(tasks?))
+}
+
+/// The lines of a reply about the plan, as lines of the files that it was made of.
+fn with_origins(value: &mut Value, origins: &[(String, usize)]) {
+    let Some((path, line)) = value["line"].as_u64().and_then(|line| origins.get(line as usize - 1)) else { return };
+    value["line"] = (*line).into();
+    value["path"] = path.as_str().into();
+}

@@ -1,0 +1,47 @@
+//! `callboard verify`: compares files with the board.
+
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use super::{Found, find, view};
+use crate::cli::print::Tone;
+use crate::cli::{Outcome, REFUSED, Session, usage_error};
+use crate::exchange;
+
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  callboard verify task-master .taskmaster/tasks/tasks.json\n\n\
+    Compared are ids, titles, statuses, dependencies, and what is a part of what. A task that an agent holds counts as \
+    available. The exit code is 1 if there are differences.")]
+pub struct Arguments {
+    /// Format of the file
+    format: String,
+    /// File or directory; `-` reads standard input
+    #[arg(value_name = "PATH|-")]
+    path: String,
+}
+
+pub fn run(session: &Session, arguments: Arguments) -> Outcome {
+    let Arguments { format, path } = arguments;
+    let Found::Other { format, tree, read, .. } = find(session, Some(&format), &path)? else {
+        usage_error(format!("`callboard plan diff {path}` compares a plan with the board"));
+    };
+    let verdict = exchange::verify(format.name, tree.path.as_deref(), &read, &view(session)?);
+    session.show(&json!(verdict), |page| {
+        for difference in &verdict.differences {
+            page.marked("differs", Tone::Waiting, difference);
+        }
+        for (side, counts) in [("in the file", &verdict.in_file), ("on the board", &verdict.on_board)] {
+            let exchange::Counts { items, done, over, dependencies } = counts;
+            page.line(format_args!(
+                "{side}: {items} items, {done} done, {over} failed or called off, {dependencies} dependencies"
+            ));
+        }
+        page.line(match verdict.differences.len() {
+            0 => "both say the same".to_owned(),
+            1 => "1 difference".to_owned(),
+            many => format!("{many} differences"),
+        });
+    })?;
+    Ok(if verdict.same { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
+}

@@ -1,0 +1,152 @@
+//! Items as they come out of a file, put into the form of a plan.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use super::graph::{Placed, by_id, circle, fault, is_above, placed, twins};
+use super::report::{Fault, Note, Report};
+use super::status::{self, WORD};
+use crate::plan::Node;
+use crate::state::limit;
+use crate::state::plan::{one_line, shortened};
+use crate::state::task::TaskStatus;
+
+/// Fields of an item's metadata with what its title and its dependencies are in the file, where the board's differ.
+pub const TITLE: &str = "title";
+pub const DEPENDS: &str = "dependencies";
+
+/// What a file says.
+#[derive(Default)]
+pub struct Read {
+    /// Path of what was read, for what is wrong with all of it.
+    pub path: Option<String>,
+    pub title: Option<String>,
+    pub items: Vec<Node>,
+    pub report: Report,
+}
+
+impl Read {
+    /// Checks the items among each other. `word` is what the format calls each status.
+    pub fn checked(mut self, word: fn(TaskStatus) -> &'static str) -> Result<Self, Vec<Fault>> {
+        if self.items.is_empty() {
+            let path = self.path.clone().unwrap_or_else(|| "-".to_owned());
+            return Err(vec![Fault { path, line: 1, problem: "there is no task in it".to_owned() }]);
+        }
+        let faults = twins(&placed(&self.items));
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        let aside = self.dependencies_aside();
+        let words = self.words_to_keep(word);
+        let mut number = 0;
+        each(&mut self.items, &mut |node| {
+            if let Some(ids) = aside.get(&number) {
+                node.depends.retain(|id| !ids.contains(id));
+                node.metadata.insert(DEPENDS.to_owned(), json!(ids));
+            }
+            if !words[number] {
+                node.metadata.remove(WORD);
+            }
+            name(node, &mut self.report);
+            number += 1;
+        });
+        let placed = placed(&self.items);
+        match circle(&placed, &by_id(&placed)) {
+            Some(fault) => Err(vec![fault]),
+            None => Ok(self),
+        }
+    }
+
+    /// Dependencies that the board does not need or cannot have: on what is not there, and on an item's own parts or
+    /// what it is a part of.
+    fn dependencies_aside(&mut self) -> HashMap<usize, Vec<String>> {
+        let placed = placed(&self.items);
+        let ids = by_id(&placed);
+        let mut aside: HashMap<usize, Vec<String>> = HashMap::new();
+        let mut notes = Vec::new();
+        for (number, Placed { node, .. }) in placed.iter().enumerate() {
+            for id in &node.depends {
+                let why = match ids.get(id.as_str()) {
+                    None => "no item has that id",
+                    Some(on) if is_above(&placed, *on, number) => "it is a part of that",
+                    Some(on) if is_above(&placed, number, *on) => "its parts come before it anyway",
+                    Some(_) => continue,
+                };
+                let Fault { path, line, .. } = fault(node, String::new());
+                notes.push(Note { path, line, note: format!("it does not wait for {id}: {why}") });
+                aside.entry(number).or_default().push(id.clone());
+            }
+        }
+        self.report.notes.extend(notes);
+        aside
+    }
+
+    /// Whether the word of each item's status says more than the board's status will.
+    fn words_to_keep(&self, word: fn(TaskStatus) -> &'static str) -> Vec<bool> {
+        let placed = placed(&self.items);
+        let settled = settled(&placed);
+        let kept = placed.iter().zip(settled);
+        kept.map(|(one, status)| one.node.metadata.get(WORD).is_some_and(|own| own != word(status))).collect()
+    }
+
+    /// The plan as JSON, with a line for each item, and the file and line that each comes from.
+    pub fn to_plan(&mut self) -> (String, Vec<(String, usize)>) {
+        let mut text = String::from("{");
+        if let Some(title) = &self.title {
+            text.push_str(&format!("\"title\":{},", Value::from(title.as_str())));
+        }
+        text.push_str("\"items\":[");
+        let mut origins = vec![(String::new(), 1)];
+        write(&mut self.items, &mut text, &mut origins);
+        text.push_str("]}\n");
+        (text, origins)
+    }
+}
+
+/// The statuses that a board gives to items.
+pub fn settled(placed: &[Placed<'_>]) -> Vec<TaskStatus> {
+    let said: Vec<_> = placed.iter().map(|one| one.node.status.map_or_else(Default::default, status::stated)).collect();
+    let parents: Vec<_> = placed.iter().map(|one| one.parent).collect();
+    status::settled(&said, &parents)
+}
+
+/// Calls `change` with every item, each before its parts.
+fn each(items: &mut [Node], change: &mut impl FnMut(&mut Node)) {
+    for node in items {
+        change(node);
+        each(&mut node.items, change);
+    }
+}
+
+/// Gives an item the title that it will have; what does not fit is kept.
+fn name(node: &mut Node, report: &mut Report) {
+    let title = one_line(&node.title);
+    let short = shortened(&title, limit::TITLE.max);
+    if short != node.title {
+        node.metadata.insert(TITLE.to_owned(), std::mem::take(&mut node.title).into());
+        if short != title {
+            report.kept("title (it is too long, and cut)");
+        }
+    }
+    node.title = short;
+}
+
+fn write(items: &mut [Node], text: &mut String, origins: &mut Vec<(String, usize)>) {
+    for (number, node) in items.iter_mut().enumerate() {
+        let Fault { path, line, .. } = fault(node, String::new());
+        origins.push((path, line));
+        text.push_str(if number > 0 { ",\n" } else { "\n" });
+        let mut parts = std::mem::take(&mut node.items);
+        let json = serde_json::to_string(node).unwrap_or_default();
+        match json.strip_suffix('}').filter(|_| !parts.is_empty()) {
+            None => text.push_str(&json),
+            Some(open) => {
+                text.push_str(&format!("{open},\"items\":["));
+                write(&mut parts, text, origins);
+                text.push_str("]}");
+            }
+        }
+        node.items = parts;
+    }
+}

@@ -1,0 +1,88 @@
+//! Statuses: the words of other tools for them, and what becomes of them on the board.
+
+use serde_json::Value;
+
+use super::report::Report;
+use crate::plan::{self, Node};
+use crate::state::hierarchy::weightier;
+use crate::state::plan::Stated;
+use crate::state::task::TaskStatus;
+
+/// Field of an item's metadata with the word that its file has for the status, while the board has none like it.
+pub const WORD: &str = "status";
+/// Field of an item's metadata for whoever works on it next.
+pub const NOTE: &str = "note";
+
+/// The status that the board gives to a word.
+pub fn stated(word: &str) -> Stated {
+    plan::stated(word).map_or(Stated::Open, |(stated, _)| stated)
+}
+
+/// Gives the item the status that a word stands for. What the word says beside that is kept.
+pub fn read(node: &mut Node, word: &str, holder: Option<&str>, report: &mut Report) {
+    let stated = stated(word);
+    node.status = match stated {
+        Stated::Open => None,
+        Stated::Done => Some("Complete"),
+        Stated::Failed => Some("Failed"),
+        Stated::Cancelled => Some("Cancelled"),
+        Stated::Obsolete => Some("Obsolete"),
+    };
+    let plain = word.to_lowercase().replace(['-', '_', ' '], "");
+    let is_plain = match stated {
+        Stated::Open => ["pending", "todo", "planned", "open", "ready", "available"].contains(&plain.as_str()),
+        Stated::Obsolete => false,
+        Stated::Done | Stated::Failed | Stated::Cancelled => true,
+    };
+    if !is_plain {
+        report.status(word, becomes(stated).as_str());
+    }
+    if stated == Stated::Open
+        && ["inprogress", "doing", "claimed", "started", "wip", "implementing"].contains(&plain.as_str())
+    {
+        let with = holder.map(|holder| format!(" with {holder}")).unwrap_or_default();
+        node.metadata.insert(NOTE.to_owned(), format!("it was in progress{with} when it was imported").into());
+    }
+    node.metadata.insert(WORD.to_owned(), Value::from(word));
+}
+
+/// The statuses that a board has if its items are said to have these: parts of what is called off are called off, too,
+/// and what has parts follows from them. Each item stands before its parts.
+pub fn settled(said: &[Stated], parents: &[Option<usize>]) -> Vec<TaskStatus> {
+    let mut down: Vec<Stated> = Vec::with_capacity(said.len());
+    for (own, parent) in said.iter().zip(parents) {
+        let above = parent.map(|parent| down[parent]).filter(Stated::is_called_off);
+        down.push(above.filter(|_| *own != Stated::Done).unwrap_or(*own));
+    }
+    let mut settled: Vec<TaskStatus> = down.into_iter().map(becomes).collect();
+    let mut by_parts: Vec<Option<TaskStatus>> = vec![None; said.len()];
+    for number in (0..said.len()).rev() {
+        settled[number] = by_parts[number].unwrap_or(settled[number]);
+        if let Some(parent) = parents[number] {
+            let own = settled[number];
+            by_parts[parent] = Some(by_parts[parent].map_or(own, |other| weightier(other, own)));
+        }
+    }
+    settled
+}
+
+fn becomes(stated: Stated) -> TaskStatus {
+    match stated {
+        Stated::Open => TaskStatus::Available,
+        Stated::Done => TaskStatus::Done,
+        Stated::Failed => TaskStatus::Failed,
+        Stated::Cancelled => TaskStatus::Cancelled,
+        Stated::Obsolete => TaskStatus::Obsolete,
+    }
+}
+
+/// What a board's status is said to be.
+pub fn said(status: TaskStatus) -> Stated {
+    match status {
+        TaskStatus::Available | TaskStatus::Claimed | TaskStatus::InProgress => Stated::Open,
+        TaskStatus::Done => Stated::Done,
+        TaskStatus::Failed => Stated::Failed,
+        TaskStatus::Cancelled => Stated::Cancelled,
+        TaskStatus::Obsolete => Stated::Obsolete,
+    }
+}

@@ -1,0 +1,158 @@
+//! The board as an export sees it.
+
+use std::collections::{BTreeSet, HashMap};
+
+use serde_json::{Map, Value};
+
+use super::priority::{self, PRIORITY};
+use super::reading::{DEPENDS, TITLE};
+use super::report::Report;
+use super::status::{self, WORD};
+use crate::state::hierarchy;
+use crate::state::id::TaskId;
+use crate::state::limit;
+use crate::state::plan::{one_line, shortened};
+use crate::state::task::{Source, Task, TaskStatus};
+
+/// Tasks in the order of their plans and then of their making, each before its parts.
+pub struct View {
+    pub tasks: Vec<Task>,
+    pub parents: Vec<Option<usize>>,
+    pub parts: Vec<Vec<usize>>,
+    numbers: HashMap<TaskId, usize>,
+}
+
+impl View {
+    /// The tasks of a board without runs, and without what has left its plan.
+    pub fn new(tasks: Vec<Task>) -> Self {
+        let is_shown =
+            |task: &Task| task.run.is_none() && !(task.status == TaskStatus::Obsolete && task.planned.is_none());
+        let mut tasks: Vec<Task> = tasks.into_iter().filter(is_shown).collect();
+        tasks.sort_by_cached_key(|task| {
+            let numbers = task.path.as_deref().filter(|_| task.planned.is_some()).and_then(hierarchy::numbers);
+            (numbers.is_none(), numbers, task.created_at)
+        });
+        let there: BTreeSet<TaskId> = tasks.iter().map(|task| task.id.clone()).collect();
+        let mut below: HashMap<Option<TaskId>, Vec<Task>> = HashMap::new();
+        for task in tasks {
+            let parent = task.parent.clone().filter(|parent| there.contains(parent));
+            below.entry(parent).or_default().push(task);
+        }
+        let mut view = Self { tasks: Vec::new(), parents: Vec::new(), parts: Vec::new(), numbers: HashMap::new() };
+        view.add(None, &mut below);
+        view
+    }
+
+    fn add(&mut self, parent: Option<usize>, below: &mut HashMap<Option<TaskId>, Vec<Task>>) {
+        let key = parent.map(|parent| self.tasks[parent].id.clone());
+        for task in below.remove(&key).unwrap_or_default() {
+            let number = self.tasks.len();
+            self.numbers.insert(task.id.clone(), number);
+            self.tasks.push(task);
+            self.parents.push(parent);
+            self.parts.push(Vec::new());
+            if let Some(parent) = parent {
+                self.parts[parent].push(number);
+            }
+            self.add(Some(number), below);
+        }
+    }
+
+    pub fn roots(&self) -> impl Iterator<Item = usize> {
+        (0..self.tasks.len()).filter(|number| self.parents[*number].is_none())
+    }
+
+    pub fn number(&self, id: &TaskId) -> Option<usize> {
+        self.numbers.get(id).copied()
+    }
+
+    pub fn source(&self, number: usize) -> Option<&Source> {
+        self.tasks[number].planned.as_ref()?.source.as_ref()
+    }
+
+    /// The task's id in files of this format, if it came from one.
+    pub fn id_in(&self, format: &str, number: usize) -> Option<&str> {
+        self.source(number).filter(|source| source.format == format).map(|source| source.id.as_str())
+    }
+
+    /// The task's title, as long as it was in the file that it came from.
+    pub fn title(&self, number: usize) -> String {
+        let task = &self.tasks[number];
+        let whole = self.kept(number, TITLE).and_then(Value::as_str);
+        let is_same = |whole: &&str| shortened(&one_line(whole), limit::TITLE.max) == task.headline();
+        whole.filter(is_same).unwrap_or(task.headline()).to_owned()
+    }
+
+    /// The task's description, if it says more than its title.
+    pub fn description(&self, number: usize) -> Option<&str> {
+        let task = &self.tasks[number];
+        Some(&*task.description).filter(|text| *text != task.headline() && task.title.as_deref() != Some(text))
+    }
+
+    pub fn hints(&self, number: usize) -> Option<&str> {
+        self.tasks[number].context.as_ref()?.hints.as_deref()
+    }
+
+    pub fn kept(&self, number: usize, field: &str) -> Option<&Value> {
+        self.tasks[number].context.as_ref()?.metadata.get(field)
+    }
+
+    /// Fields that are kept for another format, without those that the board's own have the place of.
+    pub fn metadata(&self, number: usize) -> Map<String, Value> {
+        let context = self.tasks[number].context.as_deref();
+        let mut metadata = context.map(|context| context.metadata.clone()).unwrap_or_default();
+        let own = [WORD, TITLE, DEPENDS, PRIORITY, status::NOTE];
+        metadata.retain(|name, _| !own.contains(&name.as_str()) || self.source(number).is_none());
+        metadata
+    }
+
+    /// The tasks that one depends on, as far as they are in the view, and the ids that its file had beside those.
+    pub fn depends(&self, number: usize) -> (Vec<usize>, Vec<String>) {
+        let on = self.tasks[number].dependencies.iter().filter_map(|id| self.number(id)).collect();
+        let aside = self.kept(number, DEPENDS).and_then(Value::as_array).filter(|_| self.source(number).is_some());
+        let aside = aside.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+        (on, aside)
+    }
+
+    /// What a file of the format calls each task's status: the word that it had, while that stands for the status that
+    /// the task has.
+    pub fn words(&self, format: &str, word: fn(TaskStatus) -> &'static str) -> Vec<String> {
+        let all = 0..self.tasks.len();
+        let kept = |number: usize| self.id_in(format, number).and_then(|_| self.kept(number, WORD)?.as_str());
+        let said: Vec<_> = all
+            .clone()
+            .map(|number| kept(number).map_or_else(|| status::said(self.tasks[number].status), status::stated))
+            .collect();
+        let settled = status::settled(&said, &self.parents);
+        all.map(|number| {
+            let status = self.tasks[number].status;
+            kept(number).filter(|_| settled[number] == status).unwrap_or(word(status)).to_owned()
+        })
+        .collect()
+    }
+
+    /// What a file of the format says for the task's priority.
+    pub fn priority(&self, format: &str, number: usize, word: fn(u8) -> &'static str) -> &str {
+        let before = self.id_in(format, number).and_then(|_| self.kept(number, PRIORITY)?.as_str());
+        priority::written(before, self.tasks[number].priority, word)
+    }
+
+    /// Counts what the tasks have that a format has no place for.
+    pub fn left_out(&self, fields: &[&str], report: &mut Report) {
+        for task in &self.tasks {
+            let context = task.context.as_deref();
+            for field in fields {
+                let is_there = match *field {
+                    "tags" => !task.tags.is_empty(),
+                    "files" => context.is_some_and(|context| !context.files.is_empty()),
+                    "hints" => context.is_some_and(|context| context.hints.is_some()),
+                    "result" => task.result.is_some(),
+                    _ => false,
+                };
+                if is_there {
+                    report.left_out(field);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Files of other tools through the real program: imported, exported, compared, and imported again.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Board, Finished};
+
+mod task_master;
+
+/// Runs a command in the board's base directory.
+pub fn run(board: &Board, words: &[&str]) -> Finished {
+    board.finish(board.command().current_dir(board.base()).args(words))
+}
+
+/// The same, for its reply.
+#[track_caller]
+pub fn reply(board: &Board, words: &[&str]) -> Value {
+    let finished = run(board, &[&["--json"], words].concat());
+    assert!(finished.status.success(), "{words:?}: {} {}", finished.stdout, finished.stderr);
+    finished.value()
+}
+
+/// What a refused command says.
+#[track_caller]
+pub fn refusal(board: &Board, words: &[&str]) -> String {
+    let finished = run(board, words);
+    assert!(!finished.status.success(), "{words:?}: {}", finished.stdout);
+    let is_import = |event: &callboard::state::event::Recorded| event.event.kind() == "plan_imported";
+    let has_board = board.base().join("board/journal.db").exists();
+    assert!(!has_board || !board.events().iter().any(is_import), "{words:?} has imported something");
+    finished.stderr
+}
+
+/// Writes a file below the board's base directory.
+pub fn write(board: &Board, name: &str, text: &str) -> PathBuf {
+    let path = board.base().join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, text).unwrap();
+    path
+}
+
+/// The board's tasks by their ids in the file that they came from.
+pub fn by_source(board: &Board, id: &str) -> Value {
+    let tasks = board.cli_ok("get_all_tasks", json!({"limit": 1000}))["tasks"].take();
+    let found = tasks.as_array().unwrap().iter().find(|task| task["planned"]["source"]["id"] == id);
+    found.unwrap_or_else(|| panic!("no task came from {id}: {tasks:#}")).clone()
+}
+
+/// Statuses of the board's tasks by their ids in the file, in the order of their paths.
+pub fn statuses(board: &Board) -> Vec<(String, String)> {
+    let mut tasks = board.cli_ok("get_all_tasks", json!({"limit": 1000}))["tasks"].take();
+    let tasks = tasks.as_array_mut().unwrap();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    tasks.sort_by_key(|task| text(&task["path"]));
+    tasks.iter().map(|task| (text(&task["planned"]["source"]["id"]), text(&task["status"]))).collect()
+}
