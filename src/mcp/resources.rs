@@ -116,12 +116,18 @@ impl Subject {
                 Event::Failed { .. } | Event::LeaseExpired { .. } => true,
                 _ => of_leases || of_tasks.contains(&id) || is_list_changed_by(recorded),
             },
-            Self::Discoveries => matches!(event, Event::DiscoveryAdded { .. } | Event::DiscoveriesRetired { .. }),
+            Self::Discoveries => match event {
+                Event::PlanImported { brought, .. } => brought.as_ref().is_some_and(|one| !one.discoveries.is_empty()),
+                _ => matches!(event, Event::DiscoveryAdded { .. } | Event::DiscoveriesRetired { .. }),
+            },
             // Superseded discoveries are no longer shown, whatever their tags.
-            Self::Tagged(tag) => matches!(
-                event,
-                Event::DiscoveryAdded { tags, supersedes, .. } if tags.contains(tag) || !supersedes.is_empty()
-            ),
+            Self::Tagged(tag) => match event {
+                Event::DiscoveryAdded { tags, supersedes, .. } => tags.contains(tag) || !supersedes.is_empty(),
+                Event::PlanImported { brought, .. } => {
+                    brought.iter().flat_map(|one| &one.discoveries).any(|one| one.tags.contains(tag))
+                }
+                _ => false,
+            },
             Self::MasterPlan => {
                 matches!(event, Event::PlanSet { .. } | Event::PlanImported { .. } | Event::StateEdited { .. })
             }
@@ -134,6 +140,7 @@ impl Subject {
                         | Event::ParticipantGone { .. }
                         | Event::AgentWaits { .. }
                         | Event::AgentSeen { waited: true, .. }
+                        | Event::PlanImported { brought: Some(_), .. }
                 );
                 of_agents || !of_tasks.is_empty() && !matches!(event, Event::TasksCreated { .. })
             }

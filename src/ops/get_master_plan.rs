@@ -34,13 +34,16 @@ impl Operation for GetMasterPlan {
     type Params = Params;
     type Reply = Reply;
 
-    fn reply(_: &Params, state: &State, _: &Call) -> Result<Reply, Refusal> {
+    fn reply(_: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
         let board = state.board();
         Ok(Reply {
             goal: Arc::clone(&board.goal),
             master_plan: Arc::clone(&board.master_plan),
             created_at: board.created_at.known(),
-            plans: Arc::clone(&board.plans),
+            plans: match call.reader.is_model() {
+                true => board.plans.iter().map(PlanVersion::brief).collect(),
+                false => Arc::clone(&board.plans),
+            },
         })
     }
 }

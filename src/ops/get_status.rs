@@ -223,7 +223,7 @@ impl Operation for GetStatus {
             blocked_by_failure: blocked(scope, state),
             needs_attention: parked(scope, state),
             graph: state.health(false),
-            plan: state.current_plan().cloned(),
+            plan: state.current_plan().map(PlanVersion::brief),
             runs: runs(state),
             parts: parts(scope, state),
             quiet: state.agents().filter(|agent| is_quiet(agent, call)).map(|agent| agent.id.clone()).collect(),

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Toolset, input};
 use crate::plan;
+use crate::state::brought::Counts;
 use crate::state::event::{Event, NewTask, PlanChange, Replanned, Reworded};
 use crate::state::hierarchy;
 use crate::state::id::{AgentId, TaskId};
@@ -103,6 +104,9 @@ pub struct Reply {
     remarks: Vec<Remark>,
     /// What was understood of the whole
     understood: Understood,
+    /// What came beside tasks, from another board
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub brought: Option<Counts>,
 }
 
 /// What the text says, whatever the board had before.
@@ -238,7 +242,8 @@ fn event(params: &Params, plan: &Plan, state: &State) -> Result<Event, Refusal> 
     let source = params.source.as_deref().map(|source| input::checked_text("source", &limit::PATH, source));
     let import = Import { source: source.transpose()?, carry: params.carried()? };
     let event = state.replan(plan, &import).map_err(|problems| Refusal::BadPlan { problems })?;
-    if let Event::PlanImported { created, .. } = &event {
+    if let Event::PlanImported { created, brought, .. } = &event {
+        brought.iter().try_for_each(|brought| state.check_room_for(brought))?;
         limit::TASKS.check(state.live_tasks() + created.len())?;
     }
     Ok(event)
@@ -270,10 +275,13 @@ fn told(params: &Params, plan: &Plan, state: &State, event: Option<&Event>) -> R
         skipped: plan.skipped.clone(),
         remarks: remarks(plan, state, event),
         understood: understood(plan),
+        brought: None,
     };
-    let Some(Event::PlanImported { plan: version, created, changed, removed, leaving, reworded, .. }) = event else {
+    let Some(Event::PlanImported { plan: version, created, changed, removed, leaving, reworded, brought, .. }) = event
+    else {
         return reply;
     };
+    reply.brought = brought.as_ref().map(|brought| brought.counts());
     reply.prev_sha256.clone_from(&version.prev_sha256);
     reply.added = created
         .iter()

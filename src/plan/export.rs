@@ -2,13 +2,15 @@
 
 use std::collections::HashMap;
 
+use super::board::{Board, OfTask};
 use super::json::{Document, Node, is_field};
 use super::markdown::VERBATIM;
 use super::{files, list, path_and_title};
+use crate::state::agent::Demands;
 use crate::state::hierarchy;
 use crate::state::id::TaskId;
 use crate::state::plan::one_line;
-use crate::state::task::{Task, TaskStatus};
+use crate::state::task::{DEFAULT_MAX_ATTEMPTS, Task, TaskStatus};
 
 /// The plan as JSON. `tasks` are those of the plan, each before its parts.
 pub fn json(title: Option<&str>, tasks: &[&Task]) -> Document {
@@ -24,7 +26,7 @@ pub fn json(title: Option<&str>, tasks: &[&Task]) -> Document {
     while !open.is_empty() {
         close(&mut open, &mut items);
     }
-    Document { title: title.map(str::to_owned), items }
+    Document { title: title.map(str::to_owned), items, board: Board::default() }
 }
 
 fn close(open: &mut Vec<(Node, Option<&TaskId>)>, items: &mut Vec<Node>) {
@@ -59,9 +61,20 @@ fn node(task: &Task, paths: &HashMap<&TaskId, &str>) -> Node {
         tags: task.tags.clone(),
         source: task.planned.as_ref().and_then(|planned| planned.source.clone()),
         metadata,
+        of_task: of_task(task),
         items: Vec::new(),
         further,
         line: 0,
+    }
+}
+
+/// What is said of a task that differs from the default.
+fn of_task(task: &Task) -> OfTask {
+    OfTask {
+        max_attempts: Some(task.max_attempts).filter(|most| *most != DEFAULT_MAX_ATTEMPTS),
+        timeout_seconds: task.timeout_seconds,
+        demands: Some(Demands::clone(&task.demands)).filter(|demands| !demands.is_empty()),
+        ..OfTask::default()
     }
 }
 

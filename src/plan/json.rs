@@ -1,17 +1,21 @@
 //! Plans as JSON. `backlog`, `milestones`, `tasks`, `subtasks`, `id` and `dependencies` of other planners are read,
 //! too.
 
+use std::collections::HashSet;
 use std::fmt::{self, Formatter};
 
 use schemars::JsonSchema;
-use serde::de::{Deserializer, Error, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, Deserializer, Error, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::board::{self, Board, OfTask};
 use super::{Draft, Found, Given, Lines};
-use crate::state::plan::{Item, Problem, Remark, one_line};
+use crate::state::brought::Brought;
+use crate::state::plan::{Further, Item, Problem, Remark, one_line};
 use crate::state::task::Source;
+use crate::{harmless, redact};
 
 /// A plan as JSON.
 #[derive(Default, Serialize, JsonSchema)]
@@ -20,6 +24,8 @@ pub struct Document {
     pub title: Option<String>,
     /// The phases
     pub items: Vec<Node>,
+    #[serde(flatten)]
+    pub board: Board,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
@@ -54,6 +60,8 @@ pub struct Node {
     /// Fields that callboard does not know and keeps, whatever their names are
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
+    #[serde(flatten)]
+    pub of_task: OfTask,
     /// Parts of the item
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub items: Vec<Node>,
@@ -66,7 +74,7 @@ pub struct Node {
 }
 
 /// The names of an item's fields: its own, then those of other planners, of which only one may be given.
-const FIELDS: [(&str, &[&str]); 13] = [
+const FIELDS: [(&str, &[&str]); 18] = [
     ("path", &["id"]),
     ("title", &[]),
     ("description", &[]),
@@ -79,12 +87,20 @@ const FIELDS: [(&str, &[&str]); 13] = [
     ("tags", &[]),
     ("source", &[]),
     ("metadata", &[]),
+    ("task_id", &[]),
+    ("max_attempts", &[]),
+    ("timeout_seconds", &[]),
+    ("demands", &[]),
+    ("past", &[]),
     ("items", &["backlog", "milestones", "tasks", "subtasks"]),
 ];
 /// True for names of fields that callboard reads itself.
 pub fn is_field(name: &str) -> bool {
     IGNORED.contains(&name) || FIELDS.iter().any(|(own, others)| *own == name || others.contains(&name))
 }
+
+/// Fields of the whole, beside title and items.
+const OF_BOARD: [&str; 5] = ["goal", "master_plan", "agents", "discoveries", "metadata"];
 
 /// What the path says already.
 const IGNORED: [&str; 2] = ["type", "kind"];
@@ -134,6 +150,7 @@ pub fn read(text: &str) -> Result<Found, Vec<Problem>> {
     // Checks the whole text first, so that a fault has its own line.
     let top: &RawValue = serde_json::from_str(body).map_err(|error| whole(&error))?;
     let mut title = None;
+    let (mut brings, mut metadata) = (Brought::default(), Map::new());
     let items: Vec<&RawValue> = match body.starts_with('[') {
         true => serde_json::from_str(top.get()).map_err(|error| whole(&error))?,
         false => {
@@ -143,7 +160,8 @@ pub fn read(text: &str) -> Result<Found, Vec<Problem>> {
                 let problem = "it cannot be read: missing field `items`, the list of what is to be done".to_owned();
                 vec![Problem { line: reading.lines.at(start), problem }]
             })?;
-            for (key, raw) in &fields.1 {
+            (brings, metadata) = reading.board(&fields)?;
+            for (key, raw) in fields.1.iter().filter(|(key, _)| !OF_BOARD.contains(&key.as_str())) {
                 let line = reading.line(raw);
                 reading.remarks.push(Remark { line, remark: format!("`{key}` is no field of a plan: it is left out") });
             }
@@ -155,7 +173,7 @@ pub fn read(text: &str) -> Result<Found, Vec<Problem>> {
         reading.item(item, None)?;
     }
     let title = title.map(|title| one_line(&title)).filter(|title| !title.is_empty());
-    Ok(Found { title, drafts: reading.drafts, skipped: Vec::new(), remarks: reading.remarks })
+    Ok(Found { title, drafts: reading.drafts, remarks: reading.remarks, brings, metadata, ..Found::default() })
 }
 
 fn fields(text: &str) -> Result<Fields<'_>, serde_json::Error> {
@@ -213,6 +231,7 @@ impl<'a> Reading<'a> {
             tags: self.value(&fields, "tags")?.unwrap_or_default(),
             source: self.source(&fields),
             metadata: self.metadata(&fields),
+            further: self.further(&fields, line)?,
             ..Item::default()
         };
         let [priority, status, estimate] =
@@ -225,6 +244,72 @@ impl<'a> Reading<'a> {
 
     fn source(&self, fields: &Fields<'a>) -> Option<Source> {
         serde_json::from_str(fields.get("source")?.get()).ok()
+    }
+
+    /// What another board says of an item.
+    fn further(&self, fields: &Fields<'a>, line: usize) -> Result<Further, Vec<Problem>> {
+        let of_task = OfTask {
+            task_id: self.value(fields, "task_id")?,
+            max_attempts: self.value(fields, "max_attempts")?,
+            timeout_seconds: self.value(fields, "timeout_seconds")?,
+            demands: self.cleaned(fields.get("demands"), "demands")?,
+            past: self.cleaned(fields.get("past"), "past")?.unwrap_or_default(),
+        };
+        of_task.checked().map_err(|problem| vec![Problem { line, problem }])
+    }
+
+    /// A value whose texts are made harmless.
+    fn cleaned<T: DeserializeOwned>(&self, raw: Option<&'a RawValue>, name: &str) -> Result<Option<T>, Vec<Problem>> {
+        let Some(raw) = raw else { return Ok(None) };
+        let wrong = |error: serde_json::Error| {
+            let Problem { line, problem } = unread(self.line(raw), &error);
+            vec![Problem { line, problem: format!("{name}: {problem}") }]
+        };
+        let mut value: Value = serde_json::from_str(raw.get()).map_err(wrong)?;
+        harmless::value(&mut value);
+        redact::value(&mut value);
+        serde_json::from_value(value).map(Some).map_err(wrong)
+    }
+
+    /// What a board has beside tasks.
+    fn board(&self, fields: &Fields<'a>) -> Result<(Brought, Map<String, Value>), Vec<Problem>> {
+        let raw = |name: &str| {
+            let found = fields.1.iter().find(|(key, _)| key == name).map(|(_, raw)| *raw);
+            found.or(fields.get(name)).filter(|raw| raw.get() != "null")
+        };
+        let entries = |name: &str| -> Result<Vec<&'a RawValue>, Vec<Problem>> {
+            let Some(raw) = raw(name) else { return Ok(Vec::new()) };
+            serde_json::from_str(raw.get()).map_err(|error| vec![unread(self.line(raw), &error)])
+        };
+        let wrong = |raw: &RawValue, name: &str, problem: String| {
+            vec![Problem { line: self.line(raw), problem: format!("{name}: {problem}") }]
+        };
+        let mut brought = Brought {
+            goal: self.cleaned(raw("goal"), "goal")?,
+            master_plan: self.cleaned(raw("master_plan"), "master_plan")?,
+            ..Brought::default()
+        };
+        let mut seen = HashSet::new();
+        for raw in entries("agents")? {
+            let Some(agent) = self.cleaned::<board::Agent>(Some(raw), "agents")? else { continue };
+            let agent = agent.checked().map_err(|problem| wrong(raw, "agents", problem))?;
+            if !seen.insert(agent.id.to_string()) {
+                return Err(wrong(raw, "agents", format!("{} is there twice", agent.id)));
+            }
+            brought.agents.push(agent);
+        }
+        seen.clear();
+        for raw in entries("discoveries")? {
+            let Some(one) = self.cleaned::<board::Discovery>(Some(raw), "discoveries")? else { continue };
+            let one = one.checked().map_err(|problem| wrong(raw, "discoveries", problem))?;
+            if !seen.insert(one.id.to_string()) {
+                return Err(wrong(raw, "discoveries", format!("{} is there twice", one.id)));
+            }
+            brought.discoveries.push(one);
+        }
+        let metadata = self.cleaned(raw("metadata"), "metadata")?.unwrap_or_default();
+        board::check(&brought, &metadata).map_err(|problem| vec![Problem { line: 1, problem }])?;
+        Ok((brought, metadata))
     }
 
     /// Fields that are not known. They are kept with the item.

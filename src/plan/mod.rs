@@ -1,6 +1,7 @@
 //! Plans as people and programs write them: JSON or Markdown to `state::plan`, and back. `examples/plan.md` shows the
 //! format.
 
+pub mod board;
 mod counted;
 mod export;
 mod front;
@@ -19,10 +20,12 @@ use std::sync::LazyLock;
 
 use jiff::SignedDuration;
 use regex::Regex;
+use serde_json::{Map, Value};
 
 use crate::bom;
 use crate::harmless;
 use crate::redact;
+use crate::state::brought::Brought;
 use crate::state::digest::sha256;
 use crate::state::hierarchy;
 use crate::state::limit::{self, Limit};
@@ -61,7 +64,7 @@ pub fn parse_with(text: &str, known: &BTreeSet<usize>) -> Result<Plan, Vec<Probl
     }
     let unix = with_unix_lines(text);
     let found = if is_json(&unix) { json::read(&unix)? } else { markdown::read(&unix, known)? };
-    let Found { mut title, mut drafts, mut skipped, mut remarks } = found;
+    let Found { mut title, mut drafts, mut skipped, mut remarks, brings, metadata } = found;
     if drafts.is_empty() {
         return Err(nothing(&skipped));
     }
@@ -82,7 +85,7 @@ pub fn parse_with(text: &str, known: &BTreeSet<usize>) -> Result<Plan, Vec<Probl
     let items = checked(drafts, &mut remarks)?;
     remarks.iter_mut().for_each(|one| clean(&mut one.remark));
     remarks.sort();
-    Ok(Plan { sha256: sha256(text), title, items, skipped, remarks, order })
+    Ok(Plan { sha256: sha256(text), title, items, skipped, remarks, brings, metadata, order })
 }
 
 /// The text with lines that end with `\n` alone.
@@ -125,11 +128,14 @@ fn over(line: usize, limit: Limit, actual: usize) -> Problem {
 }
 
 /// Contents of a text, unchecked.
+#[derive(Default)]
 struct Found {
     title: Option<String>,
     drafts: Vec<Draft>,
     skipped: Vec<Skipped>,
     remarks: Vec<Remark>,
+    brings: Brought,
+    metadata: Map<String, Value>,
 }
 
 /// An item as it was found, unchecked.

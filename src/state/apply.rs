@@ -285,7 +285,7 @@ impl State {
                     self.retire(task, recorded.seq)?;
                 }
             }
-            Event::PlanImported { plan, created: new, changed, removed, leaving, known_again, .. } => {
+            Event::PlanImported { plan, created: new, changed, removed, leaving, known_again, brought, .. } => {
                 self.edit_board(|board| {
                     let newest = PlanVersion { seq: recorded.seq, imported_at: at, ..plan.clone() };
                     let surplus = (board.plans.len() + 1).saturating_sub(PLANS_KEPT);
@@ -310,6 +310,9 @@ impl State {
                 for id in leaving {
                     let new = new.iter().find(|one| one.after() == Some(id)).map(|one| &one.id);
                     self.edit_task(id, |task| leave_to_holder(task, new, at))?;
+                }
+                if let Some(brought) = brought {
+                    self.bring(brought, at)?;
                 }
             }
             Event::TasksReset { tasks } => {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::agent::{Agent, Discovery, Participant};
 use super::id::{AgentId, CheckpointId, ParticipantId, SessionId, TaskId, WorkflowId};
@@ -115,13 +116,25 @@ pub struct PlanVersion {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     pub items: usize,
+    /// What it came with that has no field of its own
+    #[serde(default, skip_serializing_if = "is_empty")]
+    pub metadata: Arc<Map<String, Value>>,
     #[serde(default)]
     pub seq: u64,
     #[serde(default)]
     pub imported_at: Timestamp,
 }
 
+fn is_empty(metadata: &Map<String, Value>) -> bool {
+    metadata.is_empty()
+}
+
 impl PlanVersion {
+    /// The version without its metadata, which may be long.
+    pub fn brief(&self) -> Self {
+        Self { metadata: Arc::default(), ..self.clone() }
+    }
+
     pub fn session(&self) -> &str {
         self.sha256.get(..12).unwrap_or(&self.sha256)
     }

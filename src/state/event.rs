@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 
 use super::agent::{Demands, Participant, Properties, Role, WaitReason};
 use super::artifact::Artifact;
+use super::brought::Brought;
 use super::document::{Document, PlanVersion};
 use super::id::{
     AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, SessionId, TaskId, WorkflowId,
@@ -40,6 +41,9 @@ pub const NEWER: &[Newer] = &[
     Newer::new("task_updated", "change.estimated_minutes", 3),
     Newer::new("plan_imported", "created.estimated_minutes", 3),
     Newer::new("plan_imported", "changed.estimated_minutes", 3),
+    Newer::new("plan_imported", "brought", 3),
+    Newer::new("plan_imported", "plan.metadata", 3),
+    Newer::new("state", "plans.metadata", 3),
     Newer::new("state_edited", "tasks.estimated_minutes", 3),
     Newer::new("run_created", "run.estimated_minutes", 3),
     Newer::new("state", "tasks.estimated_minutes", 3),
@@ -319,6 +323,8 @@ pub enum Event {
         /// Whether the removed tasks are recognised if they come back; false in older events.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         known_again: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        brought: Option<Box<Brought>>,
     },
     /// Tasks made available again, even done ones, as if nobody had begun them.
     TasksReset {

@@ -56,6 +56,7 @@ limits! {
     CARRIED = "items carried by one import", 1_000, "entries";
     READ = "files of one import together", 64 * 1024 * 1024, "bytes";
     READ_FILES = "files of one import", 20_000, "files";
+    IMPORT_METADATA = "metadata of one import", 1024 * 1024, "bytes";
     PLAN_DEPTH = "levels of a plan", 5, "levels";
     AGENTS = "agents", 10_000, "entries"
         or "who was not heard of for half an hour makes room, unless it holds or has to read something: wait, or act as one that is there, see get_agents";

@@ -2,6 +2,7 @@
 
 mod agents;
 mod aging;
+mod brought;
 mod calls;
 mod changes;
 mod claims;

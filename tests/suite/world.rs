@@ -456,8 +456,19 @@ impl World {
         for agent in self.state.agents() {
             let done = self.past.0.iter().filter(|one| self.ended_by(one, "completed") == Some(&agent.id)).count();
             let failed = self.past.0.iter().filter(|one| self.ended_by(one, "failed") == Some(&agent.id)).count();
-            assert_eq!((agent.tasks_completed, agent.tasks_failed), (done as u64, failed as u64), "of {}", agent.id);
+            let (came_with_done, came_with_failed) = self.brought_counters(&agent.id);
+            let counted = (came_with_done + done as u64, came_with_failed + failed as u64);
+            assert_eq!((agent.tasks_completed, agent.tasks_failed), counted, "of {}", agent.id);
         }
+    }
+
+    /// The counters with which an import brought the agent.
+    fn brought_counters(&self, id: &AgentId) -> (u64, u64) {
+        let brought = self.past.0.iter().filter_map(|one| match &one.event {
+            Event::PlanImported { brought, .. } => brought.as_ref()?.agents.iter().find(|agent| agent.id == *id),
+            _ => None,
+        });
+        brought.map(|agent| (agent.tasks_completed, agent.tasks_failed)).next().unwrap_or_default()
     }
 
     /// The agent that ended a task: only an agent itself completes and fails its tasks.

@@ -44,7 +44,8 @@ pub fn read(text: &str, known: &BTreeSet<usize>) -> Result<Found, Vec<Problem>> 
         reading.skipped.push(Skipped { line: number, title: shortened(title, limit::TITLE.max), level: None });
     }
     reading.skipped.sort_by_key(|one| one.line);
-    Ok(Found { title: reading.title, drafts: reading.drafts, skipped: reading.skipped, remarks: reading.remarks })
+    let Reading { title, drafts, skipped, remarks, .. } = reading;
+    Ok(Found { title, drafts, skipped, remarks, ..Found::default() })
 }
 
 /// Marked lines for each item that a plan may have. More are not looked at one by one.

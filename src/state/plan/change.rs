@@ -25,7 +25,7 @@ impl Delta<'_> {
             Stated::Failed => Some(TaskStatus::Failed),
             off => Some(called_off(off)),
         };
-        NewTask {
+        let mut new = NewTask {
             id: self.ids[number].clone(),
             title: Some(item.title.clone()),
             description: item.description.clone().unwrap_or_else(|| item.title.clone()),
@@ -45,7 +45,9 @@ impl Delta<'_> {
             silent_minutes: None,
             estimated_minutes: item.estimated_minutes,
             run: None,
-        }
+        };
+        item.further.trials.give_to(&mut new);
+        new
     }
 
     /// The change to a task; `None` if the plan says nothing new about it.
@@ -62,8 +64,7 @@ impl Delta<'_> {
         let before = origin(task).cloned().unwrap_or_default();
         let path = self.paths[number].clone();
         let (retitled, rewritten) = (!self.same_title(number, task), !self.same_content(number, task));
-        let is_reset = before.settings != planned.settings
-            && settings_hash(task.priority, &task.dependencies, &task.tags, task.estimated_minutes) != planned.settings;
+        let is_reset = before.settings != planned.settings && self.settings_of(number, task) != planned.settings;
         let becomes = self.becomes(number, task);
         let mut change = TaskChange::default();
         // The same words in another spelling are no news.
@@ -88,10 +89,12 @@ impl Delta<'_> {
             change.priority = Some(priority);
             change.dependencies = Some(dependencies);
             change.tags = Some(item.tags.clone());
+            let was_planned = || before.settings == self.settings_of(number, task);
             change.estimated_minutes = match (item.estimated_minutes, task.estimated_minutes) {
-                (None, Some(_)) => Some(0),
+                (None, Some(_)) if was_planned() => Some(0),
                 (estimate, _) => estimate,
             };
+            item.further.trials.change(task, &mut change);
         }
         let is_ended = item.status == Stated::Done || item.status.is_called_off();
         planned.ticked = is_ended && self.parts[number].is_empty() && stays_held;
@@ -140,6 +143,17 @@ impl Delta<'_> {
         };
         let pending = Pending { after, ..text };
         (pending != Pending::default()).then(|| Box::new(pending))
+    }
+
+    /// Hash of the task's settings as the board has them.
+    fn settings_of(&self, number: usize, task: &Task) -> String {
+        settings_hash(
+            task.priority,
+            &task.dependencies,
+            &task.tags,
+            task.estimated_minutes,
+            &self.plan.items[number].further.trials.of(task),
+        )
     }
 
     fn becomes(&self, number: usize, task: &Task) -> Option<TaskStatus> {

@@ -140,7 +140,8 @@ impl<'a> Delta<'a> {
             let inherited = item.parent.map_or(DEFAULT_PRIORITY, |parent| priorities[parent]);
             let priority = item.priority.unwrap_or(inherited);
             priorities.push(priority);
-            let settings = settings_hash(priority, &dependencies, &item.tags, item.estimated_minutes);
+            let settings =
+                settings_hash(priority, &dependencies, &item.tags, item.estimated_minutes, &item.further.trials);
             let (title, content) = self.hashes[number].clone();
             let kept = self.before[number].filter(|task| self.had_content(number, task));
             let content = kept.and_then(|task| origin(task)).map_or(content, |kept| kept.content.clone());
@@ -179,11 +180,14 @@ impl<'a> Delta<'a> {
             source: self.import.source.clone(),
             title: plan.title.clone(),
             items: plan.items.len(),
+            metadata: Arc::new(plan.metadata.clone()),
             seq: 0,
             imported_at: Default::default(),
         };
         let (leaving, removed) = (ids(leaving), ids(removed));
-        Ok(Event::PlanImported { plan: version, created, changed, removed, leaving, reworded, known_again: true })
+        let brought = self.brought(&created, &changed);
+        let known_again = true;
+        Ok(Event::PlanImported { plan: version, created, changed, removed, leaving, reworded, known_again, brought })
     }
 }
 

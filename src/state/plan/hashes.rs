@@ -2,17 +2,24 @@
 
 use serde::Serialize;
 
+use super::further::Trials;
 use super::item::Item;
 use super::text::one_line;
 use crate::state::digest::sha256;
 use crate::state::id::TaskId;
 
 /// Hash of what decides when a task comes, not what is to be done.
-pub(super) fn settings_hash(priority: u8, dependencies: &[TaskId], tags: &[String], estimate: Option<u32>) -> String {
-    match estimate {
+pub(super) fn settings_hash(
+    priority: u8,
+    dependencies: &[TaskId],
+    tags: &[String],
+    estimate: Option<u32>,
+    trials: &Trials,
+) -> String {
+    match (estimate, trials.is_empty()) {
         // As boards have it from before there were estimates.
-        None => hash(&(priority, dependencies, tags)),
-        Some(minutes) => hash(&(priority, dependencies, tags, minutes)),
+        (None, true) => hash(&(priority, dependencies, tags)),
+        _ => hash(&(priority, dependencies, tags, estimate, trials)),
     }
 }
 

@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::further::Further;
+use crate::state::brought::Brought;
 use crate::state::id::TaskId;
 use crate::state::task::Source;
 
@@ -17,6 +19,10 @@ pub struct Plan {
     pub skipped: Vec<Skipped>,
     /// What was read in a way that the text does not say in so many words.
     pub remarks: Vec<Remark>,
+    /// What it brings beside its items.
+    pub brings: Brought,
+    /// Fields of the whole that callboard does not know.
+    pub metadata: Map<String, Value>,
     /// Items that wait for another because their headings count: the later one, then the one before it.
     pub order: Vec<(usize, usize)>,
 }
@@ -64,6 +70,8 @@ pub struct Item {
     pub source: Option<Source>,
     /// Fields that callboard does not know.
     pub metadata: Map<String, Value>,
+    /// What another board says of it.
+    pub further: Further,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

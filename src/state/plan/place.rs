@@ -13,10 +13,13 @@ impl Delta<'_> {
         let seed = hash(&(&self.state.board().board_id, &self.plan.sha256));
         let mut chance = Chance::new(u64::from_str_radix(&seed, 16).unwrap_or_default());
         let mut taken = HashSet::new();
-        for before in &self.before {
-            let id = match before {
-                Some(task) => task.id.clone(),
-                None => loop {
+        for (number, before) in self.before.iter().enumerate() {
+            let wanted = self.wanted_id(number).filter(|id| !taken.contains(*id)).cloned();
+            taken.extend(wanted.clone());
+            let id = match (before, wanted) {
+                (Some(task), _) => task.id.clone(),
+                (None, Some(wanted)) => wanted,
+                (None, None) => loop {
                     let id = TaskId::trusted(format!("task-{}", chance.base32(6)));
                     if self.state.status_of(&id).is_none() && taken.insert(id.clone()) {
                         break id;

@@ -1,0 +1,93 @@
+//! What a plan says of an item that comes from another board: how it may be tried, and what became of it there.
+
+use serde::Serialize;
+
+use super::delta::Delta;
+use super::item::Plan;
+use crate::state::agent::Demands;
+use crate::state::brought::{Brought, Past};
+use crate::state::event::{NewTask, Replanned, TaskChange};
+use crate::state::id::TaskId;
+use crate::state::task::{DEFAULT_MAX_ATTEMPTS, Task, TaskStatus};
+
+/// Settings and the past of an item.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Further {
+    /// Id that the new task gets, unless the board has it already.
+    pub task_id: Option<TaskId>,
+    pub trials: Trials,
+    pub past: Past,
+}
+
+/// How a task may be tried; what is not said stays as it is on the board.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Trials {
+    pub max_attempts: Option<u32>,
+    pub timeout_seconds: Option<u32>,
+    pub demands: Option<Demands>,
+}
+
+impl Trials {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Gives a new task what is said.
+    pub(super) fn give_to(&self, new: &mut NewTask) {
+        new.max_attempts = self.max_attempts.unwrap_or(DEFAULT_MAX_ATTEMPTS);
+        new.timeout_seconds = self.timeout_seconds;
+        new.demands = self.demands.clone().unwrap_or_default();
+    }
+
+    /// The same settings as the task has them.
+    pub(super) fn of(&self, task: &Task) -> Self {
+        Self {
+            max_attempts: self.max_attempts.map(|_| task.max_attempts),
+            timeout_seconds: self.timeout_seconds.and(task.timeout_seconds),
+            demands: self.demands.as_ref().map(|_| Demands::clone(&task.demands)),
+        }
+    }
+
+    /// Adds what differs from the task to its change.
+    pub(super) fn change(&self, task: &Task, change: &mut TaskChange) {
+        change.max_attempts = self.max_attempts.filter(|most| *most != task.max_attempts);
+        change.timeout_seconds = self.timeout_seconds.filter(|seconds| Some(*seconds) != task.timeout_seconds);
+        change.demands = self.demands.clone().filter(|demands| *demands != *task.demands);
+    }
+}
+
+impl Plan {
+    /// Whether the plan says more than what is to be done.
+    pub fn brings_anything(&self) -> bool {
+        !self.brings.is_empty() || self.items.iter().any(|item| !item.further.past.is_empty())
+    }
+}
+
+impl Delta<'_> {
+    /// What the import brings to the board: the past of new tasks and of those that it says are done.
+    pub(super) fn brought(&self, created: &[NewTask], changed: &[Replanned]) -> Option<Box<Brought>> {
+        let mut brought = self.state.news_of(&self.plan.brings);
+        for one in &mut brought.discoveries {
+            one.task_id = one.task_id.take().and_then(|id| self.task_called(&id));
+        }
+        let new = created.iter().map(|new| &new.id);
+        let completed = changed.iter().filter(|one| one.becomes == Some(TaskStatus::Done)).map(|one| &one.task);
+        let due: std::collections::HashSet<&TaskId> = new.chain(completed).collect();
+        let items = self.plan.items.iter().zip(&self.ids);
+        let with_past = items.filter(|(item, id)| !item.further.past.is_empty() && due.contains(id));
+        brought.tasks = with_past.map(|(item, id)| (id.clone(), item.further.past.clone())).collect();
+        Some(brought).filter(|brought| !brought.is_empty()).map(Box::new)
+    }
+
+    /// The task that an item's wanted id stands for.
+    fn task_called(&self, wanted: &TaskId) -> Option<TaskId> {
+        let number = self.plan.items.iter().position(|item| item.further.task_id.as_ref() == Some(wanted));
+        number.map(|number| self.ids[number].clone())
+    }
+
+    /// The id that the item wants, if it is free.
+    pub(super) fn wanted_id(&self, number: usize) -> Option<&TaskId> {
+        let wanted = self.plan.items[number].further.task_id.as_ref()?;
+        Some(wanted).filter(|id| self.state.status_of(id).is_none())
+    }
+}
