@@ -353,12 +353,6 @@ impl Call<'_> {
         self.actor.as_ref().ok_or(Refusal::AgentMissing)
     }
 
-    /// True if all living processes can read events of `level`, so that what is new may be said; see
-    /// [`level`](crate::state::level).
-    pub fn all_read(&self, state: &State, level: u32) -> bool {
-        state.board().schema_version >= level || (self.vitals.living)().iter().all(|one| one.level >= level)
-    }
-
     /// Makes a path in the caller's worktree relative to its root, so that one file in five worktrees has one path.
     pub fn relative(&self, path: &str) -> String {
         self.place.relative(path).to_owned()

@@ -16,8 +16,7 @@
 //!
 //! The level stands in the journal's column `v`. The board's own level, `schema_version`, is the highest so far; a
 //! process that knows less refuses the board. An operation that would raise it is refused while a process lives that
-//! knows less, naming it; see [`Older`]. What matters little is left out instead: `Call::all_read` tells whether it
-//! may be said. What time brings waits.
+//! knows less, naming it; see [`Older`]. What time brings waits.
 
 use std::fmt;
 
