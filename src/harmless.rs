@@ -35,20 +35,24 @@ pub fn text(text: &str) -> Option<String> {
 
 /// Makes every text in `value` harmless.
 pub fn value(value: &mut Value) {
+    each_text(value, text);
+}
+
+/// Replaces every text in `value`, also names of fields, by what `clean` makes of it, if that is another.
+fn each_text(value: &mut Value, clean: fn(&str) -> Option<String>) {
     match value {
         Value::String(string) => {
-            if let Some(clean) = text(string) {
-                *string = clean;
+            if let Some(cleaned) = clean(string) {
+                *string = cleaned;
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(self::value),
+        Value::Array(items) => items.iter_mut().for_each(|item| each_text(item, clean)),
         Value::Object(fields) => {
-            if fields.keys().any(|name| name.chars().any(is_obeyed)) {
-                let named =
-                    std::mem::take(fields).into_iter().map(|(name, value)| (text(&name).unwrap_or(name), value));
-                *fields = named.collect();
+            if fields.keys().any(|name| clean(name).is_some()) {
+                let named = std::mem::take(fields).into_iter();
+                *fields = named.map(|(name, value)| (clean(&name).unwrap_or(name), value)).collect();
             }
-            fields.values_mut().for_each(self::value);
+            fields.values_mut().for_each(|value| each_text(value, clean));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }

@@ -7,7 +7,7 @@
 
 use serde_json::Value;
 
-use super::is_unseen;
+use super::{each_text, is_unseen};
 
 /// Stands for `<` where it begins a tag of a host's kind. A model reads it as what it was.
 const BLUNT: char = '‹';
@@ -31,22 +31,7 @@ pub fn text(text: &str) -> Option<String> {
 
 /// Makes the tags of hosts blunt in every text of `value`.
 pub fn value(value: &mut Value) {
-    match value {
-        Value::String(string) => {
-            if let Some(blunt) = text(string) {
-                *string = blunt;
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(self::value),
-        Value::Object(fields) => {
-            if fields.keys().any(|name| text(name).is_some()) {
-                let named = std::mem::take(fields).into_iter();
-                *fields = named.map(|(name, value)| (text(&name).unwrap_or(name), value)).collect();
-            }
-            fields.values_mut().for_each(self::value);
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
+    each_text(value, text);
 }
 
 /// Whether a `<` between these two begins a tag of a host's kind.
