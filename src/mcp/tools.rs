@@ -4,6 +4,7 @@
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value};
 
+use crate::ops::schema::variants;
 use crate::ops::{self, Annotations, Entry, Toolset};
 
 /// The tools that `tools/list` returns, in a stable order.
@@ -57,16 +58,6 @@ fn fields(schema: &Value) -> impl Iterator<Item = (String, Value)> {
     let required = schema["required"].as_array().filter(|names| !names.is_empty()).cloned();
     let required = required.map(|names| ("required".to_owned(), Value::Array(names)));
     [("properties".to_owned(), Value::Object(properties))].into_iter().chain(required)
-}
-
-/// The values of an enumeration. Those with a meaning of their own are constants beside the others.
-fn variants(schema: &Value) -> Vec<Value> {
-    let parts = schema["oneOf"].as_array().into_iter().flatten();
-    let values = std::iter::once(schema).chain(parts).flat_map(|part| match part["enum"].as_array() {
-        Some(values) => values.clone(),
-        None => part.get("const").cloned().into_iter().collect(),
-    });
-    values.collect()
 }
 
 fn description(schema: &Value) -> Option<String> {

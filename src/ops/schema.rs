@@ -23,6 +23,16 @@ pub fn of_reply<T: JsonSchema>() -> Map<String, Value> {
     object::<T>(settings().for_serialize())
 }
 
+/// The values of an enumeration. Those with a meaning of their own are constants beside the others.
+pub fn variants(schema: &Value) -> Vec<Value> {
+    let parts = schema["oneOf"].as_array().into_iter().flatten();
+    let values = std::iter::once(schema).chain(parts).flat_map(|part| match part["enum"].as_array() {
+        Some(values) => values.clone(),
+        None => part.get("const").cloned().into_iter().collect(),
+    });
+    values.collect()
+}
+
 fn settings() -> SchemaSettings {
     inlined().with_transform(Plain)
 }

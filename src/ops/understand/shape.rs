@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::ops::schema::variants;
+
 #[derive(Debug, PartialEq)]
 pub enum Shape {
     Text,
@@ -87,14 +89,9 @@ fn kind(schema: &Value) -> Option<&str> {
     }
 }
 
-/// The values of an enumeration, however it is written.
+/// The names in an enumeration.
 fn choices(schema: &Value) -> Vec<String> {
-    let parts = schema["oneOf"].as_array().into_iter().flatten();
-    let values = std::iter::once(schema).chain(parts).flat_map(|part| match part["enum"].as_array() {
-        Some(values) => values.clone(),
-        None => part.get("const").cloned().into_iter().collect(),
-    });
-    values.filter_map(|value| value.as_str().map(str::to_owned)).collect()
+    variants(schema).iter().filter_map(|value| value.as_str().map(str::to_owned)).collect()
 }
 
 /// The range of an integer's type.
