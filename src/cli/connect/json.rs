@@ -5,9 +5,7 @@ use serde_json::Value;
 
 use super::client::TOKEN;
 use super::entry::{Edited, Entry, SERVER, Secret, Setting, Table};
-
-/// Editors on Windows write it and clients skip it, although JSON does not allow it.
-const BYTE_ORDER_MARK: char = '\u{feff}';
+use crate::bom;
 
 /// What a client's own parser accepts. A file that the client cannot read is refused here, too.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,7 +92,7 @@ pub fn words(text: &str, servers: &str, key: &str, dialect: Dialect) -> Vec<Stri
 }
 
 pub fn split_mark(text: &str) -> (&str, &str) {
-    text.split_at(text.len() - text.trim_start_matches(BYTE_ORDER_MARK).len())
+    text.split_at(text.len() - bom::skip(text).len())
 }
 
 /// Adds the secret to `inputs`, beside the servers, as VS Code does.
