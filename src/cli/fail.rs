@@ -23,7 +23,7 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     let failure = json!({
         "task_id": arguments.id,
         "error": arguments.error,
-        "retryable": !arguments.permanent,
+        "final": arguments.permanent,
         "category": arguments.category,
     });
     let reply = session.call("fail_task", failure)?;

@@ -452,7 +452,7 @@ impl Worker {
             "attempt": held.attempt,
             "error": bounded(&failure.message, MESSAGE),
             "category": failure.category.as_str(),
-            "retryable": failure.category != Category::Permanent,
+            "final": failure.category == Category::Permanent,
         });
         {
             let mut ledger = self.shop.ledger.borrow_mut();

@@ -5,7 +5,7 @@ use strsim::damerau_levenshtein;
 use super::shape::Record;
 
 /// Arguments that models know by other names.
-const SYNONYMS: [(&str, &str); 21] = [
+const SYNONYMS: [(&str, &str); 23] = [
     ("depends_on", "dependencies"),
     ("deps", "dependencies"),
     ("blocked_by", "dependencies"),
@@ -23,6 +23,8 @@ const SYNONYMS: [(&str, &str); 21] = [
     ("text", "content"),
     ("content", "text"),
     ("error_message", "error"),
+    ("retry", "retryable"),
+    ("permanent", "final"),
     ("tool", "name"),
     ("operation", "name"),
     ("args", "arguments"),

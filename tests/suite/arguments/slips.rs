@@ -77,6 +77,11 @@ fn slips_are_understood_or_refused_with_the_fix() {
         ),
         ("create_task", blanks, Reply(plain)),
         ("create_task", synonyms, Reply(named)),
+        (
+            "create_task",
+            json!({"description": "d", "deps": "first"}),
+            Reply(json!({"task": {"dependencies": ["first"]}})),
+        ),
         ("create_task", json!({"title": "Only a title"}), Reply(json!({"task": {"description": "Only a title"}}))),
         ("create_tasks_batch", batch, Reply(json!({"created": 2}))),
         ("create_task", json!({"description": "d", "colour": "red"}), Warned(json!({"success": true}), &["`colour`"])),
@@ -148,7 +153,7 @@ fn slips_are_understood_or_refused_with_the_fix() {
         ),
         (
             "complete_task",
-            json!({"agent_id": "w", "task_id": "first", "summary": "done", "files_modified": "src/a.rs", "status": "done", "attempt": 0}),
+            json!({"agent_id": "w", "task_id": "first", "result": "done", "files_modified": "src/a.rs", "status": "done", "attempt": 0}),
             Warned(json!({"success": true}), &["`status`"]),
         ),
         (
@@ -179,7 +184,7 @@ fn slips_are_understood_or_refused_with_the_fix() {
         ("claim_task", json!({"agent_id": "w", "task_id": "named"}), Reply(json!({"success": true}))),
         (
             "fail_task",
-            json!({"agent_id": "w", "task_id": "named", "error": "e", "final": "true"}),
+            json!({"agent_id": "w", "task_id": "named", "error": "e", "permanent": "true"}),
             Reply(json!({"status": "failed"})),
         ),
     ] {
@@ -188,6 +193,26 @@ fn slips_are_understood_or_refused_with_the_fix() {
     assert_eq!(board.task("first")["result"]["files_modified"], json!(["src/a.rs"]));
     assert_eq!(board.task("first")["result"]["output"], "done");
     board.assert_file_is_the_replay();
+}
+
+#[test]
+fn an_agent_id_that_an_operation_does_not_have_neither_acts_nor_renews() {
+    let board = Board::new();
+    let mut client = board.mcp();
+    client.register("w");
+    client.ok("create_task", json!({"description": "d", "deps": [], "agent_id": "w"}));
+    assert_eq!(board.events().last().unwrap().actor.as_ref().unwrap().as_str(), "human");
+    let (before, heard) = (board.document()["seq"].clone(), board.document()["agents"]["w"].clone());
+    client.ok("get_status", json!({"agent_id": "w"}));
+    assert_eq!((&board.document()["seq"], &board.document()["agents"]["w"]), (&before, &heard));
+}
+
+#[test]
+fn a_task_that_there_is_not_is_a_result_that_says_where_those_are() {
+    let board = Board::new();
+    let refused = board.mcp().call("get_task", json!({"task_id": "nope"}));
+    assert!(refused.is_error && refused.code() == "unknown_task", "{}", refused.text);
+    assert!(refused.text.contains("`nope`") && refused.text.contains("get_all_tasks"), "{}", refused.text);
 }
 
 #[test]
