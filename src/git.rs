@@ -1,12 +1,13 @@
 //! Runs git as a process, for what its files do not say. Git then runs no hooks, fetches nothing, asks for no password
 //! and takes no lock. It is killed when it takes too long. What an agent wrote is checked before it becomes an argument.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{Read, Seek};
+use std::io::{self, Read, Seek};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -98,7 +99,7 @@ impl<'a> Git<'a> {
             return Some(false);
         }
         let changed = self.changed(base, commit)?;
-        let differs = self.changed(commit, "HEAD")?;
+        let differs: HashSet<_> = self.changed(commit, "HEAD")?.into_iter().collect();
         Some(!changed.is_empty() && changed.iter().all(|name| !differs.contains(name)))
     }
 
@@ -109,31 +110,39 @@ impl<'a> Git<'a> {
 
     /// Exit code and output. It prints into a file, since what it leaves running would keep a pipe open.
     fn ask<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Option<(i32, String)> {
-        let mut command = Command::new("git");
-        command.arg("-C").arg(self.root).args(CAUTIOUS).args(arguments).process_group(0);
-        for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
-            command.env_remove(name);
-        }
-        command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0").env("GIT_NO_LAZY_FETCH", "1");
+        let mut command = command(self.root);
+        command.args(CAUTIOUS).args(arguments).env("GIT_OPTIONAL_LOCKS", "0").env("GIT_NO_LAZY_FETCH", "1");
         let output = tempfile::tempfile().ok()?;
-        command.stdin(Stdio::null()).stdout(output.try_clone().ok()?).stderr(Stdio::null());
-        let code = self.ended(command.spawn().ok()?)?;
-        Some((code, text_of(output)?))
+        let git = command.stdout(output.try_clone().ok()?).stderr(Stdio::null()).spawn().ok()?;
+        let status = ended(git, self.until).ok().flatten()?;
+        Some((status.code()?, text_of(output)?))
     }
+}
 
-    /// The exit code, if git ends in time; otherwise it is killed.
-    fn ended(&self, mut git: Child) -> Option<i32> {
-        loop {
-            if let Some(status) = git.try_wait().ok()? {
-                return status.code();
-            }
-            if Instant::now() >= self.until {
-                let _ = kill_process_group(Pid::from_child(&git), Signal::KILL);
-                git.wait().ok()?;
-                return None;
-            }
-            sleep(Duration::from_millis(1));
+/// Git in `directory`. Variables of an outer git do not lead it elsewhere, and a signal typed to end this process does
+/// not end it halfway.
+pub fn command(directory: &Path) -> Command {
+    let mut command = Command::new("git");
+    command.arg("-C").arg(directory).stdin(Stdio::null()).process_group(0).env("GIT_TERMINAL_PROMPT", "0");
+    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// The status of git if it ends in time; otherwise it is killed with all that it has started.
+pub fn ended(mut git: Child, until: Instant) -> io::Result<Option<ExitStatus>> {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = git.try_wait()? {
+            return Ok(Some(status));
         }
+        if Instant::now() >= until {
+            let _ = kill_process_group(Pid::from_child(&git), Signal::KILL);
+            return git.wait().map(|_| None);
+        }
+        // Most calls take a few milliseconds.
+        sleep((start.elapsed() / 8).clamp(Duration::from_millis(1), Duration::from_millis(50)));
     }
 }
 
@@ -260,8 +269,7 @@ mod tests {
 
     #[test]
     fn git_that_takes_too_long_is_not_waited_for() {
-        let disk = Disk::new();
         let slow = Command::new("sleep").arg("600").process_group(0).spawn().expect("started");
-        assert_eq!(Git::at(disk.0.path(), Duration::ZERO).ended(slow), None);
+        assert_eq!(ended(slow, Instant::now()).expect("it is killed"), None);
     }
 }

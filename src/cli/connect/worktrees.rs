@@ -1,9 +1,10 @@
 //! How the other worktrees of the repository get what `connect` wrote into this one.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use super::{Connected, Status, Target};
+use crate::git;
 use crate::worktree::Repository;
 
 /// None outside of a repository, or if nothing is there.
@@ -37,8 +38,8 @@ pub fn advice(files: &[Connected], target: &Target<'_>) -> Option<String> {
 }
 
 fn is_ignored(root: &Path, file: &Path) -> bool {
-    let mut git = Command::new("git");
-    git.arg("-C").arg(root).args(["check-ignore", "--quiet", "--"]).arg(file);
-    let asked = git.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let mut git = git::command(root);
+    git.args(["check-ignore", "--quiet", "--"]).arg(file);
+    let asked = git.stdout(Stdio::null()).stderr(Stdio::null()).status();
     asked.is_ok_and(|status| status.success())
 }
