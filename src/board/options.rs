@@ -217,9 +217,7 @@ fn caller(agent: AgentChoice, dir: &Path, cwd: &Path) -> Caller {
 
 /// Worktree, branch and commit around `cwd`, as far as they concern the board in `dir`.
 pub(crate) fn checkout(dir: &Path, cwd: &Path) -> Checkout {
-    let Some(worktree) = Worktree::of_board(dir, cwd) else { return Checkout::default() };
-    let root = worktree.root.to_string_lossy().into_owned();
-    Checkout { worktree: Some(root), branch: worktree.branch, head: worktree.head }
+    Worktree::of_board(dir, cwd).map(Checkout::from).unwrap_or_default()
 }
 
 /// A seed that differs between processes, and between the boards that one opens, even in the same millisecond.

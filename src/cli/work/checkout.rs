@@ -93,9 +93,7 @@ impl Checkout {
 
     /// The present worktree, branch and head.
     pub fn place(&self) -> Place {
-        let Some(worktree) = Worktree::at(self.directory()) else { return Place::default() };
-        let root = worktree.root.to_string_lossy().into_owned();
-        Place { worktree: Some(root), branch: worktree.branch, head: worktree.head }
+        Worktree::at(self.directory()).map(Place::from).unwrap_or_default()
     }
 
     pub fn before(&self) -> Before {
