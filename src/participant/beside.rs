@@ -1,11 +1,13 @@
 //! Long reads, made beside the writer from a snapshot of the state, so that reading ten thousand tasks delays no claim.
 
+use std::cell::OnceCell;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::board::JournalHistory;
 use super::{CallError, Caller};
+use crate::journal::JournalError;
 use crate::journal::sqlite::SqliteJournal;
 use crate::ops::{self, Call, Fetched, History, Prepared, Vitals};
 use crate::state::State;
@@ -31,7 +33,7 @@ impl Snapshot {
         let default_agent = caller.default_agent();
         let vitals =
             Vitals { started_at: self.started_at, troubles: Vec::new(), state_file_seq: &|| None, living: &Vec::new };
-        let history = Past { dir: self.dir, head: self.state.seq() };
+        let history = Past { dir: self.dir, head: self.state.seq(), journal: OnceCell::new() };
         let call = Call {
             now: self.now,
             policy: &self.policy,
@@ -66,6 +68,8 @@ impl Snapshot {
 struct Past {
     dir: PathBuf,
     head: u64,
+    /// None if there is no journal, as beside a state file that was copied.
+    journal: OnceCell<Result<Option<SqliteJournal>, String>>,
 }
 
 impl History for Past {
@@ -75,7 +79,11 @@ impl History for Past {
         limit: usize,
         take: &mut dyn FnMut(Recorded) -> ControlFlow<()>,
     ) -> Result<(), String> {
-        let journal = SqliteJournal::open(&self.dir).map_err(|error| error.to_string())?;
-        JournalHistory { journal: &journal, dir: &self.dir, head: self.head }.each_after(seq, limit, take)
+        let open = || match SqliteJournal::open(&self.dir) {
+            Err(JournalError::NotFound { .. }) => Ok(None),
+            opened => opened.map(Some).map_err(|error| error.to_string()),
+        };
+        let Some(journal) = self.journal.get_or_init(open).as_ref().map_err(String::clone)? else { return Ok(()) };
+        JournalHistory { journal, dir: &self.dir, head: self.head }.each_after(seq, limit, take)
     }
 }

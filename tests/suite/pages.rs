@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use callboard::ops::{Reader, Toolset};
+use callboard::ops::{self, Reader, Toolset};
 use callboard::state::limit;
 use callboard::state::policy::Policy;
 use serde_json::{Value, json};
@@ -357,6 +357,8 @@ fn tasks_are_picked_and_ordered_as_asked() {
         (json!({"created_since": late}), "free stuck later"),
         (json!({"changed_since": late}), "p free stuck later"),
         (json!({"sort": "path"}), "p held done free stuck later"),
+        (json!({"sort": "status"}), "p free stuck later held done"),
+        (json!({"sort": "status", "descending": true}), "done held later stuck free p"),
         (json!({"sort": "priority"}), "done stuck free later p held"),
         (json!({"sort": "priority", "descending": true}), "held p later free stuck done"),
     ] {
@@ -376,6 +378,8 @@ fn tasks_are_picked_and_ordered_as_asked() {
         }
         assert_eq!(paged.join(" "), expected, "{query} by pages");
     }
+    let schema = ops::find("get_all_tasks").expect("an operation").input_schema(false);
+    assert_eq!(schema["properties"]["sort"]["enum"], json!(ops::SORTS), "a command has the same");
     let brief = world.call("get_all_tasks", json!({"brief": true, "status_filter": "available"})).expect("it is read");
     let stuck =
         json!({"id": "stuck", "title": "do stuck", "status": "available", "blocked_by": ["free"], "priority": 2});
@@ -383,4 +387,17 @@ fn tasks_are_picked_and_ordered_as_asked() {
     for bad in [json!({"statuses": ["open"]}), json!({"min_priority": 11}), json!({"parent": "nowhere"})] {
         world.call("get_all_tasks", bad.clone()).expect_err("it is refused");
     }
+}
+
+#[test]
+fn what_has_changed_is_listed_of_a_state_file_that_was_copied() {
+    let (board, copy) = (Board::new(), Board::new());
+    board.cli_ok("create_task", json!({"id": "t", "description": "d"}));
+    copy.make_dir();
+    fs::copy(board.file("mcp-state.json"), copy.file("mcp-state.json")).expect("copied");
+    let listed = copy.finish(copy.command().args(["--json", "tasks", "--changed-since", "1h"])).value();
+    assert_eq!(listed["tasks"][0]["id"], "t", "{listed}");
+    let query = json!({"changed_since": "2026-01-01T00:00:00Z"});
+    let listed = Door::Rpc.ok(&Server::on(&copy), "get_all_tasks", &query);
+    assert_eq!(listed["tasks"][0]["id"], "t", "{listed}");
 }
