@@ -220,7 +220,7 @@ fn others(agent: &Agent, state: &State, call: &Call) -> Vec<Other> {
 fn next(agent: &AgentId, holding: &[Held], lost: &[Lost], others: &[Other], call: &Call) -> Option<String> {
     if !holding.is_empty() {
         let whose = match (call.is_known_here, call.heard) {
-            (false, Some(_)) => "this registration has taken over what you held when your process ended: ",
+            (false, Some(_)) => "this registration has taken over what you held before: ",
             _ => "",
         };
         return Some(format!("{whose}go on with what you hold; get_task has all of it, release_task gives it back"));
