@@ -154,6 +154,40 @@ fn every_wrong_value_is_understood_or_refused_by_the_name_of_its_argument() {
     assert!(refused > 3_000 && understood > 3_000, "{refused} refused, {understood} understood");
 }
 
+/// What strict clients fill in for an optional argument that a model leaves out.
+#[test]
+fn blank_optional_arguments_are_none() {
+    const ZERO_COUNTS: [&str; 4] = ["since_seq", "wait_seconds", "number", "keep"];
+    let mut blanks = 0;
+    for entry in ops::all() {
+        let schema = Value::Object(entry.input_schema(false));
+        let read =
+            |given: Value| understand(entry, given).unwrap_or_else(|refusal| panic!("{}: {refusal}", entry.name));
+        let without = read(right(&schema)).prepared.params();
+        for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+            let blank = match field["type"].as_str() {
+                Some("string") => json!(" "),
+                Some("integer") if !ZERO_COUNTS.contains(&name.as_str()) => json!(0),
+                Some("array") => json!([]),
+                Some("object") => json!({}),
+                _ => continue,
+            };
+            let mut given = required(&schema);
+            if given.contains_key(name) {
+                continue;
+            }
+            for blank in [blank, Value::Null] {
+                given.insert(name.clone(), blank);
+                let understood = read(Value::Object(given.clone()));
+                assert_eq!(understood.prepared.params(), without, "{}.{name}", entry.name);
+                assert_eq!(understood.warning, None, "{}.{name}", entry.name);
+                blanks += 1;
+            }
+        }
+    }
+    assert!(blanks > 200, "{blanks}");
+}
+
 /// The operations whose reply comes from files beside the board.
 fn needs_no_archive(entry: &&'static Entry) -> bool {
     understand(entry, right(&Value::Object(entry.input_schema(false)))).is_ok_and(|call| !call.prepared.fetches())

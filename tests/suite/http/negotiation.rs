@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::head;
 use crate::harness::Board;
-use crate::harness::http::{Request, Server, Session};
+use crate::harness::http::{Door, Request, Server, Session, TEXT, WebSocket};
 
 /// Media ranges that include both kinds of answers.
 const ANYTHING: [&str; 6] = [
@@ -141,5 +141,30 @@ fn byte_order_mark_before_a_body_is_skipped() {
         assert_eq!(server.ask(&request.clone().with_body(marked)).status, 200, "{request:?}");
         let twice = [b"\xef\xbb\xbf\xef\xbb\xbf", &request.body[..]].concat();
         assert_eq!(server.ask(&request.with_body(twice)).status, 400);
+    }
+}
+
+#[test]
+fn byte_order_mark_before_a_message_on_a_web_socket_is_skipped() {
+    let board = Board::new();
+    let server = Server::on(&board);
+    let mut socket = WebSocket::open(&server);
+    let call = json!({"jsonrpc": "2.0", "id": 7, "method": "get_status", "params": {}});
+    assert!(socket.frame(TEXT, format!("\u{feff}{call}").as_bytes()));
+    assert_eq!(socket.answer(7)["result"]["total_tasks"], 0);
+}
+
+#[test]
+fn programs_are_read_as_strictly_over_json_rpc_as_by_commands() {
+    let board = Board::new();
+    let server = Server::on(&board);
+    for arguments in [
+        json!({"description": "d", "labels": ["a"]}),
+        json!({"description": "d", "priority": "3"}),
+        json!({"description": "d", "agent_id": "w"}),
+        json!({"title": "only"}),
+    ] {
+        assert_eq!(Door::Rpc.ask(&server, "create_task", &arguments).code(), "bad_arguments", "{arguments}");
+        Door::Mcp.ok(&server, "create_task", &arguments);
     }
 }
