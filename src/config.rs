@@ -5,7 +5,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
 
 use crate::bom;
@@ -15,12 +16,53 @@ use crate::state::policy::Policy;
 pub const FILE: &str = "config.toml";
 const LARGEST: u64 = 64 * 1024;
 
-#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
+    /// Name of the state file in the board's directory.
+    #[serde(deserialize_with = "state_file")]
+    pub state_file: String,
     pub policy: Policy,
     /// Write even where file locks may not work.
     pub allow_network_filesystem: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { state_file: STATE_FILE.to_owned(), policy: Policy::default(), allow_network_filesystem: false }
+    }
+}
+
+/// Name of the state file where nothing else is set.
+pub const STATE_FILE: &str = "mcp-state.json";
+const LONGEST_NAME: usize = 64;
+/// Beginnings of names that a board gives to what it moves aside.
+const OF_BOARDS: [&str; 4] = ["replaced-", "diverged-", "backup-", "before-restore-"];
+
+/// Checks the name of a state file: a plain one that no other file of a board has.
+pub fn check_state_file(name: &str) -> Result<(), String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let is_name = name.len() <= LONGEST_NAME
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.chars().all(is_plain)
+        && name.strip_suffix(".json").is_some_and(|stem| !stem.is_empty())
+        && !OF_BOARDS.iter().any(|start| name.starts_with(start));
+    if is_name {
+        return Ok(());
+    }
+    let given: String = name.chars().take(LONGEST_NAME).filter(|c| !c.is_control()).collect();
+    Err(format!(
+        "`{given}` cannot be the state file's name: it is one name without a directory, of at most {LONGEST_NAME} letters, \
+         digits, `.`, `_` and `-`, that ends in .json and does not begin like what a board moves aside ({}); for example \
+         board.json",
+        OF_BOARDS.join(", ")
+    ))
+}
+
+fn state_file<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    check_state_file(&name).map_err(D::Error::custom)?;
+    Ok(name)
 }
 
 #[derive(Debug, Error)]
@@ -167,6 +209,10 @@ impl Followed {
         &self.config.policy
     }
 
+    pub fn state_file(&self) -> &str {
+        &self.config.state_file
+    }
+
     pub fn text(&self) -> Option<&str> {
         self.text.as_deref()
     }
@@ -197,7 +243,8 @@ fn read(board: &Path) -> Result<Option<String>, ConfigError> {
     }
 }
 
-fn parse(board: &Path, text: &str) -> Result<Config, ConfigError> {
+/// Reads the text of the file of `board`.
+pub fn parse(board: &Path, text: &str) -> Result<Config, ConfigError> {
     toml::from_str(bom::skip(text))
         .map_err(|error| ConfigError::Invalid { path: board.join(FILE), detail: error.to_string() })
 }

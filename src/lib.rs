@@ -33,6 +33,7 @@
 //! | sessions and runs: who runs one, where, and who hears of its end | `state::run`, `state::session`; `journal::sqlite` for their tables |
 //! | discoveries, and who is handed them | `state::discovery` |
 //! | how calls become durable, waiting, presence | [`participant`]: `solo` (on whose thread), `beside` (long reads), `writer` (`messages`, `batch`, `round`), `board` (start, catch-up), `directory`, `feed`, `archive` (the past), `upkeep` |
+//! | what the state file is called | [`config`], [`statefile`]: `home`; [`participant`]: `naming` (agreement, renaming) |
 //! | what happens to a damaged or deleted board | [`participant`]: `recovery` (at start, `doctor --repair`), `vanished` (while it runs) |
 //! | what a plan may look like | [`plan`]: `json`, `markdown` (`lines`, `outline`), `places`, `phrases`, `export`; `state::plan` for what a new version means, `state::hierarchy` for parents |
 //! | what is read from and written for other tools | [`exchange`]: a file per format and a line in `FORMATS`; `reading` (checks), `view` (the board), `verify`; `cli::exchange` for their files |

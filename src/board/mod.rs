@@ -16,14 +16,14 @@ use serde_json::Value;
 pub use answer::Answer;
 pub use events::Events;
 pub use options::Options;
-pub(crate) use options::{checkout, objection, seed};
+pub(crate) use options::{STATE_FILE, checkout, objection, seed};
 
 use crate::ops::{CreateSnapshot, EventFilter, Operation, create_snapshot, restore_snapshot};
 use crate::participant::{AgentChoice, Caller, Handle};
 use crate::state::document::Document;
 use crate::state::id::AgentId;
 use crate::state::snapshot::SnapshotName;
-use crate::statefile;
+use crate::statefile::Home;
 
 /// Why a call has no answer: a refusal that the caller can mend, or a board that cannot be used as it is.
 /// [`code`](Error::code) is for programs, and the text names the thing and the way out.
@@ -85,7 +85,7 @@ impl Board {
 
     /// The file that shows the whole state after every operation.
     pub fn state_file(&self) -> PathBuf {
-        self.dir.join(statefile::FILE_NAME)
+        Home::of(&self.dir).file()
     }
 
     /// The same board, whose calls act for `agent` where their parameters name none.

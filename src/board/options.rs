@@ -14,6 +14,9 @@ use crate::state::policy::Policy;
 use crate::state::task::Place as Checkout;
 use crate::worktree::{Repository, Worktree};
 
+/// Environment variable with the name of the state file.
+pub(crate) const STATE_FILE: &str = "CALLBOARD_STATE_FILE";
+
 /// Which board is opened, for whom, and how.
 ///
 /// ```no_run
@@ -35,6 +38,7 @@ pub struct Options {
     allow_network_filesystem: bool,
     unasked: Option<String>,
     policy: Option<Policy>,
+    state_file: Option<String>,
 }
 
 enum Place {
@@ -50,9 +54,11 @@ impl Options {
     }
 
     /// The board that `callboard` would use if it were started here: the one that `COORDINATION_DIR` names, else the
-    /// nearest `.coordination` upwards, else that of the git repository's main worktree.
+    /// nearest `.coordination` upwards, else that of the git repository's main worktree. `CALLBOARD_STATE_FILE` counts,
+    /// too.
     pub fn here() -> Self {
-        Self::of(Place::Here)
+        let name = env::var(STATE_FILE).ok().filter(|name| !name.is_empty());
+        Self { state_file: name, ..Self::of(Place::Here) }
     }
 
     /// The board that was located for a process started in `cwd`.
@@ -70,6 +76,7 @@ impl Options {
             allow_network_filesystem: false,
             unasked: None,
             policy: None,
+            state_file: None,
         }
     }
 
@@ -105,6 +112,13 @@ impl Options {
         self
     }
 
+    /// The name of the state file in the board's directory, instead of `mcp-state.json`. The board that is made gets it, in
+    /// its `config.toml`; a board that is there must have it already.
+    pub fn state_file(mut self, name: impl Into<String>) -> Self {
+        self.state_file = Some(name.into());
+        self
+    }
+
     pub(crate) fn stay(mut self, stay: Stay) -> Self {
         self.stay = stay;
         self
@@ -133,6 +147,12 @@ impl Options {
         location.may_create().map_err(|error| BoardError::Forbidden(error.typed()))?;
         if self.must_exist && !participant::is_begun(&dir) {
             return Err(BoardError::Absent { dir }.into());
+        }
+        if let Some(name) = &self.state_file {
+            config::check_state_file(name).map_err(BoardError::Forbidden)?;
+        }
+        if participant::is_begun(&dir) {
+            participant::agree(&dir, self.state_file.as_deref())?;
         }
         self.record(&dir)?;
         let caller = caller(agent, &dir, &cwd);
@@ -178,7 +198,10 @@ impl Options {
         if *policy != Policy::default() {
             directory::prepare(dir)?;
         }
-        Ok(config::record(dir, |config| config.policy = policy.clone())?)
+        Ok(config::record(dir, |config| {
+            config.policy = policy.clone();
+            config.state_file = self.state_file.clone().unwrap_or_else(|| std::mem::take(&mut config.state_file));
+        })?)
     }
 
     fn spawn(&self, location: &Location, caller: &Caller) -> Handle {
@@ -189,6 +212,7 @@ impl Options {
             Stay::Brief | Stay::Lasting => error.typed(),
         });
         participant::spawn(participant::Options {
+            state_file: self.state_file.clone(),
             stay: self.stay,
             forbidden: may_create.err(),
             unasked: self.unasked.clone(),

@@ -22,7 +22,7 @@ use crate::journal::sqlite::{self, SqliteJournal};
 use crate::participant::{archive, directory};
 use crate::snapshot;
 use crate::state::{State, artifact};
-use crate::statefile;
+use crate::statefile::{self, Home};
 use container::{Contents, Header};
 
 /// Directories of the board that no backup contains. A restore leaves them in place; whoever moves a board copies them.
@@ -61,7 +61,7 @@ fn holds_something(dir: &Path) -> bool {
 /// Backs up the board in `dir`, after replaying the copied journal from its first event to its last.
 pub fn write(dir: &Path, file: &Path, force: bool) -> anyhow::Result<Header> {
     let is_there = |name: &str| std::fs::symlink_metadata(dir.join(name)).is_ok();
-    if !is_there(sqlite::FILE_NAME) && !is_there(statefile::FILE_NAME) {
+    if !is_there(sqlite::FILE_NAME) && !is_there(Home::of(dir).name()) {
         bail!("no board here: there is none in {}; name another with --dir", dir.display());
     }
     directory::inspect(dir)?;

@@ -7,6 +7,7 @@ mod lock;
 mod repair;
 mod writing;
 
+use std::borrow::Cow;
 use std::env::consts::{ARCH, OS};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -36,7 +37,7 @@ pub struct Arguments {
 
 #[derive(Serialize)]
 struct Check {
-    name: &'static str,
+    name: Cow<'static, str>,
     verdict: Verdict,
     found: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,15 +54,15 @@ enum Verdict {
 
 impl Check {
     fn ok(name: &'static str, found: impl Into<String>) -> Self {
-        Self { name, verdict: Verdict::Ok, found: found.into(), fix: None }
+        Self { name: name.into(), verdict: Verdict::Ok, found: found.into(), fix: None }
     }
 
     fn warn(name: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { name, verdict: Verdict::Warn, found: found.into(), fix: Some(fix.into()) }
+        Self { name: name.into(), verdict: Verdict::Warn, found: found.into(), fix: Some(fix.into()) }
     }
 
     fn fail(name: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { name, verdict: Verdict::Fail, found: found.into(), fix: Some(fix.into()) }
+        Self { name: name.into(), verdict: Verdict::Fail, found: found.into(), fix: Some(fix.into()) }
     }
 }
 

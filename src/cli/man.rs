@@ -16,8 +16,9 @@ pub struct Arguments {
     out: Option<PathBuf>,
 }
 
-const ENVIRONMENT: [(&str, &str); 15] = [
+const ENVIRONMENT: [(&str, &str); 16] = [
     ("COORDINATION_DIR", "The board's directory, where --dir names none."),
+    ("CALLBOARD_STATE_FILE", "The same as --state-file."),
     (
         "CALLBOARD_SERVER",
         "The URL of a server whose board commands use, where neither --server nor --dir is given. Commands that are \
@@ -43,7 +44,7 @@ const ENVIRONMENT: [(&str, &str); 15] = [
     ),
     (
         "CALLBOARD_WHOLE_FILES",
-        "If it is set and not empty, mcp-state.json is written as a whole each time, which costs more the larger it is.",
+        "If it is set and not empty, the state file is written as a whole each time, which costs more the larger it is.",
     ),
     (
         "CLAUDE_CONFIG_DIR, CODEX_HOME, XDG_CONFIG_HOME",
@@ -68,13 +69,14 @@ const FILES: [(&str, &str); 13] = [
     (
         "mcp-state.json",
         "In it: the whole state as JSON, replaced with every change. To be read; to \
-         change something, prefer the commands.",
+         change something, prefer the commands. `state_file` in config.toml names it otherwise.",
     ),
     ("journal.db", "In it: every event since the board was made, as an SQLite database with its -wal and -shm files."),
     (
         "config.toml",
-        "In it: the policy, for a board that is to differ from the defaults, and \
-         `allow_network_filesystem`.",
+        "In it: the policy, for a board that is to differ from the defaults, `allow_network_filesystem`, and the \
+         state file's name, `state_file`. Another name there renames the file at the next start, when no process lives \
+         on the board.",
     ),
     (
         "lock, state-lock",

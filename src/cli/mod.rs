@@ -70,7 +70,8 @@ use board::{BEGINNINGS, Board, Server};
 pub use input::{read_input, read_whole};
 use wording::Wording;
 
-use crate::board::{Options, checkout};
+use crate::board::{Options, STATE_FILE, checkout};
+use crate::config;
 use crate::http::tokens::TokensError;
 use crate::location::{Location, Start, without_dots};
 use crate::ops;
@@ -104,6 +105,10 @@ struct Arguments {
     /// repository, else the one of its main worktree, else .coordination here]
     #[arg(long, global = true, value_name = "DIR")]
     dir: Option<PathBuf>,
+    /// Name of the state file in the board's directory, for a board that is made; another must have it already [default:
+    /// mcp-state.json]
+    #[arg(long, global = true, value_name = "NAME", env = STATE_FILE, hide_env = true, value_parser = state_file)]
+    state_file: Option<String>,
     /// Use the board of the `callboard serve` at this URL [env: CALLBOARD_SERVER]
     #[arg(long, global = true, value_name = "URL")]
     server: Option<String>,
@@ -256,6 +261,14 @@ enum Command {
 /// Value of `--agent` for a process that acts as whichever of its agents is free.
 const AUTO: &str = "auto";
 
+/// Parser of `--state-file`. An empty name is none, as for other variables.
+fn state_file(name: &str) -> Result<String, String> {
+    if !name.is_empty() {
+        config::check_state_file(name)?;
+    }
+    Ok(name.to_owned())
+}
+
 /// Parser of `--limit` where a command lists one page.
 fn page_size() -> RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..=limit::PAGE.max as i64)
@@ -335,6 +348,7 @@ pub struct Session {
     server: Option<Server>,
     agent: Option<String>,
     wording: Wording,
+    state_file: Option<String>,
     allow_network_filesystem: bool,
     json: bool,
     color: ColorChoice,
@@ -620,6 +634,7 @@ impl Session {
             cwd,
             agent: arguments.agent.clone(),
             wording: Wording::of(arguments),
+            state_file: arguments.state_file.clone().filter(|name| !name.is_empty()),
             allow_network_filesystem: arguments.allow_network_filesystem,
             json: arguments.json,
             color: arguments.color,
@@ -633,6 +648,7 @@ impl Session {
     /// How this command opens its board.
     pub fn options(&self) -> Options {
         let options = Options::located(self.location.clone(), self.cwd.clone());
+        let options = self.state_file.iter().fold(options, |options, name| options.state_file(name));
         if self.allow_network_filesystem { options.allow_network_filesystem() } else { options }
     }
 

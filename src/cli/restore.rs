@@ -26,7 +26,7 @@ use crate::participant::directory::{self, BoardLock};
 use crate::participant::{self, BoardError, Stay, recovery};
 use crate::state::document::Document;
 use crate::state::time::Timestamp;
-use crate::statefile::{self, Found};
+use crate::statefile::{self, Found, Home};
 use crate::{config, failpoint, snapshot as snapshots};
 
 #[derive(clap::Args)]
@@ -65,8 +65,8 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     let source = read(file, dir).with_context(|| format!("{} is not restored", file.display()))?;
     let is_there = |name: &&str| fs::symlink_metadata(dir.join(name)).is_ok();
     // A leftover log counts as a board: SQLite would take it for the log of the restored journal.
-    let there: Vec<_> =
-        [sqlite::FILE_NAME, sqlite::LOG_NAME, statefile::FILE_NAME].into_iter().filter(is_there).collect();
+    let home = Home::of(dir);
+    let there: Vec<_> = [sqlite::FILE_NAME, sqlite::LOG_NAME, home.name()].into_iter().filter(is_there).collect();
     if !there.is_empty() && !arguments.force {
         let refused = anyhow!(
             "there is a board in {} ({}); --force goes on, after a backup of it, or choose an empty directory with --dir",
@@ -196,12 +196,13 @@ fn place(dir: &Path, source: &Source, aside: Option<&Path>) -> anyhow::Result<()
     directory::prepare(dir)?;
     let lock = BoardLock::open(dir)?;
     participant::acquire(&lock)?;
+    let name = state_file(dir, source)?;
     let files = match source {
-        Source::State { text, .. } => vec![(statefile::FILE_NAME, text)],
+        Source::State { text, .. } => vec![(name.as_str(), text)],
         Source::Backup { contents, .. } => {
             let config = (config::FILE, &contents.config);
             let is_wanted = !contents.config.is_empty() && fs::symlink_metadata(dir.join(config::FILE)).is_err();
-            let board = [(statefile::FILE_NAME, &contents.state), (sqlite::FILE_NAME, &contents.journal)];
+            let board = [(name.as_str(), &contents.state), (sqlite::FILE_NAME, &contents.journal)];
             is_wanted.then_some(config).into_iter().chain(board).collect()
         }
     };
@@ -213,6 +214,16 @@ fn place(dir: &Path, source: &Source, aside: Option<&Path>) -> anyhow::Result<()
     files.iter().for_each(|(name, _)| drop(fs::remove_file(unfinished(dir, name))));
     lock.release();
     placed
+}
+
+/// The name that the state file gets: that of the configuration which is there or, without one, of the one restored.
+fn state_file(dir: &Path, source: &Source) -> anyhow::Result<String> {
+    Ok(match source {
+        Source::Backup { contents, .. } if fs::symlink_metadata(dir.join(config::FILE)).is_err() => {
+            config::parse(dir, &String::from_utf8_lossy(&contents.config))?.state_file
+        }
+        _ => Home::of(dir).name().to_owned(),
+    })
 }
 
 fn unwritten(error: io::Error, dir: &Path, bytes: usize) -> anyhow::Error {
@@ -227,22 +238,25 @@ fn unwritten(error: io::Error, dir: &Path, bytes: usize) -> anyhow::Error {
 
 /// Files of a board that is moved aside. They are put back in this order and moved aside in the reverse order, so that
 /// at no step a part looks like a whole board.
-const MOVED: [&str; 7] = [
-    sqlite::LOG_NAME,
-    sqlite::FILE_NAME,
-    "journal.db-shm",
-    statefile::FILE_NAME,
-    statefile::SPARE,
-    snapshots::DIRECTORY,
-    sqlite::REMADE,
-];
+fn moved(home: &Home) -> [&str; 7] {
+    [
+        sqlite::LOG_NAME,
+        sqlite::FILE_NAME,
+        "journal.db-shm",
+        home.name(),
+        statefile::SPARE,
+        snapshots::DIRECTORY,
+        sqlite::REMADE,
+    ]
+}
 
 /// Where an interrupted restore has moved the board to, if it had not yet put another in its place.
 pub fn moved_aside(dir: &Path) -> Option<PathBuf> {
+    let home = Home::of(dir);
     let aside = recovery::evidence(dir).into_iter().rfind(|name| name.starts_with(recovery::REPLACED))?;
     let aside = dir.join(aside);
     let has = |dir: &Path, name: &str| fs::symlink_metadata(dir.join(name)).is_ok();
-    let board = [sqlite::FILE_NAME, statefile::FILE_NAME];
+    let board = [sqlite::FILE_NAME, home.name()];
     // A restore that finished leaves no unfinished files, and what it moved aside is the older board.
     let is_unfinished = board.iter().any(|name| unfinished(dir, name).symlink_metadata().is_ok());
     let is_moved = board.iter().all(|name| !has(dir, name)) && board.iter().any(|name| has(&aside, name));
@@ -251,7 +265,7 @@ pub fn moved_aside(dir: &Path) -> Option<PathBuf> {
 
 /// Moves a board back from `aside`. The caller holds the board's lock.
 pub fn put_back(dir: &Path, aside: &Path) -> anyhow::Result<()> {
-    for name in MOVED {
+    for name in moved(&Home::of(dir)) {
         let (old, new) = (aside.join(name), dir.join(name));
         match rename_new(&old, &new) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -292,7 +306,7 @@ fn rename_all(
 ) -> anyhow::Result<()> {
     if let Some(aside) = aside {
         DirBuilder::new().mode(0o700).create(aside)?;
-        for name in MOVED.iter().rev() {
+        for name in moved(&Home::of(dir)).iter().rev() {
             let (old, new) = (dir.join(name), aside.join(name));
             match rename_new(&old, &new) {
                 Ok(()) => renamed.push((old, new)),

@@ -35,7 +35,7 @@ pub struct Reply {
     pub version: &'static str,
     pub board_id: String,
     pub seq: u64,
-    /// Events by which mcp-state.json is behind
+    /// Events by which the state file is behind
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state_file_lag: Option<u64>,
     pub uptime_seconds: i64,

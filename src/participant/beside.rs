@@ -15,6 +15,7 @@ use crate::state::agent::Participant;
 use crate::state::event::Recorded;
 use crate::state::policy::Policy;
 use crate::state::time::Timestamp;
+use crate::statefile::Home;
 
 /// All that the reply to a read is made of, as it was at one event.
 pub(crate) struct Snapshot {
@@ -84,6 +85,7 @@ impl History for Past {
             opened => opened.map(Some).map_err(|error| error.to_string()),
         };
         let Some(journal) = self.journal.get_or_init(open).as_ref().map_err(String::clone)? else { return Ok(()) };
-        JournalHistory { journal, dir: &self.dir, head: self.head }.each_after(seq, limit, take)
+        let dir = &Home::of(&self.dir);
+        JournalHistory { journal, dir, head: self.head }.each_after(seq, limit, take)
     }
 }

@@ -12,6 +12,7 @@ use thiserror::Error;
 use super::archive::{self, BoardArchive};
 use super::directory::{self, BoardLock, DirectoryError, JOURNAL};
 use super::edits;
+use super::naming;
 use super::recovery::{self, Author};
 use crate::config::{self, ConfigError};
 use crate::journal::sqlite::SqliteJournal;
@@ -26,7 +27,7 @@ use crate::state::policy::Policy;
 use crate::state::run::rows::Rows;
 use crate::state::time::Timestamp;
 use crate::state::{ApplyError, Envelope, State};
-use crate::statefile::{self, FileIdentity, Found, Left, LoadError, Projection, Unplaced};
+use crate::statefile::{self, FileIdentity, Found, Home, Left, LoadError, Projection, Unplaced};
 
 /// Why the board cannot be used, and what to do about it.
 #[derive(Debug, Error)]
@@ -77,6 +78,11 @@ pub enum BoardError {
     Vanished(Box<BoardError>),
     #[error("the state file is not what was written: {0}")]
     StateFileUnsound(String),
+    /// The processes of a board must agree, or each would write a file of its own.
+    #[error(
+        "the board in {} is shown in `{shown}`, and {by} names `{asked}`: {way_out}", dir.display()
+    )]
+    StateFileName { dir: PathBuf, shown: String, by: &'static str, asked: String, way_out: String },
     #[error("nothing was changed: {0}")]
     NotWritten(JournalError),
     #[error("whether the call was done is unknown ({0}); ask again, with the same idempotency_key if there was one")]
@@ -103,6 +109,7 @@ impl BoardError {
             Self::Directory(_) => "bad_directory",
             Self::Config(_) => "bad_config",
             Self::Journal(_) | Self::Inconsistent(_) => "journal_unusable",
+            Self::StateFileName { .. } => "state_file_name",
             Self::StateFile(_) | Self::StateFileUnsound(_) | Self::NothingSound { .. } => "state_file_unusable",
             Self::JournalBehind { .. } => "journal_behind",
             Self::NotInThePast { .. } | Self::BeforeTheFirst { .. } => "not_in_the_past",
@@ -143,7 +150,7 @@ pub struct Board {
     pub lock: BoardLock,
     /// Rises when another file becomes the lock.
     pub lock_generation: u64,
-    pub(super) dir: PathBuf,
+    pub(super) dir: Home,
     pub(super) journal: SqliteJournal,
     pub(super) projection: Projection,
     /// Why this process may only read, if the journal has events that this build does not know.
@@ -185,7 +192,8 @@ impl Board {
         directory::inspect(dir)?;
         let_the_living_rebuild(dir);
         let lock = BoardLock::open(dir)?;
-        let board = Self::load(dir, lock, author)?;
+        let home = naming::settle(dir, &lock, author.is_some())?;
+        let board = Self::load(home, lock, author)?;
         memory::give_back();
         // SQLite has opened the journal by its path: it must have been the file that was inspected.
         match board.lock.verify() {
@@ -195,15 +203,17 @@ impl Board {
         }
     }
 
-    /// Makes the board, unless somebody else has made it meanwhile.
-    pub fn create(dir: &Path, author: &Author, board_id: &str) -> Result<Self, BoardError> {
+    /// Makes the board, whose state file gets the `name`, unless somebody else has made it meanwhile.
+    pub fn create(dir: &Path, author: &Author, board_id: &str, name: Option<&str>) -> Result<Self, BoardError> {
         directory::prepare(dir)?;
         let_the_living_rebuild(dir);
         let lock = BoardLock::open(dir)?;
         acquire(&lock)?;
-        let made = match Self::exists(dir) || is_remade(dir)? {
+        let is_there = Self::exists(dir) || is_remade(dir)?;
+        let named = if is_there { Ok(()) } else { naming::begin(dir, &lock, name) };
+        let made = match is_there {
             true => Ok(None),
-            false => Self::begin(dir, author, board_id),
+            false => named.and_then(|()| Self::begin(dir, author, board_id)),
         };
         if matches!(made, Ok(Some(_))) {
             leave_what_is_there(&lock, dir);
@@ -248,7 +258,8 @@ impl Board {
     /// Loads the board, and repairs it if it is damaged and enough is sound: under the lock and after a second look,
     /// because another process may have done so. A file that somebody has edited is not damaged: the projection keeps
     /// it as an edit.
-    fn load(dir: &Path, mut lock: BoardLock, author: Option<&Author>) -> Result<Self, BoardError> {
+    fn load(home: Home, mut lock: BoardLock, author: Option<&Author>) -> Result<Self, BoardError> {
+        let dir = &home;
         let restored = directory::restored(dir);
         let (mut has_lock, mut is_edited) = (false, false);
         let loaded = match (Loaded::read(dir), author) {
@@ -285,13 +296,12 @@ impl Board {
         };
         journal.defer_syncs(dir)?;
         lock.settle_journal(journal.identity(), journal.has_log())?;
-        let dir = dir.to_owned();
         let mut board = Self {
             state,
             config,
             lock,
             lock_generation: 0,
-            dir,
+            dir: home,
             journal,
             projection,
             outdated,
@@ -323,6 +333,11 @@ impl Board {
             Some(message) => Err(BoardError::Outdated(message.clone())),
             None => Ok(()),
         }
+    }
+
+    /// Refuses to go on under a name of the state file that is no longer the board's.
+    pub fn check_name(&self) -> Result<(), BoardError> {
+        naming::check(&self.dir, &self.lock)
     }
 
     /// See [`SqliteJournal::begin_append`]. Catching up or appending will meet any other error, too, and report it
@@ -461,6 +476,7 @@ impl Board {
     /// Writes a file that shows the present state, unless the one in place does. The caller holds the state file's lock
     /// until the file is placed or given up, and has read `left` under it.
     pub fn prepare_show(&mut self, left: Left) -> io::Result<Option<Unplaced>> {
+        self.check_name().map_err(io::Error::other)?;
         let found = FileIdentity::of(&self.dir)?;
         match found.and_then(|found| self.projection.shows(&found).or_else(|| left.shows(&found))) {
             Some(shown) if shown >= self.state.seq() => Ok(None),
@@ -506,9 +522,10 @@ impl Board {
             Ok(put_back) => put_back.map(|old| {
                 let (seq, kept) = (old.seq, old.kept.file_name().unwrap_or_default().display().to_string());
                 format!(
-                    "somebody had put an old state file back, of event {seq}; it is kept as {kept}, and mcp-state.json \
-                     shows the present again; to go back to event {seq}: `callboard snapshot restore --seq {seq}` or \
-                     restore_snapshot {{\"seq\": {seq}}}"
+                    "somebody had put an old state file back, of event {seq}; it is kept as {kept}, and {} shows the \
+                     present again; to go back to event {seq}: `callboard snapshot restore --seq {seq}` or \
+                     restore_snapshot {{\"seq\": {seq}}}",
+                    self.dir.name()
                 )
             }),
             Err(error) => {
@@ -518,7 +535,7 @@ impl Board {
         }
     }
 
-    pub fn dir(&self) -> &Path {
+    pub fn dir(&self) -> &Home {
         &self.dir
     }
 
@@ -526,7 +543,7 @@ impl Board {
     pub fn archive(&self, now: Timestamp) -> BoardArchive {
         self.settle_for_reading();
         BoardArchive {
-            dir: self.dir.clone(),
+            dir: self.dir.to_path_buf(),
             present: self.state.clone(),
             reader: Reader::Program,
             now,
@@ -652,7 +669,7 @@ fn catch_up(journal: &SqliteJournal, state: &mut State, outdated: &mut Option<St
 
 pub struct JournalHistory<'a> {
     pub journal: &'a SqliteJournal,
-    pub dir: &'a Path,
+    pub dir: &'a Home,
     /// The newest event that may be read: what follows may be of a newer version.
     pub head: u64,
 }
@@ -688,7 +705,10 @@ impl History for NoHistory {
 
 /// Whether there is a board, or something that one can be made from.
 pub fn is_begun(dir: &Path) -> bool {
-    Board::exists(dir) || dir.join(statefile::FILE_NAME).exists() || !recovery::evidence(dir).is_empty()
+    Board::exists(dir)
+        || Home::of(dir).file().exists()
+        || dir.join(statefile::FILE_NAME).exists()
+        || !recovery::evidence(dir).is_empty()
 }
 
 /// The state for reads while there is no journal: what the state file shows or, if that is not sound, the newest sound
@@ -735,7 +755,7 @@ fn nothing_sound(dir: &Path, reason: impl Into<String>) -> BoardError {
         reason
             .push_str(&format!("; a restore has moved one to {aside}: to go on from that, move what is in there back"));
     }
-    BoardError::NothingSound { path: dir.join(statefile::FILE_NAME), reason }
+    BoardError::NothingSound { path: Home::of(dir).file(), reason }
 }
 
 /// Waits for the board's locks as long as a call would.
@@ -765,7 +785,7 @@ fn starting_state(dir: &Path, journal: &SqliteJournal, projection: &mut Projecti
         Some(Found::Sound(document)) if Some(&document.board.board_id) == board_id.as_ref() => {
             let (file, head) = (document.board.seq, journal.head()?);
             if file > head {
-                return Err(BoardError::JournalBehind { path: dir.join(statefile::FILE_NAME), file, head });
+                return Err(BoardError::JournalBehind { path: Home::of(dir).file(), file, head });
             }
             Ok(State::from_document(*document))
         }
@@ -780,7 +800,7 @@ pub fn found(dir: &Path) -> Result<Option<Found>, LoadError> {
 }
 
 fn found_by(dir: &Path, load: impl FnOnce() -> Result<Option<Found>, LoadError>) -> Result<Option<Found>, LoadError> {
-    if statefile::displaced::is_irregular(&dir.join(statefile::FILE_NAME)) {
+    if statefile::displaced::is_irregular(&Home::of(dir).file()) {
         return Ok(Some(Found::Unsound { reason: "it is not a regular file".to_owned() }));
     }
     load()
@@ -806,8 +826,9 @@ pub fn stepped_in(events: &[Recorded]) -> i64 {
 
 /// Keeps a copy of the imported file beside the board, once, however often the import is tried.
 fn keep_copy(dir: &Path) -> io::Result<()> {
-    let copy_of = |number: u64| dir.join(format!("{}.imported-{number}", statefile::FILE_NAME));
-    let original = fs_err::read(dir.join(statefile::FILE_NAME))?;
+    let home = Home::of(dir);
+    let copy_of = |number: u64| dir.join(format!("{}.imported-{number}", home.name()));
+    let original = fs_err::read(home.file())?;
     let mut options = fs_err::OpenOptions::new();
     let options = fs_err::os::unix::fs::OpenOptionsExt::mode(options.write(true).create_new(true), 0o600);
     for number in 1.. {

@@ -33,6 +33,9 @@ const LEFT_AT: u64 = 11;
 const LEFT_BYTES: usize = 330;
 const SLEPT_AT: u64 = LEFT_AT + LEFT_BYTES as u64 + 1;
 const SLEPT_BYTES: usize = 40;
+/// And behind it the name under which the processes show the state file, if that was ever set.
+const NAME_AT: u64 = SLEPT_AT + SLEPT_BYTES as u64 + 1;
+const NAME_BYTES: usize = 64;
 
 #[derive(Debug, Error)]
 pub enum DirectoryError {
@@ -447,6 +450,19 @@ impl BoardLock {
         self.journal.file.read_exact_at(&mut text, SLEPT_AT).ok()?;
         let (noted_in, millis) = str::from_utf8(&text).ok()?.trim().split_once(' ')?;
         millis.parse().ok().filter(|_| noted_in == boot())
+    }
+
+    /// Notes in the lock file under which name the state file is shown from now on.
+    pub fn note_state_file(&self, name: &str) -> io::Result<()> {
+        self.journal.file.write_all_at(format!("{name:<NAME_BYTES$}\n").as_bytes(), NAME_AT)
+    }
+
+    /// What [`note_state_file`](Self::note_state_file) noted last.
+    pub fn state_file(&self) -> Option<String> {
+        let mut text = [0; NAME_BYTES];
+        self.journal.file.read_exact_at(&mut text, NAME_AT).ok()?;
+        let name = str::from_utf8(&text).ok()?.trim_end_matches([' ', '\0']);
+        (!name.is_empty()).then(|| name.to_owned())
     }
 
     /// Remembers which files the journal is made of: `database`, and its log, which is there while this process has it

@@ -24,7 +24,7 @@ use crate::state::event::Event;
 use crate::state::time::Timestamp;
 use crate::statefile::displaced::{self, all_waiting, identity};
 use crate::statefile::edit::{self, Edited};
-use crate::statefile::{self, FILE_NAME, FileIdentity, Found, Projection};
+use crate::statefile::{self, FileIdentity, Found, Home, Projection};
 
 /// A file that has not changed for this long is no longer being written.
 const SETTLED: Duration = Duration::from_millis(60);
@@ -144,7 +144,7 @@ impl Edits {
     }
 
     /// Carries out a verdict that is durable: the file has served and is removed, or it is kept as rejected.
-    pub fn conclude(&mut self, verdict: Verdict, dir: &Path, now: Timestamp) {
+    pub fn conclude(&mut self, verdict: Verdict, dir: &Home, now: Timestamp) {
         let Some(examined) = self.examined.take() else { return };
         self.watching = true;
         let concluded = match verdict {
@@ -208,7 +208,7 @@ pub fn is_strange(board: &Board) -> bool {
 /// Waits until a foreign file in the state file's place has settled: before a start calls it damaged, because somebody
 /// may be saving it.
 pub fn let_settle(dir: &Path, lock: &BoardLock) {
-    let path = dir.join(FILE_NAME);
+    let path = Home::of(dir).file();
     if identity(&path).is_ok_and(|found| found.is_some_and(|file| !lock.left().files.contains(&file))) {
         let_file_settle(&path);
     }
@@ -217,7 +217,7 @@ pub fn let_settle(dir: &Path, lock: &BoardLock) {
 /// Whether a file that is not sound was edited rather than damaged. If it is as a projection left it, nobody has
 /// written to it since, so its content has decayed.
 pub fn is_edit(dir: &Path, lock: &BoardLock, journal: &SqliteJournal) -> bool {
-    let path = dir.join(FILE_NAME);
+    let path = Home::of(dir).file();
     let Ok(Some(found)) = identity(&path) else { return false };
     let left = lock.left();
     if left.has(&found) {
@@ -355,12 +355,13 @@ fn compare(dir: &Path, edited: &Edited, state: &State) -> Outcome {
     }
 }
 
-fn reject(dir: &Path, path: &Path, reasons: &[String], now: Timestamp) -> io::Result<()> {
+fn reject(dir: &Home, path: &Path, reasons: &[String], now: Timestamp) -> io::Result<()> {
     let listed = edit::listed(reasons);
     let text = format!(
-        "This edit of {FILE_NAME} was not taken over, and nothing of it was:\n\n{listed}\n\nBy hand one can change goal, \
+        "This edit of {} was not taken over, and nothing of it was:\n\n{listed}\n\nBy hand one can change goal, \
          master_plan, and title, description, priority,\ndependencies, context and tags of unfinished tasks. For \
-         everything else there\nis `callboard --help`. Remove both files when you have seen them.\n"
+         everything else there\nis `callboard --help`. Remove both files when you have seen them.\n",
+        dir.name()
     );
     let kept = displaced::reject(dir, path, &text, now)?;
     tracing::warn!(kept = %kept.display(), reasons = %listed, "a hand edit of the state file was rejected");

@@ -1,6 +1,5 @@
 //! Hints by the operating system that another process has changed something in the board's directory.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
@@ -9,7 +8,7 @@ use notify::{Event, EventKindMask, RecommendedWatcher, RecursiveMode, Watcher};
 
 use super::directory::JOURNAL;
 use super::writer::Message;
-use crate::statefile;
+use crate::statefile::Home;
 
 /// Whether a hint is in the writer's queue: one says as much as many, and many would take the places of calls.
 #[derive(Clone, Default)]
@@ -30,12 +29,13 @@ impl Hint {
 }
 
 /// Starts to watch `dir`: tells the writer that the state file was replaced, or the journal removed.
-pub fn watch(dir: &Path, writer: SyncSender<Message>, given: Hint) -> notify::Result<RecommendedWatcher> {
+pub fn watch(dir: &Home, writer: SyncSender<Message>, given: Hint) -> notify::Result<RecommendedWatcher> {
+    let name = dir.name().to_owned();
     let hint = move |event: notify::Result<Event>| {
         let Ok(event) = event else { return };
         let is_of = |name: &str| event.paths.iter().any(|path| path.ends_with(name));
         let is_removal = event.kind.is_remove();
-        if !event.kind.is_access() && (is_of(statefile::FILE_NAME) || is_removal && is_of(JOURNAL)) {
+        if !event.kind.is_access() && (is_of(&name) || is_removal && is_of(JOURNAL)) {
             given.give(&writer);
         }
     };

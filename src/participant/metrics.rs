@@ -149,7 +149,7 @@ fn present(health: &Value) -> Registry {
         "Age of the oldest task that could be claimed",
         &health["queue"]["oldest_ready_seconds"],
     );
-    gauge("state_file_lag_events", "Events that mcp-state.json is behind", &health["state_file_lag"]);
+    gauge("state_file_lag_events", "Events that the state file is behind", &health["state_file_lag"]);
     gauge("seq", "The newest event", &health["seq"]);
     gauge("agents_present", "Agents whose process lives", &health["agents_present"]);
     gauge("participants", "Living processes that agents act through", &health["participants"]);

@@ -13,6 +13,7 @@ mod hints;
 pub mod living;
 mod locker;
 mod metrics;
+mod naming;
 pub mod nickname;
 pub mod recovery;
 mod runs;
@@ -42,6 +43,7 @@ use tracing::Instrument;
 pub use board::{BoardError, LOCK_PATIENCE, acquire, is_begun};
 pub use feed::{Item, Listener};
 pub use metrics::Form;
+pub use naming::agree;
 
 use crate::clock::Clock;
 use crate::ops::{
@@ -64,6 +66,8 @@ use writer::{Message, Writer};
 
 pub struct Options {
     pub dir: PathBuf,
+    /// Name of the state file that the process was told; none to use the board's.
+    pub state_file: Option<String>,
     pub stay: Stay,
     /// Why nothing may be written to the board; none if it may.
     pub unwritable: Option<String>,

@@ -24,7 +24,7 @@ use crate::state::event::Event;
 use crate::state::id::ParticipantId;
 use crate::state::time::Timestamp;
 use crate::state::{Envelope, State};
-use crate::statefile::{self, Found, Projection};
+use crate::statefile::{self, Found, Home, Projection};
 
 /// A file with one line for each recovery, oldest first.
 pub const LOG: &str = "recovery.log";
@@ -83,7 +83,7 @@ pub fn plan(dir: &Path) -> Result<Plan, BoardError> {
     };
     let replayed = journal.as_ref().map(whole).transpose()?;
     let file = board::found(dir)?;
-    let path = dir.join(statefile::FILE_NAME);
+    let path = Home::of(dir).file();
     let board_id = match (&replayed, &file) {
         (Some(replayed), _) if replayed.state.seq() > 0 => Some(replayed.state.board().board_id.clone()),
         (_, Some(Found::Sound(document))) => Some(document.board.board_id.clone()),
@@ -187,7 +187,7 @@ impl Plan {
         let mut steps = Vec::new();
         // If nothing is sound, the file is only moved into the backup.
         if self.sets_file_aside && self.best.is_some() {
-            steps.push(format!("keep {0} as {0}.quarantined-N", statefile::FILE_NAME));
+            steps.push(format!("keep {0} as {0}.quarantined-N", Home::of(&self.dir).name()));
         }
         match &self.best {
             Some((state, source)) if self.keeps_journal => {
@@ -195,7 +195,8 @@ impl Plan {
                     steps.push(format!("keep {0} as {0}.quarantined-N", sqlite::FILE_NAME));
                     steps.push(format!("make {} anew from all its events", sqlite::FILE_NAME));
                 }
-                steps.push(format!("write {} anew from {source}, at event {}", statefile::FILE_NAME, state.seq()));
+                let name = Home::of(&self.dir);
+                steps.push(format!("write {} anew from {source}, at event {}", name.name(), state.seq()));
             }
             Some((state, source)) => {
                 if self.dir.join(sqlite::FILE_NAME).exists() {
@@ -233,10 +234,7 @@ impl Plan {
             move |source| io_error(&action, dir, source)
         };
         let Some((mut state, source)) = self.best else {
-            return Err(BoardError::NothingSound {
-                path: dir.join(statefile::FILE_NAME),
-                reason: self.faults.join("; "),
-            });
+            return Err(BoardError::NothingSound { path: Home::of(dir).file(), reason: self.faults.join("; ") });
         };
         if self.keeps_journal {
             // A process that was killed may not have synced the log, and a state file is a promise that this was done.
@@ -272,7 +270,7 @@ impl Plan {
 }
 
 fn make_durable(dir: &Path) -> io::Result<()> {
-    File::open(dir.join(statefile::FILE_NAME))?.sync_all()?;
+    File::open(Home::of(dir).file())?.sync_all()?;
     File::open(dir)?.sync_all()
 }
 
@@ -408,9 +406,11 @@ fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Names of files that are evidence of an earlier board in `dir`, for when neither journal nor state file is there.
 pub fn evidence(dir: &Path) -> Vec<String> {
+    let home = Home::of(dir);
     let is_left = |name: &str| {
         let marks = [".quarantined-", ".imported-", ".orphaned-", ".rejected-", ".put-back-"];
-        let of_a_file = name.starts_with(statefile::FILE_NAME) || name.starts_with(sqlite::FILE_NAME);
+        let files = [home.name(), statefile::FILE_NAME, sqlite::FILE_NAME];
+        let of_a_file = files.iter().any(|file| name.starts_with(file));
         name == statefile::SPARE
             || name.starts_with(REPLACED)
             || of_a_file && marks.iter().any(|mark| name.contains(mark))

@@ -74,7 +74,7 @@ impl Board {
                 Err(error) => tracing::debug!(%error, "the board could not be put back yet"),
             }
             if start.elapsed() > LOCK_PATIENCE {
-                return Err(DirectoryError::Replaced { path: self.dir.clone() }.into());
+                return Err(DirectoryError::Replaced { path: self.dir.to_path_buf() }.into());
             }
             sleep(PAUSE);
         }
@@ -226,7 +226,7 @@ impl Board {
     fn diverged(&mut self, theirs: u64) -> BoardError {
         let saved = self.saved.clone().or_else(|| save_beside(self, theirs).ok());
         self.saved.clone_from(&saved);
-        BoardError::Diverged { path: self.dir.clone(), ours: self.state.seq(), theirs, saved }
+        BoardError::Diverged { path: self.dir.to_path_buf(), ours: self.state.seq(), theirs, saved }
     }
 
     /// Puts the configuration back if it was deleted. Returns, in words, what became of it and of the other files that

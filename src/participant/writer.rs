@@ -31,6 +31,7 @@ use super::hints::{self, Hint};
 use super::living::{Note, Others};
 use super::locker::Locker;
 use super::metrics::Metrics;
+use super::naming;
 use super::recovery::Author;
 use super::runs;
 use super::upkeep::Upkeep;
@@ -101,6 +102,8 @@ type Answers = Vec<(oneshot::Sender<Answer>, Answer)>;
 
 pub(crate) struct Writer {
     pub(super) dir: PathBuf,
+    /// Name of the state file that this process was told.
+    state_file: Option<String>,
     forbidden: Option<String>,
     unasked: Option<String>,
     pub(super) unwritable: Option<String>,
@@ -194,6 +197,7 @@ impl Writer {
             attended_at: None,
             retired_from: 0,
             dir: options.dir,
+            state_file: options.state_file,
             forbidden: options.forbidden,
             unasked: options.unasked,
             unwritable: options.unwritable,
@@ -448,11 +452,13 @@ impl Writer {
             return Err(Arc::new(BoardError::Absent { dir: self.dir.clone() }));
         }
         let author = self.author();
+        let asked = self.state_file.as_deref();
         let opened = if exists {
-            Board::open(&self.dir, self.unwritable.is_none().then_some(&author))
+            naming::agree(&self.dir, asked)
+                .and_then(|()| Board::open(&self.dir, self.unwritable.is_none().then_some(&author)))
         } else {
             let board_id = format!("board-{}", self.chance.base32(10));
-            Board::create(&self.dir, &author, &board_id)
+            Board::create(&self.dir, &author, &board_id, asked)
         };
         let mut board = opened.map_err(Arc::new)?;
         self.locker = Some(self.wait_for_lock_of(&board).map_err(Arc::new)?);
@@ -531,10 +537,10 @@ impl Writer {
             return false;
         }
         self.listened_at = Some(Instant::now());
-        if self.watcher.is_some() || self.unwatched.is_some() || self.board.is_none() {
+        let Some(board) = self.board.as_ref().filter(|_| self.watcher.is_none() && self.unwatched.is_none()) else {
             return false;
-        }
-        match hints::watch(&self.dir, self.sender.clone(), self.hint.clone()) {
+        };
+        match hints::watch(board.dir(), self.sender.clone(), self.hint.clone()) {
             Ok(watcher) => self.watcher = Some(watcher),
             Err(error) => {
                 tracing::warn!(%error, "changes are found by polling only");
@@ -552,6 +558,7 @@ impl Writer {
     pub(super) fn catch_up(&mut self) -> Result<(), BoardError> {
         let Some(board) = &mut self.board else { return Ok(()) };
         board.lock.verify()?;
+        board.check_name()?;
         if let Err(error) = board.config.look(&self.dir) {
             let told = format!("{error}; what it said before holds until it is mended");
             tracing::warn!("{told}");
@@ -639,11 +646,17 @@ impl Writer {
         operate(state, call.prepared.as_ref(), context)
     }
 
+    /// The state file's name.
+    fn file_name(&self) -> &str {
+        self.board.as_ref().map_or(statefile::FILE_NAME, |board| board.dir().name())
+    }
+
     /// What does not work as it should, in words for the operator.
     fn troubles(&self) -> Vec<String> {
         let outdated = self.board.as_ref().and_then(|board| board.check_writable().err());
         let unshown = self.unshown.as_ref().map(|error| {
-            format!("mcp-state.json could not be written ({error}); operations are safe in the journal, and it is tried again")
+            let name = self.file_name();
+            format!("{name} could not be written ({error}); operations are safe in the journal, and it is tried again")
         });
         let unwatched = self.unwatched.as_ref().map(|error| format!("changes are found by polling only ({error})"));
         outdated.map(|error| error.to_string()).into_iter().chain(unshown).chain(unwatched).collect()

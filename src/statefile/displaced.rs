@@ -8,7 +8,7 @@ use fs_err as fs;
 use rustix::fs::{CWD, Mode, RenameFlags, chmodat, renameat_with};
 use rustix::io::Errno;
 
-use super::{FILE_NAME, FileIdentity, load};
+use super::{FILE_NAME, FileIdentity, Home, load};
 use crate::failpoint;
 use crate::state::time::Timestamp;
 
@@ -151,8 +151,8 @@ fn numbers(dir: &Path) -> Vec<u32> {
 }
 
 /// The names of rejected edits, newest first.
-pub fn all_rejected(dir: &Path) -> Vec<String> {
-    let mark = format!("{FILE_NAME}.{REJECTED}");
+pub fn all_rejected(dir: &Home) -> Vec<String> {
+    let mark = format!("{}.{REJECTED}", dir.name());
     let mut names: Vec<_> =
         names(dir).into_iter().filter(|name| name.starts_with(&mark) && !name.ends_with(REASON)).collect();
     names.sort_unstable_by(|one, other| other.cmp(one));
@@ -165,11 +165,11 @@ fn names(dir: &Path) -> Vec<String> {
 }
 
 /// Keeps `file` as rejected at `now`, with `reason` in a file beside it, and returns its new path.
-pub fn reject(dir: &Path, file: &Path, reason: &str, now: Timestamp) -> io::Result<PathBuf> {
+pub fn reject(dir: &Home, file: &Path, reason: &str, now: Timestamp) -> io::Result<PathBuf> {
     let time: String = now.to_string().chars().filter(|c| !"-:".contains(*c)).collect();
     let name = |number: u64| match number {
-        1 => format!("{FILE_NAME}.{REJECTED}{time}"),
-        number => format!("{FILE_NAME}.{REJECTED}{time}-{number}"),
+        1 => format!("{}.{REJECTED}{time}", dir.name()),
+        number => format!("{}.{REJECTED}{time}-{number}", dir.name()),
     };
     let is_free = |path: &PathBuf| fs::symlink_metadata(path).is_err();
     let path = (1..).map(|number| dir.join(name(number))).find(is_free).ok_or(io::ErrorKind::AlreadyExists)?;

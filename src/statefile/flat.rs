@@ -51,13 +51,13 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use rustix::fs::OFlags;
 
 use super::lease::{self, Asked};
-use super::{FILE_NAME, FileIdentity, HEAD_BYTES, Unfinished, open_regular, read_up_to, spare};
+use super::{FileIdentity, HEAD_BYTES, Home, Unfinished, open_regular, read_up_to, spare};
 use crate::private::NO_ATIME;
 use crate::state::State;
 use crate::state::changed::Changed;
@@ -126,14 +126,14 @@ struct Live {
 }
 
 impl Live {
-    fn open(dir: &Path, left: &[FileIdentity]) -> io::Result<Option<Self>> {
+    fn open(dir: &Home, left: &[FileIdentity]) -> io::Result<Option<Self>> {
         let Some((file, identity)) = open_live(dir, left)? else { return Ok(None) };
         let header = Header::read(&file)?.filter(|header| header.layout.fits(identity.size));
         Ok(header.map(|header| Self { identity, file: Some(file), header: Arc::new(header) }))
     }
 
     /// The file, opened again if need be; `None` if another is in its place.
-    fn reopened(&mut self, dir: &Path, left: &[FileIdentity]) -> io::Result<Option<File>> {
+    fn reopened(&mut self, dir: &Home, left: &[FileIdentity]) -> io::Result<Option<File>> {
         match self.file.take() {
             Some(file) => Ok(Some(file)),
             None => {
@@ -144,7 +144,7 @@ impl Live {
     }
 
     /// Its content, unless somebody writes into it meanwhile.
-    fn whole(&mut self, dir: &Path, left: &[FileIdentity]) -> io::Result<Option<Vec<u8>>> {
+    fn whole(&mut self, dir: &Home, left: &[FileIdentity]) -> io::Result<Option<Vec<u8>>> {
         let Some(mut file) = self.reopened(dir, left)? else { return Ok(None) };
         let mut bytes = Vec::with_capacity(size_of(&file)?);
         // Until now it was read only at offsets, so this starts at the beginning.
@@ -155,9 +155,9 @@ impl Live {
 
 /// Opens the live file, if it is the last of `left`: an earlier one that somebody has put back lacks what was shown
 /// since.
-fn open_live(dir: &Path, left: &[FileIdentity]) -> io::Result<Option<(File, FileIdentity)>> {
+fn open_live(dir: &Home, left: &[FileIdentity]) -> io::Result<Option<(File, FileIdentity)>> {
     // No projection has left a file that cannot be opened.
-    let Ok(Some(file)) = open_regular(&dir.join(FILE_NAME)) else { return Ok(None) };
+    let Ok(Some(file)) = open_regular(&dir.file()) else { return Ok(None) };
     let (file, _) = file.into_parts();
     let identity = FileIdentity::from(&file.metadata()?);
     Ok((left.last() == Some(&identity)).then_some((file, identity)))
@@ -185,7 +185,7 @@ impl Flat {
     /// known any more. `own` is the live file if nobody has left another since this process did.
     pub fn prepare(
         &mut self,
-        dir: &Path,
+        dir: &Home,
         state: &State,
         changed: &Changed,
         own: Option<FileIdentity>,
@@ -259,7 +259,7 @@ struct Spare {
 }
 
 fn take_spare(
-    dir: &Path,
+    dir: &Home,
     books: &Books,
     live: &Live,
     known: Option<Known>,
@@ -351,7 +351,7 @@ fn common<'a>(one: impl Iterator<Item = &'a u8>, other: impl Iterator<Item = &'a
 /// Copies the live file and brings the copy up to date, except its first part; `None` when somebody has written into
 /// the live file meanwhile, because the copy may then hold some of that between the slots.
 fn copy_live(
-    dir: &Path,
+    dir: &Home,
     books: &mut Books,
     live: &Live,
     source: &File,

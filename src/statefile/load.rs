@@ -18,7 +18,7 @@ use super::flat::layout::{self, FIRST, Field, Layout, NEXT, Span};
 use super::flat::{Books, Header, Slotted, contribution};
 use super::fragment::sum_of;
 use super::plan::sum_of_board;
-use super::{FILE_NAME, hex, older, open_regular, read_up_to};
+use super::{Home, hex, older, open_regular, read_up_to};
 use crate::bom;
 use crate::state::changed::Entity;
 use crate::state::document::{Board, Document, SCHEMA_VERSION};
@@ -53,8 +53,8 @@ pub enum LoadError {
 }
 
 /// Reads and verifies the file in `dir`; `None` when there is none.
-pub fn load(dir: &Path) -> Result<Option<Found>, LoadError> {
-    load_file(&dir.join(FILE_NAME))
+pub fn load(dir: impl Into<Home>) -> Result<Option<Found>, LoadError> {
+    load_file(&dir.into().file())
 }
 
 /// Reads and verifies the file at `path`; `None` when there is none.
@@ -63,8 +63,8 @@ pub fn load_file(path: &Path) -> Result<Option<Found>, LoadError> {
 }
 
 /// Loads the file, with the books that are needed to go on writing into it if it is a flat one.
-pub(super) fn load_to_write(dir: &Path) -> Result<Option<(Found, Option<Books>)>, LoadError> {
-    let Some(bytes) = read_file(&dir.join(FILE_NAME))? else { return Ok(None) };
+pub(super) fn load_to_write(dir: &Home) -> Result<Option<(Found, Option<Books>)>, LoadError> {
+    let Some(bytes) = read_file(&dir.file())? else { return Ok(None) };
     match by_slots(&bytes) {
         Some((document, books)) => Ok(Some((Found::Sound(Box::new(document)), Some(books)))),
         None => Ok(Some((recognise(&bytes)?, None))),

@@ -16,6 +16,7 @@ pub mod displaced;
 pub mod edit;
 mod flat;
 mod fragment;
+mod home;
 mod lease;
 mod load;
 mod older;
@@ -34,6 +35,7 @@ use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt;
 use serde::{Deserialize, Serialize};
 
+use crate::config;
 use crate::failpoint;
 use crate::private;
 use crate::state::State;
@@ -41,12 +43,14 @@ use crate::state::changed::Changed;
 use crate::state::document::SCHEMA_VERSION;
 use flat::Flat;
 pub use flat::boot;
+pub use home::Home;
 pub use load::{Found, LoadError, load, load_file, recognise};
 pub use put_back::{PutBack, keep_put_back};
 pub use spare::NAME as SPARE;
 use whole::Whole;
 
-pub const FILE_NAME: &str = "mcp-state.json";
+/// Name of the state file unless the board's configuration sets another.
+pub const FILE_NAME: &str = config::STATE_FILE;
 
 /// The header's first fields lie within this many bytes.
 const HEAD_BYTES: u64 = 4096;
@@ -59,7 +63,7 @@ pub const WHOLE_FILES: &str = "CALLBOARD_WHOLE_FILES";
 /// whole file.
 #[derive(Debug)]
 pub struct Projection {
-    dir: PathBuf,
+    dir: Home,
     way: Way,
     /// What has changed since the last file that was placed.
     changed: Changed,
@@ -112,7 +116,7 @@ impl Unfinished {
 }
 
 impl Projection {
-    pub fn new(dir: impl Into<PathBuf>) -> Self {
+    pub fn new(dir: impl Into<Home>) -> Self {
         match std::env::var_os(WHOLE_FILES).is_some_and(|value| !value.is_empty()) {
             true => Self::of_whole_files(dir),
             false => Self::by(Way::Flat(Box::default()), dir),
@@ -120,11 +124,11 @@ impl Projection {
     }
 
     /// A projection that writes whole files, as [`WHOLE_FILES`] asks for.
-    pub fn of_whole_files(dir: impl Into<PathBuf>) -> Self {
+    pub fn of_whole_files(dir: impl Into<Home>) -> Self {
         Self::by(Way::Whole(Box::new(Whole::new())), dir)
     }
 
-    fn by(way: Way, dir: impl Into<PathBuf>) -> Self {
+    fn by(way: Way, dir: impl Into<Home>) -> Self {
         Self { dir: dir.into(), way, changed: Changed::default(), bytes: 0, written: 0, last: None }
     }
 
@@ -193,7 +197,7 @@ impl Projection {
                 // Only now, because an unknown file under the spare's name is taken for somebody's.
                 fs::rename(&file.path, &spare)?;
             }
-            Ok((identity, displaced::replace(&spare, &self.dir.join(FILE_NAME), found, &left.files, spared)?))
+            Ok((identity, displaced::replace(&spare, &self.dir.file(), found, &left.files, spared)?))
         });
         match placed {
             Ok((identity, replaced)) => {
@@ -286,8 +290,8 @@ pub struct FileIdentity {
 
 impl FileIdentity {
     /// The identity of the state file in `dir`; `None` when there is none.
-    pub fn of(dir: &Path) -> io::Result<Option<Self>> {
-        displaced::identity(&dir.join(FILE_NAME))
+    pub fn of(dir: impl Into<Home>) -> io::Result<Option<Self>> {
+        displaced::identity(&dir.into().file())
     }
 }
 
@@ -339,8 +343,8 @@ pub struct Head {
 }
 
 /// Reads the head of the file in `dir` only. `None` when there is no file, or none that a [`Projection`] wrote.
-pub fn seq_of(dir: &Path) -> io::Result<Option<Head>> {
-    let Some(file) = open_regular(&dir.join(FILE_NAME))? else { return Ok(None) };
+pub fn seq_of(dir: impl Into<Home>) -> io::Result<Option<Head>> {
+    let Some(file) = open_regular(&dir.into().file())? else { return Ok(None) };
     // With room for all, one read is enough.
     let mut head = Vec::with_capacity(HEAD_BYTES as usize);
     file.take(HEAD_BYTES).read_to_end(&mut head)?;
@@ -384,15 +388,16 @@ fn open_regular(path: &Path) -> io::Result<Option<fs::File>> {
     Ok(file.map(|file| fs::File::from_parts(file, path)))
 }
 
-/// Renames the file in `dir` to `mcp-state.json.<suffix>-N` with the first free N, and returns its new path.
-pub fn set_aside(dir: &Path, suffix: &str) -> io::Result<PathBuf> {
+/// Renames the file in `dir` to `<its name>.<suffix>-N` with the first free N, and returns its new path.
+pub fn set_aside(dir: impl Into<Home>, suffix: &str) -> io::Result<PathBuf> {
+    let dir = dir.into();
     let mut number: u64 = 1;
     loop {
-        let aside = dir.join(format!("{FILE_NAME}.{suffix}-{number}"));
+        let aside = dir.join(format!("{}.{suffix}-{number}", dir.name()));
         match fs::symlink_metadata(&aside) {
             Ok(_) => number += 1,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                fs::rename(dir.join(FILE_NAME), &aside)?;
+                fs::rename(dir.file(), &aside)?;
                 return Ok(aside);
             }
             Err(error) => return Err(error),

@@ -2,11 +2,11 @@
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use fs_err as fs;
 
-use super::{FILE_NAME, Found, load, seq_of};
+use super::{Found, Home, load, seq_of};
 use crate::state::time::Timestamp;
 
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct PutBack {
 /// another name, too. A file that a process merely died before replacing is older than the first event that it lacks,
 /// of which `happened` tells the time: its inode has not been touched since.
 pub fn keep_put_back(
-    dir: &Path,
+    dir: &Home,
     board_id: &str,
     head: u64,
     happened: impl FnOnce(u64) -> Option<Timestamp>,
@@ -29,7 +29,7 @@ pub fn keep_put_back(
     let Some(shown) = seq_of(dir)?.filter(|shown| shown.board_id == board_id && shown.seq < head) else {
         return Ok(None);
     };
-    let metadata = fs::symlink_metadata(dir.join(FILE_NAME))?;
+    let metadata = fs::symlink_metadata(dir.file())?;
     let changed = Timestamp::from_millis(metadata.ctime().saturating_mul(1_000) + metadata.ctime_nsec() / 1_000_000);
     if happened(shown.seq + 1).is_none_or(|happened| changed <= happened) {
         return Ok(None);
@@ -44,11 +44,11 @@ pub fn keep_put_back(
 }
 
 /// Gives the file a second name (hard link), so that there is always one under the first.
-fn keep(dir: &Path) -> io::Result<PathBuf> {
+fn keep(dir: &Home) -> io::Result<PathBuf> {
     let mut number: u64 = 1;
     loop {
-        let kept = dir.join(format!("{FILE_NAME}.put-back-{number}"));
-        match fs::hard_link(dir.join(FILE_NAME), &kept) {
+        let kept = dir.join(format!("{}.put-back-{number}", dir.name()));
+        match fs::hard_link(dir.file(), &kept) {
             Ok(()) => return Ok(kept),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
             Err(error) => return Err(error),

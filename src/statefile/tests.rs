@@ -73,7 +73,7 @@ struct Kept {
 
 impl Kept {
     fn new(projection: Projection) -> Self {
-        Self { dir: projection.dir.clone(), projection, left: Left::default() }
+        Self { dir: projection.dir.to_path_buf(), projection, left: Left::default() }
     }
 
     fn both(dir: &Path) -> [Self; 2] {
@@ -430,19 +430,19 @@ fn a_file_that_no_projection_has_left_is_kept() {
     let waiting = displaced::all_waiting(dir.path());
     assert_eq!(waiting.len(), 2);
     let now = Timestamp::from_millis(1_772_366_400_000);
-    let names = waiting.iter().map(|file| displaced::reject(dir.path(), file, "because", now).unwrap());
+    let names = waiting.iter().map(|file| displaced::reject(&dir.path().into(), file, "because", now).unwrap());
     let names: Vec<_> = names.map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect();
     let name = "mcp-state.json.rejected-20260301T120000.000Z";
     assert_eq!(names, [name.to_owned(), format!("{name}-2")]);
     assert_eq!(fs::read_to_string(dir.path().join(format!("{name}.txt"))).unwrap(), "because");
-    assert_eq!(displaced::all_rejected(dir.path()), [format!("{name}-2"), name.to_owned()]);
+    assert_eq!(displaced::all_rejected(&dir.path().into()), [format!("{name}-2"), name.to_owned()]);
 }
 
 #[test]
 fn edit_that_cannot_be_put_away_leaves_no_reason_behind_every_time() {
     let dir = tempfile::tempdir().unwrap();
     let gone = dir.path().join("gone");
-    displaced::reject(dir.path(), &gone, "because", Timestamp::default()).unwrap_err();
+    displaced::reject(&dir.path().into(), &gone, "because", Timestamp::default()).unwrap_err();
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 

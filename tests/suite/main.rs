@@ -25,6 +25,7 @@ mod http;
 mod marks;
 mod messages;
 mod model;
+mod naming;
 mod pages;
 mod participants;
 mod people;

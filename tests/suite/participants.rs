@@ -283,6 +283,7 @@ impl Inside {
     fn restrained(&self, board: &Board, stay: Stay, seed: u64, unwritable: Option<&str>) -> Handle {
         participant::spawn(Options {
             dir: board.dir().to_owned(),
+            state_file: None,
             stay,
             forbidden: None,
             unasked: None,
@@ -592,6 +593,7 @@ fn watched(board: &Board, inside: &Inside) -> (Handle, Arc<Mutex<HashSet<ThreadI
     let threads = Arc::default();
     let handle = participant::spawn(Options {
         dir: board.dir().to_owned(),
+        state_file: None,
         stay: Stay::Lasting,
         forbidden: None,
         unasked: None,

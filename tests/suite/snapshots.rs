@@ -470,6 +470,7 @@ fn policy_says_how_long_snapshots_are_kept() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let handle = participant::spawn(Options {
         dir: board.dir().to_owned(),
+        state_file: None,
         stay: Stay::Lasting,
         forbidden: None,
         unasked: None,

@@ -161,6 +161,7 @@ pub fn agent(number: usize) -> String {
 pub fn inside(board: &Path) -> Handle {
     participant::spawn(Options {
         dir: board.to_owned(),
+        state_file: None,
         stay: Stay::Lasting,
         unasked: None,
         forbidden: None,

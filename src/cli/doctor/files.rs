@@ -13,13 +13,17 @@ use crate::state::bundle::{Asked, Told};
 use crate::state::event::VERSION;
 use crate::state::level;
 use crate::state::time::Timestamp;
-use crate::statefile::{self, FILE_NAME, Found, Head};
+use crate::statefile::{self, FILE_NAME, Found, Head, Home};
 
 const REPAIR: &str = "restore journal or state file from a backup; or `callboard doctor --repair`, which goes on from the \
                       newest sound snapshot, if there is one (--dry-run says how)";
 
 /// Checks the state file; `shown` is its head, read while nobody wrote.
 pub fn state(dir: &Path, shown: io::Result<Option<Head>>, journal: &Examined) -> Check {
+    Check { name: Home::of(dir).name().to_owned().into(), ..examined(dir, shown, journal) }
+}
+
+fn examined(dir: &Path, shown: io::Result<Option<Head>>, journal: &Examined) -> Check {
     let document = match statefile::load(dir) {
         Ok(None) => return missing(dir, journal),
         Ok(Some(Found::Sound(document))) => document,

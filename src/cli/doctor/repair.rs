@@ -21,7 +21,7 @@ use crate::participant::directory::{self, BoardLock, LOCKS};
 use crate::participant::recovery::{self, Author, Plan};
 use crate::snapshot;
 use crate::state::id::ParticipantId;
-use crate::statefile;
+use crate::statefile::Home;
 
 pub fn run(session: &Session, dry_run: bool) -> Outcome {
     let dir = session.dir();
@@ -171,7 +171,7 @@ fn back_up(dir: &Path, backup: &Path) -> io::Result<()> {
 /// The board's own files and evidence; with any of them left, no new board may be made here.
 fn remains(dir: &Path) -> Vec<PathBuf> {
     let journal = ["", "-wal", "-shm"].map(|suffix| format!("{}{suffix}", sqlite::FILE_NAME));
-    let own = journal.into_iter().chain([statefile::FILE_NAME.to_owned()]).filter(|name| dir.join(name).exists());
+    let own = journal.into_iter().chain([Home::of(dir).name().to_owned()]).filter(|name| dir.join(name).exists());
     own.chain(recovery::evidence(dir)).map(|name| dir.join(name)).collect()
 }
 

@@ -67,6 +67,7 @@ fn call(session: &Session, scene: &Scene, calls: Vec<(&'static str, Value)>) {
     let Ok(runtime) = runtime() else { return };
     let handle = participant::spawn(Options {
         dir: scene.dir.clone(),
+        state_file: None,
         stay: Stay::Brief,
         forbidden: None,
         unasked: None,

@@ -133,6 +133,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let options = Options {
             dir: dir.path().join(".coordination"),
+            state_file: None,
             stay: Stay::Lasting,
             unwritable: None,
             forbidden: None,

@@ -399,10 +399,11 @@ impl Writer {
     fn conclude(&mut self, seq: u64, settled: Result<(), BoardError>, warning: Option<String>) {
         match settled {
             Ok(()) => {
+                let name = self.file_name();
                 let unshown = self
                     .unshown
                     .as_ref()
-                    .map(|error| format!("done and in the journal, but mcp-state.json could not be written: {error}"));
+                    .map(|error| format!("done and in the journal, but {name} could not be written: {error}"));
                 for warning in warning.into_iter().chain(unshown) {
                     self.warn(seq, &warning);
                 }
@@ -433,8 +434,9 @@ impl Writer {
         self.publish(seq);
         if self.rounds.owed.is_none_or(|owed| owed <= seq)
             && let Some(verdict) = self.rounds.verdict.take()
+            && let Some(board) = &self.board
         {
-            self.edits.conclude(verdict, &self.dir, self.clock.now(Timestamp::default()));
+            self.edits.conclude(verdict, board.dir(), self.clock.now(Timestamp::default()));
         }
         self.answer_up_to(seq);
     }

@@ -1,11 +1,12 @@
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use fs_err as fs;
 use serde_json::{Value, json};
 
+use super::super::FILE_NAME;
 use super::*;
 use crate::state::Envelope;
 use crate::state::event::{Event, Recorded};

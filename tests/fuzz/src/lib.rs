@@ -25,6 +25,7 @@ pub fn board(stay: Stay) -> (TempDir, Handle) {
     let dir = directory();
     let handle = participant::spawn(Options {
         dir: dir.path().to_owned(),
+        state_file: None,
         stay,
         unwritable: None,
         forbidden: None,

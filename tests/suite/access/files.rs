@@ -224,6 +224,7 @@ fn board_where_nothing_must_be_written_is_read() {
     let before = board.document()["seq"].clone();
     let handle = participant::spawn(Options {
         dir: board.dir().to_owned(),
+        state_file: None,
         stay: Stay::Brief,
         unwritable: filesystem::objection(&FileSystem { name: "nfs".to_owned(), class: Class::Network }, board.dir()),
         forbidden: None,
@@ -253,6 +254,7 @@ fn board_where_nothing_must_be_written_is_not_mended() {
     let reader = |seed| {
         participant::spawn(Options {
             dir: board.dir().to_owned(),
+            state_file: None,
             stay: Stay::Lasting,
             unwritable: Some("it is far away".to_owned()),
             forbidden: None,

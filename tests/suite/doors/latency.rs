@@ -23,6 +23,7 @@ fn no_reply_waits_for_an_acknowledgement() {
     board.cli_ok("create_task", json!({"description": "d", "id": "one"}));
     let handle = participant::spawn(Options {
         dir: board.dir().to_owned(),
+        state_file: None,
         stay: Stay::Brief,
         forbidden: None,
         unasked: None,

@@ -14,6 +14,7 @@ impl Board {
         let then = SystemClock::default().wall() - i64::try_from(age.as_millis()).unwrap();
         let handle = participant::spawn(Options {
             dir: self.dir().to_owned(),
+            state_file: None,
             stay: Stay::Brief,
             forbidden: None,
             unasked: None,

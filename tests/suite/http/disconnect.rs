@@ -217,6 +217,7 @@ fn task_of_an_agent_over_http_goes_back_when_its_lease_is_over() {
         let clock = ManualClock::at(Timestamp::from_millis(now()));
         let later = participant::spawn(Options {
             dir: board.dir().to_owned(),
+            state_file: None,
             stay: Stay::Brief,
             forbidden: None,
             unasked: None,
