@@ -67,7 +67,7 @@ use serde_json::{Value, json};
 use tracing_subscriber::EnvFilter;
 
 use board::{BEGINNINGS, Board, Server};
-pub use input::{read_input, read_whole};
+pub use input::{read_input, read_marked, read_whole};
 use wording::Wording;
 
 use crate::board::{Options, STATE_FILE, checkout};

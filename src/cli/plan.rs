@@ -1,6 +1,6 @@
 //! `callboard plan`: import, export and compare the versions of the plan.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -240,9 +240,14 @@ pub fn text_of(session: &Session, format: &str) -> anyhow::Result<String> {
 
 fn exported(reply: &Value) -> anyhow::Result<String> {
     Ok(match reply["markdown"].as_str() {
-        Some(markdown) => with_tabs(markdown),
+        Some(markdown) => exact(markdown),
         None => harmless_json(&serde_json::to_string_pretty(&reply["json"])?) + "\n",
     })
+}
+
+/// A text as it is, unless it goes to a terminal, which would obey some of its characters.
+fn exact(text: &str) -> String {
+    if io::stdout().is_terminal() { with_tabs(text) } else { text.to_owned() }
 }
 
 fn diff(session: &Session, arguments: &Diff) -> Outcome {

@@ -5,7 +5,8 @@ use super::{Annotations, Archive, Call, Fetched, Operation, READ, Toolset};
 use crate::plan;
 use crate::state::State;
 use crate::state::document::{Document, PlanVersion};
-use crate::state::plan::planned;
+use crate::state::event::Event;
+use crate::state::plan::{KeptText, planned};
 use crate::state::refusal::Refusal;
 
 pub struct ExportPlan;
@@ -57,19 +58,30 @@ impl Operation for ExportPlan {
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
         let version = version(state, params.version.as_deref())?.clone();
         let earlier = match call.fetched {
-            Fetched::Document(document) => Some(document),
+            Fetched::Document(document) => Some(State::from_document(Document::clone(document))),
             _ => None,
         };
-        let tasks = match earlier {
-            Some(document) => planned(document.tasks.iter().filter(|task| task.run.is_none())),
-            None => planned(state.tasks().filter(|task| task.run.is_none())),
-        };
+        let state = earlier.as_ref().unwrap_or(state);
+        let tasks = planned(state.tasks().filter(|task| task.run.is_none()));
         let title = version.title.as_deref();
         Ok(match params.format {
-            Format::Markdown => Reply { markdown: Some(plan::to_markdown(title, &tasks)), json: None, plan: version },
+            Format::Markdown => {
+                let own = kept_text(&version, call).and_then(|kept| plan::rewritten(state, &kept));
+                let text = own.unwrap_or_else(|| plan::to_markdown(title, &tasks));
+                Reply { markdown: Some(text), json: None, plan: version }
+            }
             Format::Json => Reply { json: Some(plan::to_json(title, &tasks)), markdown: None, plan: version },
         })
     }
+}
+
+/// The text of a version, if the event of its import has it.
+fn kept_text(version: &PlanVersion, call: &Call) -> Option<Box<KeptText>> {
+    let events = call.history.events_after(version.seq.checked_sub(1)?, 1).ok()?;
+    events.into_iter().find_map(|recorded| match recorded.event {
+        Event::PlanImported { plan, text, .. } if plan.sha256 == version.sha256 => text,
+        _ => None,
+    })
 }
 
 /// The newest version whose sha256 begins with `given`; without it the current one.

@@ -3,15 +3,16 @@ use std::collections::{HashMap, HashSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Toolset, input};
 use crate::plan;
 use crate::state::brought::Counts;
-use crate::state::event::{Event, NewTask, PlanChange, Replanned, Reworded};
+use crate::state::event::{Event, NewTask, PlanChange, Replanned, Reworded, TEXT};
 use crate::state::hierarchy;
 use crate::state::id::{AgentId, TaskId};
 use crate::state::limit;
-use crate::state::plan::{Import, Item, Plan, Problem, Remark, Skipped, Stated};
+use crate::state::plan::{Import, Item, KeptText, LineEnds, Plan, Problem, Remark, Skipped, Stated};
 use crate::state::refusal::Refusal;
 use crate::state::task::TaskStatus;
 use crate::state::{Created, State};
@@ -34,6 +35,10 @@ pub struct Params {
     /// TASK=PATH: the item at PATH is the done TASK in other words
     #[serde(default)]
     carry: Vec<String>,
+    /// Set from the text before it is cleaned.
+    #[serde(default)]
+    #[schemars(skip)]
+    line_ends: Vec<LineEnds>,
 }
 
 /// The plan's text, parsed when the call comes in, so that under the board's lock only the comparison is left.
@@ -173,6 +178,16 @@ impl Operation for ImportPlan {
     type Params = Params;
     type Reply = Reply;
 
+    fn note_form(arguments: &mut Value) {
+        let ends = arguments["text"].as_str().map(LineEnds::of).unwrap_or_default();
+        if let Some(fields) = arguments.as_object_mut() {
+            fields.remove("line_ends");
+            if !ends.is_empty() {
+                fields.insert("line_ends".to_owned(), json!(ends));
+            }
+        }
+    }
+
     fn agent_id(params: &Params) -> Option<&str> {
         params.agent_id.as_deref()
     }
@@ -184,7 +199,10 @@ impl Operation for ImportPlan {
         if state.has_plan(plan) && params.carry.is_empty() {
             return Ok(Vec::new());
         }
-        let event = event(params, plan, state)?;
+        let mut event = event(params, plan, state)?;
+        if let Event::PlanImported { text, .. } = &mut event {
+            *text = Some(params.kept()).filter(|_| plan.is_markdown() && is_text_read(state, call)).map(Box::new);
+        }
         Ok(Some(event).filter(|_| !params.dry_run).into_iter().collect())
     }
 
@@ -203,6 +221,10 @@ impl Operation for ImportPlan {
 }
 
 impl Params {
+    fn kept(&self) -> KeptText {
+        KeptText { text: self.text.text.clone(), line_ends: self.line_ends.clone() }
+    }
+
     /// The plan, parsed again if what it does not mark are items of the board's plan. The result is the same before and
     /// after the event.
     fn plan(&self, state: &State) -> Result<Cow<'_, Plan>, Refusal> {
@@ -225,6 +247,11 @@ impl Params {
         limit::CARRIED.check(self.carry.len())?;
         self.carry.iter().map(pair).collect()
     }
+}
+
+/// True if no living process is too old for the text of a plan, which is left out then.
+fn is_text_read(state: &State, call: &Call) -> bool {
+    state.board().schema_version >= TEXT || state.older(&(call.vitals.living)(), TEXT).is_empty()
 }
 
 fn check_version(params: &Params, state: &State) -> Result<(), Refusal> {

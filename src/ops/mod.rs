@@ -220,6 +220,9 @@ pub trait Operation: 'static {
     /// True if the call reads or writes the archive. `fetch` then runs first, outside the writer and without any lock.
     const FETCHES: bool = false;
 
+    /// Notes in the arguments what is lost when they are cleaned, such as how lines ended.
+    fn note_form(_arguments: &mut Value) {}
+
     /// Checks whether the caller may have `fetch` done at all; runs before it.
     fn admit(_params: &Self::Params, _state: &State, _call: &Call) -> Result<(), Refusal> {
         Ok(())
@@ -697,6 +700,7 @@ fn prepare<O: Operation>(arguments: Value) -> Result<Box<dyn Prepared>, Refusal>
 
 fn parse<O: Operation>(arguments: Value) -> Result<Parsed<O>, Refusal> {
     let mut arguments = if arguments.is_null() { Value::Object(Map::new()) } else { arguments };
+    O::note_form(&mut arguments);
     harmless::value(&mut arguments);
     // A read stores nothing, so there is nothing to redact.
     let redacted = if O::ANNOTATIONS.read_only { 0 } else { redact::value(&mut arguments) };

@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 
 use super::board::{Board, OfTask};
+use super::counted::{Counted, counted};
 use super::json::{Document, Node, is_field};
 use super::markdown::VERBATIM;
-use super::{files, list, path_and_title};
+use super::phrases::may_wait;
+use super::{NONE, files, list, path_and_title};
 use crate::state::agent::Demands;
 use crate::state::hierarchy;
 use crate::state::id::TaskId;
@@ -52,7 +54,7 @@ fn node(task: &Task, paths: &HashMap<&TaskId, &str>) -> Node {
         path: task.path.clone(),
         title: task.headline().to_owned(),
         description: Some(&*task.description).filter(|text| task.title.as_deref() != Some(text)).map(str::to_owned),
-        status: Some(status(task.status)),
+        status: Some(word(task.status)),
         priority: Some(task.priority),
         estimated_minutes: task.estimated_minutes,
         depends: depends(task, paths),
@@ -83,7 +85,8 @@ fn depends(task: &Task, paths: &HashMap<&TaskId, &str>) -> Vec<String> {
     task.dependencies.iter().map(named).collect()
 }
 
-fn status(status: TaskStatus) -> &'static str {
+/// The word for a status.
+pub(super) fn word(status: TaskStatus) -> &'static str {
     match status {
         TaskStatus::Available => "Planned",
         TaskStatus::Claimed | TaskStatus::InProgress => "In Progress",
@@ -95,16 +98,19 @@ fn status(status: TaskStatus) -> &'static str {
 }
 
 pub fn markdown(title: Option<&str>, tasks: &[&Task]) -> String {
-    let paths = paths(tasks);
+    let (paths, order) = (paths(tasks), counted_before(tasks));
     let mut text = format!("# {}\n", heading(title.unwrap_or("Plan")));
     for task in tasks {
-        item(&mut text, task, &paths);
+        item(&mut text, task, &paths, order.get(&task.id).copied());
     }
     text
 }
 
+/// Levels of items that are written as headings.
+const HEADINGS: usize = 2;
+
 /// Writes one item: phases and milestones as headings, what is below them as a checklist.
-fn item(text: &mut String, task: &Task, paths: &HashMap<&TaskId, &str>) {
+fn item(text: &mut String, task: &Task, paths: &HashMap<&TaskId, &str>, before: Option<&TaskId>) {
     let (path, title) = (task.path.as_deref().unwrap_or_default(), one_line(task.headline()));
     let level = level(task);
     let indent = match level {
@@ -122,18 +128,37 @@ fn item(text: &mut String, task: &Task, paths: &HashMap<&TaskId, &str>) {
             text.push_str(&format!("{}- [{mark}] {path}: {title}\n", "  ".repeat(level - 3)));
         }
     }
+    let has_word = matches!(task.status, TaskStatus::Failed | TaskStatus::Cancelled | TaskStatus::Obsolete);
+    let is_said = has_word || task.status == TaskStatus::Done && level <= 2;
+    let status = is_said.then(|| word(task.status));
+    let (priority, depends) = (Some(task.priority), depends(task, paths));
+    let is_free = may_wait(&title) || before.is_some_and(|before| !task.dependencies.contains(before));
+    body(text, task, &Said { status, priority, depends: &depends, is_free, indent: &indent });
+}
+
+/// What is said of an item below its title, besides what its task says.
+pub(super) struct Said<'a> {
+    pub status: Option<&'a str>,
+    pub priority: Option<u8>,
+    pub depends: &'a [String],
+    /// True if it waits for no others, although headings that count or words of its title may say so.
+    pub is_free: bool,
+    /// Begins every line.
+    pub indent: &'a str,
+}
+
+/// Writes what stands below an item's title: its fields and its description.
+pub(super) fn body(text: &mut String, task: &Task, said: &Said<'_>) {
+    let Said { status, priority, depends, is_free, indent } = said;
     let mut line = |name: &str, value: &str| {
         if !value.is_empty() {
             text.push_str(&format!("{indent}{name}: {value}\n"));
         }
     };
-    let has_word = matches!(task.status, TaskStatus::Failed | TaskStatus::Cancelled | TaskStatus::Obsolete);
-    if has_word || task.status == TaskStatus::Done && level <= 2 {
-        line("status", status(task.status));
-    }
-    line("priority", &task.priority.to_string());
-    line("estimate", &task.estimated_minutes.map(|minutes| format!("{minutes} min")).unwrap_or_default());
-    line("depends", &listed(&depends(task, paths), list));
+    line("status", status.unwrap_or_default());
+    line("priority", &priority.map(|priority| priority.to_string()).unwrap_or_default());
+    line("estimate", &estimate(task));
+    line("depends", &waits(depends, *is_free));
     line("tags", &listed(&task.tags, list));
     if let Some(context) = &task.context {
         line("files", &listed(&context.files, files));
@@ -142,7 +167,7 @@ fn item(text: &mut String, task: &Task, paths: &HashMap<&TaskId, &str>) {
         line("metadata", &if context.metadata.is_empty() { String::new() } else { metadata.to_string() });
     }
     if task.title.as_deref() != Some(&*task.description) {
-        description(text, &task.description, &indent);
+        description(text, &task.description, indent);
     }
 }
 
@@ -157,8 +182,38 @@ fn description(text: &mut String, description: &str, indent: &str) {
     text.push_str(&format!("{indent}{fence}\n"));
 }
 
+/// The value of `estimate`.
+pub(super) fn estimate(task: &Task) -> String {
+    task.estimated_minutes.map(|minutes| format!("{minutes} min")).unwrap_or_default()
+}
+
+/// The value of `depends`.
+pub(super) fn waits(depends: &[String], is_free: bool) -> String {
+    let named = listed(depends, list);
+    match (is_free, depends.is_empty()) {
+        (false, _) => named,
+        (true, true) => NONE.to_owned(),
+        (true, false) => format!("{NONE}, {named}"),
+    }
+}
+
+/// For each heading that counts, the one before it.
+fn counted_before<'a>(tasks: &[&'a Task]) -> HashMap<&'a TaskId, &'a TaskId> {
+    let mut before = HashMap::new();
+    let mut last: HashMap<(Option<&TaskId>, String), (&TaskId, u32)> = HashMap::new();
+    for task in tasks.iter().filter(|task| level(task) <= HEADINGS) {
+        let Some(Counted { word, number }) = counted(&one_line(task.headline())) else { continue };
+        if let Some((earlier, count)) = last.insert((task.parent.as_ref(), word), (&task.id, number))
+            && count < number
+        {
+            before.insert(&task.id, earlier);
+        }
+    }
+    before
+}
+
 /// The list in the form that is read as the same list.
-fn listed(texts: &[String], read: fn(&str) -> Vec<String>) -> String {
+pub(super) fn listed(texts: &[String], read: fn(&str) -> Vec<String>) -> String {
     let plain = texts.join(", ");
     let is_read = read(&plain) == texts && !plain.contains(char::is_control);
     if is_read { plain } else { serde_json::json!(texts).to_string() }

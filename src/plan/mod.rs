@@ -9,13 +9,15 @@ mod json;
 mod markdown;
 mod phrases;
 mod places;
+mod rewrite;
 #[cfg(test)]
 mod tests;
 
 pub use export::{json as to_json, markdown as to_markdown};
 pub use json::{Document, Node};
+pub use rewrite::rewritten;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
 
 use jiff::SignedDuration;
@@ -149,6 +151,9 @@ struct Draft {
     is_path_in_title: bool,
     /// The number of a heading that counts.
     counted: Option<Counted>,
+    /// True if the item says that it waits for none but those that it names, so that neither headings that count nor
+    /// its title matter.
+    is_free: bool,
 }
 
 /// A value, and the line that it stands in.
@@ -176,6 +181,8 @@ fn checked(drafts: Vec<Draft>, remarks: &mut Vec<Remark>) -> Result<Vec<Item>, V
     let mut problems = Vec::new();
     let mut items: Vec<Item> = Vec::with_capacity(drafts.len());
     let mut levels: Vec<usize> = Vec::with_capacity(drafts.len());
+    let written = |draft: &Draft| Some((draft.item.path.clone()?, draft.item.line));
+    let written: HashMap<String, usize> = drafts.iter().filter_map(written).collect();
     for mut draft in drafts {
         let parent = draft.item.parent;
         levels.push(1 + parent.map_or(0, |parent| levels[parent]));
@@ -188,6 +195,13 @@ fn checked(drafts: Vec<Draft>, remarks: &mut Vec<Remark>) -> Result<Vec<Item>, V
         let line = draft.item.line;
         let level = levels[items.len()];
         problems.extend(check(&mut draft, level, above).into_iter().map(|problem| Problem { line, problem }));
+        // What stands below an item without a path cannot have a path below another item's.
+        let named = draft.item.path.as_deref().filter(|_| above.is_none()).and_then(hierarchy::parent_path);
+        if let Some((named, there)) = named.and_then(|named| Some((named, written.get(named)?))) {
+            let problem =
+                format!("its path says that it is a part of {named}, which stands on line {there}: put it there");
+            problems.push(Problem { line, problem });
+        }
         items.push(draft.item);
     }
     problems.truncate(NAMED);
@@ -366,6 +380,14 @@ fn listed(text: &str, name: impl Fn(&str) -> &str) -> Vec<String> {
     let words = unwrapped(text).unwrap_or(text).split(',').map(|word| name(word).trim().trim_matches('`').trim());
     words.filter(|word| is_something(word)).map(str::to_owned).collect()
 }
+
+/// True if a list of dependencies has the word that stands for none.
+fn says_none(text: &str) -> bool {
+    text.split(',').any(|word| word.trim().eq_ignore_ascii_case(NONE))
+}
+
+/// Stands for no dependency at all.
+const NONE: &str = "none";
 
 fn is_something(word: &str) -> bool {
     let word = word.trim_end_matches('.');

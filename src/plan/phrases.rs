@@ -133,10 +133,23 @@ fn urgent(draft: &mut Draft) {
     draft.item.priority = draft.item.priority.or(Some(priority));
 }
 
-/// Takes the phrase about what an item waits for out of its title.
+/// The part of a title that may say what its item waits for.
+fn phrase(title: &str) -> Option<regex::Captures<'_>> {
+    WAITS.as_ref()?.captures(title).or_else(|| WAITS_AT_END.as_ref()?.captures(title))
+}
+
+/// True if a part of the title may be read as what its item waits for.
+pub fn may_wait(title: &str) -> bool {
+    phrase(title).is_some()
+}
+
+/// Takes the phrase about what an item waits for out of its title, unless the item says that it waits for none.
 fn waits(number: usize, draft: &mut Draft) -> Option<Phrase> {
+    if draft.is_free {
+        return None;
+    }
     let title = &draft.item.title;
-    let found = WAITS.as_ref()?.captures(title).or_else(|| WAITS_AT_END.as_ref()?.captures(title))?;
+    let found = phrase(title)?;
     let range = found.get(0)?.range();
     let is_certain = !found.get(1)?.as_str().to_lowercase().starts_with("after");
     let rest = one_line(&format!("{} {}", &title[..range.start], &title[range.end..]));
@@ -237,7 +250,8 @@ fn shown(text: &str) -> String {
     shortened(text, SHOWN)
 }
 
-/// For headings that count one after the other beside each other: each, and the one before it.
+/// For headings that count one after the other beside each other: each, and the one before it. One that says
+/// `depends: none` waits for no other.
 fn in_order(drafts: &[Draft]) -> Vec<(usize, usize)> {
     let mut order = Vec::new();
     let mut last: HashMap<(Option<usize>, &str), (usize, u32)> = HashMap::new();
@@ -246,6 +260,7 @@ fn in_order(drafts: &[Draft]) -> Vec<(usize, usize)> {
         let place = (draft.item.parent, counted.word.as_str());
         if let Some((before, count)) = last.insert(place, (number, counted.number))
             && count < counted.number
+            && !draft.is_free
         {
             order.push((number, before));
         }

@@ -12,8 +12,8 @@ const PRIORITIES: u32 = 4;
 /// Gives every item its place. Drafts come back each before its parts.
 pub fn settle(mut drafts: Vec<Draft>, remarks: &mut Vec<Remark>) -> Vec<Draft> {
     count(&mut drafts);
-    name_above(&mut drafts);
     unname(&mut drafts);
+    name_above(&mut drafts);
     let mut settled = Settled { places: Vec::new(), by_path: HashMap::new(), drafts: Vec::new(), levels: Vec::new() };
     for draft in drafts {
         settled.place(draft, remarks);

@@ -20,6 +20,7 @@ use super::id::{
 };
 use super::level::{self, Newer};
 use super::message::Message;
+use super::plan::KeptText;
 use super::reservation::Reservation;
 use super::run::Run;
 use super::session::Session;
@@ -68,7 +69,11 @@ pub const NEWER: &[Newer] = &[
     Newer::new("state", "tasks.left_plan.source", 3),
     Newer::new("state", "tasks.planned.source", 3),
     Newer::new("tasks_created", "tasks.planned.source", 3),
+    Newer::new("plan_imported", "text", TEXT),
 ];
+
+/// Level of builds that keep the text of an imported plan.
+pub const TEXT: u32 = 3;
 
 /// Kinds of events, in the order of their definition.
 pub const KINDS: [&str; 46] = [
@@ -325,6 +330,9 @@ pub enum Event {
         known_again: bool,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         brought: Option<Box<Brought>>,
+        /// The plan's text, if it is Markdown. The state does not have it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<Box<KeptText>>,
     },
     /// Tasks made available again, even done ones, as if nobody had begun them.
     TasksReset {
@@ -607,6 +615,15 @@ pub struct Idempotency {
 }
 
 impl Event {
+    /// The event without the text of a plan, which only exports read.
+    pub fn without_text(&self) -> Self {
+        let mut event = self.clone();
+        if let Self::PlanImported { text, .. } = &mut event {
+            *text = None;
+        }
+        event
+    }
+
     /// Value of the `kind` column.
     pub fn kind(&self) -> &'static str {
         match self {

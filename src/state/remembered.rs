@@ -51,7 +51,7 @@ impl Created {
             Event::MessageSent { message } => Some(Self::Message(message.id.clone())),
             Event::TasksReset { tasks } => Some(Self::Reset(tasks.len())),
             Event::WorkflowSaved(saved) => Some(Self::Checkpoint(saved.checkpoint.as_ref().map(|(_, one)| one.number))),
-            Event::PlanImported { .. } => Some(Self::Plan(Box::new(event.clone()))),
+            Event::PlanImported { .. } => Some(Self::Plan(Box::new(event.without_text()))),
             Event::TaskUpdated { task, .. }
             | Event::Claimed { task, .. }
             | Event::Started { task }

@@ -264,11 +264,17 @@ fn export_of_what_was_changed_on_the_board_changes_nothing_when_it_is_imported()
         assert_eq!(heard.get("stop_requested"), None, "{heard}");
 
         // What the plan changes after that is imported.
-        let newer = exported.replace("other words", "newer words").replace("P3: Another", "P3: One more");
-        let newer = newer.replace("\"Another\"", "\"One more\"");
+        let newer = exported.replace("other words", "newer words").replace("Another", "One more");
         let reply = plan(&board, &["import", &write(&board, "NEWER", &newer)]).value();
-        assert_eq!(counts(&reply), [("modified", 1), ("renamed", 1)], "{reply}");
-        assert_eq!((&reply["modified"][0]["held_by"], &reply["renamed"][0]["was"]), (&json!("ada"), &json!("Another")));
+        // Other words are the same item only by its path, which the text of the file does not have.
+        match format {
+            "json" => {
+                assert_eq!(counts(&reply), [("modified", 1), ("renamed", 1)], "{reply}");
+                assert_eq!(reply["renamed"][0]["was"], "Another");
+            }
+            _ => assert_eq!(counts(&reply), [("added", 1), ("modified", 1), ("obsolete", 1)], "{reply}"),
+        }
+        assert_eq!(reply["modified"][0]["held_by"], "ada");
         board.assert_file_is_the_replay();
     }
 }
@@ -523,4 +529,48 @@ fn more_than_ten_problems_are_counted() {
     let refused = board.finish(board.command().args(["plan", "import", &write(&board, "PLAN.md", &text)]));
     assert!(refused.stderr.contains("line 19: ") && refused.stderr.contains("and 5 more"), "{}", refused.stderr);
     assert!(!refused.stderr.contains("line 21: "), "{}", refused.stderr);
+}
+
+/// The plan as the program prints it.
+fn exported(board: &Board, arguments: &[&str]) -> String {
+    let finished = board.finish(board.command().args(["plan", "export"]).args(arguments));
+    assert!(finished.status.success(), "{}", finished.stderr);
+    finished.stdout
+}
+
+#[test]
+fn an_imported_file_is_exported_as_it_is_but_for_what_was_done_since() {
+    let board = Board::new();
+    let text = "\u{feff}---\r\na: b\r\n---\r\n# T\r\n\r\nProse\u{200e}.\r\n\r\n## Phase 1\r\n\r\n* [ ] one\r\n\twith words\r\n\r\n\
+                | a | b |\r\n|---|---|\r\n\r\n## Phase 2\r\n\r\n- [ ] two (after one)\r\n";
+    let file = write(&board, "PLAN.md", text);
+    plan(&board, &["import", &file]).value();
+    assert_eq!(exported(&board, &[]), text);
+    let mut client = board.mcp();
+    client.register("w1");
+    assert_eq!(work(&mut client, "all", 1), 1);
+    let ticked = text.replace("* [ ] one", "* [x] one");
+    assert_eq!(exported(&board, &[]), ticked);
+    let version = client.ok("get_master_plan", json!({}))["plans"][0]["sha256"].as_str().unwrap().to_owned();
+    assert_eq!(exported(&board, &["--version", &version[..12]]), text, "as it was imported");
+    let again = plan(&board, &["import", &write(&board, "PLAN.md", &ticked)]).value();
+    assert_eq!(counts(&again), []);
+    assert_eq!(exported(&board, &[]), ticked);
+    let longer = format!("{ticked}- [ ] three\r\n");
+    let added = plan(&board, &["import", &write(&board, "PLAN.md", &longer)]).value();
+    assert_eq!(counts(&added), [("added", 1)]);
+    assert_eq!(client.ok("export_plan", json!({}))["markdown"], longer);
+    board.assert_file_is_the_replay();
+}
+
+#[test]
+fn a_plan_that_came_without_a_file_is_exported_as_it_came() {
+    let board = Board::new();
+    let mut client = board.mcp();
+    let text = "# T\n\n1. [ ] one\n2. [ ] two\n   priority: 2\n";
+    client.ok("import_plan", json!({"text": text}));
+    assert_eq!(client.ok("export_plan", json!({}))["markdown"], text);
+    let task = board.tasks().into_iter().find(|(_, task)| task["title"] == "two").unwrap().0;
+    client.ok("update_task", json!({"task_id": task, "title": "too", "priority": 1}));
+    assert_eq!(client.ok("export_plan", json!({}))["markdown"], "# T\n\n1. [ ] one\n2. [ ] too\n   priority: 1\n");
 }

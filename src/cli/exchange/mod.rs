@@ -12,7 +12,8 @@ use anyhow::anyhow;
 use serde_json::{Value, json};
 
 use super::print::Page;
-use super::{Declined, Session, read_input, usage_error};
+use super::{Declined, Session, read_marked, usage_error};
+use crate::bom;
 use crate::exchange::{self, FORMATS, Fault, Format, Read, Report, Tree};
 
 /// Names of plans in callboard's own forms, which are formats, too.
@@ -81,7 +82,8 @@ pub fn find(session: &Session, format: Option<&str>, name: &str) -> anyhow::Resu
             usage_error(format!("{name} is a file, and {} is a directory: name that", format.name))
         }
         (None, wanted) => {
-            let text = read_input(name);
+            let marked = read_marked(name);
+            let text = bom::skip(&marked).to_owned();
             if text.trim().is_empty() {
                 usage_error(format!("{name} is empty"));
             }
@@ -96,7 +98,8 @@ pub fn find(session: &Session, format: Option<&str>, name: &str) -> anyhow::Resu
             };
             match found {
                 Some((format, why)) => (format, why, tree),
-                None => return Ok(Found::Plan(tree.files.into_values().next().unwrap_or_default())),
+                // A plan is kept as it is, with its mark.
+                None => return Ok(Found::Plan(marked)),
             }
         }
     };

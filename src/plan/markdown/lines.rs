@@ -236,6 +236,12 @@ fn untagged<'t>(raw: &str, text: &'t str) -> &'t str {
     text
 }
 
+/// The column in which the line's text begins, behind the marks of a quotation and tags, and that text.
+pub fn opening(raw: &str) -> (usize, &str) {
+    let (column, text, _) = unquoted(raw);
+    (column, text)
+}
+
 fn is_tag(text: &str, tag: &str) -> bool {
     let begins = text.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag));
     begins && text[tag.len()..].starts_with(|c: char| c == '>' || c.is_whitespace())

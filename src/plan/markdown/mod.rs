@@ -9,17 +9,18 @@ mod outline;
 use std::collections::BTreeSet;
 
 use super::front;
-use super::{Draft, Found, Given, files, is_something, limit, list, named_file, path_and_title};
+use super::{Draft, Found, Given, files, is_something, limit, list, named_file, path_and_title, says_none};
 use crate::state::plan::{Item, Problem, Remark, Skipped, Stated, one_line, shortened};
 use entry::{Mark, mark, trimmed};
-use field::{continues, field, fits, is_ambiguous, is_dependency, is_left_open, is_list};
-pub use lines::VERBATIM;
-use lines::{Kind, Line, Verbatim, cells};
+pub use field::field;
+use field::{continues, fits, is_ambiguous, is_dependency, is_left_open, is_list};
+use lines::Verbatim;
+pub use lines::{Kind, Line, VERBATIM, cells, lines, opening};
 use outline::{Outline, Role};
 
 /// Reads a plan. `known` are the lines of headings that are items even without a mark.
 pub fn read(text: &str, known: &BTreeSet<usize>) -> Result<Found, Vec<Problem>> {
-    let (lines, doubtful) = lines::lines(text, front::lines(text));
+    let (lines, doubtful) = lines(text, front::lines(text));
     let is_mark = |line: &&Line<'_>| matches!(line.kind, Kind::Heading { .. } | Kind::Entry(_) | Kind::Row { .. });
     let marked = lines.iter().filter(is_mark).count();
     if marked > MARKS * limit::PLAN_ITEMS.max {
@@ -101,7 +102,7 @@ impl<'t> Reading<'_, 't> {
         let mut heading = 0;
         let mut at = 0;
         while at < self.lines.len() {
-            let line = &self.lines[at];
+            let (line, start) = (&self.lines[at], at);
             match &line.kind {
                 Kind::Heading { mark, text, .. } => {
                     self.forget_field();
@@ -122,6 +123,9 @@ impl<'t> Reading<'_, 't> {
                 Kind::Hidden => {}
             }
             self.after_gap = matches!(line.kind, Kind::Blank | Kind::Hidden | Kind::Heading { .. });
+            if let Some(owner) = self.owner() {
+                self.drafts[owner].item.lines.extend(self.lines[start..=at].iter().map(|line| line.number));
+            }
             at += 1;
         }
         self.forget_field();
@@ -375,6 +379,12 @@ impl<'t> Reading<'_, 't> {
     }
 
     fn set(&mut self, name: &str, value: &str, line: usize) {
+        if is_dependency(name)
+            && says_none(value)
+            && let Some(number) = self.owner()
+        {
+            self.drafts[number].is_free = true;
+        }
         if is_list(name) {
             return self.extend(name, if name == "files" { files(value) } else { list(value) });
         }

@@ -1,4 +1,5 @@
 mod files;
+mod rewrites;
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -9,6 +10,7 @@ use super::*;
 use crate::state::event::Event;
 use crate::state::id::{Chance, ParticipantId};
 use crate::state::plan::{Import, planned};
+use crate::state::task::TaskStatus;
 use crate::state::time::Timestamp;
 use crate::state::{Envelope, State};
 

@@ -186,8 +186,17 @@ impl<'a> Delta<'a> {
         };
         let (leaving, removed) = (ids(leaving), ids(removed));
         let brought = self.brought(&created, &changed);
-        let known_again = true;
-        Ok(Event::PlanImported { plan: version, created, changed, removed, leaving, reworded, known_again, brought })
+        Ok(Event::PlanImported {
+            plan: version,
+            created,
+            changed,
+            removed,
+            leaving,
+            reworded,
+            known_again: true,
+            brought,
+            text: None,
+        })
     }
 }
 

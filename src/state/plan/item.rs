@@ -48,6 +48,8 @@ pub struct Skipped {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Item {
     pub line: usize,
+    /// Lines that say what the item is, with those that its text stands in; the first is its own.
+    pub lines: Vec<usize>,
     /// Index of the parent in `items`.
     pub parent: Option<usize>,
     /// Path as written; if omitted, it follows from the item's place.
@@ -82,6 +84,13 @@ pub enum Stated {
     Failed,
     Cancelled,
     Obsolete,
+}
+
+impl Plan {
+    /// True if it was read from lines of text, not from JSON.
+    pub fn is_markdown(&self) -> bool {
+        self.items.iter().any(|item| !item.lines.is_empty())
+    }
 }
 
 impl Stated {
