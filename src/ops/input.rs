@@ -380,6 +380,12 @@ pub struct Success {
 
 pub const SUCCESS: Success = Success { success: true };
 
+/// Refuses a field that is given and cleared at once.
+pub fn check_cleared<F: PartialEq>(cleared: &[F], given: &[(F, bool)]) -> Result<(), Refusal> {
+    let is_both = given.iter().any(|(field, is_given)| *is_given && cleared.contains(field));
+    if is_both { Err(Refusal::GivenAndCleared) } else { Ok(()) }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

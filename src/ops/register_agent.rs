@@ -182,17 +182,13 @@ impl Operation for RegisterAgent {
 }
 
 impl Params {
-    /// Refuses a field that is given and cleared at once.
     fn check_cleared(&self) -> Result<(), Refusal> {
         let given = [
             (Clearable::Capabilities, self.capabilities.is_some()),
             (Clearable::Tags, self.tags.is_some()),
             (Clearable::Properties, self.properties.is_some()),
         ];
-        match given.iter().any(|(field, is_given)| *is_given && self.clear.contains(field)) {
-            true => Err(Refusal::GivenAndCleared),
-            false => Ok(()),
-        }
+        input::check_cleared(&self.clear, &given)
     }
 }
 

@@ -197,7 +197,6 @@ impl Params {
         if self.clear.contains(&field) { Some(Cow::Owned(T::default())) } else { given.as_ref().map(Cow::Borrowed) }
     }
 
-    /// Refuses a field that is given and cleared at once.
     fn check_cleared(&self) -> Result<(), Refusal> {
         let given = [
             (Clearable::Dependencies, self.dependencies.is_some()),
@@ -207,9 +206,6 @@ impl Params {
             (Clearable::Tags, self.tags.is_some()),
             (Clearable::Demands, self.demands.is_some()),
         ];
-        match given.iter().any(|(field, is_given)| *is_given && self.clear.contains(field)) {
-            true => Err(Refusal::GivenAndCleared),
-            false => Ok(()),
-        }
+        input::check_cleared(&self.clear, &given)
     }
 }
