@@ -2,7 +2,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Annotations, Call, Operation, Prepared, Steps, Toolset, WRITE, find};
+use super::{Annotations, Call, Operation, Prepared, Steps, Toolset, WRITE, all, find, near};
 use crate::state::limit;
 use crate::state::refusal::{BatchError, Refusal};
 use crate::state::{Created, State};
@@ -101,8 +101,10 @@ pub fn refused_all(mut refused: Vec<(usize, String, Box<Refusal>)>) -> Refusal {
 }
 
 fn step(item: &Item) -> Result<Box<dyn Prepared>, Refusal> {
-    let entry = find(&item.name).filter(|entry| !entry.annotations.read_only && entry.name != ApplyBatch::NAME);
-    let entry = entry.ok_or_else(|| Refusal::NotInBatch { name: name(item) })?;
+    let entry = find(&item.name).ok_or_else(|| unknown(item))?;
+    if entry.annotations.read_only || entry.name == ApplyBatch::NAME {
+        return Err(Refusal::NotInBatch { name: name(item) });
+    }
     let prepared = entry.prepare(Value::Object(item.arguments.clone()))?;
     if prepared.fetches() {
         return Err(Refusal::NotInBatch { name: name(item) });
@@ -111,6 +113,13 @@ fn step(item: &Item) -> Result<Box<dyn Prepared>, Refusal> {
         return Err(Refusal::KeyOfItem);
     }
     Ok(prepared)
+}
+
+fn unknown(item: &Item) -> Refusal {
+    let name = name(item);
+    let meant = near(&name, all().iter().map(|entry| entry.name));
+    let meant = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
+    Refusal::BadArgument { argument: "name".to_owned(), wanted: format!("there is no operation `{name}`{meant}") }
 }
 
 /// The operation's name, short enough to repeat in a message.

@@ -181,6 +181,11 @@ fn slips_are_understood_or_refused_with_the_fix() {
             json!({"operations": [{"name": "create_task", "arguments": {"description": "d", "owner": "w"}}]}),
             Refused(&["operations[0].arguments.owner", "demands"]),
         ),
+        (
+            "apply_batch",
+            json!({"operations": [{"name": "update_tasks", "arguments": {"task_id": "named"}}]}),
+            Refused(&["no operation `update_tasks`", "did you mean update_task?"]),
+        ),
         ("claim_task", json!({"agent_id": "w", "task_id": "named"}), Reply(json!({"success": true}))),
         (
             "fail_task",
