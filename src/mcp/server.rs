@@ -81,6 +81,11 @@ impl Server {
         Self { handle, caller, tools, reader: Reader::Model(toolset), session: Session::default() }
     }
 
+    fn listener<'a>(&'a self, agent: Option<&'a AgentId>) -> Listener<'a> {
+        let command = self.caller.command.as_deref();
+        Listener { reader: self.reader, command, agent: agent.map(AgentId::as_str) }
+    }
+
     /// Makes a call that lasts as long as somebody waits for it; the outer error is for when nobody does. Cancellation
     /// is checked first, so that a cancelled claim never takes a task.
     async fn call(&self, name: &str, arguments: Value, request: &Request) -> Answer<Result<Value, CallError>> {
@@ -154,15 +159,11 @@ impl ServerHandler for Server {
         let agent = arguments["agent_id"].as_str().and_then(|id| AgentId::checked(id).ok());
         match self.call(&call.name, arguments, &request).await? {
             Ok(reply) => Ok(CallToolResult::structured(reply).into()),
-            Err(CallError::UnknownOperation(name)) => Err(ErrorData::invalid_params(no_tool(&name), None)),
-            Err(error) => {
-                let command = self.caller.command.as_deref();
-                Ok(refused(
-                    &error,
-                    &Listener { reader: self.reader, command, agent: agent.as_ref().map(AgentId::as_str) },
-                )
-                .into())
+            Err(CallError::UnknownOperation(name)) => {
+                let text = no_tool(&name);
+                Err(ErrorData::invalid_params(self.listener(agent.as_ref()).reworded(&text).into_owned(), None))
             }
+            Err(error) => Ok(refused(&error, &self.listener(agent.as_ref())).into()),
         }
     }
 
@@ -194,7 +195,9 @@ impl ServerHandler for Server {
                 let content = ResourceContents::text(reply.to_string(), uri).with_mime_type(resources::JSON);
                 Ok(ReadResourceResult::new(vec![content]).into())
             }
-            Err(error @ CallError::Refused(_)) => Err(not_found(error.message())),
+            Err(error @ CallError::Refused(_)) => {
+                Err(not_found(self.listener(None).reworded(&error.message()).into_owned()))
+            }
             Err(error) => Err(ErrorData::internal_error(error.message(), Some(error.data()))),
         }
     }

@@ -372,6 +372,13 @@ fn arguments_may_be_null_or_left_out() {
 }
 
 #[test]
+fn a_tool_that_is_not_listed_is_named_by_its_command() {
+    let answer = answers(&Board::new(), &call(json!({"name": "save_checkpoints", "arguments": {}}))).pop().unwrap();
+    let message = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
+    assert!(message.contains("did you mean `") && message.contains("callboard "), "{message}");
+}
+
+#[test]
 fn an_unknown_tool_is_answered_with_the_one_that_was_meant() {
     for (given, meant) in [
         ("claim", "claim_task"),
