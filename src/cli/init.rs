@@ -66,6 +66,9 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
             wording.command(&connect)
         ));
         page.line(format_args!("{} makes the first task.", wording.command("add 'what is to be done'")));
+        if !session.found_board {
+            session.name_imports(page);
+        }
     })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -71,11 +71,15 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     match arguments.command {
         Command::Import(Import { file, dry_run, replacing, carry }) => {
             let query = json!({"dry_run": dry_run, "prev_sha256": replacing, "carry": carry});
-            exchange::import::import(session, None, &file, None, query)
+            exchange::import::import(session, &exchange::import::Asked { path: &file, ..Default::default() }, query)
         }
         Command::Export(arguments) => export(session, &arguments),
         Command::Diff(Diff { from: Some(file), to: None }) if file == "-" || Path::new(&file).is_file() => {
-            exchange::import::import(session, None, &file, None, json!({"dry_run": true}))
+            exchange::import::import(
+                session,
+                &exchange::import::Asked { path: &file, ..Default::default() },
+                json!({"dry_run": true}),
+            )
         }
         Command::Diff(arguments) => diff(session, &arguments),
         Command::Versions => versions(session),

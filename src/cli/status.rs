@@ -20,7 +20,12 @@ pub struct Arguments {
 
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     let status = session.call("get_status", json!({"scope": arguments.scope}))?;
-    session.show(&status, |page| write(page, &status, &session.wording.of_nobody()))?;
+    session.show(&status, |page| {
+        write(page, &status, &session.wording.of_nobody());
+        if !session.found_board {
+            session.name_imports(page);
+        }
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,12 +1,22 @@
 //! Files of other tools: read into the types of `plan::json`, and written from the board. Nothing here touches the disk:
 //! files come in and go out as text. A format is one file and one line in [`FORMATS`].
 
+mod backlog_md;
+mod beads;
+mod checklist;
+mod csv;
+mod github;
 mod graph;
+mod graphs;
 mod json;
+mod kiro;
+mod openspec;
+mod parts;
 mod priority;
 mod reading;
 mod record;
 mod report;
+mod spec_kit;
 mod status;
 mod task_master;
 mod tree;
@@ -20,7 +30,18 @@ pub use verify::{Counts, Verdict, verify};
 pub use view::View;
 
 /// All formats, in the order in which a file is compared with them.
-pub const FORMATS: &[Format] = &[task_master::FORMAT];
+pub const FORMATS: &[Format] = &[
+    task_master::FORMAT,
+    backlog_md::FORMAT,
+    beads::FORMAT,
+    github::FORMAT,
+    kiro::FORMAT,
+    openspec::FORMAT,
+    spec_kit::FORMAT,
+    csv::FORMAT,
+    graphs::MERMAID,
+    graphs::DOT,
+];
 
 /// A format of another tool.
 pub struct Format {
@@ -32,7 +53,7 @@ pub struct Format {
     pub places: &'static [&'static str],
     /// Whether it is one file, wherever that lies, and not a directory.
     pub one_file: bool,
-    /// What files of this format are known by, in words.
+    /// What files of this format are known by, in words; empty if only their place tells.
     pub form: &'static str,
     /// Whether files have that form.
     pub is: fn(&Tree) -> bool,
@@ -57,12 +78,32 @@ pub fn find(name: &str) -> Option<&'static Format> {
 /// The format that a file has, and what it is known by. `path` has the file's directories, as far as they are known; a
 /// place in a directory of a tool's own decides alone, so that what is wrong with the file is told.
 pub fn detect(path: &str, tree: &Tree) -> Option<(&'static Format, String)> {
-    let readable = || FORMATS.iter().filter(|format| format.read.is_some());
-    let is_there = |place: &str| fits_path(place, path) && place.contains('/');
-    let by_path = readable().find(|format| format.one_file && format.places.iter().any(|place| is_there(place)));
+    let readable = || FORMATS.iter().filter(|format| format.read.is_some() && format.one_file);
+    let is_there = |format: &&Format| format.places.iter().any(|place| place.contains('/') && fits_path(place, path));
+    let by_path = readable().filter(is_there).find(|format| format.is_of_a_tool() || (format.is)(tree));
     if let Some(format) = by_path {
         return Some((format, "by its path".to_owned()));
     }
-    let by_form = readable().find(|format| format.one_file && (format.is)(tree))?;
+    let by_form = readable().find(|format| !format.form.is_empty() && (format.is)(tree))?;
     Some((by_form, format!("by its form: {}", by_form.form)))
+}
+
+impl Format {
+    /// Whether its files lie in a directory that only this tool has, so that what is wrong with one is told.
+    pub fn is_of_a_tool(&self) -> bool {
+        self.one_file && !self.places.is_empty() && self.places.iter().all(|place| place.starts_with('.'))
+    }
+}
+
+/// Most bytes of a file's name that is made of a title.
+const NAME_BYTES: usize = 80;
+
+/// A text as part of a file's name: letters, digits and dashes.
+pub fn safe_name(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_alphanumeric() && !"._".contains(c)).filter(|word| !word.is_empty());
+    let name = words.collect::<Vec<_>>().join("-");
+    let name = name.trim_matches(['.', '_', '-']);
+    let end = name.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= NAME_BYTES).last();
+    let name = name[..end.unwrap_or_default()].trim_end_matches('.');
+    if name.is_empty() { "task".to_owned() } else { name.to_owned() }
 }

@@ -126,6 +126,8 @@ fn name(node: &mut Node, report: &mut Report) {
     if short != node.title {
         node.metadata.insert(TITLE.to_owned(), std::mem::take(&mut node.title).into());
         if short != title {
+            // An agent reads the whole of it there.
+            node.description.get_or_insert_with(|| title.clone());
             report.kept("title (it is too long, and cut)");
         }
     }

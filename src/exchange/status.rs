@@ -13,6 +13,19 @@ pub const WORD: &str = "status";
 /// Field of an item's metadata for whoever works on it next.
 pub const NOTE: &str = "note";
 
+/// Field of a file with the board's word, where the format has none that is read as the same.
+pub const OWN: &str = "callboard_status";
+
+/// Takes the board's own word for the status, as long as the file's is the one that an export wrote beside it.
+pub fn own(node: &mut Node, own: Option<Value>, given: &str, word: fn(TaskStatus) -> &'static str) {
+    let own = own.as_ref().and_then(Value::as_str);
+    let status = TaskStatus::ALL.into_iter().find(|status| Some(status.as_str()) == own && word(*status) == given);
+    if let Some(status) = status {
+        node.status = as_said(said(status));
+        node.metadata.remove(WORD);
+    }
+}
+
 /// The status that the board gives to a word.
 pub fn stated(word: &str) -> Stated {
     plan::stated(word).map_or(Stated::Open, |(stated, _)| stated)
@@ -21,13 +34,7 @@ pub fn stated(word: &str) -> Stated {
 /// Gives the item the status that a word stands for. What the word says beside that is kept.
 pub fn read(node: &mut Node, word: &str, holder: Option<&str>, report: &mut Report) {
     let stated = stated(word);
-    node.status = match stated {
-        Stated::Open => None,
-        Stated::Done => Some("Complete"),
-        Stated::Failed => Some("Failed"),
-        Stated::Cancelled => Some("Cancelled"),
-        Stated::Obsolete => Some("Obsolete"),
-    };
+    node.status = as_said(stated);
     let plain = word.to_lowercase().replace(['-', '_', ' '], "");
     let is_plain = match stated {
         Stated::Open => ["pending", "todo", "planned", "open", "ready", "available"].contains(&plain.as_str()),
@@ -44,6 +51,17 @@ pub fn read(node: &mut Node, word: &str, holder: Option<&str>, report: &mut Repo
         node.metadata.insert(NOTE.to_owned(), format!("it was in progress{with} when it was imported").into());
     }
     node.metadata.insert(WORD.to_owned(), Value::from(word));
+}
+
+/// A status as a plan says it.
+fn as_said(stated: Stated) -> Option<&'static str> {
+    match stated {
+        Stated::Open => None,
+        Stated::Done => Some("Complete"),
+        Stated::Failed => Some("Failed"),
+        Stated::Cancelled => Some("Cancelled"),
+        Stated::Obsolete => Some("Obsolete"),
+    }
 }
 
 /// The statuses that a board has if its items are said to have these: parts of what is called off are called off, too,

@@ -6,6 +6,8 @@ pub struct Tree {
     /// Path of the file or directory that was named, as the board keeps paths; none for standard input.
     pub path: Option<String>,
     pub is_directory: bool,
+    /// Fields, and the names of the columns that have them, as the caller says.
+    pub map: Vec<(String, String)>,
     /// Texts by their names: below the directory, or the file's own.
     pub files: BTreeMap<String, String>,
 }
@@ -14,7 +16,7 @@ impl Tree {
     /// One file.
     pub fn file(path: Option<String>, text: String) -> Self {
         let name = path.as_deref().and_then(|path| path.rsplit('/').next()).unwrap_or("-").to_owned();
-        Self { path, is_directory: false, files: BTreeMap::from([(name, text)]) }
+        Self { path, is_directory: false, map: Vec::new(), files: BTreeMap::from([(name, text)]) }
     }
 
     /// The text, if it is one file.

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value};
 
+use super::parts::PARENT;
 use super::priority::{self, PRIORITY};
 use super::reading::{DEPENDS, TITLE};
 use super::report::Report;
@@ -11,8 +12,15 @@ use super::status::{self, WORD};
 use crate::state::hierarchy;
 use crate::state::id::TaskId;
 use crate::state::limit;
-use crate::state::plan::{one_line, shortened};
+use crate::state::plan::{Stated, one_line, shortened};
 use crate::state::task::{Source, Task, TaskStatus};
+
+/// What a file says for the status of a task.
+pub struct Word {
+    pub word: String,
+    /// The board's own word, if the format has none that is read as the same.
+    pub own: Option<&'static str>,
+}
 
 /// Tasks in the order of their plans and then of their making, each before its parts.
 pub struct View {
@@ -89,6 +97,12 @@ impl View {
         Some(&*task.description).filter(|text| *text != task.headline() && task.title.as_deref() != Some(text))
     }
 
+    /// What came of the task, or why it failed.
+    pub fn result(&self, number: usize) -> Option<&str> {
+        let result = self.tasks[number].result.as_ref()?;
+        result.output.as_deref().or(result.error.as_deref())
+    }
+
     pub fn hints(&self, number: usize) -> Option<&str> {
         self.tasks[number].context.as_ref()?.hints.as_deref()
     }
@@ -101,7 +115,7 @@ impl View {
     pub fn metadata(&self, number: usize) -> Map<String, Value> {
         let context = self.tasks[number].context.as_deref();
         let mut metadata = context.map(|context| context.metadata.clone()).unwrap_or_default();
-        let own = [WORD, TITLE, DEPENDS, PRIORITY, status::NOTE];
+        let own = [WORD, TITLE, DEPENDS, PRIORITY, PARENT, status::NOTE];
         metadata.retain(|name, _| !own.contains(&name.as_str()) || self.source(number).is_none());
         metadata
     }
@@ -115,20 +129,34 @@ impl View {
     }
 
     /// What a file of the format calls each task's status: the word that it had, while that stands for the status that
-    /// the task has.
-    pub fn words(&self, format: &str, word: fn(TaskStatus) -> &'static str) -> Vec<String> {
-        let all = 0..self.tasks.len();
+    /// the task has. `read` says what a word stands for.
+    pub fn words(
+        &self,
+        format: &str,
+        word: fn(TaskStatus) -> &'static str,
+        read: &dyn Fn(usize, &str) -> Stated,
+    ) -> Vec<Word> {
         let kept = |number: usize| self.id_in(format, number).and_then(|_| self.kept(number, WORD)?.as_str());
+        let of_board = |number: usize| status::said(self.tasks[number].status);
+        let all = 0..self.tasks.len();
         let said: Vec<_> = all
             .clone()
-            .map(|number| kept(number).map_or_else(|| status::said(self.tasks[number].status), status::stated))
+            .map(|number| kept(number).map_or_else(|| of_board(number), |word| read(number, word)))
             .collect();
         let settled = status::settled(&said, &self.parents);
-        all.map(|number| {
+        let words = all.map(|number| {
             let status = self.tasks[number].status;
-            kept(number).filter(|_| settled[number] == status).unwrap_or(word(status)).to_owned()
-        })
-        .collect()
+            let is_same = settled[number] == if status.is_held() { TaskStatus::Available } else { status };
+            match kept(number).filter(|_| is_same && !status.is_held()) {
+                Some(before) => Word { word: before.to_owned(), own: None },
+                None => {
+                    let is_clear = read(number, word(status)) == of_board(number) || !self.parts[number].is_empty();
+                    let own = (!is_clear).then_some(status.as_str());
+                    Word { word: word(status).to_owned(), own }
+                }
+            }
+        });
+        words.collect()
     }
 
     /// What a file of the format says for the task's priority.

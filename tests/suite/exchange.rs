@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 
 use crate::harness::{Board, Finished};
 
+mod formats;
+mod random;
 mod task_master;
+mod tools;
 
 /// Runs a command in the board's base directory.
 pub fn run(board: &Board, words: &[&str]) -> Finished {

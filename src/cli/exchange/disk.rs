@@ -51,11 +51,11 @@ pub fn files(directory: &Path, format: &Format) -> anyhow::Result<Option<BTreeMa
 }
 
 /// The first file of a format in a project.
-pub fn first(root: &Path, format: &Format) -> Option<PathBuf> {
+pub fn first(root: &Path, format: &Format) -> Option<String> {
     let found = |place: &&str| {
         let mut walk = Walk { root: fs_err::canonicalize(root).ok()?, most: 1, names: Vec::new() };
         walk.look_into(root, "", place);
-        walk.names.into_iter().next().map(PathBuf::from)
+        walk.names.into_iter().next()
     };
     format.places.iter().filter(|place| place.contains('/')).find_map(found)
 }

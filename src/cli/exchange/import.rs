@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::{Found, find, format_and_path, refused, reported, with_origins};
+use super::{Found, find, format_and_path, mapped, refused, reported, with_origins};
 use crate::cli::{Outcome, Session, blame_and_data, plan};
 use crate::exchange::Fault;
 
@@ -13,6 +13,8 @@ use crate::exchange::Fault;
     callboard import .taskmaster/tasks/tasks.json --dry-run\n  \
     callboard import PLAN.md --name release\n  \
     callboard import task-master tasks.json\n  \
+    callboard import jira.csv --map title=Summary,id='Issue key'\n  \
+    gh issue list --json number,title,body,state,labels,url | callboard import github - --name issues\n  \
     my-tracker export | callboard import - --name tracker\n\n\
     The format is found by the path and by what is in the file; the output says which it is, and what has no place on \
     the board. A second import of the same file changes only what has changed there.")]
@@ -26,6 +28,9 @@ pub struct Arguments {
     /// Print what would change, and change nothing
     #[arg(long)]
     dry_run: bool,
+    /// Columns of a CSV file, as title=Summary,status=State
+    #[arg(long, value_name = "FIELD=COLUMN", value_delimiter = ',', value_parser = mapped)]
+    map: Vec<(String, String)>,
     /// Name of the plan [default: the path]
     #[arg(long)]
     name: Option<String>,
@@ -34,16 +39,27 @@ pub struct Arguments {
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     let (format, path) = format_and_path(&arguments.words, arguments.format.as_deref());
     let query = json!({"dry_run": arguments.dry_run});
-    import(session, format.as_deref(), &path, arguments.name.as_deref(), query)
+    let asked = Asked { format: format.as_deref(), path: &path, name: arguments.name.as_deref(), map: &arguments.map };
+    import(session, &asked, query)
 }
 
-/// Imports what `path` names. `query` has further arguments of the operation.
-pub fn import(session: &Session, format: Option<&str>, path: &str, name: Option<&str>, mut query: Value) -> Outcome {
+/// What is to be imported.
+#[derive(Default)]
+pub struct Asked<'a> {
+    pub format: Option<&'a str>,
+    pub path: &'a str,
+    pub name: Option<&'a str>,
+    pub map: &'a [(String, String)],
+}
+
+/// Imports what was asked for. `query` has further arguments of the operation.
+pub fn import(session: &Session, asked: &Asked<'_>, mut query: Value) -> Outcome {
+    let Asked { format, path, name, map } = *asked;
     let working = session.progress(&format!("importing {path}"));
     let carry = session.wording.command(&format!("plan import {path} --carry"));
     let source = (path != "-").then(|| session.project_paths(&[path.to_owned()]).remove(0));
     query["source"] = name.map(str::to_owned).or(source).into();
-    let reply = match find(session, format, path)? {
+    let reply = match find(session, format, path, map)? {
         Found::Plan(text) => {
             query["text"] = text.into();
             let reply = session.call("import_plan", query)?;

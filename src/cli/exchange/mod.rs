@@ -6,11 +6,12 @@ pub mod import;
 pub mod verify;
 mod written;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::anyhow;
 use serde_json::{Value, json};
 
+use super::connect::quoted;
 use super::print::Page;
 use super::{Declined, Session, read_marked, usage_error};
 use crate::bom;
@@ -58,6 +59,12 @@ fn known(name: &str, fits: fn(&Format) -> bool) -> Option<&'static Format> {
     exchange::find(name).or_else(|| usage_error(format!("{name} is not a format; there are {}", names(fits))))
 }
 
+/// A value of --map: a field and the column that has it.
+pub fn mapped(given: &str) -> Result<(String, String), String> {
+    let (field, column) = given.split_once('=').ok_or("it is FIELD=COLUMN")?;
+    Ok((field.trim().to_owned(), column.trim().to_owned()))
+}
+
 /// Names of the formats, as a list.
 fn names(fits: fn(&Format) -> bool) -> String {
     let others = FORMATS.iter().filter(|format| fits(format)).map(|format| format.name);
@@ -65,7 +72,7 @@ fn names(fits: fn(&Format) -> bool) -> String {
 }
 
 /// Reads what was named on the command line.
-pub fn find(session: &Session, format: Option<&str>, name: &str) -> anyhow::Result<Found> {
+pub fn find(session: &Session, format: Option<&str>, name: &str, map: &[(String, String)]) -> anyhow::Result<Found> {
     let wanted = format.map(|format| known(format, |format| format.read.is_some()));
     if let Some(Some(Format { name, read: None, .. })) = wanted {
         usage_error(format!("{name} is only written: `callboard export {name}`"));
@@ -88,7 +95,7 @@ pub fn find(session: &Session, format: Option<&str>, name: &str) -> anyhow::Resu
                 usage_error(format!("{name} is empty"));
             }
             let place = (name != "-").then(|| session.project_paths(&[name.to_owned()]).remove(0));
-            let tree = Tree::file(place, text);
+            let tree = Tree { map: map.to_vec(), ..Tree::file(place, text) };
             let whole = super::without_dots(&session.cwd.join(path));
             let found = match wanted {
                 Some(None) => None,
@@ -137,13 +144,13 @@ fn in_directory(
         let Some(files) = disk::files(directory, format)? else { continue };
         let first = files.keys().next().cloned().unwrap_or_default();
         let tree = match files.len() {
-            1 if format.one_file => {
+            1 if format.one_file && !format.places.iter().any(|place| place.contains('*')) => {
                 let place = Tree { path: Some(path.clone()), is_directory: true, ..Tree::default() }.path_of(&first);
-                Tree { path: place, is_directory: false, files }
+                Tree { path: place, files, ..Tree::default() }
             }
-            _ => Tree { path: Some(path.clone()), is_directory: true, files },
+            _ => Tree { path: Some(path.clone()), is_directory: true, files, ..Tree::default() },
         };
-        if format.places.iter().all(|place| place.contains('/')) || (format.is)(&tree) {
+        if format.is_of_a_tool() || (format.is)(&tree) {
             found.push((format, format!("by {first}"), tree));
         } else if wanted.is_some() {
             return Err(other_form(&first, format));
@@ -167,11 +174,21 @@ fn in_directory(
     }
 }
 
-/// Formats of which a project has files: what the commands `init` and `status` name. Nothing is read but names.
-pub fn in_project(root: &Path) -> Vec<(&'static Format, PathBuf)> {
-    let with_place = FORMATS.iter().filter(|format| format.read.is_some());
-    let first = with_place.filter_map(|format| Some((format, disk::first(root, format)?)));
-    first.collect()
+impl Session {
+    /// Names the commands that bring in what other tools keep in this project.
+    pub fn name_imports(&self, page: &mut Page) {
+        if self.server.is_some() {
+            return;
+        }
+        let root = self.project_root();
+        for format in FORMATS.iter().filter(|format| format.read.is_some()) {
+            if let Some(first) = disk::first(&root, format) {
+                let command =
+                    self.wording.command(&format!("import {} {}", format.name, quoted(&root.to_string_lossy())));
+                page.line(format_args!("{first} is of {}: {command} brings it in.", format.what));
+            }
+        }
+    }
 }
 
 /// Says what has no place of its own.

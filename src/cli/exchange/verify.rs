@@ -19,11 +19,14 @@ pub struct Arguments {
     /// File or directory; `-` reads standard input
     #[arg(value_name = "PATH|-")]
     path: String,
+    /// Columns of a CSV file, as title=Summary,status=State
+    #[arg(long, value_name = "FIELD=COLUMN", value_delimiter = ',', value_parser = super::mapped)]
+    map: Vec<(String, String)>,
 }
 
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let Arguments { format, path } = arguments;
-    let Found::Other { format, tree, read, .. } = find(session, Some(&format), &path)? else {
+    let Arguments { format, path, map } = arguments;
+    let Found::Other { format, tree, read, .. } = find(session, Some(&format), &path, &map)? else {
         usage_error(format!("`callboard plan diff {path}` compares a plan with the board"));
     };
     let verdict = exchange::verify(format.name, tree.path.as_deref(), &read, &view(session)?);

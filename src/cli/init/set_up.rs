@@ -99,6 +99,7 @@ pub fn run(session: &Session, answers: &Answers, reply: &Value, board: &str) -> 
                 "Next: {} makes the first task.",
                 session.wording.command("add 'what is to be done'")
             ));
+            session.name_imports(page);
         }
         if connected.is_none() {
             page.line(format_args!("{} lets an agent use the board.", session.wording.command("connect CLIENT")));

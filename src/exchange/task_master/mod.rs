@@ -178,8 +178,10 @@ impl<'a> Reading<'a> {
         // What a subtask is a part of, it says by standing there.
         record.take("parentId");
         record.take("parentTaskId");
+        let own_word = record.take(status::OWN);
         record.rest(&mut node, &mut self.report);
         status::read(&mut node, &status, None, &mut self.report);
+        status::own(&mut node, own_word, &status, word);
         node.items = self.tasks(
             parts,
             Within {

@@ -4,7 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::{MASTER, NAME, TAG, priority_word, word};
 use crate::exchange::report::Report;
-use crate::exchange::{View, Written};
+use crate::exchange::view::Word;
+use crate::exchange::{View, Written, status};
 
 /// Where a task stands in the file.
 #[derive(Clone, PartialEq)]
@@ -19,7 +20,7 @@ pub fn write(view: &View) -> Written {
     view.left_out(&["tags", "files", "result"], &mut report);
     let tags = tags(view);
     let places = places(view, &tags);
-    let words = view.words(NAME, word);
+    let words = view.words(NAME, word, &|_, word| status::stated(word));
     let mut writing = Writing { view, places, words, report };
     let mut file = Map::new();
     for (tag, group, tasks) in &tags {
@@ -93,7 +94,7 @@ fn below(view: &View, number: usize) -> Vec<usize> {
 struct Writing<'a> {
     view: &'a View,
     places: HashMap<usize, Place>,
-    words: Vec<String>,
+    words: Vec<Word>,
     report: Report,
 }
 
@@ -115,8 +116,9 @@ impl Writing<'_> {
         put("description", view.description(number).unwrap_or_default().into());
         put("details", view.hints(number).unwrap_or_default().into());
         put("testStrategy", "".into());
-        put("status", self.words[number].as_str().into());
+        put("status", self.words[number].word.as_str().into());
         put("dependencies", self.depends(number, &place).into());
+        self.words[number].own.into_iter().for_each(|own| _ = put(status::OWN, own.into()));
         if place.subtask.is_none() {
             put("priority", view.priority(NAME, number, priority_word).into());
         }

@@ -1,0 +1,221 @@
+//! The directory of Backlog.md: a file a task, with front matter and sections. Its folder says whether a task is a draft
+//! or archived.
+
+mod sections;
+mod write;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::record::Record;
+use super::report::{Fault, Report};
+use super::{Format, Read, Tree, parts, priority, status};
+use crate::plan::Node;
+use crate::state::plan::Stated;
+use crate::state::task::{Source, TaskStatus};
+use sections::Sections;
+
+pub const FORMAT: Format = Format {
+    name: NAME,
+    what: "the directory of Backlog.md",
+    places: &[
+        "backlog/tasks/*.md",
+        "backlog/completed/*.md",
+        "backlog/drafts/*.md",
+        "backlog/archive/tasks/*.md",
+        "backlog/archive/drafts/*.md",
+        "backlog/milestones/*.md",
+    ],
+    one_file: false,
+    form: "files of tasks with front matter",
+    is,
+    read: Some(read),
+    write: Some(write::write),
+};
+
+const NAME: &str = "backlog-md";
+/// Fields of the metadata: the folder that a task lies in, the title of its milestone, and the text of its file that
+/// stands in no section that is known.
+const FOLDER: &str = "folder";
+const MILESTONE: &str = "milestone_title";
+/// The folder of tasks that may be done.
+const TASKS: &str = "tasks";
+
+/// Sections whose text is kept, as the field of the metadata and the heading.
+const KEPT: [(&str, &str); 5] = [
+    ("acceptance_criteria", "Acceptance Criteria"),
+    ("definition_of_done", "Definition of Done"),
+    ("notes", "Implementation Notes"),
+    ("comments", "Comments"),
+    ("final_summary", "Final Summary"),
+];
+
+fn word(status: TaskStatus) -> &'static str {
+    match status {
+        TaskStatus::Claimed | TaskStatus::InProgress => "In Progress",
+        TaskStatus::Done => "Done",
+        // What is called off lies in the archive, whatever its status.
+        TaskStatus::Available | TaskStatus::Failed | TaskStatus::Cancelled | TaskStatus::Obsolete => "To Do",
+    }
+}
+
+fn priority_word(priority: u8) -> &'static str {
+    match priority {
+        0..=3 => "high",
+        4..=6 => "medium",
+        _ => "low",
+    }
+}
+
+/// The status of a task with this word in a folder.
+fn stated(folder: &str, word: &str) -> Stated {
+    match status::stated(word) {
+        Stated::Done => Stated::Done,
+        _ if ["tasks", "completed"].contains(&folder) => status::stated(word),
+        _ => Stated::Cancelled,
+    }
+}
+
+fn is(tree: &Tree) -> bool {
+    tree.files.values().any(|text| text.starts_with("---"))
+}
+
+fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
+    let mut report = Report::default();
+    let mut faults = Vec::new();
+    let mut titles: BTreeMap<String, String> = BTreeMap::new();
+    let mut nodes: Vec<(Node, Option<String>)> = Vec::new();
+    for (name, text) in &tree.files {
+        let path = tree.path_of(name).unwrap_or_else(|| name.clone());
+        let folder = folder(&path);
+        let read = record(&path, text);
+        let added = read.and_then(|(record, body)| match folder {
+            "milestones" => milestone(record, &mut titles, &mut report),
+            folder => {
+                nodes.push(task(record, body, folder, tree.path_of(name), &mut report)?);
+                Ok(())
+            }
+        });
+        faults.extend(added.err());
+    }
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    for (node, _) in &mut nodes {
+        let title = node.metadata.get("milestone").and_then(Value::as_str).and_then(|id| titles.get(id));
+        if let Some(title) = title.cloned() {
+            node.metadata.insert(MILESTONE.to_owned(), title.into());
+        }
+    }
+    nodes.sort_by_cached_key(|(node, _)| place(node));
+    let items = parts::below(nodes, &mut report);
+    Read { path: tree.path.clone(), title: None, items, report }.checked(word)
+}
+
+/// The folder below `backlog` that a file lies in.
+fn folder(path: &str) -> &str {
+    let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
+    let last = directory.rsplit('/').next().unwrap_or_default();
+    match last {
+        "tasks" if directory.ends_with("archive/tasks") => "archive/tasks",
+        "drafts" if directory.ends_with("archive/drafts") => "archive/drafts",
+        "completed" | "drafts" | "milestones" => last,
+        _ => TASKS,
+    }
+}
+
+/// The front matter and what is below it.
+fn record<'t>(path: &str, text: &'t str) -> Result<(Record, &'t str), Fault> {
+    let fault = |line: usize, problem: String| Fault { path: path.to_owned(), line, problem };
+    let inside = text.strip_prefix("---").and_then(|text| text.split_once('\n')).map(|(_, inside)| inside);
+    let end = inside.and_then(|inside| match inside.starts_with("---") {
+        true => Some((0, 0)),
+        false => inside.find("\n---").map(|end| (end + 1, end)),
+    });
+    let (Some(inside), Some((end, last))) = (inside, end) else {
+        return Err(fault(1, "it has no front matter between lines with ---".to_owned()));
+    };
+    let body = inside[end..].split_once('\n').map_or("", |(_, body)| body);
+    let fields: Map<String, Value> =
+        serde_saphyr::from_str(&inside[..last]).map_err(|error: serde_saphyr::Error| {
+            let line = error.location().map_or(1, |at| at.line() as usize);
+            fault(line + 1, format!("the front matter cannot be read: {}", error.without_snippet()))
+        })?;
+    Ok((Record::new(&Arc::from(path), 1, fields), body))
+}
+
+fn milestone(mut record: Record, titles: &mut BTreeMap<String, String>, report: &mut Report) -> Result<(), Fault> {
+    titles.insert(record.needed("id")?, record.needed("title")?);
+    report.left_out("the text of a milestone");
+    Ok(())
+}
+
+/// The item of a file, and the id of the task that it is a part of.
+fn task(
+    mut record: Record,
+    body: &str,
+    folder: &str,
+    path: Option<String>,
+    report: &mut Report,
+) -> Result<(Node, Option<String>), Fault> {
+    let id = record.needed("id")?.to_uppercase();
+    let mut node = Node {
+        title: record.needed("title")?,
+        tags: record.texts("labels")?,
+        depends: record.texts("dependencies")?.into_iter().map(|id| id.to_uppercase()).collect(),
+        source: Some(Source { format: NAME.to_owned(), id, path }),
+        line: record.line,
+        ..Node::default()
+    };
+    priority::read(&mut node, &mut record, priority_word)?;
+    let word = record.text("status")?.unwrap_or_else(|| "To Do".to_owned());
+    let assignees = record.texts("assignee")?;
+    let parent = record.text("parent_task_id")?.map(|id| id.to_uppercase());
+    // The files of the parts say it.
+    record.take("subtasks");
+    let own = record.take(status::OWN);
+    record.rest(&mut node, report);
+    let is_off = stated(folder, &word) == Stated::Cancelled && status::stated(&word) != Stated::Cancelled;
+    let mut of_folder = Report::default();
+    let told = if is_off { &mut of_folder } else { &mut *report };
+    status::read(&mut node, &word, Some(assignees.join(", ").as_str()).filter(|who| !who.is_empty()), told);
+    status::own(&mut node, own, &word, self::word);
+    if !assignees.is_empty() {
+        report.kept("assignee");
+        node.metadata.insert("assignee".to_owned(), json!(assignees));
+    }
+    if folder != TASKS {
+        node.metadata.insert(FOLDER.to_owned(), folder.into());
+    }
+    if is_off {
+        node.status = Some("Cancelled");
+        report.status(&format!("{word} in {folder}"), "cancelled");
+    }
+    let mut sections = Sections::of(body);
+    node.description = sections.take("Description");
+    node.hints = sections.take("Implementation Plan");
+    for (field, heading) in KEPT {
+        if let Some(text) = sections.take(heading) {
+            report.kept(field);
+            node.metadata.insert(field.to_owned(), text.into());
+        }
+    }
+    let rest = sections.rest();
+    if node.description.is_none() && !rest.contains("## ") {
+        node.description = Some(rest).filter(|text| !text.is_empty());
+    } else if !rest.is_empty() {
+        report.kept("text");
+        node.metadata.insert("text".to_owned(), rest.into());
+    }
+    Ok((node, parent))
+}
+
+/// The order of the board: by ordinal, then by the numbers of ids.
+fn place(node: &Node) -> (Option<u64>, Vec<u64>) {
+    let ordinal = node.metadata.get("ordinal").and_then(Value::as_f64).map(|ordinal| ordinal as u64);
+    let id = node.source.as_ref().map_or("", |source| source.id.as_str());
+    let numbers = id.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect();
+    (Some(ordinal.unwrap_or(u64::MAX)), numbers)
+}

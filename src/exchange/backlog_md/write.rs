@@ -1,0 +1,182 @@
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use serde_json::Value;
+
+use super::{FOLDER, KEPT, MILESTONE, NAME, TASKS, priority_word, stated, word};
+use crate::exchange::parts::PARENT;
+use crate::exchange::report::Report;
+use crate::exchange::{View, Written, safe_name, status};
+use crate::state::task::TaskStatus;
+
+/// Fields of the front matter that stand before all others, in the order of the tool.
+const FIRST: [&str; 3] = ["reporter", "created_date", "updated_date"];
+
+pub fn write(view: &View) -> Written {
+    let mut report = Report::default();
+    view.left_out(&["files", "result"], &mut report);
+    let ids = ids(view);
+    let words = view.words(NAME, word, &|number, word| stated(folder(view, number), word));
+    let mut files = Vec::new();
+    let mut milestones: BTreeMap<String, String> = BTreeMap::new();
+    for number in 0..view.tasks.len() {
+        let mut metadata = view.metadata(number);
+        let folder = folder(view, number);
+        metadata.shift_remove(FOLDER);
+        if let (Some(id), Some(title)) = (metadata.get("milestone"), metadata.get(MILESTONE)) {
+            milestones.insert(text(id), text(title));
+        }
+        metadata.shift_remove(MILESTONE);
+        let sections = sections(view, number, &mut metadata);
+        let mut front = Front(String::from("---\n"));
+        front.field("id", &ids[number].as_str().into());
+        front.field("title", &view.title(number).into());
+        front.field("status", &words[number].word.as_str().into());
+        words[number].own.into_iter().for_each(|own| front.field(status::OWN, &own.into()));
+        front.field("assignee", &metadata.shift_remove("assignee").unwrap_or_else(|| Value::Array(Vec::new())));
+        for name in FIRST {
+            metadata.shift_remove(name).into_iter().for_each(|value| front.field(name, &value));
+        }
+        front.field("labels", &view.tasks[number].tags.clone().into());
+        let (on, aside) = view.depends(number);
+        let depends: Vec<String> = on.iter().map(|on| ids[*on].clone()).chain(aside).collect();
+        front.field("dependencies", &depends.into());
+        let ordinal = metadata.shift_remove("ordinal");
+        let parent = view.parents[number].map(|parent| Value::from(ids[parent].as_str()));
+        if let Some(parent) = parent.or_else(|| view.kept(number, PARENT).cloned()) {
+            front.field("parent_task_id", &parent);
+        }
+        front.field("priority", &view.priority(NAME, number, priority_word).into());
+        ordinal.into_iter().for_each(|value| front.field("ordinal", &value));
+        metadata.iter().for_each(|(name, value)| front.field(name, value));
+        files.push((format!("backlog/{folder}/{}", name(view, number, &ids)), format!("{}---\n{sections}", front.0)));
+    }
+    for (id, title) in milestones {
+        let mut front = Front(String::from("---\n"));
+        front.field("id", &id.as_str().into());
+        front.field("title", &title.as_str().into());
+        let text = format!("{}---\n\n## Description\n\nMilestone: {title}\n", front.0);
+        files.push((format!("backlog/milestones/{} - {}.md", safe_name(&id), safe_name(&title).to_lowercase()), text));
+    }
+    Written { files, report }
+}
+
+/// The id of each task: that which it had, or the next number.
+fn ids(view: &View) -> Vec<String> {
+    let mut taken: HashSet<String> = HashSet::new();
+    let had: Vec<Option<String>> = (0..view.tasks.len())
+        .map(|number| view.id_in(NAME, number).filter(|id| taken.insert((*id).to_owned())).map(str::to_owned))
+        .collect();
+    let prefix = had.iter().flatten().find_map(|id| id.split_once('-')).map_or("TASK", |(prefix, _)| prefix).to_owned();
+    let numbers = taken.iter().filter_map(|id| id.split_once('-')?.1.split('.').next()?.parse::<u64>().ok());
+    let mut last = numbers.max().unwrap_or_default();
+    let mut ids: Vec<String> = Vec::new();
+    for (number, had) in had.into_iter().enumerate() {
+        let mut next = 0;
+        let id = had.unwrap_or_else(|| match view.parents[number] {
+            Some(parent) => loop {
+                next += 1;
+                let id = format!("{}.{next}", ids[parent]);
+                if taken.insert(id.clone()) {
+                    break id;
+                }
+            },
+            None => {
+                last += 1;
+                format!("{prefix}-{last}")
+            }
+        });
+        ids.push(id);
+    }
+    ids
+}
+
+fn folder_before(view: &View, number: usize) -> &str {
+    view.id_in(NAME, number).and_then(|_| view.kept(number, FOLDER)?.as_str()).unwrap_or(TASKS)
+}
+
+/// The folder of a task. What is called off lies in the archive, or where it lay.
+fn folder(view: &View, number: usize) -> &'static str {
+    let before = folder_before(view, number);
+    let is_off = matches!(view.tasks[number].status, TaskStatus::Cancelled | TaskStatus::Obsolete);
+    let folders: &[&str] = match (is_off, view.tasks[number].status) {
+        (true, _) => &["archive/tasks", "archive/drafts", "drafts"],
+        (false, TaskStatus::Done) => &[TASKS, "completed", "archive/tasks", "archive/drafts"],
+        (false, _) => &[TASKS],
+    };
+    folders.iter().find(|folder| **folder == before).unwrap_or(&folders[0])
+}
+
+/// The name of a task's file: that which it had, or one of its id and title.
+fn name(view: &View, number: usize, ids: &[String]) -> String {
+    let had = view.id_in(NAME, number).and_then(|_| view.source(number)?.path.as_deref()?.rsplit('/').next());
+    let id = ids[number].to_lowercase();
+    let is_its = |name: &&str| name.to_lowercase().starts_with(&format!("{id} - ")) && name.ends_with(".md");
+    had.filter(is_its)
+        .map_or_else(|| format!("{} - {}.md", safe_name(&id), safe_name(&view.title(number))), str::to_owned)
+}
+
+/// The text below the front matter.
+fn sections(view: &View, number: usize, metadata: &mut serde_json::Map<String, Value>) -> String {
+    let mut text_below = String::new();
+    let mut section = |heading: &str, mark: &str, gap: &str, text: &str| {
+        let text = text.trim();
+        text_below.push_str(&format!("\n## {heading}\n{gap}<!-- {mark}:BEGIN -->\n{text}\n<!-- {mark}:END -->\n"));
+    };
+    if let Some(text) = view.description(number) {
+        section("Description", "SECTION:DESCRIPTION", "\n", text);
+    }
+    let mut kept = |field: &str| metadata.shift_remove(field).map(|value| text(&value));
+    let [criteria, done, notes, comments, summary] = KEPT.map(|(field, _)| kept(field));
+    criteria.into_iter().for_each(|text| section(KEPT[0].1, "AC", "", &text));
+    done.into_iter().for_each(|text| section(KEPT[1].1, "DOD", "", &text));
+    if let Some(text) = view.hints(number) {
+        section("Implementation Plan", "SECTION:PLAN", "\n", text);
+    }
+    notes.into_iter().for_each(|text| section(KEPT[2].1, "SECTION:NOTES", "\n", &text));
+    comments.into_iter().for_each(|text| section(KEPT[3].1, "COMMENTS", "\n", &text));
+    summary.into_iter().for_each(|text| section(KEPT[4].1, "SECTION:FINAL_SUMMARY", "\n", &text));
+    if let Some(rest) = kept("text") {
+        text_below.push_str(&format!("\n{}\n", rest.trim()));
+    }
+    text_below
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Front matter in YAML, as the tool writes it.
+struct Front(String);
+
+impl Front {
+    fn field(&mut self, name: &str, value: &Value) {
+        let line = match value {
+            Value::Array(values) if values.is_empty() => format!("{name}: []\n"),
+            Value::Array(values) if values.iter().all(|value| !value.is_object() && !value.is_array()) => {
+                let entries = values.iter().map(|value| format!("  - {}\n", scalar(value)));
+                format!("{name}:\n{}", entries.collect::<String>())
+            }
+            value => format!("{name}: {}\n", scalar(value)),
+        };
+        self.0.push_str(&line);
+    }
+}
+
+/// A value on one line; JSON is YAML.
+fn scalar(value: &Value) -> String {
+    match value {
+        Value::String(text) if is_bare(text) => text.clone(),
+        Value::String(text) if !text.contains(|c: char| c.is_control()) => format!("'{}'", text.replace('\'', "''")),
+        value => value.to_string(),
+    }
+}
+
+/// Whether a text stands for itself in YAML without quotes.
+fn is_bare(text: &str) -> bool {
+    let mut chars = text.chars();
+    let words: BTreeSet<&str> = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"].into();
+    chars.next().is_some_and(char::is_alphabetic)
+        && chars.all(|c| c.is_alphanumeric() || " -_./()".contains(c))
+        && !text.ends_with(' ')
+        && !words.contains(text.to_lowercase().as_str())
+}

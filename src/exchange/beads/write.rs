@@ -1,0 +1,59 @@
+use serde_json::{Map, Value, json};
+
+use super::{BLOCKS, LINKS, NAME, PART, priority_word, word};
+use crate::exchange::report::Report;
+use crate::exchange::{View, Written, status};
+
+pub fn write(view: &View) -> Written {
+    let mut report = Report::default();
+    view.left_out(&["files"], &mut report);
+    let words = view.words(NAME, word, &|_, word| status::stated(word));
+    let mut text = String::new();
+    for number in 0..view.tasks.len() {
+        let mut issue = Map::new();
+        let mut put = |name: &str, value: Value| _ = issue.insert(name.to_owned(), value);
+        let id = id(view, number);
+        put("id", id.as_str().into());
+        put("title", view.title(number).into());
+        view.description(number).into_iter().for_each(|text| put("description", text.into()));
+        view.hints(number).into_iter().for_each(|text| put("design", text.into()));
+        put("status", words[number].word.as_str().into());
+        words[number].own.into_iter().for_each(|own| put(status::OWN, own.into()));
+        let level = priority_word(view.tasks[number].priority).parse::<u8>().unwrap_or_default();
+        put("priority", level.into());
+        let mut metadata = view.metadata(number);
+        put("issue_type", metadata.shift_remove("issue_type").unwrap_or_else(|| "task".into()));
+        if !view.tasks[number].tags.is_empty() {
+            put("labels", view.tasks[number].tags.clone().into());
+        }
+        let (on, aside) = view.depends(number);
+        let relation = |on: &str, kind: &str| json!({"issue_id": id, "depends_on_id": on, "type": kind});
+        let above = view.parents[number].map(|parent| relation(&self::id(view, parent), PART));
+        let blocks = on.iter().map(|on| self::id(view, *on)).chain(aside);
+        let mut relations: Vec<Value> = above.into_iter().chain(blocks.map(|on| relation(&on, BLOCKS))).collect();
+        if let Some(Value::Array(links)) = metadata.shift_remove(LINKS) {
+            relations.extend(links);
+        }
+        if !relations.is_empty() {
+            put("dependencies", relations.into());
+        }
+        if let Some(reason) = view.result(number).filter(|_| !metadata.contains_key("close_reason")) {
+            put("close_reason", reason.into());
+        }
+        for (name, value) in metadata {
+            if issue.contains_key(&name) {
+                report.left_out(&format!("metadata.{name}"));
+            } else {
+                issue.insert(name, value);
+            }
+        }
+        text.push_str(&Value::Object(issue).to_string());
+        text.push('\n');
+    }
+    Written { files: vec![(super::FORMAT.places[0].to_owned(), text)], report }
+}
+
+/// The id that an issue had, or the task's own.
+fn id(view: &View, number: usize) -> String {
+    view.id_in(NAME, number).map_or_else(|| view.tasks[number].id.to_string(), str::to_owned)
+}

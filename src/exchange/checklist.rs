@@ -1,0 +1,135 @@
+//! Checklists in Markdown, as tools write them that read them again: headings, entries with boxes, and what is below
+//! those.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::Tree;
+use super::report::Fault;
+use crate::plan::Node;
+use crate::state::digest::sha256;
+use crate::state::plan::words;
+use crate::state::task::Source;
+
+/// A line that means something.
+pub enum Line<'t> {
+    Heading {
+        level: usize,
+        text: &'t str,
+    },
+    Entry(Entry<'t>),
+    /// An entry of a list without a box.
+    Point {
+        text: &'t str,
+    },
+    Text(&'t str),
+}
+
+pub struct Entry<'t> {
+    pub indent: usize,
+    /// What stands in the box.
+    pub mark: &'t str,
+    /// Whether a star stands behind the box.
+    pub optional: bool,
+    pub text: &'t str,
+}
+
+/// The lines of a text with their numbers, without code and comments.
+pub fn lines(text: &str) -> Vec<(usize, Line<'_>)> {
+    let mut fence: Option<&str> = None;
+    let mut in_comment = false;
+    let mut found = Vec::new();
+    for (number, whole) in text.lines().enumerate() {
+        let line = whole.trim();
+        let ticks = &line[..line.len() - line.trim_start_matches('`').len()];
+        match fence {
+            Some(open) if ticks.len() >= open.len() && line.trim_matches('`').is_empty() => fence = None,
+            Some(_) => {}
+            None if in_comment => in_comment = !line.contains("-->"),
+            None if ticks.len() > 2 => fence = Some(ticks),
+            None if line.starts_with("<!--") => in_comment = !line.contains("-->"),
+            None if line.is_empty() => {}
+            None => found.push((number + 1, read(whole))),
+        }
+    }
+    found
+}
+
+fn read(whole: &str) -> Line<'_> {
+    let line = whole.trim();
+    let level = line.len() - line.trim_start_matches('#').len();
+    if (1..=6).contains(&level) && line[level..].starts_with(' ') {
+        return Line::Heading { level, text: line[level..].trim() };
+    }
+    let Some(rest) = ["- ", "* ", "+ "].iter().find_map(|bullet| line.strip_prefix(bullet)).map(str::trim_start) else {
+        return Line::Text(line);
+    };
+    let indent = whole.len() - whole.trim_start().len();
+    let inside = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    match inside {
+        Some((mark, text)) if mark.trim().chars().count() < 2 && !text.starts_with('(') => {
+            let optional = text.starts_with('*') && !text.starts_with("**");
+            let text = if optional { &text[1..] } else { text };
+            Line::Entry(Entry { indent, mark, optional, text: text.trim() })
+        }
+        _ => Line::Point { text: rest },
+    }
+}
+
+/// The number at the beginning of a text, as `1.2` or `3.`, and the words behind it.
+pub fn numbered(text: &str) -> (Option<&str>, &str) {
+    let (first, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let number = first.trim_end_matches('.');
+    let is_number = number.split('.').all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
+    if is_number && !rest.trim().is_empty() { (Some(number), rest.trim()) } else { (None, text) }
+}
+
+/// Files of checklists, each with its path and the name of its directory, which says what they are about.
+pub fn files(tree: &Tree) -> Vec<(Option<String>, String, &str)> {
+    let files = tree.files.iter().map(|(name, text)| {
+        let path = tree.path_of(name);
+        let whole = path.clone().unwrap_or_default();
+        let directory = Path::new(&whole).parent().and_then(Path::file_name);
+        (path, directory.map_or("", |name| name.to_str().unwrap_or_default()).to_owned(), text.as_str())
+    });
+    files.collect()
+}
+
+/// The source of an entry. `prefix` names its file if there are several.
+pub fn source(format: &str, prefix: &str, id: &str, path: &Option<String>) -> Option<Source> {
+    let id = if prefix.is_empty() { id.to_owned() } else { format!("{prefix}/{id}") };
+    Some(Source { format: format.to_owned(), id, path: path.clone() })
+}
+
+/// An id for what has none: it stays while the words stay.
+pub fn id_of_words(text: &str) -> String {
+    sha256(words(text))[..8].to_owned()
+}
+
+/// Several files as one plan, each a group; a single file stands for itself.
+pub fn together(
+    format: &str,
+    tree: &Tree,
+    mut read: impl FnMut(&Arc<str>, &Option<String>, &str, &str) -> Result<Vec<Node>, Vec<Fault>>,
+) -> Result<(Option<String>, Vec<Node>), Vec<Fault>> {
+    let files = files(tree);
+    let is_several = tree.is_directory;
+    let (mut groups, mut faults, mut title) = (Vec::new(), Vec::new(), None);
+    for (path, directory, text) in files {
+        let named: Arc<str> = path.clone().unwrap_or_else(|| "-".to_owned()).into();
+        let prefix = if is_several { directory.as_str() } else { "" };
+        match read(&named, &path, prefix, text) {
+            Err(more) => faults.extend(more),
+            Ok(items) if items.is_empty() => {}
+            Ok(items) if !is_several => {
+                title = Some(directory).filter(|directory| !directory.is_empty());
+                groups = items;
+            }
+            Ok(items) => {
+                let source = source(format, prefix, "", &path);
+                groups.push(Node { title: directory.clone(), source, items, line: 1, ..Node::default() });
+            }
+        }
+    }
+    if faults.is_empty() { Ok((title, groups)) } else { Err(faults) }
+}

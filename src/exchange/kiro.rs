@@ -1,0 +1,95 @@
+//! `tasks.md` of Kiro: numbered tasks with boxes, one below the other, with details in points below them.
+
+use super::checklist::{self, Entry, Line, id_of_words, numbered, source};
+use super::report::{Fault, Report};
+use super::spec_kit::word;
+use super::{Format, Read, Tree, status};
+use crate::plan::Node;
+
+pub const FORMAT: Format = Format {
+    name: NAME,
+    what: "the tasks.md of Kiro",
+    places: &[".kiro/specs/*/tasks.md"],
+    one_file: true,
+    form: "",
+    is: |tree| tree.files.keys().any(|name| tree.path_of(name).is_some_and(|path| path.contains(".kiro"))),
+    read: Some(read),
+    write: None,
+};
+
+const NAME: &str = "kiro";
+/// Tag of tasks that need not be done.
+const OPTIONAL: &str = "optional";
+/// Field of the metadata with the requirements that a task is for.
+const REQUIREMENTS: &str = "requirements";
+
+fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
+    let mut report = Report::default();
+    let (title, items) = checklist::together(NAME, tree, |_, path, prefix, text| {
+        let mut open: Vec<(usize, Node)> = Vec::new();
+        let mut items = Vec::new();
+        for (line, read) in checklist::lines(text) {
+            match read {
+                Line::Entry(entry) => {
+                    close(&mut open, &mut items, entry.indent);
+                    let mut node = task(&entry, line, &mut report);
+                    node.source = source(NAME, prefix, &id(&entry), path);
+                    open.push((entry.indent, node));
+                }
+                Line::Point { text } | Line::Text(text) => {
+                    if let Some((_, node)) = open.last_mut() {
+                        detail(node, text);
+                    }
+                }
+                Line::Heading { .. } => close(&mut open, &mut items, 0),
+            }
+        }
+        close(&mut open, &mut items, 0);
+        Ok(items)
+    })?;
+    Read { path: tree.path.clone(), title, items, report }.checked(word)
+}
+
+fn id(entry: &Entry<'_>) -> String {
+    let (number, title) = numbered(entry.text);
+    number.map_or_else(|| id_of_words(title), str::to_owned)
+}
+
+fn task(entry: &Entry<'_>, line: usize, report: &mut Report) -> Node {
+    let (_, title) = numbered(entry.text);
+    let tags = if entry.optional { vec![OPTIONAL.to_owned()] } else { Vec::new() };
+    let mut node = Node { title: title.to_owned(), tags, line, ..Node::default() };
+    match entry.mark.trim() {
+        "x" | "X" => node.status = Some("Complete"),
+        "-" => status::read(&mut node, "in progress", None, report),
+        "" => {}
+        other => report.status(&format!("[{other}]"), "available"),
+    }
+    node
+}
+
+/// Adds what a point below a task says.
+fn detail(node: &mut Node, text: &str) {
+    let inside = text.trim_matches('_');
+    if let Some(requirements) = inside.strip_prefix("Requirements:") {
+        let list: Vec<&str> = requirements.split(',').map(str::trim).filter(|one| !one.is_empty()).collect();
+        node.metadata.insert(REQUIREMENTS.to_owned(), list.into());
+        return;
+    }
+    let description = node.description.get_or_insert_default();
+    if !description.is_empty() {
+        description.push('\n');
+    }
+    description.push_str(&format!("- {text}"));
+}
+
+/// Puts tasks that stand at this indent or deeper into what they stand below.
+fn close(open: &mut Vec<(usize, Node)>, items: &mut Vec<Node>, indent: usize) {
+    while open.last().is_some_and(|(own, _)| *own >= indent) {
+        let Some((_, node)) = open.pop() else { return };
+        match open.last_mut() {
+            Some((_, above)) => above.items.push(node),
+            None => items.push(node),
+        }
+    }
+}

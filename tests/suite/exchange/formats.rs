@@ -1,0 +1,301 @@
+use serde_json::{Value, json};
+
+use super::{by_source, refusal, reply, run, statuses, write};
+use crate::harness::Board;
+
+fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+    expected.iter().map(|(id, status)| ((*id).to_owned(), (*status).to_owned())).collect()
+}
+
+/// Source ids of what a task depends on, sorted.
+fn depends(board: &Board, id: &str) -> Vec<String> {
+    let tasks = board.cli_ok("get_all_tasks", json!({"limit": 1000}))["tasks"].take();
+    let of = |task: &Value| tasks.as_array().unwrap().iter().find(|one| one["id"] == *task).cloned();
+    let on = by_source(board, id)["dependencies"].take();
+    let on =
+        on.as_array().unwrap().iter().filter_map(|on| Some(of(on)?["planned"]["source"]["id"].as_str()?.to_owned()));
+    let mut on: Vec<String> = on.collect();
+    on.sort();
+    on
+}
+
+/// In, out, in again on this board and on an empty one: nothing has changed, and both write the same.
+fn round_trip(board: &Board, format: &str, path: &str) {
+    let before = statuses(board);
+    reply(board, &["export", format, path, "--force"]);
+    let verdict = reply(board, &["verify", format, path]);
+    assert_eq!(verdict["differences"], json!([]), "{format}");
+    let again = reply(board, &["import", format, path]);
+    assert_eq!(again["kept"], again["items"], "{format}: {again:#}");
+    assert_eq!(statuses(board), before, "{format}");
+    let text = std::fs::read_to_string(board.base().join(path)).unwrap();
+    let other = Board::new();
+    write(&other, path, &text);
+    reply(&other, &["import", format, path]);
+    reply(&other, &["export", format, "again"]);
+    assert_eq!(std::fs::read_to_string(other.base().join("again")).unwrap(), text, "{format}");
+}
+
+#[test]
+fn issues_of_beads_keep_their_relations() {
+    let board = Board::new();
+    let issues = [
+        json!({"id": "bd-1", "title": "Epic", "status": "open", "priority": 1, "issue_type": "epic"}),
+        json!({"id": "bd-2", "title": "First", "description": "d", "design": "how", "status": "closed", "priority": 0,
+            "issue_type": "bug", "labels": ["a", "b"], "close_reason": "fixed", "dependencies": [
+                {"issue_id": "bd-2", "depends_on_id": "bd-1", "type": "parent-child"}]}),
+        json!({"id": "bd-3", "title": "Second", "status": "in_progress", "priority": 4, "issue_type": "task",
+            "assignee": "ann", "dependencies": [
+                {"issue_id": "bd-3", "depends_on_id": "bd-1", "type": "parent-child"},
+                {"issue_id": "bd-3", "depends_on_id": "bd-2", "type": "blocks"},
+                {"issue_id": "bd-3", "depends_on_id": "bd-9", "type": "blocks"},
+                {"issue_id": "bd-3", "depends_on_id": "bd-4", "type": "related"}]}),
+        json!({"id": "bd-4", "title": "Third", "status": "blocked", "priority": 2, "issue_type": "task"}),
+        json!({"id": "bd-5", "title": "Gone", "status": "tombstone", "priority": 2, "issue_type": "task"}),
+    ];
+    let text: String = issues.iter().map(|issue| format!("{issue}\n")).collect();
+    write(&board, ".beads/issues.jsonl", &text);
+    let first = reply(&board, &["import", "."]);
+    assert_eq!(first["report"]["statuses"], json!({"blocked is available": 1, "in_progress is available": 1}));
+    assert_eq!(first["report"]["left_out"]["an issue that was deleted"], 1);
+    let all = [("bd-1", "available"), ("bd-2", "done"), ("bd-3", "available"), ("bd-4", "available")];
+    assert_eq!(statuses(&board), pairs(&all));
+    assert_eq!(
+        (depends(&board, "bd-3"), by_source(&board, "bd-3")["parent"].clone()),
+        (vec!["bd-2".to_owned()], by_source(&board, "bd-1")["id"].clone())
+    );
+    let note = by_source(&board, "bd-3")["context"]["metadata"]["note"].clone();
+    assert_eq!(note, "it was in progress with ann when it was imported");
+    round_trip(&board, "beads", ".beads/issues.jsonl");
+    let written = std::fs::read_to_string(board.base().join(".beads/issues.jsonl")).unwrap();
+    let written: Vec<Value> = written.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let sorted = |issue: &Value| {
+        let mut issue = issue.clone();
+        if let Some(list) = issue["dependencies"].as_array_mut() {
+            list.sort_by_key(ToString::to_string);
+        }
+        issue
+    };
+    assert_eq!(written.iter().map(sorted).collect::<Vec<_>>(), issues[..4].iter().map(sorted).collect::<Vec<_>>());
+}
+
+#[test]
+fn issues_of_github_have_their_task_lists_as_parts() {
+    let board = Board::new();
+    let issues = json!([
+        {"number": 3, "title": "Third", "body": "Blocked by #1, #2.\n\n- [x] one\n- [ ] two\n- [ ] #2\n", "state": "OPEN",
+         "labels": [{"name": "bug", "color": "red"}], "assignees": [{"login": "ann"}], "milestone": {"title": "v1"},
+         "url": "https://example.com/3"},
+        {"number": 2, "title": "Second", "body": "", "state": "OPEN", "labels": [], "assignees": [], "milestone": null},
+        {"number": 1, "title": "First", "body": "- [ ] never done", "state": "CLOSED", "labels": []},
+    ]);
+    let path = write(&board, "issues.json", &issues.to_string());
+    let piped = board.finish(
+        board
+            .command()
+            .args(["--json", "import", "-", "--name", "issues", "--dry-run"])
+            .stdin(std::fs::File::open(path).unwrap()),
+    );
+    assert_eq!(piped.value()["format"], "github", "{}", piped.stderr);
+    let first = reply(&board, &["import", "issues.json"]);
+    assert_eq!(first["added"].as_array().unwrap().len(), 5);
+    let third = by_source(&board, "3");
+    assert_eq!((&third["tags"], depends(&board, "3")), (&json!(["bug"]), vec!["1".to_owned(), "2".to_owned()]));
+    assert_eq!(by_source(&board, "1")["status"], "done");
+    let out = run(&board, &["export", "github"]).stdout;
+    let part = board.cli_ok("get_all_tasks", json!({"parent": third["id"]}))["tasks"][1]["id"].clone();
+    assert!(
+        out.contains("## Third (#3)") && out.contains(&format!("- [ ] two (`{}`)", part.as_str().unwrap())),
+        "{out}"
+    );
+    let again = reply(&board, &["import", "issues.json"]);
+    assert_eq!(again["kept"], again["items"]);
+}
+
+#[test]
+fn tables_are_read_by_the_names_of_their_columns_or_by_a_map() {
+    let board = Board::new();
+    let jira = "Summary,Issue key,Status,Priority,Labels,Labels,Inward issue link (Blocks),Parent key,Sprint\n\
+        Epic,A-1,To Do,High,,,,,\n\
+        \"One, with a comma\",A-2,Done,Medium,x,y,,A-1,Sprint 4\n\
+        Two,A-3,In Review,Low,,,A-2,A-1,\n";
+    write(&board, "jira.csv", jira);
+    let first = reply(&board, &["import", "jira.csv"]);
+    assert_eq!((&first["format"], &first["report"]["kept"]), (&json!("csv"), &json!({"Sprint": 1})));
+    assert_eq!(statuses(&board), pairs(&[("A-1", "available"), ("A-2", "done"), ("A-3", "available")]));
+    assert_eq!(
+        (depends(&board, "A-3"), by_source(&board, "A-2")["tags"].clone()),
+        (vec!["A-2".to_owned()], json!(["x", "y"]))
+    );
+    round_trip(&board, "csv", "jira.csv");
+
+    let board = Board::new();
+    write(
+        &board,
+        "linear.csv",
+        "ID,Team,Title,Status,Priority,Blocked by\nL-1,T,One,Backlog,Urgent,\nL-2,T,Two,Canceled,No priority,L-1\n",
+    );
+    reply(&board, &["import", "linear.csv"]);
+    assert_eq!(statuses(&board), pairs(&[("L-1", "available"), ("L-2", "cancelled")]));
+    assert_eq!(by_source(&board, "L-1")["priority"], 1);
+
+    let board = Board::new();
+    write(&board, "own.csv", "Nr;What;Fertig\n7;Build it;done\n");
+    assert!(refusal(&board, &["import", "csv", "own.csv"]).contains("it is not csv"));
+    reply(&board, &["import", "own.csv", "--map", "title=What,id=Nr,status=Fertig"]);
+    assert_eq!(statuses(&board), pairs(&[("7", "done")]));
+    let board = Board::new();
+    for (text, words, part) in [
+        ("id,title\n1,a\n2\n", &["import", "t.csv"][..], "t.csv line 3: "),
+        ("id,title\n1,a\n1,b\n", &["import", "t.csv"], "line 3: the id 1 stands at t.csv line 2 already"),
+        ("id,title,depends\n1,a,2\n2,b,1\n", &["import", "t.csv"], "1 (line 2) -> 2 (line 3) -> 1 (line 2)"),
+        ("id,title\n1,\n", &["import", "t.csv"], "line 2: it has no title"),
+        ("id,title\n1,a\n", &["import", "t.csv", "--map", "nonesuch=id"], "there is no such field"),
+    ] {
+        write(&board, "t.csv", text);
+        let told = refusal(&board, words);
+        assert!(told.contains(part), "{text}: {told}");
+    }
+}
+
+#[test]
+fn tasks_of_spec_kit_wait_as_their_phases_and_marks_say() {
+    let board = Board::new();
+    let text = "# Tasks: Login\n\n## Format: `[ID] [P?] [Story] Description`\n\n- **[P]**: can run side by side\n\n\
+        ## Phase 1: Setup\n\n- [x] T001 Make the project\n- [ ] T002 [P] Configure linting in .lint\n- [ ] T003 [P] Configure tests\n- [ ] T004 Check both\n\n\
+        ## Phase 2: Foundational\n\n- [ ] T005 Database\n\n\
+        ## Phase 3: User Story 1 - Log in (Priority: P1)\n\n### Implementation\n\n- [ ] T006 [P] [US1] Model\n- [ ] T007 [US1] Service (depends on T006, T005)\n\n\
+        ## Phase 4: User Story 2 - Log out\n\n- [ ] T008 [US2] Button\n\n\
+        ## Phase 5: Polish\n\n- [ ] T009 [P] Documentation\n\n\
+        ## Parallel Example\n\n```bash\nTask: \"T006 Model\"\n- [ ] T099 not a task\n```\n\n\
+        ## Dependencies & Execution Order\n\n- Setup first\n- Then the rest\n";
+    write(&board, "specs/001-login/tasks.md", text);
+    let first = reply(&board, &["import", "specs/001-login/tasks.md"]);
+    assert_eq!((&first["format"], first["added"].as_array().unwrap().len()), (&json!("spec-kit"), 14));
+    let notes = first["report"]["notes"].to_string();
+    assert!(notes.contains("2 entries below \\\"Dependencies & Execution Order\\\" are no tasks"), "{notes}");
+    for (id, expected) in [
+        ("T001", &[][..]),
+        ("T002", &["T001"]),
+        ("T003", &["T001"]),
+        ("T004", &["T002", "T003"]),
+        ("T007", &["T005", "T006"]),
+        ("T009", &[]),
+        ("phase 2", &["phase 1"]),
+        ("phase 3", &["phase 2"]),
+        ("phase 4", &["phase 2"]),
+        ("phase 5", &["phase 3", "phase 4"]),
+    ] {
+        assert_eq!(depends(&board, id), expected, "{id}");
+    }
+    assert_eq!(by_source(&board, "T006")["title"], "Model");
+    assert_eq!(by_source(&board, "T006")["tags"], json!(["US1"]));
+    let again = reply(&board, &["import", "specs/001-login/tasks.md"]);
+    assert_eq!(again["kept"], again["items"]);
+    assert_eq!(reply(&board, &["verify", "spec-kit", "specs/001-login/tasks.md"])["same"], true);
+}
+
+#[test]
+fn changes_of_openspec_have_groups_and_only_x_is_done() {
+    let board = Board::new();
+    let text = "## 1. Schema\n- [x] 1.1 Table\n- [~] 1.2 Index\n- [ ] 1.2 Key\n\n## 2. Pages\n- [] 2.1 List\n- [ x ] 2.2 Form\n- just words\n";
+    write(&board, "openspec/changes/add-x/tasks.md", text);
+    let first = reply(&board, &["import", "."]);
+    assert_eq!(
+        (&first["format"], first["added"].as_array().unwrap().len()),
+        (&json!("openspec"), 8),
+        "a group for the change"
+    );
+    let found = statuses(&board);
+    let done: Vec<_> = found.iter().filter(|(_, status)| status == "done").map(|(id, _)| id.as_str()).collect();
+    assert_eq!(done, ["add-x/1.1"], "as the tool counts");
+    assert!(first["report"]["notes"].to_string().contains("just words"));
+    let again = reply(&board, &["import", "."]);
+    assert_eq!(again["kept"], again["items"]);
+}
+
+#[test]
+fn tasks_of_kiro_have_parts_details_and_requirements() {
+    let board = Board::new();
+    let text = "# Implementation Plan\n\n- [x] 1. Set up\n  - Make the project\n  - _Requirements: 1.1, 1.2_\n\n- [-] 2. Build\n- [ ] 2.1 Model\n  - [ ] 2.2 Part of model\n\n- [ ]* 3. Write more tests\n  - _Requirements: 3_\n";
+    write(&board, ".kiro/specs/shop/tasks.md", text);
+    let first = reply(&board, &["import", ".kiro/specs/shop/tasks.md"]);
+    assert_eq!((&first["format"], &first["added"].as_array().unwrap().len()), (&json!("kiro"), &5));
+    let set_up = by_source(&board, "1");
+    assert_eq!((&set_up["status"], &set_up["description"]), (&json!("done"), &json!("- Make the project")));
+    assert_eq!(set_up["context"]["metadata"]["requirements"], json!(["1.1", "1.2"]));
+    assert_eq!(by_source(&board, "2.2")["parent"], by_source(&board, "2.1")["id"]);
+    assert_eq!(by_source(&board, "3")["tags"], json!(["optional"]));
+    let again = reply(&board, &["import", ".kiro/specs/shop/tasks.md"]);
+    assert_eq!(again["kept"], again["items"]);
+}
+
+#[test]
+fn graphs_show_parts_and_dependencies_and_escape_titles() {
+    let board = Board::new();
+    write(
+        &board,
+        "PLAN.md",
+        "# A \"quoted\" <plan>\n\n## Group\n\n- [ ] one \"two\" \\ <b>\n- [x] last (depends on one)\n",
+    );
+    reply(&board, &["import", "PLAN.md"]);
+    let mermaid = run(&board, &["export", "mermaid"]).stdout;
+    assert!(mermaid.starts_with("flowchart TD\n") && mermaid.contains("&quot;two&quot;"), "{mermaid}");
+    assert!(mermaid.contains(" --> ") && mermaid.contains("subgraph t0["), "{mermaid}");
+    let dot = run(&board, &["export", "dot"]).stdout;
+    assert!(dot.contains("\\\"two\\\" \\\\") && dot.contains(" -> ") && dot.trim_end().ends_with('}'), "{dot}");
+    let told = run(&board, &["import", "dot", "PLAN.md"]);
+    assert!(told.stderr.contains("dot is only written"), "{}", told.stderr);
+}
+
+#[test]
+fn an_export_replaces_only_what_it_wrote_and_its_names_are_safe() {
+    let board = Board::new();
+    board.cli_ok("create_task", json!({"title": "../../etc/passwd", "description": "x"}));
+    board.cli_ok("create_task", json!({"title": "a/b\\c: \"d\" \u{202e}e", "description": "x"}));
+    let made = reply(&board, &["export", "backlog-md", "out"]);
+    assert_eq!(made["written"].as_array().unwrap().len(), 2);
+    for path in made["written"].as_array().unwrap() {
+        let path = path.as_str().unwrap();
+        assert!(path.contains("/out/backlog/tasks/task-") && !path.contains(".."), "{path}");
+    }
+    assert_eq!(reply(&board, &["export", "backlog-md", "out"])["unchanged"].as_array().unwrap().len(), 2);
+    let first = made["written"][0].as_str().unwrap();
+    std::fs::write(first, "by hand").unwrap();
+    let refused = run(&board, &["export", "backlog-md", "out"]);
+    assert!(refused.stderr.contains(first) && refused.stderr.contains("--force"), "{}", refused.stderr);
+    assert_eq!(std::fs::read_to_string(first).unwrap(), "by hand");
+    reply(&board, &["export", "backlog-md", "out", "--force"]);
+    assert_ne!(std::fs::read_to_string(first).unwrap(), "by hand");
+    assert!(run(&board, &["export", "backlog-md"]).stderr.contains("is a directory of files"));
+}
+
+#[test]
+fn links_out_of_a_directory_are_not_followed() {
+    let board = Board::new();
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::write(
+        outside.path().join("tasks.json"),
+        "{\"master\": {\"tasks\": [{\"id\": 1, \"title\": \"secret\"}]}}",
+    )
+    .unwrap();
+    std::fs::create_dir(board.base().join(".taskmaster")).unwrap();
+    std::os::unix::fs::symlink(outside.path(), board.base().join(".taskmaster/tasks")).unwrap();
+    let told = refusal(&board, &["import", "."]);
+    assert!(told.contains("there is nothing to import"), "{told}");
+}
+
+#[test]
+fn a_project_without_a_board_is_told_what_could_be_imported() {
+    let board = Board::new();
+    write(&board, ".beads/issues.jsonl", "{}\n");
+    let told = run(&board, &["status"]).stdout;
+    assert!(
+        told.contains(".beads/issues.jsonl is of the issues of beads: ") && told.contains("import beads"),
+        "{told}"
+    );
+    let told = run(&board, &["init", "the goal"]).stdout;
+    assert!(told.contains("import beads"), "{told}");
+    let told = run(&board, &["status"]).stdout;
+    assert!(!told.contains("import beads"), "{told}");
+}
