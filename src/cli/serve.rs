@@ -18,8 +18,8 @@ use crate::signal;
 
 /// What people ask about clients and proxies.
 const BEYOND: &str = "Clients show the token that is printed; those that log in by OAuth only, such as Claude.ai and \
-ChatGPT connectors, cannot connect. Behind nginx, a WebSocket needs its two lines `proxy_set_header Upgrade $http_upgrade` \
-and `proxy_set_header Connection upgrade`.";
+ChatGPT connectors, cannot connect. Behind nginx, a WebSocket needs three lines: `proxy_http_version 1.1;`, \
+`proxy_set_header Upgrade $http_upgrade;` and `proxy_set_header Connection upgrade;`.";
 
 #[derive(clap::Args)]
 #[command(after_help = BEYOND)]
