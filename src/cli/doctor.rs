@@ -17,11 +17,13 @@ use std::process::ExitCode;
 use serde::Serialize;
 use serde_json::json;
 
+use super::plan_files::{FileState, PlanFile};
 use super::print::Tone;
 use super::{FAILED, Outcome, Session};
 use crate::clock::{Clock, SystemClock};
 use crate::filesystem::{self, Class};
 use crate::participant::directory;
+use crate::statefile::{self, Found};
 use crate::{config, journal::sqlite};
 
 #[derive(clap::Args)]
@@ -102,6 +104,7 @@ fn checks(session: &Session) -> Vec<Check> {
         checks.extend(board(dir));
         checks.extend([files::snapshots(dir), files::bundles(dir, SystemClock::default().wall())]);
         checks.extend(kept::checks(dir));
+        checks.extend(plan_files(session));
         checks.push(files::recoveries(dir));
     }
     checks.push(versions());
@@ -185,6 +188,29 @@ fn file_system(dir: &Path) -> Check {
     Check::warn(NAME, found.name, format!("{why}; a local disk is safe: move the board with --dir or COORDINATION_DIR"))
 }
 
+/// Checks the files of the plans; none for a board without a plan.
+fn plan_files(session: &Session) -> Vec<Check> {
+    const NAME: &str = "plan file";
+    let Ok(Some(Found::Sound(document))) = statefile::load(session.dir()) else { return Vec::new() };
+    if document.board.plans.is_empty() {
+        return Vec::new();
+    }
+    let plans = serde_json::to_value(&document.board.plans).unwrap_or_default();
+    let found = super::plan_files::changed(session, &plans);
+    if found.is_empty() {
+        return vec![Check::ok(NAME, "none that is known has changed since its import")];
+    }
+    let check = |file: PlanFile| {
+        let found = match file.state {
+            FileState::Changed => format!("{} has changed since version {}", file.file, file.version),
+            FileState::Gone => format!("{} is gone, of version {}", file.file, file.version),
+        };
+        let export = || "put it back, or write the plan out with `callboard plan export`".to_owned();
+        Check::warn(NAME, found, file.command.map_or_else(export, |command| format!("`{command}` takes it over")))
+    };
+    found.into_iter().map(check).collect()
+}
+
 fn configuration(dir: &Path) -> Check {
     match config::load(dir) {
         Ok(_) if dir.join(config::FILE).exists() => Check::ok(config::FILE, "read"),
@@ -198,7 +224,7 @@ fn board(dir: &Path) -> Vec<Check> {
     let (lock_check, locked) = lock::acquire(dir);
     let Some(locked) = locked else { return vec![lock_check, files::participants(dir)] };
     let copied = journal::copy(dir);
-    let shown = crate::statefile::seq_of(dir);
+    let shown = statefile::seq_of(dir);
     let leftovers = files::leftovers(dir);
     drop(locked);
     let file = shown.as_ref().ok().and_then(Option::as_ref).map(|head| head.seq);

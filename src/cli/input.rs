@@ -17,6 +17,11 @@ pub fn read_marked(name: &str) -> String {
         .unwrap_or_else(|| usage_error(format!("{name} is not text in UTF-8, or in UTF-16 with a byte order mark")))
 }
 
+/// The text of a file without a byte order mark, if it is text.
+pub fn text_of(bytes: Vec<u8>) -> Option<String> {
+    decoded(bytes).map(bom::skipped)
+}
+
 /// The text of a file in UTF-8, with everything that is in the file.
 pub fn read_whole(name: &str) -> String {
     String::from_utf8(read_bytes(name)).unwrap_or_else(|_| usage_error(format!("{name} is not text in UTF-8")))

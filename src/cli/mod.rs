@@ -32,6 +32,7 @@ mod mcp;
 mod messages;
 mod pause;
 mod plan;
+mod plan_files;
 mod print;
 mod progress;
 mod release;

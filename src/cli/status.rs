@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::print::{Page, Tone, headline, minutes_in_words, text};
 use super::wording::Wording;
-use super::{Outcome, Session, agents};
+use super::{Outcome, Session, agents, plan_files};
 
 /// Width of the progress bar, in characters.
 const BAR: u64 = 30;
@@ -19,7 +19,14 @@ pub struct Arguments {
 }
 
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let status = session.call("get_status", json!({"scope": arguments.scope}))?;
+    let mut status = session.call("get_status", json!({"scope": arguments.scope}))?;
+    if !status["plan"].is_null() {
+        let plans = session.call("get_master_plan", json!({}))?["plans"].take();
+        let changed = plan_files::changed(session, &plans);
+        if !changed.is_empty() {
+            status["plan_files"] = serde_json::to_value(changed)?;
+        }
+    }
     session.show(&status, |page| {
         write(page, &status, &session.wording.of_nobody());
         if !session.found_board {
@@ -76,6 +83,9 @@ fn write(page: &mut Page, status: &Value, wording: &Wording) {
     if let Some(plan) = status.get("plan") {
         let version: String = text(&plan["sha256"]).chars().take(12).collect();
         page.line(format_args!("plan: version {version}, {} items", plan["items"]));
+    }
+    for file in status["plan_files"].as_array().into_iter().flatten() {
+        page.marked("plan file:", Tone::Waiting, text(&file["says"]));
     }
     troubles(page, status, wording);
 }

@@ -32,7 +32,7 @@ use tokio::task::{JoinSet, LocalSet};
 use tokio::time::Instant;
 
 use super::print::Page;
-use super::{Outcome, REFUSED, Session, place_of_subcommand, runtime, supervise, usage_error};
+use super::{Outcome, REFUSED, Session, place_of_subcommand, plan_files, runtime, supervise, usage_error};
 use crate::ops::input::check_scope;
 use crate::participant::{AgentChoice, CallError, Caller, Handle, Stay, directory};
 use crate::state::State;
@@ -339,6 +339,10 @@ async fn work(session: &Session, arguments: &Arguments, command: Vec<String>) ->
     show.tell(&Event::Began { workflow: &workflow, agents: agents.len(), continued: was_known, command: &command });
     if let Some(news) = handed.news() {
         show.tell(&Event::Bundle(news));
+    }
+    let plans = handle.look(|state| serde_json::to_value(&state.board().plans).unwrap_or_default()).await?;
+    for file in plan_files::changed(session, &plans) {
+        show.tell(&Event::PlanFile(&file));
     }
     let settings = Settings {
         board: session.dir().to_owned(),

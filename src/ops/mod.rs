@@ -698,6 +698,14 @@ fn prepare<O: Operation>(arguments: Value) -> Result<Box<dyn Prepared>, Refusal>
     Ok(Box::new(parse::<O>(arguments)?))
 }
 
+/// A text as operations that record it receive it: without what is harmful or secret.
+pub fn received(text: &str) -> String {
+    let mut value = Value::from(text);
+    harmless::value(&mut value);
+    redact::value(&mut value);
+    value.as_str().unwrap_or_default().to_owned()
+}
+
 fn parse<O: Operation>(arguments: Value) -> Result<Parsed<O>, Refusal> {
     let mut arguments = if arguments.is_null() { Value::Object(Map::new()) } else { arguments };
     O::note_form(&mut arguments);

@@ -53,6 +53,11 @@ pub fn path_and_title(text: &str) -> (Option<String>, &str) {
     if is_path { (Some(path.to_owned()), title) } else { (None, text) }
 }
 
+/// The hash by which a plan with this text is known.
+pub fn version(text: &str) -> String {
+    sha256(bom::skip(text))
+}
+
 /// Reads a plan: JSON if it begins with a brace, or with a bracket before a brace, else Markdown.
 pub fn parse(text: &str) -> Result<Plan, Vec<Problem>> {
     parse_with(text, &BTreeSet::new())
@@ -87,7 +92,7 @@ pub fn parse_with(text: &str, known: &BTreeSet<usize>) -> Result<Plan, Vec<Probl
     let items = checked(drafts, &mut remarks)?;
     remarks.iter_mut().for_each(|one| clean(&mut one.remark));
     remarks.sort();
-    Ok(Plan { sha256: sha256(text), title, items, skipped, remarks, brings, metadata, order })
+    Ok(Plan { sha256: version(text), title, items, skipped, remarks, brings, metadata, order })
 }
 
 /// The text with lines that end with `\n` alone.

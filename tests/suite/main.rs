@@ -30,6 +30,7 @@ mod pages;
 mod participants;
 mod people;
 mod places;
+mod plan_files;
 mod plans;
 mod processes;
 mod recipes;

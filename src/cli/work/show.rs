@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::bundle::News;
 use super::ledger::Tally;
+use crate::cli::plan_files::PlanFile;
 use crate::cli::{Session, print};
 use crate::redact;
 use crate::state::id::{AgentId, TaskId};
@@ -35,6 +36,8 @@ pub enum Event<'e> {
     },
     /// Whether the command gets the bundle that was asked for.
     Bundle(News<'e>),
+    /// The file of a plan is not what was imported.
+    PlanFile(&'e PlanFile),
     /// A task that was held before an interruption.
     TakenUp {
         agent: &'e AgentId,
@@ -317,6 +320,7 @@ fn sentence(event: &Event) -> Option<String> {
             format!("{how} workflow {workflow}, {agents} agents: {}", command.join(" "))
         }
         Event::Bundle(news) => news.sentence(),
+        Event::PlanFile(file) => file.says.clone(),
         Event::TakenUp { agent, task, attempt } => {
             format!("{agent}: took up {task}, attempt {attempt}, where it was left")
         }

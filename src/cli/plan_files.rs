@@ -1,0 +1,211 @@
+//! The files of the plans on the board, which somebody may have changed since they were imported.
+
+use std::fs::{self, OpenOptions, canonicalize};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::OFlags;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Session;
+use super::input::text_of;
+use crate::ops::{self, LARGEST_INPUT};
+use crate::plan;
+
+/// A file that is not what was imported.
+#[derive(Debug, Serialize)]
+pub struct PlanFile {
+    /// Path in the project
+    pub file: String,
+    pub state: FileState,
+    /// Version on the board
+    pub version: String,
+    /// Command that takes the file over
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// The same in a sentence
+    pub says: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileState {
+    Changed,
+    Gone,
+}
+
+/// The files of `plans`, versions of plans with the newest last, that lie in the session's project and are not what
+/// was imported. None for the board of a server, whose project is elsewhere.
+pub fn changed(session: &Session, plans: &Value) -> Vec<PlanFile> {
+    let Some(root) = root(session).filter(|_| session.server.is_none()) else { return Vec::new() };
+    let import = |file: &str| session.wording.line(&format!("plan import {file}"));
+    newest(plans).into_iter().filter_map(|plan| compared(&root, plan, import)).collect()
+}
+
+/// Root of the worktree that the session is in or, outside of git, the directory that the board is in.
+fn root(session: &Session) -> Option<PathBuf> {
+    let worktree = session.place().worktree.map(PathBuf::from);
+    canonicalize(worktree.as_deref().or_else(|| session.dir().parent())?).ok()
+}
+
+/// The newest version of each plan that the board has.
+fn newest(plans: &Value) -> Vec<&Value> {
+    let mut newest: Vec<&Value> = Vec::new();
+    for plan in plans.as_array().into_iter().flatten() {
+        let is_earlier =
+            |one: &Value| one["name"] == plan["name"] || plan["was"].is_string() && one["name"] == plan["was"];
+        newest.retain(|one| !is_earlier(one));
+        newest.push(plan);
+    }
+    newest.retain(|plan| plan["removed"] != true);
+    newest
+}
+
+fn compared(root: &Path, plan: &Value, import: impl Fn(&str) -> String) -> Option<PlanFile> {
+    let (source, sha256) = (plan["source"].as_str()?, plan["sha256"].as_str()?);
+    let found = match read(root, source) {
+        Reading::Text(text) if plan::version(&ops::received(&text)) == sha256 => return None,
+        Reading::Text(_) => FileState::Changed,
+        // Versions without a name are older than paths: of them only the file's name is known.
+        Reading::Gone if plan["name"].is_string() => FileState::Gone,
+        Reading::Gone | Reading::Untrusted => return None,
+    };
+    let command = (found == FileState::Changed).then(|| import(&quoted(source)));
+    let version: String = sha256.chars().take(12).collect();
+    let says = match &command {
+        Some(command) => {
+            format!("{source} has changed since it was imported as version {version}; `{command}` takes it over")
+        }
+        None => format!("{source} is gone, which was imported as version {version}; the plan stays on the board"),
+    };
+    Some(PlanFile { file: source.to_owned(), state: found, version, command, says })
+}
+
+/// The word as a shell takes it.
+fn quoted(word: &str) -> String {
+    shlex::try_quote(word).map_or_else(|_| word.to_owned(), std::borrow::Cow::into_owned)
+}
+
+enum Reading {
+    Text(String),
+    Gone,
+    /// Nothing that is read: the path comes from whoever imported the plan.
+    Untrusted,
+}
+
+/// Reads the file at the plain path `source` below `root`: a regular one of bounded size, through no link that leads out.
+fn read(root: &Path, source: &str) -> Reading {
+    let path = Path::new(source);
+    if path.as_os_str().is_empty() || !path.components().all(|part| matches!(part, Component::Normal(_))) {
+        return Reading::Untrusted;
+    }
+    let path = root.join(path);
+    if fs::symlink_metadata(&path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        return Reading::Gone;
+    }
+    let is_inside = |path: &PathBuf| path.starts_with(root);
+    let Some(real) = canonicalize(&path).ok().filter(is_inside) else { return Reading::Untrusted };
+    regular(&real).ok().flatten().and_then(text_of).map_or(Reading::Untrusted, Reading::Text)
+}
+
+/// The content of a regular file that is no larger than a plan may be.
+fn regular(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    file.take(LARGEST_INPUT + 1).read_to_end(&mut bytes)?;
+    Ok(Some(bytes).filter(|bytes| bytes.len() as u64 <= LARGEST_INPUT))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const TEXT: &str = "- [ ] Write the lexer\n";
+
+    fn told(root: &Path, source: &str, text: &str) -> Option<(FileState, String)> {
+        let plan = json!({"name": source, "source": source, "sha256": plan::version(text)});
+        compared(root, &plan, |file| format!("import {file}")).map(|file| (file.state, file.says))
+    }
+
+    #[test]
+    fn changed_and_gone_files_are_told_with_the_command() {
+        let place = tempfile::tempdir().unwrap();
+        let root = canonicalize(place.path()).unwrap();
+        fs::create_dir(root.join("docs")).unwrap();
+        fs::write(root.join("docs/a plan.md"), TEXT).unwrap();
+        assert_eq!(told(&root, "docs/a plan.md", TEXT), None);
+        let (state, says) = told(&root, "docs/a plan.md", "- [ ] Write the parser\n").unwrap();
+        assert!(state == FileState::Changed && says.contains("import 'docs/a plan.md'"), "{says}");
+        let (state, says) = told(&root, "docs/gone.md", TEXT).unwrap();
+        assert!(state == FileState::Gone && says.contains("docs/gone.md is gone"), "{says}");
+        let older = json!({"source": "gone.md", "sha256": plan::version(TEXT)});
+        assert!(compared(&root, &older, str::to_owned).is_none(), "where it was is not known");
+    }
+
+    #[test]
+    fn what_import_leaves_out_is_no_change() {
+        let place = tempfile::tempdir().unwrap();
+        let root = canonicalize(place.path()).unwrap();
+        let token = ["ghp_", &"a1".repeat(18)].concat();
+        let text = format!("- [ ] Write the lexer with {token}\u{200b}\r\n");
+        let utf16 = |text: &str| [vec![0xff, 0xfe], text.encode_utf16().flat_map(u16::to_le_bytes).collect()].concat();
+        for bytes in [text.clone().into_bytes(), format!("\u{feff}{text}").into_bytes(), utf16(&text)] {
+            fs::write(root.join("plan.md"), bytes).unwrap();
+            assert_eq!(told(&root, "plan.md", &ops::received(&text)), None);
+        }
+    }
+
+    #[test]
+    fn nothing_is_read_that_is_no_plain_file_of_the_project() {
+        let place = tempfile::tempdir().unwrap();
+        let root = canonicalize(place.path()).unwrap().join("project");
+        fs::create_dir_all(root.join("directory")).unwrap();
+        fs::write(root.join("../outside.md"), "- [ ] Other\n").unwrap();
+        std::os::unix::fs::symlink("../outside.md", root.join("link.md")).unwrap();
+        std::os::unix::fs::symlink("..", root.join("up")).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            root.join("pipe"),
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+            0,
+        )
+        .unwrap();
+        fs::File::create(root.join("large")).unwrap().set_len(LARGEST_INPUT + 1).unwrap();
+        let outside = root.join("../outside.md").to_string_lossy().into_owned();
+        for source in [
+            "../outside.md",
+            "directory/../../outside.md",
+            "link.md",
+            "up/outside.md",
+            "directory",
+            "pipe",
+            "large",
+            "",
+            &outside,
+        ] {
+            assert_eq!(told(&root, source, TEXT), None, "{source}");
+        }
+    }
+
+    #[test]
+    fn newest_version_of_each_plan_counts() {
+        let plans = json!([
+            {"name": "a.md", "sha256": "1"}, {"name": "b.md", "sha256": "2"}, {"name": "a.md", "sha256": "3"},
+            {"name": "c.md", "was": "b.md", "sha256": "4"}, {"name": "d.md", "sha256": "5"},
+            {"name": "d.md", "sha256": "6", "removed": true},
+        ]);
+        let newest: Vec<_> = newest(&plans).iter().map(|plan| plan["sha256"].as_str().unwrap()).collect();
+        assert_eq!(newest, ["3", "4"]);
+        let unnamed = json!([{"sha256": "1"}, {"sha256": "2"}]);
+        assert_eq!(super::newest(&unnamed).len(), 1);
+    }
+}

@@ -1,0 +1,62 @@
+//! Files of plans that were changed after their import.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Board, Finished};
+
+const PLAN: &str = "- [ ] Write the lexer\n- [ ] Write the parser\n";
+
+fn run(board: &Board, arguments: &[&str]) -> Finished {
+    board.finish(board.command().args(arguments))
+}
+
+fn check(board: &Board) -> Value {
+    let report = run(board, &["--json", "doctor"]).value();
+    let checks = report["checks"].as_array().unwrap().clone();
+    checks.into_iter().find(|check| check["name"] == "plan file").unwrap_or_default()
+}
+
+#[test]
+fn changed_plan_is_told_by_status_doctor_and_work() {
+    let board = Board::new();
+    assert_eq!(check(&board), Value::Null, "a board without a plan has nothing to check");
+    let file = board.base().join("plan.md");
+    fs::write(&file, PLAN).unwrap();
+    assert!(run(&board, &["plan", "import", "plan.md"]).status.success());
+    assert_eq!(run(&board, &["--json", "status"]).value()["plan_files"], Value::Null);
+    assert_eq!(check(&board)["verdict"], "ok");
+    assert!(run(&board, &["work", "--workflow", "w", "--exec", "true"]).status.success());
+
+    fs::write(&file, format!("{PLAN}- [ ] Write the printer\n")).unwrap();
+    let version = &board.document()["plans"][0]["sha256"].as_str().unwrap()[..12].to_owned();
+    let status = run(&board, &["--json", "status"]).value();
+    let told = &status["plan_files"][0];
+    assert_eq!(
+        (&told["file"], &told["state"], &told["version"]),
+        (&json!("plan.md"), &json!("changed"), &json!(version)),
+        "{status}"
+    );
+    let text = run(&board, &["status"]).stdout;
+    assert!(text.contains("plan.md has changed") && text.contains("plan import plan.md"), "{text}");
+    let found = check(&board);
+    assert!(found["verdict"] == "warn" && found["fix"].as_str().unwrap().contains("plan import plan.md"), "{found}");
+    let went_on = run(&board, &["work", "--workflow", "w", "--continue", "--exec", "true"]);
+    let said = format!("{}{}", went_on.stdout, went_on.stderr);
+    assert!(said.contains("plan.md has changed") && said.contains("plan import plan.md"), "{said}");
+    // Written as one reads it: the command is right, and afterwards all is well.
+    assert!(run(&board, &["plan", "import", "plan.md"]).status.success());
+    assert_eq!(run(&board, &["--json", "status"]).value()["plan_files"], Value::Null);
+    assert_eq!(check(&board)["verdict"], "ok");
+}
+
+#[test]
+fn source_that_an_agent_names_is_not_read_outside_the_project() {
+    for source in ["/etc/hostname", "../outside-of-the-project.md", "board/journal.db"] {
+        let board = Board::new();
+        board.cli_ok("import_plan", json!({"text": PLAN, "source": source}));
+        let status = run(&board, &["--json", "status"]).value();
+        assert_eq!(status["plan_files"], Value::Null, "{source}: {status}");
+    }
+}
