@@ -94,7 +94,7 @@ pub struct OfTask {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub demands: Option<Demands>,
     /// What became of it before
-    #[serde(skip_serializing_if = "Past::is_empty")]
+    #[serde(default, skip_serializing_if = "Past::is_empty")]
     pub past: Past,
 }
 
