@@ -4,7 +4,7 @@ use std::fmt::{self, Formatter};
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -34,6 +34,11 @@ impl<'a> Json<'a> {
     }
 
     pub fn parsed<T: Deserialize<'a>>(&self, raw: &'a RawValue) -> Result<T, Fault> {
+        serde_json::from_str(raw.get()).map_err(|error| self.fault(self.line(raw), &error))
+    }
+
+    /// The value, with nothing borrowed from the text.
+    pub fn reparsed<T: DeserializeOwned>(&self, raw: &RawValue) -> Result<T, Fault> {
         serde_json::from_str(raw.get()).map_err(|error| self.fault(self.line(raw), &error))
     }
 

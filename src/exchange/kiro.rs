@@ -47,7 +47,7 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
         close(&mut open, &mut items, 0);
         Ok(items)
     })?;
-    Read { path: tree.path.clone(), title, items, report }.checked(word)
+    Read { path: tree.path.clone(), title, items, report, ..Read::default() }.checked(word)
 }
 
 fn id(entry: &Entry<'_>) -> String {

@@ -4,6 +4,7 @@
 mod backlog_md;
 mod beads;
 mod checklist;
+mod coordinator;
 mod csv;
 mod github;
 mod graph;
@@ -11,6 +12,8 @@ mod graphs;
 mod json;
 mod kiro;
 mod openspec;
+mod option_a;
+mod option_b;
 mod parts;
 mod priority;
 mod reading;
@@ -39,6 +42,9 @@ pub const FORMATS: &[Format] = &[
     openspec::FORMAT,
     spec_kit::FORMAT,
     csv::FORMAT,
+    option_a::FORMAT,
+    option_b::OPTION_B,
+    option_b::OPTION_C,
     graphs::MERMAID,
     graphs::DOT,
 ];

@@ -57,7 +57,7 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
         groups.retain(|(is_group, node)| !is_group || !node.items.is_empty());
         Ok(groups.into_iter().map(|(_, node)| node).collect())
     })?;
-    Read { path: tree.path.clone(), title, items, report }.checked(word)
+    Read { path: tree.path.clone(), title, items, report, ..Read::default() }.checked(word)
 }
 
 /// The id, or one of the words if another has it.

@@ -8,6 +8,7 @@ use super::graph::{Placed, by_id, circle, fault, is_above, placed, twins};
 use super::report::{Fault, Note, Report};
 use super::status::{self, WORD};
 use crate::plan::Node;
+use crate::plan::board::Board;
 use crate::state::limit;
 use crate::state::plan::{one_line, shortened};
 use crate::state::task::TaskStatus;
@@ -24,6 +25,8 @@ pub struct Read {
     pub title: Option<String>,
     pub items: Vec<Node>,
     pub report: Report,
+    /// What it has beside tasks.
+    pub board: Board,
 }
 
 impl Read {
@@ -95,6 +98,9 @@ impl Read {
         let mut text = String::from("{");
         if let Some(title) = &self.title {
             text.push_str(&format!("\"title\":{},", Value::from(title.as_str())));
+        }
+        if let Ok(Value::Object(board)) = serde_json::to_value(&self.board) {
+            board.iter().for_each(|(name, value)| text.push_str(&format!("{}:{value},", Value::from(name.as_str()))));
         }
         text.push_str("\"items\":[");
         let mut origins = vec![(String::new(), 1)];

@@ -26,6 +26,13 @@ impl Record {
         self.fields.shift_remove(name).filter(|value| !value.is_null())
     }
 
+    /// Takes a field that has this value.
+    pub fn take_if(&mut self, name: &str, value: &Value) {
+        if self.fields.get(name) == Some(value) {
+            self.fields.shift_remove(name);
+        }
+    }
+
     /// The value of a field that holds a text, or a number that stands for one.
     pub fn text(&mut self, name: &str) -> Result<Option<String>, Fault> {
         let Some(value) = self.take(name) else { return Ok(None) };

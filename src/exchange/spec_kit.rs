@@ -52,7 +52,7 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
         phases.read(text, &mut report);
         Ok(phases.ordered(&mut report))
     })?;
-    Read { path: tree.path.clone(), title, items, report }.checked(word)
+    Read { path: tree.path.clone(), title, items, report, ..Read::default() }.checked(word)
 }
 
 struct Phases<'a> {

@@ -9,6 +9,7 @@ use super::priority::{self, PRIORITY};
 use super::reading::{DEPENDS, TITLE};
 use super::report::Report;
 use super::status::{self, WORD};
+use crate::state::agent::{Agent, Discovery};
 use crate::state::hierarchy;
 use crate::state::id::TaskId;
 use crate::state::limit;
@@ -23,11 +24,18 @@ pub struct Word {
 }
 
 /// Tasks in the order of their plans and then of their making, each before its parts.
+#[derive(Default)]
 pub struct View {
     pub tasks: Vec<Task>,
     pub parents: Vec<Option<usize>>,
     pub parts: Vec<Vec<usize>>,
     numbers: HashMap<TaskId, usize>,
+    pub goal: String,
+    pub master_plan: String,
+    pub agents: Vec<Agent>,
+    pub discoveries: Vec<Discovery>,
+    /// What all imports have kept.
+    pub metadata_of_all: Map<String, Value>,
 }
 
 impl View {
@@ -46,7 +54,13 @@ impl View {
             let parent = task.parent.clone().filter(|parent| there.contains(parent));
             below.entry(parent).or_default().push(task);
         }
-        let mut view = Self { tasks: Vec::new(), parents: Vec::new(), parts: Vec::new(), numbers: HashMap::new() };
+        let mut view = Self {
+            tasks: Vec::new(),
+            parents: Vec::new(),
+            parts: Vec::new(),
+            numbers: HashMap::new(),
+            ..Self::default()
+        };
         view.add(None, &mut below);
         view
     }

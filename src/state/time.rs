@@ -87,6 +87,13 @@ impl Timestamp {
         Some(text)
     }
 
+    /// Reads a time as other programs write it; without a zone it is taken for UTC.
+    pub fn of_text(text: &str) -> Option<Self> {
+        let in_utc = || Offset::UTC.to_timestamp(text.parse::<DateTime>().ok()?).ok();
+        let time = text.parse::<jiff::Timestamp>().ok().or_else(in_utc)?;
+        Some(Self::from_millis(time.as_millisecond()))
+    }
+
     /// Reads what [`text`](Self::text) writes, and nothing else.
     fn from_text(text: &[u8]) -> Option<Self> {
         let text: &[u8; TEXT.len()] = text.try_into().ok()?;

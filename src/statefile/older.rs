@@ -4,8 +4,6 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use jiff::civil::DateTime;
-use jiff::tz::Offset;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_path_to_error::Segment;
@@ -172,10 +170,7 @@ fn time(text: Option<&str>) -> Timestamp {
 }
 
 fn known_time(text: Option<&str>) -> Option<Timestamp> {
-    let text = text?;
-    let in_utc = || Offset::UTC.to_timestamp(text.parse::<DateTime>().ok()?).ok();
-    let time = text.parse::<jiff::Timestamp>().ok().or_else(in_utc)?;
-    Some(Timestamp::from_millis(time.as_millisecond()))
+    Timestamp::of_text(text?)
 }
 
 fn tasks(old: Vec<OldTask>, board_created: Timestamp, notes: &mut Vec<String>) -> Vec<Task> {

@@ -39,6 +39,7 @@ mod reservations;
 mod rules;
 mod runs;
 mod schemas;
+mod seeds;
 mod set_up;
 mod settings;
 mod simulation;

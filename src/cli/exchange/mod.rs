@@ -218,7 +218,19 @@ fn view(session: &Session) -> anyhow::Result<exchange::View> {
     let mut reply = session.every_page("get_all_tasks", "tasks", &json!({}))?;
     let tasks = reply["tasks"].as_array_mut().map(std::mem::take).unwrap_or_default();
     let tasks: Result<Vec<_>, _> = tasks.into_iter().map(serde_json::from_value).collect();
-    Ok(exchange::View::new(tasks?))
+    let mut view = exchange::View::new(tasks?);
+    let plan = session.call("get_master_plan", json!({}))?;
+    view.goal = plan["goal"].as_str().unwrap_or_default().to_owned();
+    view.master_plan = plan["master_plan"].as_str().unwrap_or_default().to_owned();
+    for version in plan["plans"].as_array().into_iter().flatten() {
+        view.metadata_of_all.extend(version["metadata"].as_object().cloned().unwrap_or_default());
+    }
+    let agents = session.every_page("get_agents", "agents", &json!({}))?;
+    view.agents = serde_json::from_value(agents["agents"].clone())?;
+    let discoveries = session.every_page("get_discoveries", "discoveries", &json!({}))?;
+    view.discoveries = serde_json::from_value(discoveries["discoveries"].clone())?;
+    view.discoveries.sort_by_key(|one| one.created_at);
+    Ok(view)
 }
 
 /// The lines of a reply about the plan, as lines of the files that it was made of.

@@ -111,7 +111,7 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
     }
     nodes.sort_by_cached_key(|(node, _)| place(node));
     let items = parts::below(nodes, &mut report);
-    Read { path: tree.path.clone(), title: None, items, report }.checked(word)
+    Read { path: tree.path.clone(), title: None, items, report, ..Read::default() }.checked(word)
 }
 
 /// The folder below `backlog` that a file lies in.

@@ -64,7 +64,7 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
     let json = Json::new(&path, tree.only().unwrap_or_default());
     let mut reading = Reading { source: tree.path.clone(), json, report: Report::default() };
     let items = reading.tags().map_err(|fault| vec![fault])?;
-    Read { path: tree.path.clone(), title: None, items, report: reading.report }.checked(word)
+    Read { path: tree.path.clone(), title: None, items, report: reading.report, ..Read::default() }.checked(word)
 }
 
 struct Reading<'a> {
