@@ -865,7 +865,11 @@ fn what_is_told_next_leads_to_the_board_that_was_named() {
 
     let named = elsewhere.base().join("it's there");
     let dir = format!("--dir '{}'", named.to_str().unwrap().replace('\'', "'\\''"));
-    let asked = |arguments: &[&str]| says(&elsewhere, &[&["--dir", "it's there"], arguments].concat());
+    let asked = |arguments: &[&str]| {
+        let mut command = elsewhere.command();
+        command.env("HOME", elsewhere.base().join("home")).args(["--dir", "it's there"]).args(arguments);
+        elsewhere.finish(&mut command).stdout
+    };
     let made = asked(&["init", "ship it"]);
     contains(&made, &[&format!("callboard {dir} --agent NAME claim"), &format!("`callboard {dir} connect claude`")]);
     asked(&["add", "x", "--id", "a"]);

@@ -259,7 +259,9 @@ fn the_line_that_goes_on_has_its_options_behind_the_command() {
     let named = Board::at(board.base().join("work"));
     add(&named, &["a", "b"]);
     let line = ["--color", "never", "--dir", "work", "--json", "work", "--max-tasks", "1", "--exec", "true"];
-    let ran = board.finish(board.command().env_remove("COORDINATION_DIR").args(line));
+    let mut command = board.command();
+    let home = board.base().join("home");
+    let ran = board.finish(command.env_remove("COORDINATION_DIR").env("HOME", home).args(line));
     assert!(ran.status.success(), "{}{}", ran.stdout, ran.stderr);
     let summary: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
     let next = "callboard --color never --dir work --json work --workflow work-1 --continue --max-tasks 1 --exec true";
