@@ -35,7 +35,7 @@
 //! | how calls become durable, waiting, presence | [`participant`]: `solo` (on whose thread), `beside` (long reads), `writer` (`messages`, `batch`, `round`), `board` (start, catch-up), `directory`, `feed`, `archive` (the past), `upkeep` |
 //! | what the state file is called | [`config`], [`statefile`]: `home`; [`participant`]: `naming` (agreement, renaming) |
 //! | what happens to a damaged or deleted board | [`participant`]: `recovery` (at start, `doctor --repair`), `vanished` (while it runs) |
-//! | what a plan may look like | [`plan`]: `json`, `markdown` (`lines`, `outline`), `places`, `phrases`, `export`, `rewrite` (of the imported text); `state::plan` for what a new version means, `state::hierarchy` for parents |
+//! | what a plan may look like | [`plan`]: `json`, `markdown` (`lines`, `outline`), `places`, `phrases`, `export`, `rewrite` (of the imported text); `state::plan` for what a new version means (`same_words`, `recognise`, `which` of several plans, `order` of claims), `state::hierarchy` for parents |
 //! | what is read from and written for other tools | [`exchange`]: a file per format and a line in `FORMATS`; `reading` (checks), `view` (the board), `verify`; `cli::exchange` for their files |
 //! | how far executions have come, and what they may spend | `state::workflow`; [`artifact`] for the files that work leaves |
 //! | what is on disk | [`journal`] (events in SQLite), [`statefile`] (the projection and older formats), [`snapshot`], [`bundle`]; the last two are [`sealed`] files |

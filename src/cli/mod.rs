@@ -730,6 +730,13 @@ impl Session {
         given.iter().map(|path| relative(path).unwrap_or_else(|| path.clone())).collect()
     }
 
+    /// Whether there is anything at this path of the project, in this worktree or beside the board.
+    fn is_in_project(&self, path: &str) -> bool {
+        let beside = self.dir().parent().filter(|_| self.server.is_none()).map(Path::to_owned);
+        let roots = [self.place().worktree.map(PathBuf::from), beside];
+        roots.into_iter().flatten().any(|root| root.join(path).exists())
+    }
+
     /// Prints the reply as JSON, or what `write` makes of it for people.
     fn show(&self, reply: &Value, write: impl FnOnce(&mut print::Page)) -> anyhow::Result<()> {
         self.say_made();

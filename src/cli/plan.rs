@@ -1,5 +1,7 @@
 //! `callboard plan`: import, export and compare the versions of the plan.
 
+pub mod files;
+
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -24,8 +26,15 @@ enum Command {
     Export(Export),
     /// Show what a file would change, or the difference between two versions
     Diff(Diff),
-    /// List the versions of the plan, newest last
+    /// List the versions of the plans, newest last
     Versions,
+    /// List the plans, each with its file and its progress
+    List,
+    /// Take a plan off the board: what is done stays, what is held stays until it is released
+    Remove {
+        /// Name of the plan, as `plan list` has it
+        name: String,
+    },
 }
 
 #[derive(clap::Args, Default)]
@@ -38,6 +47,15 @@ struct Import {
     /// Refuse unless this is the version on the board now
     #[arg(long, value_name = "SHA256")]
     replacing: Option<String>,
+    /// Name to know the plan by [default: its file]
+    #[arg(long)]
+    name: Option<String>,
+    /// Name of the plan that this file takes the place of
+    #[arg(long, value_name = "NAME")]
+    replace: Option<String>,
+    /// Let headings that count, such as Phase 1 and Phase 2, not wait for each other; kept for later versions
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    parallel: Option<bool>,
     /// Say that the item at PATH is the done TASK in other words (repeatable)
     #[arg(long, value_name = "TASK=PATH")]
     carry: Vec<String>,
@@ -45,6 +63,8 @@ struct Import {
 
 #[derive(clap::Args)]
 struct Export {
+    /// Name of the plan, as `plan list` has it; needed if there are several
+    name: Option<String>,
     /// Output format
     #[arg(long, value_enum, default_value = "markdown")]
     format: Format,
@@ -65,24 +85,27 @@ struct Diff {
     from: Option<String>,
     /// Version to compare with, by at least 6 digits of its hash [default: the current one]
     to: Option<String>,
+    /// Name of the plan, as `plan list` has it; needed if there are several
+    #[arg(long, value_name = "NAME")]
+    plan: Option<String>,
 }
 
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     match arguments.command {
-        Command::Import(Import { file, dry_run, replacing, carry }) => {
-            let query = json!({"dry_run": dry_run, "prev_sha256": replacing, "carry": carry});
+        Command::Import(Import { file, dry_run, replacing, name, replace, parallel, carry }) => {
+            let query = json!({"dry_run": dry_run, "prev_sha256": replacing, "name": name, "replace": replace,
+                "parallel": parallel, "carry": carry});
             exchange::import::import(session, &exchange::import::Asked { path: &file, ..Default::default() }, query)
         }
         Command::Export(arguments) => export(session, &arguments),
-        Command::Diff(Diff { from: Some(file), to: None }) if file == "-" || Path::new(&file).is_file() => {
-            exchange::import::import(
-                session,
-                &exchange::import::Asked { path: &file, ..Default::default() },
-                json!({"dry_run": true}),
-            )
+        Command::Diff(Diff { from: Some(file), to: None, plan }) if file == "-" || Path::new(&file).is_file() => {
+            let query = json!({"dry_run": true, "replace": plan});
+            exchange::import::import(session, &exchange::import::Asked { path: &file, ..Default::default() }, query)
         }
         Command::Diff(arguments) => diff(session, &arguments),
         Command::Versions => versions(session),
+        Command::List => list(session),
+        Command::Remove { name } => remove(session, &name),
     }
 }
 
@@ -138,6 +161,7 @@ pub fn imported(page: &mut Page, reply: &Value, carry: &str) {
     if reply["dry_run"] == true {
         page.line("nothing was changed");
     }
+    beside(page, reply);
     not_read(page, reply);
 }
 
@@ -151,6 +175,18 @@ fn reworded(page: &mut Page, items: &Value, carry: &str) {
     }
     if items.len() > NAMED {
         page.line(format_args!("and {} more are open in other words; --json has all", items.len() - NAMED));
+    }
+}
+
+/// Says which plan it is, if the board has others.
+fn beside(page: &mut Page, reply: &Value) {
+    let others: Vec<_> = reply["beside"].as_array().into_iter().flatten().map(text).collect();
+    if !others.is_empty() {
+        let name = reply["plan"].as_str().map_or("without a name".to_owned(), |name| format!("\"{name}\""));
+        page.line(format_args!(
+            "this is the plan {name}, beside {}; --replace NAME makes it that one",
+            others.join(", ")
+        ));
     }
 }
 
@@ -227,7 +263,8 @@ fn export(session: &Session, arguments: &Export) -> Outcome {
         Format::Markdown => "markdown",
         Format::Json => "json",
     };
-    let reply = session.call("export_plan", json!({"format": format, "version": arguments.version}))?;
+    let reply =
+        session.call("export_plan", json!({"format": format, "plan": arguments.name, "version": arguments.version}))?;
     if session.json {
         print::json(&reply)?;
         return Ok(ExitCode::SUCCESS);
@@ -255,7 +292,8 @@ fn exact(text: &str) -> String {
 }
 
 fn diff(session: &Session, arguments: &Diff) -> Outcome {
-    let reply = session.call("diff_plans", json!({"from": arguments.from, "to": arguments.to}))?;
+    let reply =
+        session.call("diff_plans", json!({"plan": arguments.plan, "from": arguments.from, "to": arguments.to}))?;
     let lists = [("added", Tone::Good), ("modified", Tone::Busy), ("renamed", Tone::Plain), ("removed", Tone::Over)];
     session.show(&reply, |page| {
         for (list, tone) in lists {
@@ -265,6 +303,38 @@ fn diff(session: &Session, arguments: &Diff) -> Outcome {
         let counts = lists.map(|(list, _)| format!("{} {list}", count(list))).join(", ");
         let [from, to] = ["from", "to"].map(|end| text(&reply[end]).chars().take(12).collect::<String>());
         page.line(format_args!("{from} to {to}: {counts}"));
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(session: &Session) -> Outcome {
+    let reply = session.call("list_plans", json!({}))?;
+    session.show(&reply, |page| {
+        let plans = reply["plans"].as_array().map(Vec::as_slice).unwrap_or_default();
+        if plans.is_empty() {
+            return page
+                .line(format_args!("there is no plan; {} brings one", session.wording.command("plan import FILE")));
+        }
+        let rows: Vec<_> = plans
+            .iter()
+            .map(|plan| {
+                let at = serde_json::from_value(plan["changed"].clone()).map(|at| page.when(at)).unwrap_or_default();
+                let [name, file, items, done, version] = files::row(session, plan);
+                [name, file, items, done, version, at].map(Into::into)
+            })
+            .collect();
+        page.table(["plan", "file", "items", "done", "version", "changed"], rows.into_iter());
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn remove(session: &Session, name: &str) -> Outcome {
+    let reply = session.call("remove_plan", json!({"plan": name}))?;
+    session.show(&reply, |page| {
+        let [obsolete, done, leaving] = ["obsolete", "left_done", "leaving"].map(|count| &reply[count]);
+        page.line(format_args!(
+            "removed {name}: {obsolete} items are obsolete, {done} done ones stay, {leaving} are held until released"
+        ));
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -285,10 +355,12 @@ fn versions(session: &Session) -> Outcome {
                 let at =
                     serde_json::from_value(plan["imported_at"].clone()).map(|at| page.when(at)).unwrap_or_default();
                 let short = |field: &str| text(&plan[field]).chars().take(12).collect::<String>();
-                [short("sha256"), short("prev_sha256"), text(&plan["items"]), at, text(&plan["source"])].map(Into::into)
+                let name = plan["name"].as_str().unwrap_or("-").to_owned();
+                let items = text(&plan["items"]);
+                [name, short("sha256"), short("prev_sha256"), items, at, text(&plan["source"])].map(Into::into)
             })
             .collect();
-        page.table(["version", "after", "items", "imported", "from"], rows.into_iter());
+        page.table(["plan", "version", "after", "items", "imported", "from"], rows.into_iter());
     })?;
     Ok(ExitCode::SUCCESS)
 }

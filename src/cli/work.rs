@@ -253,9 +253,9 @@ fn refuse_unfit_branch(arguments: &Arguments, workflow: &str) {
 /// Refuses a scope without tasks: it is probably mistyped, and "all are done" would mislead.
 async fn refuse_empty_scope(handle: &Handle, arguments: &Arguments) -> anyhow::Result<()> {
     let Some(scope) = arguments.scope.clone().filter(|scope| scope != "all") else { return Ok(()) };
-    check_scope(Some(&scope)).map_err(CallError::Refused)?;
     let asked = scope.clone();
-    let has_tasks = handle.look(move |state| state.is_scope(&asked)).await?;
+    let found = handle.look(move |state| check_scope(Some(&asked), state).map(|()| state.is_scope(&asked))).await?;
+    let has_tasks = found.map_err(CallError::Refused)?;
     if has_tasks { Ok(()) } else { Err(CallError::Refused(Refusal::EmptyScope { scope }).into()) }
 }
 

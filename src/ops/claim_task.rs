@@ -134,7 +134,7 @@ impl Operation for ClaimTask {
 
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
         limit::WAIT.check(params.wait_seconds as usize)?;
-        input::check_scope(params.scope.as_deref())?;
+        input::check_scope(params.scope.as_deref(), state)?;
         let agent = state.known_agent(call.agent()?)?;
         state.may_claim(agent)?;
         if let Some(task) = state.unacted_claim(agent).filter(|task| params.asks_for(task)) {

@@ -19,6 +19,8 @@ pub struct DiffPlans;
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
+    /// Name of the plan; needed if there are several
+    plan: Option<String>,
     /// First 6 or more digits of a version's sha256; default the version before `to`
     from: Option<String>,
     /// First digits of the sha256 to compare with; default the current version
@@ -101,10 +103,10 @@ fn sha256(document: &Document) -> String {
 type Versions = (PlanVersion, PlanVersion);
 
 fn versions(params: &Params, state: &State) -> Result<Versions, Refusal> {
-    let to = version(state, params.to.as_deref())?;
+    let to = version(state, params.plan.as_deref(), params.to.as_deref())?;
     let before = to.prev_sha256.as_deref();
     let from = match (params.from.as_deref(), before) {
-        (Some(given), _) => version(state, Some(given))?,
+        (Some(given), _) => version(state, None, Some(given))?,
         (None, Some(before)) => {
             let older = state.board().plans.iter().rev().filter(|plan| plan.seq < to.seq);
             let found = older.into_iter().find(|plan| plan.sha256 == before);
@@ -115,10 +117,16 @@ fn versions(params: &Params, state: &State) -> Result<Versions, Refusal> {
     Ok((from.clone(), to.clone()))
 }
 
+/// Tasks of the plan that was imported last.
+fn tasks(document: &Document) -> Vec<&Task> {
+    let name = document.board.plans.last().map(PlanVersion::name);
+    planned(document.tasks.iter().filter(|task| task.plan_name() == name))
+}
+
 /// All differences, in the order of the reply's lists.
 fn differences(from: &Document, to: &Document) -> Vec<(Kind, Difference)> {
-    let old: BTreeMap<&TaskId, &Task> = planned(from.tasks.iter()).into_iter().map(|task| (&task.id, task)).collect();
-    let new = planned(to.tasks.iter());
+    let old: BTreeMap<&TaskId, &Task> = tasks(from).into_iter().map(|task| (&task.id, task)).collect();
+    let new = tasks(to);
     let (mut added, mut modified, mut renamed) = (Vec::new(), Vec::new(), Vec::new());
     for task in &new {
         let Some(before) = old.get(&task.id) else {
@@ -137,7 +145,7 @@ fn differences(from: &Document, to: &Document) -> Vec<(Kind, Difference)> {
         }
     }
     let there: BTreeSet<&TaskId> = new.iter().map(|task| &task.id).collect();
-    let gone = planned(from.tasks.iter()).into_iter().filter(|task| !there.contains(&task.id));
+    let gone = tasks(from).into_iter().filter(|task| !there.contains(&task.id));
     let removed = gone.map(|task| (Kind::Removed, difference(task, None)));
     added.into_iter().chain(modified).chain(renamed).chain(removed).collect()
 }

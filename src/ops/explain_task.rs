@@ -9,6 +9,7 @@ use super::{Annotations, Call, History, Operation, READ, Toolset};
 use crate::state::State;
 use crate::state::agent::{Agent, Role};
 use crate::state::event::Recorded;
+use crate::state::hierarchy;
 use crate::state::id::{AgentId, TaskId};
 use crate::state::refusal::Refusal;
 use crate::state::task::{Task, TaskStatus};
@@ -123,7 +124,15 @@ impl Operation for ExplainTask {
 
 /// The task with that id, or the only one at that path.
 fn named<'s>(given: &str, state: &'s State) -> Result<&'s Arc<Task>, Refusal> {
+    if given.contains(':') {
+        let path = hierarchy::split_scope(given).1;
+        state.check_path_meant(given)?;
+        return state.at_path(given).next().ok_or_else(|| Refusal::EmptyScope { scope: path.to_owned() });
+    }
     let id = TaskId::checked(given)?;
+    if state.task(&id).is_none() {
+        state.check_path_meant(given)?;
+    }
     let mut there = state.at_path(given);
     match (state.task(&id), there.next(), there.next()) {
         (None, Some(task), None) => Ok(task),

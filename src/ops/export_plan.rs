@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -6,8 +8,9 @@ use crate::plan;
 use crate::state::State;
 use crate::state::document::{Document, PlanVersion};
 use crate::state::event::Event;
-use crate::state::plan::{KeptText, planned};
+use crate::state::plan::{Import, KeptText, planned};
 use crate::state::refusal::Refusal;
+use crate::state::task::Task;
 
 pub struct ExportPlan;
 
@@ -16,6 +19,8 @@ pub struct ExportPlan;
 pub struct Params {
     #[serde(default)]
     format: Format,
+    /// Name of the plan; needed if there are several
+    plan: Option<String>,
     /// First 6 or more digits of a version's sha256; default the plan as it stands now
     version: Option<String>,
 }
@@ -48,7 +53,7 @@ impl Operation for ExportPlan {
     type Reply = Reply;
 
     fn fetch(params: &Params, archive: &dyn Archive) -> Result<Fetched, Refusal> {
-        let version = version(archive.present(), params.version.as_deref())?;
+        let version = version(archive.present(), params.plan.as_deref(), params.version.as_deref())?;
         match params.version {
             Some(_) => Ok(Fetched::Document(at(version, archive)?)),
             None => Ok(Fetched::Nothing),
@@ -56,23 +61,29 @@ impl Operation for ExportPlan {
     }
 
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
-        let version = version(state, params.version.as_deref())?.clone();
+        let version = version(state, params.plan.as_deref(), params.version.as_deref())?.clone();
         let earlier = match call.fetched {
             Fetched::Document(document) => Some(State::from_document(Document::clone(document))),
             _ => None,
         };
         let state = earlier.as_ref().unwrap_or(state);
-        let tasks = planned(state.tasks().filter(|task| task.run.is_none()));
+        let is_own = |task: &&Arc<Task>| task.run.is_none() && task.plan_name() == Some(version.name());
+        let tasks = planned(state.tasks().filter(is_own));
         let title = version.title.as_deref();
         Ok(match params.format {
             Format::Markdown => {
-                let own = kept_text(&version, call).and_then(|kept| plan::rewritten(state, &kept));
+                let own = kept_text(&version, call).and_then(|kept| plan::rewritten(state, &kept, &imported(&version)));
                 let text = own.unwrap_or_else(|| plan::to_markdown(title, &tasks));
                 Reply { markdown: Some(text), json: None, plan: version }
             }
             Format::Json => Reply { json: Some(plan::to_json(title, &tasks)), markdown: None, plan: version },
         })
     }
+}
+
+fn imported(version: &PlanVersion) -> Import {
+    let (name, base) = (version.name.clone(), Some(version.name().to_owned()));
+    Import { name, base, parallel: version.parallel, ..Import::default() }
 }
 
 /// The text of a version, if the event of its import has it.
@@ -84,10 +95,11 @@ fn kept_text(version: &PlanVersion, call: &Call) -> Option<Box<KeptText>> {
     })
 }
 
-/// The newest version whose sha256 begins with `given`; without it the current one.
-pub fn version<'s>(state: &'s State, given: Option<&str>) -> Result<&'s PlanVersion, Refusal> {
-    let Some(given) = given else { return state.current_plan().ok_or(Refusal::NoPlan { version: None }) };
-    let mut newest = state.board().plans.iter().rev();
+/// The newest version whose sha256 begins with `given`; without it the current one of the plan.
+pub fn version<'s>(state: &'s State, plan: Option<&str>, given: Option<&str>) -> Result<&'s PlanVersion, Refusal> {
+    let Some(given) = given else { return state.plan_meant(plan) };
+    let is_meant = |version: &&PlanVersion| plan.is_none_or(|plan| version.name() == plan) && !version.removed;
+    let mut newest = state.board().plans.iter().rev().filter(is_meant);
     let found = newest.find(|plan| given.len() >= SHORTEST && plan.sha256.starts_with(given));
     found.ok_or_else(|| Refusal::NoPlan { version: Some(given.chars().take(64).collect()) })
 }

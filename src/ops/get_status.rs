@@ -202,7 +202,7 @@ impl Operation for GetStatus {
     type Reply = Reply;
 
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
-        input::check_scope(params.scope.as_deref())?;
+        input::check_scope(params.scope.as_deref(), state)?;
         let scope = params.scope.as_deref().filter(|scope| *scope != "all");
         let board = state.board();
         let tasks = scope.map_or_else(|| tasks(state), |scope| tasks_in(scope, state));

@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Toolset, input};
 use crate::plan;
 use crate::state::brought::Counts;
+use crate::state::document::PlanVersion;
 use crate::state::event::{Event, NewTask, PlanChange, Replanned, Reworded, TEXT};
 use crate::state::hierarchy;
 use crate::state::id::{AgentId, TaskId};
 use crate::state::limit;
-use crate::state::plan::{Import, Item, KeptText, LineEnds, Plan, Problem, Remark, Skipped, Stated};
+use crate::state::plan::{Given, Import, Item, KeptText, LineEnds, Plan, Problem, Remark, Skipped, Stated};
 use crate::state::refusal::Refusal;
 use crate::state::task::TaskStatus;
 use crate::state::{Created, State};
@@ -25,8 +26,17 @@ pub struct Params {
     agent_id: Option<String>,
     /// The whole plan: Markdown with headings and checklists, or JSON
     text: PlanText,
-    /// Where the plan comes from, for people
+    /// File that the plan comes from: a plan is known by it
     source: Option<String>,
+    /// Name to know the plan by instead
+    name: Option<String>,
+    /// Name of the plan that this one takes the place of
+    replace: Option<String>,
+    /// Headings that count, such as Phase 1 and Phase 2, need not wait for each other
+    parallel: Option<bool>,
+    /// Files of other plans that are no longer there: this one may be such a plan, moved
+    #[serde(default)]
+    gone: Vec<String>,
     /// Report what would change, and change nothing
     #[serde(default)]
     dry_run: bool,
@@ -70,6 +80,12 @@ pub struct Reply {
     /// The board already has this version
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     unchanged: bool,
+    /// Name of the plan
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: Option<String>,
+    /// Names of the other plans of the board
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    beside: Vec<String>,
     sha256: String,
     /// First 12 digits of sha256, which name the version
     session: String,
@@ -194,12 +210,13 @@ impl Operation for ImportPlan {
 
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
         state.leads(call.actor.as_ref(), "import a plan")?;
-        let plan = &*params.plan(state)?;
-        check_version(params, state)?;
-        if state.has_plan(plan) && params.carry.is_empty() {
+        let import = params.import(state)?;
+        let plan = &*params.plan(state, &import)?;
+        check_version(params, state, &import)?;
+        if state.has_plan(plan, &import) && params.carry.is_empty() {
             return Ok(Vec::new());
         }
-        let mut event = event(params, plan, state)?;
+        let mut event = event(plan, state, &import)?;
         if let Event::PlanImported { text, .. } = &mut event {
             *text = Some(params.kept()).filter(|_| plan.is_markdown() && is_text_read(state, call)).map(Box::new);
         }
@@ -207,15 +224,23 @@ impl Operation for ImportPlan {
     }
 
     fn reply(params: &Params, state: &State, call: &Call) -> Result<Reply, Refusal> {
-        let plan = &*params.plan(state)?;
         let imported = call.created.iter().find_map(|created| match created {
             Created::Plan(event) => Some(Event::clone(event)),
             _ => None,
         });
+        let import = match &imported {
+            Some(Event::PlanImported { plan, .. }) => {
+                let (base, name) = (Some(plan.name().to_owned()), plan.name.clone());
+                Import { base, name, parallel: plan.parallel, ..Import::default() }
+            }
+            _ => params.import(state)?,
+        };
+        let plan = &*params.plan(state, &import)?;
+        let told = |event: Option<&Event>| told(params, plan, state, &import, event);
         match imported {
-            Some(event) => Ok(told(params, plan, state, Some(&event))),
-            None if state.has_plan(plan) && params.carry.is_empty() => Ok(told(params, plan, state, None)),
-            None => Ok(told(params, plan, state, Some(&event(params, plan, state)?))),
+            Some(event) => Ok(told(Some(&event))),
+            None if state.has_plan(plan, &import) && params.carry.is_empty() => Ok(told(None)),
+            None => Ok(told(Some(&event(plan, state, &import)?))),
         }
     }
 }
@@ -227,14 +252,32 @@ impl Params {
 
     /// The plan, parsed again if what it does not mark are items of the board's plan. The result is the same before and
     /// after the event.
-    fn plan(&self, state: &State) -> Result<Cow<'_, Plan>, Refusal> {
+    fn plan(&self, state: &State, import: &Import) -> Result<Cow<'_, Plan>, Refusal> {
         let bad = |problems: &Vec<Problem>| Refusal::BadPlan { problems: problems.clone() };
         let plan = self.text.plan.as_ref().map_err(bad)?;
-        let known = state.still_items(plan);
+        let known = state.still_items(plan, import);
         if known.is_empty() {
             return Ok(Cow::Borrowed(plan));
         }
         plan::parse_with(&self.text.text, &known).map(Cow::Owned).map_err(|problems| bad(&problems))
+    }
+
+    fn import(&self, state: &State) -> Result<Import, Refusal> {
+        let plan = self.text.plan.as_ref().map_err(|problems| Refusal::BadPlan { problems: problems.clone() })?;
+        let source = self.source.as_deref().map(|source| input::checked_text("source", &limit::PATH, source));
+        let name = |given: &Option<String>| {
+            let name = given.as_deref().map(|name| input::checked_text("name", &limit::PLAN_NAME, name));
+            name.transpose()
+        };
+        limit::PLANS.check(self.gone.len())?;
+        let given = Given {
+            source: source.transpose()?,
+            name: name(&self.name)?,
+            replace: name(&self.replace)?,
+            gone: self.gone.clone(),
+            parallel: self.parallel,
+        };
+        Ok(Import { carry: self.carried()?, ..state.import_of(plan, &given)? })
     }
 
     fn carried(&self) -> Result<Vec<(TaskId, String)>, Refusal> {
@@ -254,9 +297,9 @@ fn is_text_read(state: &State, call: &Call) -> bool {
     state.board().schema_version >= TEXT || state.older(&(call.vitals.living)(), TEXT).is_empty()
 }
 
-fn check_version(params: &Params, state: &State) -> Result<(), Refusal> {
+fn check_version(params: &Params, state: &State, import: &Import) -> Result<(), Refusal> {
     let Some(given) = &params.prev_sha256 else { return Ok(()) };
-    let current = state.current_plan().map(|plan| plan.sha256.clone());
+    let current = current(state, import).map(|plan| plan.sha256.clone());
     let shortest = 6;
     if given.len() >= shortest && current.as_ref().is_some_and(|current| current.starts_with(given.as_str())) {
         return Ok(());
@@ -265,10 +308,14 @@ fn check_version(params: &Params, state: &State) -> Result<(), Refusal> {
     Err(Refusal::PlanMoved { given: given.clone(), current })
 }
 
-fn event(params: &Params, plan: &Plan, state: &State) -> Result<Event, Refusal> {
-    let source = params.source.as_deref().map(|source| input::checked_text("source", &limit::PATH, source));
-    let import = Import { source: source.transpose()?, carry: params.carried()? };
-    let event = state.replan(plan, &import).map_err(|problems| Refusal::BadPlan { problems })?;
+/// The version on the board that the text would follow.
+fn current<'s>(state: &'s State, import: &Import) -> Option<&'s PlanVersion> {
+    let base = import.base.as_deref()?;
+    state.plans().into_iter().find(|plan| plan.name() == base)
+}
+
+fn event(plan: &Plan, state: &State, import: &Import) -> Result<Event, Refusal> {
+    let event = state.replan(plan, import).map_err(|problems| Refusal::BadPlan { problems })?;
     if let Event::PlanImported { created, brought, .. } = &event {
         brought.iter().try_for_each(|brought| state.check_room_for(brought))?;
         limit::TASKS.check(state.live_tasks() + created.len())?;
@@ -277,12 +324,14 @@ fn event(params: &Params, plan: &Plan, state: &State) -> Result<Event, Refusal> 
 }
 
 /// Builds the reply. It is the same before and after the event, except that a removed task is obsolete only after it.
-fn told(params: &Params, plan: &Plan, state: &State, event: Option<&Event>) -> Reply {
-    let current = state.current_plan();
+fn told(params: &Params, plan: &Plan, state: &State, import: &Import, event: Option<&Event>) -> Reply {
+    let current = current(state, import);
     let mut reply = Reply {
         success: true,
         dry_run: params.dry_run,
         unchanged: event.is_none(),
+        plan: import.name.clone(),
+        beside: state.plan_names().into_iter().filter(|name| Some(name.as_str()) != import.name.as_deref()).collect(),
         session: plan.sha256.get(..12).unwrap_or_default().to_owned(),
         sha256: plan.sha256.clone(),
         prev_sha256: current.and_then(|plan| plan.prev_sha256.clone()),
@@ -298,10 +347,10 @@ fn told(params: &Params, plan: &Plan, state: &State, event: Option<&Event>) -> R
         leaving: Vec::new(),
         reworded: Vec::new(),
         left_done: Vec::new(),
-        ticked: ticked(state, event),
+        ticked: ticked(state, import, event),
         skipped: plan.skipped.clone(),
         remarks: remarks(plan, state, event),
-        understood: understood(plan),
+        understood: understood(plan, import.parallel),
         brought: None,
     };
     let Some(Event::PlanImported { plan: version, created, changed, removed, leaving, reworded, brought, .. }) = event
@@ -395,14 +444,15 @@ fn remarks(plan: &Plan, state: &State, event: Option<&Event>) -> Vec<Remark> {
     remarks
 }
 
-fn understood(plan: &Plan) -> Understood {
+fn understood(plan: &Plan, parallel: bool) -> Understood {
     let items = &plan.items;
     let mut is_parent = vec![false; items.len()];
     items.iter().filter_map(|item| item.parent).for_each(|parent| is_parent[parent] = true);
     let is_group = |number: usize| items[number].is_group && is_parent[number];
     let counted: Vec<usize> = (0..items.len()).filter(|number| !is_group(*number)).collect();
     let mut before: Vec<Vec<usize>> = items.iter().map(|item| item.waits.clone()).collect();
-    plan.order.iter().for_each(|(later, earlier)| before[*later].push(*earlier));
+    let order = if parallel { &[][..] } else { &plan.order };
+    order.iter().for_each(|(later, earlier)| before[*later].push(*earlier));
     let mut waiting: Vec<bool> = Vec::with_capacity(items.len());
     for (number, item) in items.iter().enumerate() {
         let is_late = before[number].iter().any(|on| items[*on].status == Stated::Open);
@@ -414,7 +464,7 @@ fn understood(plan: &Plan) -> Understood {
         line: items[number].line,
         title: items[number].title.clone(),
         after: before[number].iter().map(|on| items[*on].title.clone()).collect(),
-        order: plan.order.iter().any(|(later, _)| *later == number),
+        order: order.iter().any(|(later, _)| *later == number),
     });
     Understood {
         groups: items.len() - counted.len(),
@@ -427,7 +477,7 @@ fn understood(plan: &Plan) -> Understood {
 }
 
 /// Tasks that agents hold although the plan says they are done.
-fn ticked(state: &State, event: Option<&Event>) -> Vec<Changed> {
+fn ticked(state: &State, import: &Import, event: Option<&Event>) -> Vec<Changed> {
     let (changed, removed): (HashMap<&TaskId, &Replanned>, &[TaskId]) = match event {
         Some(Event::PlanImported { changed, removed, .. }) => {
             (changed.iter().map(|one| (&one.task, one)).collect(), removed)
@@ -437,7 +487,8 @@ fn ticked(state: &State, event: Option<&Event>) -> Vec<Changed> {
     let held = state.tasks().filter_map(|task| Some((task, task.open_attempt()?)));
     let ticked = held.filter(|(task, _)| {
         let planned = changed.get(&task.id).map(|one| &one.planned).or(task.planned.as_deref());
-        planned.is_some_and(|planned| planned.ticked) && !removed.contains(&task.id)
+        let is_own = changed.contains_key(&task.id) || task.plan_name() == import.base.as_deref();
+        is_own && planned.is_some_and(|planned| planned.ticked) && !removed.contains(&task.id)
     });
     let told = ticked.map(|(task, open)| Changed {
         task: task.id.clone(),

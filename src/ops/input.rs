@@ -342,21 +342,25 @@ pub enum Chosen<'p> {
     Scope(&'p str),
 }
 
-pub fn task_or_scope<'p>(task_id: Option<&str>, scope: Option<&'p str>) -> Result<Chosen<'p>, Refusal> {
+pub fn task_or_scope<'p>(task_id: Option<&str>, scope: Option<&'p str>, state: &State) -> Result<Chosen<'p>, Refusal> {
     match (task_id, scope) {
         (Some(id), None) => TaskId::checked(id).map(Chosen::Task),
         (None, Some(scope)) => {
-            check_scope(Some(scope))?;
+            check_scope(Some(scope), state)?;
             Ok(Chosen::Scope(scope))
         }
         _ => Err(Refusal::TaskOrScope),
     }
 }
 
-/// Checks that a scope is `all` or a path such as P1, P1.M2, P1.M2.T3, P1.M2.T3.S4.
-pub fn check_scope(scope: Option<&str>) -> Result<(), Refusal> {
-    let scope = scope.filter(|scope| *scope != "all");
-    scope.map_or(Ok(()), |path| check_path(path, hierarchy::numbers(path).is_some()))
+/// Checks that a scope is `all` or a path such as P1, P1.M2, P1.M2.T3, P1.M2.T3.S4, maybe behind a plan and `:`, and
+/// that no two plans have that path.
+pub fn check_scope(scope: Option<&str>, state: &State) -> Result<(), Refusal> {
+    let Some(scope) = scope.filter(|scope| *scope != "all") else { return Ok(()) };
+    let (plan, path) = hierarchy::split_scope(scope);
+    check_path(path, hierarchy::numbers(path).is_some() || plan.is_some() && path == "all")?;
+    limit::PLAN_NAME.check_text(plan.unwrap_or_default())?;
+    state.check_path_meant(scope)
 }
 
 fn check_path(path: &str, is_one: bool) -> Result<(), Refusal> {

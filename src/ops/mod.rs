@@ -49,6 +49,7 @@ pub mod init_coordination;
 pub(crate) mod input;
 pub mod list_bundles;
 pub mod list_checkpoints;
+pub mod list_plans;
 pub mod list_runs;
 pub mod list_sessions;
 pub mod list_snapshots;
@@ -61,6 +62,7 @@ pub mod refine_bundle;
 pub mod register_agent;
 pub mod release_files;
 pub mod release_task;
+pub mod remove_plan;
 pub mod report_run;
 pub mod report_waiting;
 pub mod reserve_files;
@@ -127,6 +129,7 @@ pub use init_coordination::InitCoordination;
 pub use input::{Success, TaskInput};
 pub use list_bundles::ListBundles;
 pub use list_checkpoints::ListCheckpoints;
+pub use list_plans::ListPlans;
 pub use list_runs::ListRuns;
 pub use list_sessions::ListSessions;
 pub use list_snapshots::ListSnapshots;
@@ -139,6 +142,7 @@ pub use refine_bundle::RefineBundle;
 pub use register_agent::RegisterAgent;
 pub use release_files::ReleaseFiles;
 pub use release_task::ReleaseTask;
+pub use remove_plan::RemovePlan;
 pub use report_run::ReportRun;
 pub use report_waiting::ReportWaiting;
 pub use reserve_files::ReserveFiles;
@@ -616,6 +620,8 @@ pub fn all() -> &'static [Entry] {
         Entry::of::<ImportPlan>(),
         Entry::of::<ExportPlan>(),
         Entry::of::<DiffPlans>(),
+        Entry::of::<ListPlans>(),
+        Entry::of::<RemovePlan>(),
         Entry::of::<ExplainTask>(),
         Entry::of::<ResetTasks>(),
         Entry::of::<GetHistory>(),

@@ -88,7 +88,7 @@ impl Operation for ResetTasks {
 /// Tasks that the call means, without parents and obsolete tasks.
 fn meant<'s>(params: &Params, state: &'s State) -> Result<Vec<&'s Task>, Refusal> {
     let own = |task: &&Task| !state.is_parent(&task.id) && task.status != TaskStatus::Obsolete;
-    match input::task_or_scope(params.task_id.as_deref(), params.scope.as_deref())? {
+    match input::task_or_scope(params.task_id.as_deref(), params.scope.as_deref(), state)? {
         Chosen::Task(id) => {
             let task = state.known_task(&id)?;
             if task.status == TaskStatus::Obsolete {

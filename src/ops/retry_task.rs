@@ -46,7 +46,7 @@ impl Operation for RetryTask {
 
     fn decide(params: &Params, state: &State, call: &Call) -> Decision {
         state.leads(call.actor.as_ref(), "retry a task")?;
-        let id = match input::task_or_scope(params.task_id.as_deref(), params.scope.as_deref())? {
+        let id = match input::task_or_scope(params.task_id.as_deref(), params.scope.as_deref(), state)? {
             Chosen::Task(id) => id,
             Chosen::Scope(scope) => {
                 return retries(state.tasks().filter(|task| task.run.is_none() && in_scope(task, Some(scope))), state);

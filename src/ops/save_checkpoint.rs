@@ -78,7 +78,7 @@ impl Operation for SaveCheckpoint {
         let workflow = WorkflowId::checked(&params.workflow_id)?;
         state.takes_part(call.actor.as_ref())?;
         let agent = call.actor.clone().filter(|agent| agent.as_str() != HUMAN);
-        input::check_scope(params.scope.as_deref())?;
+        input::check_scope(params.scope.as_deref(), state)?;
         let budget = params.budget.unwrap_or_default();
         check_amounts(budget, params.spent)?;
         let known = state.workflow(&workflow);

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{AgentArgument, Entry, Reader, find};
 
 /// Operations that have a command of their own; the others are reached by `callboard call`.
-const COMMANDS: [(&str, &str); 47] = [
+const COMMANDS: [(&str, &str); 49] = [
     ("claim_task", "claim"),
     ("start_task", "start"),
     ("complete_task", "complete"),
@@ -47,6 +47,8 @@ const COMMANDS: [(&str, &str); 47] = [
     ("import_plan", "plan import"),
     ("export_plan", "plan export"),
     ("diff_plans", "plan diff"),
+    ("list_plans", "plan list"),
+    ("remove_plan", "plan remove"),
     ("explain_task", "explain"),
     ("reset_tasks", "reset"),
     ("get_master_plan", "plan versions"),
@@ -58,11 +60,12 @@ const COMMANDS: [(&str, &str); 47] = [
 ];
 
 /// Operations that only leaders may use: a worker would be refused, so its name does not go before them.
-const OF_LEADERS: [&str; 7] = [
+const OF_LEADERS: [&str; 8] = [
     "cancel_task",
     "retry_task",
     "reset_tasks",
     "import_plan",
+    "remove_plan",
     "create_snapshot",
     "restore_snapshot",
     "delete_checkpoints",

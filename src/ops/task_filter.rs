@@ -202,7 +202,7 @@ struct Filter<'p> {
 
 impl<'p> Filter<'p> {
     fn checked(wanted: &'p Params, state: &State, call: &Call) -> Result<Self, Refusal> {
-        input::check_scope(wanted.scope.as_deref())?;
+        input::check_scope(wanted.scope.as_deref(), state)?;
         for priority in wanted.min_priority.into_iter().chain(wanted.max_priority) {
             input::checked_priority(priority)?;
         }

@@ -13,8 +13,9 @@ use super::{Ordinal, State};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Aging(i64);
 
-/// Place among the ready tasks: lower ones are claimed first.
-pub type Rank = i64;
+/// Place among the ready tasks: lower ones are claimed first. By urgency, then by the order of creation or that of the
+/// plan: the task beside which it is claimed, and the steps from there.
+pub type Rank = (i64, Ordinal, i32);
 
 const HIGHEST: u8 = 1;
 
@@ -27,8 +28,8 @@ impl Aging {
         self == Self::default()
     }
 
-    /// The rank of a task that has been ready since `since`. It does not depend on the present time.
-    pub fn rank(self, priority: u8, since: Timestamp) -> Rank {
+    /// The urgency of a task that has been ready since `since`. It does not depend on the present time.
+    pub fn urgency(self, priority: u8, since: Timestamp) -> i64 {
         let priority = i64::from(priority);
         if self.is_off() { priority } else { priority * self.0 + since.millis() }
     }
@@ -74,7 +75,11 @@ impl State {
     pub(super) fn rank(&self, task: &Task) -> Rank {
         let aging = self.index.aging();
         let since = if aging.is_off() { Timestamp::default() } else { self.ready_since(task) };
-        aging.rank(task.priority, since)
+        let own = || self.ordinal_of(&task.id).unwrap_or_default();
+        let beside = task.planned.as_ref().and_then(|planned| planned.beside.as_ref());
+        let place = beside.and_then(|beside| Some((self.ordinal_of(&beside.task)?, beside.step)));
+        let (at, step) = place.unwrap_or_else(|| (own(), 0));
+        (aging.urgency(task.priority, since), at, step)
     }
 
     /// When the last thing happened that a ready task had to wait for: it was created or reset, its last attempt or the
@@ -113,7 +118,7 @@ mod tests {
         let tasks: Vec<_> =
             (1..=10).flat_map(|priority| (0..200).step_by(7).map(move |since| (priority, since))).collect();
         for (one, other) in tasks.iter().zip(tasks.iter().skip(31)).chain(tasks.iter().zip(tasks.iter().rev())) {
-            let rank = |task: &(u8, i64)| aging.rank(task.0, at(task.1));
+            let rank = |task: &(u8, i64)| aging.urgency(task.0, at(task.1));
             if rank(one) > rank(other) {
                 continue;
             }
@@ -126,7 +131,7 @@ mod tests {
 
     #[test]
     fn without_ageing_the_rank_is_the_priority() {
-        assert_eq!(Aging::default().rank(7, at(3)), 7);
+        assert_eq!(Aging::default().urgency(7, at(3)), 7);
         assert_eq!(Aging::every(0), Aging::default());
     }
 }

@@ -11,8 +11,8 @@ use super::changed::Changed;
 use super::document::{Board, Pause, PlanVersion, Retired};
 use super::event::{EditedTask, Event, NewTask, Recorded, Saved, TaskChange};
 use super::id::{AgentId, ParticipantId, TaskId};
-use super::limit::{ATTEMPTS_KEPT, PLANS_KEPT};
-use super::plan::{leave_plan, leave_to_holder, replan};
+use super::limit::ATTEMPTS_KEPT;
+use super::plan::{kept_versions, leave_plan, leave_to_holder, replan};
 use super::run::Runner;
 use super::task::{Attempt, AttemptError, Outcome, StopRequest, Task, TaskResult, TaskStatus};
 use super::time::{MINUTE, SECOND, Timestamp};
@@ -288,8 +288,7 @@ impl State {
             Event::PlanImported { plan, created: new, changed, removed, leaving, known_again, brought, .. } => {
                 self.edit_board(|board| {
                     let newest = PlanVersion { seq: recorded.seq, imported_at: at, ..plan.clone() };
-                    let surplus = (board.plans.len() + 1).saturating_sub(PLANS_KEPT);
-                    board.plans = board.plans.iter().skip(surplus).cloned().chain([newest]).collect();
+                    board.plans = kept_versions(&board.plans, newest).into();
                 });
                 for task in new {
                     let ordinal = self.take_ordinal();

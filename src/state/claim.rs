@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::agent::{Agent, Demands, Role};
 use super::document::Retired;
 use super::guard::held_by_other;
+use super::hierarchy;
 use super::id::TaskId;
 use super::refusal::Refusal;
 use super::reservation::{Effort, Hold};
@@ -138,7 +139,7 @@ impl State {
         let rank = |ordinal| Some((self.index.rank(ordinal, self.tasks.get(ordinal)?), ordinal));
         let last_near = self.merged(agent).nth(PASSED_OVER - 1).and_then(rank);
         let within = last_near.into_iter().flat_map(|last| {
-            let ranks = self.index.within_path(path).filter_map(rank);
+            let ranks = self.within(path).into_iter().filter_map(rank);
             ranks.filter(move |rank| *rank > last)
         });
         let mut ready: Vec<_> = within.filter(|(_, ordinal)| self.is_ready_for(*ordinal, agent)).collect();
@@ -278,7 +279,7 @@ impl State {
     pub fn is_to_wait(&self, agent: &Agent, scope: Option<&str>, now: Timestamp) -> bool {
         let is_plain = |path: &str| {
             let mut ready = self.index.ready().filter_map(|ordinal| self.tasks.get(ordinal));
-            let mut within = self.index.within_path(path).filter_map(|ordinal| self.tasks.get(ordinal));
+            let mut within = self.within(path).into_iter().filter_map(|ordinal| self.tasks.get(ordinal));
             let is_unfinished = |task: &Task| task.status.is_held() || task.status == TaskStatus::Available;
             self.board().paused.is_none()
                 && self.spent_workflow(&agent.id).is_none()
@@ -366,7 +367,7 @@ impl State {
     /// Looks at every task of the scope.
     fn outlook_in(&self, scope: &str, agent: &Agent) -> Outlook<'_> {
         let mut outlook = Outlook { is_planned: self.is_planned(), under_way: self.under_way(), ..Outlook::default() };
-        let tasks = self.index.within_path(scope).filter_map(|ordinal| self.tasks.get(ordinal));
+        let tasks = self.within(scope).into_iter().filter_map(|ordinal| self.tasks.get(ordinal));
         for task in tasks.filter(|task| !self.is_parent(&task.id)) {
             if task.status.is_held() {
                 outlook.held += 1;
@@ -397,12 +398,21 @@ impl State {
         })
     }
 
+    /// Tasks in the scope, which is a path, or a path of a plan.
+    fn within(&self, scope: &str) -> Vec<Ordinal> {
+        let is_in = |ordinal: &Ordinal| self.tasks.get(*ordinal).is_some_and(|task| in_scope(task, Some(scope)));
+        match hierarchy::split_scope(scope) {
+            (Some(_), "all") => self.tasks.iter().map(|(ordinal, _)| ordinal).filter(is_in).collect(),
+            (_, path) => self.index.within_path(path).filter(is_in).collect(),
+        }
+    }
+
     /// True if there is or was a task at or below `scope`, or if there are no tasks yet.
     pub fn is_scope(&self, scope: &str) -> bool {
         let of_retired = |stub: &Retired| path_in_scope(stub.path.as_deref(), scope);
         scope == "all"
             || !self.is_planned()
-            || self.index.within_path(scope).next().is_some()
+            || !self.within(scope).is_empty()
             || self.retired().any(|(_, stub)| of_retired(stub))
     }
 }
@@ -427,12 +437,19 @@ struct Outlook<'a> {
     is_planned: bool,
 }
 
-/// True if the task is at or below `scope`, which is `all` or a path.
+/// True if the task is at or below `scope`, which is `all`, a path, or one of these behind a plan and `:`. A task that
+/// no plan has is in the scope of each by its path.
 pub fn in_scope(task: &Task, scope: Option<&str>) -> bool {
     let Some(scope) = scope.filter(|scope| *scope != "all") else { return true };
-    path_in_scope(task.path.as_deref(), scope)
+    match (hierarchy::split_scope(scope), task.plan_name()) {
+        ((Some(plan), "all"), own) => own == Some(plan),
+        ((Some(plan), _), Some(own)) if plan != own => false,
+        _ => path_in_scope(task.path.as_deref(), scope),
+    }
 }
 
+/// True if the path is at or below that of `scope`, in whichever plan.
 pub fn path_in_scope(path: Option<&str>, scope: &str) -> bool {
+    let (_, scope) = hierarchy::split_scope(scope);
     path.and_then(|path| path.strip_prefix(scope)).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }

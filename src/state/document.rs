@@ -12,7 +12,7 @@ use super::id::{AgentId, CheckpointId, ParticipantId, SessionId, TaskId, Workflo
 use super::message::Message;
 use super::reservation::Reservation;
 use super::session::Session;
-use super::task::{Task, TaskStatus};
+use super::task::{Task, TaskStatus, UNNAMED};
 use super::time::Timestamp;
 use super::workflow::{Checkpoint, Workflow};
 
@@ -105,6 +105,12 @@ fn has_no_plans(plans: &Arc<[PlanVersion]>) -> bool {
 /// One imported version of the plan. The state after event `seq` has its items.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanVersion {
+    /// Its name: the file that it came from first, or the one that was given
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The name that it had before this version, if that was another
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub was: Option<String>,
     /// SHA-256 of the plan's text; its first 12 hex digits name the version
     pub sha256: String,
     /// SHA-256 of the version before this one
@@ -119,6 +125,12 @@ pub struct PlanVersion {
     /// What it came with that has no field of its own
     #[serde(default, skip_serializing_if = "is_empty")]
     pub metadata: Arc<Map<String, Value>>,
+    /// Headings that count do not wait for each other
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub parallel: bool,
+    /// The board no longer has the plan
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub removed: bool,
     #[serde(default)]
     pub seq: u64,
     #[serde(default)]
@@ -133,6 +145,11 @@ impl PlanVersion {
     /// The version without its metadata, which may be long.
     pub fn brief(&self) -> Self {
         Self { metadata: Arc::default(), ..self.clone() }
+    }
+
+    /// The plan's name; `-` if it has none.
+    pub fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or(UNNAMED)
     }
 
     pub fn session(&self) -> &str {

@@ -3,7 +3,7 @@
 //! A task with parts is never claimed; its status rolls up from theirs with every event. All its parts wait for its
 //! dependencies, so a dependency on a parent, or of a parent, is a barrier.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -65,6 +65,11 @@ pub fn numbers(path: &str) -> Option<Vec<u32>> {
 pub fn is_path(path: &str) -> bool {
     let is_padded = |part: &str| part.len() > 2 && part[1..].starts_with('0');
     numbers(path).is_some() && !path.split('.').any(is_padded)
+}
+
+/// The plan and the path of a scope such as `PLAN.md:P1.M2`, `PLAN.md:all` or `P1.M2`.
+pub fn split_scope(scope: &str) -> (Option<&str>, &str) {
+    scope.rsplit_once(':').map_or((None, scope), |(plan, path)| (Some(plan), path))
 }
 
 /// Path of the `number`-th part of `parent`.
@@ -172,11 +177,30 @@ impl State {
         task.dependencies.iter().chain(inherited)
     }
 
-    /// Tasks at this path that are not obsolete; of those, the ones that are in a plan, if any are.
-    pub fn at_path(&self, path: &str) -> impl Iterator<Item = &Arc<Task>> {
-        let there = || self.index.at_path(path).filter_map(|ordinal| self.tasks.get(ordinal));
+    /// Tasks at this path, or at this path of a plan, that are not obsolete; of those, the ones that are in a plan, if
+    /// any are.
+    pub fn at_path(&self, given: &str) -> impl Iterator<Item = &Arc<Task>> {
+        let (plan, path) = split_scope(given);
+        let is_meant = move |task: &&Arc<Task>| plan.is_none_or(|plan| task.plan_name().is_none_or(|own| own == plan));
+        let there =
+            move || self.index.at_path(path).filter_map(|ordinal| self.tasks.get(ordinal)).filter(is_meant.clone());
         let is_taken = there().any(|task| task.planned.is_some());
         there().filter(move |task| task.status != TaskStatus::Obsolete && !(is_taken && task.left_plan.is_some()))
+    }
+
+    /// Refuses a path that several plans have, and a plan that there is not.
+    pub fn check_path_meant(&self, given: &str) -> Result<(), Refusal> {
+        let (plan, path) = split_scope(given);
+        if let Some(plan) = plan {
+            return self.plan_named(plan).map(drop);
+        }
+        let plans: BTreeSet<&str> =
+            self.at_path(path).filter(|task| task.planned.is_some()).filter_map(|task| task.plan_name()).collect();
+        if plans.len() < 2 {
+            return Ok(());
+        }
+        let plans = plans.into_iter().map(str::to_owned).collect();
+        Err(Refusal::AmbiguousPath { path: path.to_owned(), plans })
     }
 
     /// Parent of a new task at `path`: the nearest task above it that already has parts, or that nobody has begun.

@@ -21,7 +21,8 @@ pub struct Index {
     /// Ready tasks by demand set, in claim order: a claim looks at the first task of each set that the agent meets.
     ready: BTreeMap<Set, BTreeSet<(Rank, Ordinal)>>,
     aging: Aging,
-    /// Ranks of the ready tasks while they rise; else a task's rank is its priority.
+    /// Ranks of the ready tasks while they rise, and of those that are claimed beside others; else a task's rank is its
+    /// priority and its ordinal.
     ranks: HashMap<Ordinal, Rank>,
     /// Tasks that wait only for `not_before`.
     delayed: BTreeSet<(Timestamp, Ordinal)>,
@@ -202,14 +203,14 @@ impl Index {
     }
 
     fn note_rank(&mut self, ordinal: Ordinal, rank: Rank) {
-        if !self.aging.is_off() {
+        if !self.aging.is_off() || (rank.1, rank.2) != (ordinal, 0) {
             self.ranks.insert(ordinal, rank);
         }
     }
 
     /// The rank under which a ready task was placed.
     pub fn rank(&self, ordinal: Ordinal, task: &Task) -> Rank {
-        self.ranks.get(&ordinal).copied().unwrap_or_else(|| task.priority.into())
+        self.ranks.get(&ordinal).copied().unwrap_or_else(|| (task.priority.into(), ordinal, 0))
     }
 
     pub fn aging(&self) -> Aging {
@@ -371,7 +372,7 @@ mod tests {
         for (ordinal, task) in state.tasks.iter() {
             one_by_one.replace(ordinal, None, Some(task));
             if state.is_unblocked(task) {
-                one_by_one.place(ordinal, task, task.priority.into());
+                one_by_one.place(ordinal, task, state.rank(task));
             }
         }
         assert_eq!(state.index, one_by_one);

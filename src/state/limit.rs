@@ -53,6 +53,8 @@ limits! {
     TASKS = "live tasks", 1_000_000, "entries" or "wait until some are done and retire, or cancel what is not needed";
     PLAN = "plan", 8 * 1024 * 1024, "bytes";
     PLAN_ITEMS = "items of one plan", 20_000, "entries";
+    PLAN_NAME = "name of a plan", 1024, "bytes";
+    PLANS = "plans", 100, "entries" or "take one that is over off the board: `callboard plan remove NAME`";
     CARRIED = "items carried by one import", 1_000, "entries";
     READ = "files of one import together", 64 * 1024 * 1024, "bytes";
     READ_FILES = "files of one import", 20_000, "files";

@@ -274,6 +274,19 @@ pub enum Refusal {
         "carry takes TASK=PATH, the id of a done task and the path of an item, not \"{given}\"; import_plan says it in `reworded`"
     )]
     BadCarry { given: String },
+    #[error("there is no plan \"{given}\"{}", named_plans(plans))]
+    UnknownPlan { given: String, plans: Vec<String> },
+    #[error("the board has several plans, so say which{}", named_plans(plans))]
+    SeveralPlans { plans: Vec<String> },
+    #[error(
+        "a plan that comes without a file needs a name, because the board has others{}; give the same name again for a new version",
+        named_plans(plans)
+    )]
+    UnnamedPlan { plans: Vec<String> },
+    #[error("there is a plan \"{name}\" already; replace that one, or give another name")]
+    PlanExists { name: String },
+    #[error("{path} is a path of several plans; say which: {}", plans.iter().map(|plan| format!("`{plan}:{path}`")).collect::<Vec<_>>().join(" or "))]
+    AmbiguousPath { path: String, plans: Vec<String> },
     #[error(
         "the plan has moved on: the current version is {}, not {given}; look at diff_plans or get_master_plan, and import with its sha256", current.as_deref().unwrap_or("none")
     )]
@@ -549,5 +562,13 @@ fn with_article(role: Role) -> &'static str {
         Role::Leader => "a leader",
         Role::Worker => "a worker",
         Role::Observer => "an observer",
+    }
+}
+
+/// The first plans there are, for the end of a message.
+fn named_plans(plans: &[String]) -> String {
+    match plans {
+        [] => "; import one with import_plan".to_owned(),
+        _ => format!(": {}", plans.iter().take(10).map(|plan| format!("`{plan}`")).collect::<Vec<_>>().join(", ")),
     }
 }

@@ -185,6 +185,12 @@ impl Task {
         self.planned.as_ref()?.pending.as_ref()?.after.as_ref()
     }
 
+    /// Name of the plan that has or had the task; `-` stands for the plan without one.
+    pub fn plan_name(&self) -> Option<&str> {
+        let planned = self.planned.as_ref().or(self.left_plan.as_ref())?;
+        Some(planned.plan.as_deref().unwrap_or(UNNAMED))
+    }
+
     /// What the task itself waits for, done or not.
     pub fn waits(&self) -> (&[TaskId], Option<&TaskId>) {
         (&self.dependencies, self.after())
@@ -228,6 +234,8 @@ impl fmt::Display for Source {
         self.path.as_ref().map_or(Ok(()), |path| write!(f, " in {path}"))
     }
 }
+/// Stands for the name of the plan that came without a file.
+pub const UNNAMED: &str = "-";
 
 /// What the plan last said about a task, each as the first 16 hex digits of its SHA-256, so that a change made on the
 /// board since does not count as a change of the plan.
@@ -250,9 +258,22 @@ pub struct Planned {
     pub off: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
+    /// Name of the plan; none for the one that came without a file
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
+    /// Where the item is claimed, if not in the order of creation
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<Box<Beside>>,
     /// What waits for the end of an attempt that was open when the plan changed
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<Box<Pending>>,
+}
+
+/// A place in the order of claims: steps after an item of the plan, or before it if negative.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Beside {
+    pub task: TaskId,
+    pub step: i32,
 }
 
 /// What a plan changes once an attempt has ended.

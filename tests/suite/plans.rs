@@ -211,7 +211,7 @@ fn a_plan_of_500_items_changes_while_it_is_worked_on() {
     let old = &first["sha256"].as_str().unwrap()[..12];
     let exported = board.finish(board.command().args(["plan", "export", "--version", old]));
     let back = write(&board, "OLD.md", &exported.stdout);
-    let back = plan(&board, &["import", &back, "--dry-run"]).value();
+    let back = plan(&board, &["import", &back, "--dry-run", "--replace", "PLAN.md"]).value();
     assert_eq!(counts(&back).iter().find(|(list, _)| *list == "added"), None, "what had left is known again");
     assert_eq!(paths(&back, "reopened"), paths(&again, "obsolete"));
     assert_eq!(plan(&board, &["import", &file]).value()["unchanged"], true);
@@ -224,7 +224,7 @@ fn exported_plan_has_the_tabs_of_the_plan() {
     let file = write(&board, "PLAN.md", "- [ ] Build\n\n  ```make\n  all:\n  \tcargo build\n  ```\n");
     plan(&board, &["import", &file]).value();
     let exported = board.finish(board.command().args(["plan", "export"])).stdout;
-    let back = plan(&board, &["import", &write(&board, "BACK.md", &exported)]).value();
+    let back = plan(&board, &["import", &write(&board, "PLAN.md", &exported)]).value();
     assert_eq!((&back["kept"], exported.contains("\tcargo build")), (&json!(1), true), "{exported}");
 }
 
@@ -248,7 +248,7 @@ fn export_of_what_was_changed_on_the_board_changes_nothing_when_it_is_imported()
 
         let before = board.replay();
         let exported = board.finish(board.command().args(["plan", "export", "--format", format])).stdout;
-        let back = write(&board, "BACK", &exported);
+        let back = write(&board, "PLAN.md", &exported);
         for arguments in [&["import", &back, "--dry-run"][..], &["import", &back]] {
             let reply = plan(&board, arguments).value();
             assert_eq!((counts(&reply), &reply["kept"]), (vec![], &json!(4)), "{reply} of\n{exported}");
@@ -265,7 +265,7 @@ fn export_of_what_was_changed_on_the_board_changes_nothing_when_it_is_imported()
 
         // What the plan changes after that is imported.
         let newer = exported.replace("other words", "newer words").replace("Another", "One more");
-        let reply = plan(&board, &["import", &write(&board, "NEWER", &newer)]).value();
+        let reply = plan(&board, &["import", &write(&board, "PLAN.md", &newer)]).value();
         // Other words are the same item only by its path, which the text of the file does not have.
         match format {
             "json" => {

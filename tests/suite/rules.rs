@@ -12,6 +12,7 @@ mod identity;
 mod invariants;
 mod leases;
 mod past;
+mod several_plans;
 
 use callboard::ops::Fetched;
 use callboard::state::policy::Policy;

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::{Found, find, format_and_path, mapped, refused, reported, with_origins};
-use crate::cli::{Outcome, Session, blame_and_data, plan};
+use crate::cli::plan::{self, files};
+use crate::cli::{Outcome, Session, blame_and_data};
 use crate::exchange::Fault;
 
 #[derive(clap::Args)]
@@ -57,8 +58,11 @@ pub fn import(session: &Session, asked: &Asked<'_>, mut query: Value) -> Outcome
     let Asked { format, path, name, map } = *asked;
     let working = session.progress(&format!("importing {path}"));
     let carry = session.wording.command(&format!("plan import {path} --carry"));
-    let source = (path != "-").then(|| session.project_paths(&[path.to_owned()]).remove(0));
-    query["source"] = name.map(str::to_owned).or(source).into();
+    query["source"] = files::source(session, path).into();
+    query["gone"] = files::gone(session)?.into();
+    if let Some(name) = name {
+        query["name"] = name.into();
+    }
     let reply = match find(session, format, path, map)? {
         Found::Plan(text) => {
             query["text"] = text.into();
@@ -70,7 +74,7 @@ pub fn import(session: &Session, asked: &Asked<'_>, mut query: Value) -> Outcome
         Found::Other { format, why, mut read, tree } => {
             let (text, origins) = read.to_plan();
             query["text"] = text.into();
-            query["source"] = name.map(str::to_owned).or(tree.path).into();
+            query["source"] = tree.path.into();
             let mut reply = session.call("import_plan", query).map_err(|error| with_files(error, path, &origins))?;
             ["/remarks", "/skipped", "/understood/waits"]
                 .iter()

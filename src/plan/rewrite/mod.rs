@@ -17,9 +17,9 @@ use crate::state::task::{Context, DEFAULT_PRIORITY, Task, TaskStatus};
 use page::Page;
 
 /// The text with what the board says now; `None` if the text cannot say it.
-pub fn rewritten(state: &State, kept: &KeptText) -> Option<String> {
-    let (plan, import) = (read(state, &kept.text)?, Import::default());
-    let matched = state.matched(&plan, &import)?;
+pub fn rewritten(state: &State, kept: &KeptText, import: &Import) -> Option<String> {
+    let plan = read(state, &kept.text, import)?;
+    let matched = state.matched(&plan, import)?;
     let text = bom::skip(&kept.text);
     let read = lines(text, front::lines(text)).0;
     let mut writing = Writing {
@@ -35,20 +35,20 @@ pub fn rewritten(state: &State, kept: &KeptText) -> Option<String> {
         writing.item(number, one)?;
     }
     let new = writing.page.text();
-    let is_the_plan = || read_again(state, &new).is_some_and(|plan| state.is_no_news(&plan, &import));
+    let is_the_plan = || read_again(state, &new, import).is_some_and(|plan| state.is_no_news(&plan, import));
     (!writing.page.is_changed() || is_the_plan()).then_some(new)
 }
 
 /// The plan as an import reads it now.
-fn read(state: &State, text: &str) -> Option<Plan> {
+fn read(state: &State, text: &str, import: &Import) -> Option<Plan> {
     let plan = parse(text).ok()?;
-    let known = state.still_items(&plan);
+    let known = state.still_items(&plan, import);
     if known.is_empty() { Some(plan) } else { parse_with(text, &known).ok() }
 }
 
 /// As [`read`], with the line ends that an import would clean.
-fn read_again(state: &State, text: &str) -> Option<Plan> {
-    read(state, &text.replace("\r\n", "\n").replace('\r', "\n"))
+fn read_again(state: &State, text: &str, import: &Import) -> Option<Plan> {
+    read(state, &text.replace("\r\n", "\n").replace('\r', "\n"), import)
 }
 
 struct Writing<'a, 't> {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::state::event::Event;
 use crate::state::id::{Chance, ParticipantId};
-use crate::state::plan::{Import, planned};
+use crate::state::plan::{Given, planned};
 use crate::state::task::TaskStatus;
 use crate::state::time::Timestamp;
 use crate::state::{Envelope, State};
@@ -117,7 +117,7 @@ fn a_heading_without_a_path_has_what_its_first_part_says() {
 #[test]
 fn a_path_that_the_plan_says_is_nobody_elses() {
     let (mut state, _) = exported(&parse("- [ ] b\n").unwrap()).unwrap();
-    let imported = state.replan(&parse("- [ ] b\n- [ ] P1: a\n").unwrap(), &Import::default()).unwrap();
+    let imported = replanned(&state, &parse("- [ ] b\n- [ ] P1: a\n").unwrap()).unwrap();
     state.record(imported, &envelope()).unwrap();
     let paths: BTreeSet<_> = state.tasks().filter_map(|task| task.path.as_deref()).collect();
     assert_eq!(paths, BTreeSet::from(["P1", "P2"]));
@@ -129,7 +129,7 @@ fn hints_of_an_older_import_are_not_changed_by_their_spaces() {
     let plan = parse(text).unwrap();
     let mut state = State::new();
     state.record(Event::BoardCreated { board_id: "b".to_owned() }, &envelope()).unwrap();
-    let mut imported = state.replan(&plan, &Import::default()).unwrap();
+    let mut imported = replanned(&state, &plan).unwrap();
     let Event::PlanImported { created, .. } = &mut imported else { panic!("{imported:?}") };
     let older = serde_json::to_vec(&("d", [""; 0], "one\n\ntwo")).unwrap();
     created[0].planned.as_mut().unwrap().content = sha256(older)[..16].to_owned();
@@ -512,6 +512,12 @@ fn any_text_is_a_plan_or_a_problem_with_a_line() {
     }
 }
 
+/// The event that imports the plan without a file.
+fn replanned(state: &State, plan: &Plan) -> Result<Event, Vec<Problem>> {
+    let import = state.import_of(plan, &Given::default()).expect("one plan without a name");
+    state.replan(plan, &import)
+}
+
 fn envelope() -> Envelope {
     let participant = ParticipantId::trusted("p-1");
     Envelope { at: Timestamp::default(), participant, actor: None, idempotency: None }
@@ -521,7 +527,7 @@ fn envelope() -> Envelope {
 fn exported(plan: &Plan) -> Option<(State, [String; 2])> {
     let mut state = State::new();
     state.record(Event::BoardCreated { board_id: "b".to_owned() }, &envelope()).expect("a new board");
-    let imported = state.replan(plan, &Import::default()).ok()?;
+    let imported = replanned(&state, plan).ok()?;
     state.record(imported, &envelope()).expect("what was planned fits");
     state.settle();
     let tasks = planned(state.tasks());
@@ -534,7 +540,7 @@ fn exported(plan: &Plan) -> Option<(State, [String; 2])> {
 #[track_caller]
 fn is_the_same(state: &State, text: &str, of: &str) {
     let again = parse(text).unwrap_or_else(|problems| panic!("{problems:?} in\n{text}\nof\n{of}"));
-    match state.replan(&again, &Import::default()) {
+    match replanned(&state, &again) {
         Ok(Event::PlanImported { created, changed, removed, .. }) => {
             let is_same = created.is_empty() && changed.is_empty() && removed.is_empty();
             assert!(is_same, "{created:?} {changed:?} {removed:?} by\n{text}\nof\n{of}");

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::*;
 use crate::state::event::{Event, TaskChange};
 use crate::state::id::{Chance, TaskId};
-use crate::state::plan::{KeptText, LineEnds};
+use crate::state::plan::{Import, KeptText, LineEnds};
 
 /// A board with the plan, and its text as the event of the import keeps it.
 fn imported(raw: &str) -> Option<(State, KeptText)> {
@@ -63,7 +63,7 @@ fn an_import_without_changes_is_exported_byte_for_byte() {
     for (name, text) in files() {
         for raw in [text.clone(), text.replace('\n', "\r\n"), format!("\u{feff}{text}"), text.replace('\n', "\r")] {
             let Some((state, kept)) = imported(&raw) else { continue };
-            assert_eq!(rewritten(&state, &kept).as_deref(), Some(raw.as_str()), "{name}");
+            assert_eq!(rewritten(&state, &kept, &Import::default()).as_deref(), Some(raw.as_str()), "{name}");
             count += 1;
         }
     }
@@ -77,18 +77,18 @@ fn a_done_task_has_its_box_ticked_and_nothing_else_changes() {
     let (mut state, kept) = board(text);
     for (title, line) in [("`a` task", "- [x] `a` task"), ("b", "* ☑ b"), ("c", "| [x] c | me |"), ("d", "1. [x] d")]
     {
-        let now = rewritten(&state, &kept).unwrap();
+        let now = rewritten(&state, &kept, &Import::default()).unwrap();
         let other = parse(&now).unwrap();
         let number = other.items.iter().find(|item| item.title == title).unwrap().line;
         let ticked: Vec<_> =
             now.lines().enumerate().map(|(at, old)| if at + 1 == number { line } else { old }).collect();
         becomes(&mut state, &ticked.join("\n"));
-        let after = rewritten(&state, &kept).unwrap();
+        let after = rewritten(&state, &kept, &Import::default()).unwrap();
         assert_eq!(difference(&now, &after), [line]);
     }
     let reset = Event::TasksReset { tasks: vec![at(&state, "e")] };
     record(&mut state, reset);
-    let now = rewritten(&state, &kept).unwrap();
+    let now = rewritten(&state, &kept, &Import::default()).unwrap();
     assert!(now.ends_with("- [ ] e\n") && now.starts_with("---\na: b\n---\n# T\n\nProse.\n"), "{now}");
 }
 
@@ -99,7 +99,7 @@ fn what_has_no_box_says_its_status_below() {
         &mut state,
         "## Phase 1\n\n- one\n  status: Complete\n- two\n\n## Phase 2: alone\nstatus: Cancelled\n\nWords.\n",
     );
-    let text = rewritten(&state, &kept).unwrap();
+    let text = rewritten(&state, &kept, &Import::default()).unwrap();
     assert!(text.starts_with("## Phase 1\n\n- one\n  status: Complete\n- two\n"), "{text}");
     is_no_news(&state, &text);
 }
@@ -109,21 +109,21 @@ fn changes_on_the_board_change_their_lines_alone() {
     let text = "# T\r\n\r\n## Parser\r\n\r\n- [ ] numbers (after words)\r\n  priority: 3\r\n- [ ] words\r\n\r\n  Some text.\r\n\r\n## Notes\r\n\r\nProse\r\n";
     let (mut state, kept) = board(text);
     update(&mut state, "words", TaskChange { title: Some("all words".to_owned()), ..TaskChange::default() });
-    let now = rewritten(&state, &kept).unwrap();
+    let now = rewritten(&state, &kept, &Import::default()).unwrap();
     assert_eq!(difference(text, &now), ["- [ ] numbers (after words)", "  priority: 3", "- [ ] all words"][2..]);
     update(&mut state, "numbers", TaskChange { priority: Some(1), ..TaskChange::default() });
-    let now = rewritten(&state, &kept).unwrap();
+    let now = rewritten(&state, &kept, &Import::default()).unwrap();
     assert!(now.contains("\r\n  priority: 1\r\n- [ ] all words\r\n"), "{now}");
     let tags = Some(vec!["x".to_owned(), "y z".to_owned()]);
     update(&mut state, "all words", TaskChange { tags, priority: Some(2), ..TaskChange::default() });
-    let now = rewritten(&state, &kept).unwrap();
+    let now = rewritten(&state, &kept, &Import::default()).unwrap();
     assert!(now.contains("- [ ] all words\r\n  priority: 2\r\n  tags: x, y z\r\n\r\n  Some text.\r\n"), "{now}");
     update(
         &mut state,
         "all words",
         TaskChange { description: Some("Other text.".to_owned()), ..TaskChange::default() },
     );
-    let now = rewritten(&state, &kept).unwrap();
+    let now = rewritten(&state, &kept, &Import::default()).unwrap();
     assert!(
         now.contains("Other text.")
             && !now.contains("Some text.")
@@ -131,7 +131,7 @@ fn changes_on_the_board_change_their_lines_alone() {
         "{now}"
     );
     update(&mut state, "numbers", TaskChange { dependencies: Some(Vec::new()), ..TaskChange::default() });
-    let now = rewritten(&state, &kept).unwrap();
+    let now = rewritten(&state, &kept, &Import::default()).unwrap();
     assert!(now.contains("- [ ] numbers\r\n") && now.replace("\r\n", "").lines().count() == 1, "{now}");
     is_no_news(&state, &now);
 }
@@ -216,11 +216,11 @@ fn any_plan_comes_back_as_it_was_and_any_change_of_it_is_no_news() {
         let raw = invented(&mut chance);
         let Some((mut state, kept)) = imported(&raw) else { continue };
         plans += 1;
-        assert_eq!(rewritten(&state, &kept).as_deref(), Some(raw.as_str()), "{raw}");
+        assert_eq!(rewritten(&state, &kept, &Import::default()).as_deref(), Some(raw.as_str()), "{raw}");
         for _ in 0..chance.draw() % 4 {
             change(&mut state, &mut chance);
             changed += 1;
-            let text = rewritten(&state, &kept);
+            let text = rewritten(&state, &kept, &Import::default());
             own += usize::from(text.is_some());
             let tasks = planned(state.tasks());
             let shown = text.unwrap_or_else(|| to_markdown(None, &tasks));

@@ -82,9 +82,7 @@ impl Delta<'_> {
             let metadata = kept.metadata.into_iter().chain(item.metadata.clone()).collect();
             change.context = Some(Context { parent_task: kept.parent_task, metadata, ..context(item) });
         }
-        if stays_held {
-            planned.pending = self.put_off(number, task, &mut change);
-        }
+        planned.pending = self.put_off(number, task, &mut change, stays_held);
         if is_reset {
             change.priority = Some(priority);
             change.dependencies = Some(dependencies);
@@ -129,11 +127,13 @@ impl Delta<'_> {
         Some(Replanned { task: task.id.clone(), path, parent, planned, change, becomes, anew: true, what, was })
     }
 
-    /// Takes the new text out of the change to a held task, for the end of its attempt.
-    fn put_off(&self, number: usize, task: &Task, change: &mut TaskChange) -> Option<Box<Pending>> {
+    /// What waits for the end of an attempt: the new text, taken out of the change to a task that stays held, and what
+    /// the task itself waits for.
+    fn put_off(&self, number: usize, task: &Task, change: &mut TaskChange, stays_held: bool) -> Option<Box<Pending>> {
         let before = task.planned.as_ref().and_then(|planned| planned.pending.clone());
         let after = before.as_ref().and_then(|pending| pending.after.clone());
-        let text = match change.context.take() {
+        let text = match change.context.take_if(|_| stays_held) {
+            _ if !stays_held => Pending::default(),
             Some(context) => {
                 Pending { description: change.description.take(), context: Some(context), ..Pending::default() }
             }
@@ -191,7 +191,7 @@ impl Delta<'_> {
     /// True if somebody has reset the task who knew that the plan calls it done.
     fn is_reset(&self, task: &Task) -> bool {
         let (Some(reset_at), Some(planned)) = (task.reset_at, &task.planned) else { return false };
-        let is_since = || self.state.current_plan().is_some_and(|current| reset_at >= current.imported_at);
+        let is_since = || self.current().is_some_and(|current| reset_at >= current.imported_at);
         planned.done || planned.ticked && is_since()
     }
 

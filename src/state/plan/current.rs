@@ -16,30 +16,39 @@ use crate::state::id::TaskId;
 use crate::state::task::{Task, TaskStatus};
 
 impl State {
-    /// True if `plan` is the current one and importing it again would change nothing.
-    pub fn has_plan(&self, plan: &Plan) -> bool {
-        let Some(current) = self.current_plan().filter(|current| current.sha256 == plan.sha256) else { return false };
+    /// True if `plan` is the current version and importing it again would change nothing.
+    pub fn has_plan(&self, plan: &Plan, import: &Import) -> bool {
+        let base = import.base.as_deref();
+        let current = self.plans().into_iter().find(|current| Some(current.name()) == base);
+        let is_it = |current: &&PlanVersion| {
+            let same_place = current.name == import.name && current.source == import.source;
+            current.sha256 == plan.sha256 && same_place && current.parallel == import.parallel
+        };
+        let Some(current) = current.filter(is_it) else { return false };
         let is_due = |task: &Arc<Task>| {
             let ticked = task.planned.as_ref().is_some_and(|planned| planned.ticked);
             // Whoever has reset the task since then knew what the plan says.
             let was_reset = task.reset_at.is_some_and(|at| at >= current.imported_at);
-            ticked && !was_reset && task.status != TaskStatus::Done && !task.status.is_held()
+            let is_open = task.status != TaskStatus::Done && !task.status.is_held();
+            ticked && !was_reset && is_open && task.plan_name() == base
         };
         !self.tasks().any(is_due)
     }
 
+    /// The version that was imported last.
     pub fn current_plan(&self) -> Option<&PlanVersion> {
-        self.board().plans.last()
+        self.plans().pop()
     }
 
     /// Lines of skipped headings that are items of the current plan, imported when nothing was marked, and not called
     /// off since. A title that is also an item of `plan` at that level means that item instead.
-    pub fn still_items(&self, plan: &Plan) -> BTreeSet<usize> {
+    pub fn still_items(&self, plan: &Plan, import: &Import) -> BTreeSet<usize> {
         if plan.skipped.is_empty() {
             return BTreeSet::new();
         }
         let mut known: HashSet<(usize, String)> = self
             .tasks()
+            .filter(|task| task.plan_name() == Some(import.own_name()))
             .filter(|task| !matches!(task.status, TaskStatus::Cancelled | TaskStatus::Obsolete))
             .filter_map(|task| Some((hierarchy::level(task.path.as_deref()?), task.planned.as_ref()?.title.clone())))
             .collect();
@@ -72,13 +81,32 @@ impl State {
         told.collect()
     }
 
-    /// The event that makes `plan` the current one, or the problems with it.
+    /// The event that takes the plan off the board: what is done stays, what is held is its agent's until its attempt
+    /// ends.
+    pub fn without_plan(&self, plan: &PlanVersion) -> Event {
+        let own = self.tasks().filter(|task| task.planned.is_some() && task.plan_name() == Some(plan.name()));
+        let (leaving, removed): (Vec<_>, Vec<_>) = own.partition(|task| task.status.is_held());
+        let ids = |tasks: Vec<&Arc<Task>>| tasks.into_iter().map(|task| task.id.clone()).collect();
+        Event::PlanImported {
+            plan: PlanVersion { removed: true, items: 0, was: None, ..plan.clone() },
+            created: Vec::new(),
+            changed: Vec::new(),
+            removed: ids(removed),
+            leaving: ids(leaving),
+            reworded: Vec::new(),
+            brought: None,
+            text: None,
+            known_again: true,
+        }
+    }
+
+    /// The event that makes `plan` the current version, or the problems with it.
     pub fn replan(&self, plan: &Plan, import: &Import) -> Result<Event, Vec<Problem>> {
         Delta::new(self, plan, import)?.event()
     }
 }
 
-/// Tasks of the current plan, each before its parts.
+/// Tasks of plans, each before its parts.
 pub fn planned<'a>(tasks: impl Iterator<Item = &'a Arc<Task>>) -> Vec<&'a Task> {
     let mut found: Vec<_> = tasks.map(AsRef::as_ref).filter(|task: &&Task| task.planned.is_some()).collect();
     found.sort_by_cached_key(|task| hierarchy::numbers(task.path.as_deref().unwrap_or_default()));

@@ -123,6 +123,12 @@ impl<'a> Delta<'a> {
         Ok(())
     }
 
+    /// The version that this one follows.
+    pub(super) fn current(&self) -> Option<&'a PlanVersion> {
+        let base = self.import.base.as_deref()?;
+        self.state.plans().into_iter().find(|plan| plan.name() == base)
+    }
+
     pub(super) fn level(&self, item: usize) -> usize {
         let above = |item: &usize| self.plan.items[*item].parent;
         std::iter::successors(Some(item), above).count()
@@ -135,6 +141,7 @@ impl<'a> Delta<'a> {
         self.sound()?;
         let plan = self.plan;
         let (mut created, mut changed) = (Vec::new(), Vec::new());
+        let mut order = self.order();
         let mut priorities: Vec<u8> = Vec::with_capacity(plan.items.len());
         for (number, (item, dependencies)) in plan.items.iter().zip(dependencies).enumerate() {
             let inherited = item.parent.map_or(DEFAULT_PRIORITY, |parent| priorities[parent]);
@@ -151,8 +158,9 @@ impl<'a> Delta<'a> {
             let off = item.status.is_called_off() && self.parts[number].is_empty();
             let after = self.waits_for.get(&number).map(|task| task.id.clone());
             let pending = after.map(|after| Box::new(Pending { after: Some(after), ..Pending::default() }));
-            let planned =
-                Planned { title, content, settings, ticked: false, done, off, pending, source: item.source.clone() };
+            let (plan, source) = (self.import.name.clone(), item.source.clone());
+            let beside = order[number].take().map(Box::new);
+            let planned = Planned { title, content, settings, ticked: false, done, off, source, plan, beside, pending };
             let parent = item.parent.map(|parent| self.ids[parent].clone());
             match self.before[number] {
                 Some(task) => changed.extend(self.changed(number, task, parent, planned, priority, dependencies)),
@@ -169,12 +177,16 @@ impl<'a> Delta<'a> {
         let named =
             |(item, task): (usize, &'a Arc<Task>)| Reworded { done: task.id.clone(), now: self.ids[item].clone() };
         let reworded = reworded.into_iter().map(named).collect();
-        let current = self.state.current_plan();
+        let current = self.current();
         let prev_sha256 = match current.filter(|current| current.sha256 == plan.sha256) {
             Some(same) => same.prev_sha256.clone(),
             None => current.map(|current| current.sha256.clone()),
         };
         let version = PlanVersion {
+            name: self.import.name.clone(),
+            was: current.filter(|current| current.name != self.import.name).map(|current| current.name().to_owned()),
+            parallel: self.import.parallel,
+            removed: false,
             sha256: plan.sha256.clone(),
             prev_sha256,
             source: self.import.source.clone(),

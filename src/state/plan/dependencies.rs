@@ -20,7 +20,8 @@ impl Delta<'_> {
         let mut all = Vec::with_capacity(plan.items.len());
         let mut problems = Vec::new();
         for (number, item) in plan.items.iter().enumerate() {
-            let ordered = plan.order.iter().filter(|(later, _)| *later == number).map(|(_, before)| before);
+            let ordered = plan.order.iter().filter(|(later, _)| *later == number && !self.import.parallel);
+            let ordered = ordered.map(|(_, before)| before);
             let mut found: Vec<TaskId> = Vec::new();
             for on in ordered.chain(&item.waits).map(|on| self.ids[*on].clone()) {
                 if !found.contains(&on) {

@@ -8,6 +8,7 @@ use super::further::Further;
 use crate::state::brought::Brought;
 use crate::state::id::TaskId;
 use crate::state::task::Source;
+use crate::state::task::UNNAMED;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
@@ -104,8 +105,20 @@ impl Stated {
 pub struct Import {
     /// The file that the plan comes from.
     pub source: Option<String>,
+    pub name: Option<String>,
+    /// Name of the plan that this is a version of, if there is one.
+    pub base: Option<String>,
+    /// Leaves out that headings which count wait for each other.
+    pub parallel: bool,
     /// Done tasks, each with the path or the id of the item that it is, whatever its words.
     pub carry: Vec<(TaskId, String)>,
+}
+
+impl Import {
+    /// Name of the plan before the import. Tasks of one that was removed have it, too.
+    pub fn own_name(&self) -> &str {
+        self.base.as_deref().or(self.name.as_deref()).unwrap_or(UNNAMED)
+    }
 }
 
 /// What is wrong with a plan, and where.

@@ -28,7 +28,8 @@ impl State {
             return None;
         }
         let mut ordered = vec![Vec::new(); tasks.len()];
-        plan.order.iter().for_each(|(later, before)| ordered[*later].push(tasks[*before].id.clone()));
+        let order = plan.order.iter().filter(|_| !import.parallel);
+        order.for_each(|(later, before)| ordered[*later].push(tasks[*before].id.clone()));
         let matched = tasks.into_iter().zip(waits).zip(ordered);
         Some(matched.map(|((task, waits), ordered)| Matched { task, waits, ordered }).collect())
     }

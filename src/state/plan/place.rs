@@ -10,7 +10,7 @@ use crate::state::id::{Chance, TaskId};
 impl Delta<'_> {
     /// Sets every item's id. Those of new tasks follow from the board and the text, so that a dry run shows them.
     pub(super) fn name(&mut self) {
-        let seed = hash(&(&self.state.board().board_id, &self.plan.sha256));
+        let seed = hash(&(&self.state.board().board_id, &self.plan.sha256, &self.import.name));
         let mut chance = Chance::new(u64::from_str_radix(&seed, 16).unwrap_or_default());
         let mut taken = HashSet::new();
         for (number, before) in self.before.iter().enumerate() {
@@ -28,6 +28,13 @@ impl Delta<'_> {
             };
             self.ids.push(id);
         }
+    }
+
+    /// True if a task of the plan, or of no plan, has or had the path.
+    fn is_taken(&self, path: &str) -> bool {
+        let there = self.state.index.at_path(path).filter_map(|ordinal| self.state.tasks.get(ordinal));
+        let mut plans = there.map(|task| task.plan_name());
+        plans.any(|plan| plan.is_none() || plan == Some(self.import.own_name()))
     }
 
     /// Sets every item's path. Items without one of their own keep the number they had, or get one that nobody had.
@@ -58,7 +65,7 @@ impl Delta<'_> {
                 (None, None) => {
                     let taken = next.entry(item.parent).or_default();
                     let free = first_free.entry(item.parent).or_insert(1);
-                    while taken.contains(free) || self.state.index.at_path(&path_of(*free)).next().is_some() {
+                    while taken.contains(free) || self.is_taken(&path_of(*free)) {
                         *free += 1;
                     }
                     *free += 1;

@@ -11,15 +11,17 @@ use super::words::words;
 use crate::state::hierarchy;
 use crate::state::id::TaskId;
 use crate::state::limit;
-use crate::state::task::{Context, Task, TaskStatus};
+use crate::state::task::{Context, Source, Task, TaskStatus};
 
 impl<'a> Delta<'a> {
     /// Finds the task that each item was before: by its words, and then, level by level, by path, by content and by
     /// similar title. What is found by less than its words is the same item only while nobody holds it or has done it.
     pub(super) fn recognise(&mut self) {
         self.pair_same_words();
+        self.pair_sources();
         let mut old: BTreeMap<usize, Vec<&'a Arc<Task>>> = BTreeMap::new();
-        let named: HashSet<&TaskId> = self.reworded.values().map(|task| &task.id).collect();
+        let named: HashSet<&TaskId> =
+            self.reworded.values().chain(self.waits_for.values()).map(|task| &task.id).collect();
         let is_left = |task: &&Arc<Task>| !self.taken.contains(&task.id) && !named.contains(&task.id);
         for task in self.own_tasks().filter(|task| task.planned.is_some()).filter(is_left) {
             old.entry(hierarchy::level(task.path.as_deref().unwrap_or_default())).or_default().push(task);
@@ -34,9 +36,31 @@ impl<'a> Delta<'a> {
         }
     }
 
+    /// Takes the only task with the only item's id in another tool for what the item was.
+    fn pair_sources(&mut self) {
+        let key = |source: &Source| (source.format.clone(), source.id.clone(), source.path.clone());
+        let mut items: HashMap<_, Vec<usize>> = HashMap::new();
+        for (number, item) in self.plan.items.iter().enumerate() {
+            items.entry(item.source.as_ref().map(key)).or_default().push(number);
+        }
+        let mut tasks: HashMap<_, Vec<&'a Arc<Task>>> = HashMap::new();
+        for task in self.own_tasks().filter(|task| task.planned.is_some()) {
+            tasks.entry(origin(task).and_then(|planned| planned.source.as_ref()).map(key)).or_default().push(task);
+        }
+        for (source, items) in items.into_iter().filter(|(source, _)| source.is_some()) {
+            if let ([item], Some([task])) = (items.as_slice(), tasks.get(&source).map(Vec::as_slice))
+                && self.is_open(*item)
+                && !self.taken.contains(&task.id)
+            {
+                self.reword(*item, task);
+            }
+        }
+    }
+
     /// Tasks that the plan has or had.
     pub(super) fn own_tasks(&self) -> impl Iterator<Item = &'a Arc<Task>> + use<'a> {
-        self.state.tasks().filter(|task| origin(task).is_some())
+        let own = self.import.own_name();
+        self.state.tasks().filter(move |task| task.plan_name() == Some(own))
     }
 
     /// Takes the task for what the item was under other words. A held one keeps its words until its attempt ends, a
@@ -46,7 +70,10 @@ impl<'a> Delta<'a> {
         match task.status {
             status if status.is_held() => drop(self.waits_for.insert(item, task)),
             TaskStatus::Done if !is_group => drop(self.reworded.insert(item, task)),
-            _ => self.before[item] = Some(task),
+            _ => {
+                self.taken.insert(&task.id);
+                self.before[item] = Some(task);
+            }
         }
     }
 

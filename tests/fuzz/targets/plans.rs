@@ -4,11 +4,17 @@
 
 use callboard::state::event::Event;
 use callboard::state::id::ParticipantId;
-use callboard::state::plan::{Import, planned};
+use callboard::state::plan::{Given, Plan, Problem, planned};
 use callboard::state::time::Timestamp;
 use callboard::state::{Envelope, State};
 use callboard::{harmless, plan};
 use libfuzzer_sys::fuzz_target;
+
+/// The event that imports the plan without a file.
+fn replanned(state: &State, plan: &Plan) -> Result<Event, Vec<Problem>> {
+    let import = state.import_of(plan, &Given::default()).expect("one plan without a name");
+    state.replan(plan, &import)
+}
 
 fuzz_target!(|input: &str| {
     let input = harmless::text(input).unwrap_or_else(|| input.to_owned());
@@ -29,7 +35,7 @@ fuzz_target!(|input: &str| {
     };
     let mut state = State::new();
     state.record(Event::BoardCreated { board_id: "b".to_owned() }, &envelope).unwrap();
-    let Ok(imported) = state.replan(&plan, &Import::default()) else { return };
+    let Ok(imported) = replanned(&state, &plan) else { return };
     state.record(imported, &envelope).unwrap();
     state.settle();
     assert_eq!(state.check(), Vec::<String>::new());
@@ -38,7 +44,7 @@ fuzz_target!(|input: &str| {
     let exported = [plan::to_markdown(title, &tasks), serde_json::to_string(&plan::to_json(title, &tasks)).unwrap()];
     for text in exported {
         let again = plan::parse(&text).unwrap_or_else(|problems| panic!("{problems:?} in {text}"));
-        match state.replan(&again, &Import::default()) {
+        match replanned(&state, &again) {
             Ok(Event::PlanImported { created, changed, removed, .. }) => {
                 assert!(created.is_empty() && changed.is_empty() && removed.is_empty(), "{changed:?} by {text}");
             }

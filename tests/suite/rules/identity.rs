@@ -208,3 +208,25 @@ fn what_a_later_version_calls_off_is_called_off_and_may_come_back() {
     assert_eq!(names(&reply, "reopened"), ["Read", "Check"]);
     assert_eq!(of(&world), [TaskStatus::Available; 3]);
 }
+
+#[test]
+fn items_are_claimed_in_the_order_of_the_file_whenever_they_were_added() {
+    let mut world = World::new().agent("a1").agent("a2").agent("a3");
+    import(&mut world, &items(&["One", "Two", "Three"]), false).expect("imported");
+    world.create("own", json!({}));
+    let seven = ["Zero", "Three", "One", "One and a half", "Two", "Four"];
+    import(&mut world, &items(&seven), false).expect("imported");
+    import(&mut world, &format!("{}\n", items(&seven)), false).replies(json!({"kept": 6}));
+    let mut claimed = Vec::new();
+    for number in 0..7 {
+        if number == 2 {
+            // As after a start.
+            let document = world.state.to_document();
+            world = world.holding(|held| *held = document);
+        }
+        let task = world.next("a1")["task"].clone();
+        claimed.push(task["title"].as_str().unwrap_or_default().to_owned());
+        world.complete("a1", task["id"].as_str().expect("an id"));
+    }
+    assert_eq!(claimed, ["Zero", "Three", "One", "One and a half", "Two", "", "Four"]);
+}

@@ -134,7 +134,7 @@ fn session_hears_of_what_changes_a_resource_from_elsewhere() {
     let changes: [(_, _, &[&str], bool); 5] = [
         ("claim_task", first.clone(), &[WAITING], false),
         ("start_task", first.clone(), &[WAITING], false),
-        ("release_task", first, &[WAITING], false),
+        ("release_task", first, &[WAITING], true),
         ("add_discovery", newer, &[API], false),
         ("import_plan", plan, &[PLAN, WAITING], true),
     ];
