@@ -64,7 +64,7 @@ pub struct Arguments {
     /// Idempotency key: repeating the command with it adds nothing
     #[arg(long)]
     key: Option<String>,
-    /// Add the tasks in a JSON array, or in the `tasks` of an object; `-` reads standard input
+    /// Add the tasks in a JSON or YAML list, or in the `tasks` of an object; `-` reads standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "description", "priority", "after", "file", "hint", "title", "path", "tag", "capability", "agent_tag", "property",
         "metadata", "max_attempts", "timeout", "silent", "id",
@@ -135,12 +135,24 @@ fn add_batch(session: &Session, batch: Value) -> anyhow::Result<Value> {
     reply
 }
 
+/// Reads JSON, or YAML if it does not begin as JSON does.
+fn listed(text: &str) -> Result<Value, String> {
+    match serde_json::from_str(text) {
+        Ok(value) => Ok(value),
+        Err(error) if text.trim_start().starts_with(['{', '[']) => Err(format!("the batch is not JSON: {error}")),
+        Err(_) => serde_saphyr::from_str(text).map_err(|error| {
+            let error = error.to_string();
+            format!("the batch is neither JSON nor YAML: {}", error.lines().next().unwrap_or_default())
+        }),
+    }
+}
+
 fn batch(text: &str, key: Option<&str>) -> Value {
-    let mut batch = match serde_json::from_str(text) {
+    let mut batch = match listed(text) {
         Ok(tasks @ Value::Array(_)) => json!({"tasks": tasks}),
         Ok(batch @ Value::Object(_)) => batch,
-        Ok(_) => usage_error("the batch is neither a JSON array of tasks nor an object with `tasks`"),
-        Err(error) => usage_error(format!("the batch is not JSON: {error}")),
+        Ok(_) => usage_error("the batch is neither a list of tasks nor an object with `tasks`, in JSON or YAML"),
+        Err(error) => usage_error(error),
     };
     if let Some(key) = key {
         batch["idempotency_key"] = Value::from(key);

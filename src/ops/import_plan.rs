@@ -453,6 +453,7 @@ fn understood(plan: &Plan, parallel: bool) -> Understood {
     let mut before: Vec<Vec<usize>> = items.iter().map(|item| item.waits.clone()).collect();
     let order = if parallel { &[][..] } else { &plan.order };
     order.iter().for_each(|(later, earlier)| before[*later].push(*earlier));
+    let ordered: HashSet<usize> = order.iter().map(|(later, _)| *later).collect();
     let mut waiting: Vec<bool> = Vec::with_capacity(items.len());
     for (number, item) in items.iter().enumerate() {
         let is_late = before[number].iter().any(|on| items[*on].status == Stated::Open);
@@ -464,7 +465,7 @@ fn understood(plan: &Plan, parallel: bool) -> Understood {
         line: items[number].line,
         title: items[number].title.clone(),
         after: before[number].iter().map(|on| items[*on].title.clone()).collect(),
-        order: order.iter().any(|(later, _)| *later == number),
+        order: ordered.contains(&number),
     });
     Understood {
         groups: items.len() - counted.len(),

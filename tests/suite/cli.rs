@@ -453,6 +453,11 @@ fn a_batch_is_added_whole_or_not_at_all() {
     std::fs::write(project.dir("project/plan.json"), chain.to_string()).expect("written");
     assert_eq!(project.says(&["add", "--batch", "plan.json", "--key", "plan"]), "a\nb\n");
     assert_eq!(project.says(&["add", "--batch", "plan.json", "--key", "plan"]), "a\nb\n");
+    let yaml = "# by hand\n- id: y1\n  description: |\n    two\n    lines\n  priority: 2\n- {id: y2, description: d, dependencies: [y1]}\n";
+    assert_eq!(add(yaml).out, "y1\ny2\n");
+    assert_eq!(add("tasks:\n  - id: y3\n    description: d\n").out, "y3\n");
+    add("- id: y4\n   description: d\n").fails(USAGE, &["neither JSON nor YAML"]);
+    add("words\n").fails(USAGE, &["neither a list of tasks"]);
     project.run(&["add", "x", "--batch", "plan.json"]).fails(USAGE, &["--batch"]);
 }
 

@@ -61,7 +61,13 @@ struct Block {
 /// ends, or that only its indent makes code, if they look like items.
 pub fn lines(text: &str, front: usize) -> (Vec<Line<'_>>, Vec<usize>) {
     let raws: Vec<&str> = text.lines().collect();
-    let mut scan = Scan { raws: &raws, lines: Vec::with_capacity(raws.len()), doubtful: Vec::new(), in_list: false };
+    let mut scan = Scan {
+        raws: &raws,
+        lines: Vec::with_capacity(raws.len()),
+        doubtful: Vec::new(),
+        unclosed: Vec::new(),
+        in_list: false,
+    };
     let mut at = front;
     while at < raws.len() {
         at = scan.line(at);
@@ -73,6 +79,8 @@ struct Scan<'a, 't> {
     raws: &'a [&'t str],
     lines: Vec<Line<'t>>,
     doubtful: Vec<usize>,
+    /// Ends of blocks of which there is none from here on.
+    unclosed: Vec<&'static str>,
     /// True while a line may belong to an entry above it.
     in_list: bool,
 }
@@ -145,6 +153,7 @@ impl<'t> Scan<'_, 't> {
         last.is_none_or(|kind| matches!(kind, Kind::Blank | Kind::Hidden | Kind::Heading { .. } | Kind::Code(_)))
     }
 
+    /// The block that begins in a line. Each end is looked for in vain only once.
     fn block(&mut self, at: usize, text: &str) -> Option<Block> {
         let inside = entry(text).filter(|entry| entry.mark.is_none()).map_or(text, |entry| entry.text);
         if let Some((fence, length, info)) = fence(inside) {
@@ -157,7 +166,13 @@ impl<'t> Scan<'_, 't> {
             _ if is_tag(text, "<style") => "</style>",
             _ => return None,
         };
-        let end = (at..self.raws.len()).find(|line| self.raws[*line].to_lowercase().contains(closing))?;
+        if self.unclosed.contains(&closing) {
+            return None;
+        }
+        let Some(end) = (at..self.raws.len()).find(|line| self.raws[*line].to_lowercase().contains(closing)) else {
+            self.unclosed.push(closing);
+            return None;
+        };
         Some(Block { end, verbatim: false, is_code: closing != "-->" })
     }
 

@@ -40,8 +40,9 @@ pub fn read(text: &str, known: &BTreeSet<usize>) -> Result<Found, Vec<Problem>> 
         after_gap: true,
     };
     reading.document();
+    let raws: Vec<&str> = if doubtful.is_empty() { Vec::new() } else { text.lines().collect() };
     for number in doubtful {
-        let title = trimmed(text.lines().nth(number - 1).unwrap_or_default());
+        let title = trimmed(raws.get(number - 1).copied().unwrap_or_default());
         reading.skipped.push(Skipped { line: number, title: shortened(title, limit::TITLE.max), level: None });
     }
     reading.skipped.sort_by_key(|one| one.line);
@@ -206,7 +207,8 @@ impl<'t> Reading<'_, 't> {
             && *column > line.column
             && field(text).is_none()
         {
-            whole = format!("{whole} {text}");
+            whole.push(' ');
+            whole.push_str(text);
             last += 1;
         }
         let whole = one_line(&whole);

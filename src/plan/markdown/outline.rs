@@ -39,6 +39,9 @@ pub struct Heading {
     pub counted: Option<Counted>,
 }
 
+/// Entries below `Dependencies:` of which one has to name an item.
+const LOOKED_AT: usize = 100;
+
 /// Headings below which nothing is work, unless it has boxes.
 const PROSE: [&str; 50] = [
     "about",
@@ -347,7 +350,7 @@ impl<'t> Reading<'_, 't> {
             return false;
         }
         let below = self.lines[at + 1..].iter().take_while(|line| matches!(line.kind, Kind::Entry(_) | Kind::Blank));
-        let mut below = below.filter_map(|line| match &line.kind {
+        let mut below = below.take(LOOKED_AT).filter_map(|line| match &line.kind {
             Kind::Entry(entry) if entry.mark.is_none() => Some(entry.text),
             _ => None,
         });

@@ -473,6 +473,26 @@ fn plan_is_read_in_a_time_that_grows_with_its_length() {
 }
 
 #[test]
+fn long_plans_are_read_and_compared_in_a_time_that_grows_with_their_length() {
+    let phases: String = (1..=9_999).map(|number| format!("## Phase {number}\n\n- [ ] task {number}\n\n")).collect();
+    let tags = format!("- [ ] a\n{}", "<pre>\n".repeat(19_000));
+    let open = format!("- [ ] a\n{}", "- dependencies:\n".repeat(19_000));
+    let unclosed = format!("- [ ] a\n\n```\n{}", "- [ ] b\n".repeat(19_000));
+    for text in [phases, tags, open, unclosed] {
+        let start = Instant::now();
+        match parse(&text) {
+            Ok(plan) => {
+                let (state, _) = exported(&plan).expect("it is imported");
+                assert_eq!(state.tasks().count(), plan.items.len());
+            }
+            Err(problems) => assert!(problems[0].problem.contains("over its limit"), "{problems:?}"),
+        }
+        // Time that grows with the square of the length would take minutes.
+        assert!(start.elapsed() < Duration::from_secs(30), "{:?} for {}", start.elapsed(), &text[..20]);
+    }
+}
+
+#[test]
 fn any_text_is_a_plan_or_a_problem_with_a_line() {
     let mut chance = crate::state::id::Chance::new(7);
     let pieces = [

@@ -17,11 +17,12 @@ impl Delta<'_> {
         for (number, item) in plan.items.iter().enumerate() {
             by_title.entry(folded(&item.title)).or_default().push(number);
         }
+        // Headings count, so that each comes after one at most.
+        let before: HashMap<usize, usize> = plan.order.iter().copied().collect();
         let mut all = Vec::with_capacity(plan.items.len());
         let mut problems = Vec::new();
         for (number, item) in plan.items.iter().enumerate() {
-            let ordered = plan.order.iter().filter(|(later, _)| *later == number && !self.import.parallel);
-            let ordered = ordered.map(|(_, before)| before);
+            let ordered = before.get(&number).filter(|_| !self.import.parallel).into_iter();
             let mut found: Vec<TaskId> = Vec::new();
             for on in ordered.chain(&item.waits).map(|on| self.ids[*on].clone()) {
                 if !found.contains(&on) {
