@@ -78,7 +78,7 @@ fn a_plan_s_new_estimate_changes_only_that() {
     let json = world.nobody().call("export_plan", json!({"format": "json"})).expect("exported");
     assert_eq!(json["json"]["items"][0]["estimated_minutes"], 120);
     let markdown = world.nobody().call("export_plan", json!({})).expect("exported");
-    assert!(markdown["markdown"].as_str().is_some_and(|text| text.contains("estimate: 120 min")), "{markdown}");
+    assert!(markdown["markdown"].as_str().is_some_and(|text| text.contains("estimate: 2h")), "{markdown}");
     import(&mut world, "");
     assert_eq!(world.read(&id).estimated_minutes, None);
     assert_eq!(import(&mut world, "")["unchanged"], true);
