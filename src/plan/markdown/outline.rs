@@ -40,7 +40,7 @@ pub struct Heading {
 }
 
 /// Entries below `Dependencies:` of which one has to name an item.
-const LOOKED_AT: usize = 100;
+const LOOKED_AT: usize = 10;
 
 /// Headings below which nothing is work, unless it has boxes.
 const PROSE: [&str; 50] = [
