@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::Session;
 use super::input::text_of;
+use crate::exchange::{self, Tree};
 use crate::ops::{self, LARGEST_INPUT};
 use crate::plan;
 
@@ -66,7 +67,7 @@ fn newest(plans: &Value) -> Vec<&Value> {
 fn compared(root: &Path, plan: &Value, import: impl Fn(&str) -> String) -> Option<PlanFile> {
     let (source, sha256) = (plan["source"].as_str()?, plan["sha256"].as_str()?);
     let found = match read(root, source) {
-        Reading::Text(text) if plan::version(&ops::received(&text)) == sha256 => return None,
+        Reading::Text(text) if is_version(&text, source, sha256) => return None,
         Reading::Text(_) => FileState::Changed,
         // Versions without a name are older than paths: of them only the file's name is known.
         Reading::Gone if plan["name"].is_string() => FileState::Gone,
@@ -81,6 +82,19 @@ fn compared(root: &Path, plan: &Value, import: impl Fn(&str) -> String) -> Optio
         None => format!("{source} is gone, which was imported as version {version}; the plan stays on the board"),
     };
     Some(PlanFile { file: source.to_owned(), state: found, version, command, says })
+}
+
+/// Whether the file says what the version says: in its own text, or in the plan that is made of another tool's file.
+fn is_version(text: &str, source: &str, sha256: &str) -> bool {
+    let is_it = |text: &str| plan::version(&ops::received(text)) == sha256;
+    if is_it(text) {
+        return true;
+    }
+    let tree = Tree::file(Some(source.to_owned()), text.to_owned());
+    let Some(format) = exchange::detect(source, &tree).map(|(format, _)| format) else { return false };
+    // Which columns of a table were read is not known.
+    let is_table = format.name == exchange::CSV;
+    is_table || format.read.and_then(|read| read(&tree).ok()).is_some_and(|mut read| is_it(&read.to_plan().0))
 }
 
 /// The word as a shell takes it.

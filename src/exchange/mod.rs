@@ -26,6 +26,7 @@ mod tree;
 mod verify;
 mod view;
 
+pub use csv::NAME as CSV;
 pub use reading::Read;
 pub use report::{Fault, Note, Report};
 pub use tree::{Tree, below, fits, fits_path};
@@ -63,9 +64,11 @@ pub struct Format {
     pub form: &'static str,
     /// Whether files have that form.
     pub is: fn(&Tree) -> bool,
-    pub read: Option<fn(&Tree) -> Result<Read, Vec<Fault>>>,
+    pub read: Option<Reader>,
     pub write: Option<fn(&View) -> Written>,
 }
+
+type Reader = fn(&Tree) -> Result<Read, Vec<Fault>>;
 
 /// What an export writes.
 #[derive(Default)]

@@ -52,6 +52,19 @@ fn changed_plan_is_told_by_status_doctor_and_work() {
 }
 
 #[test]
+fn file_of_another_tool_is_told_only_when_it_has_changed() {
+    let board = Board::new();
+    let file = board.base().join("tasks.json");
+    let tasks =
+        |title: &str| json!({"master": {"tasks": [{"id": 1, "title": title, "status": "pending"}]}}).to_string();
+    fs::write(&file, tasks("Write the lexer")).unwrap();
+    assert!(run(&board, &["import", "task-master", "tasks.json"]).status.success());
+    assert_eq!(run(&board, &["--json", "status"]).value()["plan_files"], Value::Null);
+    fs::write(&file, tasks("Write the parser")).unwrap();
+    assert_eq!(run(&board, &["--json", "status"]).value()["plan_files"][0]["state"], "changed");
+}
+
+#[test]
 fn source_that_an_agent_names_is_not_read_outside_the_project() {
     for source in ["/etc/hostname", "../outside-of-the-project.md", "board/journal.db"] {
         let board = Board::new();

@@ -24,7 +24,7 @@ pub const FORMAT: Format = Format {
     write: Some(write::write),
 };
 
-const NAME: &str = "csv";
+pub const NAME: &str = "csv";
 
 /// Fields of a task, with the names that columns for them have here and in the exports of other tools.
 const COLUMNS: [(&str, &[&str]); 9] = [
