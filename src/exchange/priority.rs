@@ -18,7 +18,7 @@ pub fn read(node: &mut Node, record: &mut Record, word: fn(u8) -> &'static str) 
 }
 
 /// What a file says for a priority: what it said before, while that stands for the same.
-pub fn written<'w>(before: Option<&'w str>, priority: u8, word: fn(u8) -> &'static str) -> &'w str {
+pub fn written(before: Option<&str>, priority: u8, word: fn(u8) -> &'static str) -> &str {
     let is_same = |before: &&str| match plan::priority(before) {
         Some(before) => before == priority,
         None => true,

@@ -182,8 +182,7 @@ impl State {
     pub fn at_path(&self, given: &str) -> impl Iterator<Item = &Arc<Task>> {
         let (plan, path) = split_scope(given);
         let is_meant = move |task: &&Arc<Task>| plan.is_none_or(|plan| task.plan_name().is_none_or(|own| own == plan));
-        let there =
-            move || self.index.at_path(path).filter_map(|ordinal| self.tasks.get(ordinal)).filter(is_meant.clone());
+        let there = move || self.index.at_path(path).filter_map(|ordinal| self.tasks.get(ordinal)).filter(is_meant);
         let is_taken = there().any(|task| task.planned.is_some());
         there().filter(move |task| task.status != TaskStatus::Obsolete && !(is_taken && task.left_plan.is_some()))
     }

@@ -312,7 +312,7 @@ fn logs_of_a_server_are_kept_and_said() {
     assert!(told.contains("audit_log (1)") && told.contains("transactions (1)"), "{told}");
     let plan = board.document()["plans"][0]["metadata"].clone();
     assert_eq!(plan["audit_log"][0]["action"], "claim");
-    assert_eq!(says(&board, &["--json", "status"]).contains("audit_log"), false);
+    assert!(!says(&board, &["--json", "status"]).contains("audit_log"));
 }
 
 #[test]

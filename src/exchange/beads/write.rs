@@ -9,7 +9,7 @@ pub fn write(view: &View) -> Written {
     view.left_out(&["files"], &mut report);
     let words = view.words(NAME, word, &|_, word| status::stated(word));
     let mut text = String::new();
-    for number in 0..view.tasks.len() {
+    for (number, word) in words.iter().enumerate() {
         let mut issue = Map::new();
         let mut put = |name: &str, value: Value| _ = issue.insert(name.to_owned(), value);
         let id = id(view, number);
@@ -17,8 +17,8 @@ pub fn write(view: &View) -> Written {
         put("title", view.title(number).into());
         view.description(number).into_iter().for_each(|text| put("description", text.into()));
         view.hints(number).into_iter().for_each(|text| put("design", text.into()));
-        put("status", words[number].word.as_str().into());
-        words[number].own.into_iter().for_each(|own| put(status::OWN, own.into()));
+        put("status", word.word.as_str().into());
+        word.own.into_iter().for_each(|own| put(status::OWN, own.into()));
         let level = priority_word(view.tasks[number].priority).parse::<u8>().unwrap_or_default();
         put("priority", level.into());
         let mut metadata = view.metadata(number);

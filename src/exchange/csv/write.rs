@@ -13,8 +13,7 @@ pub fn write(view: &View) -> Written {
     let words = view.words(NAME, super::word, &|_, word| crate::exchange::status::stated(word));
     let mut table = csv::Writer::from_writer(Vec::new());
     let mut written = table.write_record(HEADER);
-    for number in 0..view.tasks.len() {
-        let task = &view.tasks[number];
+    for (number, (task, word)) in view.tasks.iter().zip(&words).enumerate() {
         let mut metadata = view.metadata(number);
         let assignee = metadata.shift_remove("assignee").and_then(|value| value.as_str().map(str::to_owned));
         let (on, aside) = view.depends(number);
@@ -24,7 +23,7 @@ pub fn write(view: &View) -> Written {
             id(view, number),
             view.title(number),
             view.description(number).unwrap_or_default().to_owned(),
-            words[number].word.clone(),
+            word.word.clone(),
             view.priority(NAME, number, super::priority_word).to_owned(),
             depends.join(", "),
             view.parents[number].map(|parent| id(view, parent)).unwrap_or_default(),

@@ -560,7 +560,7 @@ fn exported(plan: &Plan) -> Option<(State, [String; 2])> {
 #[track_caller]
 fn is_the_same(state: &State, text: &str, of: &str) {
     let again = parse(text).unwrap_or_else(|problems| panic!("{problems:?} in\n{text}\nof\n{of}"));
-    match replanned(&state, &again) {
+    match replanned(state, &again) {
         Ok(Event::PlanImported { created, changed, removed, .. }) => {
             let is_same = created.is_empty() && changed.is_empty() && removed.is_empty();
             assert!(is_same, "{created:?} {changed:?} {removed:?} by\n{text}\nof\n{of}");
