@@ -75,11 +75,15 @@ impl State {
     pub(super) fn rank(&self, task: &Task) -> Rank {
         let aging = self.index.aging();
         let since = if aging.is_off() { Timestamp::default() } else { self.ready_since(task) };
-        let own = || self.ordinal_of(&task.id).unwrap_or_default();
+        let (at, step) = self.turn_of(task);
+        (aging.urgency(task.priority, since), at, step)
+    }
+
+    /// Turn of the task in the order of creation, or in that of its plan.
+    pub(super) fn turn_of(&self, task: &Task) -> (Ordinal, i32) {
         let beside = task.planned.as_ref().and_then(|planned| planned.beside.as_ref());
         let place = beside.and_then(|beside| Some((self.ordinal_of(&beside.task)?, beside.step)));
-        let (at, step) = place.unwrap_or_else(|| (own(), 0));
-        (aging.urgency(task.priority, since), at, step)
+        place.unwrap_or_else(|| (self.ordinal_of(&task.id).unwrap_or_default(), 0))
     }
 
     /// When the last thing happened that a ready task had to wait for: it was created or reset, its last attempt or the

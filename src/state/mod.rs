@@ -524,11 +524,16 @@ impl State {
         self.place(ordinal, old.as_deref(), new.as_deref());
         self.refresh_around(old.as_deref(), new.as_deref());
         let done = |task: &Option<Arc<Task>>| task.as_ref().is_some_and(|task| task.status == TaskStatus::Done);
-        let leaves = |task: &Option<Arc<Task>>| task.as_ref().is_some_and(|task| task.leaves_plan());
-        if (done(&old) != done(&new) || leaves(&old) || leaves(&new))
+        let held = |task: &Option<Arc<Task>>| task.as_ref().is_some_and(|task| task.status.is_held());
+        let (is_done, is_free) = (done(&old) != done(&new), held(&old) != held(&new));
+        if (is_done || is_free)
             && let Some(id) = new.as_ref().or(old.as_ref()).map(|task| task.id.clone())
         {
             for dependent in self.index.dependents(&id) {
+                let waits = self.tasks.get(dependent).is_some_and(|task| task.after() == Some(&id));
+                if !is_done && !waits {
+                    continue;
+                }
                 self.refresh(dependent);
                 if let Some(id) = self.tasks.get(dependent).map(|task| task.id.clone()) {
                     self.refresh_below(&id);

@@ -6,6 +6,7 @@ mod brought;
 mod calls;
 mod changes;
 mod claims;
+mod edited_plans;
 mod estimates;
 mod hierarchy;
 mod identity;

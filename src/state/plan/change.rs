@@ -164,7 +164,7 @@ impl Delta<'_> {
         let others = self.state.parts(&task.id).any(|part| part.planned.is_none());
         if !self.parts[number].is_empty() || others {
             // What was done under other words is not done again when the parts are gone.
-            let is_other = other_words && was_done && task.status == TaskStatus::Available;
+            let is_other = other_words && was_done;
             return (task.status.is_held() || is_other).then_some(TaskStatus::Available);
         }
         let is_over = !task.status.is_unfinished();

@@ -10,24 +10,23 @@ use crate::state::task::Beside;
 impl Delta<'_> {
     /// Beside which item each is claimed; `None` for those that are claimed in the order of their creation.
     pub(super) fn order(&self) -> Vec<Option<Beside>> {
-        let leaves: Vec<usize> = (0..self.ids.len()).filter(|item| self.parts[*item].is_empty()).collect();
         // New tasks are created in the order of the file, after all others.
-        let place_of = |item: &usize| match self.before[*item] {
+        let place_of = |item: usize| match self.before[item] {
             Some(task) => (0, self.state.ordinal_of(&task.id).unwrap_or_default()),
-            None => (1, *item as Ordinal),
+            None => (1, item as Ordinal),
         };
-        let places: Vec<(u8, Ordinal)> = leaves.iter().map(place_of).collect();
+        let places: Vec<(u8, Ordinal)> = (0..self.ids.len()).map(place_of).collect();
         let kept = longest_rise(&places);
         let mut order = vec![None; self.ids.len()];
         let first = kept.iter().position(|is_kept| *is_kept).unwrap_or_default();
         let (mut by, mut step) = (first, -i32::try_from(first).unwrap_or(i32::MAX) - 1);
-        for (number, item) in leaves.iter().enumerate() {
-            if kept[number] {
-                (by, step) = (number, 0);
+        for (item, beside) in order.iter_mut().enumerate() {
+            if kept[item] {
+                (by, step) = (item, 0);
                 continue;
             }
             step += 1;
-            order[*item] = Some(Beside { task: self.ids[leaves[by]].clone(), step });
+            *beside = Some(Beside { task: self.ids[by].clone(), step });
         }
         order
     }

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use super::delta::{Delta, origin};
 use super::hashes::hash;
 use super::words::words;
-use crate::state::hierarchy;
 use crate::state::id::TaskId;
 use crate::state::task::{Task, TaskStatus};
 
@@ -141,7 +140,7 @@ impl<'a> Delta<'a> {
 
     /// Pairs twins under the same parent: by path, by content, and in their order. Returns the tasks that are left.
     fn pair_beside(&mut self, items: Vec<usize>, mut tasks: Vec<Known<'a>>) -> Vec<Known<'a>> {
-        tasks.sort_by_cached_key(|known| hierarchy::numbers(known.task.path.as_deref().unwrap_or_default()));
+        tasks.sort_by_cached_key(|known| self.state.turn_of(known.task));
         let fits: [fn(&Self, usize, &Task) -> bool; 2] = [Self::has_same_path, Self::has_equal_content];
         if items.len().max(tasks.len()) > 1 {
             for fits in fits {
@@ -159,7 +158,10 @@ impl<'a> Delta<'a> {
                     move |known: &&Known<'a>| known.task.status.is_unfinished() && known.task.status.is_held() == held;
                 left.iter().filter(wanted)
             };
-            let first: Vec<_> = unfinished(true).chain(unfinished(false)).map(|known| known.task).collect();
+            let found = unfinished(true).chain(unfinished(false)).map(|known| known.task);
+            let mut first: Vec<_> = found.take(open.len()).collect();
+            // As the next import, which has as many of both, will pair them.
+            first.sort_by_cached_key(|task| self.state.turn_of(task));
             open.iter().zip(first).for_each(|(item, task)| self.join(*item, task));
         }
         left.into_iter().filter(|known| is_free(self, known)).collect()
