@@ -8,7 +8,7 @@ use crate::plan;
 use crate::state::State;
 use crate::state::document::{Document, PlanVersion};
 use crate::state::event::Event;
-use crate::state::plan::{Import, KeptText, planned};
+use crate::state::plan::{Import, KeptText};
 use crate::state::refusal::Refusal;
 use crate::state::task::Task;
 
@@ -68,7 +68,7 @@ impl Operation for ExportPlan {
         };
         let state = earlier.as_ref().unwrap_or(state);
         let is_own = |task: &&Arc<Task>| task.run.is_none() && task.plan_name() == Some(version.name());
-        let tasks = planned(state.tasks().filter(is_own));
+        let tasks = state.in_file_order(state.tasks().filter(is_own));
         let title = version.title.as_deref();
         Ok(match params.format {
             Format::Markdown => {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::state::event::Event;
 use crate::state::id::{Chance, ParticipantId};
-use crate::state::plan::{Given, planned};
+use crate::state::plan::Given;
 use crate::state::task::TaskStatus;
 use crate::state::time::Timestamp;
 use crate::state::{Envelope, State};
@@ -376,7 +376,7 @@ fn markdown_may_begin_with_a_bracket() {
 fn item_whose_text_is_longer_than_a_title_is_known_by_its_text() {
     let text = "long words ".repeat(30);
     let (state, texts) = exported(&parse(&format!("- [ ] {text}\n- [ ] b\n  depends: {text}\n")).unwrap()).unwrap();
-    let tasks = planned(state.tasks());
+    let tasks = state.in_file_order(state.tasks());
     assert_eq!(tasks[1].dependencies, [tasks[0].id.clone()]);
     texts.iter().for_each(|text| is_the_same(&state, text, "the plan"));
 }
@@ -550,7 +550,7 @@ fn exported(plan: &Plan) -> Option<(State, [String; 2])> {
     let imported = replanned(&state, plan).ok()?;
     state.record(imported, &envelope()).expect("what was planned fits");
     state.settle();
-    let tasks = planned(state.tasks());
+    let tasks = state.in_file_order(state.tasks());
     let title = plan.title.as_deref();
     let json = serde_json::to_string(&to_json(title, &tasks)).expect("JSON");
     let texts = [to_markdown(title, &tasks), json];

@@ -222,7 +222,7 @@ fn any_plan_comes_back_as_it_was_and_any_change_of_it_is_no_news() {
             changed += 1;
             let text = rewritten(&state, &kept, &Import::default());
             own += usize::from(text.is_some());
-            let tasks = planned(state.tasks());
+            let tasks = state.in_file_order(state.tasks());
             let shown = text.unwrap_or_else(|| to_markdown(None, &tasks));
             is_no_news(&state, &shown);
         }

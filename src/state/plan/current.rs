@@ -104,9 +104,21 @@ impl State {
     pub fn replan(&self, plan: &Plan, import: &Import) -> Result<Event, Vec<Problem>> {
         Delta::new(self, plan, import)?.event()
     }
+
+    /// Those of `tasks` that are in a plan, in the order of its file: each before its parts.
+    pub fn in_file_order<'a>(&'a self, tasks: impl Iterator<Item = &'a Arc<Task>>) -> Vec<&'a Task> {
+        let mut found: Vec<&Task> = tasks.map(AsRef::as_ref).filter(|task| task.planned.is_some()).collect();
+        found.sort_by_cached_key(|task| {
+            let mut turns: Vec<_> = self.ancestors(task).map(|above| self.turn_of(above)).collect();
+            turns.reverse();
+            turns.push(self.turn_of(task));
+            turns
+        });
+        found
+    }
 }
 
-/// Tasks of plans, each before its parts.
+/// Tasks of plans in the order of their paths, each before its parts.
 pub fn planned<'a>(tasks: impl Iterator<Item = &'a Arc<Task>>) -> Vec<&'a Task> {
     let mut found: Vec<_> = tasks.map(AsRef::as_ref).filter(|task: &&Task| task.planned.is_some()).collect();
     found.sort_by_cached_key(|task| hierarchy::numbers(task.path.as_deref().unwrap_or_default()));

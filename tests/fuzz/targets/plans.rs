@@ -4,7 +4,7 @@
 
 use callboard::state::event::Event;
 use callboard::state::id::ParticipantId;
-use callboard::state::plan::{Given, Plan, Problem, planned};
+use callboard::state::plan::{Given, Plan, Problem};
 use callboard::state::time::Timestamp;
 use callboard::state::{Envelope, State};
 use callboard::{harmless, plan};
@@ -39,7 +39,7 @@ fuzz_target!(|input: &str| {
     state.record(imported, &envelope).unwrap();
     state.settle();
     assert_eq!(state.check(), Vec::<String>::new());
-    let tasks = planned(state.tasks());
+    let tasks = state.in_file_order(state.tasks());
     let title = plan.title.as_deref();
     let exported = [plan::to_markdown(title, &tasks), serde_json::to_string(&plan::to_json(title, &tasks)).unwrap()];
     for text in exported {
