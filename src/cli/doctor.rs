@@ -195,8 +195,7 @@ fn plan_files(session: &Session) -> Vec<Check> {
     if document.board.plans.is_empty() {
         return Vec::new();
     }
-    let plans = serde_json::to_value(&document.board.plans).unwrap_or_default();
-    let found = super::plan_files::changed(session, &plans);
+    let found = super::plan_files::changed(session, &document.board.plans);
     if found.is_empty() {
         return vec![Check::ok(NAME, "none that is known has changed since its import")];
     }

@@ -7,13 +7,14 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::OFlags;
 use serde::Serialize;
-use serde_json::Value;
 
 use super::Session;
 use super::input::text_of;
 use crate::exchange::{self, Tree};
 use crate::ops::{self, LARGEST_INPUT};
 use crate::plan;
+use crate::state::document::PlanVersion;
+use crate::state::plan::newest_of_each;
 
 /// A file that is not what was imported.
 #[derive(Debug, Serialize)]
@@ -39,10 +40,10 @@ pub enum FileState {
 
 /// The files of `plans`, versions of plans with the newest last, that lie in the session's project and are not what
 /// was imported. None for the board of a server, whose project is elsewhere.
-pub fn changed(session: &Session, plans: &Value) -> Vec<PlanFile> {
+pub fn changed(session: &Session, plans: &[PlanVersion]) -> Vec<PlanFile> {
     let Some(root) = root(session).filter(|_| session.server.is_none()) else { return Vec::new() };
     let import = |file: &str| session.wording.line(&format!("plan import {file}"));
-    newest(plans).into_iter().filter_map(|plan| compared(&root, plan, import)).collect()
+    newest_of_each(plans).into_iter().filter_map(|plan| compared(&root, plan, import)).collect()
 }
 
 /// Root of the worktree that the session is in or, outside of git, the directory that the board is in.
@@ -51,30 +52,17 @@ fn root(session: &Session) -> Option<PathBuf> {
     canonicalize(worktree.as_deref().or_else(|| session.dir().parent())?).ok()
 }
 
-/// The newest version of each plan that the board has.
-fn newest(plans: &Value) -> Vec<&Value> {
-    let mut newest: Vec<&Value> = Vec::new();
-    for plan in plans.as_array().into_iter().flatten() {
-        let is_earlier =
-            |one: &Value| one["name"] == plan["name"] || plan["was"].is_string() && one["name"] == plan["was"];
-        newest.retain(|one| !is_earlier(one));
-        newest.push(plan);
-    }
-    newest.retain(|plan| plan["removed"] != true);
-    newest
-}
-
-fn compared(root: &Path, plan: &Value, import: impl Fn(&str) -> String) -> Option<PlanFile> {
-    let (source, sha256) = (plan["source"].as_str()?, plan["sha256"].as_str()?);
+fn compared(root: &Path, plan: &PlanVersion, import: impl Fn(&str) -> String) -> Option<PlanFile> {
+    let (source, sha256) = (plan.source.as_deref()?, plan.sha256.as_str());
     let found = match read(root, source) {
         Reading::Text(text) if is_version(&text, source, sha256) => return None,
         Reading::Text(_) => FileState::Changed,
         // Versions without a name are older than paths: of them only the file's name is known.
-        Reading::Gone if plan["name"].is_string() => FileState::Gone,
+        Reading::Gone if plan.name.is_some() => FileState::Gone,
         Reading::Gone | Reading::Untrusted => return None,
     };
     let command = (found == FileState::Changed).then(|| import(&quoted(source)));
-    let version: String = sha256.chars().take(12).collect();
+    let version = plan.session().to_owned();
     let says = match &command {
         Some(command) => {
             format!("{source} has changed since it was imported as version {version}; `{command}` takes it over")
@@ -145,7 +133,8 @@ mod tests {
     const TEXT: &str = "- [ ] Write the lexer\n";
 
     fn told(root: &Path, source: &str, text: &str) -> Option<(FileState, String)> {
-        let plan = json!({"name": source, "source": source, "sha256": plan::version(text)});
+        let plan = json!({"name": source, "source": source, "sha256": plan::version(text), "items": 1});
+        let plan = serde_json::from_value(plan).unwrap();
         compared(root, &plan, |file| format!("import {file}")).map(|file| (file.state, file.says))
     }
 
@@ -160,7 +149,8 @@ mod tests {
         assert!(state == FileState::Changed && says.contains("import 'docs/a plan.md'"), "{says}");
         let (state, says) = told(&root, "docs/gone.md", TEXT).unwrap();
         assert!(state == FileState::Gone && says.contains("docs/gone.md is gone"), "{says}");
-        let older = json!({"source": "gone.md", "sha256": plan::version(TEXT)});
+        let older = json!({"source": "gone.md", "sha256": plan::version(TEXT), "items": 1});
+        let older = serde_json::from_value(older).unwrap();
         assert!(compared(&root, &older, str::to_owned).is_none(), "where it was is not known");
     }
 
@@ -208,18 +198,5 @@ mod tests {
         ] {
             assert_eq!(told(&root, source, TEXT), None, "{source}");
         }
-    }
-
-    #[test]
-    fn newest_version_of_each_plan_counts() {
-        let plans = json!([
-            {"name": "a.md", "sha256": "1"}, {"name": "b.md", "sha256": "2"}, {"name": "a.md", "sha256": "3"},
-            {"name": "c.md", "was": "b.md", "sha256": "4"}, {"name": "d.md", "sha256": "5"},
-            {"name": "d.md", "sha256": "6", "removed": true},
-        ]);
-        let newest: Vec<_> = newest(&plans).iter().map(|plan| plan["sha256"].as_str().unwrap()).collect();
-        assert_eq!(newest, ["3", "4"]);
-        let unnamed = json!([{"sha256": "1"}, {"sha256": "2"}]);
-        assert_eq!(super::newest(&unnamed).len(), 1);
     }
 }

@@ -21,11 +21,12 @@ pub struct Arguments {
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
     let mut status = session.call("get_status", json!({"scope": arguments.scope}))?;
     if !status["plan"].is_null() {
-        let plans = session.call("get_master_plan", json!({}))?["plans"].take();
-        let changed = plan_files::changed(session, &plans);
+        let versions = session.call("get_master_plan", json!({}))?["plans"].take();
+        let changed = plan_files::changed(session, &serde_json::from_value::<Vec<_>>(versions)?);
         if !changed.is_empty() {
             status["plan_files"] = serde_json::to_value(changed)?;
         }
+        status["plans"] = session.call("list_plans", json!({}))?["plans"].take();
     }
     session.show(&status, |page| {
         write(page, &status, &session.wording.of_nobody());
@@ -80,9 +81,10 @@ fn write(page: &mut Page, status: &Value, wording: &Wording) {
         let done = format_args!("{} % ({} of {})", part["percent"], part["done"], part["tasks"]).to_string();
         page.marked(&text(&part["status"]), tone, format_args!("{path} {}: {done}", headline(&title)));
     }
-    if let Some(plan) = status.get("plan") {
-        let version: String = text(&plan["sha256"]).chars().take(12).collect();
-        page.line(format_args!("plan: version {version}, {} items", plan["items"]));
+    for plan in status["plans"].as_array().into_iter().flatten() {
+        let [name, version] = ["name", "version"].map(|field| text(&plan[field]));
+        let (done, tasks) = (&plan["progress"]["done"], &plan["progress"]["tasks"]);
+        page.line(format_args!("plan {name}: {done} of {tasks} done, version {version}"));
     }
     for file in status["plan_files"].as_array().into_iter().flatten() {
         page.marked("plan file:", Tone::Waiting, text(&file["says"]));

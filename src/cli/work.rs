@@ -340,7 +340,7 @@ async fn work(session: &Session, arguments: &Arguments, command: Vec<String>) ->
     if let Some(news) = handed.news() {
         show.tell(&Event::Bundle(news));
     }
-    let plans = handle.look(|state| serde_json::to_value(&state.board().plans).unwrap_or_default()).await?;
+    let plans = handle.look(|state| state.board().plans.clone()).await?;
     for file in plan_files::changed(session, &plans) {
         show.tell(&Event::PlanFile(&file));
     }

@@ -574,3 +574,32 @@ fn a_plan_that_came_without_a_file_is_exported_as_it_came() {
     client.ok("update_task", json!({"task_id": task, "title": "too", "priority": 1}));
     assert_eq!(client.ok("export_plan", json!({}))["markdown"], "# T\n\n1. [ ] one\n2. [ ] too\n   priority: 1\n");
 }
+
+#[test]
+fn two_files_are_two_plans_for_every_command() {
+    let board = Board::new();
+    write(&board, "api.md", "- [ ] Make the schema\n- [ ] Make the page\n");
+    write(&board, "web.md", "- [ ] Make the index\n- [ ] Make the box\n");
+    let run = |arguments: &[&str]| {
+        let ran = board.finish(board.command().args(arguments));
+        assert!(ran.status.success(), "{arguments:?}: {}{}", ran.stdout, ran.stderr);
+        ran.stdout
+    };
+    run(&["plan", "import", "api.md"]);
+    let second = run(&["plan", "import", "web.md"]);
+    assert!(second.contains("this is the plan \"web.md\", beside api.md"), "{second}");
+    let claimed = run(&["--agent", "a", "claim", "--scope", "web.md:P1"]);
+    assert!(claimed.contains("Make the index"), "{claimed}");
+    let task = claimed.split_whitespace().find(|word| word.starts_with("task-")).unwrap().trim_end_matches(',');
+    run(&["--agent", "a", "complete", task, "made"]);
+    let listed = run(&["plan", "list"]);
+    assert!(listed.contains("0/2 (0%)") && listed.contains("1/2 (50%)"), "{listed}");
+    let status = run(&["status"]);
+    assert!(status.contains("plan api.md: 0 of 2 done") && status.contains("plan web.md: 1 of 2 done"), "{status}");
+    assert_eq!(run(&["plan", "export", "api.md"]), "- [ ] Make the schema\n- [ ] Make the page\n");
+    assert_eq!(run(&["plan", "export", "web.md"]), "- [x] Make the index\n- [ ] Make the box\n");
+    let removed = run(&["plan", "remove", "web.md"]);
+    assert!(removed.contains("1 items are obsolete, 1 done ones stay"), "{removed}");
+    let left = run(&["status"]);
+    assert!(left.contains("plan api.md") && !left.contains("plan web.md"), "{left}");
+}

@@ -28,6 +28,6 @@ pub use kept::{KeptText, LineEnds};
 pub use matched::Matched;
 pub use names::{Named, Names, leading_id};
 pub use text::{one_line, shortened};
-pub use which::Given;
 pub(super) use which::kept_versions;
+pub use which::{Given, newest_of_each};
 pub use words::{plain, words};

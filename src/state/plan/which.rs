@@ -27,7 +27,7 @@ pub struct Given {
 impl State {
     /// The newest version of each plan, in the order of these versions.
     pub fn plans(&self) -> Vec<&PlanVersion> {
-        current(&self.board().plans)
+        newest_of_each(&self.board().plans)
     }
 
     pub fn plan_named(&self, name: &str) -> Result<&PlanVersion, Refusal> {
@@ -112,7 +112,7 @@ fn of_source<'s>(plans: &[&'s PlanVersion], source: &str) -> Option<&'s PlanVers
     plans.iter().find(from).or_else(|| plans.iter().find(older)).copied()
 }
 
-fn current(versions: &[PlanVersion]) -> Vec<&PlanVersion> {
+pub fn newest_of_each(versions: &[PlanVersion]) -> Vec<&PlanVersion> {
     let mut seen: HashSet<&str> = HashSet::new();
     let mut found: Vec<&PlanVersion> = Vec::new();
     for version in versions.iter().rev() {
@@ -128,7 +128,7 @@ fn current(versions: &[PlanVersion]) -> Vec<&PlanVersion> {
 /// The versions that the board keeps when `newest` comes: the current one of each plan, and the newest of the others.
 pub fn kept_versions(versions: &[PlanVersion], newest: PlanVersion) -> Vec<PlanVersion> {
     let all: Vec<PlanVersion> = versions.iter().cloned().chain([newest]).collect();
-    let needed: HashSet<u64> = current(&all).iter().map(|version| version.seq).collect();
+    let needed: HashSet<u64> = newest_of_each(&all).iter().map(|version| version.seq).collect();
     let mut surplus = all.len().saturating_sub(PLANS_KEPT);
     let stays = |version: &PlanVersion| {
         let goes = surplus > 0 && !needed.contains(&version.seq);
