@@ -6,8 +6,9 @@ use serde::Serialize;
 
 use super::graph::placed;
 use super::reading::{Read, settled};
-use super::view::View;
-use crate::state::plan::words;
+use super::view::{self, View};
+use crate::state::limit;
+use crate::state::plan::{one_line, shortened, words};
 use crate::state::task::TaskStatus;
 
 /// What a comparison found.
@@ -91,6 +92,11 @@ pub fn verify(format: &str, path: Option<&str>, read: &Read, view: &View) -> Ver
         if of_file != of_board {
             differs("what it depends on", &named(of_file), &named(of_board));
         }
+        // Not every format has results, so none in the file says nothing.
+        let said = one.node.of_task.past.result.as_ref().and_then(view::said);
+        if let Some(said) = said.filter(|said| view.result(task) != Some(said)) {
+            differs("the result", &quoted(said), &view.result(task).map_or_else(|| "none".to_owned(), quoted));
+        }
         let above = one.parent.map(|parent| ids[parent]);
         let above_there = view.parents[task]
             .map(|parent| items.get(&parent).map_or(view.tasks[parent].id.as_str(), |item| ids[*item]));
@@ -108,6 +114,11 @@ pub fn verify(format: &str, path: Option<&str>, read: &Read, view: &View) -> Ver
     }
     verdict.same = verdict.differences.is_empty();
     verdict
+}
+
+/// The text, short enough for a line.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", shortened(&one_line(text), limit::TITLE.max))
 }
 
 /// The task that is each item: by the id that it had in this format, then in another, by its own id, and by a title that

@@ -14,7 +14,7 @@ use crate::state::hierarchy;
 use crate::state::id::TaskId;
 use crate::state::limit;
 use crate::state::plan::{Stated, one_line, shortened};
-use crate::state::task::{Source, Task, TaskStatus};
+use crate::state::task::{Source, Task, TaskResult, TaskStatus};
 
 /// What a file says for the status of a task.
 pub struct Word {
@@ -113,8 +113,7 @@ impl View {
 
     /// What came of the task, or why it failed.
     pub fn result(&self, number: usize) -> Option<&str> {
-        let result = self.tasks[number].result.as_ref()?;
-        result.output.as_deref().or(result.error.as_deref())
+        said(self.tasks[number].result.as_ref()?)
     }
 
     pub fn hints(&self, number: usize) -> Option<&str> {
@@ -197,4 +196,9 @@ impl View {
             }
         }
     }
+}
+
+/// What a result says in words.
+pub fn said(result: &TaskResult) -> Option<&str> {
+    result.output.as_deref().or(result.error.as_deref())
 }

@@ -316,6 +316,21 @@ fn logs_of_a_server_are_kept_and_said() {
 }
 
 #[test]
+fn another_result_in_the_file_is_a_difference() {
+    let files = tempfile::tempdir().unwrap();
+    let path = server(files.path());
+    let board = import(B, &path);
+    let verify = || board.finish(board.command().args(["verify", B]).arg(&path));
+    assert!(verify().status.success());
+    let changed = fs::read_to_string(&path).unwrap().replace("three tables", "four tables");
+    fs::write(&path, changed).unwrap();
+    let told = verify();
+    assert!(!told.status.success());
+    let says = "the result is \"four tables\" in the file, \"three tables\" on the board";
+    assert!(told.stdout.contains(says), "{}", told.stdout);
+}
+
+#[test]
 fn a_second_import_changes_nothing() {
     let base = Board::new();
     let path = directory(base.base());
