@@ -15,6 +15,7 @@ mod openspec;
 mod option_a;
 mod option_b;
 mod parts;
+mod pipeline;
 mod priority;
 mod reading;
 mod record;
@@ -46,6 +47,7 @@ pub const FORMATS: &[Format] = &[
     option_a::FORMAT,
     option_b::OPTION_B,
     option_b::OPTION_C,
+    pipeline::FORMAT,
     graphs::MERMAID,
     graphs::DOT,
 ];

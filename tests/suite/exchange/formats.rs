@@ -1,3 +1,5 @@
+use std::fs;
+
 use serde_json::{Value, json};
 
 use super::{by_source, refusal, reply, run, statuses, write};
@@ -298,4 +300,51 @@ fn a_project_without_a_board_is_told_what_could_be_imported() {
     assert!(told.contains("import beads"), "{told}");
     let told = run(&board, &["status"]).stdout;
     assert!(!told.contains("import beads"), "{told}");
+}
+
+#[test]
+fn a_backlog_of_phases_comes_in_and_goes_out() {
+    let part = |id: &str, kind: &str, status: &str| json!({"id": id, "type": kind, "title": format!("Part {id}"), "status": status, "description": format!("Do {id}.")});
+    let with = |mut item: Value, more: Value| {
+        item.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        item
+    };
+    let subtasks = json!([
+        with(part("P1.M1.T1.S1", "Subtask", "Complete"), json!({"story_points": 2, "context_scope": "INPUT: none"})),
+        with(
+            part("P1.M1.T1.S2", "Subtask", "Researching"),
+            json!({"dependencies": ["P1.M1.T1.S1"], "story_points": 1, "context_scope": "LOGIC: tables"}),
+        ),
+        part("P1.M1.T1.S3", "Subtask", "Obsolete"),
+        part("P1.M1.T1.S4", "Subtask", "Failed"),
+    ]);
+    let task = with(part("P1.M1.T1", "Task", "Implementing"), json!({"subtasks": subtasks}));
+    let milestone = with(part("P1.M1", "Milestone", "Implementing"), json!({"tasks": [task]}));
+    let file = json!({"backlog": [
+        with(part("P1", "Phase", "Implementing"), json!({"milestones": [milestone]})),
+        with(part("P3", "Phase", "Planned"), json!({"milestones": [], "dependencies": ["P1"]})),
+    ]});
+    let board = Board::new();
+    write(&board, "tasks.json", &file.to_string());
+    let first = reply(&board, &["import", "tasks.json"]);
+    assert_eq!((&first["format"], first["added"].as_array().unwrap().len()), (&json!("pipeline"), 8));
+    assert_eq!(first["report"]["kept"]["story_points"], 2);
+    let open = by_source(&board, "P1.M1.T1.S2");
+    assert_eq!((&open["path"], &open["status"]), (&json!("P1.M1.T1.S2"), &json!("available")));
+    assert_eq!(open["context"]["metadata"]["context_scope"], "LOGIC: tables");
+    assert_eq!(by_source(&board, "P3")["path"], "P3", "numbers that the file gives stay");
+    assert_eq!(reply(&board, &["verify", "pipeline", "tasks.json"])["differences"], json!([]));
+    assert_eq!(reply(&board, &["import", "tasks.json"])["unchanged"], true);
+
+    run(&board, &["export", "pipeline", "again.json"]);
+    let again: Value = serde_json::from_str(&fs::read_to_string(board.base().join("again.json")).unwrap()).unwrap();
+    assert_eq!(again, file, "an unchanged board writes the same backlog");
+    let other = Board::new();
+    write(&other, "tasks.json", &again.to_string());
+    reply(&other, &["import", "pipeline", "tasks.json"]);
+    assert_eq!(statuses(&other), statuses(&board));
+    let empty = Board::new();
+    let wrong = json!({"backlog": [part("P1", "Phase", "Planned"), part("P1", "Phase", "Planned")]});
+    write(&empty, "twins.json", &serde_json::to_string_pretty(&wrong).unwrap());
+    assert!(refusal(&empty, &["import", "twins.json"]).contains("P1"));
 }
