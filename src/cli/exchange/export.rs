@@ -5,16 +5,18 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::{known, reported, view, written};
+use super::{known, reported, view, with_formats, written};
 use crate::cli::print::{self, Page, text, with_tabs};
 use crate::cli::{Outcome, Session, plan, usage_error};
 use crate::exchange::{Report, Written};
 
-#[derive(clap::Args)]
-#[command(after_help = "Examples:\n  \
+const EXAMPLES: &str = "Examples:\n  \
     callboard export task-master .taskmaster/tasks/tasks.json\n  \
     callboard export markdown - > PLAN.md\n\n\
-    A file that something else has written or changed is only replaced with --force.")]
+    A file that something else has written or changed is only replaced with --force.";
+
+#[derive(clap::Args)]
+#[command(after_help = with_formats(EXAMPLES, |format| format.write.is_some()))]
 pub struct Arguments {
     /// Format to write
     format: String,

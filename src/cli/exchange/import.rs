@@ -4,13 +4,12 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::{Found, find, format_and_path, mapped, refused, reported, with_origins};
+use super::{Found, find, format_and_path, mapped, refused, reported, with_formats, with_origins};
 use crate::cli::plan::{self, files};
 use crate::cli::{Outcome, Session, blame_and_data};
 use crate::exchange::Fault;
 
-#[derive(clap::Args)]
-#[command(after_help = "Examples:\n  \
+const EXAMPLES: &str = "Examples:\n  \
     callboard import .taskmaster/tasks/tasks.json --dry-run\n  \
     callboard import PLAN.md --name release\n  \
     callboard import task-master tasks.json\n  \
@@ -18,7 +17,10 @@ use crate::exchange::Fault;
     gh issue list --json number,title,body,state,labels,url | callboard import github - --name issues\n  \
     my-tracker export | callboard import - --name tracker\n\n\
     The format is found by the path and by what is in the file; the output says which it is, and what has no place on \
-    the board. A second import of the same file changes only what has changed there.")]
+    the board. A second import of the same file changes only what has changed there.";
+
+#[derive(clap::Args)]
+#[command(after_help = with_formats(EXAMPLES, |format| format.read.is_some()))]
 pub struct Arguments {
     /// File or directory; `-` reads standard input. Its format may stand before it
     #[arg(value_name = "PATH|-", num_args = 1..=2, required = true)]

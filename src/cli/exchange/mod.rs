@@ -71,6 +71,14 @@ fn names(fits: fn(&Format) -> bool) -> String {
     PLANS.into_iter().chain(others).collect::<Vec<_>>().join(", ")
 }
 
+/// What help says of the formats, after `text`.
+pub fn with_formats(text: &str, fits: fn(&Format) -> bool) -> String {
+    let plan = PLANS.map(|name| (name, "a plan in a form of callboard's own"));
+    let others = FORMATS.iter().filter(|format| fits(format)).map(|format| (format.name, format.what));
+    let lines = plan.into_iter().chain(others).map(|(name, what)| format!("\n  {name:<12} {what}"));
+    format!("Formats:{}\n\n{text}", lines.collect::<String>())
+}
+
 /// Reads what was named on the command line.
 pub fn find(session: &Session, format: Option<&str>, name: &str, map: &[(String, String)]) -> anyhow::Result<Found> {
     let wanted = format.map(|format| known(format, |format| format.read.is_some()));

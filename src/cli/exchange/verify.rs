@@ -4,15 +4,17 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::{Found, find, view};
+use super::{Found, find, view, with_formats};
 use crate::cli::print::Tone;
 use crate::cli::{Outcome, REFUSED, Session, usage_error};
 use crate::exchange;
 
+const EXAMPLES: &str = "Example:\n  callboard verify task-master .taskmaster/tasks/tasks.json\n\n\
+    Compared are ids, titles, statuses, dependencies, results, and what is a part of what. A task that an agent holds counts as \
+    available. The exit code is 1 if there are differences.";
+
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  callboard verify task-master .taskmaster/tasks/tasks.json\n\n\
-    Compared are ids, titles, statuses, dependencies, and what is a part of what. A task that an agent holds counts as \
-    available. The exit code is 1 if there are differences.")]
+#[command(after_help = with_formats(EXAMPLES, |format| format.read.is_some()))]
 pub struct Arguments {
     /// Format of the file
     format: String,
