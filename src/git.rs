@@ -47,6 +47,10 @@ impl<'a> Git<'a> {
     /// Files that are changed or new and not committed, among `files` if given. `None` if git does not say so in time, or
     /// of all of them.
     pub fn uncommitted(&self, files: Option<&[String]>) -> Option<Vec<String>> {
+        // Without any name, git would be asked of all files.
+        if files.is_some_and(<[String]>::is_empty) {
+            return Some(Vec::new());
+        }
         let status = ["status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=dirty", "--"];
         let is_inside = |file: &String| !file.starts_with('/') && !file.split('/').any(|part| part == "..");
         if files.is_some_and(|files| files.len() > FILES || !files.iter().all(is_inside)) {

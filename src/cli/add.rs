@@ -67,7 +67,7 @@ pub struct Arguments {
     /// Add the tasks in a JSON or YAML list, or in the `tasks` of an object; `-` reads standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "description", "priority", "after", "file", "hint", "title", "path", "tag", "capability", "agent_tag", "property",
-        "metadata", "max_attempts", "timeout", "silent", "id",
+        "metadata", "max_attempts", "timeout", "silent", "estimate", "id",
     ])]
     batch: Option<String>,
 }

@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 use serde_json::json;
 
+use super::connect::quoted;
 use super::plan_files::{FileState, PlanFile};
 use super::print::Tone;
 use super::{FAILED, Outcome, Session};
@@ -197,14 +198,17 @@ fn plan_files(session: &Session) -> Vec<Check> {
     }
     let found = super::plan_files::changed(session, &document.board.plans);
     if found.is_empty() {
-        return vec![Check::ok(NAME, "none that is known has changed since its import")];
+        return vec![Check::ok(NAME, "none has changed since its import; tables in CSV are not compared")];
     }
     let check = |file: PlanFile| {
         let found = match file.state {
             FileState::Changed => format!("{} has changed since version {}", file.file, file.version),
             FileState::Gone => format!("{} is gone, of version {}", file.file, file.version),
         };
-        let export = || "put it back, or write the plan out with `callboard plan export`".to_owned();
+        let export = || {
+            let command = session.wording.command(&format!("plan export {}", quoted(&file.name)));
+            format!("put it back, or write the plan out with {command}")
+        };
         Check::warn(NAME, found, file.command.map_or_else(export, |command| format!("`{command}` takes it over")))
     };
     found.into_iter().map(check).collect()

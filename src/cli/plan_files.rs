@@ -1,4 +1,4 @@
-//! The files of the plans on the board, which somebody may have changed since they were imported.
+//! Compares the files of the board's plans with what was imported.
 
 use std::fs::{self, OpenOptions, canonicalize};
 use std::io::{self, Read};
@@ -9,6 +9,7 @@ use rustix::fs::OFlags;
 use serde::Serialize;
 
 use super::Session;
+use super::connect::quoted;
 use super::input::text_of;
 use crate::exchange::{self, Tree};
 use crate::ops::{self, LARGEST_INPUT};
@@ -19,6 +20,8 @@ use crate::state::plan::newest_of_each;
 /// A file that is not what was imported.
 #[derive(Debug, Serialize)]
 pub struct PlanFile {
+    /// Name of the plan
+    pub name: String,
     /// Path in the project
     pub file: String,
     pub state: FileState,
@@ -42,8 +45,13 @@ pub enum FileState {
 /// was imported. None for the board of a server, whose project is elsewhere.
 pub fn changed(session: &Session, plans: &[PlanVersion]) -> Vec<PlanFile> {
     let Some(root) = root(session).filter(|_| session.server.is_none()) else { return Vec::new() };
-    let import = |file: &str| session.wording.line(&format!("plan import {file}"));
-    newest_of_each(plans).into_iter().filter_map(|plan| compared(&root, plan, import)).collect()
+    let import = |source: &str| {
+        let path = root.join(source);
+        let path = path.strip_prefix(&session.cwd).unwrap_or(&path);
+        session.wording.line(&format!("plan import {}", quoted(&path.to_string_lossy())))
+    };
+    let found = newest_of_each(plans).into_iter().filter_map(|plan| compared(&root, plan, import));
+    found.filter(|file| file.state == FileState::Changed || !session.is_in_project(&file.file)).collect()
 }
 
 /// Root of the worktree that the session is in or, outside of git, the directory that the board is in.
@@ -61,7 +69,7 @@ fn compared(root: &Path, plan: &PlanVersion, import: impl Fn(&str) -> String) ->
         Reading::Gone if plan.name.is_some() => FileState::Gone,
         Reading::Gone | Reading::Untrusted => return None,
     };
-    let command = (found == FileState::Changed).then(|| import(&quoted(source)));
+    let command = (found == FileState::Changed).then(|| import(source));
     let version = plan.session().to_owned();
     let says = match &command {
         Some(command) => {
@@ -69,7 +77,7 @@ fn compared(root: &Path, plan: &PlanVersion, import: impl Fn(&str) -> String) ->
         }
         None => format!("{source} is gone, which was imported as version {version}; the plan stays on the board"),
     };
-    Some(PlanFile { file: source.to_owned(), state: found, version, command, says })
+    Some(PlanFile { name: plan.name().to_owned(), file: source.to_owned(), state: found, version, command, says })
 }
 
 /// Whether the file says what the version says: in its own text, or in the plan that is made of another tool's file.
@@ -85,15 +93,10 @@ fn is_version(text: &str, source: &str, sha256: &str) -> bool {
     is_table || format.read.and_then(|read| read(&tree).ok()).is_some_and(|mut read| is_it(&read.to_plan().0))
 }
 
-/// The word as a shell takes it.
-fn quoted(word: &str) -> String {
-    shlex::try_quote(word).map_or_else(|_| word.to_owned(), std::borrow::Cow::into_owned)
-}
-
 enum Reading {
     Text(String),
     Gone,
-    /// Nothing that is read: the path comes from whoever imported the plan.
+    /// Not read: the path was given by the caller of the import, and may lead anywhere.
     Untrusted,
 }
 

@@ -1,3 +1,5 @@
+use std::collections::HashMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -46,14 +48,16 @@ impl Operation for ListPlans {
     type Reply = Reply;
 
     fn reply(_: &Params, state: &State, _: &Call) -> Result<Reply, Refusal> {
-        Ok(Reply { plans: state.plans().into_iter().map(|plan| listed(plan, state)).collect() })
+        let mut progress: HashMap<&str, Progress> = HashMap::new();
+        for task in state.tasks().filter(|task| task.planned.is_some() && !state.is_parent(&task.id)) {
+            task.plan_name().into_iter().for_each(|name| progress.entry(name).or_default().count(task.status));
+        }
+        let listed = |plan: &PlanVersion| listed(plan, progress.remove(plan.name()).unwrap_or_default());
+        Ok(Reply { plans: state.plans().into_iter().map(listed).collect() })
     }
 }
 
-fn listed(plan: &PlanVersion, state: &State) -> Plan {
-    let own = state.tasks().filter(|task| task.planned.is_some() && task.plan_name() == Some(plan.name()));
-    let mut progress = Progress::default();
-    own.filter(|task| !state.is_parent(&task.id)).for_each(|task| progress.count(task.status));
+fn listed(plan: &PlanVersion, progress: Progress) -> Plan {
     Plan {
         name: plan.name().to_owned(),
         file: plan.source.clone(),

@@ -29,9 +29,10 @@ pub struct Site {
     pub place: Place,
     /// Of the files that the call says are done, those that are not committed; none if git does not say.
     pub uncommitted: Option<Vec<String>>,
-    /// The acting agent's `project_dir`, if the place was looked for there.
+    /// The acting agent's `project_dir`, if that is where the place was looked for.
     pub told: Option<String>,
-    /// Set by the writer if the acting agent works in another directory: the call is not made, but once more from there.
+    /// Set by the writer if the acting agent works in another directory: the call was not made, and is to be repeated
+    /// from there.
     pub instead: Arc<OnceLock<String>>,
 }
 
@@ -42,7 +43,7 @@ impl Site {
         let Some(cwd) = caller.cwd.clone().filter(|_| told.is_some() || prepared.is_placed()) else {
             return Self { place: caller.place.clone(), told, ..Self::default() };
         };
-        let (board, prepared) = (Arc::clone(board), Arc::clone(prepared));
+        let (board, prepared, asked) = (Arc::clone(board), Arc::clone(prepared), told.clone());
         let read = spawn_blocking(move || {
             let apart = told.as_deref().map(Path::new).filter(|told| told.is_absolute());
             let apart = apart.and_then(|told| Worktree::of_session(&board, &cwd, told));
@@ -50,7 +51,8 @@ impl Site {
             let uncommitted = place.worktree.as_deref().and_then(|root| uncommitted(root, &prepared.done_files()));
             Self { place, uncommitted, told, ..Self::default() }
         });
-        read.await.unwrap_or_default()
+        // Without what it was looked for in, the writer would send the call back again and again.
+        read.await.unwrap_or_else(|_| Self { told: asked, ..Self::default() })
     }
 
     /// Root of the caller's worktree; none if that is not on this machine.

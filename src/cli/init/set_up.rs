@@ -12,8 +12,9 @@ use fs_err as fs;
 use serde_json::{Value, json};
 
 use super::super::connect::{Client, ConnectArgs};
+use super::super::plan::files;
 use super::super::print::{Tone, unless_reader_left};
-use super::super::{Outcome, Session};
+use super::super::{Outcome, Session, read_marked};
 use super::{paragraph, plans};
 
 #[derive(clap::Args)]
@@ -144,7 +145,8 @@ fn import_plan(session: &Session, answers: &Answers, root: &Path) -> anyhow::Res
     }
     if answers.yes && !found.is_empty() && session.call("get_status", json!({}))?.get("plan").is_some() {
         if !session.json {
-            say("The board has a plan already, so none was imported: `callboard plan import FILE` does it.")?;
+            let import = session.wording.command("plan import FILE");
+            say(&format!("The board has a plan already, so none was imported: {import} does it."))?;
         }
         return Ok(None);
     }
@@ -152,8 +154,8 @@ fn import_plan(session: &Session, answers: &Answers, root: &Path) -> anyhow::Res
         let name = plan.path.strip_prefix(root).unwrap_or(&plan.path).display().to_string();
         let things = if plan.items == 1 { "thing" } else { "things" };
         if answers.to(&format!("Import {name} ({} {things} to do) as tasks?", plan.items), false)? {
-            let source = plan.path.file_name().map(|name| name.to_string_lossy().into_owned());
-            let query = json!({"text": fs::read_to_string(&plan.path)?, "source": source});
+            let path = plan.path.to_string_lossy();
+            let query = json!({"text": read_marked(&path), "source": files::source(session, &path)});
             let reply = session.call("import_plan", query)?;
             return Ok(Some((plan.path, reply)));
         }
