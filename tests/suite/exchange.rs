@@ -1,7 +1,8 @@
 //! Files of other tools through the real program: imported, exported, compared, and imported again.
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -58,4 +59,22 @@ pub fn statuses(board: &Board) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     tasks.sort_by_key(|task| text(&task["path"]));
     tasks.iter().map(|task| (text(&task["planned"]["source"]["id"]), text(&task["status"]))).collect()
+}
+
+/// Texts of the files below a directory, by their names there.
+pub fn texts(directory: &Path) -> BTreeMap<String, String> {
+    let mut texts = BTreeMap::new();
+    let mut open = vec![directory.to_owned()];
+    while let Some(at) = open.pop() {
+        for entry in fs::read_dir(&at).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                let name = path.strip_prefix(directory).unwrap().to_string_lossy().into_owned();
+                texts.insert(name, fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+    texts
 }

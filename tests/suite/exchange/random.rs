@@ -1,13 +1,11 @@
 //! Boards at random: what is exported, imported into an empty board and exported again is the same.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{reply, write};
+use super::{reply, texts, write};
 use crate::harness::{Board, size};
 
 const FORMATS: [&str; 4] = ["task-master", "backlog-md", "beads", "csv"];
@@ -80,23 +78,6 @@ fn fold(open: &mut Vec<Value>, level: usize) {
         }
         above["items"].as_array_mut().unwrap().push(item);
     }
-}
-
-fn texts(directory: &Path) -> BTreeMap<String, String> {
-    let mut texts = BTreeMap::new();
-    let mut open = vec![directory.to_owned()];
-    while let Some(at) = open.pop() {
-        for entry in fs::read_dir(&at).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                open.push(path);
-            } else {
-                let name = path.strip_prefix(directory).unwrap().to_string_lossy().into_owned();
-                texts.insert(name, fs::read_to_string(path).unwrap());
-            }
-        }
-    }
-    texts
 }
 
 proptest! {

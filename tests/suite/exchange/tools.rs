@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::{by_source, reply, write};
+use super::{by_source, reply, texts, write};
 use crate::harness::Board;
 
 fn data(name: &str) -> std::path::PathBuf {
@@ -23,25 +23,6 @@ fn copy(from: &Path, to: &Path) {
             fs::copy(entry.path(), to).unwrap();
         }
     }
-}
-
-/// Files below a directory, with their texts.
-fn texts(directory: &Path) -> Vec<(String, String)> {
-    let mut found = Vec::new();
-    let mut open = vec![directory.to_owned()];
-    while let Some(at) = open.pop() {
-        for entry in fs::read_dir(&at).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                open.push(path);
-            } else {
-                let name = path.strip_prefix(directory).unwrap().to_string_lossy().into_owned();
-                found.push((name, fs::read_to_string(path).unwrap()));
-            }
-        }
-    }
-    found.sort();
-    found
 }
 
 #[test]
@@ -67,10 +48,10 @@ fn a_directory_of_backlog_md_comes_in_goes_out_and_in_again_unchanged() {
     assert_eq!(again["added"].as_array().unwrap().len(), 23);
     reply(&other, &["export", "backlog-md", "out"]);
     assert_eq!(texts(&board.base().join("out")), texts(&other.base().join("out")));
-    let names = |texts: Vec<(String, String)>| texts.into_iter().map(|(name, _)| name).collect::<Vec<_>>();
-    let mut expected = names(texts(&data("backlog")));
+    let names = |directory: &Path| texts(directory).into_keys().collect::<Vec<_>>();
+    let mut expected = names(&data("backlog"));
     expected.retain(|name| name != "config.yml");
-    assert_eq!(names(texts(&board.base().join("out/backlog"))), expected, "every file has its name");
+    assert_eq!(names(&board.base().join("out/backlog")), expected, "every file has its name");
 
     reply(&board, &["export", "backlog-md", ".", "--force"]);
     let third = reply(&board, &["import", "."]);
