@@ -58,7 +58,7 @@ fn each_text(value: &mut Value, clean: fn(&str) -> Option<String>) {
     }
 }
 
-/// Characters that are not seen, and that a model may read over, too: those that Unicode has ignored by default.
+/// Unicode's default-ignorable characters: invisible to people, and skipped by some models.
 pub fn is_unseen(c: char) -> bool {
     matches!(
         c,

@@ -215,8 +215,8 @@ impl Grounds {
         private.map(|(name, _)| Forbidden::Private(name))
     }
 
-    /// The board that was named. A relative name was meant for a project, so it is none in a directory that a program
-    /// keeps for itself, nor right below a start directory in which no board is made. The last name stays as it was
+    /// The board that was named. A relative name was meant for a project: no board is made for it in a directory
+    /// that a program keeps for itself, or directly below a start directory where none may be made. The last name stays as it was
     /// given, so that opening the board can refuse a symbolic link.
     fn named(&self, start: PathBuf, name: &Path, source: Source) -> Location {
         let dir = start.join(name);

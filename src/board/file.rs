@@ -26,8 +26,8 @@ impl Board {
     }
 
     /// Waits until the state file shows everything that was acknowledged before, by any process, and returns the number
-    /// of the event that it shows. The file is written after every operation anyway, so this is for whoever reads it
-    /// next and must be sure: after a warning that it could not be written, or when somebody has deleted it.
+    /// of the event that it shows. Every operation writes the file, so call this only before the file is read by other
+    /// means, if a warning said that it could not be written or if it may have been deleted.
     ///
     /// # Errors
     ///

@@ -55,7 +55,7 @@ pub use crate::participant::CallError as Error;
 ///
 /// // What is refused says why, for people and for programs.
 /// let unknown = ops::start_task::Params { task_id: "task-none".to_owned(), ..Default::default() };
-/// let error = ada.call::<ops::StartTask>(unknown).await.err().expect("there is no such task");
+/// let error = ada.call::<ops::StartTask>(unknown).await.err().expect("a refusal");
 /// assert_eq!(error.code(), "unknown_task");
 /// # Ok(())
 /// # }
@@ -113,7 +113,7 @@ impl Board {
     ///
     /// # Errors
     ///
-    /// As [`call`](Self::call), and if there is no such operation.
+    /// The same as of [`call`](Self::call), and `CallError::UnknownOperation` for a name that is not an operation.
     pub async fn call_json(&self, operation: &str, arguments: Value) -> Result<Value, Error> {
         self.handle.call(operation, arguments, &self.caller).await
     }

@@ -312,8 +312,10 @@ fn list(session: &Session) -> Outcome {
     session.show(&reply, |page| {
         let plans = reply["plans"].as_array().map(Vec::as_slice).unwrap_or_default();
         if plans.is_empty() {
-            return page
-                .line(format_args!("there is no plan; {} brings one", session.wording.command("plan import FILE")));
+            return page.line(format_args!(
+                "the board has no plan yet; {} adds one",
+                session.wording.command("plan import FILE")
+            ));
         }
         let rows: Vec<_> = plans
             .iter()

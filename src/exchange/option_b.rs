@@ -40,7 +40,7 @@ pub const OPTION_C: Format = Format {
 const LIMITS: [&str; 2] = ["max_parallel_workers", "task_timeout_seconds"];
 /// Where another state keeps them, which is not known by them.
 const ELSEWHERE: &str = "orchestrator";
-/// What they are if nobody has set them.
+/// Their defaults.
 const USUAL: [u64; 2] = [3, 600];
 
 /// The state, if it is one and not callboard's own.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::report::{Fault, Report};
 use crate::plan::Node;
 
-/// The fields of one thing in a file. Each is taken by its name; what nobody takes is kept, and counted.
+/// The fields of one thing in a file. Each is taken by its name; what is not taken is kept, and counted.
 pub struct Record {
     pub path: Arc<str>,
     pub line: usize,

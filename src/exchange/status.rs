@@ -10,7 +10,7 @@ use crate::state::task::TaskStatus;
 
 /// Field of an item's metadata with the word that its file has for the status, while the board has none like it.
 pub const WORD: &str = "status";
-/// Field of an item's metadata for whoever works on it next.
+/// Field of an item's metadata with a note for the next agent.
 pub const NOTE: &str = "note";
 
 /// Field of a file with the board's word, where the format has none that is read as the same.

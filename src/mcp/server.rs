@@ -86,8 +86,8 @@ impl Server {
         Listener { reader: self.reader, command, agent: agent.map(AgentId::as_str) }
     }
 
-    /// Makes a call that lasts as long as somebody waits for it; the outer error is for when nobody does. Cancellation
-    /// is checked first, so that a cancelled claim never takes a task.
+    /// Makes a call that ends when its request is cancelled; the outer error says so. Cancellation is checked first,
+    /// so that a cancelled claim never takes a task.
     async fn call(&self, name: &str, arguments: Value, request: &Request) -> Answer<Result<Value, CallError>> {
         let http = request.extensions.get::<Parts>().map(|parts| &parts.extensions);
         let mut caller = http.and_then(|http| http.get::<Caller>()).unwrap_or(&self.caller).clone();
@@ -155,7 +155,7 @@ impl ServerHandler for Server {
 
     async fn call_tool(&self, call: CallToolRequestParams, request: Request) -> Answer<CallToolResponse> {
         let arguments = Value::Object(call.arguments.unwrap_or_default());
-        // What is no id must not get into a command.
+        // Only a valid id may get into a command.
         let agent = arguments["agent_id"].as_str().and_then(|id| AgentId::checked(id).ok());
         match self.call(&call.name, arguments, &request).await? {
             Ok(reply) => Ok(CallToolResult::structured(reply).into()),

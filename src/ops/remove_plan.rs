@@ -20,7 +20,7 @@ pub struct Params {
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
     pub success: bool,
-    /// Items that nobody had done
+    /// Items that were not done
     pub obsolete: usize,
     /// Items that are done, and stay
     pub left_done: usize,

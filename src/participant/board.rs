@@ -203,7 +203,7 @@ impl Board {
         }
     }
 
-    /// Makes the board, whose state file gets the `name`, unless somebody else has made it meanwhile.
+    /// Makes the board, whose state file gets the `name`, unless another process has made it meanwhile.
     pub fn create(dir: &Path, author: &Author, board_id: &str, name: Option<&str>) -> Result<Self, BoardError> {
         directory::prepare(dir)?;
         let_the_living_rebuild(dir);
@@ -522,7 +522,7 @@ impl Board {
             Ok(put_back) => put_back.map(|old| {
                 let (seq, kept) = (old.seq, old.kept.file_name().unwrap_or_default().display().to_string());
                 format!(
-                    "somebody had put an old state file back, of event {seq}; it is kept as {kept}, and {} shows the \
+                    "an old state file, of event {seq}, had been put back; it is kept as {kept}, and {} shows the \
                      present again; to go back to event {seq}: `callboard snapshot restore --seq {seq}` or \
                      restore_snapshot {{\"seq\": {seq}}}",
                     self.dir.name()

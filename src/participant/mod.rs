@@ -66,7 +66,7 @@ use writer::{Message, Writer};
 
 pub struct Options {
     pub dir: PathBuf,
-    /// Name of the state file that the process was told; none to use the board's.
+    /// Name of the state file that the process was started with; none to use the board's.
     pub state_file: Option<String>,
     pub stay: Stay,
     /// Why nothing may be written to the board; none if it may.

@@ -1,6 +1,6 @@
 //! The state file's name, on which the processes of a board agree. It stands in `config.toml`, which moves with the board
 //! and which older versions refuse if it sets one; the lock file notes the name under which the file is shown. Where the
-//! two differ, whoever starts alone renames the file.
+//! two differ, a process that starts alone renames the file.
 
 use std::path::Path;
 

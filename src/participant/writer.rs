@@ -102,7 +102,7 @@ type Answers = Vec<(oneshot::Sender<Answer>, Answer)>;
 
 pub(crate) struct Writer {
     pub(super) dir: PathBuf,
-    /// Name of the state file that this process was told.
+    /// Name of the state file that this process was started with.
     state_file: Option<String>,
     forbidden: Option<String>,
     unasked: Option<String>,
@@ -243,7 +243,7 @@ impl Writer {
         }
     }
 
-    /// Shows that this process lives, even if nobody calls it for long: others must write nothing that it cannot read.
+    /// Shows that this process lives, before its first call too: others must write nothing that it cannot read.
     pub fn show_life(&mut self) {
         if Board::exists(&self.dir)
             && let Err(error) = self.show_presence()

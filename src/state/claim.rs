@@ -66,8 +66,8 @@ const MISSING_NAMED: usize = 5;
 
 impl State {
     /// The ready task for `agent`: lowest priority number, raised by ageing, then oldest; tasks that it gave up before
-    /// come last. Among priorities that are equal at `now`, one whose files nobody else holds is preferred if it is near; with `exclusive` only such a task
-    /// is given. Looks at one task of each demand set, passes over only what the agent gave up or what lies outside
+    /// come last. Among tasks of equal priority at `now`, a near one whose files no other agent holds is preferred; with
+    /// `exclusive` only such a task is given. Looks at one task of each demand set, passes over only what the agent gave up or what lies outside
     /// `scope`, and while files are held looks at most `LOOK_AHEAD` tasks ahead, or with `exclusive` as far as the
     /// effort allows.
     pub fn pick(&self, agent: &Agent, scope: Option<&str>, exclusive: bool, now: Timestamp) -> Option<&Arc<Task>> {

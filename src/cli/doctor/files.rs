@@ -132,7 +132,7 @@ pub fn leftovers(dir: &Path) -> Check {
         }
         _ => {
             let fix = "kept because they were damaged, edited by hand in ways that are not taken over (then the reason is in \
-                       the .txt beside), or old ones that somebody had put back; look, then remove them";
+                       the .txt beside), or old ones that had been put back; look, then remove them";
             Check::warn("leftovers", evidence.join(", "), fix)
         }
     }

@@ -23,7 +23,7 @@ pub struct Outcome {
     pub removed: Vec<String>,
 }
 
-/// Writes all files, or none if one of them is somebody else's.
+/// Writes all files, or none if one of them was not written by callboard and `force` is not given.
 pub fn write(
     session: &Session,
     format: &str,

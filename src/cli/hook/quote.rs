@@ -23,7 +23,7 @@ fn without_markup(c: char) -> char {
     }
 }
 
-/// Characters that only hide text from people. What joins and chooses emoji can be seen, so it stays.
+/// Characters that only hide text from people. Emoji need joiners and variation selectors, so those stay.
 fn is_hidden(c: char) -> bool {
     is_unseen(c) && !matches!(c, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}')
 }

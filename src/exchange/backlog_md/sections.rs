@@ -38,7 +38,7 @@ impl Sections {
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
     }
 
-    /// What nobody took.
+    /// The sections that were not taken.
     pub fn rest(self) -> String {
         let sections = self.sections.into_iter().map(|(heading, text)| format!("## {heading}\n\n{}\n\n", text.trim()));
         format!("{}\n\n{}", self.before.trim(), sections.collect::<String>()).trim().to_owned()

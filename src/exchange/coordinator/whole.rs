@@ -15,7 +15,7 @@ use crate::state::agent::Role;
 pub struct Beside(pub Map<String, Value>);
 
 impl Beside {
-    /// Keeps the fields of a record that nobody took.
+    /// Keeps the fields of a record that were not taken.
     pub fn keep(&mut self, list: &str, id: &str, record: Record, report: &mut Report) {
         let mut rest = Node::default();
         record.rest(&mut rest, &mut Report::default());
@@ -27,7 +27,7 @@ impl Beside {
         of_list[id] = Value::Object(rest.metadata);
     }
 
-    /// Keeps the fields of the whole that nobody took.
+    /// Keeps the fields of the whole file that were not taken.
     pub fn keep_whole(&mut self, record: Record, report: &mut Report) {
         let mut rest = Node::default();
         record.rest(&mut rest, report);

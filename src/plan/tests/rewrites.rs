@@ -143,7 +143,7 @@ fn is_no_news(state: &State, text: &str) {
     assert!(state.is_no_news(&plan, &Import::default()), "{:?} by\n{text}", state.replan(&plan, &Import::default()));
 }
 
-/// A plan as somebody might write it, of pieces that have a meaning in one.
+/// A random plan, made of lines that have a meaning in plans.
 fn invented(chance: &mut Chance) -> String {
     const LINES: [&str; 30] = [
         "# Title",

@@ -188,7 +188,7 @@ impl Delta<'_> {
         }
     }
 
-    /// True if somebody has reset the task who knew that the plan calls it done.
+    /// True if the task was reset after the plan had called it done.
     fn is_reset(&self, task: &Task) -> bool {
         let (Some(reset_at), Some(planned)) = (task.reset_at, &task.planned) else { return false };
         let is_since = || self.current().is_some_and(|current| reset_at >= current.imported_at);

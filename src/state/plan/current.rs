@@ -27,7 +27,7 @@ impl State {
         let Some(current) = current.filter(is_it) else { return false };
         let is_due = |task: &Arc<Task>| {
             let ticked = task.planned.as_ref().is_some_and(|planned| planned.ticked);
-            // Whoever has reset the task since then knew what the plan says.
+            // A reset after the import overrules what the plan says.
             let was_reset = task.reset_at.is_some_and(|at| at >= current.imported_at);
             let is_open = task.status != TaskStatus::Done && !task.status.is_held();
             ticked && !was_reset && is_open && task.plan_name() == base

@@ -37,7 +37,7 @@ impl Delta<'_> {
         plans.any(|plan| plan.is_none() || plan == Some(self.import.own_name()))
     }
 
-    /// Sets every item's path. Items without one of their own keep the number they had, or get one that nobody had.
+    /// Sets every item's path. Items without one of their own keep the number they had, or get one that no item had.
     pub(super) fn place(&mut self) {
         let plan = self.plan;
         let mut next: HashMap<Option<usize>, BTreeSet<u32>> = HashMap::new();

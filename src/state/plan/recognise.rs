@@ -15,7 +15,7 @@ use crate::state::task::{Context, Source, Task, TaskStatus};
 
 impl<'a> Delta<'a> {
     /// Finds the task that each item was before: by its words, and then, level by level, by path, by content and by
-    /// similar title. What is found by less than its words is the same item only while nobody holds it or has done it.
+    /// similar title. A task found by less than its words is the same item only while it is neither held nor done.
     pub(super) fn recognise(&mut self) {
         self.pair_same_words();
         self.pair_sources();

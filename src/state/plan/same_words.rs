@@ -216,7 +216,7 @@ impl<'a> Delta<'a> {
         }
     }
 
-    /// Pairs items with the tasks that have their words on the board, where somebody changed the title.
+    /// Pairs items with tasks that got the same words on the board, where titles can be changed.
     fn pair_own_words(&mut self) {
         let mut own: HashMap<String, Vec<&'a Arc<Task>>> = HashMap::new();
         let left = self.own_tasks().filter(|task| task.planned.is_some() && !self.taken.contains(&task.id));

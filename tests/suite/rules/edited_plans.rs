@@ -1,5 +1,5 @@
 //! Random plans, edited at random while agents work on them: no task changes its meaning while it is held, and none is
-//! done whose words nobody has done.
+//! done unless an agent has done it under the same words.
 
 use std::collections::{BTreeMap, BTreeSet};
 
