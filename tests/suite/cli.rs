@@ -459,6 +459,9 @@ fn a_batch_is_added_whole_or_not_at_all() {
     add("- id: y4\n   description: d\n").fails(USAGE, &["neither JSON nor YAML"]);
     add("words\n").fails(USAGE, &["neither a list of tasks"]);
     project.run(&["add", "x", "--batch", "plan.json"]).fails(USAGE, &["--batch"]);
+    for option in ["--priority", "--timeout", "--silent", "--estimate"] {
+        project.run(&["add", option, "5", "--batch", "plan.json"]).fails(USAGE, &["--batch", option]);
+    }
 }
 
 fn many_tasks() -> Project {

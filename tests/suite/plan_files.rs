@@ -1,6 +1,7 @@
 //! Files of plans that were changed after their import.
 
 use std::fs;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -62,6 +63,48 @@ fn file_of_another_tool_is_told_only_when_it_has_changed() {
     assert_eq!(run(&board, &["--json", "status"]).value()["plan_files"], Value::Null);
     fs::write(&file, tasks("Write the parser")).unwrap();
     assert_eq!(run(&board, &["--json", "status"]).value()["plan_files"][0]["state"], "changed");
+}
+
+#[test]
+fn the_command_that_takes_a_changed_file_over_is_right_where_it_is_printed() {
+    let board = Board::new();
+    let sub = board.base().join("sub");
+    fs::create_dir(&sub).unwrap();
+    let file = board.base().join("my plan.md");
+    fs::write(&file, PLAN).unwrap();
+    assert!(run(&board, &["plan", "import", "my plan.md"]).status.success());
+    fs::write(&file, format!("{PLAN}- [ ] Write the printer\n")).unwrap();
+    let status = || board.finish(board.command().current_dir(&sub).args(["--json", "status"])).value();
+    let command = status()["plan_files"][0]["command"].as_str().unwrap().to_owned();
+    let words = shlex::split(&command).unwrap();
+    let ran = board.finish(board.command().current_dir(&sub).args(&words[1..]));
+    assert!(ran.status.success(), "{command}: {}", ran.stderr);
+    assert_eq!(status()["plan_files"], Value::Null);
+}
+
+#[test]
+fn a_file_that_lies_beside_the_board_alone_is_not_gone() {
+    let board = Board::new();
+    let project = board.base().join("project");
+    let git = |words: &[&str]| {
+        let ran = Command::new("git").args(words).current_dir(&project).output().unwrap();
+        assert!(ran.status.success(), "{words:?}: {}", String::from_utf8_lossy(&ran.stderr));
+    };
+    fs::create_dir(&project).unwrap();
+    git(&["init", "--quiet"]);
+    git(&["-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--allow-empty", "--message", "m"]);
+    git(&["worktree", "add", "--quiet", "../linked"]);
+    fs::write(project.join("plan.md"), PLAN).unwrap();
+    let here = |dir: &str, words: &[&str]| {
+        let mut command = board.command();
+        board.finish(
+            command.env_remove("COORDINATION_DIR").env("HOME", "/").current_dir(board.base().join(dir)).args(words),
+        )
+    };
+    assert!(here("project", &["plan", "import", "plan.md"]).status.success());
+    assert_eq!(here("linked", &["--json", "status"]).value()["plan_files"], Value::Null);
+    fs::remove_file(project.join("plan.md")).unwrap();
+    assert_eq!(here("linked", &["--json", "status"]).value()["plan_files"][0]["state"], "gone");
 }
 
 #[test]

@@ -177,6 +177,19 @@ fn yes_answers_all_questions_and_takes_none_of_several_plans() {
 }
 
 #[test]
+fn a_plan_that_init_finds_is_known_by_its_path() {
+    let project = Project::with_clients(&[]);
+    fs::create_dir(project.path("project/docs")).unwrap();
+    project.write("docs/plan.md", PLAN);
+    project.says(&["init", "x", "--yes"]);
+    project.write("plan.md", "- [ ] Else\n");
+    let second = project.says(&["plan", "import", "plan.md"]);
+    assert!(second.contains("beside docs/plan.md") && second.contains("1 added"), "{second}");
+    let listed = project.says(&["plan", "list"]);
+    assert!(listed.contains("docs/plan.md") && !listed.contains("gone"), "{listed}");
+}
+
+#[test]
 fn connect_alone_says_what_it_wrote_how_to_begin_and_how_other_worktrees_get_it() {
     let project = Project::with_clients(&["claude", "codex", "gemini"]);
     let git = |arguments: &[&str]| {
