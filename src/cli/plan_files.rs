@@ -138,7 +138,7 @@ mod tests {
     fn told(root: &Path, source: &str, text: &str) -> Option<(FileState, String)> {
         let plan = json!({"name": source, "source": source, "sha256": plan::version(text), "items": 1});
         let plan = serde_json::from_value(plan).unwrap();
-        compared(root, &plan, |file| format!("import {file}")).map(|file| (file.state, file.says))
+        compared(root, &plan, |file| format!("import {}", quoted(file))).map(|file| (file.state, file.says))
     }
 
     #[test]
