@@ -11,8 +11,9 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::board::{self, Board, OfTask};
-use super::{Draft, Found, Given, Lines};
+use super::{Draft, Found, Given, Lines, over};
 use crate::state::brought::Brought;
+use crate::state::limit;
 use crate::state::plan::{Further, Item, Problem, Remark, one_line};
 use crate::state::task::Source;
 use crate::{harmless, redact};
@@ -170,7 +171,7 @@ pub fn read(text: &str) -> Result<Found, Vec<Problem>> {
     };
     let title = title.transpose().map_err(|error| vec![unread(reading.lines.at(start), &error)])?;
     for item in items {
-        reading.item(item, None)?;
+        reading.item(item, None, 1)?;
     }
     let title = title.map(|title| one_line(&title)).filter(|title| !title.is_empty());
     Ok(Found { title, drafts: reading.drafts, remarks: reading.remarks, brings, metadata, ..Found::default() })
@@ -212,8 +213,12 @@ impl<'a> Reading<'a> {
         Some(Given { text: one_line(&text), line: self.line(raw) })
     }
 
-    fn item(&mut self, raw: &'a RawValue, parent: Option<usize>) -> Result<(), Vec<Problem>> {
+    /// Reads an item and its parts. `level` is 1 for an item that is not a part of another.
+    fn item(&mut self, raw: &'a RawValue, parent: Option<usize>, level: usize) -> Result<(), Vec<Problem>> {
         let line = self.line(raw);
+        if level > limit::JSON_DEPTH.max {
+            return Err(vec![over(line, limit::JSON_DEPTH, level)]);
+        }
         let fields = fields(raw.get()).map_err(|error| vec![unread(line, &error)])?;
         let text = |text: Option<String>| text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
         let title: Option<String> = self.value(&fields, "title")?;
@@ -239,7 +244,7 @@ impl<'a> Reading<'a> {
         let number = self.drafts.len();
         self.drafts.push(Draft { item, priority, status, estimate, ..Draft::default() });
         let parts: Vec<&RawValue> = self.value(&fields, "items")?.unwrap_or_default();
-        parts.into_iter().try_for_each(|part| self.item(part, Some(number)))
+        parts.into_iter().try_for_each(|part| self.item(part, Some(number), level + 1))
     }
 
     fn source(&self, fields: &Fields<'a>) -> Option<Source> {

@@ -60,6 +60,8 @@ limits! {
     READ_FILES = "files of one import", 20_000, "files";
     IMPORT_METADATA = "metadata of one import", 1024 * 1024, "bytes";
     PLAN_DEPTH = "levels of a plan", 5, "levels";
+    // Each level is a call within the last one, and deeper ones end the process with a full stack.
+    JSON_DEPTH = "nesting of items in JSON", 100, "levels";
     AGENTS = "agents", 10_000, "entries"
         or "who was not heard of for half an hour makes room, unless it holds or has to read something: wait, or act as one that is there, see get_agents";
     QUERY = "query", 500, "bytes";

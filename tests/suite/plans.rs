@@ -523,6 +523,23 @@ fn a_plan_in_utf_16_is_read_and_bytes_that_are_no_text_are_refused() {
 }
 
 #[test]
+fn items_that_are_nested_too_deeply_are_refused_and_the_server_goes_on() {
+    let board = Board::new();
+    let nested = |levels: usize| {
+        let part = r#"{"title":"t","items":["#;
+        format!(r#"{{"items":[{}{}]}}"#, part.repeat(levels), "]}".repeat(levels))
+    };
+    let mut client = board.mcp();
+    for levels in [101, 3_000, 200_000] {
+        let refused = client.call("import_plan", json!({"text": nested(levels)}));
+        assert_eq!(refused.code(), "bad_plan");
+        let refused = plan(&board, &["import", &write(&board, "deep.json", &nested(levels))]);
+        assert!(refused.stderr.contains("nesting of items in JSON is over its limit: 101 levels"), "{}", refused.stderr);
+    }
+    client.ok("import_plan", json!({"text": nested(100)}));
+}
+
+#[test]
 fn more_than_ten_problems_are_counted() {
     let board = Board::new();
     let text: String = (0..15).map(|number| format!("- [ ] item {number}\n  files: ../x\n")).collect();
