@@ -70,10 +70,10 @@ impl State {
             None if name.is_none() && !plans.is_empty() => {
                 return Err(Refusal::UnnamedPlan { plans: self.plan_names() });
             }
-            None => limit::PLANS.check(plans.len() + 1)?,
-            Some(base) if base.name != name && is_taken() => {
+            _ if is_taken() && base.is_none_or(|base| base.name != name) => {
                 return Err(Refusal::PlanExists { name: name.unwrap_or_default() });
             }
+            None => limit::PLANS.check(plans.len() + 1)?,
             Some(_) => {}
         }
         Ok(Import {
@@ -87,7 +87,11 @@ impl State {
 
     /// The plan whose file is gone and most of whose words the text holds.
     fn moved<'s>(&self, plan: &Plan, plans: &[&'s PlanVersion], gone: &[String]) -> Option<&'s PlanVersion> {
-        let is_gone = |one: &&&PlanVersion| one.source.as_ref().is_none_or(|source| gone.contains(source));
+        // A plan that was given a name and has no file is not lost.
+        let is_gone = |one: &&&PlanVersion| match &one.source {
+            Some(source) => gone.contains(source),
+            None => one.name.is_none(),
+        };
         let mut lost = plans.iter().filter(is_gone).peekable();
         lost.peek()?;
         let titles: HashSet<String> =

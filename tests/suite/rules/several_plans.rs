@@ -124,6 +124,25 @@ fn a_plan_whose_file_has_moved_is_that_plan() {
 }
 
 #[test]
+fn a_file_is_refused_whose_name_another_plan_was_given() {
+    let mut world = World::new();
+    let given = json!({"text": SEARCH, "source": "b.md", "name": "a.md"});
+    world.nobody().call("import_plan", given).replies(json!({"plan": "a.md"}));
+    world.call("import_plan", json!({"text": ALBUMS, "source": "a.md"})).refuses("plan_exists");
+    world.call("import_plan", json!({"text": ALBUMS, "source": "a.md", "name": "c"})).replies(json!({"plan": "c"}));
+    assert_eq!(world.state.plan_names(), ["a.md", "c"]);
+    assert!(world.state.tasks().all(|task| task.status == TaskStatus::Available));
+}
+
+#[test]
+fn a_named_plan_without_a_file_is_not_one_whose_file_has_moved() {
+    let mut world = World::new();
+    world.nobody().call("import_plan", json!({"text": ALBUMS, "name": "sprint"})).replies(json!({"plan": "sprint"}));
+    let more = json!({"text": format!("{ALBUMS}- [ ] T003 Make the tests\n"), "source": "other.md"});
+    world.call("import_plan", more).replies(json!({"plan": "other.md", "kept": 0, "beside": ["sprint"]}));
+}
+
+#[test]
 fn a_plan_is_replaced_named_and_removed_when_the_caller_says_so() {
     let mut world = two();
     let held = world.next("a1")["task"]["id"].as_str().expect("a task").to_owned();
