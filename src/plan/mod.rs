@@ -178,7 +178,22 @@ fn tidy(draft: &mut Draft) {
     if let Some(Source { format, id, path }) = &mut item.source {
         [format, id].into_iter().chain(path).for_each(clean);
     }
+    for given in [&mut draft.priority, &mut draft.status, &mut draft.estimate].into_iter().flatten() {
+        clean(&mut given.text);
+    }
+    item.metadata = cleaned(std::mem::take(&mut item.metadata));
     item.tags.retain(|tag| !tag.trim().is_empty());
+}
+
+/// Fields with harmless names and values, in which secrets are masked.
+fn cleaned(fields: Map<String, Value>) -> Map<String, Value> {
+    let mut value = Value::Object(fields);
+    harmless::value(&mut value);
+    redact::value(&mut value);
+    match value {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
 }
 
 /// Checks every item by itself.

@@ -659,3 +659,17 @@ fn headings_with_what_only_items_have_are_items_and_the_others_are_named() {
     assert_eq!((known.items.len(), known.skipped.len()), (8, 0));
     assert!(parse("## a\n\n## b\n").unwrap().skipped.is_empty());
 }
+
+#[test]
+fn escapes_in_json_bring_neither_secrets_nor_control_characters() {
+    let text = r#"{"title": "T", "metadata": {"k": "S"}, "m\u001b[2mn": "S", "goal": "S", "items": [
+        {"title": "t", "metadata": {"k": ["S"], "k\u001b[31m": 1}, "other": {"in": "S"}, "status": "S",
+         "priority": "S", "estimated_minutes": "S", "past": {"result": {"output": "S"}}}],
+        "discoveries": [{"id": "disc-1", "agent_id": "a1", "content": "S"}],
+        "agents": [{"id": "a1", "tags": ["S"], "project_dir": "S"}]}"#;
+    let secret = format!("\\u001b[31mred gh\\u0070_{}", "a1".repeat(18));
+    let plan = parse(&text.replace("\"S\"", &format!("\"{secret}\""))).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let shown = format!("{plan:?}");
+    let places = shown.match_indices("red ").count();
+    assert!(places > 9 && !shown.contains("ghp_") && !shown.contains("\\u{1b}"), "{places} of {shown}");
+}
