@@ -269,25 +269,24 @@ fn export(session: &Session, arguments: &Export) -> Outcome {
         print::json(&reply)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let plan = exported(&reply)?;
-    io::stdout().lock().write_all(plan.as_bytes())?;
+    io::stdout().lock().write_all(exact(&exported(&reply)?).as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The current plan in a form of callboard's own.
-pub fn text_of(session: &Session, format: &str) -> anyhow::Result<String> {
-    exported(&session.call("export_plan", json!({"format": format}))?)
+/// The plan of that name, or the only one, in a form of callboard's own.
+pub fn text_of(session: &Session, format: &str, name: Option<&str>) -> anyhow::Result<String> {
+    exported(&session.call("export_plan", json!({"format": format, "plan": name}))?)
 }
 
 fn exported(reply: &Value) -> anyhow::Result<String> {
     Ok(match reply["markdown"].as_str() {
-        Some(markdown) => exact(markdown),
+        Some(markdown) => markdown.to_owned(),
         None => harmless_json(&serde_json::to_string_pretty(&reply["json"])?) + "\n",
     })
 }
 
 /// A text as it is, unless it goes to a terminal, which would obey some of its characters.
-fn exact(text: &str) -> String {
+pub fn exact(text: &str) -> String {
     if io::stdout().is_terminal() { with_tabs(text) } else { text.to_owned() }
 }
 

@@ -570,6 +570,10 @@ fn an_imported_file_is_exported_as_it_is_but_for_what_was_done_since() {
     assert_eq!(exported(&board, &[]), ticked);
     let version = client.ok("get_master_plan", json!({}))["plans"][0]["sha256"].as_str().unwrap().to_owned();
     assert_eq!(exported(&board, &["--version", &version[..12]]), text, "as it was imported");
+    let written = board.finish(board.command().args(["export", "markdown", "-"]));
+    assert_eq!(written.stdout, ticked, "{}", written.stderr);
+    assert!(board.finish(board.command().args(["export", "markdown", "OUT.md"])).status.success());
+    assert_eq!(fs::read_to_string(board.base().join("OUT.md")).unwrap(), ticked);
     let again = plan(&board, &["import", &write(&board, "PLAN.md", &ticked)]).value();
     assert_eq!(counts(&again), []);
     assert_eq!(exported(&board, &[]), ticked);
@@ -615,6 +619,9 @@ fn two_files_are_two_plans_for_every_command() {
     assert!(status.contains("plan api.md: 0 of 2 done") && status.contains("plan web.md: 1 of 2 done"), "{status}");
     assert_eq!(run(&["plan", "export", "api.md"]), "- [ ] Make the schema\n- [ ] Make the page\n");
     assert_eq!(run(&["plan", "export", "web.md"]), "- [x] Make the index\n- [ ] Make the box\n");
+    assert_eq!(run(&["export", "markdown", "--plan", "api.md"]), "- [ ] Make the schema\n- [ ] Make the page\n");
+    let of_board = board.finish(board.command().args(["export", "beads", "--plan", "api.md"]));
+    assert!(of_board.status.code() == Some(2) && of_board.stderr.contains("leave out --plan"), "{}", of_board.stderr);
     let removed = run(&["plan", "remove", "web.md"]);
     assert!(removed.contains("1 items are obsolete, 1 done ones stay"), "{removed}");
     let left = run(&["status"]);

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::{known, reported, view, with_formats, written};
-use crate::cli::print::{self, Page, text, with_tabs};
+use crate::cli::print::{self, Page, text};
 use crate::cli::{Outcome, Session, plan, usage_error};
 use crate::exchange::{Report, Written};
 
@@ -23,20 +23,26 @@ pub struct Arguments {
     /// File, or directory of a project; `-` is standard output [default: -]
     #[arg(value_name = "PATH|-")]
     path: Option<String>,
+    /// Name of the plan, for markdown and json; needed if there are several
+    #[arg(long, value_name = "NAME")]
+    plan: Option<String>,
     /// Replace files that callboard did not write
     #[arg(long)]
     force: bool,
 }
 
 pub fn run(session: &Session, arguments: Arguments) -> Outcome {
-    let Arguments { format, path, force } = arguments;
+    let Arguments { format, path, plan: of_plan, force } = arguments;
     let (made, is_one_file) = match known(&format, |format| format.write.is_some()) {
         None => {
             let name = if format == "json" { "plan.json" } else { "PLAN.md" };
-            let files = vec![(name.to_owned(), plan::text_of(session, &format)?)];
+            let files = vec![(name.to_owned(), plan::text_of(session, &format, of_plan.as_deref())?)];
             (Written { files, report: Report::default() }, true)
         }
         Some(format) => {
+            if of_plan.is_some() {
+                usage_error(format!("{} has all plans of the board; leave out --plan", format.name));
+            }
             let Some(write) = format.write else {
                 usage_error(format!("{} is only read: `callboard import`", format.name))
             };
@@ -50,7 +56,7 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         if session.json {
             print::json(&json!({"format": format, "text": text, "report": made.report}))?;
         } else {
-            io::stdout().lock().write_all(with_tabs(text).as_bytes())?;
+            io::stdout().lock().write_all(plan::exact(text).as_bytes())?;
         }
         return Ok(ExitCode::SUCCESS);
     };
