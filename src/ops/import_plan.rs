@@ -349,7 +349,7 @@ fn told(params: &Params, plan: &Plan, state: &State, import: &Import, event: Opt
         left_done: Vec::new(),
         ticked: ticked(state, import, event),
         skipped: plan.skipped.clone(),
-        remarks: remarks(plan, state, event),
+        remarks: remarks(plan, state, import),
         understood: understood(plan, import.parallel),
         brought: None,
     };
@@ -433,13 +433,9 @@ fn rewording(one: &Reworded, created: &[NewTask], state: &State) -> Option<Rewor
     Some(Rewording { task: one.now.clone(), path, title: title?, done: one.done.clone(), was, carry })
 }
 
-fn remarks(plan: &Plan, state: &State, event: Option<&Event>) -> Vec<Remark> {
-    let created = match event {
-        Some(Event::PlanImported { created, .. }) => created.iter().filter_map(|new| new.path.as_deref()).collect(),
-        _ => HashSet::new(),
-    };
+fn remarks(plan: &Plan, state: &State, import: &Import) -> Vec<Remark> {
     let mut remarks = plan.remarks.clone();
-    remarks.extend(state.unknown_dependencies(plan, &created));
+    remarks.extend(state.unknown_dependencies(plan, import));
     remarks.sort();
     remarks
 }

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::{Draft, is_something, list, priority};
+use crate::state::hierarchy::{is_path, split_scope};
 use crate::state::plan::{Named, Names, Problem, Remark, Stated, one_line, shortened};
 
 static WAITS: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -213,7 +214,11 @@ fn settle(
 ) {
     let Phrase { draft: number, is_certain, whole, .. } = phrase;
     let line = drafts[number].item.line;
-    let is_whole = found.unknown.is_empty() && (found.several.is_empty() || is_certain);
+    // Whether another plan has an item at a path is known only on the board.
+    let is_elsewhere = |given: &String| is_certain && matches!(split_scope(given), (Some(_), path) if is_path(path));
+    let (elsewhere, unknown): (Vec<_>, Vec<_>) = found.unknown.into_iter().partition(is_elsewhere);
+    drafts[number].item.depends.extend(elsewhere);
+    let is_whole = unknown.is_empty() && (found.several.is_empty() || is_certain);
     for (given, several) in &found.several {
         match is_certain {
             true => problems.push(ambiguous(number, given, several, drafts)),
@@ -221,7 +226,7 @@ fn settle(
                 .push(Remark { line, remark: format!("\"{}\" fits several items: it makes none wait", shown(given)) }),
         }
     }
-    for given in &found.unknown {
+    for given in &unknown {
         remarks.push(Remark { line, remark: format!("\"{}\" fits no item: it makes none wait", shown(given)) });
     }
     found.on.into_iter().for_each(|on| wait(&mut drafts[number], on));

@@ -534,7 +534,11 @@ fn items_that_are_nested_too_deeply_are_refused_and_the_server_goes_on() {
         let refused = client.call("import_plan", json!({"text": nested(levels)}));
         assert_eq!(refused.code(), "bad_plan");
         let refused = plan(&board, &["import", &write(&board, "deep.json", &nested(levels))]);
-        assert!(refused.stderr.contains("nesting of items in JSON is over its limit: 101 levels"), "{}", refused.stderr);
+        assert!(
+            refused.stderr.contains("nesting of items in JSON is over its limit: 101 levels"),
+            "{}",
+            refused.stderr
+        );
     }
     client.ok("import_plan", json!({"text": nested(100)}));
 }

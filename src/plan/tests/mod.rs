@@ -668,7 +668,8 @@ fn escapes_in_json_bring_neither_secrets_nor_control_characters() {
         "discoveries": [{"id": "disc-1", "agent_id": "a1", "content": "S"}],
         "agents": [{"id": "a1", "tags": ["S"], "project_dir": "S"}]}"#;
     let secret = format!("\\u001b[31mred gh\\u0070_{}", "a1".repeat(18));
-    let plan = parse(&text.replace("\"S\"", &format!("\"{secret}\""))).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let plan =
+        parse(&text.replace("\"S\"", &format!("\"{secret}\""))).unwrap_or_else(|problems| panic!("{problems:?}"));
     let shown = format!("{plan:?}");
     let places = shown.match_indices("red ").count();
     assert!(places > 9 && !shown.contains("ghp_") && !shown.contains("\\u{1b}"), "{places} of {shown}");

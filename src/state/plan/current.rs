@@ -6,13 +6,11 @@ use std::sync::Arc;
 use super::delta::Delta;
 use super::hashes::hash;
 use super::item::{Import, Plan, Problem, Remark, Skipped};
-use super::text::shown;
 use super::words::words;
 use crate::state::State;
 use crate::state::document::PlanVersion;
 use crate::state::event::Event;
 use crate::state::hierarchy;
-use crate::state::id::TaskId;
 use crate::state::task::{Task, TaskStatus};
 
 impl State {
@@ -67,25 +65,25 @@ impl State {
         plan.skipped.iter().filter(is_known).map(|one| one.line).collect()
     }
 
-    /// What items depend on that is neither an item of the plan nor a task. `created` are paths of new tasks.
-    pub fn unknown_dependencies(&self, plan: &Plan, created: &HashSet<&str>) -> Vec<Remark> {
-        let is_known = |given: &str| {
-            let is_task = || TaskId::checked(given).is_ok_and(|id| self.status_of(&id).is_some());
-            created.contains(given) || self.at_path(given).next().is_some() || is_task()
-        };
-        let unknown = plan.items.iter().flat_map(|item| item.depends.iter().map(move |given| (item, given)));
-        let told = unknown.filter(|(_, given)| !is_known(given)).map(|(item, given)| Remark {
-            line: item.line,
-            remark: format!("\"{}\" fits no item and no task: it makes none wait", shown(given)),
-        });
-        told.collect()
+    /// What items depend on that is neither an item of the plan nor a task.
+    pub fn unknown_dependencies(&self, plan: &Plan, import: &Import) -> Vec<Remark> {
+        if plan.items.iter().all(|item| item.depends.is_empty()) {
+            return Vec::new();
+        }
+        let Ok(mut delta) = Delta::new(self, plan, import) else { return Vec::new() };
+        delta.dependencies();
+        delta.unknown
+    }
+
+    /// The tasks that are items of the plan now.
+    pub fn items_of<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Arc<Task>> {
+        self.tasks().filter(move |task| task.planned.is_some() && task.plan_name() == Some(name))
     }
 
     /// The event that takes the plan off the board: what is done stays, what is held is its agent's until its attempt
     /// ends.
     pub fn without_plan(&self, plan: &PlanVersion) -> Event {
-        let own = self.tasks().filter(|task| task.planned.is_some() && task.plan_name() == Some(plan.name()));
-        let (leaving, removed): (Vec<_>, Vec<_>) = own.partition(|task| task.status.is_held());
+        let (leaving, removed): (Vec<_>, Vec<_>) = self.items_of(plan.name()).partition(|task| task.status.is_held());
         let ids = |tasks: Vec<&Arc<Task>>| tasks.into_iter().map(|task| task.id.clone()).collect();
         Event::PlanImported {
             plan: PlanVersion { removed: true, items: 0, was: None, ..plan.clone() },

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::hashes::{content_hash, hash, settings_hash};
-use super::item::{Import, Plan, Problem, Stated};
+use super::item::{Import, Plan, Problem, Remark, Stated};
 use super::words::words;
 use crate::state::State;
 use crate::state::document::PlanVersion;
@@ -30,6 +30,8 @@ pub(super) struct Delta<'a> {
     pub(super) ids: Vec<TaskId>,
     pub(super) paths: Vec<String>,
     pub(super) problems: BTreeSet<Problem>,
+    /// What items depend on that is neither an item nor a task.
+    pub(super) unknown: Vec<Remark>,
 }
 
 impl<'a> Delta<'a> {
@@ -54,6 +56,7 @@ impl<'a> Delta<'a> {
             ids: Vec::new(),
             paths: vec![String::new(); count],
             problems: BTreeSet::new(),
+            unknown: Vec::new(),
         };
         delta.refuse_twins();
         delta.sound()?;

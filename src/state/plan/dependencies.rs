@@ -1,13 +1,17 @@
 //! What the items wait for, as ids of tasks.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use super::delta::Delta;
+use super::item::Remark;
 use super::text::{folded, one_line, shortened, shown};
 use crate::state::graph::Node;
+use crate::state::hierarchy::split_scope;
 use crate::state::id::TaskId;
 use crate::state::limit;
 use crate::state::refusal::Refusal;
+use crate::state::task::Task;
 
 impl Delta<'_> {
     pub(super) fn dependencies(&mut self) -> Vec<Vec<TaskId>> {
@@ -20,7 +24,7 @@ impl Delta<'_> {
         // Headings count, so that each comes after one at most.
         let before: HashMap<usize, usize> = plan.order.iter().copied().collect();
         let mut all = Vec::with_capacity(plan.items.len());
-        let mut problems = Vec::new();
+        let (mut problems, mut unknown) = (Vec::new(), Vec::new());
         for (number, item) in plan.items.iter().enumerate() {
             let ordered = before.get(&number).filter(|_| !self.import.parallel).into_iter();
             let mut found: Vec<TaskId> = Vec::new();
@@ -30,16 +34,14 @@ impl Delta<'_> {
                 }
             }
             for given in &item.depends {
-                let of_plan = by_path.get(given.as_str()).map(|item| vec![*item]);
+                let of_plan = by_path.get(self.own_path(given)).map(|item| vec![*item]);
                 // A long text may have become a shorter title.
                 let titles = [folded(given), folded(&shortened(&one_line(given), limit::TITLE.max))];
                 let titled = || titles.iter().find_map(|title| by_title.get(title)).cloned();
                 let of_plan = of_plan.or_else(titled).unwrap_or_default();
                 let id = match of_plan.as_slice() {
                     [one] => Some(self.ids[*one].clone()),
-                    [] => TaskId::checked(given)
-                        .ok()
-                        .filter(|id| self.state.status_of(id).is_some() && self.state.run_status(id).is_none()),
+                    [] => self.elsewhere(given),
                     several => {
                         let lines: Vec<_> = several.iter().map(|one| plan.items[*one].line.to_string()).collect();
                         let given = shown(given);
@@ -52,14 +54,36 @@ impl Delta<'_> {
                 match id {
                     Some(id) if !found.contains(&id) => found.push(id),
                     Some(_) => {}
-                    // Named in the reply: see `unknown`.
-                    None => {}
+                    None => {
+                        let remark = format!("\"{}\" fits no item and no task: it makes none wait", shown(given));
+                        unknown.push(Remark { line: item.line, remark });
+                    }
                 }
             }
             all.push(found);
         }
         problems.into_iter().for_each(|(item, problem)| self.wrong(item, problem));
+        self.unknown = unknown;
         all
+    }
+
+    /// A path without the name of this plan before it.
+    fn own_path<'g>(&self, given: &'g str) -> &'g str {
+        let names = [Some(self.import.own_name()), self.import.name.as_deref()];
+        let path = |name: &str| given.strip_prefix(name)?.strip_prefix(':');
+        names.into_iter().flatten().find_map(path).unwrap_or(given)
+    }
+
+    /// The task outside the plan that a text names: by its id, or by the name of another plan and a path there.
+    fn elsewhere(&self, given: &str) -> Option<TaskId> {
+        let by_id = TaskId::checked(given).ok();
+        let is_there = |id: &TaskId| self.state.status_of(id).is_some() && self.state.run_status(id).is_none();
+        by_id.filter(is_there).or_else(|| {
+            let name = split_scope(given).0?;
+            let is_item = |task: &&Arc<Task>| task.planned.is_some() && task.plan_name() == Some(name);
+            let mut there = self.state.at_path(given).filter(is_item);
+            there.next().filter(|_| there.next().is_none()).map(|task| task.id.clone())
+        })
     }
 
     pub(super) fn refuse_cycle(&mut self, dependencies: &[Vec<TaskId>]) {

@@ -97,8 +97,7 @@ impl State {
         let titles: HashSet<String> =
             plan.items.iter().flat_map(|item| [hash(&words(&item.title)), hash(&item.title)]).collect();
         let has_most = |one: &&&PlanVersion| {
-            let own = self.tasks().filter(|task| task.planned.is_some() && task.plan_name() == Some(one.name()));
-            let (known, all) = own.fold((0, 0), |(known, all), task| {
+            let (known, all) = self.items_of(one.name()).fold((0, 0), |(known, all), task| {
                 let is_known = task.planned.as_ref().is_some_and(|planned| titles.contains(&planned.title));
                 (known + usize::from(is_known), all + 1)
             });

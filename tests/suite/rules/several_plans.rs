@@ -143,6 +143,25 @@ fn a_named_plan_without_a_file_is_not_one_whose_file_has_moved() {
 }
 
 #[test]
+fn an_item_waits_for_that_of_another_plan_by_name_and_path() {
+    let mut world = two();
+    let text = "- [ ] Ship (depends on albums.md:P2)\n- [ ] Tell\n  depends: search.md:P1, ship.md:P1, P9\n\
+                - [ ] Rest\n  depends: P1.M1, none.md:P1, albums.md:P7\n";
+    for _ in 0..2 {
+        let reply = from(&mut world, "ship.md", text);
+        let remarks: Vec<_> = reply["remarks"].as_array().into_iter().flatten().map(|one| &one["remark"]).collect();
+        let unknown = ["P9", "P1.M1", "albums.md:P7", "none.md:P1"];
+        let told =
+            |given: &&str| remarks.iter().any(|one| one.to_string().contains(&format!("\\\"{given}\\\" fits no")));
+        assert!(unknown.iter().all(told) && remarks.len() == unknown.len(), "{remarks:?}");
+    }
+    let waits = |path: &str| world.read(at(&world, path).as_str()).dependencies;
+    assert_eq!(waits("ship.md:P1"), [at(&world, "albums.md:P2")]);
+    assert_eq!(waits("ship.md:P2"), [at(&world, "search.md:P1"), at(&world, "ship.md:P1")]);
+    assert_eq!(waits("ship.md:P3"), []);
+}
+
+#[test]
 fn a_plan_is_replaced_named_and_removed_when_the_caller_says_so() {
     let mut world = two();
     let held = world.next("a1")["task"]["id"].as_str().expect("a task").to_owned();
