@@ -104,12 +104,14 @@ type Versions = (PlanVersion, PlanVersion);
 
 fn versions(params: &Params, state: &State) -> Result<Versions, Refusal> {
     let to = version(state, params.plan.as_deref(), params.to.as_deref())?;
-    let before = to.prev_sha256.as_deref();
-    let from = match (params.from.as_deref(), before) {
-        (Some(given), _) => version(state, None, Some(given))?,
+    let was = to.was.as_deref();
+    let from = match (params.from.as_deref(), to.prev_sha256.as_deref()) {
+        (Some(given), _) => version(state, params.plan.as_deref(), Some(given))
+            .or_else(|refusal| was.map_or(Err(refusal), |was| version(state, Some(was), Some(given))))?,
         (None, Some(before)) => {
-            let older = state.board().plans.iter().rev().filter(|plan| plan.seq < to.seq);
-            let found = older.into_iter().find(|plan| plan.sha256 == before);
+            let is_own = |plan: &PlanVersion| plan.name() == to.name() || Some(plan.name()) == was;
+            let is_before = |plan: &&PlanVersion| plan.seq < to.seq && !plan.removed && is_own(plan);
+            let found = state.board().plans.iter().rev().filter(is_before).find(|plan| plan.sha256 == before);
             found.ok_or_else(|| Refusal::NoPlan { version: Some(before.to_owned()) })?
         }
         (None, None) => return Err(Refusal::OnlyPlan),
