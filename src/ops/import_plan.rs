@@ -13,7 +13,7 @@ use crate::state::event::{Event, NewTask, PlanChange, Replanned, Reworded, TEXT}
 use crate::state::hierarchy;
 use crate::state::id::{AgentId, TaskId};
 use crate::state::limit;
-use crate::state::plan::{Given, Import, Item, KeptText, LineEnds, Plan, Problem, Remark, Skipped, Stated};
+use crate::state::plan::{Given, Import, KeptText, LineEnds, Plan, Problem, Remark, Skipped, Stated};
 use crate::state::refusal::Refusal;
 use crate::state::task::TaskStatus;
 use crate::state::{Created, State};
@@ -442,9 +442,10 @@ fn remarks(plan: &Plan, state: &State, import: &Import) -> Vec<Remark> {
 
 fn understood(plan: &Plan, parallel: bool) -> Understood {
     let items = &plan.items;
-    let mut is_parent = vec![false; items.len()];
-    items.iter().filter_map(|item| item.parent).for_each(|parent| is_parent[parent] = true);
-    let is_group = |number: usize| items[number].is_group && is_parent[number];
+    let of_parts = plan.of_parts();
+    let is_parent = |number: usize| of_parts[number].is_some();
+    let status = |number: usize| of_parts[number].unwrap_or(items[number].status);
+    let is_group = |number: usize| items[number].is_group && is_parent(number);
     let counted: Vec<usize> = (0..items.len()).filter(|number| !is_group(*number)).collect();
     let mut before: Vec<Vec<usize>> = items.iter().map(|item| item.waits.clone()).collect();
     let order = if parallel { &[][..] } else { &plan.order };
@@ -452,11 +453,11 @@ fn understood(plan: &Plan, parallel: bool) -> Understood {
     let ordered: HashSet<usize> = order.iter().map(|(later, _)| *later).collect();
     let mut waiting: Vec<bool> = Vec::with_capacity(items.len());
     for (number, item) in items.iter().enumerate() {
-        let is_late = before[number].iter().any(|on| items[*on].status == Stated::Open);
+        let is_late = before[number].iter().any(|on| status(*on) == Stated::Open);
         waiting.push(is_late || item.parent.is_some_and(|parent| waiting[parent]));
     }
-    let of = |wanted: fn(&Item) -> bool| counted.iter().filter(|number| wanted(&items[**number])).count();
-    let ready = (0..items.len()).filter(|number| !is_parent[*number] && !waiting[*number]);
+    let of = |wanted: fn(Stated) -> bool| counted.iter().filter(|number| wanted(status(**number))).count();
+    let ready = (0..items.len()).filter(|number| !is_parent(*number) && !waiting[*number]);
     let waits = (0..items.len()).filter(|number| !before[*number].is_empty()).map(|number| Waits {
         line: items[number].line,
         title: items[number].title.clone(),
@@ -466,10 +467,10 @@ fn understood(plan: &Plan, parallel: bool) -> Understood {
     Understood {
         groups: items.len() - counted.len(),
         items: counted.len(),
-        done: of(|item| item.status == Stated::Done),
-        called_off: of(|item| item.status.is_called_off()),
+        done: of(|status| status == Stated::Done),
+        called_off: of(|status| status.is_called_off()),
         waits: waits.collect(),
-        ready: ready.filter(|number| items[*number].status == Stated::Open).count(),
+        ready: ready.filter(|number| status(*number) == Stated::Open).count(),
     }
 }
 

@@ -601,6 +601,21 @@ fn a_plan_that_came_without_a_file_is_exported_as_it_came() {
 }
 
 #[test]
+fn versions_are_compared_with_those_of_the_same_plan() {
+    let board = Board::new();
+    let text = "- [ ] one\n- [ ] two\n";
+    let [a, b] = ["a.md", "b.md"].map(|name| write(&board, name, text));
+    let first = plan(&board, &["import", &a]).value();
+    plan(&board, &["import", &b]).value();
+    plan(&board, &["import", &write(&board, "a.md", &format!("{text}- [ ] three\n"))]).value();
+    let from = first["session"].as_str().unwrap();
+    for arguments in [&["diff", "--plan", "a.md"][..], &["diff", "--plan", "a.md", from]] {
+        let reply = plan(&board, arguments).value();
+        assert_eq!(["added", "removed"].map(|list| paths(&reply, list).len()), [1, 0], "{reply}");
+    }
+}
+
+#[test]
 fn two_files_are_two_plans_for_every_command() {
     let board = Board::new();
     write(&board, "api.md", "- [ ] Make the schema\n- [ ] Make the page\n");

@@ -26,7 +26,7 @@ pub fn rewritten(state: &State, kept: &KeptText, import: &Import) -> Option<Stri
         plan: &plan,
         lines: read.iter().map(|line| (line.number, line)).collect(),
         own: plan.items.iter().map(|item| item.line).collect(),
-        of_parts: of_parts(&plan),
+        of_parts: plan.of_parts(),
         paths: matched.iter().filter_map(|one| Some((&one.task.id, one.task.path.as_deref()?))).collect(),
         priorities: Vec::new(),
         page: Page::of(kept),
@@ -275,24 +275,6 @@ impl<'t> Writing<'_, 't> {
         let at = (part.as_ptr() as usize).checked_sub(raw.as_ptr() as usize)?;
         (at + part.len() <= raw.len()).then_some(at)
     }
-}
-
-/// For each item with parts, the status that follows from what the text says of them.
-fn of_parts(plan: &Plan) -> Vec<Option<Stated>> {
-    let mut found: Vec<Option<Stated>> = vec![None; plan.items.len()];
-    let rank = |status: &Stated| match status {
-        Stated::Open => 3,
-        Stated::Failed => 2,
-        Stated::Done => 1,
-        Stated::Cancelled | Stated::Obsolete => 0,
-    };
-    for (number, item) in plan.items.iter().enumerate().rev() {
-        let status = found[number].unwrap_or(item.status);
-        if let Some(above) = item.parent.map(|parent| &mut found[parent]) {
-            *above = Some(above.map_or(status, |known| if rank(&known) < rank(&status) { status } else { known }));
-        }
-    }
-    found
 }
 
 /// True if the task does not wait for what the order of headings says.

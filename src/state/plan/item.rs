@@ -92,6 +92,24 @@ impl Plan {
     pub fn is_markdown(&self) -> bool {
         self.items.iter().any(|item| !item.lines.is_empty())
     }
+
+    /// For each item with parts, the status that follows from what the text says of them.
+    pub fn of_parts(&self) -> Vec<Option<Stated>> {
+        let mut found: Vec<Option<Stated>> = vec![None; self.items.len()];
+        let rank = |status: &Stated| match status {
+            Stated::Open => 3,
+            Stated::Failed => 2,
+            Stated::Done => 1,
+            Stated::Cancelled | Stated::Obsolete => 0,
+        };
+        for (number, item) in self.items.iter().enumerate().rev() {
+            let status = found[number].unwrap_or(item.status);
+            if let Some(above) = item.parent.map(|parent| &mut found[parent]) {
+                *above = Some(above.map_or(status, |known| if rank(&known) < rank(&status) { status } else { known }));
+            }
+        }
+        found
+    }
 }
 
 impl Stated {
