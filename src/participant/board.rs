@@ -190,9 +190,9 @@ impl Board {
     /// Loads the board that is there. Without an `author` nothing is repaired.
     pub fn open(dir: &Path, author: Option<&Author>) -> Result<Self, BoardError> {
         directory::inspect(dir)?;
-        let_the_living_rebuild(dir);
+        let_the_living_rebuild(dir, author);
         let lock = BoardLock::open(dir)?;
-        let home = naming::settle(dir, &lock, author.is_some())?;
+        let home = naming::settle(dir, &lock, author)?;
         let board = Self::load(home, lock, author)?;
         memory::give_back();
         // SQLite has opened the journal by its path: it must have been the file that was inspected.
@@ -206,7 +206,7 @@ impl Board {
     /// Makes the board, whose state file gets the `name`, unless another process has made it meanwhile.
     pub fn create(dir: &Path, author: &Author, board_id: &str, name: Option<&str>) -> Result<Self, BoardError> {
         directory::prepare(dir)?;
-        let_the_living_rebuild(dir);
+        let_the_living_rebuild(dir, Some(author));
         let lock = BoardLock::open(dir)?;
         acquire(&lock)?;
         let is_there = Self::exists(dir) || is_remade(dir)?;
@@ -766,10 +766,10 @@ pub fn acquire(lock: &BoardLock) -> Result<(), BoardError> {
 }
 
 /// Waits for living processes to rebuild a board whose journal or log is missing: they know more than the other files.
-fn let_the_living_rebuild(dir: &Path) {
+fn let_the_living_rebuild(dir: &Path, author: Option<&Author>) {
     let start = Instant::now();
     while directory::is_incomplete(dir)
-        && directory::is_anyone_present(dir)
+        && directory::is_anyone_present(dir, author.map(|author| &author.participant))
         && start.elapsed() < PATIENCE_WITH_THE_LIVING
     {
         std::thread::sleep(Duration::from_millis(10));

@@ -15,6 +15,7 @@ use crate::journal::sqlite;
 use crate::location::BOARD_DIR;
 use crate::private::{self, Dir, PrivateError, Purpose};
 use crate::state::artifact;
+use crate::state::id::ParticipantId;
 use crate::state::limit;
 use crate::state::refusal::Refusal;
 use crate::state::time::Timestamp;
@@ -213,9 +214,10 @@ pub fn is_incomplete(dir: &Path) -> bool {
     OPENED_BY_SQLITE[..2].iter().any(|name| std::fs::symlink_metadata(dir.join(name)).is_err())
 }
 
-/// Whether any process with a presence lock lives on the board.
-pub fn is_anyone_present(dir: &Path) -> bool {
-    presence_names(dir).any(|name| is_present(dir, &name))
+/// Whether another process with a presence lock lives on the board. The `own` file is left out: it is locked before the
+/// board is opened.
+pub fn is_anyone_present(dir: &Path, own: Option<&ParticipantId>) -> bool {
+    presence_names(dir).any(|name| own.is_none_or(|own| own.as_str() != name) && is_present(dir, &name))
 }
 
 /// Names of the presence files: those of living processes, and those that dead ones have left.

@@ -9,11 +9,9 @@ use rustix::io::Errno;
 
 use super::board::{BoardError, acquire, io_error};
 use super::directory::{self, BoardLock};
+use super::recovery::Author;
 use crate::config;
 use crate::statefile::{FILE_NAME, Home};
-
-/// What sets the name.
-const CONFIG: &str = "config.toml";
 
 /// The name under which the file is shown: the one that is noted. Other names than the default are noted from the
 /// beginning, but the lock file may have been deleted since.
@@ -24,22 +22,22 @@ fn shown(home: &Home, lock: &BoardLock) -> String {
 }
 
 /// Where the state file is. If the configuration has another name for it than the file has, it is renamed, unless
-/// processes live on the board or the caller `may_write` nothing.
-pub fn settle(dir: &Path, lock: &BoardLock, may_write: bool) -> Result<Home, BoardError> {
+/// other processes live on the board or there is no `author`, who may write.
+pub fn settle(dir: &Path, lock: &BoardLock, author: Option<&Author>) -> Result<Home, BoardError> {
     let home = Home::new(dir, &config::load(dir)?.state_file);
     let shown_in = shown(&home, lock);
     if shown_in == home.name() {
-        if may_write && lock.state_file().is_none() && home.name() != FILE_NAME {
+        if author.is_some() && lock.state_file().is_none() && home.name() != FILE_NAME {
             note(&home, lock)?;
         }
         return Ok(home);
     }
-    if !may_write || directory::is_anyone_present(dir) {
+    if author.is_none_or(|author| directory::is_anyone_present(dir, Some(&author.participant))) {
         let way_out = format!(
             "a name changes when no process is on the board; end them all (`callboard doctor` lists them) and start one, \
              or set state_file = \"{shown_in}\" there"
         );
-        return Err(differs(&home, shown_in, CONFIG, home.name(), way_out));
+        return Err(differs(&home, shown_in, config::FILE, home.name(), way_out));
     }
     acquire(lock)?;
     let renamed = rename(&home, lock);
@@ -58,7 +56,7 @@ fn rename(home: &Home, lock: &BoardLock) -> Result<(), BoardError> {
         Ok(()) | Err(Errno::NOENT) => note(home, lock),
         Err(Errno::EXIST) => {
             let way_out = format!("that is there already; move `{}` away, or choose another name", home.name());
-            Err(differs(home, old, CONFIG, home.name(), way_out))
+            Err(differs(home, old, config::FILE, home.name(), way_out))
         }
         Err(error) => Err(io_error("cannot rename the state file in", home, error.into())),
     }

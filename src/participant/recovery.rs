@@ -302,7 +302,7 @@ pub fn mend(dir: &Path, author: &Author) -> Result<Option<String>, BoardError> {
         return Ok(None);
     }
     if let Some(lost) = &plan.lost
-        && directory::is_anyone_present(dir)
+        && directory::is_anyone_present(dir, Some(&author.participant))
     {
         return Err(BoardError::OthersKnowMore { lost: lost.clone(), reason: plan.faults.join("; ") });
     }

@@ -213,3 +213,13 @@ fn everything_that_names_the_file_uses_its_name() {
     assert_eq!(document(&copy, OTHER)["tasks"].as_array().unwrap().len(), 4);
     assert!(!copy.file(STATE_FILE).exists());
 }
+
+#[test]
+fn server_that_starts_alone_renames_the_file() {
+    let board = Board::new();
+    board.cli_ok("create_task", json!({"description": "d"}));
+    configure(&board, OTHER);
+    board.mcp().ok("create_task", json!({"description": "d"}));
+    assert_eq!(document(&board, OTHER)["tasks"].as_array().unwrap().len(), 2);
+    assert!(!board.file(STATE_FILE).exists());
+}

@@ -525,6 +525,33 @@ fn what_would_lose_events_is_not_done_while_others_live_on_the_board() {
     board.assert_file_is_the_replay();
 }
 
+/// A server shows that it lives before it opens the board, and is not another process to itself.
+#[test]
+fn server_that_starts_alone_recovers_what_no_other_process_can_know() {
+    let (board, names) = with_snapshots();
+    remove_journal(&board);
+    fs::write(board.file("journal.db"), vec![b'x'; 10_000]).unwrap();
+    fs::remove_file(board.file(STATE_FILE)).unwrap();
+    fs::write(board.file(SPARE), "").unwrap();
+    let reply = board.mcp().ok("create_task", json!({"description": "d", "id": "task-5"}));
+    let recovered = format!("snapshot {}: the state up to event", names[2]);
+    assert!(warning(&reply).contains(&recovered), "{reply}");
+    assert_eq!(board.tasks().into_keys().collect::<Vec<_>>(), ["task-1", "task-2", "task-3", "task-5"]);
+}
+
+#[test]
+fn server_that_starts_alone_waits_for_no_process_to_rebuild_the_board() {
+    let board = three_tasks();
+    // The last connection that is closed removes the log.
+    sql(&board, "PRAGMA wal_checkpoint(TRUNCATE)");
+    assert!(!board.file("journal.db-wal").exists());
+    let mut server = board.mcp();
+    let start = Instant::now();
+    server.ok("create_task", json!({"description": "d", "id": "task-4"}));
+    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    board.assert_file_is_the_replay();
+}
+
 fn doctor(board: &Board, arguments: &[&str]) -> Finished {
     board.finish(board.command().args(["--json", "doctor"]).args(arguments))
 }

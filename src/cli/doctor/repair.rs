@@ -53,7 +53,7 @@ fn with_lock(session: &Session, dir: &Path, dry_run: bool) -> Outcome {
         let tables = (plan.has_nothing_to_do() && tables_differ(copy.path())).then_some(TABLES);
         return mend(session, dir, &leftovers, tables, dry_run);
     }
-    if !dry_run && directory::is_anyone_present(dir) {
+    if !dry_run && directory::is_anyone_present(dir, None) {
         let refused = anyhow!(
             "processes live on the board, as `callboard doctor` lists; end them first: they may know more than the files"
         );
