@@ -209,12 +209,7 @@ impl Board {
         let_the_living_rebuild(dir, Some(author));
         let lock = BoardLock::open(dir)?;
         acquire(&lock)?;
-        let is_there = Self::exists(dir) || is_remade(dir)?;
-        let named = if is_there { Ok(()) } else { naming::begin(dir, &lock, name) };
-        let made = match is_there {
-            true => Ok(None),
-            false => named.and_then(|()| Self::begin(dir, author, board_id)),
-        };
+        let made = Self::make(dir, &lock, author, board_id, name);
         if matches!(made, Ok(Some(_))) {
             leave_what_is_there(&lock, dir);
         }
@@ -223,6 +218,21 @@ impl Board {
         let mut board = Self::open(dir, Some(author))?;
         board.report = report.or(board.report);
         Ok(board)
+    }
+
+    /// Begins the board under its locks. One that another process has made meanwhile must have the `name`.
+    fn make(
+        dir: &Path,
+        lock: &BoardLock,
+        author: &Author,
+        board_id: &str,
+        name: Option<&str>,
+    ) -> Result<Option<String>, BoardError> {
+        if Self::exists(dir) || is_remade(dir)? {
+            return naming::agree(dir, name).map(|()| None);
+        }
+        naming::begin(dir, lock, name)?;
+        Self::begin(dir, author, board_id)
     }
 
     /// Makes the journal with its first event: a new board, the import of a state file that is there, or a recovery

@@ -1,7 +1,7 @@
 //! The state file under another name: who chooses it, who agrees, and how it changes.
 
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use callboard::Board as Embedded;
 use callboard::board::Options;
@@ -222,4 +222,23 @@ fn server_that_starts_alone_renames_the_file() {
     board.mcp().ok("create_task", json!({"description": "d"}));
     assert_eq!(document(&board, OTHER)["tasks"].as_array().unwrap().len(), 2);
     assert!(!board.file(STATE_FILE).exists());
+}
+
+/// Whichever process makes the board decides, and the other one is refused if it was asked for another name.
+#[test]
+fn processes_that_make_a_board_at_once_agree_on_the_name() {
+    for _ in 0..8 {
+        let board = Board::new();
+        let start = |arguments: &[&str]| {
+            let mut command = board.command();
+            command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+        };
+        let mut any = start(&["add", "one"]);
+        let mut other = start(&["--state-file", OTHER, "add", "two"]);
+        assert!(any.wait().unwrap().success());
+        let is_agreed = other.wait().unwrap().success();
+        let (made, absent) = if is_agreed { (OTHER, STATE_FILE) } else { (STATE_FILE, OTHER) };
+        assert!(board.file(made).exists() && !board.file(absent).exists(), "{made}");
+        assert_eq!(document(&board, made)["tasks"].as_array().unwrap().len(), if is_agreed { 2 } else { 1 });
+    }
 }
