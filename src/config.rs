@@ -73,6 +73,8 @@ pub enum ConfigError {
     Unread { path: PathBuf, source: io::Error },
     #[error("{} is not valid: {detail}; mend it or remove the file to have the defaults", path.display())]
     Invalid { path: PathBuf, detail: String },
+    #[error("{} would not be valid, so it is not written: {detail}", path.display())]
+    Refused { path: PathBuf, detail: String },
     #[error("{} cannot be written: {source}", path.display())]
     Unwritten { path: PathBuf, source: io::Error },
     #[error(
@@ -93,12 +95,17 @@ pub fn record(board: &Path, ask: impl Fn(&mut Config)) -> Result<(), ConfigError
     if asked == found {
         return Ok(());
     }
+    let new = text(&asked, &Config::default());
+    parse(board, &new).map_err(|error| match error {
+        ConfigError::Invalid { path, detail } => ConfigError::Refused { path, detail },
+        other => other,
+    })?;
     let says_other = || ConfigError::SaysOther { path: path.clone(), asked: text(&asked, &found) };
     if read(board)?.is_some() {
         return Err(says_other());
     }
     let mut file = tempfile::Builder::new().prefix(".tmp").tempfile_in(board).map_err(unwritten)?;
-    file.write_all(text(&asked, &Config::default()).as_bytes()).map_err(unwritten)?;
+    file.write_all(new.as_bytes()).map_err(unwritten)?;
     match file.persist_noclobber(&path) {
         // Another process has made it meanwhile.
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists && load(board)? != asked => Err(says_other()),

@@ -177,3 +177,13 @@ async fn options_are_recorded_for_every_process() {
     worker.ok("claim_task", json!({"agent_id": "ada"}));
     assert_eq!(fs::read_to_string(board.file("config.toml")).unwrap(), config);
 }
+
+#[test]
+fn options_that_no_process_could_read_are_not_recorded() {
+    let board = Board::new();
+    let policy = Policy { lease_minutes: 0, ..Policy::default() };
+    let refused = Options::at(board.dir()).policy(policy).open().err().unwrap();
+    assert!(refused.code() == "bad_config" && refused.to_string().contains("smallest value is 1"), "{refused}");
+    assert!(!board.file("config.toml").exists());
+    board.cli_ok("create_task", json!({"description": "d"}));
+}
