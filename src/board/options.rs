@@ -130,8 +130,8 @@ impl Options {
         self
     }
 
-    /// Opens the board. Files are read and written by the calls, except that options which differ from the defaults are
-    /// recorded now.
+    /// Opens the board. Its files are read and written by the calls. With a [`policy`](Self::policy), though,
+    /// `config.toml` is made now, with the policy and the state file's name as far as they differ from the defaults.
     ///
     /// # Errors
     ///
@@ -195,7 +195,8 @@ impl Options {
     /// Records what was asked for where all processes on the board read it.
     fn record(&self, dir: &Path) -> Result<(), BoardError> {
         let Some(policy) = &self.policy else { return Ok(()) };
-        if *policy != Policy::default() {
+        let names_file = self.state_file.as_ref().is_some_and(|name| name != config::STATE_FILE);
+        if *policy != Policy::default() || names_file {
             directory::prepare(dir)?;
         }
         Ok(config::record(dir, |config| {

@@ -187,3 +187,10 @@ fn options_that_no_process_could_read_are_not_recorded() {
     assert!(!board.file("config.toml").exists());
     board.cli_ok("create_task", json!({"description": "d"}));
 }
+
+#[test]
+fn name_beside_the_default_policy_is_recorded_in_a_new_directory() {
+    let board = Board::new();
+    drop(Options::at(board.dir()).state_file("board.json").policy(Policy::default()).open().unwrap());
+    assert_eq!(fs::read_to_string(board.file("config.toml")).unwrap(), "state_file = \"board.json\"\n");
+}
