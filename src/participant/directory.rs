@@ -19,7 +19,7 @@ use crate::state::id::ParticipantId;
 use crate::state::limit;
 use crate::state::refusal::Refusal;
 use crate::state::time::Timestamp;
-use crate::statefile::{self, Left, boot};
+use crate::statefile::{self, Home, Left, boot};
 use crate::{bundle, config, snapshot};
 
 pub const JOURNAL: &str = sqlite::FILE_NAME;
@@ -151,7 +151,11 @@ pub fn refuse_occupied(path: &Path) -> Result<(), DirectoryError> {
     }
     let entries = std::fs::read_dir(path).map_err(failed("look at", path))?;
     let names: Vec<_> = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    let is_surely = |name: &String| SURELY_OF_BOARDS.iter().any(|start| name.starts_with(start));
+    let home = Home::of(path);
+    let is_surely = |name: &String| {
+        name.trim_start_matches('.').starts_with(home.name())
+            || SURELY_OF_BOARDS.iter().any(|start| name.starts_with(start))
+    };
     let may_be = |name: &String| {
         ALSO_OF_BOARDS
             .iter()

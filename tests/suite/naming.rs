@@ -242,3 +242,18 @@ fn processes_that_make_a_board_at_once_agree_on_the_name() {
         assert_eq!(document(&board, made)["tasks"].as_array().unwrap().len(), if is_agreed { 2 } else { 1 });
     }
 }
+
+#[test]
+fn directory_with_a_renamed_file_is_a_boards() {
+    let board = Board::new();
+    let added = add(&board, board.command().arg("--state-file").arg(OTHER));
+    assert!(added.status.success(), "{}", added.stderr);
+    let copy = Board::new();
+    fs::create_dir(copy.dir()).unwrap();
+    for name in ["config.toml", OTHER] {
+        fs::copy(board.file(name), copy.file(name)).unwrap();
+    }
+    fs::write(copy.file("notes.txt"), "mine").unwrap();
+    copy.cli_ok("create_task", json!({"description": "d"}));
+    assert_eq!(document(&copy, OTHER)["tasks"].as_array().unwrap().len(), 2);
+}
