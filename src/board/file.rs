@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{Board, Error};
 use crate::ops::save_state::{Params, SaveState};
-use crate::participant::{BoardError, is_begun};
+use crate::participant::{self, BoardError, is_begun};
 use crate::state::document::Document;
 use crate::statefile::{self, Found};
 
@@ -37,7 +37,7 @@ impl Board {
             return Err(BoardError::Absent { dir: self.dir().to_owned() }.into());
         }
         let answer = self.call::<SaveState>(Params {}).await?;
-        match statefile::seq_of(self.dir()) {
+        match statefile::seq_of(&participant::home(self.dir())) {
             Ok(Some(shown)) if shown.seq >= answer.seq => Ok(shown.seq),
             Err(error) => Err(failed("cannot read the state file in", self.dir(), error)),
             Ok(_) => {

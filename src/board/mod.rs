@@ -19,11 +19,10 @@ pub use options::Options;
 pub(crate) use options::{STATE_FILE, checkout, objection, seed};
 
 use crate::ops::{CreateSnapshot, EventFilter, Operation, create_snapshot, restore_snapshot};
-use crate::participant::{AgentChoice, Caller, Handle};
+use crate::participant::{self, AgentChoice, Caller, Handle};
 use crate::state::document::Document;
 use crate::state::id::AgentId;
 use crate::state::snapshot::SnapshotName;
-use crate::statefile::Home;
 
 /// Why a call has no answer: a refusal that the caller can mend, or a board that cannot be used as it is.
 /// [`code`](Error::code) is for programs, and the text names the thing and the way out.
@@ -85,7 +84,7 @@ impl Board {
 
     /// The file that shows the whole state after every operation.
     pub fn state_file(&self) -> PathBuf {
-        Home::of(&self.dir).file()
+        participant::home(&self.dir).file()
     }
 
     /// The same board, whose calls act for `agent` where their parameters name none.

@@ -23,7 +23,7 @@ use super::print::Tone;
 use super::{FAILED, Outcome, Session};
 use crate::clock::{Clock, SystemClock};
 use crate::filesystem::{self, Class};
-use crate::participant::directory;
+use crate::participant::{self, directory};
 use crate::statefile::{self, Found};
 use crate::{config, journal::sqlite};
 
@@ -227,14 +227,15 @@ fn board(dir: &Path) -> Vec<Check> {
     let (lock_check, locked) = lock::acquire(dir);
     let Some(locked) = locked else { return vec![lock_check, files::participants(dir)] };
     let copied = journal::copy(dir);
-    let shown = statefile::seq_of(dir);
+    let home = participant::home(dir);
+    let shown = statefile::seq_of(&home);
     let leftovers = files::leftovers(dir);
     drop(locked);
     let file = shown.as_ref().ok().and_then(Option::as_ref).map(|head| head.seq);
     let (journal_checks, journal) = journal::examine(dir, copied, file);
     let mut checks = vec![lock_check];
     checks.extend(journal_checks);
-    checks.push(files::state(dir, shown, &journal));
+    checks.push(files::state(&home, shown, &journal));
     checks.extend([files::participants(dir), leftovers]);
     checks
 }

@@ -465,10 +465,7 @@ impl BoardLock {
 
     /// What [`note_state_file`](Self::note_state_file) noted last.
     pub fn state_file(&self) -> Option<String> {
-        let mut text = [0; NAME_BYTES];
-        self.journal.file.read_exact_at(&mut text, NAME_AT).ok()?;
-        let name = str::from_utf8(&text).ok()?.trim_end_matches([' ', '\0']);
-        (!name.is_empty()).then(|| name.to_owned())
+        noted_state_file(&self.journal.file)
     }
 
     /// Remembers which files the journal is made of: `database`, and its log, which is there while this process has it
@@ -541,6 +538,18 @@ impl BoardLock {
         }
         Ok(true)
     }
+}
+
+/// The state file's name that is noted in the lock file of `dir`, which is not made for this.
+pub fn state_file_of(dir: &Path) -> Option<String> {
+    noted_state_file(&Dir::open(dir).ok()??.open_file(LOCK, Purpose::Read).ok()??)
+}
+
+fn noted_state_file(lock: &File) -> Option<String> {
+    let mut text = [0; NAME_BYTES];
+    lock.read_exact_at(&mut text, NAME_AT).ok()?;
+    let name = str::from_utf8(&text).ok()?.trim_end_matches([' ', '\0']);
+    (!name.is_empty()).then(|| name.to_owned())
 }
 
 fn sign(lock: &File, pid: u32) -> io::Result<()> {

@@ -43,7 +43,7 @@ use tracing::Instrument;
 pub use board::{BoardError, LOCK_PATIENCE, acquire, is_begun};
 pub use feed::{Item, Listener};
 pub use metrics::Form;
-pub use naming::agree;
+pub use naming::{agree, home};
 
 use crate::clock::Clock;
 use crate::ops::{

@@ -15,17 +15,22 @@ use crate::statefile::{FILE_NAME, Home};
 
 /// The name under which the file is shown: the one that is noted. Other names than the default are noted from the
 /// beginning, but the lock file may have been deleted since.
-fn shown(home: &Home, lock: &BoardLock) -> String {
+fn shown(home: &Home, noted: Option<String>) -> String {
     let has_default = || std::fs::symlink_metadata(home.join(FILE_NAME)).is_ok();
     let unnoted = || if has_default() { FILE_NAME } else { home.name() }.to_owned();
-    lock.state_file().unwrap_or_else(unnoted)
+    noted.unwrap_or_else(unnoted)
+}
+
+/// Where the state file is now, also while the configuration has another name for it. Changes nothing.
+pub fn home(dir: &Path) -> Home {
+    Home::new(dir, &shown(&Home::of(dir), directory::state_file_of(dir)))
 }
 
 /// Where the state file is. If the configuration has another name for it than the file has, it is renamed, unless
 /// other processes live on the board or there is no `author`, who may write.
 pub fn settle(dir: &Path, lock: &BoardLock, author: Option<&Author>) -> Result<Home, BoardError> {
     let home = Home::new(dir, &config::load(dir)?.state_file);
-    let shown_in = shown(&home, lock);
+    let shown_in = shown(&home, lock.state_file());
     if shown_in == home.name() {
         if author.is_some() && lock.state_file().is_none() && home.name() != FILE_NAME {
             note(&home, lock)?;
@@ -47,7 +52,7 @@ pub fn settle(dir: &Path, lock: &BoardLock, author: Option<&Author>) -> Result<H
 
 /// Renames the file, unless another process has done so meanwhile. The caller holds the board's locks.
 fn rename(home: &Home, lock: &BoardLock) -> Result<(), BoardError> {
-    let old = shown(home, lock);
+    let old = shown(home, lock.state_file());
     if old == home.name() {
         return Ok(());
     }

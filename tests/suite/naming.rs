@@ -257,3 +257,19 @@ fn directory_with_a_renamed_file_is_a_boards() {
     copy.cli_ok("create_task", json!({"description": "d"}));
     assert_eq!(document(&copy, OTHER)["tasks"].as_array().unwrap().len(), 2);
 }
+
+/// The processes that are there go on under the old name, and what they write is what is looked at.
+#[tokio::test]
+async fn file_is_looked_for_under_its_old_name_until_it_is_renamed() {
+    let board = Board::new();
+    let program = Embedded::open(board.dir()).unwrap();
+    let task = TaskInput { description: "d".to_owned(), ..Default::default() };
+    program.call::<CreateTask>(task).await.unwrap();
+    configure(&board, OTHER);
+    assert_eq!(program.state_file(), board.file(STATE_FILE));
+    assert_eq!(program.save_state().await.unwrap(), 2);
+    let checks = board.finish(board.command().args(["--json", "doctor"])).value();
+    let checks = checks["checks"].as_array().unwrap();
+    let check = checks.iter().find(|check| check["name"] == STATE_FILE).expect("a check of the file");
+    assert_eq!(check["verdict"], "ok", "{check}");
+}

@@ -19,13 +19,13 @@ const REPAIR: &str = "restore journal or state file from a backup; or `callboard
                       newest sound snapshot, if there is one (--dry-run says how)";
 
 /// Checks the state file; `shown` is its head, read while nobody wrote.
-pub fn state(dir: &Path, shown: io::Result<Option<Head>>, journal: &Examined) -> Check {
-    Check { name: Home::of(dir).name().to_owned().into(), ..examined(dir, shown, journal) }
+pub fn state(home: &Home, shown: io::Result<Option<Head>>, journal: &Examined) -> Check {
+    Check { name: home.name().to_owned().into(), ..examined(home, shown, journal) }
 }
 
-fn examined(dir: &Path, shown: io::Result<Option<Head>>, journal: &Examined) -> Check {
-    let document = match statefile::load(dir) {
-        Ok(None) => return missing(dir, journal),
+fn examined(home: &Home, shown: io::Result<Option<Head>>, journal: &Examined) -> Check {
+    let document = match statefile::load(home) {
+        Ok(None) => return missing(home, journal),
         Ok(Some(Found::Sound(document))) => document,
         Ok(Some(Found::Foreign { document, .. })) => {
             let found = format!("of the broker before callboard, {} tasks", document.tasks.len());

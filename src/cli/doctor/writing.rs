@@ -9,8 +9,8 @@ use rustix::io::Errno;
 
 use super::Check;
 use crate::journal::sqlite;
+use crate::participant;
 use crate::participant::directory::LOCKS;
-use crate::statefile::Home;
 
 const NAME: &str = "writing";
 /// Most bytes, about, that a call writes, apart from rewriting the whole state file.
@@ -24,7 +24,7 @@ pub fn check(dir: &Path) -> Check {
         let fix = format!("`chmod -R u+rwX {}` as its owner, or mount the file system for writing", dir.display());
         return Check::fail(NAME, format!("not to {}, so that no call can write", closed.join(", ")), fix);
     }
-    let size = fs::symlink_metadata(Home::of(dir).file()).map_or(0, |metadata| metadata.len());
+    let size = fs::symlink_metadata(participant::home(dir).file()).map_or(0, |metadata| metadata.len());
     let is_full = |error: &io::Error| matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
     let fix = "free some: calls that find no room fail, and nothing that was acknowledged is lost";
     match fits(dir, OF_A_CALL).map(|()| fits(dir, size + OF_A_CALL)) {
