@@ -124,18 +124,20 @@ impl Operation for ExplainTask {
 
 /// The task with that id, or the only one at that path.
 fn named<'s>(given: &str, state: &'s State) -> Result<&'s Arc<Task>, Refusal> {
+    let is_task = |id: &TaskId| state.task(id).is_some() || given.contains(':') && state.status_of(id).is_some();
+    if let Some(id) = TaskId::checked(given).ok().filter(is_task) {
+        return state.known_task(&id);
+    }
     if given.contains(':') {
         let path = hierarchy::split_scope(given).1;
         state.check_path_meant(given)?;
         return state.at_path(given).next().ok_or_else(|| Refusal::EmptyScope { scope: path.to_owned() });
     }
     let id = TaskId::checked(given)?;
-    if state.task(&id).is_none() {
-        state.check_path_meant(given)?;
-    }
+    state.check_path_meant(given)?;
     let mut there = state.at_path(given);
-    match (state.task(&id), there.next(), there.next()) {
-        (None, Some(task), None) => Ok(task),
+    match (there.next(), there.next()) {
+        (Some(task), None) => Ok(task),
         _ => state.known_task(&id),
     }
 }

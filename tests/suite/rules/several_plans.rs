@@ -82,6 +82,14 @@ fn paths_are_per_plan_and_a_bare_one_of_two_is_refused() {
 }
 
 #[test]
+fn id_with_a_colon_is_a_task_and_no_path_of_a_plan() {
+    let mut world = two();
+    world.nobody().call("create_task", json!({"id": "a:b", "description": "d"})).expect("created");
+    world.call("explain_task", json!({"task_id": "a:b"})).replies(json!({"task": "a:b", "claimable": true}));
+    world.call("explain_task", json!({"task_id": "a:c"})).refuses("unknown_plan");
+}
+
+#[test]
 fn text_without_a_file_is_one_plan_and_needs_a_name_beside_others() {
     let mut world = World::new().agent("a1");
     let given = |name: Option<&str>, text: &str| json!({"text": text, "name": name});
