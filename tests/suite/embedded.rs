@@ -1,6 +1,9 @@
 //! The board in a program of one's own, beside processes of `callboard`.
 
+use std::env;
 use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
 
 use callboard::board::Options;
 use callboard::ops::{
@@ -15,7 +18,7 @@ use serde_json::json;
 
 use crate::harness::{Board, STATE_FILE};
 
-#[expect(dead_code, reason = "the program's main is run by nobody here")]
+#[expect(dead_code, reason = "its main is run as a program")]
 #[path = "../../examples/embed.rs"]
 mod example;
 
@@ -47,6 +50,31 @@ async fn program_claims_and_completes_beside_a_running_process() {
     assert_eq!(example::work(&program).await.unwrap(), 1);
     drop(program);
     board.assert_file_is_the_replay();
+}
+
+/// The example as a program. It is built beside the tests, unless only these were asked for.
+fn example_program() -> PathBuf {
+    let tests = env::current_exe().unwrap();
+    let program = tests.ancestors().nth(2).unwrap().join("examples/embed");
+    if !program.exists() {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--offline", "--example", "embed"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+        assert!(cargo.status().unwrap().success());
+    }
+    program
+}
+
+/// It opens the board that a command would use where it is started.
+#[test]
+fn example_runs_as_a_program_on_the_board_of_its_environment() {
+    let board = Board::new();
+    board.cli_ok("create_task", json!({"id": "a", "description": "d"}));
+    let mut command = Command::new(example_program());
+    let ended = board.finish(command.current_dir(board.base()).env("COORDINATION_DIR", board.dir()));
+    assert!(ended.status.success(), "{}", ended.stderr);
+    let file = board.file(STATE_FILE);
+    assert_eq!(ended.stdout, format!("a: d\n1 tasks are done; {} shows it\n", file.display()));
+    assert_eq!(board.task("a")["claimed_by"], "embedded");
 }
 
 #[tokio::test]
