@@ -18,7 +18,7 @@ pub struct Remaining {
 }
 
 impl Task {
-    /// Minutes from claim to end of all attempts that have ended, rounded. A task that came in done without its
+    /// Minutes from claim to end of the attempts that are kept and have ended, rounded. A task that came in done without its
     /// attempts has the time from its claim to its completion.
     pub fn actual_minutes(&self) -> Option<u64> {
         let ended = |attempt: &super::task::Attempt| {
