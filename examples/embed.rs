@@ -18,12 +18,13 @@ async fn main() -> Result<(), Error> {
 /// Does all that is ready, and returns how many tasks that were.
 pub async fn work(board: &Board) -> Result<usize, Error> {
     board.call::<RegisterAgent>(Default::default()).await?;
-    for done in 0.. {
+    let mut done = 0;
+    loop {
         let claim = board.call::<ClaimTask>(Default::default()).await?;
         let claim_task::Reply::Claimed(claimed) = claim.reply else { return Ok(done) };
         println!("{}: {}", claimed.task.id, claimed.task.description);
         let (task_id, output) = (claimed.task.id.to_string(), "said so on standard output".to_owned());
         board.call::<CompleteTask>(complete_task::Params { task_id, output, ..Default::default() }).await?;
+        done += 1;
     }
-    Ok(0)
 }
