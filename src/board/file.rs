@@ -57,9 +57,8 @@ impl Board {
         let path = path.as_ref();
         let cannot = |error| failed("cannot write", path, error);
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let is_boards = |dir: &Path| fs_err::canonicalize(dir).is_ok_and(|real| parent.starts_with(real));
         let parent = fs_err::canonicalize(parent).map_err(cannot)?;
-        if is_boards(self.dir()) {
+        if fs_err::canonicalize(self.dir()).is_ok_and(|own| parent.starts_with(own)) {
             return Err(BoardError::Forbidden(format!(
                 "{} is in the board's own directory; choose another place",
                 path.display()
