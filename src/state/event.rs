@@ -511,7 +511,7 @@ pub struct NewTask {
 impl NewTask {
     /// The task whose attempt this one waits for.
     pub fn after(&self) -> Option<&TaskId> {
-        self.planned.as_ref()?.pending.as_ref()?.after.as_ref()
+        self.planned.as_ref()?.after()
     }
 }
 

@@ -182,7 +182,7 @@ impl Task {
 
     /// The task whose attempt this one waits for, because the plan has other words for it.
     pub fn after(&self) -> Option<&TaskId> {
-        self.planned.as_ref()?.pending.as_ref()?.after.as_ref()
+        self.planned.as_ref()?.after()
     }
 
     /// Name of the plan that has or had the task; `-` stands for the plan without one.
@@ -267,6 +267,13 @@ pub struct Planned {
     /// What waits for the end of an attempt that was open when the plan changed
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<Box<Pending>>,
+}
+
+impl Planned {
+    /// The task whose attempt this one waits for, because the plan has other words for it.
+    pub fn after(&self) -> Option<&TaskId> {
+        self.pending.as_ref()?.after.as_ref()
+    }
 }
 
 /// A place in the order of claims: steps after an item of the plan, or before it if negative.
