@@ -139,7 +139,7 @@ impl State {
         let rank = |ordinal| Some((self.index.rank(ordinal, self.tasks.get(ordinal)?), ordinal));
         let last_near = self.merged(agent).nth(PASSED_OVER - 1).and_then(rank);
         let within = last_near.into_iter().flat_map(|last| {
-            let ranks = self.within(path).into_iter().filter_map(rank);
+            let ranks = self.within(path).filter_map(rank);
             ranks.filter(move |rank| *rank > last)
         });
         let mut ready: Vec<_> = within.filter(|(_, ordinal)| self.is_ready_for(*ordinal, agent)).collect();
@@ -279,7 +279,7 @@ impl State {
     pub fn is_to_wait(&self, agent: &Agent, scope: Option<&str>, now: Timestamp) -> bool {
         let is_plain = |path: &str| {
             let mut ready = self.index.ready().filter_map(|ordinal| self.tasks.get(ordinal));
-            let mut within = self.within(path).into_iter().filter_map(|ordinal| self.tasks.get(ordinal));
+            let mut within = self.within(path).filter_map(|ordinal| self.tasks.get(ordinal));
             let is_unfinished = |task: &Task| task.status.is_held() || task.status == TaskStatus::Available;
             self.board().paused.is_none()
                 && self.spent_workflow(&agent.id).is_none()
@@ -367,7 +367,7 @@ impl State {
     /// Looks at every task of the scope.
     fn outlook_in(&self, scope: &str, agent: &Agent) -> Outlook<'_> {
         let mut outlook = Outlook { is_planned: self.is_planned(), under_way: self.under_way(), ..Outlook::default() };
-        let tasks = self.within(scope).into_iter().filter_map(|ordinal| self.tasks.get(ordinal));
+        let tasks = self.within(scope).filter_map(|ordinal| self.tasks.get(ordinal));
         for task in tasks.filter(|task| !self.is_parent(&task.id)) {
             if task.status.is_held() {
                 outlook.held += 1;
@@ -399,12 +399,13 @@ impl State {
     }
 
     /// Tasks in the scope, which is a path, or a path of a plan.
-    fn within(&self, scope: &str) -> Vec<Ordinal> {
-        let is_in = |ordinal: &Ordinal| self.tasks.get(*ordinal).is_some_and(|task| in_scope(task, Some(scope)));
-        match hierarchy::split_scope(scope) {
-            (Some(_), "all") => self.tasks.iter().map(|(ordinal, _)| ordinal).filter(is_in).collect(),
-            (_, path) => self.index.within_path(path).filter(is_in).collect(),
-        }
+    fn within<'a>(&'a self, scope: &'a str) -> impl Iterator<Item = Ordinal> + 'a {
+        let (all, below) = match hierarchy::split_scope(scope) {
+            (Some(_), "all") => (Some(self.tasks.iter().map(|(ordinal, _)| ordinal)), None),
+            (_, path) => (None, Some(self.index.within_path(path))),
+        };
+        let is_in = move |ordinal: &Ordinal| self.tasks.get(*ordinal).is_some_and(|task| in_scope(task, Some(scope)));
+        all.into_iter().flatten().chain(below.into_iter().flatten()).filter(is_in)
     }
 
     /// True if there is or was a task at or below `scope`, or if there are no tasks yet.
@@ -412,7 +413,7 @@ impl State {
         let of_retired = |stub: &Retired| path_in_scope(stub.path.as_deref(), scope);
         scope == "all"
             || !self.is_planned()
-            || !self.within(scope).is_empty()
+            || self.within(scope).next().is_some()
             || self.retired().any(|(_, stub)| of_retired(stub))
     }
 }
