@@ -78,8 +78,8 @@ pub enum ConfigError {
     #[error("{} cannot be written: {source}", path.display())]
     Unwritten { path: PathBuf, source: io::Error },
     #[error(
-        "{} holds for all processes on the board and does not say what this one asks for ({}); change the file, or ask \
-         for nothing", path.display(), asked.trim().replace('\n', ", ")
+        "{} holds for all processes on the board and does not say what this one asks for ({}); change the file, or \
+         leave the option out", path.display(), asked.trim().replace('\n', ", ")
     )]
     SaysOther { path: PathBuf, asked: String },
 }

@@ -23,12 +23,12 @@ impl<R> Answer<R> {
         &self.json
     }
 
-    /// The same, without the reply.
+    /// Takes the JSON out of the answer.
     pub fn into_json(self) -> Value {
         self.json
     }
 
-    /// What did not go as it should although the call was done.
+    /// A warning, although the call was done.
     pub fn warning(&self) -> Option<&str> {
         self.json["warning"].as_str()
     }

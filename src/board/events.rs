@@ -26,7 +26,8 @@ impl Events {
         Ok(self.listener.next().await?.recorded.clone())
     }
 
-    /// The number of the last event that was returned or that the filter left out: who subscribes after it misses none.
+    /// The number of the last event that was returned or that the filter left out. Subscribing after it
+    /// misses no event.
     pub fn seq(&self) -> u64 {
         self.listener.seq()
     }
