@@ -18,7 +18,7 @@ struct Place {
 pub fn write(view: &View) -> Written {
     let mut report = Report::default();
     view.left_out(&["tags", "files", "result"], &mut report);
-    let tags = tags(view);
+    let tags = tags(view, &mut report);
     let places = places(view, &tags);
     let words = view.words(NAME, word, &|_, word| status::stated(word));
     let mut writing = Writing { view, places, words, report };
@@ -36,17 +36,24 @@ pub fn write(view: &View) -> Written {
     Written { files: vec![(super::FORMAT.places[0].to_owned(), text)], report: writing.report }
 }
 
-/// The tags, each with the item that stands for it and its tasks.
-fn tags(view: &View) -> Vec<(String, Option<usize>, Vec<usize>)> {
+/// The tags, each with the item that stands for it and its tasks. Tasks of other plans stand below `master`.
+fn tags(view: &View, report: &mut Report) -> Vec<(String, Option<usize>, Vec<usize>)> {
     let mut tags: Vec<(String, Option<usize>, Vec<usize>)> = Vec::new();
     for root in view.roots() {
         let tag = view.id_in(NAME, root).and_then(|_| view.kept(root, TAG)?.as_str());
-        match tag {
-            Some(tag) => tags.push((tag.to_owned(), Some(root), view.parts[root].clone())),
-            None => match tags.iter_mut().find(|(tag, ..)| tag == MASTER) {
-                Some((.., tasks)) => tasks.push(root),
-                None => tags.push((MASTER.to_owned(), None, vec![root])),
-            },
+        let (tag, group, tasks) = match tag {
+            Some(tag) => (tag, Some(root), view.parts[root].clone()),
+            None => (MASTER, None, vec![root]),
+        };
+        match tags.iter_mut().find(|(known, ..)| known == tag) {
+            Some((_, known, all)) => {
+                if known.is_some() && group.is_some() {
+                    report.left_out("what another file says of the same tag");
+                }
+                *known = known.or(group);
+                all.extend(tasks);
+            }
+            None => tags.push((tag.to_owned(), group, tasks)),
         }
     }
     if tags.is_empty() { vec![(MASTER.to_owned(), None, Vec::new())] } else { tags }

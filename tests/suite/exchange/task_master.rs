@@ -151,3 +151,19 @@ fn what_is_named_has_to_be_there_and_of_the_format_that_is_named() {
         assert!(told.contains(part), "{words:?}: {told}");
     }
 }
+
+#[test]
+fn tasks_of_other_plans_stand_beside_those_of_master() {
+    let board = Board::new();
+    write(&board, "PLAN.md", "- [ ] Planned\n");
+    reply(&board, &["import", "PLAN.md"]);
+    let task = |title: &str| json!({"id": 1, "title": title, "description": "", "status": "pending"});
+    let file = json!({"master": {"tasks": [task("Master's")]}, "ui": {"tasks": [task("Page")]}});
+    write(&board, ".taskmaster/tasks/tasks.json", &file.to_string());
+    reply(&board, &["import", ".taskmaster/tasks/tasks.json"]);
+    let written: Value = serde_json::from_str(&run(&board, &["export", "task-master"]).stdout).unwrap();
+    let titles = |tag: &str| -> Vec<Value> {
+        written[tag]["tasks"].as_array().unwrap().iter().map(|task| task["title"].clone()).collect()
+    };
+    assert_eq!((titles("master"), titles("ui")), (vec![json!("Planned"), json!("Master's")], vec![json!("Page")]));
+}
