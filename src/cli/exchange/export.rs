@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{known, reported, view, with_formats, written};
 use crate::cli::print::{self, Page, text};
-use crate::cli::{Outcome, Session, plan, usage_error};
+use crate::cli::{Outcome, Session, plan, usage_error, without_dots};
 use crate::exchange::{Report, Written};
 
 const EXAMPLES: &str = "Examples:\n  \
@@ -60,7 +60,7 @@ pub fn run(session: &Session, arguments: Arguments) -> Outcome {
         }
         return Ok(ExitCode::SUCCESS);
     };
-    let root = session.cwd.join(&path);
+    let root = without_dots(&session.cwd.join(&path));
     let place = |name: String| if is_one_file && !root.is_dir() { root.clone() } else { root.join(name) };
     let files: Vec<_> = made.files.into_iter().map(|(name, text)| (place(name), text)).collect();
     let outcome = written::write(session, &format, &root, files, force)?;

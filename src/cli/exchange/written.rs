@@ -66,8 +66,9 @@ pub fn write(
         outcome.written.push(path.to_string_lossy().into_owned());
     }
     let kept: Vec<String> = files.iter().map(|(path, _)| path.to_string_lossy().into_owned()).collect();
-    outcome.removed = record.remove_gone(format, root, &kept);
-    record.keep(format, &files);
+    let root = root.to_string_lossy();
+    outcome.removed = record.remove_gone(format, &root, &kept);
+    record.keep(format, &root, &files);
     record.write(session)?;
     Ok(outcome)
 }
@@ -79,6 +80,9 @@ struct Record(BTreeMap<String, Entry>);
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Entry {
     format: String,
+    /// The file or directory that the export was asked for.
+    #[serde(default)]
+    root: String,
     sha256: String,
 }
 
@@ -92,11 +96,11 @@ impl Record {
         self.0.get(name).is_some_and(|entry| entry.sha256 == sha256(there))
     }
 
-    /// Removes what an earlier export has written below `root` and this one has not, unless it was changed since.
-    fn remove_gone(&mut self, format: &str, root: &Path, kept: &[String]) -> Vec<String> {
+    /// Removes what an earlier export to the same root has written and this one has not, unless it was changed since.
+    fn remove_gone(&mut self, format: &str, root: &str, kept: &[String]) -> Vec<String> {
         let mut removed = Vec::new();
-        let below = |name: &str| Path::new(name).starts_with(root);
-        let gone = self.0.iter().filter(|(name, entry)| entry.format == format && below(name) && !kept.contains(name));
+        let is_earlier = |entry: &Entry| entry.format == format && entry.root == root;
+        let gone = self.0.iter().filter(|(name, entry)| is_earlier(entry) && !kept.contains(name));
         for (name, entry) in gone {
             let is_ours = fs_err::read(name).is_ok_and(|there| sha256(there) == entry.sha256);
             if is_ours && fs_err::remove_file(name).is_ok() {
@@ -107,9 +111,9 @@ impl Record {
         removed
     }
 
-    fn keep(&mut self, format: &str, files: &[(PathBuf, String)]) {
+    fn keep(&mut self, format: &str, root: &str, files: &[(PathBuf, String)]) {
         for (path, text) in files {
-            let entry = Entry { format: format.to_owned(), sha256: sha256(text) };
+            let entry = Entry { format: format.to_owned(), root: root.to_owned(), sha256: sha256(text) };
             self.0.insert(path.to_string_lossy().into_owned(), entry);
         }
     }

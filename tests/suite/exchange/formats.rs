@@ -348,3 +348,24 @@ fn a_backlog_of_phases_comes_in_and_goes_out() {
     write(&empty, "twins.json", &serde_json::to_string_pretty(&wrong).unwrap());
     assert!(refusal(&empty, &["import", "twins.json"]).contains("P1"));
 }
+
+#[test]
+fn an_export_removes_nothing_of_an_export_to_another_place() {
+    let board = Board::new();
+    let file = json!({"id": "t1", "title": "One", "description": "d", "status": "done", "result": {"output": "made"}});
+    write(&board, "in/tasks.json", &json!({"tasks": [file]}).to_string());
+    reply(&board, &["import", "option-a", "in"]);
+    for (format, first) in [("csv", "backups/monday.csv"), ("option-a", "bak")] {
+        if let Some(parent) = std::path::Path::new(first).parent() {
+            fs::create_dir_all(board.base().join(parent)).unwrap();
+        }
+        let first = reply(&board, &["export", format, first]);
+        assert_eq!(reply(&board, &["export", format, "."])["removed"], json!([]), "{format}");
+        for path in first["written"].as_array().unwrap() {
+            assert!(fs::exists(path.as_str().unwrap()).unwrap(), "{format}: {path}");
+        }
+    }
+    reply(&board, &["export", "csv", "o.csv"]);
+    board.cli_ok("create_task", json!({"description": "another"}));
+    assert_eq!(reply(&board, &["export", "csv", "./o.csv"])["written"].as_array().unwrap().len(), 1, "it is the same");
+}
