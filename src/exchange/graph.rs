@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::report::Fault;
 use crate::plan::Node;
+use crate::state::limit;
 
 /// An item in a list of all, each before its parts.
 pub struct Placed<'a> {
@@ -44,6 +45,15 @@ pub fn twins(placed: &[Placed<'_>]) -> Vec<Fault> {
         }
     }
     faults
+}
+
+/// The fault of an item that is nested too deeply.
+pub fn too_deep(placed: &[Placed<'_>]) -> Option<Fault> {
+    let most = limit::JSON_DEPTH.max;
+    let mut levels: Vec<usize> = Vec::with_capacity(placed.len());
+    placed.iter().for_each(|one| levels.push(one.parent.map_or(1, |parent| levels[parent] + 1)));
+    let at = levels.iter().position(|level| *level > most)?;
+    Some(fault(placed[at].node, format!("it is nested deeper than {most} levels")))
 }
 
 pub fn fault(node: &Node, problem: String) -> Fault {

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use super::record::Record;
 use super::report::Fault;
 use crate::plan::Lines;
+use crate::state::limit;
 
 pub struct Json<'a> {
     pub path: Arc<str>,
@@ -43,11 +44,22 @@ impl<'a> Json<'a> {
     }
 
     pub fn record(&self, raw: &'a RawValue) -> Result<Record, Fault> {
-        Ok(self.record_and_parts(raw, "")?.0)
+        Ok(self.record_and_parts(raw, "", 1)?.0)
     }
 
-    /// An object, and the entries of the list in its field `parts`, each with its own line.
-    pub fn record_and_parts(&self, raw: &'a RawValue, parts: &str) -> Result<(Record, Vec<&'a RawValue>), Fault> {
+    /// An object, and the entries of the list in its field `parts`, each with its own line. `level` is 1 for an object
+    /// that is not a part of another.
+    pub fn record_and_parts(
+        &self,
+        raw: &'a RawValue,
+        parts: &str,
+        level: usize,
+    ) -> Result<(Record, Vec<&'a RawValue>), Fault> {
+        let most = limit::JSON_DEPTH.max;
+        if level > most {
+            let problem = format!("it is nested deeper than {most} levels");
+            return Err(Fault { path: self.path.to_string(), line: self.line(raw), problem });
+        }
         let mut json = serde_json::Deserializer::from_str(raw.get());
         let read = Split(parts).deserialize(&mut json).and_then(|read| json.end().map(|()| read));
         let (fields, parts) = read.map_err(|error| self.fault(self.line(raw), &error))?;

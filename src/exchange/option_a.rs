@@ -60,7 +60,7 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
     let json = Json::new(&path, text);
     let mut reading = Reading { format: NAME, source: Some(path.clone()), json, report: Report::default() };
     let top = reading.json.whole().map_err(one)?;
-    let (mut whole, tasks) = reading.json.record_and_parts(top, "tasks").map_err(one)?;
+    let (mut whole, tasks) = reading.json.record_and_parts(top, "tasks", 1).map_err(one)?;
     let mut flat = reading.tasks(&tasks)?;
     let mut beside = Beside::default();
     for name in ["version", "created_at", "last_updated"] {
@@ -86,7 +86,7 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
         board.discoveries = discoveries(&path_of(name), text, &mut beside, &mut report).map_err(one)?;
     }
     board.metadata = beside.0;
-    let items = coordinator::grown(flat);
+    let items = coordinator::grown(flat, &mut report);
     Read { path: tree.path.clone(), title: None, items, report, board }.checked(coordinator::word)
 }
 

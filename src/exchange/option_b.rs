@@ -62,7 +62,7 @@ fn read(tree: &Tree, format: &'static str) -> Result<Read, Vec<Fault>> {
     let mut reading = Reading { format, source: tree.path.clone(), json, report: Report::default() };
     let one = |fault: Fault| vec![fault];
     let top = reading.json.whole().map_err(one)?;
-    let (mut whole, tasks) = reading.json.record_and_parts(top, "tasks").map_err(one)?;
+    let (mut whole, tasks) = reading.json.record_and_parts(top, "tasks", 1).map_err(one)?;
     let flat = reading.tasks(&tasks)?;
     let mut board = Board { goal: whole.text("goal").map_err(one)?, ..Board::default() };
     board.master_plan = whole.text("master_plan").map_err(one)?;
@@ -83,7 +83,7 @@ fn read(tree: &Tree, format: &'static str) -> Result<Read, Vec<Fault>> {
     }
     beside.keep_whole(whole, &mut reading.report);
     board.metadata = beside.0;
-    let mut items = coordinator::grown(flat);
+    let mut items = coordinator::grown(flat, &mut reading.report);
     if let Some(seconds) = board.metadata.get(LIMITS[1]).and_then(Value::as_u64).filter(|seconds| *seconds > 0) {
         limited(&mut items, u32::try_from(seconds).ok());
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::report::Report;
 use crate::plan::Node;
+use crate::state::limit;
 
 /// Field of an item's metadata with the id of what it is a part of, where that is not there.
 pub const PARENT: &str = "parent_id";
@@ -19,7 +20,11 @@ pub fn below(nodes: Vec<(Node, Option<String>)>, report: &mut Report) -> Vec<Nod
         let found = parent.clone().filter(|parent| known.contains_key(parent) && ends(parent, &known));
         if let (Some(parent), None) = (&parent, &found) {
             let path = node.source.as_ref().and_then(|source| source.path.clone()).unwrap_or_else(|| "-".to_owned());
-            report.note(&path, node.line, format!("it is no part of {parent}: no other item has that id"));
+            let why = match known.contains_key(parent) {
+                true => "that is a part of it, or is nested too deeply",
+                false => "no other item has that id",
+            };
+            report.note(&path, node.line, format!("it is no part of {parent}: {why}"));
             node.metadata.insert(PARENT.to_owned(), parent.as_str().into());
         }
         parts.entry(found).or_default().push(node);
@@ -29,13 +34,10 @@ pub fn below(nodes: Vec<(Node, Option<String>)>, report: &mut Report) -> Vec<Nod
     items
 }
 
-/// Most levels that are followed upwards.
-const FOLLOWED: usize = 100;
-
-/// Whether the way upwards from an item comes to an end.
+/// Whether the way upwards from an item comes to an end, and within the levels that items may be nested.
 fn ends(from: &str, known: &BTreeMap<String, Option<String>>) -> bool {
     let mut at = Some(from);
-    for _ in 0..FOLLOWED {
+    for _ in 0..limit::JSON_DEPTH.max {
         let Some(id) = at else { return true };
         at = known.get(id).and_then(Option::as_deref);
     }

@@ -87,7 +87,7 @@ impl<'a> Reading<'a> {
 
     fn item(&mut self, raw: &'a RawValue, depth: usize) -> Result<Node, Fault> {
         let (kind, parts) = level(depth);
-        let (mut record, below) = self.json.record_and_parts(raw, parts)?;
+        let (mut record, below) = self.json.record_and_parts(raw, parts, depth + 1)?;
         let id = record.needed("id")?;
         let mut node = Node {
             title: record.needed("title")?,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::graph::{Placed, by_id, circle, fault, is_above, placed, twins};
+use super::graph::{Placed, by_id, circle, fault, is_above, placed, too_deep, twins};
 use super::report::{Fault, Note, Report};
 use super::status::{self, WORD};
 use crate::plan::Node;
@@ -36,7 +36,8 @@ impl Read {
             let path = self.path.clone().unwrap_or_else(|| "-".to_owned());
             return Err(vec![Fault { path, line: 1, problem: "there is no task in it".to_owned() }]);
         }
-        let faults = twins(&placed(&self.items));
+        let before = placed(&self.items);
+        let faults: Vec<Fault> = twins(&before).into_iter().chain(too_deep(&before)).collect();
         if !faults.is_empty() {
             return Err(faults);
         }
@@ -118,7 +119,7 @@ pub fn settled(placed: &[Placed<'_>]) -> Vec<TaskStatus> {
 }
 
 /// Calls `change` with every item, each before its parts.
-fn each(items: &mut [Node], change: &mut impl FnMut(&mut Node)) {
+pub fn each(items: &mut [Node], change: &mut impl FnMut(&mut Node)) {
     for node in items {
         change(node);
         each(&mut node.items, change);

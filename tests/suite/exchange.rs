@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Board, Finished};
 
+mod coordinators;
 mod formats;
 mod random;
 mod task_master;

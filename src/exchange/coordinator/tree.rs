@@ -1,7 +1,11 @@
 //! Tasks in a list, and the tree that they are.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
+use crate::exchange::graph::{by_id, is_above, placed};
+use crate::exchange::parts;
+use crate::exchange::reading::each;
+use crate::exchange::report::Report;
 use crate::plan::Node;
 
 /// A task, and the one that it is a part of.
@@ -18,45 +22,24 @@ impl Flat {
 
 /// The tree. What a file says because it has no tree is left out: that a task waits for its own parts, and that a part
 /// waits for what the whole waits for.
-pub fn grown(mut flat: Vec<Flat>) -> Vec<Node> {
-    let at: HashMap<String, usize> = flat.iter().enumerate().map(|(at, one)| (one.id().to_owned(), at)).collect();
-    let mut parents: Vec<Option<usize>> =
-        flat.iter().map(|one| one.parent.as_ref().and_then(|id| at.get(id)).copied()).collect();
-    for start in 0..flat.len() {
-        // A circle of parents is cut where it closes.
-        let mut seen = HashSet::from([start]);
-        let mut at = start;
-        while let Some(above) = parents[at] {
-            if !seen.insert(above) {
-                parents[at] = None;
-            }
-            at = above;
+pub fn grown(flat: Vec<Flat>, report: &mut Report) -> Vec<Node> {
+    let mut items = parts::below(flat.into_iter().map(|one| (one.node, one.parent)).collect(), report);
+    let placed = placed(&items);
+    let ids = by_id(&placed);
+    let depends: Vec<HashSet<&String>> = placed.iter().map(|one| one.node.depends.iter().collect()).collect();
+    let is_said = |number: usize, id: &String| match ids.get(id.as_str()) {
+        Some(on) if *on == number => false,
+        Some(on) if is_above(&placed, number, *on) => true,
+        _ => {
+            let mut above = std::iter::successors(placed[number].parent, |above| placed[*above].parent);
+            above.any(|above| depends[above].contains(id))
         }
-    }
-    let ids: Vec<String> = flat.iter().map(|one| one.id().to_owned()).collect();
-    let above = |number: usize| std::iter::successors(parents[number], |number| parents[*number]);
-    let before: Vec<Vec<String>> = flat.iter().map(|one| one.node.depends.clone()).collect();
-    for number in 0..flat.len() {
-        let inherited: HashSet<&String> = above(number).flat_map(|above| &before[above]).collect();
-        let is_part = |id: &String| at.get(id).is_some_and(|part| above(*part).any(|above| above == number));
-        flat[number].node.depends.retain(|id| !is_part(id) && (!inherited.contains(id) || ids[number] == *id));
-    }
-    let mut parts: Vec<Vec<Node>> = flat.iter().map(|_| Vec::new()).collect();
-    let mut roots = Vec::new();
-    // Deepest first, so that each is whole when it is put below another.
-    let mut order: Vec<usize> = (0..flat.len()).collect();
-    order.sort_by_key(|number| std::cmp::Reverse(above(*number).count()));
-    let mut nodes: Vec<Option<Node>> = flat.into_iter().map(|one| Some(one.node)).collect();
-    let mut placed: Vec<(usize, Node)> = Vec::new();
-    for number in order {
-        let Some(mut node) = nodes[number].take() else { continue };
-        node.items = std::mem::take(&mut parts[number]);
-        match parents[number] {
-            Some(parent) => parts[parent].push(node),
-            None => placed.push((number, node)),
-        }
-    }
-    placed.sort_by_key(|(number, _)| *number);
-    roots.extend(placed.into_iter().map(|(_, node)| node));
-    roots
+    };
+    let kept = placed
+        .iter()
+        .enumerate()
+        .map(|(number, one)| one.node.depends.iter().filter(|id| !is_said(number, id)).cloned().collect::<Vec<_>>());
+    let mut kept = kept.collect::<Vec<_>>().into_iter();
+    each(&mut items, &mut |node| node.depends = kept.next().unwrap_or_default());
+    items
 }

@@ -85,6 +85,10 @@ impl Within<'_> {
         let id = self.task.map_or_else(|| own.to_owned(), |task| format!("{task}.{own}"));
         if self.tag == MASTER { id } else { format!("{}:{id}", self.tag) }
     }
+
+    fn level(&self) -> usize {
+        self.task.map_or(1, |task| task.split('.').count() + 1)
+    }
 }
 
 impl<'a> Reading<'a> {
@@ -145,7 +149,7 @@ impl<'a> Reading<'a> {
     fn tasks(&mut self, tasks: &[&'a RawValue], within: Within<'_>) -> Result<Vec<Node>, Fault> {
         let mut records = Vec::with_capacity(tasks.len());
         for raw in tasks {
-            let (mut record, parts) = self.json.record_and_parts(raw, "subtasks")?;
+            let (mut record, parts) = self.json.record_and_parts(raw, "subtasks", within.level())?;
             let id = record.needed("id")?;
             records.push((record, id, parts));
         }
