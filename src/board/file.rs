@@ -37,7 +37,7 @@ impl Board {
             return Err(BoardError::Absent { dir: self.dir().to_owned() }.into());
         }
         let answer = self.call::<SaveState>(Params {}).await?;
-        match statefile::seq_of(&participant::home(self.dir())) {
+        match statefile::seq_of(participant::home(self.dir())) {
             Ok(Some(shown)) if shown.seq >= answer.seq => Ok(shown.seq),
             Err(error) => Err(failed("cannot read the state file in", self.dir(), error)),
             Ok(_) => {
