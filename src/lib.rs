@@ -4,78 +4,77 @@
 //! A program of your own opens a board as [`Board`], calls the operations of [`ops`] by their types, listens to events, and
 //! reads or saves the state; [`board::Options`] says how it is opened. It takes part like any `callboard` process.
 //! `examples/embed.rs` registers, claims and completes.
-//!
-//! What follows is for those who change callboard itself.
-//!
-//! # The shape
-//!
-//! There is no daemon. Every process (an IDE's `callboard mcp`, `callboard serve`, a command of the CLI) is a
-//! *participant*: it holds a replica of the [`state`] in memory, and the exclusive append to the [`journal`] decides who
-//! wins.
-//!
-//! A call comes in through [`mcp`], [`rpc`] or [`cli`], is looked up in the list of [`ops`], and goes to the
-//! participant's writer: a thread of its own, whose place a caller takes for its call when it is the only one.
-//! The writer takes the journal's lock, catches up with what others appended, lets the operation *decide* on events,
-//! *applies* them, appends them to the journal in one transaction and frees the lock. A round for all that was committed
-//! meanwhile follows: the journal is synced, the state file ([`statefile`]) replaced, and only then they are answered;
-//! refusals wait for their batch, too. What was recorded goes to the feed, for whoever listens.
-//!
-//! # Where a change goes
-//!
-//! | to change | look at |
-//! |---|---|
-//! | a rule, a status, a limit | [`state`]: pure; `guard`, `claim`, `aging`, `graph`, `deadline`, `limit`, and `apply` for what events mean |
-//! | a kind of event, or a field in one or in the state file | `state::event`, with a line in `NEWER`; `state::level` has the rules, `participant::living` what each process knows |
-//! | who acts in a call, and what agents are called that give themselves no name | `ops::identity`; `participant::nickname` |
-//! | messages and file reservations | `state::message`, `state::reservation` with `pattern`; `cli::guard` for hooks |
-//! | what a tool takes, decides or answers | its file in [`ops`]; a new one is one file and one line in the list |
-//! | what is understood of a model's arguments | `ops::understand`: `shape` (from the schema), `names`, `words` (of refusals) |
-//! | sessions and runs: who runs one, where, and who hears of its end | `state::run`, `state::session`; `journal::sqlite` for their tables |
-//! | discoveries, and who is handed them | `state::discovery` |
-//! | how calls become durable, waiting, presence | [`participant`]: `solo` (on whose thread), `beside` (long reads), `writer` (`messages`, `batch`, `round`), `board` (start, catch-up), `directory`, `feed`, `archive` (the past), `upkeep` |
-//! | what the state file is called | [`config`], [`statefile`]: `home`; [`participant`]: `naming` (agreement, renaming) |
-//! | what happens to a damaged or deleted board | [`participant`]: `recovery` (at start, `doctor --repair`), `vanished` (while it runs) |
-//! | what a plan may look like | [`plan`]: `json`, `markdown` (`lines`, `outline`), `places`, `phrases`, `export`, `rewrite` (of the imported text); `state::plan` for what a new version means (`same_words`, `recognise`, `which` of several plans, `order` of claims), `state::hierarchy` for parents |
-//! | what is read from and written for other tools | [`exchange`]: a file per format and a line in `FORMATS`; `reading` (checks), `view` (the board), `verify`; `cli::exchange` for their files |
-//! | how far executions have come, and what they may spend | `state::workflow`; [`artifact`] for the files that work leaves |
-//! | what is on disk | [`journal`] (events in SQLite), [`statefile`] (the projection and older formats), [`snapshot`], [`bundle`]; the last two are [`sealed`] files |
-//! | how the state file is written in place | `statefile::flat`: `books` (what stands where), `layout`, `first_part`; `statefile::spare`, `lease` |
-//! | what a person may change by hand | [`ops::hand_edit`] (the rules), `statefile::edit` (the difference), `participant::edits` |
-//! | what MCP clients see | [`mcp`]: `server` (all transports), `tools` (their schemas), `stdio`, `http`, `subscriptions` |
-//! | what JSON-RPC clients see | [`rpc`]: methods in `post`, `socket` (WebSockets), `events` and `subscriptions`, `discover` (OpenRPC), `client` |
-//! | who may connect over HTTP | [`http`]: `gate` (host, origin, token, form, size), `token`, the listener |
-//! | what a person types | [`cli`]: one file per command; `print` and `wording` for what all of them say |
-//! | what hooks and clients' configurations do | `cli::hook`, `cli::connect`; `cli::init` for setting a project up |
-//! | what `callboard bench` measures | `cli::bench`: a file per part, `goals` |
-//! | how `callboard work` runs commands | `cli::work`: `worker` (the loop), `ledger` (what is kept), `child` and [`cli`]'s `supervise` (processes) |
-//! | which files are trusted | [`private`], `participant::directory`; [`filesystem`] for where they lie |
-//! | how texts are cleaned when they come in, and before a model reads them | [`harmless`]: control characters, and `tags` of hosts; [`bom`]: the byte order mark |
-//! | how much of a list a reply shows, and in which words | `ops::page`, `ops::reader`, `ops::spoken`; `ops::task_filter` for tasks |
-//! | what counts as a secret | [`redact`]: `shape` (by form), `named` (by the name before it) |
-//! | what a program that embeds the board sees | [`board`]: `options`, `answer`, `events`, `file`; `ops::typed` |
-//! | where the board is, and how it is set | [`location`], [`worktree`] (`link`: broken ones, `tables`: where only git reads references), [`config`] |
-//! | in which worktree and at which commit agents work | `participant::whereabouts`; [`worktree`] reads git's files, [`git`] runs it |
-//! | time, signals, JSON read strictly, crashes for tests | [`clock`], [`signal`], [`strict`], [`failpoint`] |
-//! | when freed memory goes back to the system | `memory` |
-//!
-//! Imports go one way: `cli` → `http` → `mcp`, `rpc`, `board` → `participant` → `ops` → `plan` → `state`, and
-//! `cli` → `exchange` → `plan`. `journal`, `statefile`,
-//! `snapshot`, `bundle` and `artifact` know `state` and the small modules of the table's end. `tests/suite/tidy.rs` holds
-//! them to it.
-//!
-//! # Invariants
-//!
-//! Tests assert these, `State::check` all but 4 and 5 after every step:
-//!
-//! 1. One live attempt per held task, and its agent lists the task as current; nobody else does.
-//! 2. A task is `claimed` or `in_progress` if and only if a lease exists.
-//! 3. The dependency graph has no cycle and no missing id (the stub of a retired task counts).
-//! 4. Replaying the journal up to the state file's `seq` gives the state that it shows, field for field.
-//! 5. `seq` rises by one per event; the state file's `seq` never goes backwards.
-//! 6. The ready index equals the definition of ready.
-//! 7. Every counter equals what the events say.
-//! 8. What is kept to find things quickly (of messages, discoveries, reservations, sessions, workflows) equals what is
-//!    made of the state anew.
+
+// What follows is for those who change callboard itself.
+//
+// # The shape
+//
+// There is no daemon. Every process (an IDE's `callboard mcp`, `callboard serve`, a command of the CLI) is a
+// *participant*: it holds a replica of the `state` in memory, and the exclusive append to the `journal` decides who
+// wins.
+//
+// A call comes in through `mcp`, `rpc` or `cli`, is looked up in the list of `ops`, and goes to the
+// participant's writer: a thread of its own, whose place a caller takes for its call when it is the only one.
+// The writer takes the journal's lock, catches up with what others appended, lets the operation *decide* on events,
+// *applies* them, appends them to the journal in one transaction and frees the lock. A round for all that was committed
+// meanwhile follows: the journal is synced, the state file (`statefile`) replaced, and only then they are answered;
+// refusals wait for their batch, too. What was recorded goes to the feed, for whoever listens.
+//
+// # Where a change goes
+//
+// | to change | look at |
+// |---|---|
+// | a rule, a status, a limit | `state`: pure; `guard`, `claim`, `aging`, `graph`, `deadline`, `limit`, and `apply` for what events mean |
+// | a kind of event, or a field in one or in the state file | `state::event`, with a line in `NEWER`; `state::level` has the rules, `participant::living` what each process knows |
+// | who acts in a call, and what agents are called that give themselves no name | `ops::identity`; `participant::nickname` |
+// | messages and file reservations | `state::message`, `state::reservation` with `pattern`; `cli::guard` for hooks |
+// | what a tool takes, decides or answers | its file in `ops`; a new one is one file and one line in the list |
+// | what is understood of a model's arguments | `ops::understand`: `shape` (from the schema), `names`, `words` (of refusals) |
+// | sessions and runs: who runs one, where, and who receives its end | `state::run`, `state::session`; `journal::sqlite` for their tables |
+// | discoveries, and who is handed them | `state::discovery` |
+// | how calls become durable, waiting, presence | `participant`: `solo` (on whose thread), `beside` (long reads), `writer` (`messages`, `batch`, `round`), `board` (start, catch-up), `directory`, `feed`, `archive` (the past), `upkeep` |
+// | what the state file is called | `config`, `statefile`: `home`; `participant`: `naming` (agreement, renaming) |
+// | what happens to a damaged or deleted board | `participant`: `recovery` (at start, `doctor --repair`), `vanished` (while it runs) |
+// | what a plan may look like | `plan`: `json`, `markdown` (`lines`, `outline`), `places`, `phrases`, `export`, `rewrite` (of the imported text); `state::plan` for what a new version means (`same_words`, `recognise`, `which` of several plans, `order` of claims), `state::hierarchy` for parents |
+// | what is read from and written for other tools | `exchange`: a file per format and a line in `FORMATS`; `reading` (checks), `view` (the board), `verify`; `cli::exchange` for their files |
+// | how far executions have come, and what they may spend | `state::workflow`; `artifact` for the files that work leaves |
+// | what is on disk | `journal` (events in SQLite), `statefile` (the projection and older formats), `snapshot`, `bundle`; the last two are `sealed` files |
+// | how the state file is written in place | `statefile::flat`: `books` (what stands where), `layout`, `first_part`; `statefile::spare`, `lease` |
+// | what a person may change by hand | `ops::hand_edit` (the rules), `statefile::edit` (the difference), `participant::edits` |
+// | what MCP clients see | `mcp`: `server` (all transports), `tools` (their schemas), `stdio`, `http`, `subscriptions` |
+// | what JSON-RPC clients see | `rpc`: methods in `post`, `socket` (WebSockets), `events` and `subscriptions`, `discover` (OpenRPC), `client` |
+// | who may connect over HTTP | `http`: `gate` (host, origin, token, form, size), `token`, the listener |
+// | what a person types | `cli`: one file per command; `print` and `wording` for what all of them say |
+// | what hooks and clients' configurations do | `cli::hook`, `cli::connect`; `cli::init` for setting a project up |
+// | what `callboard bench` measures | `cli::bench`: a file per part, `goals` |
+// | how `callboard work` runs commands | `cli::work`: `worker` (the loop), `ledger` (what is kept), `child` and `cli`'s `supervise` (processes) |
+// | which files are trusted | `private`, `participant::directory`; `filesystem` for where they lie |
+// | how texts are cleaned when they come in, and before a model reads them | `harmless`: control characters, and `tags` of hosts; `bom`: the byte order mark |
+// | how much of a list a reply shows, and in which words | `ops::page`, `ops::reader`, `ops::spoken`; `ops::task_filter` for tasks |
+// | what counts as a secret | `redact`: `shape` (by form), `named` (by the name before it) |
+// | what a program that embeds the board sees | `board`: `options`, `answer`, `events`, `file`; `ops::typed` |
+// | where the board is, and how it is set | `location`, `worktree` (`link`: broken ones, `tables`: where only git reads references), `config` |
+// | in which worktree and at which commit agents work | `participant::whereabouts`; `worktree` reads git's files, `git` runs it |
+// | time, signals, JSON read strictly, crashes for tests | `clock`, `signal`, `strict`, `failpoint` |
+// | when freed memory goes back to the system | `memory` |
+//
+// Imports go one way: `cli` → `http` → `mcp`, `rpc`, `board` → `participant` → `ops` → `plan` → `state`, and
+// `cli` → `exchange` → `plan`. `journal`, `statefile`, `snapshot`, `bundle` and `artifact` know `state` and the small
+// modules of the table's end. `tests/suite/tidy.rs` holds them to it.
+//
+// # Invariants
+//
+// Tests assert these, `State::check` all but 4 and 5 after every step:
+//
+// 1. One live attempt per held task, and its agent lists the task as current; no other agent does.
+// 2. A task is `claimed` or `in_progress` if and only if a lease exists.
+// 3. The dependency graph has no cycle and no missing id (the stub of a retired task counts).
+// 4. Replaying the journal up to the state file's `seq` gives the state that it shows, field for field.
+// 5. `seq` rises by one per event; the state file's `seq` never goes backwards.
+// 6. The ready index equals the definition of ready.
+// 7. Every counter equals what the events say.
+// 8. What is kept to find things quickly (of messages, discoveries, reservations, sessions, workflows) equals what is
+//    made of the state anew.
 
 #[doc(hidden)]
 pub mod artifact;
