@@ -16,6 +16,7 @@ pub struct HealthCheck;
 pub struct Params {}
 
 /// How the answering process is doing; everything else is in the state.
+#[doc(hidden)]
 pub struct Vitals<'a> {
     pub started_at: Timestamp,
     /// What does not work as it should, and what to do about it.

@@ -104,6 +104,7 @@ pub use create_tasks_batch::CreateTasksBatch;
 pub use delete_checkpoints::DeleteCheckpoints;
 pub use diff_plans::DiffPlans;
 pub use diff_snapshots::DiffSnapshots;
+#[doc(hidden)]
 pub use execute::{Executed, admit, execute, waits};
 pub use explain_task::ExplainTask;
 pub use export_plan::ExportPlan;
@@ -153,12 +154,15 @@ pub use retry_task::RetryTask;
 pub use save_bundle::SaveBundle;
 pub use save_checkpoint::SaveCheckpoint;
 pub use send_message::SendMessage;
-pub use spoken::{Listener, acts_as_agent, in_commands, subcommand};
+pub(crate) use spoken::in_commands;
+pub use spoken::{Listener, acts_as_agent, subcommand};
 pub use start_task::StartTask;
 pub use stop_run::StopRun;
 pub use task_filter::SORTS;
-pub use typed::{Typed, typed};
-pub use understand::{Understood, near, understand};
+pub(crate) use typed::{Typed, typed};
+pub(crate) use understand::near;
+#[doc(hidden)]
+pub use understand::{Understood, understand};
 pub use update_run::UpdateRun;
 pub use update_task::UpdateTask;
 pub use verify_bundles::VerifyBundles;
@@ -705,7 +709,7 @@ fn prepare<O: Operation>(arguments: Value) -> Result<Box<dyn Prepared>, Refusal>
 }
 
 /// A text as operations that record it receive it: without what is harmful or secret.
-pub fn received(text: &str) -> String {
+pub(crate) fn received(text: &str) -> String {
     let mut value = Value::from(text);
     harmless::value(&mut value);
     redact::value(&mut value);
