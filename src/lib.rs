@@ -76,34 +76,27 @@
 // 8. What is kept to find things quickly (of messages, discoveries, reservations, sessions, workflows) equals what is
 //    made of the state anew.
 
-#[doc(hidden)]
-pub mod artifact;
+mod artifact;
 pub mod board;
-#[doc(hidden)]
-pub mod bom;
-#[doc(hidden)]
-pub mod bundle;
+mod bom;
+mod bundle;
 #[doc(hidden)]
 pub mod cli;
 #[doc(hidden)]
 pub mod clock;
 pub mod config;
-#[doc(hidden)]
-pub mod exchange;
-#[doc(hidden)]
-pub mod failpoint;
+mod exchange;
+mod failpoint;
 #[doc(hidden)]
 pub mod filesystem;
-#[doc(hidden)]
-pub mod git;
+mod git;
 #[doc(hidden)]
 pub mod harmless;
 #[doc(hidden)]
 pub mod http;
 #[doc(hidden)]
 pub mod journal;
-#[doc(hidden)]
-pub mod location;
+mod location;
 #[doc(hidden)]
 pub mod mcp;
 mod memory;
@@ -112,14 +105,12 @@ pub mod ops;
 pub mod participant;
 #[doc(hidden)]
 pub mod plan;
-#[doc(hidden)]
-pub mod private;
+mod private;
 #[doc(hidden)]
 pub mod redact;
 #[doc(hidden)]
 pub mod rpc;
-#[doc(hidden)]
-pub mod sealed;
+mod sealed;
 #[doc(hidden)]
 pub mod signal;
 #[doc(hidden)]

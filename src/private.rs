@@ -43,7 +43,6 @@ impl From<PrivateError> for io::Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     Read,
-    Write,
     /// To be read and written; made if there is none.
     Keep,
 }
@@ -206,7 +205,6 @@ impl Dir {
         let path = || self.path.join(name);
         let access = match purpose {
             Purpose::Read => OFlags::RDONLY,
-            Purpose::Write => OFlags::WRONLY,
             Purpose::Keep => OFlags::RDWR | OFlags::CREATE | NO_ATIME,
         };
         let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;

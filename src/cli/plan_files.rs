@@ -90,7 +90,7 @@ fn is_version(text: &str, source: &str, sha256: &str) -> bool {
     let Some(format) = exchange::detect(source, &tree).map(|(format, _)| format) else { return false };
     // Which columns of a table were read is not known.
     let is_table = format.name == exchange::CSV;
-    is_table || format.read.and_then(|read| read(&tree).ok()).is_some_and(|mut read| is_it(&read.to_plan().0))
+    is_table || format.read.and_then(|read| read(&tree).ok()).is_some_and(|mut read| is_it(&read.plan_text().0))
 }
 
 enum Reading {

@@ -29,9 +29,9 @@ mod view;
 
 pub use csv::NAME as CSV;
 pub use reading::Read;
-pub use report::{Fault, Note, Report};
+pub use report::{Fault, Report};
 pub use tree::{Tree, below, fits, fits_path};
-pub use verify::{Counts, Verdict, verify};
+pub use verify::{Counts, verify};
 pub use view::View;
 
 /// All formats, in the order in which a file is compared with them.

@@ -95,7 +95,7 @@ impl Read {
     }
 
     /// The plan as JSON, with a line for each item, and the file and line that each comes from.
-    pub fn to_plan(&mut self) -> (String, Vec<(String, usize)>) {
+    pub fn plan_text(&mut self) -> (String, Vec<(String, usize)>) {
         let mut text = String::from("{");
         if let Some(title) = &self.title {
             text.push_str(&format!("\"title\":{},", Value::from(title.as_str())));

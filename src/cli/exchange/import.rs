@@ -74,7 +74,7 @@ pub fn import(session: &Session, asked: &Asked<'_>, mut query: Value) -> Outcome
             return Ok(ExitCode::SUCCESS);
         }
         Found::Other { format, why, mut read, tree } => {
-            let (text, origins) = read.to_plan();
+            let (text, origins) = read.plan_text();
             query["text"] = text.into();
             query["source"] = tree.path.into();
             let mut reply = session.call("import_plan", query).map_err(|error| with_files(error, path, &origins))?;
