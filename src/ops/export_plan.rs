@@ -76,7 +76,11 @@ impl Operation for ExportPlan {
                 let text = own.unwrap_or_else(|| plan::to_markdown(title, &tasks));
                 Reply { markdown: Some(text), json: None, plan: version }
             }
-            Format::Json => Reply { json: Some(plan::to_json(title, &tasks)), markdown: None, plan: version },
+            Format::Json => {
+                let mut document = plan::to_json(title, &tasks);
+                document.board.metadata.clone_from(&version.metadata);
+                Reply { json: Some(document), markdown: None, plan: version }
+            }
         })
     }
 }

@@ -100,8 +100,8 @@ pub fn is_field(name: &str) -> bool {
     IGNORED.contains(&name) || FIELDS.iter().any(|(own, others)| *own == name || others.contains(&name))
 }
 
-/// Fields of the whole, beside title and items.
-const OF_BOARD: [&str; 5] = ["goal", "master_plan", "agents", "discoveries", "metadata"];
+/// Fields of the whole.
+const OF_BOARD: [&str; 7] = ["title", "items", "goal", "master_plan", "agents", "discoveries", "metadata"];
 
 /// What the path says already.
 const IGNORED: [&str; 2] = ["type", "kind"];
@@ -162,10 +162,6 @@ pub fn read(text: &str) -> Result<Found, Vec<Problem>> {
                 vec![Problem { line: reading.lines.at(start), problem }]
             })?;
             (brings, metadata) = reading.board(&fields)?;
-            for (key, raw) in fields.1.iter().filter(|(key, _)| !OF_BOARD.contains(&key.as_str())) {
-                let line = reading.line(raw);
-                reading.remarks.push(Remark { line, remark: format!("`{key}` is no field of a plan: it is left out") });
-            }
             serde_json::from_str(items.get()).map_err(|error| vec![unread(reading.line(items), &error)])?
         }
     };
@@ -277,7 +273,7 @@ impl<'a> Reading<'a> {
     }
 
     /// What a board has beside tasks.
-    fn board(&self, fields: &Fields<'a>) -> Result<(Brought, Map<String, Value>), Vec<Problem>> {
+    fn board(&mut self, fields: &Fields<'a>) -> Result<(Brought, Map<String, Value>), Vec<Problem>> {
         let raw = |name: &str| {
             let found = fields.1.iter().find(|(key, _)| key == name).map(|(_, raw)| *raw);
             found.or(fields.get(name)).filter(|raw| raw.get() != "null")
@@ -312,7 +308,14 @@ impl<'a> Reading<'a> {
             }
             brought.discoveries.push(one);
         }
-        let metadata = self.cleaned(raw("metadata"), "metadata")?.unwrap_or_default();
+        let mut metadata: Map<String, Value> = self.cleaned(raw("metadata"), "metadata")?.unwrap_or_default();
+        let of_item = fields.0.iter().map(|(key, raw)| ((*key).to_owned(), *raw));
+        for (mut key, raw) in of_item.chain(fields.1.clone()).filter(|(key, _)| !OF_BOARD.contains(&key.as_str())) {
+            super::clean(&mut key);
+            let remark = format!("`{key}` is not a field of a plan: it is kept in its metadata");
+            self.remarks.push(Remark { line: self.line(raw), remark });
+            metadata.insert(key.clone(), self.cleaned(Some(raw), &key)?.unwrap_or_default());
+        }
         board::check(&brought, &metadata).map_err(|problem| vec![Problem { line: 1, problem }])?;
         Ok((brought, metadata))
     }
@@ -325,12 +328,12 @@ impl<'a> Reading<'a> {
             other => other.into_iter().map(|other| ("metadata".to_owned(), other)).collect(),
         };
         if let Some(raw) = fields.get("source").filter(|_| self.source(fields).is_none()) {
-            let remark = "`source` is no object with format and id: it is kept in the metadata".to_owned();
+            let remark = "`source` is not an object with format and id: it is kept in the metadata".to_owned();
             self.remarks.push(Remark { line: self.line(raw), remark });
             metadata.insert("source".to_owned(), serde_json::from_str(raw.get()).unwrap_or_default());
         }
         for (key, raw) in fields.1.iter().filter(|(key, _)| !IGNORED.contains(&key.as_str())) {
-            let remark = format!("`{key}` is no field of an item: it is kept in its metadata");
+            let remark = format!("`{key}` is not a field of an item: it is kept in its metadata");
             self.remarks.push(Remark { line: self.line(raw), remark });
             metadata.insert(key.clone(), serde_json::from_str(raw.get()).unwrap_or_default());
         }

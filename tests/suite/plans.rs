@@ -601,6 +601,25 @@ fn a_plan_that_came_without_a_file_is_exported_as_it_came() {
 }
 
 #[test]
+fn what_json_says_of_the_whole_plan_is_kept_and_exported_again() {
+    let board = Board::new();
+    let text = json!({"title": "T", "metadata": {"by": "me"}, "description": "why", "owner": {"name": "a"},
+        "items": [{"title": "one"}]});
+    let reply = plan(&board, &["import", &write(&board, "plan.json", &text.to_string())]).value();
+    let remarks = reply["remarks"].to_string();
+    for field in ["description", "owner"] {
+        assert!(
+            remarks.contains(&format!("`{field}` is not a field of a plan: it is kept in its metadata")),
+            "{remarks}"
+        );
+    }
+    let exported: Value = serde_json::from_str(&exported(&board, &["--format", "json"])).unwrap();
+    assert_eq!(exported["metadata"], json!({"by": "me", "description": "why", "owner": {"name": "a"}}));
+    let again = plan(&board, &["import", &write(&board, "plan.json", &exported.to_string())]).value();
+    assert!(counts(&again).is_empty() && again["remarks"].is_null(), "{again}");
+}
+
+#[test]
 fn versions_are_compared_with_those_of_the_same_plan() {
     let board = Board::new();
     let text = "- [ ] one\n- [ ] two\n";

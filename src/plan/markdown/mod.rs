@@ -331,7 +331,7 @@ impl<'t> Reading<'_, 't> {
         } else if let Some(named) = field::worded(text).filter(|_| !text.to_lowercase().starts_with("after")) {
             self.remark_on(line.number, format!("\"{named}\" names no item: the line is kept as text"));
         } else if let Some(name) = field::other(text).filter(|_| self.owner().is_some()) {
-            self.remark_on(line.number, format!("`{name}` is no field of an item: it is kept in the description"));
+            self.remark_on(line.number, format!("`{name}` is not a field of an item: it is kept in the description"));
         }
         self.describe(line.raw);
         at
