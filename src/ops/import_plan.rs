@@ -403,7 +403,8 @@ fn told(params: &Params, plan: &Plan, state: &State, import: &Import, event: Opt
             held_by: task.open_attempt().map(|open| open.agent.clone()),
         });
     }
-    reply.reworded = reworded.iter().filter_map(|one| rewording(one, created, state)).collect();
+    let new: HashMap<&TaskId, &NewTask> = created.iter().map(|new| (&new.id, new)).collect();
+    reply.reworded = reworded.iter().filter_map(|one| rewording(one, new.get(&one.now).copied(), state)).collect();
     let lists = [&reply.added, &reply.modified, &reply.reopened, &reply.renamed, &reply.completed, &reply.called_off];
     reply.kept = reply.items - lists.iter().map(|list| list.len()).sum::<usize>();
     for list in [
@@ -423,8 +424,8 @@ fn told(params: &Params, plan: &Plan, state: &State, import: &Import, event: Opt
     reply
 }
 
-fn rewording(one: &Reworded, created: &[NewTask], state: &State) -> Option<Rewording> {
-    let new = created.iter().find(|new| new.id == one.now);
+/// `new` is the item's task, if the import makes one.
+fn rewording(one: &Reworded, new: Option<&NewTask>, state: &State) -> Option<Rewording> {
     let now = || state.task(&one.now);
     let path = new.map_or_else(|| now()?.path.clone(), |new| new.path.clone());
     let title = new.map_or_else(|| Some(now()?.headline().to_owned()), |new| new.title.clone());

@@ -1,5 +1,7 @@
 //! What a plan says of an item that comes from another board: how it may be tried, and what became of it there.
 
+use std::collections::{HashMap, HashSet};
+
 use serde::Serialize;
 
 use super::delta::Delta;
@@ -67,22 +69,19 @@ impl Delta<'_> {
     /// What the import brings to the board: the past of new tasks and of those that it says are done.
     pub(super) fn brought(&self, created: &[NewTask], changed: &[Replanned]) -> Option<Box<Brought>> {
         let mut brought = self.state.news_of(&self.plan.brings);
+        let items = self.plan.items.iter().zip(&self.ids);
+        // Of several items that want an id, the first one counts.
+        let called: HashMap<&TaskId, &TaskId> =
+            items.clone().rev().filter_map(|(item, id)| Some((item.further.task_id.as_ref()?, id))).collect();
         for one in &mut brought.discoveries {
-            one.task_id = one.task_id.take().and_then(|id| self.task_called(&id));
+            one.task_id = one.task_id.take().and_then(|id| called.get(&id).copied().cloned());
         }
         let new = created.iter().map(|new| &new.id);
         let completed = changed.iter().filter(|one| one.becomes == Some(TaskStatus::Done)).map(|one| &one.task);
-        let due: std::collections::HashSet<&TaskId> = new.chain(completed).collect();
-        let items = self.plan.items.iter().zip(&self.ids);
+        let due: HashSet<&TaskId> = new.chain(completed).collect();
         let with_past = items.filter(|(item, id)| !item.further.past.is_empty() && due.contains(id));
         brought.tasks = with_past.map(|(item, id)| (id.clone(), item.further.past.clone())).collect();
         Some(brought).filter(|brought| !brought.is_empty()).map(Box::new)
-    }
-
-    /// The task that an item's wanted id stands for.
-    fn task_called(&self, wanted: &TaskId) -> Option<TaskId> {
-        let number = self.plan.items.iter().position(|item| item.further.task_id.as_ref() == Some(wanted));
-        number.map(|number| self.ids[number].clone())
     }
 
     /// The id that the item wants, if it is free.
