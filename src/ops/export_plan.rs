@@ -72,7 +72,8 @@ impl Operation for ExportPlan {
         let title = version.title.as_deref();
         Ok(match params.format {
             Format::Markdown => {
-                let own = kept_text(&version, call).and_then(|kept| plan::rewritten(state, &kept, &imported(&version)));
+                let own =
+                    kept_text(&version, call).and_then(|kept| plan::rewritten(state, &kept, &Import::of(&version)));
                 let text = own.unwrap_or_else(|| plan::to_markdown(title, &tasks));
                 Reply { markdown: Some(text), json: None, plan: version }
             }
@@ -83,11 +84,6 @@ impl Operation for ExportPlan {
             }
         })
     }
-}
-
-fn imported(version: &PlanVersion) -> Import {
-    let (name, base) = (version.name.clone(), Some(version.name().to_owned()));
-    Import { name, base, parallel: version.parallel, ..Import::default() }
 }
 
 /// The text of a version, if the event of its import has it.

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use super::{AgentArgument, Annotations, Call, Decision, Operation, REPEATABLE, Toolset, input};
 use crate::plan;
 use crate::state::brought::Counts;
-use crate::state::document::PlanVersion;
 use crate::state::event::{Event, NewTask, PlanChange, Replanned, Reworded, TEXT};
 use crate::state::hierarchy;
 use crate::state::id::{AgentId, TaskId};
@@ -229,10 +228,7 @@ impl Operation for ImportPlan {
             _ => None,
         });
         let import = match &imported {
-            Some(Event::PlanImported { plan, .. }) => {
-                let (base, name) = (Some(plan.name().to_owned()), plan.name.clone());
-                Import { base, name, parallel: plan.parallel, ..Import::default() }
-            }
+            Some(Event::PlanImported { plan, .. }) => Import::of(plan),
             _ => params.import(state)?,
         };
         let plan = &*params.plan(state, &import)?;
@@ -299,19 +295,13 @@ fn is_text_read(state: &State, call: &Call) -> bool {
 
 fn check_version(params: &Params, state: &State, import: &Import) -> Result<(), Refusal> {
     let Some(given) = &params.prev_sha256 else { return Ok(()) };
-    let current = current(state, import).map(|plan| plan.sha256.clone());
+    let current = state.base_of(import).map(|plan| plan.sha256.clone());
     let shortest = 6;
     if given.len() >= shortest && current.as_ref().is_some_and(|current| current.starts_with(given.as_str())) {
         return Ok(());
     }
     limit::ID.check_text(given)?;
     Err(Refusal::PlanMoved { given: given.clone(), current })
-}
-
-/// The version on the board that the text would follow.
-fn current<'s>(state: &'s State, import: &Import) -> Option<&'s PlanVersion> {
-    let base = import.base.as_deref()?;
-    state.plans().into_iter().find(|plan| plan.name() == base)
 }
 
 fn event(plan: &Plan, state: &State, import: &Import) -> Result<Event, Refusal> {
@@ -325,7 +315,7 @@ fn event(plan: &Plan, state: &State, import: &Import) -> Result<Event, Refusal> 
 
 /// Builds the reply. It is the same before and after the event, except that a removed task is obsolete only after it.
 fn told(params: &Params, plan: &Plan, state: &State, import: &Import, event: Option<&Event>) -> Reply {
-    let current = current(state, import);
+    let current = state.base_of(import);
     let mut reply = Reply {
         success: true,
         dry_run: params.dry_run,

@@ -16,21 +16,24 @@ use crate::state::task::{Task, TaskStatus};
 impl State {
     /// True if `plan` is the current version and importing it again would change nothing.
     pub fn has_plan(&self, plan: &Plan, import: &Import) -> bool {
-        let base = import.base.as_deref();
-        let current = self.plans().into_iter().find(|current| Some(current.name()) == base);
         let is_it = |current: &&PlanVersion| {
             let same_place = current.name == import.name && current.source == import.source;
             current.sha256 == plan.sha256 && same_place && current.parallel == import.parallel
         };
-        let Some(current) = current.filter(is_it) else { return false };
+        let Some(current) = self.base_of(import).filter(is_it) else { return false };
         let is_due = |task: &Arc<Task>| {
             let ticked = task.planned.as_ref().is_some_and(|planned| planned.ticked);
             // A reset after the import overrules what the plan says.
             let was_reset = task.reset_at.is_some_and(|at| at >= current.imported_at);
             let is_open = task.status != TaskStatus::Done && !task.status.is_held();
-            ticked && !was_reset && is_open && task.plan_name() == base
+            ticked && !was_reset && is_open && task.plan_name() == Some(current.name())
         };
         !self.tasks().any(is_due)
+    }
+
+    /// The version on the board that the import follows.
+    pub fn base_of(&self, import: &Import) -> Option<&PlanVersion> {
+        self.plan_named(import.base.as_deref()?).ok()
     }
 
     /// The version that was imported last.
@@ -77,7 +80,7 @@ impl State {
 
     /// The tasks that are items of the plan now.
     pub fn items_of<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Arc<Task>> {
-        self.tasks().filter(move |task| task.planned.is_some() && task.plan_name() == Some(name))
+        self.tasks().filter(move |task| is_item_of(task, name))
     }
 
     /// The event that takes the plan off the board: what is done stays, what is held is its agent's until its attempt
@@ -114,6 +117,10 @@ impl State {
         });
         found
     }
+}
+
+pub(super) fn is_item_of(task: &Task, name: &str) -> bool {
+    task.planned.is_some() && task.plan_name() == Some(name)
 }
 
 /// Tasks of plans in the order of their paths, each before its parts.

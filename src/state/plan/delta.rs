@@ -128,8 +128,7 @@ impl<'a> Delta<'a> {
 
     /// The version that this one follows.
     pub(super) fn current(&self) -> Option<&'a PlanVersion> {
-        let base = self.import.base.as_deref()?;
-        self.state.plans().into_iter().find(|plan| plan.name() == base)
+        self.state.base_of(self.import)
     }
 
     pub(super) fn level(&self, item: usize) -> usize {

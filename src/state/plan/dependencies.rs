@@ -1,8 +1,8 @@
 //! What the items wait for, as ids of tasks.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 
+use super::current::is_item_of;
 use super::delta::Delta;
 use super::item::Remark;
 use super::text::{folded, one_line, shortened, shown};
@@ -11,7 +11,6 @@ use crate::state::hierarchy::split_scope;
 use crate::state::id::TaskId;
 use crate::state::limit;
 use crate::state::refusal::Refusal;
-use crate::state::task::Task;
 
 impl Delta<'_> {
     pub(super) fn dependencies(&mut self) -> Vec<Vec<TaskId>> {
@@ -80,8 +79,7 @@ impl Delta<'_> {
         let is_there = |id: &TaskId| self.state.status_of(id).is_some() && self.state.run_status(id).is_none();
         by_id.filter(is_there).or_else(|| {
             let name = split_scope(given).0?;
-            let is_item = |task: &&Arc<Task>| task.planned.is_some() && task.plan_name() == Some(name);
-            let mut there = self.state.at_path(given).filter(is_item);
+            let mut there = self.state.at_path(given).filter(|task| is_item_of(task, name));
             there.next().filter(|_| there.next().is_none()).map(|task| task.id.clone())
         })
     }

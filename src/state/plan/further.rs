@@ -5,7 +5,6 @@ use std::collections::{HashMap, HashSet};
 use serde::Serialize;
 
 use super::delta::Delta;
-use super::item::Plan;
 use crate::state::agent::Demands;
 use crate::state::brought::{Brought, Past};
 use crate::state::event::{NewTask, Replanned, TaskChange};
@@ -55,13 +54,6 @@ impl Trials {
         change.max_attempts = self.max_attempts.filter(|most| *most != task.max_attempts);
         change.timeout_seconds = self.timeout_seconds.filter(|seconds| Some(*seconds) != task.timeout_seconds);
         change.demands = self.demands.clone().filter(|demands| *demands != *task.demands);
-    }
-}
-
-impl Plan {
-    /// Whether the plan says more than what is to be done.
-    pub fn brings_anything(&self) -> bool {
-        !self.brings.is_empty() || self.items.iter().any(|item| !item.further.past.is_empty())
     }
 }
 

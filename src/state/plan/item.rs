@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::further::Further;
 use crate::state::brought::Brought;
+use crate::state::document::PlanVersion;
 use crate::state::id::TaskId;
 use crate::state::task::Source;
 use crate::state::task::UNNAMED;
@@ -133,6 +134,12 @@ pub struct Import {
 }
 
 impl Import {
+    /// The import of a version that the board has.
+    pub fn of(version: &PlanVersion) -> Self {
+        let (name, base) = (version.name.clone(), Some(version.name().to_owned()));
+        Self { name, base, parallel: version.parallel, ..Self::default() }
+    }
+
     /// Name of the plan before the import. Tasks of one that was removed have it, too.
     pub fn own_name(&self) -> &str {
         self.base.as_deref().or(self.name.as_deref()).unwrap_or(UNNAMED)

@@ -188,10 +188,6 @@ impl<'a> Delta<'a> {
         self.had_title(item, task) || words(task.headline()) == words(&self.plan.items[item].title)
     }
 
-    pub(super) fn has_equal_content(&self, item: usize, task: &Task) -> bool {
-        self.had_content(item, task)
-    }
-
     /// True if the item has the content that the plan gave before, or the one given on the board since.
     pub(super) fn same_content(&self, item: usize, task: &Task) -> bool {
         self.had_content(item, task) || says(task, &self.plan.items[item])

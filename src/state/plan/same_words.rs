@@ -141,7 +141,7 @@ impl<'a> Delta<'a> {
     /// Pairs twins under the same parent: by path, by content, and in their order. Returns the tasks that are left.
     fn pair_beside(&mut self, items: Vec<usize>, mut tasks: Vec<Known<'a>>) -> Vec<Known<'a>> {
         tasks.sort_by_cached_key(|known| self.state.turn_of(known.task));
-        let fits: [fn(&Self, usize, &Task) -> bool; 2] = [Self::has_same_path, Self::has_equal_content];
+        let fits: [fn(&Self, usize, &Task) -> bool; 2] = [Self::has_same_path, Self::had_content];
         if items.len().max(tasks.len()) > 1 {
             for fits in fits {
                 self.pair_twins(&items, &tasks, fits);
