@@ -505,17 +505,23 @@ fn below(path: &Option<String>) -> String {
     path.as_ref().map(|path| format!(" (scope {path})")).unwrap_or_default()
 }
 
-fn cycle_text(cycle: &[TaskId]) -> String {
-    let names: Vec<_> = cycle.iter().map(TaskId::as_str).collect();
-    names.join(" -> ")
+/// Names at most ten entries of a cycle, whose last entry is its first.
+pub(super) fn cycle_text(cycle: &[impl ToString]) -> String {
+    const MOST: usize = 10;
+    let most = if cycle.len() <= MOST + 1 { MOST + 1 } else { MOST };
+    let names: Vec<_> = cycle.iter().take(most).map(ToString::to_string).collect();
+    match cycle.len().saturating_sub(MOST + 1) {
+        0 => names.join(" -> "),
+        more => format!("{} -> and {more} more", names.join(" -> ")),
+    }
 }
 
-/// Names at most five tasks, so that the message stays readable.
 /// The part of a long text that a message shows.
 fn beginning(text: &str) -> String {
     text.chars().take(200).collect()
 }
 
+/// Names at most five tasks, so that the message stays readable.
 fn tasks_text(tasks: &[TaskId]) -> String {
     let named: Vec<_> = tasks.iter().take(5).map(|task| format!("`{task}`")).collect();
     let more = tasks.len().saturating_sub(5);

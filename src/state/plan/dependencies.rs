@@ -10,7 +10,7 @@ use crate::state::graph::Node;
 use crate::state::hierarchy::split_scope;
 use crate::state::id::TaskId;
 use crate::state::limit;
-use crate::state::refusal::Refusal;
+use crate::state::refusal::{Refusal, cycle_text};
 
 impl Delta<'_> {
     pub(super) fn dependencies(&mut self) -> Vec<Vec<TaskId>> {
@@ -96,7 +96,8 @@ impl Delta<'_> {
             nodes.insert(&ids[number], Node { parent, dependencies: &dependencies[number] });
         }
         let Err(Refusal::DependencyCycle { mut cycle }) = self.state.check_wired(nodes) else { return };
-        let number_of = |id: &TaskId| ids.iter().position(|one| one == id);
+        let numbers: HashMap<&TaskId, usize> = ids.iter().zip(0..).collect();
+        let number_of = |id: &TaskId| numbers.get(id).copied();
         // Begins the cycle at its first line, so that the message does not depend on made-up ids.
         cycle.pop();
         let first = cycle.iter().filter_map(number_of).min().unwrap_or_default();
@@ -111,6 +112,6 @@ impl Delta<'_> {
             })
             .collect();
         let what = "each waits for the next, as one does for its parts and for what its parents wait for";
-        self.wrong(first, format!("a cycle: {}; {what}; leave one dependency out", named.join(" -> ")));
+        self.wrong(first, format!("a cycle: {}; {what}; leave one dependency out", cycle_text(&named)));
     }
 }

@@ -556,7 +556,8 @@ fn wrong_plans_are_refused_with_lines_and_change_nothing() {
         ("- [ ] a\n  - [ ] b\n    depends: a\n", "P3 (line 1) -> P3.M1 (line 2) -> P3 (line 1)"),
         ("- [ ] a\n  - [ ] b\n    depends: d\n- [ ] c\n  depends: a\n  - [ ] d\n", "a cycle"),
     ];
-    for (text, part) in cases {
+    let long: String = (1..=12).map(|one| format!("- [ ] t{one}\n  depends: t{}\n", one % 12 + 1)).collect();
+    for (text, part) in cases.into_iter().chain([(&*long, "-> P12 (line 19) -> and 2 more; each waits")]) {
         let message = import(&mut world, text, false).refuses("bad_plan");
         assert!(message.contains(part) && message.contains("nothing of the plan"), "{text}: {message}");
     }
