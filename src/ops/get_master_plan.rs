@@ -21,7 +21,7 @@ pub struct Reply {
     pub master_plan: Arc<str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_at: Option<Timestamp>,
-    /// Newest versions of the imported plan, the current one last
+    /// Newest versions of all plans, oldest first
     #[serde(skip_serializing_if = "<[PlanVersion]>::is_empty")]
     pub plans: Arc<[PlanVersion]>,
 }

@@ -75,7 +75,7 @@ pub struct Board {
     /// Event ranges that restores have undone, in order; idempotency keys of those events are free again
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undone: Vec<Undone>,
-    /// Newest versions of the imported plan, the current one last
+    /// Newest versions of all plans, oldest first
     #[serde(default = "no_plans", skip_serializing_if = "has_no_plans")]
     pub plans: Arc<[PlanVersion]>,
 }
