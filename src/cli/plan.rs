@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use clap::{Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
+use super::connect::quoted;
 use super::print::{self, Page, Tone, harmless_json, text, with_tabs};
 use super::{Outcome, Session, exchange};
 
@@ -171,7 +172,7 @@ fn reworded(page: &mut Page, items: &Value, carry: &str) {
     for one in items.iter().take(NAMED) {
         let [path, task, title, done, was] = ["path", "task", "title", "done", "was"].map(|field| text(&one[field]));
         page.marked("open", Tone::Waiting, format_args!("{path} {task} {title}: {done} was done as \"{was}\""));
-        page.line(format_args!("    if that is the same work: {carry} {}", text(&one["carry"])));
+        page.line(format_args!("    if that is the same work: `{carry} {}`", quoted(&text(&one["carry"]))));
     }
     if items.len() > NAMED {
         page.line(format_args!("and {} more are open in other words; --json has all", items.len() - NAMED));

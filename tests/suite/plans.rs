@@ -634,16 +634,67 @@ fn versions_are_compared_with_those_of_the_same_plan() {
     }
 }
 
+/// What the command prints for a person.
+fn printed(board: &Board, arguments: &[&str]) -> String {
+    let ran = board.finish(board.command().args(arguments));
+    assert!(ran.status.success(), "{arguments:?}: {}{}", ran.stdout, ran.stderr);
+    ran.stdout
+}
+
+#[test]
+fn the_command_that_carries_done_over_is_quoted_and_names_the_plan() {
+    let board = Board::new();
+    let import =
+        |more: &[&str]| printed(&board, &[&["plan", "import", "my plan.md", "--name", "big one"], more].concat());
+    write(&board, "my plan.md", "- [x] Fix bug 101\n- [ ] Ship\n");
+    import(&[]);
+    write(&board, "my plan.md", "- [ ] Fix bug 102\n- [ ] Ship\n");
+    let (shown, reply) = (import(&["--dry-run"]), import(&[]));
+    let command = " plan import 'my plan.md' --name 'big one' --carry ";
+    let carries = [shown, reply].map(|text| {
+        let (_, rest) = text.split_once(command).unwrap_or_else(|| panic!("{text}"));
+        rest.split_once('`').unwrap().0.to_owned()
+    });
+    assert_eq!(carries[0], carries[1]);
+    import(&["--carry", &carries[0]]);
+    let listed = printed(&board, &["plan", "list"]);
+    assert!(listed.contains("big one") && listed.contains("1/2 (50%)"), "{listed}");
+}
+
+#[test]
+fn plan_import_keeps_the_order_replaces_a_plan_and_knows_a_moved_file() {
+    let board = Board::new();
+    let run = |arguments: &[&str]| printed(&board, &[&["plan"], arguments].concat());
+    let text = "## Phase 1\n\n- [ ] Make the schema\n\n## Phase 2\n\n- [ ] Make the page\n";
+    write(&board, "old.md", text);
+    for (option, said) in [
+        (&[][..], "1 ready at once"),
+        (&["--parallel"], "2 ready at once"),
+        (&[], "the board has it already"),
+        (&["--parallel=false"], "1 ready at once"),
+    ] {
+        let reply = run(&[&["import", "old.md"], option].concat());
+        assert!(reply.contains(said), "{option:?}: {reply}");
+    }
+    write(&board, "new.md", "- [ ] Write the manual\n");
+    assert!(run(&["import", "new.md", "--replace", "old.md", "--dry-run"]).contains("nothing was changed"));
+    run(&["import", "new.md", "--replace", "old.md"]);
+    let listed = run(&["list"]);
+    assert!(listed.contains("new.md") && !listed.contains("old.md"), "{listed}");
+    fs::rename(board.base().join("new.md"), board.base().join("moved.md")).unwrap();
+    let listed = run(&["list"]);
+    assert!(listed.contains("new.md (gone)"), "{listed}");
+    run(&["import", "moved.md"]);
+    let listed = run(&["list"]);
+    assert!(listed.contains("moved.md") && !listed.contains("new.md"), "{listed}");
+}
+
 #[test]
 fn two_files_are_two_plans_for_every_command() {
     let board = Board::new();
     write(&board, "api.md", "- [ ] Make the schema\n- [ ] Make the page\n");
     write(&board, "web.md", "- [ ] Make the index\n- [ ] Make the box\n");
-    let run = |arguments: &[&str]| {
-        let ran = board.finish(board.command().args(arguments));
-        assert!(ran.status.success(), "{arguments:?}: {}{}", ran.stdout, ran.stderr);
-        ran.stdout
-    };
+    let run = |arguments: &[&str]| printed(&board, arguments);
     run(&["plan", "import", "api.md"]);
     let second = run(&["plan", "import", "web.md"]);
     assert!(second.contains("this is the plan \"web.md\", beside api.md"), "{second}");

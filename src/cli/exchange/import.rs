@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::{Found, find, format_and_path, mapped, refused, reported, with_formats, with_origins};
+use crate::cli::connect::quoted;
 use crate::cli::plan::{self, files};
 use crate::cli::{Outcome, Session, blame_and_data};
 use crate::exchange::Fault;
@@ -59,12 +60,12 @@ pub struct Asked<'a> {
 pub fn import(session: &Session, asked: &Asked<'_>, mut query: Value) -> Outcome {
     let Asked { format, path, name, map } = *asked;
     let working = session.progress(&format!("importing {path}"));
-    let carry = session.wording.command(&format!("plan import {path} --carry"));
     query["source"] = files::source(session, path).into();
     query["gone"] = files::gone(session)?.into();
     if let Some(name) = name {
         query["name"] = name.into();
     }
+    let carry = carrying(session, path, &query);
     let reply = match find(session, format, path, map)? {
         Found::Plan(text) => {
             query["text"] = text.into();
@@ -105,6 +106,14 @@ pub fn import(session: &Session, asked: &Asked<'_>, mut query: Value) -> Outcome
     };
     drop(reply);
     Ok(ExitCode::SUCCESS)
+}
+
+/// The command that imports the same again and carries "done" over, up to its last value.
+fn carrying(session: &Session, path: &str, query: &Value) -> String {
+    // An import has put the plan in the place of the other one already.
+    let options: &[&str] = if query["dry_run"] == true { &["name", "replace"] } else { &["name"] };
+    let given = options.iter().filter_map(|option| Some(format!(" --{option} {}", quoted(query[*option].as_str()?))));
+    session.wording.line(&format!("plan import {}{} --carry", quoted(path), given.collect::<String>()))
 }
 
 /// The refusal of a plan that was made of files, told by their lines.
