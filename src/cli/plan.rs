@@ -335,7 +335,8 @@ fn remove(session: &Session, name: &str) -> Outcome {
     session.show(&reply, |page| {
         let [obsolete, done, leaving] = ["obsolete", "left_done", "leaving"].map(|count| &reply[count]);
         page.line(format_args!(
-            "removed {name}: {obsolete} items are obsolete, {done} done ones stay, {leaving} are held until released"
+            "removed {name}: {} now obsolete, {done} kept as done, {leaving} held until released",
+            count("item", obsolete)
         ));
     })?;
     Ok(ExitCode::SUCCESS)
@@ -358,7 +359,7 @@ fn versions(session: &Session) -> Outcome {
                     serde_json::from_value(plan["imported_at"].clone()).map(|at| page.when(at)).unwrap_or_default();
                 let short = |field: &str| text(&plan[field]).chars().take(12).collect::<String>();
                 let name = plan["name"].as_str().unwrap_or("-").to_owned();
-                let items = text(&plan["items"]);
+                let items = if plan["removed"] == true { "removed".to_owned() } else { text(&plan["items"]) };
                 [name, short("sha256"), short("prev_sha256"), items, at, text(&plan["source"])].map(Into::into)
             })
             .collect();

@@ -712,7 +712,9 @@ fn two_files_are_two_plans_for_every_command() {
     let of_board = board.finish(board.command().args(["export", "beads", "--plan", "api.md"]));
     assert!(of_board.status.code() == Some(2) && of_board.stderr.contains("leave out --plan"), "{}", of_board.stderr);
     let removed = run(&["plan", "remove", "web.md"]);
-    assert!(removed.contains("1 items are obsolete, 1 done ones stay"), "{removed}");
+    assert!(removed.contains(": 1 item now obsolete, 1 kept as done, 0 held until released"), "{removed}");
+    let versions = run(&["plan", "versions"]);
+    assert_eq!(versions.lines().filter(|line| line.contains("web.md") && line.contains("removed")).count(), 1);
     let left = run(&["status"]);
     assert!(left.contains("plan api.md") && !left.contains("plan web.md"), "{left}");
 }
