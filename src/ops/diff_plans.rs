@@ -16,40 +16,40 @@ use crate::state::task::Task;
 
 pub struct DiffPlans;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
     /// Name of the plan; needed if there are several
-    plan: Option<String>,
+    pub plan: Option<String>,
     /// First 6 or more digits of a version's sha256; default the version before `to`
-    from: Option<String>,
+    pub from: Option<String>,
     /// First digits of the sha256 to compare with; default the current version
-    to: Option<String>,
+    pub to: Option<String>,
     /// `next` of the prior page
     #[serde(default)]
-    after: usize,
+    pub after: usize,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
     #[serde(flatten)]
-    part: Option<Part<usize>>,
-    from: String,
-    to: String,
-    added: Vec<Difference>,
-    modified: Vec<Difference>,
-    renamed: Vec<Difference>,
-    removed: Vec<Difference>,
+    pub part: Option<Part<usize>>,
+    pub from: String,
+    pub to: String,
+    pub added: Vec<Difference>,
+    pub modified: Vec<Difference>,
+    pub renamed: Vec<Difference>,
+    pub removed: Vec<Difference>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Difference {
-    task: TaskId,
-    path: String,
-    title: String,
+pub struct Difference {
+    pub task: TaskId,
+    pub path: String,
+    pub title: String,
     /// Previous title or path
     #[serde(skip_serializing_if = "Option::is_none")]
-    was: Option<String>,
+    pub was: Option<String>,
 }
 
 impl Operation for DiffPlans {

@@ -14,20 +14,20 @@ use crate::state::task::Task;
 
 pub struct ExportPlan;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
     #[serde(default)]
-    format: Format,
+    pub format: Format,
     /// Name of the plan; needed if there are several
-    plan: Option<String>,
+    pub plan: Option<String>,
     /// First 6 or more digits of a version's sha256; default the plan as it stands now
-    version: Option<String>,
+    pub version: Option<String>,
 }
 
 #[derive(Clone, Copy, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Format {
+pub enum Format {
     #[default]
     Markdown,
     Json,
@@ -35,12 +35,12 @@ enum Format {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    plan: PlanVersion,
+    pub plan: PlanVersion,
     /// Set if format is markdown
     #[serde(skip_serializing_if = "Option::is_none")]
-    markdown: Option<String>,
+    pub markdown: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    json: Option<plan::Document>,
+    pub json: Option<plan::Document>,
 }
 
 impl Operation for ExportPlan {

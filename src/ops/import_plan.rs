@@ -19,42 +19,43 @@ use crate::state::{Created, State};
 
 pub struct ImportPlan;
 
-#[derive(Deserialize, Serialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    agent_id: Option<String>,
+    pub agent_id: Option<String>,
     /// The whole plan: Markdown with headings and checklists, or JSON
-    text: PlanText,
+    pub text: PlanText,
     /// File that the plan comes from: a plan is known by it
-    source: Option<String>,
+    pub source: Option<String>,
     /// Name to know the plan by instead
-    name: Option<String>,
+    pub name: Option<String>,
     /// Name of the plan that this one takes the place of
-    replace: Option<String>,
+    pub replace: Option<String>,
     /// Headings that count, such as Phase 1 and Phase 2, need not wait for each other
-    parallel: Option<bool>,
+    pub parallel: Option<bool>,
     /// Files of other plans that are no longer there: this one may be such a plan, moved
     #[serde(default)]
-    gone: Vec<String>,
+    pub gone: Vec<String>,
     /// Report what would change, and change nothing
     #[serde(default)]
-    dry_run: bool,
+    pub dry_run: bool,
     /// Refuse unless this is the board's current version: first 6 or more digits of its sha256
-    prev_sha256: Option<String>,
+    pub prev_sha256: Option<String>,
     /// TASK=PATH: the item at PATH is the done TASK in other words
     #[serde(default)]
-    carry: Vec<String>,
+    pub carry: Vec<String>,
     /// Set from the text before it is cleaned.
     #[serde(default)]
     #[schemars(skip)]
-    line_ends: Vec<LineEnds>,
+    #[doc(hidden)]
+    pub line_ends: Vec<LineEnds>,
 }
 
 /// The plan's text, parsed when the call comes in, so that under the board's lock only the comparison is left.
 #[derive(Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(from = "String", into = "String")]
 #[schemars(with = "String")]
-struct PlanText {
+pub struct PlanText {
     text: String,
     plan: Result<Plan, Vec<Problem>>,
 }
@@ -62,6 +63,12 @@ struct PlanText {
 impl From<String> for PlanText {
     fn from(text: String) -> Self {
         Self { plan: plan::parse(&text), text }
+    }
+}
+
+impl Default for PlanText {
+    fn default() -> Self {
+        String::new().into()
     }
 }
 
@@ -73,57 +80,57 @@ impl From<PlanText> for String {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Reply {
-    success: bool,
+    pub success: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    dry_run: bool,
+    pub dry_run: bool,
     /// The board already has this version
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    unchanged: bool,
+    pub unchanged: bool,
     /// Name of the plan
     #[serde(skip_serializing_if = "Option::is_none")]
-    plan: Option<String>,
+    pub plan: Option<String>,
     /// Names of the other plans of the board
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    beside: Vec<String>,
-    sha256: String,
+    pub beside: Vec<String>,
+    pub sha256: String,
     /// First 12 digits of sha256, which name the version
-    session: String,
+    pub session: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    prev_sha256: Option<String>,
-    items: usize,
+    pub prev_sha256: Option<String>,
+    pub items: usize,
     /// Items that did not change
-    kept: usize,
-    added: Vec<Changed>,
-    modified: Vec<Changed>,
+    pub kept: usize,
+    pub added: Vec<Changed>,
+    pub modified: Vec<Changed>,
     /// Items that had ended and are to be done again
-    reopened: Vec<Changed>,
-    renamed: Vec<Changed>,
+    pub reopened: Vec<Changed>,
+    pub renamed: Vec<Changed>,
     /// Items that the plan says are done
-    completed: Vec<Changed>,
+    pub completed: Vec<Changed>,
     /// Items that the plan calls off
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    called_off: Vec<Changed>,
+    pub called_off: Vec<Changed>,
     /// Items no longer in the plan
-    obsolete: Vec<Changed>,
+    pub obsolete: Vec<Changed>,
     /// Items no longer in the plan, or not in these words, whose agents keep them until their attempts end
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    leaving: Vec<Changed>,
+    pub leaving: Vec<Changed>,
     /// Open items that may be done ones in other words or in another place: `carry` says so
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    reworded: Vec<Rewording>,
+    pub reworded: Vec<Rewording>,
     /// Items no longer in the plan that were done before
-    left_done: Vec<Changed>,
+    pub left_done: Vec<Changed>,
     /// Items done or called off according to the plan, but held by an agent: import again after they are released
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    ticked: Vec<Changed>,
+    pub ticked: Vec<Changed>,
     /// Lines that look like work and were not read as items
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    skipped: Vec<Skipped>,
+    pub skipped: Vec<Skipped>,
     /// How lines were read that do not say it in so many words
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    remarks: Vec<Remark>,
+    pub remarks: Vec<Remark>,
     /// What was understood of the whole
-    understood: Understood,
+    pub understood: Understood,
     /// What came beside tasks, from another board
     #[serde(skip_serializing_if = "Option::is_none")]
     pub brought: Option<Counts>,
@@ -131,57 +138,57 @@ pub struct Reply {
 
 /// What the text says, whatever the board had before.
 #[derive(Serialize, JsonSchema)]
-struct Understood {
+pub struct Understood {
     /// Items that are headings or made for their parts
-    groups: usize,
+    pub groups: usize,
     /// Items to be done by themselves or with their parts: entries, rows, and headings without parts
-    items: usize,
-    done: usize,
+    pub items: usize,
+    pub done: usize,
     /// Cancelled or obsolete
-    called_off: usize,
+    pub called_off: usize,
     /// Items that wait for others
-    waits: Vec<Waits>,
+    pub waits: Vec<Waits>,
     /// Items without parts that nothing keeps from being done
-    ready: usize,
+    pub ready: usize,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Waits {
-    line: usize,
-    title: String,
+pub struct Waits {
+    pub line: usize,
+    pub title: String,
     /// Titles of the items that it waits for
-    after: Vec<String>,
+    pub after: Vec<String>,
     /// True if their headings count one after the other
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    order: bool,
+    pub order: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Rewording {
-    task: TaskId,
+pub struct Rewording {
+    pub task: TaskId,
     #[serde(skip_serializing_if = "Option::is_none")]
-    path: Option<String>,
-    title: String,
+    pub path: Option<String>,
+    pub title: String,
     /// Task that is done
-    done: TaskId,
+    pub done: TaskId,
     /// Its title
-    was: String,
+    pub was: String,
     /// Value of `carry` that makes the item the done task
-    carry: String,
+    pub carry: String,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Changed {
-    task: TaskId,
+pub struct Changed {
+    pub task: TaskId,
     #[serde(skip_serializing_if = "Option::is_none")]
-    path: Option<String>,
-    title: String,
+    pub path: Option<String>,
+    pub title: String,
     /// Previous title or path
     #[serde(skip_serializing_if = "Option::is_none")]
-    was: Option<String>,
+    pub was: Option<String>,
     /// Agent that holds the task
     #[serde(skip_serializing_if = "Option::is_none")]
-    held_by: Option<AgentId>,
+    pub held_by: Option<AgentId>,
 }
 
 impl Operation for ImportPlan {

@@ -7,8 +7,8 @@ use std::process::Command;
 
 use callboard::board::Options;
 use callboard::ops::{
-    AddDiscovery, ClaimTask, CreateTask, GetTask, RegisterAgent, StartTask, TaskInput, add_discovery, claim_task,
-    get_task, start_task,
+    AddDiscovery, ClaimTask, CreateTask, DiffPlans, ExportPlan, GetTask, ImportPlan, RegisterAgent, StartTask,
+    TaskInput, add_discovery, claim_task, export_plan, get_task, import_plan, start_task,
 };
 use callboard::state::policy::Policy;
 use callboard::state::task::TaskStatus;
@@ -103,6 +103,23 @@ async fn replies_and_refusals_have_types() {
     let empty = ada.call::<StartTask>(Default::default()).await.err().unwrap();
     assert!(matches!(empty, Error::Refused(_)) && empty.code() == "bad_id", "{}", empty.code());
     assert_eq!(owner.acting_as("no id").err().unwrap().code(), "bad_id");
+}
+
+#[tokio::test]
+async fn plans_are_imported_exported_and_compared_by_type() {
+    let board = Board::new();
+    let owner = embedded(&board);
+    for (text, added) in [("# T\n\n- [ ] one\n", 1), ("# T\n\n- [ ] one\n- [ ] two\n", 1)] {
+        let text = text.to_owned().into();
+        let plan = import_plan::Params { text, name: Some("own".to_owned()), ..Default::default() };
+        let imported = owner.call::<ImportPlan>(plan).await.unwrap();
+        assert_eq!((imported.plan.as_deref(), imported.added.len()), (Some("own"), added));
+    }
+    let format = export_plan::Format::Json;
+    let exported = owner.call::<ExportPlan>(export_plan::Params { format, ..Default::default() }).await.unwrap();
+    assert_eq!(exported.json.as_ref().map(|document| document.items.len()), Some(2));
+    let compared = owner.call::<DiffPlans>(Default::default()).await.unwrap();
+    assert_eq!(compared.added[0].title, "two");
 }
 
 #[tokio::test]
