@@ -386,7 +386,7 @@ fn state_file_that_is_behind_is_brought_to_the_head() {
     create(&board, "task-4");
     fs::write(board.file(STATE_FILE), old).unwrap();
     let reply = create(&board, "task-5");
-    assert!(warning(&reply).contains("an old state file back, of event 4"), "{reply}");
+    assert!(warning(&reply).contains("an old state file, of event 4, had been put back"), "{reply}");
     assert!(!board.file("recovery.log").exists(), "nothing had to be recovered");
     assert_eq!(board.tasks().len(), 5);
     board.assert_file_is_the_replay();
