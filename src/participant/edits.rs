@@ -22,9 +22,9 @@ use crate::state::State;
 use crate::state::edit::Edit;
 use crate::state::event::Event;
 use crate::state::time::Timestamp;
-use crate::statefile::displaced::{self, all_waiting, identity};
+use crate::statefile::displaced::{self, all_waiting};
 use crate::statefile::edit::{self, Edited};
-use crate::statefile::{self, FileIdentity, Found, Home, Projection};
+use crate::statefile::{self, FileIdentity, Found, Home, Projection, identity};
 
 /// A file that has not changed for this long is no longer being written.
 const SETTLED: Duration = Duration::from_millis(60);

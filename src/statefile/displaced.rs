@@ -1,14 +1,18 @@
 //! Files that were found in the state file's place, put there by somebody other than a projection, and kept until they
 //! have been examined. Nothing here follows a link or opens what is not a regular file.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
+use fs_err::os::unix::fs::OpenOptionsExt;
 use rustix::fs::{CWD, Mode, RenameFlags, chmodat, renameat_with};
 use rustix::io::Errno;
 
-use super::{FILE_NAME, FileIdentity, Home, load};
+use super::file::{FileIdentity, identity, metadata};
+use super::home::{FILE_NAME, Home};
+use super::load;
 use crate::failpoint;
 use crate::state::time::Timestamp;
 
@@ -108,17 +112,6 @@ pub(super) fn keep(file: &Path, path: &Path) -> io::Result<PathBuf> {
     Ok(kept)
 }
 
-pub fn identity(path: &Path) -> io::Result<Option<FileIdentity>> {
-    Ok(metadata(path)?.as_ref().map(FileIdentity::from))
-}
-
-fn metadata(path: &Path) -> io::Result<Option<std::fs::Metadata>> {
-    match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        metadata => metadata.map(Some),
-    }
-}
-
 /// Whether something is at `path` and is no regular file.
 pub fn is_irregular(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file())
@@ -176,7 +169,7 @@ pub fn reject(dir: &Home, file: &Path, reason: &str, now: Timestamp) -> io::Resu
     let text = format!("{path}{REASON}", path = path.display());
     match fs::remove_file(&text) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => super::write_new(Path::new(&text), reason.as_bytes())?,
+        _ => write_new(Path::new(&text), reason.as_bytes())?,
     };
     if !is_irregular(file) {
         // Another user's file stays as it is.
@@ -189,4 +182,11 @@ pub fn reject(dir: &Home, file: &Path, reason: &str, now: Timestamp) -> io::Resu
             Err(error)
         }
     }
+}
+
+/// Writes a new file, which nobody else has open and which is no link to another.
+fn write_new(path: &Path, text: &[u8]) -> io::Result<File> {
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text)?;
+    Ok(file.into_parts().0)
 }

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::load::{Found, recognise};
+use super::found::Found;
+use super::load::recognise;
 use crate::state::document::{Document, SCHEMA_VERSION};
 use crate::state::edit::{Changed, Edit, TaskEdit};
 use crate::state::id::TaskId;

@@ -1,24 +1,6 @@
 //! The state file with a slot for each entity, so that a commit writes what it changed and no more, whatever the
 //! board's size.
 //!
-//! # The format
-//!
-//! One valid, indented JSON document, as a whole file is, except that: an entity's text stands in a slot that is padded
-//! with spaces; the comma between two entities stands before the second, so that the last one needs none when another
-//! is added; tasks come last, because they are the most and a file grows at its end; the other fields have room after
-//! their slots; and the first fields stand in one part that every commit writes, while goal and plan stand apart,
-//! because they are long and hardly change. The field `layout` says where everything is.
-//!
-//! A text that outgrows its slot moves to a new one at the end of its field and leaves an empty line. Because of this,
-//! each task and each reservation carries its `order`, from which a reader restores the order of creation; discoveries
-//! and messages never grow. When a field other than the tasks has used up its room, or half of the file is empty lines,
-//! or many tasks have been added at once, the whole file is rearranged, as another `generation`. That is rare enough:
-//! the room is a share of the whole file, so each byte of it pays for a bounded number of bytes written then.
-//!
-//! The checksum is the sum described in `statefile`, but each entity's number is multiplied by 2·order + 1, so that two
-//! entities cannot swap places unnoticed, and `layout` has a number, too. A commit updates it from the numbers of what
-//! has changed.
-//!
 //! # A commit
 //!
 //! There are two files: the live one and, under a hidden name, the spare, which was live before. The slots that have
@@ -43,73 +25,29 @@
 //! and those are read. A file of another generation is read as a whole. A process does not know what was changed before
 //! it started, so it uses no spare that is older than the file it started with: its first commit copies.
 
-mod books;
-mod first_part;
-pub mod layout;
-
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use rustix::fs::OFlags;
 
+use super::Home;
+use super::file::{FileIdentity, open_regular, read_up_to};
+use super::head::parse_head;
 use super::lease::{self, Asked};
-use super::{FileIdentity, HEAD_BYTES, Home, Unfinished, open_regular, read_up_to, spare};
+use super::slots::{Before, Books, Header, size_of};
+use super::spare;
+use super::unfinished::Unfinished;
 use crate::private::NO_ATIME;
 use crate::state::State;
 use crate::state::changed::Changed;
-use books::Before;
-pub use books::{Books, Slotted, contribution};
-use layout::Layout;
 
 /// Bytes per write of a new file: what comes in one write the kernel may keep as one folio, all of which each later
 /// commit would then walk.
 const STEP: usize = 64 << 10;
-
-/// What the first bytes of a flat file say.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Header {
-    pub board_id: String,
-    pub seq: u64,
-    pub checksum: String,
-    pub layout: Layout,
-}
-
-impl Header {
-    /// `None` when `head` does not begin a flat file.
-    pub fn parse(head: &[u8]) -> Option<Self> {
-        let shown = super::parse_head(head)?;
-        let mark = b"\n  \"checksum\": ";
-        let mut rest = &head[memchr::memmem::find(head, mark)? + mark.len()..];
-        let mut texts = serde_json::Deserializer::from_slice(rest).into_iter::<String>();
-        let checksum = texts.next()?.ok()?;
-        rest = rest[texts.byte_offset()..].strip_prefix(b",\n  \"layout\": ")?;
-        let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<Layout>();
-        Some(Self { board_id: shown.board_id, seq: shown.seq, checksum, layout: values.next()?.ok()? })
-    }
-
-    fn read(file: &File) -> io::Result<Option<Self>> {
-        let mut head = vec![0; usize::try_from(HEAD_BYTES).unwrap_or_default().min(size_of(file)?)];
-        file.read_exact_at(&mut head, 0)?;
-        Ok(Self::parse(&head))
-    }
-}
-
-fn size_of(file: &File) -> io::Result<usize> {
-    usize::try_from(file.metadata()?.len()).map_err(io::Error::other)
-}
-
-/// The ID of the present boot, where the system has one. A file of another may have been left by a power loss.
-pub fn boot() -> &'static str {
-    static BOOT: OnceLock<String> = OnceLock::new();
-    BOOT.get_or_init(|| {
-        let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        id.chars().filter(char::is_ascii_hexdigit).take(16).collect()
-    })
-}
 
 /// A file that a projection has left, and its header.
 #[derive(Clone, Debug)]
@@ -299,7 +237,7 @@ fn write_into(spare: Spare, books: &mut Books, state: &State, head: &[u8]) -> io
     let mut there = Vec::new();
     let differs = differing(&spare.file, 0, head, &mut there)?;
     // Somebody may have died while writing into it, within the same tick of the file system's clock.
-    if super::parse_head(&there).is_none_or(|found| found.seq != spare.header.seq) {
+    if parse_head(&there).is_none_or(|found| found.seq != spare.header.seq) {
         return Ok(None);
     }
     spare.file.write_all_at(b" ", 0)?;

@@ -106,3 +106,8 @@ impl<K: Clone + Eq + Hash + Borrow<str>, T: Serialize> Section<K, T> {
 pub fn sum_of(section: &str, key: &str, entity: &impl Serialize) -> io::Result<u128> {
     Ok(Rendering::of(entity)?.sum(section, key))
 }
+
+/// A checksum as it stands in the file.
+pub fn hex(checksum: u128) -> String {
+    format!("{checksum:032x}")
+}

@@ -6,6 +6,9 @@ use std::sync::Arc;
 
 use crate::config;
 
+/// Name of the state file unless the board's configuration sets another.
+pub const FILE_NAME: &str = config::STATE_FILE;
+
 /// A board's directory that knows the name of the state file in it. What reads or writes that file takes one; from a
 /// mere path it is made by reading the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]

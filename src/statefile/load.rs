@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
@@ -12,13 +12,15 @@ use foldhash::{HashMap, HashMapExt};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
-use thiserror::Error;
 
-use super::flat::layout::{self, FIRST, Field, Layout, NEXT, Span};
-use super::flat::{Books, Header, Slotted, contribution};
-use super::fragment::sum_of;
+use super::file::{open_regular, read_up_to};
+use super::found::{Found, LoadError, unsound};
+use super::fragment::{hex, sum_of};
+use super::head::HEAD_BYTES;
 use super::plan::sum_of_board;
-use super::{Home, hex, older, open_regular, read_up_to};
+use super::slots::layout::{self, FIRST, Field, Layout, NEXT, Span};
+use super::slots::{Books, Header, Slotted, contribution};
+use super::{Home, older};
 use crate::bom;
 use crate::state::changed::Entity;
 use crate::state::document::{Board, Document, SCHEMA_VERSION};
@@ -26,31 +28,6 @@ use crate::state::task::Task;
 
 /// The largest file that is read, in bytes: more than a board grows to. A million tasks of a page each have 2 GB.
 pub(super) const MAX_BYTES: u64 = 1 << 34;
-
-#[derive(Debug, PartialEq)]
-pub enum Found {
-    /// Callboard's own, and unchanged since it was written.
-    Sound(Box<Document>),
-    /// The file of the TypeScript broker that callboard replaces. Its board id is empty and its `seq` 0; `notes` say
-    /// what could not be taken over as it was.
-    Foreign { document: Box<Document>, notes: Vec<String> },
-    /// Damaged, edited, or no state file at all.
-    Unsound { reason: String },
-}
-
-#[derive(Debug, Error)]
-pub enum LoadError {
-    #[error(
-        "the state file has schema version {found} and this callboard knows up to {supported}; \
-         update callboard and restart"
-    )]
-    Newer { found: u64, supported: u32 },
-    #[error("{} has more than {max} bytes, which no board reaches; move it away and try again", path.display())]
-    TooLarge { path: PathBuf, max: u64 },
-    /// Also for a symbolic link, a pipe, or anything else that is not a regular file.
-    #[error("{} cannot be read ({source}); make it a regular file that you own, or move it away", path.display())]
-    Io { path: PathBuf, source: io::Error },
-}
 
 /// Reads and verifies the file in `dir`; `None` when there is none.
 pub fn load(dir: impl Into<Home>) -> Result<Option<Found>, LoadError> {
@@ -77,7 +54,7 @@ const LEAST_PART: usize = 256 << 10;
 /// Reads a sound flat file, its many tasks on all processors and slot by slot. `None` for every other file, which must
 /// be read as a whole to see what it is.
 pub(super) fn by_slots(bytes: &[u8]) -> Option<(Document, Books)> {
-    let header = Header::parse(&bytes[..bytes.len().min(super::HEAD_BYTES as usize)])?;
+    let header = Header::parse(&bytes[..bytes.len().min(HEAD_BYTES as usize)])?;
     let Span { start, end, .. } = header.layout.tasks;
     let (start, end) = (usize::try_from(start).ok()?, usize::try_from(end).ok()?);
     if !header.layout.fits(bytes.len() as u64) || &bytes[end..] != Field::Tasks.closing().as_bytes() {
@@ -264,7 +241,7 @@ struct Order {
 
 /// The marks of a file that begins as a flat one does, from its header alone.
 fn marks_of_flat(bytes: &[u8]) -> Option<Marks> {
-    let header = Header::parse(&bytes[..bytes.len().min(super::HEAD_BYTES as usize)])?;
+    let header = Header::parse(&bytes[..bytes.len().min(HEAD_BYTES as usize)])?;
     Some(Marks {
         schema_version: Some(SCHEMA_VERSION.into()),
         board_id: Some(IgnoredAny),
@@ -434,8 +411,4 @@ fn impossible_beside_tasks(document: &Document) -> Option<String> {
     }
     let stray = document.participants.iter().find(|(id, one)| **id != one.id);
     stray.map(|(id, _)| format!("participant {id} has another id inside"))
-}
-
-pub(super) fn unsound(reason: impl Into<String>) -> Found {
-    Found::Unsound { reason: reason.into() }
 }

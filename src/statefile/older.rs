@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_path_to_error::Segment;
 
-use super::load::{Found, unsound};
+use super::found::{Found, unsound};
 use crate::state::agent::{Agent, Discovery, Role};
 use crate::state::document::{Archived, Board, Document};
 use crate::state::id::{AgentId, DiscoveryId, TaskId};

@@ -6,7 +6,10 @@ use std::path::PathBuf;
 
 use fs_err as fs;
 
-use super::{Found, Home, load, seq_of};
+use super::found::Found;
+use super::head::seq_of;
+use super::home::Home;
+use super::load;
 use crate::state::time::Timestamp;
 
 #[derive(Debug)]

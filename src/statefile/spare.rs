@@ -13,8 +13,11 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt;
 
-use super::flat::{Header, boot};
-use super::{FILE_NAME, FileIdentity, Found, displaced, load};
+use super::file::{FileIdentity, boot, identity};
+use super::found::Found;
+use super::home::FILE_NAME;
+use super::slots::Header;
+use super::{displaced, load};
 
 /// The name of the spare, the file that was in place before.
 pub const NAME: &str = ".mcp-state.json.spare";
@@ -52,7 +55,7 @@ pub fn abandon(dir: &Path, left: &[FileIdentity]) {
 /// edit.
 fn clear(dir: &Path, left: &[FileIdentity]) -> io::Result<()> {
     let path = path(dir);
-    match displaced::identity(&path)? {
+    match identity(&path)? {
         None => Ok(()),
         Some(found) if is_ours(&path, &found, left) => fs::remove_file(&path),
         Some(_) => displaced::keep(&path, &dir.join(FILE_NAME)).map(drop),

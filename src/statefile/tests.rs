@@ -1,9 +1,18 @@
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::sync::Arc;
 
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+
+use super::fragment::hex;
+use super::head::parse_head;
+use super::projection::Way;
+use super::whole::Whole;
 use super::*;
 use crate::state::Envelope;
-use crate::state::document::Document;
+use crate::state::State;
+use crate::state::document::{Document, SCHEMA_VERSION};
 use crate::state::event::Event;
 use crate::state::id::{AgentId, ParticipantId, TaskId};
 use crate::state::task::Task;
@@ -172,7 +181,7 @@ fn no_flipped_bit_changes_what_is_read() {
 
 /// A flat file of `state`.
 fn flat_text(state: &State) -> Vec<u8> {
-    flat::Books::arrange(state, None).unwrap().1
+    slots::Books::arrange(state, None).unwrap().1
 }
 
 #[test]
@@ -204,7 +213,7 @@ fn tasks_are_the_same_however_many_threads_read_them() {
     let more = (0..100).map(|number| Task { id: TaskId::trusted(format!("more-{number}")), ..task.clone() });
     document.tasks.extend(more.map(Arc::new));
     let bytes = flat_text(&State::from_document(document));
-    let header = flat::Header::parse(&bytes).unwrap();
+    let header = slots::Header::parse(&bytes).unwrap();
     let (start, end) = (header.layout.tasks.start as usize, header.layout.tasks.end as usize);
     let read = |count| load::read_tasks(&bytes[start..end], start as u64, count).unwrap();
     let one = read(1);
@@ -272,7 +281,7 @@ fn the_first_version_still_loads() {
 fn a_flat_file_of_a_version_with_fewer_lists_loads_and_is_arranged_anew() {
     let before = include_bytes!("../../tests/data/state-v1-flat.json");
     let dir = dir();
-    write_new(&dir.path().join(FILE_NAME), before).unwrap();
+    fs::write(dir.path().join(FILE_NAME), before).unwrap();
     let mut kept = Kept::new(Projection::new(dir.path()));
     kept.left.files.extend(FileIdentity::of(dir.path()).unwrap());
     let Some(Found::Sound(document)) = kept.projection.load().unwrap() else { panic!("the file is not sound") };
@@ -460,7 +469,7 @@ fn what_somebody_saved_is_kept_under_the_spares_name_and_what_a_projection_left_
                 let _ = fs::remove_file(&spare);
                 fs::write(&spare, content).unwrap();
                 if is_known {
-                    let found = displaced::identity(&spare).unwrap().unwrap();
+                    let found = identity(&spare).unwrap().unwrap();
                     kept.left.files.push(FileIdentity { size: 1 << 40, ..found });
                 }
                 kept.projection = match kept.projection.way {

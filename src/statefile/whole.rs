@@ -3,8 +3,7 @@
 
 use std::io;
 
-use super::fragment::{Section, Shape};
-use super::hex;
+use super::fragment::{Section, Shape, hex};
 use super::plan::{Plan, short};
 use super::rendering::Rendering;
 use crate::state::State;
@@ -96,4 +95,11 @@ fn write_header(text: &mut Vec<u8>, state: &State) -> io::Result<usize> {
     text.extend_from_slice(b"\",");
     text.extend_from_slice(after.strip_suffix("\n}").unwrap_or(after).as_bytes());
     Ok(place)
+}
+
+/// The text of a whole file that shows `state`, to the byte.
+pub fn text_of(state: &State) -> io::Result<Vec<u8>> {
+    let mut whole = Whole::new();
+    whole.render(state)?;
+    Ok(whole.text)
 }

@@ -13,7 +13,8 @@ use crate::state::event::{Event, Recorded};
 use crate::state::id::{ParticipantId, WorkflowId};
 use crate::state::task::TaskStatus;
 use crate::state::time::Timestamp;
-use crate::statefile::{Found, Left, Projection, Way, displaced, load};
+use crate::statefile::projection::{Projection, Way};
+use crate::statefile::{Found, Left, displaced, load};
 
 /// Knuth's linear congruential generator; its high bits are the good ones.
 struct Chance(u64);

@@ -9,12 +9,12 @@ use std::os::unix::fs::FileExt;
 use foldhash::{HashMap, HashMapExt};
 
 use super::first_part::FirstPart;
-use super::layout::{self, FIELDS, FIRST, Field, Found, Layout, NEXT, ORDER, Span};
-use super::{Header, boot};
+use super::header::Header;
+use super::layout::{self, FIELDS, FIRST, Field, Found, LaidOut, Layout, NEXT, ORDER, Span};
 use crate::state::State;
 use crate::state::changed::{Change, Entity};
 use crate::state::document::Board;
-use crate::statefile::fragment::sum_of;
+use crate::statefile::file::boot;
 use crate::statefile::plan::Plan;
 use crate::statefile::rendering::Rendering;
 
@@ -69,15 +69,6 @@ pub struct Books {
     texts_before: HashMap<Place, String>,
 }
 
-/// A layout, its text in the file, and its number in the checksum. Kept, because most commits do not change it.
-#[derive(Debug)]
-#[cfg_attr(test, derive(Default))]
-pub struct LaidOut {
-    layout: Layout,
-    pub text: String,
-    pub sum: u128,
-}
-
 #[derive(Debug, Default)]
 struct Slots {
     all: Vec<Slot>,
@@ -121,13 +112,6 @@ struct Entry {
 /// swap places.
 pub fn contribution(sum: u128, order: u64) -> u128 {
     sum.wrapping_mul(2 * u128::from(order) + 1)
-}
-
-impl LaidOut {
-    fn of(layout: &Layout) -> io::Result<Self> {
-        let (text, sum) = (serde_json::to_string(layout)?, sum_of("layout", "", layout)?);
-        Ok(Self { layout: layout.clone(), text, sum })
-    }
 }
 
 impl Slots {

@@ -1,5 +1,6 @@
 //! The layout of a flat file, as its own `layout` field states it; and its slots, found again by their lines.
 
+use std::io;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -8,6 +9,7 @@ use crate::state::changed::Entity;
 use crate::state::id::{
     AgentId, CheckpointId, DiscoveryId, MessageId, ParticipantId, ReservationId, SessionId, TaskId, WorkflowId,
 };
+use crate::statefile::fragment::sum_of;
 
 /// The fields that hold entities, in the order in which the file has them: the one that grows without bound is the
 /// last.
@@ -266,4 +268,20 @@ fn owner(field: Field, slot: &[u8]) -> Option<(Entity, u64)> {
     let mut texts = serde_json::Deserializer::from_slice(id).into_iter::<std::borrow::Cow<'_, str>>();
     let id = texts.next()?.ok()?;
     Some((field.entity(&id), order))
+}
+
+/// A layout, its text in the file, and its number in the checksum. Kept, because most commits do not change it.
+#[derive(Debug)]
+#[cfg_attr(test, derive(Default))]
+pub struct LaidOut {
+    pub layout: Layout,
+    pub text: String,
+    pub sum: u128,
+}
+
+impl LaidOut {
+    pub fn of(layout: &Layout) -> io::Result<Self> {
+        let (text, sum) = (serde_json::to_string(layout)?, sum_of("layout", "", layout)?);
+        Ok(Self { layout: layout.clone(), text, sum })
+    }
 }

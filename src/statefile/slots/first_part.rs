@@ -3,9 +3,9 @@
 
 use std::io;
 
-use super::books::LaidOut;
+use super::layout::LaidOut;
 use crate::state::document::Board;
-use crate::statefile::hex;
+use crate::statefile::fragment::hex;
 use crate::statefile::plan::{Plan, short};
 use crate::statefile::rendering::Rendering;
 
