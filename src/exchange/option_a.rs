@@ -203,7 +203,7 @@ fn discoveries(path: &str, text: &str, beside: &mut Beside, report: &mut Report)
 
 fn write(view: &View) -> Written {
     let flavour = Flavour { word: coordinator::word, is_brief: true, has_groups: true };
-    let writing = Writing { view, flavour };
+    let writing = Writing::new(view, flavour);
     let created = view.tasks.iter().map(|task| task.created_at).min().unwrap_or_default();
     let mut tasks = Map::from_iter([
         ("version".to_owned(), Value::from("1.0")),

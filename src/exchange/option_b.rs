@@ -120,7 +120,7 @@ pub fn listed(json: &Json<'_>, raw: Option<&RawValue>) -> Result<Vec<Record>, Fa
 
 fn write(view: &View, format: &Format, name: &'static str) -> Written {
     let flavour = Flavour { word: coordinator::plain_word, is_brief: false, has_groups: false };
-    let writing = Writing { view, flavour };
+    let writing = Writing::new(view, flavour);
     let mut state = Map::new();
     state.insert("master_plan".to_owned(), view.master_plan.as_str().into());
     state.insert("goal".to_owned(), view.goal.as_str().into());

@@ -134,17 +134,13 @@ fn write(view: &View) -> Written {
 
 /// The id that each item had, or its path, or the task's own.
 fn ids(view: &View) -> Vec<String> {
-    let mut taken: HashSet<String> = HashSet::new();
-    let all = 0..view.tasks.len();
-    let mut ids: Vec<Option<String>> = all.clone().map(|number| view.id_in(NAME, number).map(str::to_owned)).collect();
-    ids.iter_mut().for_each(|id| *id = id.take().filter(|id| taken.insert(id.clone())));
-    for number in all {
-        if ids[number].is_none() {
-            let path = view.tasks[number].path.clone().filter(|path| taken.insert(path.clone()));
-            ids[number] = path.or_else(|| Some(view.tasks[number].id.to_string()));
-        }
-    }
-    ids.into_iter().flatten().collect()
+    let before = view.ids_before(|format| format == NAME);
+    let mut taken: HashSet<String> = before.iter().flatten().cloned().collect();
+    let ids = before.into_iter().zip(&view.tasks).map(|(before, task)| {
+        let path = || task.path.clone().filter(|path| taken.insert(path.clone()));
+        before.or_else(path).unwrap_or_else(|| task.id.to_string())
+    });
+    ids.collect()
 }
 
 struct Writing<'a> {

@@ -1,6 +1,6 @@
 //! The board as an export sees it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -95,6 +95,33 @@ impl View {
     /// The task's id in files of this format, if it came from one.
     pub fn id_in(&self, format: &str, number: usize) -> Option<&str> {
         self.source(number).filter(|source| source.format == format).map(|source| source.id.as_str())
+    }
+
+    /// The id that each task had in files of the formats that `is` names. Of tasks with the same id, the first has it.
+    pub fn ids_before(&self, is: impl Fn(&str) -> bool) -> Vec<Option<String>> {
+        let mut taken: HashSet<&str> = HashSet::new();
+        let all = 0..self.tasks.len();
+        let before = all.map(|number| {
+            let source = self.source(number).filter(|source| is(&source.format))?;
+            taken.insert(&source.id).then(|| source.id.clone())
+        });
+        before.collect()
+    }
+
+    /// An id for each task in a file of one of these formats: that which it had there, or the task's own.
+    pub fn ids(&self, is: impl Fn(&str) -> bool) -> Vec<String> {
+        let before = self.ids_before(is);
+        let mut taken: HashSet<String> = before.iter().flatten().cloned().collect();
+        let ids = before.into_iter().zip(&self.tasks).map(|(before, task)| {
+            before.unwrap_or_else(|| {
+                let mut own = task.id.to_string();
+                while !taken.insert(own.clone()) {
+                    own.push_str("-2");
+                }
+                own
+            })
+        });
+        ids.collect()
     }
 
     /// The task's title, as long as it was in the file that it came from.

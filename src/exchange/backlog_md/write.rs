@@ -62,10 +62,8 @@ pub fn write(view: &View) -> Written {
 
 /// The id of each task: that which it had, or the next number.
 fn ids(view: &View) -> Vec<String> {
-    let mut taken: HashSet<String> = HashSet::new();
-    let had: Vec<Option<String>> = (0..view.tasks.len())
-        .map(|number| view.id_in(NAME, number).filter(|id| taken.insert((*id).to_owned())).map(str::to_owned))
-        .collect();
+    let had = view.ids_before(|format| format == NAME);
+    let mut taken: HashSet<String> = had.iter().flatten().cloned().collect();
     let prefix = had.iter().flatten().find_map(|id| id.split_once('-')).map_or("TASK", |(prefix, _)| prefix).to_owned();
     let numbers = taken.iter().filter_map(|id| id.split_once('-')?.1.split('.').next()?.parse::<u64>().ok());
     let mut last = numbers.max().unwrap_or_default();

@@ -7,13 +7,14 @@ use crate::exchange::{View, Written, status};
 pub fn write(view: &View) -> Written {
     let mut report = Report::default();
     view.left_out(&["files"], &mut report);
+    let ids = view.ids(|format| format == NAME);
     let words = view.words(NAME, word, &|_, word| status::stated(word));
     let mut text = String::new();
     for (number, word) in words.iter().enumerate() {
         let mut issue = Map::new();
         let mut put = |name: &str, value: Value| _ = issue.insert(name.to_owned(), value);
-        let id = id(view, number);
-        put("id", id.as_str().into());
+        let id = ids[number].as_str();
+        put("id", id.into());
         put("title", view.title(number).into());
         view.description(number).into_iter().for_each(|text| put("description", text.into()));
         view.hints(number).into_iter().for_each(|text| put("design", text.into()));
@@ -28,8 +29,8 @@ pub fn write(view: &View) -> Written {
         }
         let (on, aside) = view.depends(number);
         let relation = |on: &str, kind: &str| json!({"issue_id": id, "depends_on_id": on, "type": kind});
-        let above = view.parents[number].map(|parent| relation(&self::id(view, parent), PART));
-        let blocks = on.iter().map(|on| self::id(view, *on)).chain(aside);
+        let above = view.parents[number].map(|parent| relation(&ids[parent], PART));
+        let blocks = on.iter().map(|on| ids[*on].clone()).chain(aside);
         let mut relations: Vec<Value> = above.into_iter().chain(blocks.map(|on| relation(&on, BLOCKS))).collect();
         if let Some(Value::Array(links)) = metadata.shift_remove(LINKS) {
             relations.extend(links);
@@ -51,9 +52,4 @@ pub fn write(view: &View) -> Written {
         text.push('\n');
     }
     Written { files: vec![(super::FORMAT.places[0].to_owned(), text)], report }
-}
-
-/// The id that an issue had, or the task's own.
-fn id(view: &View, number: usize) -> String {
-    view.id_in(NAME, number).map_or_else(|| view.tasks[number].id.to_string(), str::to_owned)
 }

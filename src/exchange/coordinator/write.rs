@@ -19,12 +19,16 @@ pub struct Flavour {
 pub struct Writing<'a> {
     pub view: &'a View,
     pub flavour: Flavour,
+    ids: Vec<String>,
 }
 
-impl Writing<'_> {
+impl<'a> Writing<'a> {
+    pub fn new(view: &'a View, flavour: Flavour) -> Self {
+        Self { view, flavour, ids: view.ids(|format| format.starts_with("option-")) }
+    }
+
     pub fn id(&self, number: usize) -> String {
-        let source = self.view.source(number).filter(|source| source.format.starts_with("option-"));
-        source.map_or_else(|| self.view.tasks[number].id.to_string(), |source| source.id.clone())
+        self.ids[number].clone()
     }
 
     pub fn is_group(&self, number: usize) -> bool {

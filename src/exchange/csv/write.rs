@@ -10,6 +10,7 @@ const HEADER: [&str; 10] =
 pub fn write(view: &View) -> Written {
     let mut report = Report::default();
     view.left_out(&["files", "hints", "result"], &mut report);
+    let ids = view.ids(|format| format == NAME);
     let words = view.words(NAME, super::word, &|_, word| crate::exchange::status::stated(word));
     let mut table = csv::Writer::from_writer(Vec::new());
     let mut written = table.write_record(HEADER);
@@ -17,16 +18,16 @@ pub fn write(view: &View) -> Written {
         let mut metadata = view.metadata(number);
         let assignee = metadata.shift_remove("assignee").and_then(|value| value.as_str().map(str::to_owned));
         let (on, aside) = view.depends(number);
-        let depends: Vec<String> = on.iter().map(|on| id(view, *on)).chain(aside).collect();
+        let depends: Vec<String> = on.iter().map(|on| ids[*on].clone()).chain(aside).collect();
         let kept = if metadata.is_empty() { String::new() } else { Value::Object(metadata).to_string() };
         let row = [
-            id(view, number),
+            ids[number].clone(),
             view.title(number),
             view.description(number).unwrap_or_default().to_owned(),
             word.word.clone(),
             view.priority(NAME, number, super::priority_word).to_owned(),
             depends.join(", "),
-            view.parents[number].map(|parent| id(view, parent)).unwrap_or_default(),
+            view.parents[number].map(|parent| ids[parent].clone()).unwrap_or_default(),
             task.tags.join(", "),
             assignee.unwrap_or_default(),
             kept,
@@ -36,9 +37,4 @@ pub fn write(view: &View) -> Written {
     let bytes = written.ok().and_then(|()| table.into_inner().ok()).unwrap_or_default();
     let text = String::from_utf8(bytes).unwrap_or_default();
     Written { files: vec![(super::FORMAT.places[0].to_owned(), text)], report }
-}
-
-/// The id that a row had, or the task's own.
-fn id(view: &View, number: usize) -> String {
-    view.id_in(NAME, number).map_or_else(|| view.tasks[number].id.to_string(), str::to_owned)
 }

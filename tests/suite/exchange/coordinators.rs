@@ -1,3 +1,6 @@
+use std::collections::BTreeSet;
+use std::fs;
+
 use serde_json::{Value, json};
 
 use super::{refusal, reply, write};
@@ -47,4 +50,35 @@ fn items_that_are_nested_too_deeply_are_named_and_fill_no_stack() {
     assert_eq!(first["items"], 3_000);
     let notes = first["report"]["notes"].to_string();
     assert!(notes.contains("it is no part of t2900: that is a part of it, or is nested too deeply"), "{notes:.300}");
+}
+
+#[test]
+fn items_of_several_files_with_the_same_ids_are_written_with_an_id_each() {
+    for (format, name, text) in [
+        ("csv", "tasks.csv", "id,title,depends\n1,First,\n2,Second,1\n".to_owned()),
+        (
+            "beads",
+            "issues.jsonl",
+            "{\"id\":\"1\",\"title\":\"First\",\"status\":\"open\",\"priority\":1}\n\
+             {\"id\":\"2\",\"title\":\"Second\",\"status\":\"open\",\"priority\":1,\
+             \"dependencies\":[{\"issue_id\":\"2\",\"depends_on_id\":\"1\",\"type\":\"blocks\"}]}\n"
+                .to_owned(),
+        ),
+        ("option-b", "state.json", state(&[task("1"), with(task("2"), "dependencies", json!(["1"]))])),
+    ] {
+        let board = Board::new();
+        for directory in ["a", "b"] {
+            let path = format!("{directory}/{name}");
+            write(&board, &path, &text);
+            reply(&board, &["import", format, &path]);
+        }
+        reply(&board, &["export", format, "all"]);
+        let other = Board::new();
+        write(&other, "all", &fs::read_to_string(board.base().join("all")).unwrap());
+        assert_eq!(reply(&other, &["import", format, "all"])["items"], 4, "{format}");
+        let tasks = other.cli_ok("get_all_tasks", json!({"limit": 10}))["tasks"].take();
+        let waits = tasks.as_array().unwrap().iter().flat_map(|task| task["dependencies"].as_array().unwrap());
+        let waits: BTreeSet<&str> = waits.map(|on| on.as_str().unwrap()).collect();
+        assert_eq!(waits.len(), 2, "{format}: each waits for the one of its own file");
+    }
 }
