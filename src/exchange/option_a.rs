@@ -66,8 +66,12 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
     for name in ["version", "created_at", "last_updated"] {
         whole.take(name);
     }
-    beside.keep_whole(whole, &mut reading.report);
     let mut report = reading.report;
+    for name in ["agents", "discoveries"] {
+        if whole.take(name).is_some() {
+            report.left_out(&format!("{name} in tasks.json (they have a file of their own)"));
+        }
+    }
     for one in &mut flat {
         one.node.metadata.shift_remove("group_id");
     }
@@ -85,6 +89,7 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
     if let Some((name, text)) = file(tree, "context/discoveries.md") {
         board.discoveries = discoveries(&path_of(name), text, &mut beside, &mut report).map_err(one)?;
     }
+    beside.keep_whole(whole, &mut report);
     board.metadata = beside.0;
     let items = coordinator::grown(flat, &mut report);
     Read { path: tree.path.clone(), title: None, items, report, board }.checked(coordinator::word)

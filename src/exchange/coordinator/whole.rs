@@ -19,15 +19,16 @@ impl Beside {
     pub fn keep(&mut self, list: &str, id: &str, record: Record, report: &mut Report) {
         let mut rest = Node::default();
         record.rest(&mut rest, &mut Report::default());
-        if rest.metadata.is_empty() {
-            return;
-        }
         rest.metadata.keys().for_each(|name| report.kept(&format!("{list}.{name}")));
-        let of_list = self.0.entry(list.to_owned()).or_insert_with(|| json!({}));
-        of_list[id] = Value::Object(rest.metadata);
+        rest.metadata.into_iter().for_each(|(name, value)| self.put(list, id, &name, value));
     }
 
-    /// Keeps the fields of the whole file that were not taken.
+    fn put(&mut self, list: &str, id: &str, name: &str, value: Value) {
+        let of_list = self.0.entry(list.to_owned()).or_insert_with(|| json!({}));
+        of_list[id][name] = value;
+    }
+
+    /// Keeps the fields of the whole file that were not taken. Those of the lists' names must have been.
     pub fn keep_whole(&mut self, record: Record, report: &mut Report) {
         let mut rest = Node::default();
         record.rest(&mut rest, report);
@@ -50,8 +51,7 @@ pub fn agents(records: Vec<Record>, beside: &mut Beside, report: &mut Report) ->
             Some("observer") => Role::Observer,
             Some(other) => {
                 report.kept(&format!("role {other} (a worker here)"));
-                let of_list = beside.0.entry("agents".to_owned()).or_insert_with(|| json!({}));
-                of_list[&id]["role"] = other.into();
+                beside.put("agents", &id, "role", other.into());
                 Role::Worker
             }
         };
@@ -72,15 +72,9 @@ pub fn agents(records: Vec<Record>, beside: &mut Beside, report: &mut Report) ->
             id,
         };
         if !metrics.is_empty() {
-            let of_list = beside.0.entry("agents".to_owned()).or_insert_with(|| json!({}));
-            of_list[&agent.id]["metrics"] = Value::Object(metrics);
+            beside.put("agents", &agent.id, "metrics", Value::Object(metrics));
         }
-        let mut rest = Beside::default();
-        rest.keep("agents", &agent.id, record, report);
-        if let Some(Value::Object(fields)) = rest.0.get_mut("agents").map(|agents| agents[&agent.id].take()) {
-            let of_list = beside.0.entry("agents".to_owned()).or_insert_with(|| json!({}));
-            fields.into_iter().for_each(|(name, value)| of_list[&agent.id][name] = value);
-        }
+        beside.keep("agents", &agent.id, record, report);
         Ok(agent)
     };
     records.into_iter().map(agent).collect()

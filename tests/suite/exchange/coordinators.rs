@@ -3,7 +3,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{refusal, reply, write};
+use super::{refusal, reply, texts, write};
 use crate::harness::Board;
 
 fn task(id: &str) -> Value {
@@ -81,4 +81,24 @@ fn items_of_several_files_with_the_same_ids_are_written_with_an_id_each() {
         let waits: BTreeSet<&str> = waits.map(|on| on.as_str().unwrap()).collect();
         assert_eq!(waits.len(), 2, "{format}: each waits for the one of its own file");
     }
+}
+
+#[test]
+fn a_directory_whose_tasks_file_has_lists_of_agents_is_read() {
+    let board = Board::new();
+    let file = json!({"tasks": [task("t1")], "agents": ["x"], "discoveries": "none", "owner": "ann"});
+    write(&board, "in/tasks.json", &file.to_string());
+    let agents = json!({"agents": [{"id": "a1", "role": "specialist", "metrics": {"speed": 2}, "model": "m"}]});
+    write(&board, "in/agents.json", &agents.to_string());
+    let report = reply(&board, &["import", "option-a", "in"])["report"].take();
+    assert_eq!(report["left_out"]["agents in tasks.json (they have a file of their own)"], 1);
+    assert_eq!((&report["kept"]["owner"], &report["kept"]["agents.model"]), (&json!(1), &json!(1)));
+    reply(&board, &["export", "option-a", "out"]);
+    let files = texts(&board.base().join("out"));
+    let agents: Value = serde_json::from_str(&files["agents.json"]).unwrap();
+    let agent = &agents["agents"][0];
+    assert_eq!(
+        (&agent["role"], &agent["metrics"]["speed"], &agent["model"]),
+        (&json!("specialist"), &json!(2), &json!("m"))
+    );
 }
