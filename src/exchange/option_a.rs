@@ -12,6 +12,8 @@ use crate::plan::Node;
 use crate::plan::board::{Board, Discovery};
 use crate::state::digest::sha256;
 use crate::state::id::TaskId;
+use crate::state::limit;
+use crate::state::plan::shortened;
 use crate::state::task::Source;
 
 pub const FORMAT: Format = Format {
@@ -39,6 +41,8 @@ pub const FORMAT: Format = Format {
 const NAME: &str = "option-a";
 /// What begins a discovery in the file of discoveries.
 const MARK: &str = "<!-- discovery ";
+/// The lines above all discoveries.
+const FRAME: [&str; 2] = ["# Shared Discoveries", "Important findings go here."];
 
 fn file<'t>(tree: &'t Tree, name: &str) -> Option<(&'t String, &'t String)> {
     tree.files.iter().find(|(path, _)| path.as_str() == name || path.ends_with(&format!(".coordination/{name}")))
@@ -71,9 +75,6 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
         if whole.take(name).is_some() {
             report.left_out(&format!("{name} in tasks.json (they have a file of their own)"));
         }
-    }
-    for one in &mut flat {
-        one.node.metadata.shift_remove("group_id");
     }
     let groups = records(tree, "groups.json", "groups").map_err(one)?;
     for group in groups {
@@ -147,7 +148,12 @@ fn add_group(
     let mut elsewhere = Vec::new();
     for member in members {
         match flat.iter_mut().find(|one| one.id() == member) {
-            Some(one) if one.parent.is_none() && one.id() != id => one.parent = Some(id.clone()),
+            Some(one) if one.parent.is_none() && one.id() != id => {
+                one.parent = Some(id.clone());
+                if one.node.metadata.get("group_id").is_some_and(|group| *group == *id) {
+                    one.node.metadata.shift_remove("group_id");
+                }
+            }
             Some(_) => elsewhere.push(member),
             None => report.note(path, line, format!("the group {id} has {member}, which is no task")),
         }
@@ -181,7 +187,16 @@ fn discoveries(path: &str, text: &str, beside: &mut Beside, report: &mut Report)
     let mut records = Vec::new();
     for (number, section) in format!("\n{free}").split("\n## ").enumerate() {
         let content = section.trim();
-        if number == 0 || content.is_empty() {
+        if number == 0 {
+            let lines = content.lines().map(str::trim);
+            let said: Vec<&str> = lines.filter(|line| !line.is_empty() && !FRAME.contains(line)).collect();
+            if !said.is_empty() {
+                let said = shortened(&said.join(" "), limit::TITLE.max);
+                report.note(path, 1, format!("not a discovery, for no heading with ## is above it: {said}"));
+            }
+            continue;
+        }
+        if content.is_empty() {
             continue;
         }
         let id = format!("disc-{}", &sha256(content)[..8]);
@@ -273,7 +288,7 @@ fn master_plan(view: &View) -> String {
 }
 
 fn discoveries_text(view: &View) -> String {
-    let mut text = "# Shared Discoveries\n\nImportant findings go here.\n".to_owned();
+    let mut text = format!("{}\n", FRAME.join("\n\n"));
     for mut fields in coordinator::written_discoveries(view) {
         let content = fields.shift_remove("content").unwrap_or_default();
         // A mark ends at the first arrow.

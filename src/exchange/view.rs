@@ -124,6 +124,12 @@ impl View {
         ids.collect()
     }
 
+    /// The id of what the task is a part of: that of another task, or the one in its file, which had no item with it.
+    pub fn parent_id(&self, number: usize, ids: &[String]) -> Option<String> {
+        let kept = || self.kept(number, PARENT).filter(|_| self.source(number).is_some())?.as_str().map(str::to_owned);
+        self.parents[number].map_or_else(kept, |parent| Some(ids[parent].clone()))
+    }
+
     /// The task's title, as long as it was in the file that it came from.
     pub fn title(&self, number: usize) -> String {
         let task = &self.tasks[number];

@@ -3,7 +3,6 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use serde_json::Value;
 
 use super::{FOLDER, KEPT, MILESTONE, NAME, TASKS, priority_word, stated, word};
-use crate::exchange::parts::PARENT;
 use crate::exchange::report::Report;
 use crate::exchange::{View, Written, safe_name, status};
 use crate::state::task::TaskStatus;
@@ -41,9 +40,8 @@ pub fn write(view: &View) -> Written {
         let depends: Vec<String> = on.iter().map(|on| ids[*on].clone()).chain(aside).collect();
         front.field("dependencies", &depends.into());
         let ordinal = metadata.shift_remove("ordinal");
-        let parent = view.parents[number].map(|parent| Value::from(ids[parent].as_str()));
-        if let Some(parent) = parent.or_else(|| view.kept(number, PARENT).cloned()) {
-            front.field("parent_task_id", &parent);
+        if let Some(parent) = view.parent_id(number, &ids) {
+            front.field("parent_task_id", &parent.into());
         }
         front.field("priority", &view.priority(NAME, number, priority_word).into());
         ordinal.into_iter().for_each(|value| front.field("ordinal", &value));

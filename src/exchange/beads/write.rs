@@ -29,7 +29,7 @@ pub fn write(view: &View) -> Written {
         }
         let (on, aside) = view.depends(number);
         let relation = |on: &str, kind: &str| json!({"issue_id": id, "depends_on_id": on, "type": kind});
-        let above = view.parents[number].map(|parent| relation(&ids[parent], PART));
+        let above = view.parent_id(number, &ids).map(|parent| relation(&parent, PART));
         let blocks = on.iter().map(|on| ids[*on].clone()).chain(aside);
         let mut relations: Vec<Value> = above.into_iter().chain(blocks.map(|on| relation(&on, BLOCKS))).collect();
         if let Some(Value::Array(links)) = metadata.shift_remove(LINKS) {

@@ -80,8 +80,8 @@ impl<'a> Writing<'a> {
         put("title", json!(task.title.as_ref().filter(|title| **title != shortened(&first, limit::TITLE.max))));
         put("started_at", json!(task.started_at));
         put("tags", json!(task.tags));
-        let parent = view.parents[number].filter(|parent| !self.is_group(*parent));
-        put("parent_id", json!(parent.map(|parent| self.id(parent))));
+        let is_in_group = view.parents[number].is_some_and(|parent| self.is_group(parent));
+        put("parent_id", json!(view.parent_id(number, &self.ids).filter(|_| !is_in_group)));
         let group = view.parents[number].filter(|parent| self.is_group(*parent));
         put("group_id", json!(group.map(|group| self.id(group))));
         put("estimated_duration", json!(task.estimated_minutes));

@@ -27,7 +27,7 @@ pub fn write(view: &View) -> Written {
             word.word.clone(),
             view.priority(NAME, number, super::priority_word).to_owned(),
             depends.join(", "),
-            view.parents[number].map(|parent| ids[parent].clone()).unwrap_or_default(),
+            view.parent_id(number, &ids).unwrap_or_default(),
             task.tags.join(", "),
             assignee.unwrap_or_default(),
             kept,

@@ -3,7 +3,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{refusal, reply, texts, write};
+use super::{by_source, refusal, reply, texts, write};
 use crate::harness::Board;
 
 fn task(id: &str) -> Value {
@@ -101,4 +101,47 @@ fn a_directory_whose_tasks_file_has_lists_of_agents_is_read() {
         (&agent["role"], &agent["metrics"]["speed"], &agent["model"]),
         (&json!("specialist"), &json!(2), &json!("m"))
     );
+}
+
+fn metadata(board: &Board, id: &str) -> Value {
+    by_source(board, id)["context"]["metadata"].clone()
+}
+
+#[test]
+fn what_a_board_names_and_does_not_have_is_kept_and_said() {
+    let board = Board::new();
+    let tasks = [
+        with(task("t1"), "group_id", "g1"),
+        with(task("t2"), "parent_id", "gone"),
+        with(with(task("t3"), "parent_id", "t4"), "tags", json!(["a"])),
+        with(task("t4"), "parent_id", "t3"),
+        with(task("t5"), "group_id", "g2"),
+    ];
+    write(&board, "in/tasks.json", &json!({"tasks": tasks}).to_string());
+    write(&board, "in/groups.json", &json!({"groups": [{"id": "g2", "name": "G", "task_ids": ["t5"]}]}).to_string());
+    let found = "# Shared Discoveries\n\nImportant findings go here.\n\nWatch the lock.\n\n## One\n\nmore\n";
+    write(&board, "in/context/discoveries.md", found);
+    let report = reply(&board, &["import", "option-a", "in"])["report"].take();
+    let notes = report["notes"].to_string();
+    for part in [
+        "it is no part of gone: no other item has that id",
+        "it is no part of t4: that is a part of it",
+        "no heading with ## is above it: Watch the lock.",
+    ] {
+        assert!(notes.contains(part), "{part}: {notes}");
+    }
+    assert_eq!(
+        (&metadata(&board, "t1")["group_id"], &metadata(&board, "t5")["group_id"]),
+        (&json!("g1"), &Value::Null)
+    );
+    reply(&board, &["export", "option-a", "out"]);
+    let written: Value = serde_json::from_str(&texts(&board.base().join("out"))["tasks.json"]).unwrap();
+    let named = |id: &str, field: &str| {
+        written["tasks"].as_array().unwrap().iter().find(|task| task["id"] == id).unwrap()[field].clone()
+    };
+    assert_eq!(
+        (named("t1", "group_id"), named("t5", "group_id"), named("t2", "parent_id")),
+        (json!("g1"), json!("g2"), json!("gone"))
+    );
+    assert_eq!(reply(&board, &["verify", "option-a", "out"])["differences"], json!([]));
 }
