@@ -149,5 +149,10 @@ fn write(view: &View, format: &Format, name: &'static str) -> Written {
         }
     }
     let text = serde_json::to_string_pretty(&state).unwrap_or_default() + "\n";
-    Written { files: vec![(format.places[0].to_owned(), text)], report: Report::default() }
+    let mut report = Report::default();
+    let words = view.tasks.iter().map(|task| (task.status, coordinator::plain_word(task.status)));
+    words
+        .filter(|(status, word)| status.as_str() != *word)
+        .for_each(|(status, word)| report.status(status.as_str(), word));
+    Written { files: vec![(format.places[0].to_owned(), text)], report }
 }

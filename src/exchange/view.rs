@@ -14,7 +14,7 @@ use crate::state::hierarchy;
 use crate::state::id::TaskId;
 use crate::state::limit;
 use crate::state::plan::{Stated, one_line, shortened};
-use crate::state::task::{Source, Task, TaskResult, TaskStatus};
+use crate::state::task::{DEFAULT_MAX_ATTEMPTS, Source, Task, TaskResult, TaskStatus};
 
 /// What a file says for the status of a task.
 pub struct Word {
@@ -211,10 +211,20 @@ impl View {
         priority::written(before, self.tasks[number].priority, word)
     }
 
-    /// Counts what the tasks have that a format has no place for.
+    /// Counts what the board has that a format has no place for: these fields of tasks, and what only the formats of
+    /// other coordinators have.
     pub fn left_out(&self, fields: &[&str], report: &mut Report) {
+        self.agents.iter().for_each(|_| report.left_out("agents"));
+        self.discoveries.iter().for_each(|_| report.left_out("discoveries"));
         for task in &self.tasks {
             let context = task.context.as_deref();
+            let of_coordinators = [
+                ("estimated_minutes", task.estimated_minutes.is_some()),
+                ("timeout_seconds", task.timeout_seconds.is_some()),
+                ("max_attempts", task.max_attempts != DEFAULT_MAX_ATTEMPTS),
+                ("required_capabilities", !task.demands.capabilities.is_empty()),
+            ];
+            of_coordinators.iter().filter(|(_, is_there)| *is_there).for_each(|(field, _)| report.left_out(field));
             for field in fields {
                 let is_there = match *field {
                     "tags" => !task.tags.is_empty(),

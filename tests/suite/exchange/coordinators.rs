@@ -145,3 +145,26 @@ fn what_a_board_names_and_does_not_have_is_kept_and_said() {
     );
     assert_eq!(reply(&board, &["verify", "option-a", "out"])["differences"], json!([]));
 }
+
+#[test]
+fn an_export_says_what_it_leaves_out_and_which_statuses_it_has_no_word_for() {
+    let board = Board::new();
+    let rich = json!({"id": "t1", "description": "d", "status": "available", "max_retries": 7, "timeout_minutes": 5,
+        "estimated_duration": 30, "required_capabilities": "rust"});
+    let off = json!({"id": "t2", "description": "e", "status": "cancelled"});
+    write(&board, "in/tasks.json", &json!({"tasks": [rich, off]}).to_string());
+    write(&board, "in/agents.json", &json!({"agents": [{"id": "a1", "role": "worker"}]}).to_string());
+    write(&board, "in/context/discoveries.md", "# Shared\n\n## One\n\nmore\n");
+    reply(&board, &["import", "option-a", "in"]);
+    for format in ["csv", "beads", "task-master", "pipeline"] {
+        let left_out = reply(&board, &["export", format, "out"])["report"]["left_out"].take();
+        for field in
+            ["agents", "discoveries", "estimated_minutes", "timeout_seconds", "max_attempts", "required_capabilities"]
+        {
+            assert_eq!(left_out[field], 1, "{format}: {field}: {left_out}");
+        }
+        fs::remove_file(board.base().join("out")).unwrap();
+    }
+    let report = reply(&board, &["export", "option-b", "state.json"])["report"].take();
+    assert_eq!(report["statuses"], json!({"cancelled is failed": 1}));
+}
