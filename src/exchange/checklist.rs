@@ -7,8 +7,9 @@ use std::sync::Arc;
 use super::Tree;
 use super::report::Fault;
 use crate::plan::Node;
+use crate::plan::entry;
 use crate::state::digest::sha256;
-use crate::state::plan::words;
+use crate::state::plan::{Stated, words};
 use crate::state::task::Source;
 
 /// A line that means something.
@@ -61,17 +62,21 @@ fn read(whole: &str) -> Line<'_> {
     if (1..=6).contains(&level) && line[level..].starts_with(' ') {
         return Line::Heading { level, text: line[level..].trim() };
     }
-    let Some(rest) = ["- ", "* ", "+ "].iter().find_map(|bullet| line.strip_prefix(bullet)).map(str::trim_start) else {
-        return Line::Text(line);
-    };
+    let Some(found) = entry::entry(line) else { return Line::Text(line) };
     let indent = whole.len() - whole.trim_start().len();
+    let rest = entry::bullet(line).unwrap_or(line).trim_start();
     let inside = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
-    match inside {
-        Some((mark, text)) if mark.trim().chars().count() < 2 && !text.starts_with('(') => {
+    match (inside, found.mark.map(|mark| mark.status)) {
+        (Some((mark, text)), _) if mark.trim().chars().count() < 2 && !text.starts_with('(') => {
             let optional = text.starts_with('*') && !text.starts_with("**");
             let text = if optional { &text[1..] } else { text };
             Line::Entry(Entry { indent, mark, optional, text: text.trim() })
         }
+        // A box that is not in brackets, as a symbol.
+        (_, Some(Stated::Done)) => Line::Entry(Entry { indent, mark: "x", optional: false, text: found.text }),
+        (_, Some(Stated::Open)) => Line::Entry(Entry { indent, mark: "", optional: false, text: found.text }),
+        // A number says something, too.
+        _ if line.starts_with(|c: char| c.is_ascii_digit()) => Line::Point { text: line },
         _ => Line::Point { text: rest },
     }
 }

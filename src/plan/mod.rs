@@ -15,6 +15,7 @@ mod tests;
 
 pub use export::{json as to_json, markdown as to_markdown};
 pub use json::{Document, Node};
+pub(crate) use markdown::entry;
 pub use rewrite::rewritten;
 
 use std::collections::{BTreeSet, HashMap};

@@ -89,7 +89,7 @@ pub fn is_rule(text: &str) -> bool {
 }
 
 /// The text after a bullet or number, which has a space or a box behind it.
-fn bullet(text: &str) -> Option<&str> {
+pub fn bullet(text: &str) -> Option<&str> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let after = match digits {
         0 => text.strip_prefix(|c| BULLETS.contains(c))?,

@@ -1,7 +1,7 @@
 //! Plans as people write them: headings, checklists, lists and tables. `outline` says what is an item; here the items
 //! get their texts, fields and places.
 
-mod entry;
+pub mod entry;
 mod field;
 mod lines;
 mod outline;

@@ -233,6 +233,24 @@ fn tasks_of_kiro_have_parts_details_and_requirements() {
 }
 
 #[test]
+fn boxes_of_every_form_are_tasks() {
+    let text = "# Tasks\n\n## 1. Group\n\n1. [ ] 1.1 Numbered\n[x] 1.2 Bare\n- ☑ 1.3 Symbol\n• [ ] Same words\n- [ ] T001 Known\n";
+    for (format, path, all) in [
+        ("openspec", "openspec/changes/add-x/tasks.md", 6),
+        ("spec-kit", "specs/001-x/tasks.md", 6),
+        ("kiro", ".kiro/specs/x/tasks.md", 5),
+    ] {
+        let board = Board::new();
+        write(&board, path, text);
+        assert_eq!(reply(&board, &["import", format, path])["items"], all, "{format}");
+        let done = statuses(&board).into_iter().filter(|(_, status)| status == "done").count();
+        assert_eq!(done, 2, "{format}");
+        let again = reply(&board, &["import", format, path]);
+        assert_eq!(again["kept"], again["items"], "{format}");
+    }
+}
+
+#[test]
 fn graphs_show_parts_and_dependencies_and_escape_titles() {
     let board = Board::new();
     write(
