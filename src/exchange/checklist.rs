@@ -1,6 +1,7 @@
 //! Checklists in Markdown, as tools write them that read them again: headings, entries with boxes, and what is below
 //! those.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -109,6 +110,15 @@ pub fn source(format: &str, prefix: &str, id: &str, path: &Option<String>) -> Op
 /// An id for what has none: it stays while the words stay.
 pub fn id_of_words(text: &str) -> String {
     sha256(words(text))[..8].to_owned()
+}
+
+/// The id, or one of the words if another has it.
+pub fn unique(id: String, words: &str, ids: &mut HashSet<String>) -> String {
+    let mut unique = id;
+    while !ids.insert(unique.clone()) {
+        unique = format!("{unique}#{}", id_of_words(words));
+    }
+    unique
 }
 
 /// Several files as one plan, each a group; a single file stands for itself.

@@ -1,6 +1,8 @@
 //! `tasks.md` of Kiro: numbered tasks with boxes, one below the other, with details in points below them.
 
-use super::checklist::{self, Entry, Line, id_of_words, numbered, source};
+use std::collections::HashSet;
+
+use super::checklist::{self, Entry, Line, id_of_words, numbered, source, unique};
 use super::report::{Fault, Report};
 use super::spec_kit::word;
 use super::{Format, Read, Tree, status};
@@ -28,12 +30,13 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
     let (title, items) = checklist::together(NAME, tree, |_, path, prefix, text| {
         let mut open: Vec<(usize, Node)> = Vec::new();
         let mut items = Vec::new();
+        let mut ids: HashSet<String> = HashSet::new();
         for (line, read) in checklist::lines(text) {
             match read {
                 Line::Entry(entry) => {
                     close(&mut open, &mut items, entry.indent);
                     let mut node = task(&entry, line, &mut report);
-                    node.source = source(NAME, prefix, &id(&entry), path);
+                    node.source = source(NAME, prefix, &id(&entry, &mut ids), path);
                     open.push((entry.indent, node));
                 }
                 Line::Point { text } | Line::Text(text) => {
@@ -50,9 +53,9 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
     Read { path: tree.path.clone(), title, items, report, ..Read::default() }.checked(word)
 }
 
-fn id(entry: &Entry<'_>) -> String {
+fn id(entry: &Entry<'_>, ids: &mut HashSet<String>) -> String {
     let (number, title) = numbered(entry.text);
-    number.map_or_else(|| id_of_words(title), str::to_owned)
+    number.map_or_else(|| unique(id_of_words(title), title, ids), str::to_owned)
 }
 
 fn task(entry: &Entry<'_>, line: usize, report: &mut Report) -> Node {

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::checklist::{self, Line, id_of_words, numbered, source};
+use super::checklist::{self, Line, id_of_words, numbered, source, unique};
 use super::report::{Fault, Report};
 use super::spec_kit::word;
 use super::{Format, Read, Tree};
@@ -58,13 +58,4 @@ fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
         Ok(groups.into_iter().map(|(_, node)| node).collect())
     })?;
     Read { path: tree.path.clone(), title, items, report, ..Read::default() }.checked(word)
-}
-
-/// The id, or one of the words if another has it.
-fn unique(id: String, words: &str, ids: &mut HashSet<String>) -> String {
-    let mut unique = id;
-    while !ids.insert(unique.clone()) {
-        unique = format!("{unique}#{}", id_of_words(words));
-    }
-    unique
 }

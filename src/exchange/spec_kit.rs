@@ -1,12 +1,12 @@
 //! `tasks.md` of spec-kit: phases, and in them tasks with ids. Tasks without [P] wait for those before them in their
 //! phase; phases wait for the one before, but user stories only for what comes before all of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
 use regex::Regex;
 
-use super::checklist::{self, Entry, Line, id_of_words, source};
+use super::checklist::{self, Entry, Line, id_of_words, source, unique};
 use super::report::{Fault, Report};
 use super::{Format, Read, Tree};
 use crate::plan::Node;
@@ -48,7 +48,8 @@ fn is(tree: &Tree) -> bool {
 fn read(tree: &Tree) -> Result<Read, Vec<Fault>> {
     let mut report = Report::default();
     let (title, items) = checklist::together(NAME, tree, |named, path, prefix, text| {
-        let mut phases = Phases { named, path, prefix, phases: Vec::new(), points: BTreeMap::new() };
+        let mut phases =
+            Phases { named, path, prefix, phases: Vec::new(), ids: HashSet::new(), points: BTreeMap::new() };
         phases.read(text, &mut report);
         Ok(phases.ordered(&mut report))
     })?;
@@ -60,6 +61,8 @@ struct Phases<'a> {
     path: &'a Option<String>,
     prefix: &'a str,
     phases: Vec<Phase>,
+    /// Ids of tasks and phases that have no number.
+    ids: HashSet<String>,
     /// Entries that are not tasks, by their headings: the first line, and how many there are.
     points: BTreeMap<String, (usize, usize)>,
 }
@@ -106,7 +109,7 @@ impl Phases<'_> {
         let found = TASK.as_ref().and_then(|task| task.captures(entry.text));
         let part = |group: usize| found.as_ref().and_then(|found| found.get(group)).map_or("", |part| part.as_str());
         let (id, marks, title) = match part(1) {
-            "" => (id_of_words(entry.text), "", entry.text),
+            "" => (unique(id_of_words(entry.text), entry.text, &mut self.ids), "", entry.text),
             id => (id.to_owned(), part(2), part(3)),
         };
         if part(1).is_empty() {
@@ -149,7 +152,7 @@ impl Phases<'_> {
     }
 
     /// The phases with tasks, in their order.
-    fn ordered(self, report: &mut Report) -> Vec<Node> {
+    fn ordered(mut self, report: &mut Report) -> Vec<Node> {
         for (heading, (line, count)) in self.points {
             report.note(self.named, line, format!("{count} entries below \"{heading}\" are no tasks"));
         }
@@ -157,7 +160,9 @@ impl Phases<'_> {
         let mut stories: Vec<String> = Vec::new();
         let mut nodes = Vec::new();
         for mut phase in self.phases.into_iter().filter(|phase| !phase.node.items.is_empty()) {
-            let id = phase.node.source.as_ref().map(|source| source.id.clone()).unwrap_or_default();
+            let Some(source) = &mut phase.node.source else { continue };
+            source.id = unique(std::mem::take(&mut source.id), &phase.node.title, &mut self.ids);
+            let id = source.id.clone();
             if phase.is_story {
                 phase.node.depends.clone_from(&base);
                 stories.push(id);

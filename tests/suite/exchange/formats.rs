@@ -233,12 +233,12 @@ fn tasks_of_kiro_have_parts_details_and_requirements() {
 }
 
 #[test]
-fn boxes_of_every_form_are_tasks() {
-    let text = "# Tasks\n\n## 1. Group\n\n1. [ ] 1.1 Numbered\n[x] 1.2 Bare\n- ☑ 1.3 Symbol\n• [ ] Same words\n- [ ] T001 Known\n";
+fn boxes_of_every_form_are_tasks_and_equal_words_stay_apart() {
+    let text = "# Tasks\n\n## 1. Group\n\n1. [ ] 1.1 Numbered\n[x] 1.2 Bare\n- ☑ 1.3 Symbol\n• [ ] Same words\n* [ ] Same words\n- [ ] T001 Known\n";
     for (format, path, all) in [
-        ("openspec", "openspec/changes/add-x/tasks.md", 6),
-        ("spec-kit", "specs/001-x/tasks.md", 6),
-        ("kiro", ".kiro/specs/x/tasks.md", 5),
+        ("openspec", "openspec/changes/add-x/tasks.md", 7),
+        ("spec-kit", "specs/001-x/tasks.md", 7),
+        ("kiro", ".kiro/specs/x/tasks.md", 6),
     ] {
         let board = Board::new();
         write(&board, path, text);
