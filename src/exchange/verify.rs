@@ -46,6 +46,7 @@ pub fn verify(format: &str, path: Option<&str>, read: &Read, view: &View) -> Ver
     let from = |number: usize| {
         let source = view.source(number).filter(|source| source.format == format)?;
         let is_there = match (path, &source.path) {
+            (Some("" | "."), _) => true,
             (Some(path), Some(own)) => own == path || own.starts_with(&format!("{}/", path.trim_end_matches('/'))),
             _ => true,
         };

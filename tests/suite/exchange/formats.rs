@@ -251,6 +251,15 @@ fn boxes_of_every_form_are_tasks_and_equal_words_stay_apart() {
 }
 
 #[test]
+fn a_whole_project_can_be_verified() {
+    let board = Board::new();
+    write(&board, "openspec/changes/add-x/tasks.md", "- [ ] 1.1 One\n");
+    reply(&board, &["import", "openspec", "."]);
+    let verdict = reply(&board, &["verify", "openspec", "."]);
+    assert_eq!((&verdict["differences"], &verdict["on_board"]["items"]), (&json!([]), &json!(2)));
+}
+
+#[test]
 fn graphs_show_parts_and_dependencies_and_escape_titles() {
     let board = Board::new();
     write(
