@@ -73,6 +73,8 @@ impl Read {
             for id in &node.depends {
                 let why = match ids.get(id.as_str()) {
                     None => "no item has that id",
+                    // It is a circle.
+                    Some(on) if *on == number => continue,
                     Some(on) if is_above(&placed, *on, number) => "it is a part of that",
                     Some(on) if is_above(&placed, number, *on) => "its parts come before it anyway",
                     Some(_) => continue,

@@ -260,6 +260,14 @@ fn a_whole_project_can_be_verified() {
 }
 
 #[test]
+fn an_item_that_waits_for_itself_is_refused_as_a_circle() {
+    let board = Board::new();
+    write(&board, "waits.csv", "id,title,depends\n1,One,1\n");
+    let refused = refusal(&board, &["import", "waits.csv"]);
+    assert!(refused.contains("each waits for the next: 1 (line 2) -> 1 (line 2)"), "{refused}");
+}
+
+#[test]
 fn graphs_show_parts_and_dependencies_and_escape_titles() {
     let board = Board::new();
     write(
