@@ -106,7 +106,7 @@ impl Read {
             board.iter().for_each(|(name, value)| text.push_str(&format!("{}:{value},", Value::from(name.as_str()))));
         }
         text.push_str("\"items\":[");
-        let mut origins = vec![(String::new(), 1)];
+        let mut origins = vec![(self.path.clone().unwrap_or_else(|| "-".to_owned()), 1)];
         write(&mut self.items, &mut text, &mut origins);
         text.push_str("]}\n");
         (text, origins)

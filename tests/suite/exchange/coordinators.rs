@@ -168,3 +168,12 @@ fn an_export_says_what_it_leaves_out_and_which_statuses_it_has_no_word_for() {
     let report = reply(&board, &["export", "option-b", "state.json"])["report"].take();
     assert_eq!(report["statuses"], json!({"cancelled is failed": 1}));
 }
+
+#[test]
+fn a_fault_of_the_whole_names_what_was_imported() {
+    let board = Board::new();
+    write(&board, "in/tasks.json", &json!({"tasks": [task("t1")]}).to_string());
+    write(&board, "in/master-plan.md", &"x".repeat(2 * 1024 * 1024));
+    let refused = refusal(&board, &["import", "option-a", "in"]);
+    assert!(refused.contains("in line 1: "), "{refused}");
+}
