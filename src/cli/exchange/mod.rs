@@ -6,6 +6,7 @@ pub mod import;
 pub mod verify;
 mod written;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::anyhow;
@@ -150,16 +151,19 @@ fn in_directory(
     let mut found: Vec<(&'static Format, String, Tree)> = Vec::new();
     for format in readable.filter(|format| wanted.is_none_or(|wanted| wanted.name == format.name)) {
         let Some(files) = disk::files(directory, format)? else { continue };
-        let first = files.keys().next().cloned().unwrap_or_default();
-        let tree = match files.len() {
-            1 if format.one_file && !format.places.iter().any(|place| place.contains('*')) => {
-                let place = Tree { path: Some(path.clone()), is_directory: true, ..Tree::default() }.path_of(&first);
-                Tree { path: place, files, ..Tree::default() }
-            }
-            _ => Tree { path: Some(path.clone()), is_directory: true, files, ..Tree::default() },
+        let is_single = format.one_file && !format.places.iter().any(|place| place.contains('*'));
+        let first = match is_single {
+            true => format.places.iter().find_map(|place| files.keys().find(|name| place.ends_with(*name))),
+            false => files.keys().next(),
         };
+        let first = first.cloned().unwrap_or_default();
+        let (files, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            files.into_iter().partition(|(name, _)| !is_single || *name == first);
+        let tree = Tree { path: Some(path.clone()), is_directory: true, files, ..Tree::default() };
+        let tree = if is_single { Tree { path: tree.path_of(&first), is_directory: false, ..tree } } else { tree };
         if format.is_of_a_tool() || (format.is)(&tree) {
-            found.push((format, format!("by {first}"), tree));
+            let others: String = others.keys().map(|name| format!("; {name} is not read")).collect();
+            found.push((format, format!("by {first}{others}"), tree));
         } else if wanted.is_some() {
             return Err(other_form(&first, format));
         }

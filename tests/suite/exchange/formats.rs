@@ -268,6 +268,17 @@ fn an_item_that_waits_for_itself_is_refused_as_a_circle() {
 }
 
 #[test]
+fn of_two_files_of_beads_one_is_read_and_the_other_is_named() {
+    let board = Board::new();
+    let issue = |title: &str| json!({"id": "1", "title": title, "status": "open", "priority": 1}).to_string();
+    write(&board, ".beads/issues.jsonl", &issue("One"));
+    write(&board, ".beads/beads.jsonl", &issue("Old"));
+    let first = reply(&board, &["import", "beads", "."]);
+    assert_eq!(first["found"], "by .beads/issues.jsonl; .beads/beads.jsonl is not read");
+    assert_eq!(by_source(&board, "1")["title"], "One");
+}
+
+#[test]
 fn graphs_show_parts_and_dependencies_and_escape_titles() {
     let board = Board::new();
     write(
