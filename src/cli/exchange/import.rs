@@ -66,32 +66,22 @@ pub fn import(session: &Session, asked: &Asked<'_>, mut query: Value) -> Outcome
         query["name"] = name.into();
     }
     let carry = carrying(session, path, &query);
-    let reply = match find(session, format, path, map)? {
+    match find(session, format, path, map)? {
         Found::Plan(text) => {
             query["text"] = text.into();
             let reply = session.call("import_plan", query)?;
             drop(working);
             session.show(&reply, |page| plan::imported(page, &reply, &carry))?;
-            return Ok(ExitCode::SUCCESS);
         }
         Found::Other { format, why, mut read, tree } => {
             let (text, origins) = read.plan_text();
             query["text"] = text.into();
             query["source"] = tree.path.into();
             let mut reply = session.call("import_plan", query).map_err(|error| with_files(error, path, &origins))?;
-            ["/remarks", "/skipped", "/understood/waits"]
-                .iter()
-                .filter_map(|list| {
-                    reply.pointer_mut(list)?.as_array_mut().map(std::mem::take).map(|items| (list, items))
-                })
-                .collect::<Vec<_>>()
-                .into_iter()
-                .for_each(|(list, mut items)| {
-                    items.iter_mut().for_each(|one| with_origins(one, &origins));
-                    if let Some(there) = reply.pointer_mut(list) {
-                        *there = items.into();
-                    }
-                });
+            for list in ["/remarks", "/skipped", "/understood/waits"] {
+                let entries = reply.pointer_mut(list).and_then(Value::as_array_mut);
+                entries.into_iter().flatten().for_each(|one| with_origins(one, &origins));
+            }
             reply["format"] = format.name.into();
             reply["found"] = why.as_str().into();
             reply["report"] = serde_json::to_value(&read.report)?;
@@ -101,10 +91,8 @@ pub fn import(session: &Session, asked: &Asked<'_>, mut query: Value) -> Outcome
                 plan::imported(page, &reply, &carry);
                 reported(page, &read.report, "no place for");
             })?;
-            reply
         }
-    };
-    drop(reply);
+    }
     Ok(ExitCode::SUCCESS)
 }
 
