@@ -17,6 +17,15 @@ pub fn read(node: &mut Node, record: &mut Record, word: fn(u8) -> &'static str) 
     Ok(())
 }
 
+/// The word for a priority in formats that have three of them.
+pub fn word(priority: u8) -> &'static str {
+    match priority {
+        0..=3 => "high",
+        4..=6 => "medium",
+        _ => "low",
+    }
+}
+
 /// What a file says for a priority: what it said before, while that stands for the same.
 pub fn written(before: Option<&str>, priority: u8, word: fn(u8) -> &'static str) -> &str {
     let is_same = |before: &&str| match plan::priority(before) {

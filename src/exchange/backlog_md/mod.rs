@@ -61,14 +61,6 @@ fn word(status: TaskStatus) -> &'static str {
     }
 }
 
-fn priority_word(priority: u8) -> &'static str {
-    match priority {
-        0..=3 => "high",
-        4..=6 => "medium",
-        _ => "low",
-    }
-}
-
 /// The status of a task with this word in a folder.
 fn stated(folder: &str, word: &str) -> Stated {
     match status::stated(word) {
@@ -169,7 +161,7 @@ fn task(
         line: record.line,
         ..Node::default()
     };
-    priority::read(&mut node, &mut record, priority_word)?;
+    priority::read(&mut node, &mut record, priority::word)?;
     let word = record.text("status")?.unwrap_or_else(|| "To Do".to_owned());
     let assignees = record.texts("assignee")?;
     let parent = record.text("parent_task_id")?.map(|id| id.to_uppercase());

@@ -2,9 +2,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde_json::Value;
 
-use super::{FOLDER, KEPT, MILESTONE, NAME, TASKS, priority_word, stated, word};
+use super::{FOLDER, KEPT, MILESTONE, NAME, TASKS, stated, word};
 use crate::exchange::report::Report;
-use crate::exchange::{View, Written, safe_name, status};
+use crate::exchange::{View, Written, priority, safe_name, status};
 use crate::state::task::TaskStatus;
 
 /// Fields of the front matter that stand before all others, in the order of the tool.
@@ -43,7 +43,7 @@ pub fn write(view: &View) -> Written {
         if let Some(parent) = view.parent_id(number, &ids) {
             front.field("parent_task_id", &parent.into());
         }
-        front.field("priority", &view.priority(NAME, number, priority_word).into());
+        front.field("priority", &view.priority(NAME, number, priority::word).into());
         ordinal.into_iter().for_each(|value| front.field("ordinal", &value));
         metadata.iter().for_each(|(name, value)| front.field(name, value));
         files.push((format!("backlog/{folder}/{}", name(view, number, &ids)), format!("{}---\n{sections}", front.0)));

@@ -41,14 +41,6 @@ fn word(status: TaskStatus) -> &'static str {
     }
 }
 
-fn priority_word(priority: u8) -> &'static str {
-    match priority {
-        0..=3 => "high",
-        4..=6 => "medium",
-        _ => "low",
-    }
-}
-
 fn is(tree: &Tree) -> bool {
     let Some(Ok(Value::Object(tags))) = tree.only().map(serde_json::from_str) else { return false };
     let is_id = |id: &Value| plain(id).is_some_and(|id| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()));
@@ -177,7 +169,7 @@ impl<'a> Reading<'a> {
             let id = plain(&given).ok_or_else(|| record.fault("dependencies has an entry that is not an id"))?;
             node.depends.push(depended(&given, &id, within, beside));
         }
-        priority::read(&mut node, &mut record, priority_word)?;
+        priority::read(&mut node, &mut record, priority::word)?;
         let status = record.text("status")?.unwrap_or_else(|| word(TaskStatus::Available).to_owned());
         // What a subtask is a part of, it says by standing there.
         record.take("parentId");

@@ -2,10 +2,10 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{MASTER, NAME, TAG, priority_word, word};
+use super::{MASTER, NAME, TAG, word};
 use crate::exchange::report::Report;
 use crate::exchange::view::Word;
-use crate::exchange::{View, Written, status};
+use crate::exchange::{View, Written, priority, status};
 
 /// Where a task stands in the file.
 #[derive(Clone, PartialEq)]
@@ -127,7 +127,7 @@ impl Writing<'_> {
         put("dependencies", self.depends(number, &place).into());
         self.words[number].own.into_iter().for_each(|own| _ = put(status::OWN, own.into()));
         if place.subtask.is_none() {
-            put("priority", view.priority(NAME, number, priority_word).into());
+            put("priority", view.priority(NAME, number, priority::word).into());
         }
         for (name, value) in view.metadata(number) {
             let is_free = !fields.contains_key(&name) || name == "testStrategy";
