@@ -54,13 +54,7 @@ impl View {
             let parent = task.parent.clone().filter(|parent| there.contains(parent));
             below.entry(parent).or_default().push(task);
         }
-        let mut view = Self {
-            tasks: Vec::new(),
-            parents: Vec::new(),
-            parts: Vec::new(),
-            numbers: HashMap::new(),
-            ..Self::default()
-        };
+        let mut view = Self::default();
         view.add(None, &mut below);
         view
     }

@@ -166,12 +166,12 @@ impl<'a> Reading<'a> {
 
     /// The result; fields that a result does not have are its data.
     fn result(&self, record: &mut Record) -> Result<Option<TaskResult>, Fault> {
-        let mut fields = match record.take("result") {
+        let fields = match record.take("result") {
             None => return Ok(None),
             Some(Value::Object(fields)) => fields,
             Some(_) => return Err(record.fault("result has to be an object")),
         };
-        let mut result = Record::new(&record.path, record.line, std::mem::take(&mut fields));
+        let mut result = Record::new(&record.path, record.line, fields);
         let mut read = TaskResult {
             output: result.text("output")?,
             files_modified: result.texts("files_modified")?,
